@@ -6,7 +6,7 @@ import { InvalidInput, StateError } from '../base/errors.ts';
 import type { Inspection } from '../base/inspection.ts';
 import { checkNames, checkObject, unknownName } from '../base/options-table.ts';
 import type { WorkCount } from '../base/pending-work.ts';
-import { type Client, connectClient } from '../client/client.ts';
+import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import { localPair } from '../client/local-stream.ts';
 import type { ClientOptions } from '../client/options.ts';
@@ -255,11 +255,11 @@ export class Broker {
    */
   async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
     checkObject(options, 'options');
-    const { transportInfo = {}, ...rest } = options;
+    const { transportInfo = {} } = options;
     checkObject(transportInfo, 'transportInfo');
     const [ours, theirs] = localPair(this.work);
     this.#serve(ours, { transport: 'local', ...transportInfo });
-    return connectClient(theirs, { clock: this.clock, ...rest });
+    return connectOver(theirs, { clock: this.clock, ...clientOptionsOf(options) });
   }
 
   /**

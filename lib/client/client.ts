@@ -1,4 +1,5 @@
 import '../base/async-dispose.ts';
+import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { systemClock } from '../base/clock.ts';
 import { ProtocolError } from '../base/errors.ts';
@@ -41,11 +42,23 @@ const DEFAULT_HIGH_WATER_MARK = 1_000;
  * @throws Refused CONNECT_REFUSED with the reason code of the CONNACK; BrokerError CONNECTION_CLOSED if the stream closes before; the
  *   reason of the signal if it aborts; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID
  */
-export async function connectClient(stream: ByteStream, options: ClientOptions = {}): Promise<Client> {
+export function connectClient(stream: Duplex, options: ClientOptions = {}): Promise<Client> {
+  return connectOver(stream, options);
+}
+
+/** The options of a client, without those of its stream. They are copied only if they must be. */
+export function clientOptionsOf(options: ClientOptions & { readonly transportInfo?: unknown }): ClientOptions {
+  if (!('transportInfo' in options)) return options;
+  const { transportInfo: _, ...rest } = options;
+  return rest;
+}
+
+/** See `connectClient`. */
+export async function connectOver(stream: ByteStream, options: ClientOptions): Promise<Client> {
   let client: Client;
   try {
     checkClientOptions(options);
-    client = new Client(stream, options);
+    client = new Client(stream as Duplex, options); // it uses the members of ByteStream only
   } catch (error) {
     stream.destroy();
     throw error;
@@ -75,7 +88,7 @@ export class Client {
   #connecting: Pending<Client> | undefined;
 
   /** Use `connectClient` or `broker.connect` instead. */
-  constructor(stream: ByteStream, options: ClientOptions) {
+  constructor(stream: Duplex, options: ClientOptions) {
     const clock = options.clock?.internal ?? options.clock ?? systemClock;
     this.#options = options;
     this.session = options.session ?? new ClientSession();

@@ -4,11 +4,14 @@ import type { MessageHandler, ReceivedMessage } from './options.ts';
 /** The number of messages kept for a later listener; the newest are kept. */
 const MAX_UNDELIVERED = 1_000;
 
+const NO_READERS: readonly Reader[] = [];
+
 /** Distributes the messages of a client to the handlers of filters, to listeners and to iterators. */
 export class Inbox {
   /** Handlers by the subscribed filter. `filter` is the same without the prefix of a shared subscription. */
-  readonly #handlers = new Map<string, { readonly filter: string; readonly handlers: readonly MessageHandler[] }>();
-  readonly #readers = new Set<Reader>();
+  #handlers: Map<string, { readonly filter: string; readonly handlers: readonly MessageHandler[] }> | undefined =
+    undefined;
+  #readers: readonly Reader[] = NO_READERS;
   readonly #run: (handler: MessageHandler, message: ReceivedMessage) => void;
   readonly #flowChanged: () => void;
   #listeners: MessageHandler[] = [];
@@ -31,12 +34,13 @@ export class Inbox {
   }
 
   deliver(message: ReceivedMessage): void {
-    let isTaken = this.#listeners.length > 0 || this.#readers.size > 0;
-    for (const { filter, handlers } of this.#handlers.values()) {
-      if (!matches(filter, message.topic)) continue;
-      isTaken = true;
-      for (const handler of handlers) this.#run(handler, message);
-    }
+    let isTaken = this.#listeners.length > 0 || this.#readers.length > 0;
+    if (this.#handlers !== undefined)
+      for (const { filter, handlers } of this.#handlers.values()) {
+        if (!matches(filter, message.topic)) continue;
+        isTaken = true;
+        for (const handler of handlers) this.#run(handler, message);
+      }
     for (const listener of this.#listeners) this.#run(listener, message);
     for (const reader of this.#readers) reader.put(message);
     if (!isTaken && this.#undelivered.push(message) > MAX_UNDELIVERED) this.#undelivered.shift();
@@ -44,7 +48,7 @@ export class Inbox {
   }
 
   handlersOf(filter: string): readonly MessageHandler[] {
-    return this.#handlers.get(filter)?.handlers ?? [];
+    return this.#handlers?.get(filter)?.handlers ?? [];
   }
 
   /** Add a handler. @returns false if the filter already has this handler */
@@ -53,17 +57,18 @@ export class Inbox {
     if (handlers.includes(handler)) return false;
     const shared = parseSharedFilter(filter);
     const plain = typeof shared === 'object' ? shared.filter : filter;
+    this.#handlers ??= new Map();
     this.#handlers.set(filter, { filter: plain, handlers: [...handlers, handler] });
     return true;
   }
 
   /** Remove a handler. @returns the number of handlers that the filter still has */
   removeHandler(filter: string, handler: MessageHandler): number {
-    const entry = this.#handlers.get(filter);
+    const entry = this.#handlers?.get(filter);
     if (entry === undefined) return 0;
     const handlers = entry.handlers.filter((other) => other !== handler);
-    if (handlers.length === 0) this.#handlers.delete(filter);
-    else this.#handlers.set(filter, { ...entry, handlers });
+    if (handlers.length === 0) this.#handlers?.delete(filter);
+    else this.#handlers?.set(filter, { ...entry, handlers });
     return handlers.length;
   }
 
@@ -83,9 +88,9 @@ export class Inbox {
     const reader = new Reader(highWaterMark, this.#flowChanged);
     reader.queue = this.#undelivered;
     this.#undelivered = [];
-    this.#readers.add(reader);
+    this.#readers = [...this.#readers, reader];
     const leave = () => {
-      this.#readers.delete(reader);
+      this.#readers = this.#readers.filter((other) => other !== reader);
       signal?.removeEventListener('abort', abort);
       reader.close();
       this.#flowChanged();

@@ -13,7 +13,8 @@ export class IncomingMessages {
   readonly #inbox: Inbox;
   readonly #isManual: boolean;
   readonly #topicAliasMaximum: number;
-  readonly #aliases = new Map<number, string>();
+  /** Undefined until the server assigns a topic alias. */
+  #aliases: Map<number, string> | undefined = undefined;
 
   constructor(connection: ClientConnection, session: ClientSession, inbox: Inbox, options: ClientOptions) {
     this.#connection = connection;
@@ -58,7 +59,7 @@ export class IncomingMessages {
     const alias = properties?.topicAlias;
     if (alias === undefined) return topic;
     const allowed = this.#topicAliasMaximum;
-    const known = topic === '' ? this.#aliases.get(alias) : topic;
+    const known = topic === '' ? this.#aliases?.get(alias) : topic;
     if (alias > allowed || known === undefined) {
       throw new ProtocolError(
         ReasonCode.topicAliasInvalid,
@@ -67,6 +68,7 @@ export class IncomingMessages {
           : `topic alias ${alias}: not assigned to a topic name`
       );
     }
+    this.#aliases ??= new Map();
     this.#aliases.set(alias, known);
     return known;
   }

@@ -14,6 +14,9 @@ interface Listeners {
   close: (() => void) | undefined;
 }
 
+/** What an empty buffer contains: most streams hold no bytes between two turns. */
+const NONE: Buffer[] = [];
+
 const settled = Promise.resolve();
 
 /**
@@ -46,9 +49,9 @@ export class LocalStream implements ByteStream {
     close: undefined
   };
   /** Chunks that were written here and not yet passed to the peer. */
-  #outgoing: Buffer[] = [];
+  #outgoing = NONE;
   /** Chunks of the peer that wait because reading is paused. */
-  #incoming: Buffer[] = [];
+  #incoming = NONE;
   #incomingBytes = 0;
   /** Undefined until there is a listener of 'data', or `pause` or `resume` was called. */
   #isFlowing: boolean | undefined = undefined;
@@ -84,7 +87,9 @@ export class LocalStream implements ByteStream {
   write(chunk: Buffer): boolean {
     if (this.writableEnded || this.destroyed) return false;
     if (this.#isPeerGone) return true;
-    this.#outgoing.push(Buffer.from(chunk)); // a copy, because the writer may reuse its buffers
+    const copy = Buffer.from(chunk); // because the writer may reuse its buffers
+    if (this.#outgoing === NONE) this.#outgoing = [copy];
+    else this.#outgoing.push(copy);
     this.writableLength += chunk.length;
     if (this.#peer.#hasRoom) this.#schedule();
     if (this.writableLength < HIGH_WATER_MARK) return true;
@@ -168,6 +173,7 @@ export class LocalStream implements ByteStream {
   #read(): void {
     while (this.#incoming.length > 0 && this.#isFlowing === true && !this.destroyed) {
       const chunk = this.#incoming.shift() as Buffer;
+      if (this.#incoming.length === 0) this.#incoming = NONE;
       this.#incomingBytes -= chunk.length;
       this.#listeners.data?.call(this, chunk);
     }
@@ -178,6 +184,7 @@ export class LocalStream implements ByteStream {
     const peer = this.#peer;
     while (this.#outgoing.length > 0 && peer.#hasRoom && !peer.destroyed && !this.destroyed) {
       const chunk = this.#outgoing.shift() as Buffer;
+      if (this.#outgoing.length === 0) this.#outgoing = NONE;
       this.writableLength -= chunk.length;
       peer.#receive(chunk);
     }
@@ -194,7 +201,8 @@ export class LocalStream implements ByteStream {
   }
 
   #keep(chunk: Buffer): void {
-    this.#incoming.push(chunk);
+    if (this.#incoming === NONE) this.#incoming = [chunk];
+    else this.#incoming.push(chunk);
     this.#incomingBytes += chunk.length;
   }
 
@@ -224,8 +232,7 @@ export class LocalStream implements ByteStream {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const rest = this.#outgoing;
-    this.#outgoing = [];
-    this.#incoming = [];
+    this.#outgoing = this.#incoming = NONE;
     try {
       this.#emitClose();
     } finally {
@@ -245,7 +252,7 @@ export class LocalStream implements ByteStream {
   /** The peer was destroyed. @param rest what it had written before */
   #peerClosed(error: Error | null, rest: readonly Buffer[]): void {
     this.#isPeerGone = true;
-    this.#outgoing = [];
+    this.#outgoing = NONE;
     this.writableLength = 0;
     if (this.destroyed) return;
     if (error !== null) {

@@ -50,6 +50,8 @@ const CLIENT_OPTIONS: Checks<keyof ClientOptions> = {
   signal: A_SIGNAL
 };
 
+const CLIENT_OPTION_NAMES = Object.keys(CLIENT_OPTIONS);
+
 const WILL_OPTIONS: Checks<'qos' | 'retain' | 'properties'> = {
   qos: { expected: '0, 1 or 2', isValid: (value) => value === 0 || value === 1 || value === 2 },
   retain: A_BOOLEAN,
@@ -74,12 +76,12 @@ const DISCONNECT_OPTIONS: Checks<'reasonCode' | 'properties'> = {
 /** Check the options of a client before anything is sent. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID */
 export function checkClientOptions(options: ClientOptions): void {
   checkObject(options, 'options');
-  checkNames(options, Object.keys(CLIENT_OPTIONS), '');
-  const { password, ...others } = options;
+  checkNames(options, CLIENT_OPTION_NAMES, '');
+  const { password } = options;
   // The error message must not contain the password.
   if (password !== undefined && !CLIENT_OPTIONS.password.isValid(password))
     throw new InvalidInput('OPTION_INVALID', 'password', CLIENT_OPTIONS.password.expected, typeof password);
-  checkValues(CLIENT_OPTIONS, others);
+  checkValues(CLIENT_OPTIONS, options);
   sessionExpirySec(options.sessionExpiry);
   if (options.will === undefined) return;
   checkNames(options.will, ['topic', 'payload', ...PUBLISH_OPTION_NAMES], 'will');
@@ -128,7 +130,8 @@ function checkOptions(checks: Checks<string>, options: object, where: string): v
 
 /** @param prefix stands before the names of the options in errors */
 function checkValues(checks: Checks<string>, options: object, prefix = ''): void {
-  for (const [name, value] of Object.entries(options)) {
+  for (const name of Object.keys(options)) {
+    const value = (options as Readonly<Record<string, unknown>>)[name];
     const check = checks[name];
     if (value === undefined || check === undefined || check.isValid(value)) continue;
     throw new InvalidInput('OPTION_INVALID', prefix + name, check.expected, value);

@@ -13,8 +13,8 @@ const SENT: PublishResult = { reasonCode: 0, properties: {} };
 export class OutgoingMessages {
   readonly #connection: ClientConnection;
   readonly #session: ClientSession;
-  /** What waits for an acknowledgement, by packet id. `properties` are those of the PUBREC. */
-  readonly #pending = new Map<number, Pending<PublishResult> & { properties?: Properties }>();
+  /** What waits for an acknowledgement, by packet id. `properties` are those of the PUBREC. Undefined until the first one. */
+  #pending: Map<number, Pending<PublishResult> & { properties?: Properties }> | undefined = undefined;
   /** QoS 1 and 2 messages that exceed the server's Receive Maximum, or for which no packet id is free. */
   #queued: (Pending<PublishResult> & { readonly packet: PublishPacket })[] = [];
   /** QoS 0 messages that were written while the stream's buffer was full; they resolve when it drains. */
@@ -28,7 +28,7 @@ export class OutgoingMessages {
 
   /** Whether the application waits for an acknowledgement. */
   get isAwaited(): boolean {
-    return this.#pending.size > 0;
+    return this.#pending !== undefined && this.#pending.size > 0;
   }
 
   /** Continue the session after CONNACK: the server has it, or it begins anew. @param receiveMaximum that of the server */
@@ -65,7 +65,7 @@ export class OutgoingMessages {
     if (cmd === 'pubrec' && reasonCode < 0x80) {
       const code = outgoing === undefined ? ReasonCode.packetIdentifierNotFound : ReasonCode.success;
       if (outgoing !== undefined) outgoing.isReleased = true;
-      const waiting = this.#pending.get(messageId);
+      const waiting = this.#pending?.get(messageId);
       if (waiting !== undefined) waiting.properties = properties;
       this.#connection.send({ cmd: 'pubrel', messageId, reasonCode: code });
       return;
@@ -73,8 +73,8 @@ export class OutgoingMessages {
     if (outgoing === undefined) return;
     this.#session.outgoing.delete(messageId);
     this.#sendQuota++;
-    const waiting = this.#pending.get(messageId);
-    this.#pending.delete(messageId);
+    const waiting = this.#pending?.get(messageId);
+    this.#pending?.delete(messageId);
     const replyProperties = waiting?.properties ?? properties ?? {};
     if (reasonCode < 0x80 || cmd === 'pubcomp')
       waiting?.resolve({ reasonCode: cmd === 'pubcomp' ? 0 : reasonCode, properties: replyProperties });
@@ -87,9 +87,9 @@ export class OutgoingMessages {
 
   /** Reject everything that waits, because the connection is closed. */
   close(): void {
-    for (const { reject } of [...this.#pending.values(), ...this.#queued, ...this.#draining])
+    for (const { reject } of [...(this.#pending?.values() ?? []), ...this.#queued, ...this.#draining])
       reject(this.#connection.closedError());
-    this.#pending.clear();
+    this.#pending = undefined;
     this.#queued = [];
     this.#draining = [];
   }
@@ -100,6 +100,7 @@ export class OutgoingMessages {
       if (messageId === undefined) return;
       const { packet, resolve, reject } = this.#queued.shift()!;
       packet.messageId = messageId;
+      this.#pending ??= new Map();
       this.#pending.set(messageId, { resolve, reject });
       this.#session.outgoing.set(messageId, { packet, isReleased: false });
       this.#sendQuota--;
@@ -107,7 +108,7 @@ export class OutgoingMessages {
         this.#connection.send(packet);
       } catch (error) {
         // The packet cannot be encoded, so nothing was sent.
-        this.#pending.delete(messageId);
+        this.#pending?.delete(messageId);
         this.#session.outgoing.delete(messageId);
         this.#sendQuota++;
         reject(asError(error));

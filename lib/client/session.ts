@@ -19,36 +19,39 @@ export class ClientSession {
   readonly outgoing = new Map<number, Outgoing>();
   /** The packet ids of delivered QoS 2 messages whose PUBREL has not arrived. The value says whether the PUBREC has been sent. */
   readonly incoming = new Map<number, boolean>();
-  readonly #requests = new Set<number>();
+  /** Undefined until the first SUBSCRIBE or UNSUBSCRIBE of a connection. */
+  #requests: Set<number> | undefined = undefined;
   #lastId = 0;
 
   /** Find a free packet id for a PUBLISH, SUBSCRIBE or UNSUBSCRIBE [MQTT-2.2.1-3]. @returns undefined if all 65,535 are in use */
   takeId(): number | undefined {
     for (let tries = 0; tries < MAX_PACKET_ID; tries++) {
       this.#lastId = (this.#lastId % MAX_PACKET_ID) + 1;
-      if (!this.outgoing.has(this.#lastId) && !this.#requests.has(this.#lastId)) return this.#lastId;
+      if (!this.outgoing.has(this.#lastId) && !this.#requests?.has(this.#lastId)) return this.#lastId;
     }
     return undefined;
   }
 
   /** Reserve a packet id for a SUBSCRIBE or UNSUBSCRIBE until `answered`. */
   asked(id: number): void {
+    this.#requests ??= new Set();
     this.#requests.add(id);
   }
 
   /** Release the packet id of a SUBSCRIBE or UNSUBSCRIBE, because the response has arrived. */
   answered(id: number): void {
-    this.#requests.delete(id);
+    this.#requests?.delete(id);
   }
 
   /** Release all packet ids of SUBSCRIBE and UNSUBSCRIBE, because the connection has closed. */
   detach(): void {
-    this.#requests.clear();
+    this.#requests = undefined;
   }
 
   /** Discard the state, because the server has no session [MQTT-3.2.2-4]. */
   clear(): void {
-    this.outgoing.clear();
-    this.incoming.clear();
+    // clearing a Map allocates, even if it is empty
+    if (this.outgoing.size > 0) this.outgoing.clear();
+    if (this.incoming.size > 0) this.incoming.clear();
   }
 }

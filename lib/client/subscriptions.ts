@@ -15,8 +15,8 @@ export class ClientSubscriptions {
   readonly #connection: ClientConnection;
   readonly #session: ClientSession;
   readonly #inbox: Inbox;
-  /** What waits for a SUBACK or UNSUBACK, by packet id. */
-  readonly #pending = new Map<number, Pending<SubackPacket | UnsubackPacket>>();
+  /** What waits for a SUBACK or UNSUBACK, by packet id. Undefined until the first one. */
+  #pending: Map<number, Pending<SubackPacket | UnsubackPacket>> | undefined = undefined;
 
   constructor(connection: ClientConnection, session: ClientSession, inbox: Inbox) {
     this.#connection = connection;
@@ -26,7 +26,7 @@ export class ClientSubscriptions {
 
   /** Whether the application waits for a response. */
   get isAwaited(): boolean {
-    return this.#pending.size > 0;
+    return this.#pending !== undefined && this.#pending.size > 0;
   }
 
   /** See `Client.subscribe`. */
@@ -93,15 +93,15 @@ export class ClientSubscriptions {
   answered(packet: SubackPacket | UnsubackPacket): void {
     const { messageId } = packet;
     this.#session.answered(messageId);
-    const waiting = this.#pending.get(messageId);
-    this.#pending.delete(messageId);
+    const waiting = this.#pending?.get(messageId);
+    this.#pending?.delete(messageId);
     waiting?.resolve(packet);
   }
 
   /** Reject everything that waits, because the connection is closed. */
   close(): void {
-    for (const { reject } of this.#pending.values()) reject(this.#connection.closedError());
-    this.#pending.clear();
+    for (const { reject } of this.#pending?.values() ?? []) reject(this.#connection.closedError());
+    this.#pending = undefined;
   }
 
   #request(make: (messageId: number) => Packet): Promise<SubackPacket | UnsubackPacket> {
@@ -112,12 +112,13 @@ export class ClientSubscriptions {
       const packet = make(messageId);
       this.#connection.checkSize(packet);
       this.#session.asked(messageId);
+      this.#pending ??= new Map();
       this.#pending.set(messageId, { resolve, reject });
       try {
         this.#connection.send(packet);
       } catch (error) {
         this.#session.answered(messageId);
-        this.#pending.delete(messageId);
+        this.#pending?.delete(messageId);
         throw error;
       }
       this.#connection.updateFlow();

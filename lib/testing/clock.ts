@@ -121,8 +121,13 @@ export class VirtualClock implements Clock {
   async runNext(options: { readonly within?: Duration } = {}): Promise<boolean> {
     const withinMs = durationMs(options.within ?? Infinity, 'within');
     return this.#runExclusively(async () => {
-      await this.#settle();
-      return this.#fire(this.#monotonicMs + withinMs);
+      let hasFired: boolean | undefined;
+      await this.#settle(() => {
+        if (hasFired !== undefined) return false;
+        hasFired = this.#fire(this.#monotonicMs + withinMs);
+        return hasFired;
+      });
+      return hasFired === true;
     });
   }
 
@@ -172,29 +177,22 @@ export class VirtualClock implements Clock {
   }
 
   async #runUntil(untilMs: number): Promise<void> {
-    await this.#settle();
-    while (await this.#fire(untilMs));
+    await this.#settle(() => this.#fire(untilMs));
     this.#monotonicMs = Math.max(this.#monotonicMs, untilMs);
   }
 
-  /** Fire the next timer if it is due by `untilMs`, and settle. @returns false if there is none */
-  #fire(untilMs: number): Promise<boolean> | false {
+  /** Fire the next timer if it is due by `untilMs`. @returns false if there is none @throws what the timer throws */
+  #fire(untilMs: number): boolean {
     const timer = this.#heap.takeDue(untilMs) as (VirtualTimer & { readonly call?: Call }) | undefined;
     if (timer === undefined) return false;
     if (timer.dueMs > this.#monotonicMs) this.#monotonicMs = timer.dueMs;
     const { call, run } = timer;
-    try {
-      if (call === undefined) run();
-      else {
-        call.disarmed();
-        this.#calls.run(call, run); // timers that it arms also belong to the hook
-      }
-    } catch (error) {
-      return this.#settle().then(() => {
-        throw error;
-      });
+    if (call === undefined) run();
+    else {
+      call.disarmed();
+      this.#calls.run(call, run); // timers that it arms also belong to the hook
     }
-    return this.#settle();
+    return true;
   }
 
   /** Run a task after all earlier ones, because they share the virtual time. */
@@ -208,13 +206,26 @@ export class VirtualClock implements Clock {
     return result;
   }
 
-  /** Wait until nothing is in progress. An immediate runs after all pending promises and ticks; other work is counted. */
-  #settle(): Promise<true> {
+  /**
+   * Wait until nothing is in progress. An immediate runs after all pending promises and ticks; other work is counted.
+   * @param next called then, and again whenever it has returned true and nothing is in progress
+   * @throws what `next` throws, after everything has settled
+   */
+  #settle(next?: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      setImmediate(() => {
-        if (this.#isIdle()) resolve(true);
-        else this.#waitForWork().then(resolve, reject);
-      });
+      const step = (): void => {
+        try {
+          if (next?.() === true) setImmediate(settled);
+          else resolve();
+        } catch (error) {
+          this.#settle().then(() => reject(error), reject);
+        }
+      };
+      const settled = (): void => {
+        if (this.#isIdle()) step();
+        else this.#waitForWork().then(step, reject);
+      };
+      setImmediate(settled);
     });
   }
 
@@ -224,7 +235,7 @@ export class VirtualClock implements Clock {
   }
 
   /** Wait until all counted work has ended. Work that ends may begin other work, any number of times. */
-  async #waitForWork(): Promise<true> {
+  async #waitForWork(): Promise<void> {
     for (let stuckMs = 0; !this.#isIdle(); ) {
       const busy = this.#works.filter(({ count }) => count > 0);
       if (await settledWithin(busy, this.#patienceMs)) stuckMs = 0;
@@ -232,7 +243,6 @@ export class VirtualClock implements Clock {
       else if ((stuckMs += this.#patienceMs) >= this.#stuckMs) throw this.#stuckError(busy);
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
-    return true;
   }
 
   #stuckError(busy: readonly WorkCount[]): StateError {

@@ -3,7 +3,7 @@ import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound } from '../base/errors.ts';
 import { Broker, engineOf, handledFiltersOf, serveLocal } from '../broker/broker.ts';
 import type { BrokerOptions } from '../broker/options.ts';
-import { type Client, connectClient } from '../client/client.ts';
+import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import { localPair } from '../client/local-stream.ts';
 import type { ClientOptions } from '../client/options.ts';
@@ -123,13 +123,13 @@ export class TestBroker {
    * @throws as `broker.connect`; CONNECTION_CLOSED while the broker is not reachable
    */
   async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
-    const { transportInfo, ...rest } = options;
+    const { transportInfo } = options;
     const [end, stream] = localPair(this.broker.work);
     const link = this.#open(end, stream, transportInfo);
-    const client = await connectClient(stream, {
+    const client = await connectOver(stream, {
       clientId: `client-${++this.#lastClient}`,
       clock: this.clock,
-      ...rest
+      ...clientOptionsOf(options)
     });
     if (link !== undefined) this.#linkOf.set(client, link);
     return client;

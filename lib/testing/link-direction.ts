@@ -116,28 +116,37 @@ export class LinkDirection {
   }
 
   #receive(chunk: Buffer): void {
-    const out: Buffer[] = [];
-    let passed = 0; // the bytes before this offset are in `out` or dropped
+    let passed = 0; // the bytes before this offset are forwarded or dropped
     for (let at = 0; at < chunk.length; ) {
       const start = at;
       if (this.#phase === 'type') this.#packetFault = this.#chooseFault(chunk[at] >> 4);
       at = this.#scanPacket(chunk, at);
-      this.#parts.push(chunk.subarray(start, at));
       if (this.#packetFault === 'drop') {
-        if (start > passed) out.push(chunk.subarray(passed, start));
+        if (start > passed) this.#forward(chunk.subarray(passed, start));
         passed = at;
       }
-      if (this.#phase !== 'type') continue;
-      const packet = this.#parts.length === 1 ? this.#parts[0] : Buffer.concat(this.#parts);
-      this.#parts = [];
+      const part = slice(chunk, start, at);
+      if (this.#phase !== 'type') {
+        this.#parts.push(part);
+        continue;
+      }
+      const packet = this.#completePacket(part);
       this.#onPacket(packet, this.#packetFault === 'drop' || this.#isCutOff);
       if (this.#packetFault !== 'duplicate') continue;
-      out.push(chunk.subarray(passed, at), packet);
+      this.#forward(chunk.subarray(passed, at));
+      this.#forward(packet);
       passed = at;
     }
-    if (passed < chunk.length) out.push(chunk.subarray(passed));
-    for (const bytes of out) this.#forward(bytes);
+    if (passed < chunk.length) this.#forward(slice(chunk, passed, chunk.length));
     this.#throttleAfter(chunk.length);
+  }
+
+  /** Join the parts of a packet. @param last its last part */
+  #completePacket(last: Buffer): Buffer {
+    if (this.#parts.length === 0) return last;
+    const packet = Buffer.concat([...this.#parts, last]);
+    this.#parts = [];
+    return packet;
   }
 
   /** Scan to the end of the packet or of the chunk. @returns the offset after it */
@@ -214,4 +223,8 @@ export class LinkDirection {
     if (mustWait) this.#from.pause();
     else this.#from.resume();
   }
+}
+
+function slice(chunk: Buffer, start: number, end: number): Buffer {
+  return start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end);
 }

@@ -50,6 +50,8 @@ export class Link {
   #log: LogRecord[] = [];
   #clientId = '';
   #version: ProtocolVersion = 5;
+  /** The number of packets of the log that were searched for the client id. They are searched when somebody asks for it. */
+  #searched = 0;
   readonly #closeEnds: () => void;
   #isOpen = true;
 
@@ -79,6 +81,7 @@ export class Link {
 
   /** The client id of the CONNECT, or the one that the broker assigned; empty before. */
   get clientId(): string {
+    this.#identify();
     return this.#clientId;
   }
 
@@ -151,8 +154,9 @@ export class Link {
 
   /** The newest 10,000 packets, in the order of sending. */
   packets(): LoggedPacket[] {
+    this.#identify();
     return this.#log.map(({ direction, bytes, at, isDropped }) => {
-      const packet = this.#decode(direction, bytes);
+      const packet = decode(direction, bytes, this.#version);
       return { direction, cmd: packet?.cmd ?? 'malformed', packet, at, isDropped };
     });
   }
@@ -169,26 +173,34 @@ export class Link {
 
   #logPacket(direction: Direction, bytes: Buffer, isDropped: boolean): void {
     this.#log.push({ direction, bytes, at: this.#clock.now(), isDropped });
-    if (this.#log.length > MAX_LOG_LENGTH * 2) this.#log = this.#log.slice(-MAX_LOG_LENGTH);
-    if (bytes[0] === CONNECT || (bytes[0] === CONNACK && this.#clientId === '')) this.#readClientId(direction, bytes);
+    if (this.#log.length <= MAX_LOG_LENGTH * 2) return;
+    this.#identify();
+    this.#log = this.#log.slice(-MAX_LOG_LENGTH);
+    this.#searched = this.#log.length;
   }
 
-  #readClientId(direction: Direction, bytes: Buffer): void {
-    const packet = this.#decode(direction, bytes);
-    if (packet?.cmd === 'connect') {
-      this.#clientId = packet.clientId;
-      this.#version = packet.protocolVersion;
-    } else if (packet?.cmd === 'connack') this.#clientId = packet.properties?.assignedClientIdentifier ?? '';
-  }
-
-  #decode(direction: Direction, bytes: Buffer): Packet | undefined {
-    let start = 1;
-    while (bytes[start++] > 127);
-    const decode = direction === 'toBroker' ? decodeClientPacket : decodeServerPacket;
-    try {
-      return decode(bytes[0] >> 4, bytes[0] & 15, bytes, start, bytes.length, this.#version);
-    } catch {
-      return undefined; // a test may send invalid packets on purpose
+  /** Find the client id and the protocol version in the packets that were logged since the last search. */
+  #identify(): void {
+    while (this.#searched < this.#log.length) {
+      const { direction, bytes } = this.#log[this.#searched++];
+      const isIdentifying = bytes[0] === CONNECT || (bytes[0] === CONNACK && this.#clientId === '');
+      if (!isIdentifying) continue;
+      const packet = decode(direction, bytes, this.#version);
+      if (packet?.cmd === 'connect') {
+        this.#clientId = packet.clientId;
+        this.#version = packet.protocolVersion;
+      } else if (packet?.cmd === 'connack') this.#clientId = packet.properties?.assignedClientIdentifier ?? '';
     }
+  }
+}
+
+function decode(direction: Direction, bytes: Buffer, version: ProtocolVersion): Packet | undefined {
+  let start = 1;
+  while (bytes[start++] > 127);
+  const decodePacket = direction === 'toBroker' ? decodeClientPacket : decodeServerPacket;
+  try {
+    return decodePacket(bytes[0] >> 4, bytes[0] & 15, bytes, start, bytes.length, version);
+  } catch {
+    return undefined; // a test may send invalid packets on purpose
   }
 }
