@@ -1,4 +1,4 @@
-import { type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, createActor } from 'xstate';
+import { type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, createEmptyActor } from 'xstate';
 import type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './inspection.ts';
 
 /** What the actors of one broker share. */
@@ -46,8 +46,8 @@ class Table {
     this.#machine = machine;
     this.#input = { [key]: {} };
     this.#rest = rest;
-    // xstate's own `transition` creates an actor in each call
-    const self = createActor(machine, { input: this.#input as never });
+    // xstate's own `transition` creates an actor of the machine in each call, which computes the initial state
+    const self = createEmptyActor();
     this.#scope = {
       self,
       system: self.system,
