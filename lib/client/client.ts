@@ -1,7 +1,7 @@
 import '../base/async-dispose.ts';
 import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
-import { systemClock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { ProtocolError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { asError } from '../events/events.ts';
@@ -80,23 +80,23 @@ export class Client {
   readonly #connection: ClientConnection;
   readonly #listeners = new Listeners();
   readonly #inbox: Inbox;
-  readonly #subscriptions: ClientSubscriptions;
   readonly #outgoing: OutgoingMessages;
   readonly #incoming: IncomingMessages;
-  readonly #keepAlive: KeepAlive;
   readonly #authentication: ClientAuthentication;
+  // Parts that many clients of a test never use. They are created at their first use.
+  #subscriptions: ClientSubscriptions | undefined = undefined;
+  #keepAlive: KeepAlive | undefined = undefined;
   #connecting: Pending<Client> | undefined;
 
   /** Use `connectClient` or `broker.connect` instead. */
   constructor(stream: Duplex, options: ClientOptions) {
-    const clock = options.clock?.internal ?? options.clock ?? systemClock;
     this.#options = options;
     this.session = options.session ?? new ClientSession();
     this.#inbox = new Inbox(
       (handler, message) => this.#listeners.run(handler, message),
       () => this.#connection.updateFlow()
     );
-    this.#connection = new ClientConnection(stream, options, clock, {
+    this.#connection = new ClientConnection(stream, options, clockOf(options), {
       seen: (direction, packet) => this.#listeners.emit('packet', { direction, packet }),
       receive: (packet) => this.#receive(packet),
       failed: (error) => this.#fail(error),
@@ -105,10 +105,8 @@ export class Client {
       isReading: () => !this.#inbox.isFull || this.#isAwaiting()
     });
     this.protocolVersion = this.#connection.version;
-    this.#subscriptions = new ClientSubscriptions(this.#connection, this.session, this.#inbox);
     this.#outgoing = new OutgoingMessages(this.#connection, this.session);
     this.#incoming = new IncomingMessages(this.#connection, this.session, this.#inbox, options);
-    this.#keepAlive = new KeepAlive(this.#connection, clock);
     this.#authentication = new ClientAuthentication(this.#connection, options);
     options.signal?.addEventListener('abort', this.#abort);
     if (options.signal?.aborted) this.#abort();
@@ -187,7 +185,7 @@ export class Client {
     options: SubscribeOptions | MessageHandler = {},
     handler?: MessageHandler
   ): Promise<readonly number[]> {
-    return this.#subscriptions.subscribe(filters, options, handler);
+    return this.#useSubscriptions().subscribe(filters, options, handler);
   }
 
   /**
@@ -202,7 +200,7 @@ export class Client {
     filters: string | readonly string[],
     options: { readonly properties?: Properties } | MessageHandler = {}
   ): Promise<readonly number[]> {
-    return this.#subscriptions.unsubscribe(filters, options);
+    return this.#useSubscriptions().unsubscribe(filters, options);
   }
 
   /**
@@ -249,7 +247,7 @@ export class Client {
   ping(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#connection.checkConnected();
-      this.#keepAlive.ping({ resolve, reject });
+      this.#useKeepAlive().ping({ resolve, reject });
     });
   }
 
@@ -316,10 +314,10 @@ export class Client {
         break;
       case 'suback':
       case 'unsuback':
-        this.#subscriptions.answered(packet);
+        this.#useSubscriptions().answered(packet);
         break;
       case 'pingresp':
-        this.#keepAlive.answered();
+        this.#keepAlive?.answered();
         break;
       case 'auth':
         this.#authentication.receive(packet);
@@ -338,7 +336,8 @@ export class Client {
       return;
     }
     this.#connection.accepted(packet);
-    this.#keepAlive.start(1000 * (properties.serverKeepAlive ?? this.#options.keepalive ?? 0));
+    const keepAliveSec = properties.serverKeepAlive ?? this.#options.keepalive ?? 0;
+    if (keepAliveSec > 0) this.#useKeepAlive().start(1000 * keepAliveSec);
     this.#outgoing.begin(packet.sessionPresent, properties.receiveMaximum);
     this.#connecting?.resolve(this);
     this.#connecting = undefined;
@@ -360,11 +359,21 @@ export class Client {
   /** Whether the application waits for a response of the server. */
   #isAwaiting(): boolean {
     return (
-      this.#subscriptions.isAwaited ||
       this.#outgoing.isAwaited ||
-      this.#keepAlive.isAwaited ||
+      this.#subscriptions?.isAwaited === true ||
+      this.#keepAlive?.isAwaited === true ||
       this.#authentication.isAwaited
     );
+  }
+
+  #useSubscriptions(): ClientSubscriptions {
+    this.#subscriptions ??= new ClientSubscriptions(this.#connection, this.session, this.#inbox);
+    return this.#subscriptions;
+  }
+
+  #useKeepAlive(): KeepAlive {
+    this.#keepAlive ??= new KeepAlive(this.#connection, clockOf(this.#options));
+    return this.#keepAlive;
   }
 
   #closed(): void {
@@ -373,10 +382,15 @@ export class Client {
     this.session.detach();
     this.#connecting?.reject(signal?.aborted ? (signal.reason as Error) : this.#connection.closedError());
     this.#outgoing.close();
-    this.#subscriptions.close();
-    this.#keepAlive.close();
+    this.#subscriptions?.close();
+    this.#keepAlive?.close();
     this.#authentication.close();
     this.#inbox.close();
     this.#listeners.emit('close', { error: this.#connection.failure });
   }
+}
+
+/** The clock for the timers of a client. */
+function clockOf({ clock }: ClientOptions): Clock {
+  return clock?.internal ?? clock ?? systemClock;
 }

@@ -97,7 +97,8 @@ export class SysTopics {
   readonly #given: SysSettings;
   readonly #prefix: string;
   readonly #heartbeat: readonly Figure[];
-  readonly #statistics: readonly Figure[];
+  /** Undefined until somebody receives them. */
+  #statistics: readonly Figure[] | undefined = undefined;
   readonly #retained: readonly Figure[];
   /** The last payload of each retained topic. */
   readonly #published = new Map<string, string>();
@@ -106,7 +107,7 @@ export class SysTopics {
   readonly #warnedAtMs = new Map<string, number>();
 
   constructor(given: SysSettings) {
-    const { node, version, clock, wheel, metrics, settings, nodes, startedAtMs } = given;
+    const { node, version, clock, wheel, settings, nodes, startedAtMs } = given;
     this.#given = given;
     this.#prefix = `$SYS/brokers/${node}/`;
     this.#heartbeat = [
@@ -118,10 +119,11 @@ export class SysTopics {
       { topic: `${this.#prefix}version`, read: () => version },
       { topic: `${this.#prefix}sysdescr`, read: () => SYSTEM_DESCRIPTION }
     ];
-    this.#statistics = statistics(this.#prefix, metrics, settings.sysDottedTopics);
     this.#beat = new Period(wheel, settings.sysHeartbeat, () => this.#publish(this.#heartbeat));
     this.#tick = new Period(wheel, settings.sysInterval, () => {
       this.#publishRetained();
+      if (!this.#isHeard()) return;
+      this.#statistics ??= statistics(this.#prefix, given.metrics, settings.sysDottedTopics);
       this.#publish(this.#statistics);
     });
   }
