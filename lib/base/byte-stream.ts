@@ -17,6 +17,8 @@ export interface ByteStream {
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(event: 'drain' | 'end' | 'close', listener: () => void): unknown;
   write(chunk: Buffer): boolean;
+  /** Write a chunk that nobody will change. A stream within this process has this method, and passes the chunk on without a copy. */
+  writeUnchanged?(chunk: Buffer): boolean;
   cork(): void;
   uncork(): void;
   pause(): unknown;

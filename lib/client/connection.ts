@@ -130,7 +130,8 @@ export class ClientConnection {
     const bytes = encode(packet, this.version);
     this.#lastSentMs = this.#clock.monotonic();
     this.#owner.seen('sent', packet);
-    return bytes.length === 0 || this.#stream.write(bytes);
+    if (bytes.length === 0) return true;
+    return this.#stream.writeUnchanged?.(bytes) ?? this.#stream.write(bytes);
   }
 
   /** Pause or resume the stream, after the answer of `ConnectionOwner.isReading` may have changed. */

@@ -84,12 +84,16 @@ export class LocalStream implements ByteStream {
     return this;
   }
 
+  /** Write a copy, because the writer may reuse its buffers. */
   write(chunk: Buffer): boolean {
+    return this.writeUnchanged(Buffer.from(chunk));
+  }
+
+  writeUnchanged(chunk: Buffer): boolean {
     if (this.writableEnded || this.destroyed) return false;
     if (this.#isPeerGone) return true;
-    const copy = Buffer.from(chunk); // because the writer may reuse its buffers
-    if (this.#outgoing === NONE) this.#outgoing = [copy];
-    else this.#outgoing.push(copy);
+    if (this.#outgoing === NONE) this.#outgoing = [chunk];
+    else this.#outgoing.push(chunk);
     this.writableLength += chunk.length;
     if (this.#peer.#hasRoom) this.#schedule();
     if (this.writableLength < HIGH_WATER_MARK) return true;

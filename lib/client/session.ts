@@ -15,19 +15,29 @@ const MAX_PACKET_ID = 65_535;
  * Pass it as the option `session` of the next connect.
  */
 export class ClientSession {
-  /** By packet id, in the order of sending, which is also the order of resending [MQTT-4.6.0-1]. */
-  readonly outgoing = new Map<number, Outgoing>();
-  /** The packet ids of delivered QoS 2 messages whose PUBREL has not arrived. The value says whether the PUBREC has been sent. */
-  readonly incoming = new Map<number, boolean>();
+  #outgoing: Map<number, Outgoing> | undefined = undefined;
+  #incoming: Map<number, boolean> | undefined = undefined;
   /** Undefined until the first SUBSCRIBE or UNSUBSCRIBE of a connection. */
   #requests: Set<number> | undefined = undefined;
   #lastId = 0;
+
+  /** By packet id, in the order of sending, which is also the order of resending [MQTT-4.6.0-1]. */
+  get outgoing(): Map<number, Outgoing> {
+    this.#outgoing ??= new Map();
+    return this.#outgoing;
+  }
+
+  /** The packet ids of delivered QoS 2 messages whose PUBREL has not arrived. The value says whether the PUBREC has been sent. */
+  get incoming(): Map<number, boolean> {
+    this.#incoming ??= new Map();
+    return this.#incoming;
+  }
 
   /** Find a free packet id for a PUBLISH, SUBSCRIBE or UNSUBSCRIBE [MQTT-2.2.1-3]. @returns undefined if all 65,535 are in use */
   takeId(): number | undefined {
     for (let tries = 0; tries < MAX_PACKET_ID; tries++) {
       this.#lastId = (this.#lastId % MAX_PACKET_ID) + 1;
-      if (!this.outgoing.has(this.#lastId) && !this.#requests?.has(this.#lastId)) return this.#lastId;
+      if (!this.#outgoing?.has(this.#lastId) && !this.#requests?.has(this.#lastId)) return this.#lastId;
     }
     return undefined;
   }
@@ -50,8 +60,7 @@ export class ClientSession {
 
   /** Discard the state, because the server has no session [MQTT-3.2.2-4]. */
   clear(): void {
-    // clearing a Map allocates, even if it is empty
-    if (this.outgoing.size > 0) this.outgoing.clear();
-    if (this.incoming.size > 0) this.incoming.clear();
+    this.#outgoing?.clear();
+    this.#incoming?.clear();
   }
 }

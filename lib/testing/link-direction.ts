@@ -198,9 +198,10 @@ export class LinkDirection {
   }
 
   #write(bytes: Buffer | undefined): void {
-    if (this.#to.destroyed) return;
-    if (bytes === undefined) this.#to.end();
-    else if (!this.#to.write(bytes)) this.#updateFlow();
+    const to = this.#to;
+    if (to.destroyed) return;
+    if (bytes === undefined) to.end();
+    else if (!(to.writeUnchanged?.(bytes) ?? to.write(bytes))) this.#updateFlow();
   }
 
   #throttleAfter(bytes: number): void {
