@@ -245,7 +245,9 @@ export class Persistence {
       if (content.handingOver.has(session)) continue;
       const inPart = partlyPending.get(session)?.find(({ filter }) => filter === subscription.filter);
       host.retained.next = before; // messages retained from now on are not pending
-      session.delivery.addFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart), false);
+      session.delivery
+        .ensureWaiting()
+        .addFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart), false);
     }
     for (const message of delayed) this.#delayed.restore(message.number, message);
     for (const entry of tables) this.tables.restore(entry);

@@ -291,7 +291,7 @@ export class Subscribing {
       // [MQTT-3.3.1-9, -10]. Shared subscriptions have no feed.
       const feed = this.#host.retainer.feedFor(subscription);
       if (feed !== undefined) {
-        session.delivery.addFeed(feed, true); // persisted by the commit of the subscription
+        session.delivery.ensureWaiting().addFeed(feed, true); // persisted by the commit of the subscription
         feeds.push(feed);
       }
     }

@@ -68,8 +68,8 @@ export class Turn {
   }
 
   /** Call `continuePump` in the next turn. It does not throw. */
-  pumpLater(delivery: { continuePump(): void }): void {
-    this.#pumping.push(delivery);
+  pumpLater(waiting: { continuePump(): void }): void {
+    this.#pumping.push(waiting);
     this.schedule();
   }
 
@@ -115,7 +115,7 @@ export class Turn {
     if (pumping.length > 0) {
       this.#pumping = [];
       this.#ports.time.read();
-      for (const delivery of pumping) delivery.continuePump();
+      for (const waiting of pumping) waiting.continuePump();
     }
     this.#dirty = [];
     for (let at = 0; at < dirty.length; at++) {

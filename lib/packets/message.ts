@@ -374,6 +374,16 @@ export function awaitCommit(message: Message, ticket: number, isDeferred = false
   message.isDeferred = isDeferred;
 }
 
+/** A backlog contains the message from now on. @returns whether it is the first one */
+export function addedToBacklog(message: Message): boolean {
+  return message.backlogs++ === 0;
+}
+
+/** A backlog no longer contains the message. @returns whether it was the last one */
+export function removedFromBacklog(message: Message): boolean {
+  return --message.backlogs === 0;
+}
+
 /** Detach a message from the read chunk, and from its publisher's session, which it may outlive. */
 export function detachFromPublisher(message: Message): void {
   message.detach();

@@ -31,7 +31,7 @@ export interface FiguresSource {
   readonly inbound: { readonly count: number } | undefined;
   readonly delivery: {
     readonly flows: { readonly inflight: { readonly count: number; readonly bytes: number } | undefined };
-    readonly backlog: { readonly length: number; readonly bytes: number } | undefined;
+    readonly waiting: { readonly backlog: { readonly length: number; readonly bytes: number } | undefined } | undefined;
     readonly dropped: number;
     readonly enqueued: number;
   };
@@ -169,7 +169,7 @@ export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
     earlier: 'max_inflight'
   },
   mqueueLen: {
-    from: ({ log, delivery }) => Math.max(log?.queue.waiting ?? 0, delivery.backlog?.length ?? 0),
+    from: ({ log, delivery }) => Math.max(log?.queue.waiting ?? 0, delivery.waiting?.backlog?.length ?? 0),
     unit: 'messages',
     later: 'mqueue_len',
     earlier: 'mqueue_len'

@@ -103,8 +103,8 @@ const COMMON_FIELDS: RecordTable<SessionSource, CommonFacts> = {
     earlier: 'mailbox_len'
   },
   heapSize: {
-    from: ({ delivery: { backlog, flows }, connection }) =>
-      (backlog?.bytes ?? 0) + (flows.inflight?.bytes ?? 0) + (connection?.stream.writableLength ?? 0),
+    from: ({ delivery: { waiting, flows }, connection }) =>
+      (waiting?.backlog?.bytes ?? 0) + (flows.inflight?.bytes ?? 0) + (connection?.stream.writableLength ?? 0),
     unit: 'bytes',
     later: 'heap_size',
     earlier: 'heap_size'

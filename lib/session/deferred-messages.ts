@@ -55,16 +55,22 @@ export class DeferredMessages implements Waiter {
     return this.#waiting.at(-1)?.ticket ?? 0;
   }
 
-  /** Send a message after a commit. */
+  /** Send a message after its commit. */
   add(
-    ticket: number,
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined,
-    id: number
+    persisted: PersistedMessage | undefined
   ): void {
+    const flows = this.#flows;
+    const { log } = flows;
+    const id = qos > 0 ? flows.takeId(message, qos, retain, ids, persisted) : 0;
+    if (id > 0) flows.inflight?.markUnsent(id);
+    const waitsForFlow = log !== undefined && (qos === 2 || (qos === 0 && persisted?.isWritten === true));
+    if (qos === 0 && persisted !== undefined) log?.finish(persisted);
+    if (waitsForFlow) log.flowChanged();
+    const ticket = waitsForFlow ? this.#ledger.ticket : message.isDeferred ? message.ticket : this.lastTicket;
     this.#waiting.push({ ticket, message, qos, retain, ids, persisted, id });
     if (qos === 0) this.qos0Count++;
   }
@@ -125,4 +131,31 @@ export class DeferredMessages implements Waiter {
     this.#owner.deferralEnded();
     return false;
   }
+}
+
+/**
+ * Whether a message must wait for a commit: a QoS 2 message until its packet id is persisted, and any message that its publisher would
+ * send again if the commit failed.
+ * @param waiting what waits already
+ */
+export function mustDefer(
+  flows: OutboundFlows,
+  waiting: { readonly deferred: DeferredMessages | undefined } | undefined,
+  message: Message,
+  qos: QoS,
+  persisted: PersistedMessage | undefined
+): boolean {
+  const { ledger } = flows.ports;
+  if (ledger === undefined) return false;
+  if (qos === 2 && flows.log !== undefined) return true;
+  if (message.isDeferred && message.ticket > ledger.settled) return true;
+  if (qos === 0 && persisted?.isWritten === true) return true; // else a crash could deliver it twice
+  const deferred = waiting?.deferred;
+  if (deferred === undefined) return false;
+  return qos === 0 ? deferred.qos0Count > 0 : !ledger.isFailed; // keep the order of the messages
+}
+
+/** Whether the publisher of a message was refused, and may send it again. Persisted sessions drop such messages in their log. */
+export function isRefused(message: Message, ledger: Ledger | undefined): boolean {
+  return message.isDeferred && ledger?.hasRefused(message.ticket) === true;
 }

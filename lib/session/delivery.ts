@@ -2,21 +2,17 @@ import { Metric } from '../events/metrics.ts';
 import type { DropReason } from '../events/reasons.ts';
 import { detachFromPublisher, type Frame, type Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
-import type { RetainedFeed } from '../retained/retained-feed.ts';
 import { effectiveQos, type Subscriber, type Subscription } from '../routing/subscription.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
-import type { Ledger } from '../store/ledger.ts';
-import { Backlog, type Queued } from './backlog.ts';
-import { type DeferralOwner, DeferredMessages } from './deferred-messages.ts';
+import { isRefused, mustDefer } from './deferred-messages.ts';
 import type { SessionLog } from './log.ts';
 import { type FlowOwner, OutboundFlows } from './outbound-flows.ts';
 import type { DeliveryPorts, Outlet } from './ports.ts';
-import { type FeedOwner, RetainedDelivery } from './retained-delivery.ts';
+import type { FeedOwner } from './retained-delivery.ts';
 import type { PersistedMessage } from './segment.ts';
 import type { SessionClient } from './session-client.ts';
+import { WaitingMessages } from './waiting-messages.ts';
 
-/** Most messages of the backlog and of retained feeds that are sent before other sessions have their turn. */
-const MAX_PUMPED = 500;
 /** Most messages of a persisted session that wait in memory; more wait in the store alone. */
 const MAX_IN_MEMORY = 2_000;
 
@@ -30,26 +26,20 @@ interface DeliveryOwner {
 /**
  * Delivers messages to the client of a session.
  *
- * A message is sent at once if the Receive Maximum and the stream allow it (`OutboundFlows`). Otherwise it waits in the backlog, and in the
- * store if the session is persisted. Messages that another commit must precede are deferred. Retained messages of new subscriptions are
- * sent as there is room.
+ * A message is sent at once if the Receive Maximum and the stream allow it (`OutboundFlows`), and no commit must precede it. Otherwise it
+ * waits (`WaitingMessages`), and in the store if the session is persisted.
  */
-export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner {
+export class Delivery implements Subscriber, FlowOwner, FeedOwner {
   readonly flows: OutboundFlows;
   /** Layout of the QoS 0 frames that may be forwarded unchanged to this client; 0 if none may. */
   outboundFastPath: 0 | 4 | 5 = 0;
-  /** Messages that wait for the client. */
-  backlog: Backlog | undefined = undefined;
-  /** Retained messages that new subscriptions are still to be sent. */
-  feeds: RetainedDelivery | undefined = undefined;
+  /** What cannot be sent yet; undefined if nothing waits. */
+  waiting: WaitingMessages | undefined = undefined;
   /** Number of messages of this session that were dropped. */
   dropped = 0;
   /** Number of messages that had to wait in the backlog or in the store. */
   enqueued = 0;
   readonly #owner: DeliveryOwner;
-  /** Messages that wait for a commit. */
-  #deferred: DeferredMessages | undefined = undefined;
-  #isPumpScheduled = false;
 
   constructor(ports: DeliveryPorts, owner: DeliveryOwner) {
     this.#owner = owner;
@@ -82,11 +72,6 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     return this.#owner.subscriptions;
   }
 
-  /** The commit that the last deferred message waits for; 0 if none waits. */
-  get lastTicket(): number {
-    return this.#deferred?.lastTicket ?? 0;
-  }
-
   get hasRoom(): boolean {
     const { connection } = this.flows;
     return connection !== undefined && !connection.isBlocked && this.flows.room() > 0;
@@ -113,7 +98,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
       return false;
     }
     const qos = effectiveQos(message, subscription, zone.upgradeQos);
-    if (!isRetained) this.feeds?.handOutFirst(message.topic);
+    if (!isRetained) this.waiting?.feeds?.handOutFirst(message.topic);
     const retain = isRetained || (subscription.retainAsPublished && message.retain); // [MQTT-3.3.1-12, -13]
     const { ids } = subscription;
     const { connection, log } = flows;
@@ -125,7 +110,8 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     }
     if (connection === undefined || !this.#maySend(connection, message, qos))
       return this.enqueue(message, qos, retain, ids, persisted);
-    if (this.#mustDefer(message, qos, persisted)) return this.#defer(message, qos, retain, ids, persisted);
+    if (mustDefer(flows, this.waiting, message, qos, persisted))
+      return this.ensureWaiting().defer(message, qos, retain, ids, persisted);
     return flows.send(connection, message, qos, retain, ids, persisted, 0);
   }
 
@@ -160,16 +146,15 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
 
   /** Whether the backlog has room for more persisted messages, which can wait in the store. */
   #hasRoomInBacklog(most: number): boolean {
-    const length = this.backlog?.length ?? 0;
+    const length = this.waiting?.backlog?.length ?? 0;
     return length === 0 || (length < most && !this.flows.ports.pressure.totalBacklog.isNearlyFull);
   }
 
   /** Whether a message may be sent ahead of the backlog: the stream and the window have room, and nothing earlier waits. */
   #maySend(connection: Outlet, message: Message, qos: QoS): boolean {
-    const { backlog } = this;
     if (connection.isBlocked || connection.isClosed) return false;
-    if (qos === 0) return backlog === undefined || backlog.qos0Count === 0;
-    return this.flows.room() >= message.bytes && (backlog === undefined || backlog.length <= backlog.qos0Count);
+    if (qos > 0 && this.flows.room() < message.bytes) return false;
+    return this.waiting === undefined || !this.waiting.precedes(qos);
   }
 
   enqueue(
@@ -186,10 +171,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     this.enqueued++;
     detachFromPublisher(message);
     if (qos === 0) this.outboundFastPath = 0;
-    // the limits apply to a persisted message once it is committed. While the store fails, only messages that are never refused are queued
-    const isLimited = persisted === undefined || this.flows.ports.ledger?.isFailed === true;
-    if (!isLimited) return this.#ensureBacklog().add(persisted);
-    return this.#ensureBacklog().push(message, qos, retain, ids, persisted);
+    return this.ensureWaiting().enqueue(message, qos, retain, ids, persisted);
   }
 
   #refusesQos0(): boolean {
@@ -199,62 +181,9 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     return pressure.isShedding || (pressure.isSpaceLow && log !== undefined);
   }
 
-  #ensureBacklog(): Backlog {
-    return (this.backlog ??= new Backlog(
-      this.flows.agreement.zone,
-      (message, reason, persisted) => this.drop(message, reason, persisted),
-      this.flows.ports.pressure.totalBacklog
-    ));
-  }
-
-  /** Whether the publisher of a message was refused, and may send it again. Persisted sessions drop such messages in their log. */
-  #isRefused({ isDeferred, ticket }: Message): boolean {
-    return isDeferred && this.flows.ports.ledger?.hasRefused(ticket) === true;
-  }
-
-  /**
-   * Whether a message must wait for a commit: a QoS 2 message until its packet id is persisted, and any message that its publisher would
-   * send again if the commit failed.
-   */
-  #mustDefer(message: Message, qos: QoS, persisted: PersistedMessage | undefined): boolean {
-    const { ledger } = this.flows.ports;
-    if (ledger === undefined) return false;
-    if (qos === 2 && this.flows.log !== undefined) return true;
-    if (message.isDeferred && message.ticket > ledger.settled) return true;
-    if (qos === 0 && persisted?.isWritten === true) return true; // else a crash could deliver it twice
-    if (this.#deferred === undefined) return false;
-    return qos === 0 ? this.#deferred.qos0Count > 0 : !ledger.isFailed; // keep the order of the messages
-  }
-
-  /** Send a message after its commit. */
-  #defer(
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined
-  ): boolean {
-    const { flows } = this;
-    const { log } = flows;
-    const ledger = flows.ports.ledger as Ledger;
-    if (qos === 0 && this.#deferred?.isFull) return this.enqueue(message, qos, retain, ids, persisted);
-    detachFromPublisher(message);
-    this.#deferred ??= new DeferredMessages(this, flows, ledger);
-    if (qos === 0) this.outboundFastPath = 0;
-    const id = qos > 0 ? flows.takeId(message, qos, retain, ids, persisted) : 0;
-    if (id > 0) flows.inflight?.markUnsent(id);
-    const waitsForFlow = log !== undefined && (qos === 2 || (qos === 0 && persisted?.isWritten === true));
-    if (qos === 0 && persisted !== undefined) log?.finish(persisted);
-    if (waitsForFlow) log.flowChanged();
-    const ticket = waitsForFlow ? ledger.ticket : message.isDeferred ? message.ticket : this.#deferred.lastTicket;
-    this.#deferred.add(ticket, message, qos, retain, ids, persisted, id);
-    return true;
-  }
-
-  deferralEnded(): void {
-    this.#deferred = undefined;
-    this.updateFastPath();
-    this.pump();
+  /** What cannot be sent yet; created when something has to wait. */
+  ensureWaiting(): WaitingMessages {
+    return (this.waiting ??= new WaitingMessages(this, this.#owner));
   }
 
   drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void {
@@ -267,60 +196,28 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
 
   /** Send waiting messages, as far as the window and the stream allow. */
   pump(): void {
-    const { flows, backlog } = this;
+    const { flows, waiting } = this;
     const { connection, log } = flows;
-    if (connection === undefined || this.#isPumpScheduled) return;
+    if (connection === undefined || waiting?.isScheduled) return;
     if (flows.resending !== undefined) flows.resendSome();
     if (log !== undefined && !log.messages.isCaughtUp) {
-      const hasPriorities = this.flows.agreement.zone.mqueuePriorities !== undefined;
+      const hasPriorities = flows.agreement.zone.mqueuePriorities !== undefined;
       if (hasPriorities || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
       // the order by priority is known only when all messages are in memory
       if (!log.messages.isCaughtUp && hasPriorities) return;
     }
-    if (backlog === undefined && this.feeds === undefined) return;
-    let left = MAX_PUMPED;
-    if (backlog !== undefined) {
-      while (
-        backlog.length > 0 &&
-        flows.connection === connection &&
-        !connection.isBlocked &&
-        left > 0 &&
-        !this.#deferred?.isFull
-      ) {
-        const room = flows.room();
-        const queued = backlog.shift(room > 0, room);
-        if (queued === undefined) break;
-        if (queued.persisted?.isDone || this.#isRefused(queued.message)) continue;
-        left--;
-        const { message, qos, retain, ids, persisted } = queued;
-        if (this.#mustDefer(message, qos, persisted)) this.#defer(message, qos, retain, ids, persisted);
-        else flows.send(connection, message, qos, retain, ids, persisted, 0);
-      }
-    }
-    if (this.feeds !== undefined) {
-      left = this.feeds.pump(connection, left);
-      if (this.feeds?.isDone) this.feeds = undefined;
-    }
-    if (flows.connection !== connection) return; // a listener closed it
-    if (left <= 0) {
-      this.#isPumpScheduled = true;
-      this.flows.ports.turn.pumpLater(this);
-    } else if (this.outboundFastPath === 0 && this.feeds === undefined) this.updateFastPath();
+    if (waiting === undefined) return;
+    waiting.sendTo(connection);
+    this.#releaseUnused();
   }
 
   /** Pump if anything but the store can have a message for the client, after an acknowledgement. */
   pumpWaiting(): void {
-    if (this.backlog !== undefined || this.feeds !== undefined || this.flows.resending !== undefined) this.pump();
+    if (this.waiting?.hasMessages || this.flows.resending !== undefined) this.pump();
   }
 
-  /** Continue `pump` in the next turn. */
-  continuePump(): void {
-    this.#isPumpScheduled = false;
-    try {
-      this.pump();
-    } catch (error) {
-      this.#owner.failInternally(error, 'sending what waits');
-    }
+  #releaseUnused(): void {
+    if (this.waiting?.isUnused) this.waiting = undefined;
   }
 
   /** Decide whether runs of QoS 0 frames may be forwarded to this client unchanged. */
@@ -336,24 +233,10 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
       !connection.isClosed &&
       !connection.isBlocked &&
       flows.isPlain &&
-      !this.flows.agreement.zone.upgradeQos &&
-      this.feeds === undefined &&
-      this.#deferred === undefined &&
-      (this.backlog?.qos0Count ?? 0) + (flows.log?.messages.qos0Count ?? 0) === 0;
+      !flows.agreement.zone.upgradeQos &&
+      !this.waiting?.closesFastPath &&
+      (flows.log === undefined || flows.log.messages.qos0Count === 0);
     this.outboundFastPath = isClear ? layout : 0;
-  }
-
-  /**
-   * Send these retained messages to the client.
-   * @param isNew the feed belongs to a new subscription; it waits until `RetainedFeed.release`
-   */
-  addFeed(feed: RetainedFeed, isNew: boolean): void {
-    this.feeds ??= new RetainedDelivery(this, this.flows.ports);
-    this.feeds.ask(feed);
-    if (!isNew) return;
-    feed.defer();
-    this.outboundFastPath = 0;
-    this.flows.log?.flowTouched();
   }
 
   // -------------------------------------------------------------------------------------------------- connected, away, ended
@@ -362,35 +245,23 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   attach(connection: Outlet): void {
     const { client, agreement } = this.flows;
     const { zone } = client.agreement;
-    if (zone !== agreement.zone) this.backlog = this.backlog?.withLimits(zone);
+    if (zone !== agreement.zone) this.waiting?.limit(zone);
     this.flows.attach(connection);
   }
 
   /** The connection has closed: keep the messages that the next one may send. */
   detach(): void {
-    const { log } = this.flows;
     this.flows.detach();
     this.outboundFastPath = 0;
-    if (this.flows.client.isPersistent) this.feeds?.unload();
-    else this.feeds = undefined;
-    if (this.feeds?.isDone) this.feeds = undefined;
-    this.#deferred?.close();
-    this.#deferred = undefined;
-    if (log === undefined) return;
-    for (const { message, qos, retain, ids } of this.backlog?.take(isUnpersisted) ?? [])
-      if (!this.#isRefused(message)) log.append(message, qos, retain, ids, false);
-    log.detached();
-  }
-
-  /** Add a message that was read from the store to the backlog. */
-  queue(persisted: PersistedMessage): void {
-    this.#ensureBacklog().add(persisted);
+    this.waiting?.detach();
+    this.#releaseUnused();
+    this.flows.log?.detached();
   }
 
   /** Remove all messages from memory without dropping them, because they are in the store. */
   unload(): void {
-    this.backlog?.empty();
-    this.backlog = undefined;
+    this.waiting?.unload();
+    this.#releaseUnused();
     this.flows.unload();
   }
 
@@ -401,21 +272,15 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
    *   returns false if no member takes the message
    */
   clear(reason: DropReason | undefined, giveAway?: (message: Message) => boolean): void {
-    const { inflight } = this.flows;
+    const { inflight, ports } = this.flows;
     if (giveAway !== undefined && inflight !== undefined) {
       for (const id of inflight.inOrder()) {
         const message = inflight.messageOf(id);
         const isFree = (inflight.flagsOf(id) & 3) === 1 || !inflight.wasSent(id); // [MQTT-4.8.2-5]
-        if (message !== undefined && isFree && !this.#isRefused(message)) giveAway(message);
+        if (message !== undefined && isFree && !isRefused(message, ports.ledger)) giveAway(message);
       }
     }
-    if (reason !== undefined) this.backlog?.clear(reason, giveAway);
-    this.feeds = undefined;
+    this.waiting?.clear(reason, giveAway);
     this.unload();
   }
-}
-
-/** Whether a message of a persistent session is in memory only. */
-function isUnpersisted({ qos, persisted }: Queued): boolean {
-  return qos === 0 && persisted === undefined;
 }

@@ -23,12 +23,18 @@ interface LoggedDelivery {
     /** Use these packet ids; their messages follow (`Inflight.restoreMessage`). */
     restore(inflight: Inflight | undefined): void;
   };
-  readonly backlog: Backlog | undefined;
-  readonly feeds:
-    | { readonly pending: readonly PendingFeed[]; pendingBefore(subscription: Subscription): number | undefined }
+  readonly waiting:
+    | {
+        readonly backlog: Backlog | undefined;
+        readonly feeds:
+          | { readonly pending: readonly PendingFeed[]; pendingBefore(subscription: Subscription): number | undefined }
+          | undefined;
+      }
     | undefined;
-  /** Add a message that was read from the store to the backlog. */
-  queue(persisted: PersistedMessage): void;
+  ensureWaiting(): {
+    /** Add a message that was read from the store to the backlog. */
+    queue(persisted: PersistedMessage): void;
+  };
   /** Remove all messages from memory. */
   unload(): void;
   /** Send waiting messages. */

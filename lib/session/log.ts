@@ -163,14 +163,14 @@ export class SessionLog implements Durable, LogPorts {
     if (journal !== undefined && !this.#isFlowDirty) return;
     this.#isFlowDirty = false;
     const { next, count, bytes, qos0Count, done } = messages;
-    const pendingFeeds = session.delivery.feeds?.pending ?? NO_FEEDS;
+    const pendingFeeds = session.delivery.waiting?.feeds?.pending ?? NO_FEEDS;
     const record = { next, head, count, bytes, qos0Count, done, inFlight: this.#inFlight, pendingFeeds };
     this.#flowBytes = writeFlow(journal ?? draft, number, record);
   }
 
   #writeSubscriptions(draft: Draft, filters: Set<string>): void {
     const { subscriptions, delivery } = this.session;
-    const { feeds } = delivery;
+    const feeds = delivery.waiting?.feeds;
     for (const filter of filters) {
       const subscription = subscriptions.get(filter);
       writeSubscription(draft, this.number, filter, subscription, subscription && feeds?.pendingBefore(subscription));
@@ -223,7 +223,7 @@ export class SessionLog implements Durable, LogPorts {
       if (isRefused(persisted, this.ledger.settled, isFull && !isHere)) this.finish(persisted);
       else if (isFull && persisted.qos === 0) queue.drop(persisted, 'total_queue_full');
     }
-    session.delivery.backlog?.take(({ persisted }) => persisted?.isDone === true);
+    session.delivery.waiting?.backlog?.take(({ persisted }) => persisted?.isDone === true);
     messages.forgetDone();
   }
 

@@ -132,7 +132,7 @@ export class Paging {
   #place(persisted: PersistedMessage): void {
     if (persisted.isDone) return;
     const id = this.#wanted?.get(persisted.seq);
-    if (id === undefined) this.#log.session.delivery.queue(persisted);
+    if (id === undefined) this.#log.session.delivery.ensureWaiting().queue(persisted);
     else {
       this.#wanted?.delete(persisted.seq);
       this.#inflight?.restoreMessage(id, persisted);

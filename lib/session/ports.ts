@@ -48,7 +48,7 @@ export interface DeliveryPorts {
   readonly ledger: Ledger | undefined;
   readonly turn: {
     /** Call `continuePump` in the next turn. */
-    pumpLater(delivery: { continuePump(): void }): void;
+    pumpLater(waiting: { continuePump(): void }): void;
   };
   readonly publishing: {
     readonly hooks: {

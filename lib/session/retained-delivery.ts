@@ -9,7 +9,9 @@ import type { DeliveryPorts, Outlet } from './ports.ts';
 export interface FeedOwner {
   readonly flows: OutboundFlows;
   readonly subscriptions: Subscriptions;
-  readonly backlog: { readonly length: number; readonly qos0Count: number } | undefined;
+  readonly waiting:
+    | { readonly backlog: { readonly length: number; readonly qos0Count: number } | undefined }
+    | undefined;
   deliver(message: Message, subscription: Subscription, isRetained: boolean): boolean;
 }
 
@@ -57,7 +59,7 @@ export class RetainedDelivery {
         left -= 1 + (this.#load() >> 5);
         continue;
       }
-      const { backlog } = owner;
+      const backlog = owner.waiting?.backlog;
       const feed = feeds.choose(this.#hasQuota);
       if (feed === undefined || (backlog !== undefined && backlog.qos0Count > 0)) break;
       left--;
@@ -69,8 +71,8 @@ export class RetainedDelivery {
 
   /** Whether a retained message of QoS 1 or 2 may be sent now. Messages in the backlog are sent first. */
   get #hasQuota(): boolean {
-    const { backlog, flows } = this.#owner;
-    const isFirst = (backlog?.length ?? 0) === 0 && (flows.log === undefined || flows.log.messages.isCaughtUp);
+    const { waiting, flows } = this.#owner;
+    const isFirst = (waiting?.backlog?.length ?? 0) === 0 && (flows.log === undefined || flows.log.messages.isCaughtUp);
     return isFirst && flows.room() > 0;
   }
 

@@ -135,7 +135,7 @@ export class SessionQueue extends StoredQueue {
   /** Drop messages in memory beyond the limits of the session, except for messages that are not committed. */
   trimBacklog(): void {
     const { count, settledCount, bytes, settledBytes } = this.#log.messages;
-    this.#log.session.delivery.backlog?.trim(count - settledCount, bytes - settledBytes);
+    this.#log.session.delivery.waiting?.backlog?.trim(count - settledCount, bytes - settledBytes);
   }
 
   // ---------------------------------------------------------------------------------------------------------------- dropping
@@ -143,7 +143,7 @@ export class SessionQueue extends StoredQueue {
   /** Drop messages beyond the limits. @param mostBytes what the limit on the backlogs of all sessions leaves to this one */
   async #trim(slack: number, mostBytes = Infinity): Promise<void> {
     const { messages, session, ledger, offline } = this.#log;
-    const { backlog } = session.delivery;
+    const backlog = session.delivery.waiting?.backlog;
     if (messages.isEnded || this.#excess(slack, mostBytes) <= 0) return;
     if (ledger.isFailed) {
       this.#dropUnwritten(this.#dropper(mostBytes, offline)); // the messages of the store cannot be read

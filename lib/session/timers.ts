@@ -30,7 +30,7 @@ interface TimerOwner {
   readonly ports: DeliveryPorts & { readonly clock: Clock; readonly wheel: TimingWheel };
   readonly client: SessionClient;
   readonly connection: WatchedConnection | undefined;
-  readonly delivery: { readonly flows: OutboundFlows; readonly lastTicket: number };
+  readonly delivery: { readonly flows: OutboundFlows; readonly waiting: { readonly lastTicket: number } | undefined };
   readonly inbound: InboundFlows | undefined;
   readonly lifecycle: {
     readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
@@ -160,7 +160,7 @@ export class SessionTimers extends BaseTimer {
     const { retryInterval } = client.agreement.zone;
     const { inflight, log } = delivery.flows;
     const isOn = retryInterval > 0 && client.protocolVersion !== 5;
-    const ticket = Math.max(log?.ticket ?? 0, delivery.lastTicket);
+    const ticket = Math.max(log?.ticket ?? 0, delivery.waiting?.lastTicket ?? 0);
     this.#retry = isOn ? { dueMs: nowMs + retryInterval, mark: inflight?.mark ?? 0, ticket } : undefined;
   }
 

@@ -1,6 +1,6 @@
 import { BySize, Sized } from '../base/by-size.ts';
 import type { DropReason } from '../events/reasons.ts';
-import type { Message } from '../packets/message.ts';
+import { addedToBacklog, type Message, removedFromBacklog } from '../packets/message.ts';
 
 /** Approximate memory of an entry of a backlog, without the message. */
 const ENTRY_BYTES = 96;
@@ -44,13 +44,13 @@ export class TotalBacklog {
   /** Count a message that was added to a backlog. @param unpersistedBytes the new value of that backlog */
   added(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
     this.bytes += ENTRY_BYTES;
-    if (message.backlogs++ === 0) this.bytes += MESSAGE_BYTES + message.bytes;
+    if (addedToBacklog(message)) this.bytes += MESSAGE_BYTES + message.bytes;
     this.#bySize.resize(backlog, unpersistedBytes);
   }
 
   /** Count a message that was removed from a backlog. @param unpersistedBytes the new value of that backlog */
   removed(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
-    const freed = ENTRY_BYTES + (--message.backlogs === 0 ? MESSAGE_BYTES + message.bytes : 0);
+    const freed = ENTRY_BYTES + (removedFromBacklog(message) ? MESSAGE_BYTES + message.bytes : 0);
     this.bytes -= freed;
     this.#excess -= freed;
     this.#bySize.resize(backlog, unpersistedBytes);

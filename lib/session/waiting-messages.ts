@@ -1,0 +1,239 @@
+import type { DropReason } from '../events/reasons.ts';
+import { detachFromPublisher, type Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import type { RetainedFeed } from '../retained/retained-feed.ts';
+import type { Ledger } from '../store/ledger.ts';
+import { Backlog, type BacklogLimits, type Queued } from './backlog.ts';
+import { type DeferralOwner, DeferredMessages, isRefused, mustDefer } from './deferred-messages.ts';
+import type { Outlet } from './ports.ts';
+import { type FeedOwner, RetainedDelivery } from './retained-delivery.ts';
+import type { PersistedMessage } from './segment.ts';
+
+/** Most messages of the backlog and of retained feeds that are sent before other sessions have their turn. */
+const MAX_PUMPED = 500;
+
+/** What `WaitingMessages` asks of the delivery that it belongs to. */
+interface WaitingOwner extends FeedOwner {
+  readonly outboundFastPath: number;
+  enqueue(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined
+  ): boolean;
+  drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void;
+  pump(): void;
+  updateFastPath(): void;
+}
+
+/**
+ * The messages that cannot be sent at once: the backlog, the retained messages of new subscriptions, and what is deferred until a commit.
+ * They are sent as the stream, the window and the store allow.
+ *
+ * A session has one while anything waits, and after that as long as it has a backlog.
+ */
+export class WaitingMessages implements DeferralOwner {
+  /** Messages that wait until the client is connected, reads, or acknowledges earlier ones. */
+  backlog: Backlog | undefined = undefined;
+  /** Retained messages that new subscriptions are still to be sent. */
+  feeds: RetainedDelivery | undefined = undefined;
+  /** Messages that wait for a commit. */
+  deferred: DeferredMessages | undefined = undefined;
+  /** Sending continues in the next turn. */
+  isScheduled = false;
+  readonly #owner: WaitingOwner;
+  readonly #session: { failInternally(error: unknown, during: string): void };
+
+  constructor(owner: WaitingOwner, session: { failInternally(error: unknown, during: string): void }) {
+    this.#owner = owner;
+    this.#session = session;
+  }
+
+  /** The commit that the last deferred message waits for; 0 if none waits. */
+  get lastTicket(): number {
+    return this.deferred?.lastTicket ?? 0;
+  }
+
+  /** Nothing waits, and the session may do without this object. */
+  get isUnused(): boolean {
+    return !this.hasMessages && this.deferred === undefined && !this.isScheduled;
+  }
+
+  /** `pump` can have a message for the client. */
+  get hasMessages(): boolean {
+    return this.backlog !== undefined || this.feeds !== undefined;
+  }
+
+  /** Runs of QoS 0 frames may not be sent ahead of what waits. */
+  get closesFastPath(): boolean {
+    return this.feeds !== undefined || this.deferred !== undefined || (this.backlog?.qos0Count ?? 0) > 0;
+  }
+
+  /** Whether messages in the backlog must be sent before a new message of this QoS. */
+  precedes(qos: QoS): boolean {
+    const { backlog } = this;
+    if (backlog === undefined) return false;
+    return qos === 0 ? backlog.qos0Count > 0 : backlog.length > backlog.qos0Count;
+  }
+
+  // --------------------------------------------------------------------------------------------------------------------- add
+
+  /** Add a message to the backlog. @returns false if it was dropped */
+  enqueue(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined
+  ): boolean {
+    // the limits apply to a persisted message once it is committed. While the store fails, only messages that are never refused are queued
+    const isLimited = persisted === undefined || this.#owner.flows.ports.ledger?.isFailed === true;
+    if (!isLimited) return this.queue(persisted);
+    return this.#ensureBacklog().push(message, qos, retain, ids, persisted);
+  }
+
+  /** Add a persisted message to the backlog, without checking the limits. @returns true, because it is not dropped */
+  queue(persisted: PersistedMessage): true {
+    return this.#ensureBacklog().add(persisted);
+  }
+
+  #ensureBacklog(): Backlog {
+    return (this.backlog ??= new Backlog(
+      this.#owner.flows.agreement.zone,
+      (message, reason, persisted) => this.#owner.drop(message, reason, persisted),
+      this.#owner.flows.ports.pressure.totalBacklog
+    ));
+  }
+
+  /** Send a message after its commit, see `mustDefer`. @returns false if it was dropped */
+  defer(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined
+  ): boolean {
+    const owner = this.#owner;
+    if (qos === 0 && this.deferred?.isFull) return owner.enqueue(message, qos, retain, ids, persisted);
+    detachFromPublisher(message);
+    this.deferred ??= new DeferredMessages(this, owner.flows, owner.flows.ports.ledger as Ledger);
+    if (qos === 0) owner.updateFastPath();
+    this.deferred.add(message, qos, retain, ids, persisted);
+    return true;
+  }
+
+  deferralEnded(): void {
+    this.deferred = undefined;
+    this.#owner.updateFastPath();
+    this.#owner.pump();
+  }
+
+  /**
+   * Send these retained messages to the client.
+   * @param isNew the feed belongs to a new subscription; it waits until `RetainedFeed.release`
+   */
+  addFeed(feed: RetainedFeed, isNew: boolean): void {
+    this.feeds ??= new RetainedDelivery(this.#owner, this.#owner.flows.ports);
+    this.feeds.ask(feed);
+    if (!isNew) return;
+    feed.defer();
+    this.#owner.updateFastPath();
+    this.#owner.flows.log?.flowTouched();
+  }
+
+  // -------------------------------------------------------------------------------------------------------------------- send
+
+  /** See `DeferralOwner`. */
+  pump(): void {
+    this.#owner.pump();
+  }
+
+  /** Send the backlog and retained messages, as far as the window and the stream allow. */
+  sendTo(connection: Outlet): void {
+    if (!this.hasMessages) return;
+    const owner = this.#owner;
+    let left = MAX_PUMPED;
+    if (this.backlog !== undefined) left = this.#sendBacklog(this.backlog, connection, left);
+    if (this.feeds !== undefined) {
+      left = this.feeds.pump(connection, left);
+      if (this.feeds?.isDone) this.feeds = undefined;
+    }
+    if (owner.flows.connection !== connection) return; // a listener closed it
+    if (left <= 0) {
+      this.isScheduled = true;
+      owner.flows.ports.turn.pumpLater(this);
+    } else if (owner.outboundFastPath === 0 && this.feeds === undefined) owner.updateFastPath();
+  }
+
+  /** @param left number of messages that may be sent @returns the number that is left of it */
+  #sendBacklog(backlog: Backlog, connection: Outlet, left: number): number {
+    const { flows } = this.#owner;
+    const { ledger } = flows.ports;
+    while (
+      backlog.length > 0 &&
+      flows.connection === connection &&
+      !connection.isBlocked &&
+      left > 0 &&
+      !this.deferred?.isFull
+    ) {
+      const room = flows.room();
+      const queued = backlog.shift(room > 0, room);
+      if (queued === undefined) break;
+      const { message, qos, retain, ids, persisted } = queued;
+      if (persisted?.isDone || isRefused(message, ledger)) continue;
+      left--;
+      if (mustDefer(flows, this, message, qos, persisted)) this.defer(message, qos, retain, ids, persisted);
+      else flows.send(connection, message, qos, retain, ids, persisted, 0);
+    }
+    return left;
+  }
+
+  /** Continue in the next turn. */
+  continuePump(): void {
+    this.isScheduled = false;
+    try {
+      this.#owner.pump();
+    } catch (error) {
+      this.#session.failInternally(error, 'sending what waits');
+    }
+  }
+
+  // -------------------------------------------------------------------------------------------------- connected, away, ended
+
+  /** The client has connected in a zone with these limits. */
+  limit(limits: BacklogLimits): void {
+    this.backlog = this.backlog?.withLimits(limits);
+  }
+
+  /** The connection has closed: keep the messages that the next one may send. */
+  detach(): void {
+    const { client, log, ports } = this.#owner.flows;
+    if (client.isPersistent) this.feeds?.unload();
+    else this.feeds = undefined;
+    if (this.feeds?.isDone) this.feeds = undefined;
+    this.deferred?.close();
+    this.deferred = undefined;
+    if (log === undefined) return;
+    for (const { message, qos, retain, ids } of this.backlog?.take(isUnpersisted) ?? [])
+      if (!isRefused(message, ports.ledger)) log.append(message, qos, retain, ids, false);
+  }
+
+  /** Remove the backlog from memory without dropping its messages, because they are in the store. */
+  unload(): void {
+    this.backlog?.empty();
+    this.backlog = undefined;
+  }
+
+  /** The session has ended; see `Delivery.clear`. */
+  clear(reason: DropReason | undefined, giveAway?: (message: Message) => boolean): void {
+    if (reason !== undefined) this.backlog?.clear(reason, giveAway);
+    this.feeds = undefined;
+    this.unload();
+  }
+}
+
+/** Whether a message of a persistent session is in memory only. */
+function isUnpersisted({ qos, persisted }: Queued): boolean {
+  return qos === 0 && persisted === undefined;
+}
