@@ -41,6 +41,7 @@ export class Authentication implements AuthExchange {
   readonly #request: { -readonly [K in keyof AuthenticateRequest]: AuthenticateRequest[K] };
   readonly #abort = new AbortController();
   #isWaiting = false;
+  #hasChallenged = false;
 
   constructor(
     session: Session,
@@ -71,6 +72,11 @@ export class Authentication implements AuthExchange {
   /** A hook has not answered yet. */
   get isWaiting(): boolean {
     return this.#isWaiting;
+  }
+
+  /** Itself, when the client may send AUTH. */
+  get exchange(): this | undefined {
+    return this.#hasChallenged ? this : undefined;
   }
 
   begin(data: Buffer | undefined): void {
@@ -132,7 +138,10 @@ export class Authentication implements AuthExchange {
     } else if ('challenge' in answer) {
       if (authMethod === undefined)
         this.#outcome.refused(FAILED); // [MQTT-4.12.0-6]
-      else this.#outcome.challenge(answer.challenge);
+      else {
+        this.#hasChallenged = true;
+        this.#outcome.challenge(answer.challenge);
+      }
     } else if (answer.allow === true) this.#outcome.approved(answer);
     else this.#outcome.refused(readRefusal(answer, refusalCode(username)));
   }

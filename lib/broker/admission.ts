@@ -26,8 +26,9 @@ import { agreementOf } from '../session/agreement.ts';
 import type { Announcements } from '../session/ports.ts';
 import { resumeAfterHook, type Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
+import { Takeover } from '../session/takeover.ts';
 import { checkControls } from '../session/topic-checks.ts';
-import type { WillState } from '../session/will.ts';
+import { Will, type WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
 import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
@@ -152,12 +153,10 @@ export class Admission {
     const exchange = new Authentication(session, this.#host.hooks, packet.password, false, {
       challenge: (data) => {
         if (!isWaiting(session, connection)) return;
-        lifecycle.exchange(exchange);
         sendAuth(session, connection, ReasonCode.continueAuthentication, exchange.method, data);
       },
       approved: (approval) => {
         if (!isWaiting(session, connection)) return;
-        lifecycle.exchange(undefined);
         this.#admit(session, connection, packet, approval);
       },
       refused: (refusal) => {
@@ -372,16 +371,17 @@ export class Admission {
   #resume(stored: Session, session: Session, connection: Connection<Session>): WillState | undefined {
     const { metrics, events } = this.#host;
     const { client, lifecycle } = stored;
-    lifecycle.yieldTo(session);
+    const takeover = new Takeover(stored, session);
+    lifecycle.takenOverBy(takeover);
     if (lifecycle.state === 'connected') {
       metrics.counts[Metric.sessionTakeovered]++;
       if (events.heard['session.takenover']) events.emit('session.takenover', { client });
     }
-    const superseded = lifecycle.resume();
+    const superseded = takeover.begin();
     session.lifecycle.send('handedOver');
     metrics.counts[Metric.sessionResumed]++;
     stored.log?.changed();
-    lifecycle.handedOver();
+    takeover.end();
     if (!connection.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client });
     return superseded;
   }
@@ -418,7 +418,7 @@ export class Admission {
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the authentication method differs from that of CONNECT');
     }
     const data = packet.properties.authenticationData;
-    const current = lifecycle.auth as Authentication | undefined;
+    const current = lifecycle.decision as Authentication | undefined;
     if (packet.reasonCode === ReasonCode.continueAuthentication) {
       if (current === undefined || current.isWaiting)
         throw new ProtocolError(ReasonCode.protocolError, 'AUTH: there is no challenge to answer');
@@ -427,14 +427,14 @@ export class Admission {
     }
     if (current !== undefined)
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: a re-authentication is in progress');
-    const isCurrent = () => lifecycle.auth === exchange && session.connection === connection;
+    const isCurrent = () => lifecycle.decision === exchange && session.connection === connection;
     const exchange = new Authentication(session, this.#host.hooks, undefined, true, {
       challenge: (challenge) => {
         if (isCurrent()) sendAuth(session, connection, ReasonCode.continueAuthentication, authMethod, challenge);
       },
       approved: (approval) => {
         if (!isCurrent()) return;
-        lifecycle.exchange(undefined);
+        lifecycle.decidedBy(undefined);
         if (approval.isSuperuser !== undefined) client.exempt(approval.isSuperuser === true);
         connection.reader.forgetVerdicts();
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
@@ -444,7 +444,7 @@ export class Admission {
       },
       waiting: () => {} // other packets are processed during re-authentication [MQTT-4.12.1-1]
     });
-    lifecycle.exchange(exchange);
+    lifecycle.decidedBy(exchange);
     exchange.begin(data);
   }
 }
@@ -558,10 +558,8 @@ function agree(session: Session, packet: ConnectPacket): void {
   const topic = mountedName(session.ports.rewrites.apply(will.topic, 'publish'), client.mountpoint);
   if (topic === undefined)
     throw new ProtocolError(ReasonCode.topicNameInvalid, 'the will topic is too long for its mount point');
-  lifecycle.agreeOnWill({
-    message: { topic, payload: will.payload, qos: will.qos, retain: will.retain, properties: rest },
-    delayMs: willDelayInterval * 1000
-  });
+  const message = { topic, payload: will.payload, qos: will.qos, retain: will.retain, properties: rest };
+  lifecycle.agreeOnWill(new Will({ message, delayMs: willDelayInterval * 1000 }));
 }
 
 /** The keep alive of an MQTT 5.0 client. If it differs from the requested one, it is sent as Server Keep Alive [MQTT-3.1.2-21]. */

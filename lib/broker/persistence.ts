@@ -165,7 +165,7 @@ export class Persistence {
       sessions.set(record.number, session);
       if (record.disconnectedAt === 0) content.cutOff.push(session);
       else if (record.sessionExpiry === 0) {
-        session.lifecycle.restoreEnded();
+        session.lifecycle.entered('gone'); // and the process ended while its messages were handed over
         content.handingOver.add(session);
       }
     });

@@ -2,7 +2,7 @@ import type { ByteStream } from '../base/byte-stream.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { SessionActions } from '../session/actions.ts';
-import type { Lifecycle } from '../session/lifecycle.ts';
+import { ChartActions } from '../session/chart-actions.ts';
 import type { SessionPorts } from '../session/ports.ts';
 import { sessionMachine } from '../session/session.machine.ts';
 import { Session } from '../session/session.ts';
@@ -20,7 +20,7 @@ export class SessionFactory {
     this.#startActor = actors.logic<SessionActions>(
       sessionMachine,
       'session',
-      (actions, error, action) => (actions as Lifecycle).failed(error, `the session's ${action}`),
+      (actions, error, action) => (actions as ChartActions).failed(error, `the session's ${action}`),
       'disconnected'
     );
   }
@@ -28,7 +28,7 @@ export class SessionFactory {
   /** Begin a session in `idle` with a stream. */
   begin(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): Session {
     const session = new Session(this.#ports, new SessionClient(zone, transportInfo), stream);
-    session.lifecycle.start(this.#startActor(session.lifecycle, 'session'));
+    session.lifecycle.start(this.#startActor(new ChartActions(session), 'session'));
     return session;
   }
 
@@ -38,7 +38,9 @@ export class SessionFactory {
   }
 
   /** Create the actor of an offline session again. */
-  revive({ lifecycle, client }: Session): void {
-    if (!lifecycle.hasActor) lifecycle.start(this.#startActor(lifecycle, client.clientId, 'disconnected'));
+  revive(session: Session): void {
+    const { lifecycle, client } = session;
+    if (lifecycle.hasActor) return;
+    lifecycle.start(this.#startActor(new ChartActions(session), client.clientId, 'disconnected'));
   }
 }

@@ -125,8 +125,8 @@ export class SessionHandle {
   kick(options: KickOptions = {}): void {
     checkKick(options);
     const { lifecycle } = this.#session;
-    if (lifecycle.isChanging) {
-      lifecycle.afterChange(() => this.kick(options));
+    if (lifecycle.takeover?.isPending) {
+      lifecycle.takeover.afterwards(() => this.kick(options));
       return;
     }
     const { reasonCode, will = 'publish', reasonString, serverReference } = options;
@@ -146,7 +146,7 @@ export class SessionHandle {
   /** End the session of a client that is not connected. @throws BrokerError SESSION_RUNNING if the client is connected; STORE_FAILED */
   discard(): void {
     const { lifecycle } = this.#session;
-    if (lifecycle.state === 'connected' || lifecycle.isChanging) {
+    if (lifecycle.state === 'connected' || lifecycle.takeover?.isPending) {
       throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; call kick() instead`);
     }
     const refusal = this.#refusal;

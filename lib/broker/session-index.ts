@@ -167,7 +167,7 @@ export class SessionIndex {
   forget(session: Session): void {
     const { metrics, events, routing } = this.#host;
     const { client, lifecycle } = session;
-    lifecycle.abortHooks();
+    lifecycle.abortDecision();
     if (client.clientId === '' || this.#sessions.get(client.clientId) !== session) return;
     this.#sessions.delete(client.clientId);
     this.#roster.delete(session);

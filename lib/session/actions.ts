@@ -1,4 +1,4 @@
-/** The actions of the session's state chart. `Session` implements them. */
+/** The actions of the session's state chart. `ChartActions` implements them. */
 export interface SessionActions {
   /** Accept only CONNECT, and start the CONNECT timeout. */
   awaitConnect(): void;

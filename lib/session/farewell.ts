@@ -1,8 +1,11 @@
+import type { Events } from '../events/events.ts';
+import { Metric, type Metrics } from '../events/metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { REFUSALS_BY_CODE } from '../packets/connect-refusals.ts';
 import { encodeConnack, encodeDisconnect } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { Properties, ProtocolVersion } from '../packets/types.ts';
+import type { SessionClient } from './session-client.ts';
 
 /** What the last packet of a connection says beside its reason code; for MQTT 5.0 clients. */
 export interface Farewell {
@@ -10,13 +13,50 @@ export interface Farewell {
   readonly serverReference?: string | undefined;
 }
 
+/** The writer of a connection. */
+interface LastWriter {
+  send(packet: Buffer, metric: number): void;
+}
+
+/** Send the DISCONNECT of a connection that the broker ends, if the protocol version has one. */
+export function sendDisconnect(
+  writer: LastWriter,
+  client: SessionClient,
+  reasonCode: number,
+  farewell: Farewell
+): void {
+  const { agreement, protocolVersion } = client;
+  if (protocolVersion === 5)
+    writer.send(disconnection(reasonCode, farewell, agreement.maxFrame), Metric.packetsDisconnectSent);
+}
+
+/** Refuse a client with a CONNACK. */
+export function refuse(
+  connection: { readonly writer: LastWriter; takeAnswerVersion(): ProtocolVersion | undefined },
+  client: SessionClient,
+  { metrics, events }: { readonly metrics: Metrics; readonly events: Events },
+  reasonCode: number,
+  farewell: Farewell
+): void {
+  const { counts } = metrics;
+  const version = connection.takeAnswerVersion();
+  if (version === undefined) return; // the CONNECT was not readable, or a CONNACK has been sent [MQTT-3.2.0-2]
+  const code = connackCode(reasonCode);
+  counts[Metric.packetsConnackError]++;
+  if (isAuthError(reasonCode)) counts[Metric.packetsConnackAuthError]++;
+  counts[Metric.clientConnack]++;
+  const packet = refusal(code, version, farewell, client.agreement.maxFrame);
+  if (packet !== undefined) connection.writer.send(packet, Metric.packetsConnackSent);
+  if (events.heard['client.connack']) events.emit('client.connack', { client, reasonCode: code });
+}
+
 /** Whether a reason code says that the credentials of a client are not accepted. */
-export function isAuthError(reasonCode: number): boolean {
+function isAuthError(reasonCode: number): boolean {
   return REFUSALS_BY_CODE.get(reasonCode)?.isAuthError === true;
 }
 
 /** Encode a CONNACK that refuses a client. Its properties are omitted if they do not fit. @returns undefined if it does not fit at all */
-export function refusal(
+function refusal(
   reasonCode: number,
   version: ProtocolVersion,
   farewell: Farewell,
@@ -30,7 +70,7 @@ export function refusal(
 }
 
 /** Encode a DISCONNECT. Its properties are omitted if they do not fit [MQTT-3.14.2-3]. */
-export function disconnection(reasonCode: number, farewell: Farewell, maxFrame: number): Buffer {
+function disconnection(reasonCode: number, farewell: Farewell, maxFrame: number): Buffer {
   const disconnect = { cmd: 'disconnect', reasonCode } as const;
   const packet = encodeDisconnect({ ...disconnect, properties: propertiesOf(farewell) });
   return packet.length <= maxFrame ? packet : encodeDisconnect(disconnect);
@@ -44,7 +84,7 @@ function propertiesOf({ reasonString, serverReference }: Farewell): Properties {
 }
 
 /** Map a reason code to one that CONNACK has [MQTT-3.2.2-8]. */
-export function connackCode(code: number): number {
+function connackCode(code: number): number {
   if (code === ReasonCode.serverShuttingDown) return ReasonCode.serverUnavailable;
   return code >= 0x80 && isAllowedCode('connack', code) ? code : ReasonCode.unspecifiedError;
 }

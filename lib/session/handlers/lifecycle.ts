@@ -76,7 +76,7 @@ export function onAuthWhileConnecting(
       'AUTH is allowed in MQTT 5.0 only; packet type 15 is reserved in earlier versions'
     );
   const packet = decodeAuth(buf, body, end);
-  const { auth } = session.lifecycle;
+  const auth = session.lifecycle.decision?.exchange;
   if (auth === undefined || packet.reasonCode !== ReasonCode.continueAuthentication) {
     throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the broker has sent no authentication challenge'); // [MQTT-4.12.0-7]
   }
