@@ -32,8 +32,8 @@ import { Will, type WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
 import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
-import type { Persistence } from './persistence.ts';
 import type { SessionIndex } from './session-index.ts';
+import type { StoredSessions } from './stored-sessions.ts';
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 const NEVER = 0xffff_ffff;
@@ -50,7 +50,8 @@ interface AdmissionHost {
   readonly retainer: { readonly isStarted: boolean };
   readonly sessions: SessionIndex;
   readonly ledger: Ledger | undefined;
-  readonly persistence: Persistence | undefined;
+  /** undefined: there is no store. */
+  readonly storedSessions: StoredSessions | undefined;
   readonly wills: { publish(session: Session, will: WillState): void };
   readonly subscribing: { autoSubscribe(session: Session): void };
 }
@@ -361,7 +362,7 @@ export class Admission {
       else stored.lifecycle.end('discarded', 'discarded');
     }
     host.sessions.add(session, host.clock.now());
-    host.persistence?.sessionBegan(session);
+    host.storedSessions?.begun(session);
     session.lifecycle.send('accepted');
     metrics.counts[Metric.sessionCreated]++;
     if (events.heard['session.created']) events.emit('session.created', { client: session.client });

@@ -19,8 +19,7 @@ import { remapTopics } from '../session/handlers/publish.ts';
 import { HANDLERS } from '../session/handlers/tables.ts';
 import type { SessionPorts } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
-import type { WillState } from '../session/will.ts';
-import type { Ledger, LedgerHost } from '../store/ledger.ts';
+import { Ledger, type LedgerHost } from '../store/ledger.ts';
 import { Actors } from './actors.ts';
 import { Admission } from './admission.ts';
 import { Connections } from './connections.ts';
@@ -34,10 +33,13 @@ import { Persistence } from './persistence.ts';
 import { Publishing } from './publishing.ts';
 import { SessionFactory } from './session-factory.ts';
 import { SessionIndex } from './session-index.ts';
+import { StoredSessions } from './stored-sessions.ts';
 import { Subscribing } from './subscribing.ts';
+import { Sweeper } from './sweeper.ts';
 import { Tables } from './tables.ts';
 import { Turn } from './turn.ts';
 import { VERSION } from './version.ts';
+import { Wills } from './wills.ts';
 
 const STORE_ALARM = 'store_failed';
 
@@ -67,12 +69,15 @@ export class Engine {
   readonly retainer: Retainer;
   readonly delayed: DelayedMessages;
   /** undefined: there is no store. */
-  readonly persistence: Persistence | undefined = undefined;
+  readonly storedSessions: StoredSessions | undefined;
+  /** undefined: there is no store. */
+  readonly persistence: Persistence | undefined;
   readonly ledger: Ledger | undefined;
+  readonly #sweeper: Sweeper | undefined;
   readonly tables: Tables;
-  readonly handOvers: HandOvers;
+  readonly #handOvers: HandOvers;
   readonly rewrites: TopicRewrite;
-  readonly wills: SessionPorts<Session>['wills'];
+  readonly wills: Wills;
   readonly directory: Directory;
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
@@ -113,18 +118,15 @@ export class Engine {
     });
     this.sessions = new SessionIndex(this);
     this.connections = new Connections(this);
-    if (settings.store !== undefined) this.persistence = new Persistence(this, settings.store, this.#ledgerHost());
-    this.ledger = this.persistence?.ledger;
-    this.tables = this.persistence?.tables ?? new Tables(undefined);
+    this.ledger = settings.store && new Ledger(settings.store, this.#ledgerHost(), settings.maxUnwrittenBytes);
+    this.storedSessions = this.ledger && new StoredSessions(this.ledger);
+    this.#sweeper = this.ledger && new Sweeper(this, this.ledger);
+    this.tables = new Tables(this.ledger);
     this.retainer = new Retainer(this);
     this.retained = this.retainer.messages;
     this.delayed = this.#delayedMessages();
-    this.handOvers = new HandOvers(this);
+    this.#handOvers = new HandOvers(this);
     this.rewrites = new TopicRewrite(settings.rewrite, () => this.#rewritesChanged());
-    this.wills = {
-      publish: (session, will) => this.#publishWill(session, will),
-      keep: (session) => this.persistence?.persistWill(session)
-    };
     this.directory = new Directory({
       node: settings.node,
       sessions: this.sessions,
@@ -133,6 +135,7 @@ export class Engine {
       pause: () => new Promise((resolve) => this.turn.later(resolve))
     });
     this.publishing = new Publishing(this);
+    this.wills = new Wills(this);
     this.subscribing = new Subscribing(this);
     this.admission = new Admission(this);
     this.actors = new Actors((error) => this.announcer.failed(error, 'an actor', undefined));
@@ -140,6 +143,7 @@ export class Engine {
       this.notices.warn(kind, subject, text)
     );
     this.sessionFactory = new SessionFactory(this.#portsOfSessions(), this.actors);
+    this.persistence = this.#persistence();
     for (const [name, hook] of Object.entries(settings.hooks))
       if (hook !== undefined) this.hook(name as HookName, hook as never);
     this.publishing.hooks.watch();
@@ -253,11 +257,10 @@ export class Engine {
       maxMessages: settings.maxDelayedMessages,
       maxBytes: settings.maxDelayedBytes,
       wallMs: () => this.clock.now(),
-      onAdded: (waiting) => this.persistence?.delayedAdded(waiting),
-      onRemoved: (waiting) => this.persistence?.delayedRemoved(waiting),
+      ledger: this.ledger,
       release: (message, topic) => {
         const done = this.publishing.own.release(message, topic);
-        return this.persistence === undefined ? undefined : done;
+        return this.ledger === undefined ? undefined : done;
       }
     });
   }
@@ -279,9 +282,23 @@ export class Engine {
     });
   }
 
-  #publishWill(session: Session, will: WillState): void {
-    const done = this.publishing.own.will(session, will);
-    if (done !== undefined) this.persistence?.willUnderWay(session, will, done);
+  #persistence(): Persistence | undefined {
+    const { ledger, storedSessions } = this;
+    const sweeper = this.#sweeper;
+    if (ledger === undefined || storedSessions === undefined || sweeper === undefined) return undefined;
+    return new Persistence(this, {
+      ledger,
+      storedSessions,
+      sweeper,
+      pressure: this.pressure,
+      sessions: this.sessions,
+      retainer: this.retainer,
+      delayed: this.delayed,
+      tables: this.tables,
+      wills: this.wills,
+      handOvers: this.#handOvers,
+      sessionFactory: this.sessionFactory
+    });
   }
 
   #ledgerHost(): LedgerHost {
@@ -341,8 +358,8 @@ export class Engine {
         slowConsumer: (session) => sessions.slowConsumer(session)
       },
       wills: this.wills,
-      handOvers: this.handOvers,
-      sweeper: { add: (session) => this.persistence?.sweep(session) },
+      handOvers: this.#handOvers,
+      sweeper: { add: (session) => this.#sweeper?.add(session) },
       pressure: this.pressure,
       ledger: this.ledger,
       handlers: HANDLERS

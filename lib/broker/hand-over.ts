@@ -1,4 +1,5 @@
 import type { WorkCount } from '../base/pending-work.ts';
+import type { TimingWheel } from '../base/timing-wheel.ts';
 import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
 import { type Group, mayReach, type Subscription } from '../routing/subscription.ts';
@@ -12,9 +13,11 @@ import type { Ledger } from '../store/ledger.ts';
 import { parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import type { Life } from './life.ts';
+import { StoredHandOvers } from './stored-hand-overs.ts';
 
 /** The parts of the broker that hand-overs use. */
 interface HandOverHost {
+  readonly wheel: TimingWheel;
   readonly work: WorkCount;
   readonly life: Life;
   readonly announcer: Announcements;
@@ -186,17 +189,15 @@ function plainFilter({ filter }: Subscription): string {
   return typeof shared === 'object' ? shared.filter : filter;
 }
 
-/** The parts of the broker that `HandOvers` uses. */
-interface HandOversHost extends HandOverHost {
-  readonly persistence: { handOver(session: Session, handOver: StoredHandOver): void } | undefined;
-}
-
 /** Hands messages of sessions that have ended to other members of their share groups. */
 export class HandOvers implements HandOverPort<Session> {
-  readonly #host: HandOversHost;
+  readonly #host: HandOverHost;
+  /** undefined: there is no store. */
+  readonly #stored: StoredHandOvers | undefined;
 
-  constructor(host: HandOversHost) {
+  constructor(host: HandOverHost) {
     this.#host = host;
+    this.#stored = host.ledger && new StoredHandOvers(host, host.ledger);
   }
 
   giverFor(session: Session): ((message: Message) => boolean) | undefined {
@@ -209,8 +210,13 @@ export class HandOvers implements HandOverPort<Session> {
     const { log } = session;
     const handOver = log === undefined || log.messages.count === 0 ? undefined : this.#of(session);
     if (log === undefined || handOver === undefined) return false;
-    this.#host.persistence?.handOver(session, new StoredHandOver(this.#host, session, log, handOver, reason));
+    this.#stored?.add(session, new StoredHandOver(this.#host, session, log, handOver, reason));
     return true;
+  }
+
+  /** The broker has started: continue the hand-overs of the sessions in the store. */
+  brokerStarted(): void {
+    this.#stored?.begin();
   }
 
   #of({ subscriptions, client }: Session): HandOver | undefined {

@@ -1,43 +1,36 @@
 import { BrokerError } from '../base/errors.ts';
+import type { WorkCount } from '../base/pending-work.ts';
 import type { TimeReading } from '../base/time-reading.ts';
-import { FunctionTimer } from '../base/timing-wheel.ts';
+import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Announcer } from '../events/announcer.ts';
 import { Space, type SpaceHost } from '../monitor/space.ts';
-import type { Message } from '../packets/message.ts';
 import type { Zone } from '../records/zone.ts';
 import { type PendingFeed, RetainedFeed } from '../retained/retained-feed.ts';
-import type { RetainedMessages } from '../retained/retained-messages.ts';
-import { RetainedRecords, type RetainedRecordsHost } from '../retained/retained-records.ts';
-import type { RetainedEntry } from '../retained/retained-store.ts';
 import { Subscription } from '../routing/subscription.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
-import type { HandOverPort } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
-import type { WillState } from '../session/will.ts';
 import { type Commits, readAll } from '../store/commits.ts';
 import type { DelayedMessage } from '../store/delayed-record.ts';
 import type { Fold } from '../store/journal.ts';
 import { Kind } from '../store/keys.ts';
-import { Ledger, type LedgerHost } from '../store/ledger.ts';
-import type { Store } from '../store/store.ts';
 import type { TableEntry } from '../store/table-record.ts';
 import { checkStore } from '../tools/check.ts';
 import { COMMITS_LOST, Faults, listed } from '../tools/faults.ts';
 import { RECORDS, type RecordKind, type RetainedRecord } from '../tools/record-kinds.ts';
 import type { DelayedMessages } from './features/delayed.ts';
-import { DelayedRecords, type DelayedRecordsHost } from './features/delayed-records.ts';
 import type { Retainer } from './features/retainer.ts';
-import type { StoredHandOver } from './hand-over.ts';
+import type { HandOvers } from './hand-over.ts';
 import type { Life } from './life.ts';
 import { DEFAULT_ZONE } from './options.ts';
 import type { SessionFactory } from './session-factory.ts';
 import type { SessionIndex } from './session-index.ts';
-import { StoredHandOvers, type StoredHandOversHost } from './stored-hand-overs.ts';
-import { Sweeper, type SweeperHost } from './sweeper.ts';
-import { Tables } from './tables.ts';
+import type { StoredSessions } from './stored-sessions.ts';
+import type { Sweeper } from './sweeper.ts';
+import type { Tables } from './tables.ts';
 import { WillRecord } from './will-record.ts';
+import type { Wills } from './wills.ts';
 
 /** Codes of errors for which a repair of the store may help. */
 const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_DAMAGED']);
@@ -47,66 +40,56 @@ const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_DAMAGED
  */
 const PULSE_MS = 30_000;
 
-/** The parts of the broker that `Persistence` uses. */
-interface PersistenceHost extends RetainedRecordsHost, DelayedRecordsHost, SweeperHost, SpaceHost, StoredHandOversHost {
-  readonly life: Life;
+/** The services of the broker that `Persistence` uses. */
+interface PersistenceServices {
   readonly time: TimeReading;
-  readonly sessionFactory: SessionFactory;
-  readonly sessions: SessionIndex;
-  readonly retained: RetainedMessages;
-  readonly retainer: Retainer;
-  readonly delayed: DelayedMessages;
+  readonly work: WorkCount;
+  readonly life: Life;
+  readonly wheel: TimingWheel;
   readonly announcer: Announcer;
-  readonly ledger: Ledger | undefined;
-  readonly handOvers: HandOverPort<Session>;
-  readonly wills: { publish(session: Session, will: WillState): void };
   readonly settings: {
-    readonly maxUnwrittenBytes: number;
     readonly maxTotalMqueueStoreBytes: number | undefined;
     readonly repairStore: boolean;
     readonly zones: ReadonlyMap<string, Zone>;
   };
 }
 
+/** The parts of the broker that `Persistence` uses. */
+interface PersistenceHost extends SpaceHost {
+  readonly sessions: SessionIndex;
+  readonly retainer: Retainer;
+  readonly delayed: DelayedMessages;
+  readonly tables: Tables;
+  readonly wills: Wills;
+  readonly handOvers: HandOvers;
+  readonly storedSessions: StoredSessions;
+  readonly sweeper: Sweeper;
+  readonly sessionFactory: SessionFactory;
+}
+
 /**
- * The persisted state of the broker. It restores the state at the start and notes what has to be written; the ledger decides when it is
- * written.
+ * Opens and closes the store, and restores its content at the first start. The parts of the broker note themselves what has to be written;
+ * the ledger decides when it is written.
  */
 export class Persistence {
-  readonly ledger: Ledger;
-  readonly tables: Tables;
+  readonly #services: PersistenceServices;
   readonly #host: PersistenceHost;
-  readonly #store: Store;
-  readonly #retained: RetainedRecords;
-  readonly #delayed: DelayedRecords;
-  readonly #sweeper: Sweeper;
   readonly #space: Space;
-  readonly #handOvers: StoredHandOvers;
   #isLoaded = false;
   /** Sessions that were connected when the process ended. */
   #cutOff: readonly Session[] = [];
   /** Sessions that have ended and whose messages are not all handed over. */
   #handingOver: readonly Session[] = [];
-  /** Functions that publish the wills of sessions that ended with the process. */
-  #pendingWills: (() => void)[] = [];
-  /** The last session number that was assigned. */
-  #lastNumber = 0;
   readonly #pulse = new FunctionTimer(() => {
-    if (this.#host.sessions.onlineCount > 0) this.ledger.pulse();
+    if (this.#host.sessions.onlineCount > 0) this.#host.ledger.pulse();
     this.#space.reclaim();
-    this.#host.wheel.arm(this.#pulse, PULSE_MS);
+    this.#services.wheel.arm(this.#pulse, PULSE_MS);
   });
 
-  constructor(host: PersistenceHost, store: Store, ledgerHost: LedgerHost) {
+  constructor(services: PersistenceServices, host: PersistenceHost) {
+    this.#services = services;
     this.#host = host;
-    this.#store = store;
-    this.ledger = new Ledger(store, ledgerHost, host.settings.maxUnwrittenBytes);
-    this.#retained = new RetainedRecords(host);
-    this.#delayed = new DelayedRecords(host);
-    this.#sweeper = new Sweeper(host, this.ledger);
-    this.#handOvers = new StoredHandOvers(host, store);
-    this.#space = new Space(host, store);
-    this.tables = new Tables(this.ledger);
+    this.#space = new Space(services, host);
   }
 
   /**
@@ -115,14 +98,14 @@ export class Persistence {
    */
   async open(): Promise<void> {
     if (this.#isLoaded) {
-      await this.ledger.open(async () => {});
+      await this.#host.ledger.open(async () => {});
       return;
     }
     try {
       await this.#openAndLoad();
     } catch (error) {
       const isFaulty = error instanceof BrokerError && REPAIRABLE.has(error.code);
-      if (!isFaulty || !this.#host.settings.repairStore) throw error;
+      if (!isFaulty || !this.#services.settings.repairStore) throw error;
       await this.#repair();
       await this.#openAndLoad();
     }
@@ -130,14 +113,14 @@ export class Persistence {
   }
 
   async #openAndLoad(): Promise<void> {
-    this.#restoreAll(await this.ledger.open((commits, fold) => this.#read(commits, fold)));
+    this.#restoreAll(await this.#host.ledger.open((commits, fold) => this.#read(commits, fold)));
   }
 
   async #repair(): Promise<void> {
-    const { name, findings } = await checkStore(this.#store, { repair: true });
+    const { name, findings } = await checkStore(this.#host.ledger.store, { repair: true });
     const faults = listed(findings.map(({ text }) => text));
     const error = new BrokerError('STORE_CORRUPT', `${name}: repaired; this is lost: ${faults}`);
-    this.#host.announcer.failed(error, 'repairing the store', undefined);
+    this.#services.announcer.failed(error, 'repairing the store', undefined);
   }
 
   /**
@@ -146,17 +129,19 @@ export class Persistence {
    * @throws BrokerError STORE_CORRUPT, which names the faulty or missing records
    */
   async #read({ gaps, bad, areLost, lastWallMs }: Commits, fold: Fold): Promise<Content> {
-    const host = this.#host;
-    host.time.read();
-    const { wallMs } = host.time;
+    const { ledger } = this.#host;
+    const { store } = ledger;
+    const { time } = this.#services;
+    time.read();
+    const { wallMs } = time;
     const aliveWallMs = Math.min(wallMs, lastWallMs === 0 ? wallMs : lastWallMs + PULSE_MS);
-    const faults = new Faults(this.#store);
+    const faults = new Faults(store);
     if (areLost) faults.add(COMMITS_LOST);
     for (const [from, to] of gaps)
       faults.add(from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
     for (const key of bad) faults.addKey(key);
     const read = <T>({ kind, read }: RecordKind<T>, take: (record: T) => void) =>
-      readAll(this.#store, kind, (entry) => faults.guard(entry.key, () => take(read(entry, host.time))));
+      readAll(store, kind, (entry) => faults.guard(entry.key, () => take(read(entry, time))));
     const content = new Content();
     const { sessions } = content;
     await read(RECORDS.journal, () => {}); // the ledger has read those that can be read
@@ -187,20 +172,19 @@ export class Persistence {
       const session = sessions.get(flow.session);
       if (session === undefined) faults.add(`session ${flow.session} is missing, but has messages`);
       else {
-        if (session.log === undefined)
-          session.delivery.flows.persistIn(new SessionLog(session, flow.session, this.ledger));
+        if (session.log === undefined) session.delivery.flows.persistIn(new SessionLog(session, flow.session, ledger));
         session.log?.restore(flow);
         content.partlyPending.set(session, flow.pendingFeeds); // a journal's is newer
       }
     };
     await read(RECORDS.flow, takeFlow);
-    for (const entry of fold.entries) if (entry.key[0] === Kind.flow) takeFlow(RECORDS.flow.read(entry, host.time));
+    for (const entry of fold.entries) if (entry.key[0] === Kind.flow) takeFlow(RECORDS.flow.read(entry, time));
     for (const [number, { log, client }] of sessions)
       if (log === undefined)
         faults.add(`the state of messages of session ${number} (client ${JSON.stringify(client.clientId)}) is missing`);
     await read(RECORDS.will, (record) => {
       const session = this.#restore(record, aliveWallMs, content);
-      session.lifecycle.will?.restored(new WillRecord(session, record.number, this.ledger));
+      session.lifecycle.will?.restored(new WillRecord(session, record.number, ledger));
       content.wills.set(record.number, session);
     });
     await read(RECORDS.garbage, (number) => content.garbage.push(number));
@@ -218,7 +202,7 @@ export class Persistence {
     this.#cutOff = content.cutOff;
     for (const [zone, count] of content.zonesGone) {
       const text = `zone "${zone}" is not defined any more, but ${count} stored sessions or wills belong to it; they use zone "${DEFAULT_ZONE}" until their clients connect again. If this is not intended, define the zone (option zones)`;
-      host.announcer.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
+      this.#services.announcer.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
     }
     for (const session of sessions.values()) {
       if (content.handingOver.has(session)) continue;
@@ -232,45 +216,34 @@ export class Persistence {
     }
     this.#handingOver = [...content.handingOver];
     retained.sort((a, b) => (a.seq ?? -1) - (b.seq ?? -1) || a.message.timestamp - b.message.timestamp);
-    for (const { message, seq } of retained) {
-      if (!host.retained.put(message, seq)) {
-        host.announcer.dropped(message, 'not_retained', undefined);
-        this.retainedRemoved(message.topic);
-      } else if (seq === undefined) {
-        this.#retained.changed(message.topic, true, host.retained.get(message.topic), false); // write the place that it has now
-        this.ledger.touch(this.#retained, 64);
-      }
-    }
+    for (const { message, seq } of retained) host.retainer.restore(message, seq);
     for (const { session, subscription, before } of pending) {
       if (content.handingOver.has(session)) continue;
       const inPart = partlyPending.get(session)?.find(({ filter }) => filter === subscription.filter);
-      host.retained.next = before; // messages retained from now on are not pending
+      host.retainer.messages.next = before; // messages retained from now on are not pending
       session.delivery
         .ensureWaiting()
         .addFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart), false);
     }
-    for (const message of delayed) this.#delayed.restore(message.number, message);
-    for (const entry of tables) this.tables.restore(entry);
-    for (const number of garbage) this.#sweeper.add(number);
-    for (const session of wills.values()) this.#pendingWills.push(() => session.lifecycle.publishWill());
-    for (const number of [...sessions.keys(), ...wills.keys(), ...garbage])
-      this.#lastNumber = Math.max(this.#lastNumber, number);
+    for (const message of delayed) host.delayed.restore(message);
+    for (const entry of tables) host.tables.restore(entry);
+    for (const number of garbage) host.sweeper.add(number);
+    for (const session of wills.values()) host.wills.publishAtStart(session);
+    for (const number of [...sessions.keys(), ...wills.keys(), ...garbage]) host.storedSessions.used(number);
   }
 
   /** The broker has started: publish the wills of ended sessions and continue interrupted work. */
   brokerStarted(): void {
-    const pendingWills = this.#pendingWills;
-    this.#pendingWills = [];
-    for (const publish of pendingWills) publish();
+    const { wills, handOvers, sweeper } = this.#host;
+    wills.brokerStarted();
     for (const { log } of this.#cutOff) log?.detached(); // writes until when they were connected
     this.#cutOff = [];
-    for (const session of this.#handingOver)
-      if (!this.#host.handOvers.begin(session, 'session_terminated')) session.log?.end();
+    for (const session of this.#handingOver) if (!handOvers.begin(session, 'session_terminated')) session.log?.end();
     this.#handingOver = [];
-    this.#handOvers.begin();
-    this.#sweeper.begin();
+    handOvers.brokerStarted();
+    sweeper.begin();
     this.#space.begin();
-    this.#host.wheel.arm(this.#pulse, PULSE_MS);
+    this.#services.wheel.arm(this.#pulse, PULSE_MS);
   }
 
   /** A commit has succeeded or failed. @param bytes its size */
@@ -284,90 +257,20 @@ export class Persistence {
   }
 
   #restore(record: SessionRecord, aliveWallMs: number, { zonesGone }: Content): Session {
-    const host = this.#host;
-    const { settings } = host;
+    const { settings } = this.#services;
     let zone = settings.zones.get(record.zone);
     if (zone === undefined) {
       zonesGone.set(record.zone, (zonesGone.get(record.zone) ?? 0) + 1);
       zone = settings.zones.get(DEFAULT_ZONE);
     }
     if (zone === undefined) throw new Error('unreachable: every broker has the default zone');
-    return host.sessionFactory.restore(record, zone, aliveWallMs);
+    return this.#host.sessionFactory.restore(record, zone, aliveWallMs);
   }
 
-  /** A session has begun: persist it, or only its will. */
-  sessionBegan(session: Session): void {
-    const { client, lifecycle } = session;
-    if (client.isPersistent) {
-      const log = new SessionLog(session, ++this.#lastNumber, this.ledger);
-      session.delivery.flows.persistIn(log);
-      log.changed();
-    } else lifecycle.will?.persistIn(new WillRecord(session, ++this.#lastNumber, this.ledger));
-  }
-
-  /** A session has ended; its messages go to other members of its share groups. */
-  handOver(session: Session, handOver: StoredHandOver): void {
-    this.#handOvers.add(session, handOver);
-  }
-
-  /** A message is retained, or the retained message of its topic was deleted. @param before the message retained on the topic until now */
-  retained(message: Message, isRetained: boolean, before: RetainedEntry<Message> | undefined): void {
-    const { topic, ticket, qos, origin } = message;
-    const isPromised = qos > 0 || origin === undefined; // the promise of broker.publish waits for it
-    if (!this.#retained.changed(topic, isRetained, before, isPromised && ticket > 0)) return;
-    if (isPromised) this.ledger.promise(this.#retained, 64);
-    else this.ledger.touch(this.#retained, 64);
-  }
-
-  /** The retained message of a topic is removed: it has expired, or there is no room for it. */
-  retainedRemoved(topic: string): void {
-    this.#retained.removed(topic);
-    this.ledger.touch(this.#retained, 64);
-  }
-
-  delayedAdded(waiting: DelayedMessage): void {
-    this.#delayed.added(waiting);
-    this.ledger.promise(this.#delayed, waiting.message.bytes + 64);
-  }
-
-  delayedRemoved(waiting: DelayedMessage): void {
-    this.#delayed.removed(waiting);
-    this.ledger.promise(this.#delayed);
-  }
-
-  /** Persist the will of a session that has ended, for the next start of the broker. */
-  persistWill(session: Session): void {
-    const { will } = session.lifecycle;
-    if (will === undefined) return;
-    if (!will.isPersisted) will.persistIn(new WillRecord(session, ++this.#lastNumber, this.ledger));
-    this.#pendingWills.push(() => session.lifecycle.publishWill());
-  }
-
-  /** Hooks decide on a will. If the process ends or the broker stops first, the next start publishes the will. */
-  willUnderWay(session: Session, will: WillState, done: Promise<boolean>): void {
-    const record = new WillRecord(session, ++this.#lastNumber, this.ledger, will);
-    record.changed();
-    const end = () => record.end();
-    const decided = done.then((isDone) => {
-      const publishAgain = () => {
-        this.#host.wills.publish(session, will);
-        end();
-      };
-      if (isDone) end();
-      else if (this.#host.life.isRunning) publishAgain();
-      else this.#pendingWills.push(publishAgain);
-    });
-    decided.catch((error: unknown) => this.#host.announcer.failed(error, 'publishing a will', session.client));
-  }
-
-  sweep(session: number): void {
-    this.#sweeper.add(session);
-    if (this.#host.life.isRunning) this.#sweeper.begin();
-  }
-
+  /** Close the store. */
   async close(): Promise<void> {
-    this.#sweeper.stop();
-    await this.ledger.close();
+    this.#host.sweeper.stop();
+    await this.#host.ledger.close();
   }
 }
 

@@ -4,7 +4,6 @@ import type { Announcements } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
 import { afterCommit } from '../store/after-commit.ts';
 import type { Ledger } from '../store/ledger.ts';
-import type { Store } from '../store/store.ts';
 import type { StoredHandOver } from './hand-over.ts';
 import type { Life } from './life.ts';
 
@@ -18,12 +17,11 @@ const MIN_FREE_BYTES = 4_194_304;
 const SPACE_CHECK_MS = 1_000;
 
 /** The parts of the broker that `StoredHandOvers` uses. */
-export interface StoredHandOversHost {
+interface StoredHandOversHost {
   readonly wheel: TimingWheel;
   readonly work: WorkCount;
   readonly life: Life;
   readonly announcer: Announcements;
-  readonly ledger: Ledger | undefined;
 }
 
 /**
@@ -32,7 +30,7 @@ export interface StoredHandOversHost {
  */
 export class StoredHandOvers extends BaseTimer {
   readonly #host: StoredHandOversHost;
-  readonly #store: Store;
+  readonly #ledger: Ledger;
   readonly #all = new Map<StoredHandOver, Session>();
   /** Hand-overs that are ready to run, in order. */
   readonly #waiting = new Set<StoredHandOver>();
@@ -40,10 +38,10 @@ export class StoredHandOvers extends BaseTimer {
   /** Hand-overs are paused, because the store has too little space. */
   #isPaused = false;
 
-  constructor(host: StoredHandOversHost, store: Store) {
+  constructor(host: StoredHandOversHost, ledger: Ledger) {
     super();
     this.#host = host;
-    this.#store = store;
+    this.#ledger = ledger;
   }
 
   add(session: Session, handOver: StoredHandOver): void {
@@ -73,7 +71,7 @@ export class StoredHandOvers extends BaseTimer {
   async #mayContinue(): Promise<boolean> {
     if (!this.#mayRun) return false;
     const { work, wheel } = this.#host;
-    const freeBytes = this.#store.freeBytes?.();
+    const freeBytes = this.#ledger.store.freeBytes?.();
     const free = freeBytes && (await work.during(freeBytes));
     if (free !== undefined && free < MIN_FREE_BYTES && this.#mayRun) {
       this.#isPaused = true;
@@ -95,7 +93,7 @@ export class StoredHandOvers extends BaseTimer {
   }
 
   async #run(handOver: StoredHandOver): Promise<void> {
-    const host = this.#host;
+    const ledger = this.#ledger;
     const session = this.#all.get(handOver);
     try {
       if (await handOver.run(() => this.#mayContinue())) {
@@ -103,13 +101,12 @@ export class StoredHandOvers extends BaseTimer {
         session?.log?.end();
       } else this.#waiting.add(handOver);
     } catch (error) {
-      const { ledger } = host;
-      if (ledger?.isOpen !== true)
+      if (!ledger.isOpen)
         this.#waiting.add(handOver); // the next start runs it
       else if (ledger.isFailed)
         afterCommit(ledger, () => this.#runAgain(handOver)); // until then each attempt would fail at once, in an endless loop
       else {
-        host.announcer.failed(error, 'handing messages over', session?.client);
+        this.#host.announcer.failed(error, 'handing messages over', session?.client);
         if ((error as { code?: unknown }).code !== 'STORE_TOO_NEW') this.#runLater(handOver);
       }
     }

@@ -6,13 +6,15 @@ import { Kind, numberKey } from '../store/keys.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
+import type { Life } from './life.ts';
 
 /** Records that one commit deletes. */
 const DELETIONS_PER_COMMIT = 1_000;
 
 /** The parts of the broker that `Sweeper` uses. */
-export interface SweeperHost {
+interface SweeperHost {
   readonly work: WorkCount;
+  readonly life: Life;
   readonly announcer: Announcements;
 }
 
@@ -32,10 +34,13 @@ export class Sweeper implements Durable {
     this.#ledger = ledger;
   }
 
+  /** Delete the segments of a session; while the broker is not started, at its start. @param session number of the session in keys */
   add(session: number): void {
     this.#sessions.add(session);
+    if (this.#host.life.isRunning) this.begin();
   }
 
+  /** Delete the segments of all sessions that were added. */
   begin(): void {
     this.#isStopped = false;
     if (this.#isBusy || this.#sessions.size === 0) return;

@@ -40,17 +40,21 @@ const DISPLACED = 16;
 /** Shortening ends after this many queues in a row that cannot be shortened now: their client returns, or they are being shortened already. */
 const MAX_STUCK = 100;
 
-/** The parts of the broker that `Space` uses. */
-export interface SpaceHost {
+/** The services of the broker that `Space` uses. */
+interface SpaceServices {
   readonly wheel: TimingWheel;
   readonly work: WorkCount;
   readonly announcer: Announcements;
-  readonly ledger: Ledger | undefined;
   readonly life: { readonly isRunning: boolean };
   readonly settings: { readonly maxTotalMqueueStoreBytes: number | undefined };
+}
+
+/** The parts of the broker that `Space` uses. */
+export interface SpaceHost {
+  readonly ledger: Ledger;
   readonly pressure: Pressure;
   readonly sessions: { readonly persistentCount: number };
-  readonly retained: { readonly bytes: number };
+  readonly retainer: { readonly messages: { readonly bytes: number } };
   readonly delayed: { readonly bytes: number };
 }
 
@@ -59,6 +63,7 @@ export interface SpaceHost {
  * shortens queues that exceed their bound, and reports when the store must not grow.
  */
 export class Space extends BaseTimer {
+  readonly #services: SpaceServices;
   readonly #host: SpaceHost;
   readonly #store: Store;
   /** Size of the store after the last compaction, less the bytes kept. */
@@ -85,10 +90,11 @@ export class Space extends BaseTimer {
   /** Bytes that were queued at the last measurement, without those that were to be dropped. */
   #settled = Infinity;
 
-  constructor(host: SpaceHost, store: Store) {
+  constructor(services: SpaceServices, host: SpaceHost) {
     super();
+    this.#services = services;
     this.#host = host;
-    this.#store = store;
+    this.#store = host.ledger.store;
     this.#limit = this.#configured;
   }
 
@@ -102,7 +108,7 @@ export class Space extends BaseTimer {
     if (!this.#isWatched) return;
     this.#leftToWrite -= bytes;
     if (this.#leftToWrite < 0) this.#measureSpace();
-    else if (this.dueMs === Infinity) this.#host.wheel.arm(this, MEASURE_EVERY_MS);
+    else if (this.dueMs === Infinity) this.#services.wheel.arm(this, MEASURE_EVERY_MS);
   }
 
   ring(): void {
@@ -125,40 +131,40 @@ export class Space extends BaseTimer {
 
   /** The bound of the option `maxTotalMqueueStoreBytes`; the space may allow less. */
   get #configured(): number {
-    return this.#host.settings.maxTotalMqueueStoreBytes || Infinity;
+    return this.#services.settings.maxTotalMqueueStoreBytes || Infinity;
   }
 
   get #isClosed(): boolean {
     const { ledger } = this.#host;
-    return ledger === undefined || !ledger.isOpen || ledger.isFailed;
+    return !ledger.isOpen || ledger.isFailed;
   }
 
   #during(what: string, run: () => Promise<void>): void {
-    this.#host.work.during(run()).catch((error: unknown) => {
-      if (!this.#isClosed) this.#host.announcer.failed(error, what, undefined);
+    this.#services.work.during(run()).catch((error: unknown) => {
+      if (!this.#isClosed) this.#services.announcer.failed(error, what, undefined);
     });
   }
 
   #measureSpace(): void {
     if (this.#isMeasuring) return;
     this.#isMeasuring = true;
-    this.#host.wheel.disarm(this);
+    this.#services.wheel.disarm(this);
     this.#during('measuring the space of the store', async () => {
       try {
-        if (this.#host.ledger?.isOpen) await this.#setLimits();
+        if (this.#host.ledger.isOpen) await this.#setLimits();
       } finally {
         this.#isMeasuring = false;
         // a store that has failed or is full may have space soon
-        if (this.#host.life.isRunning && (this.#host.pressure.isSpaceLow || this.#host.ledger?.isFailed))
-          this.#host.wheel.arm(this, MEASURE_EVERY_MS);
+        if (this.#services.life.isRunning && (this.#host.pressure.isSpaceLow || this.#host.ledger.isFailed))
+          this.#services.wheel.arm(this, MEASURE_EVERY_MS);
       }
     });
   }
 
   async #setLimits(): Promise<void> {
-    const host = this.#host;
+    const { pressure } = this.#host;
     const store = this.#store;
-    const { storedBacklog } = host.pressure;
+    const { storedBacklog } = pressure;
     const configured = this.#configured;
     this.#limit = configured;
     this.#target = configured * SHORTENED;
@@ -166,13 +172,13 @@ export class Space extends BaseTimer {
       const free = await store.freeBytes();
       this.#freeBytes = free;
       // also after a commit was refused for lack of space, so that new messages are refused before they are committed
-      host.pressure.spaceIsLow(host.pressure.isSpaceLow ? free < LEAST_WRITTEN : free < 0, store.name);
+      pressure.spaceIsLow(pressure.isSpaceLow ? free < LEAST_WRITTEN : free < 0, store.name);
       const kept = this.#kept;
       const { size, ratio } = await this.#measure(kept);
       if (this.#isClosed) return;
       const most = Math.max(0, size + free);
       this.#ratio = Math.min(this.#ratio, ratio);
-      if (host.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio, size - this.#size);
+      if (this.#services.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio, size - this.#size);
       const hasRoom = free > (kept * ratio) / 2 || kept < SMALL_BYTES;
       const garbage = size - kept * this.#ratio - this.#overhead;
       if (hasRoom && free < most * LOW_SHARE && garbage > Math.max(most * GARBAGE_SHARE, LEAST_WRITTEN))
@@ -218,7 +224,7 @@ export class Space extends BaseTimer {
    *   commit were not added, the store would seem to compress the rest, and the queues would be allowed too little space
    */
   async #measure(kept: number): Promise<{ readonly size: number; readonly ratio: number }> {
-    const inProgress = this.#host.ledger?.bytesInProgress ?? 0;
+    const inProgress = this.#host.ledger.bytesInProgress;
     const size = (await this.#store.size?.()) ?? kept;
     return { size, ratio: ratioOf(size + inProgress, kept) };
   }
@@ -247,8 +253,8 @@ export class Space extends BaseTimer {
   }
 
   #wait(isWaiting: boolean): void {
-    const { ledger, wheel } = this.#host;
-    if (ledger !== undefined) ledger.isWaiting = isWaiting;
+    const { wheel } = this.#services;
+    this.#host.ledger.isWaiting = isWaiting;
     if (isWaiting) wheel.arm(this.#longestWait, LONGEST_WAIT_MS);
     else wheel.disarm(this.#longestWait);
   }
@@ -280,10 +286,9 @@ export class Space extends BaseTimer {
 
   /** Approximate bytes of everything that is kept. */
   get #kept(): number {
-    const { pressure, sessions, retained, delayed } = this.#host;
-    return (
-      pressure.storedBacklog.storedBytes + sessions.persistentCount * SESSION_BYTES + retained.bytes + delayed.bytes
-    );
+    const { pressure, sessions, retainer, delayed } = this.#host;
+    const sessionBytes = sessions.persistentCount * SESSION_BYTES;
+    return pressure.storedBacklog.storedBytes + sessionBytes + retainer.messages.bytes + delayed.bytes;
   }
 }
 

@@ -8,12 +8,15 @@ import type { Draft } from '../store/record.ts';
 import type { RetainedMessages } from './retained-messages.ts';
 import type { RetainedEntry } from './retained-store.ts';
 
-/** What `RetainedRecords` needs from the broker. */
-export interface RetainedRecordsHost {
-  readonly ledger: Ledger | undefined;
-  readonly retained: RetainedMessages;
-  readonly retainer: { retainAgain(topic: string, before: RetainedEntry<Message> | undefined): void };
+/** What `RetainedRecords` uses. */
+interface RetainedRecordsHost {
+  readonly messages: RetainedMessages;
+  /** Undo a change whose commit failed. @param before the message to retain again; undefined: none */
+  retainAgain(topic: string, before: RetainedEntry<Message> | undefined): void;
 }
+
+/** Approximate size of a change until it is written. */
+const CHANGE_BYTES = 64;
 
 /** A topic whose retained message has changed since it was last written. */
 export class RetainedChange {
@@ -41,14 +44,31 @@ export class RetainedChange {
  */
 export class RetainedRecords implements Durable {
   isDirty = false;
+  readonly #ledger: Ledger;
   readonly #host: RetainedRecordsHost;
   #topics = new TextMap<RetainedChange>();
   #writing = new TextMap<RetainedChange>();
   /** Number of the last commit in the store at the time of the last `write`. */
   #lastCommit = 0;
 
-  constructor(host: RetainedRecordsHost) {
+  constructor(ledger: Ledger, host: RetainedRecordsHost) {
+    this.#ledger = ledger;
     this.#host = host;
+  }
+
+  /** A message is retained, or the retained message of its topic was deleted. @param before the message retained on the topic until now */
+  retained(message: Message, isRetained: boolean, before: RetainedEntry<Message> | undefined): void {
+    const { topic, ticket, qos, origin } = message;
+    const isPromised = qos > 0 || origin === undefined; // the promise of broker.publish waits for it
+    if (!this.#changed(topic, isRetained, before, isPromised && ticket > 0)) return;
+    if (isPromised) this.#ledger.promise(this, CHANGE_BYTES);
+    else this.#ledger.touch(this, CHANGE_BYTES);
+  }
+
+  /** Write the record of a retained message again, because it lacks the place of the message in the order. */
+  placed(topic: string): void {
+    this.#changed(topic, true, this.#host.messages.get(topic), false);
+    this.#ledger.touch(this, CHANGE_BYTES);
   }
 
   /**
@@ -58,7 +78,7 @@ export class RetainedRecords implements Durable {
    * @param isRevocable true if the publisher is refused after a failed commit; the change is then undone
    * @returns false if there is nothing to write
    */
-  changed(
+  #changed(
     topic: string,
     isRetained: boolean,
     before: RetainedEntry<Message> | undefined,
@@ -81,7 +101,7 @@ export class RetainedRecords implements Durable {
     return true;
   }
 
-  /** Note that the retained message of a topic was removed, so that its record is deleted. */
+  /** The retained message of a topic is removed: it has expired, or there is no room for it. Its record is deleted. */
   removed(topic: string): void {
     const change = this.#topics.get(topic);
     if (change === undefined) this.#topics.set(topic, new RetainedChange(true));
@@ -89,11 +109,12 @@ export class RetainedRecords implements Durable {
       makePermanent(change);
       if (!this.#writing.has(topic) && isSettled(change)) this.#topics.delete(topic);
     }
+    this.#ledger.touch(this, CHANGE_BYTES);
   }
 
   write(draft: Draft, _journal: Draft | undefined, mostBytes: number): void {
-    const { retained, ledger } = this.#host;
-    const commit = ledger?.commit ?? 0;
+    const { messages } = this.#host;
+    const { commit } = this.#ledger;
     const isCommitted = commit > this.#lastCommit; // if the previous commit failed, this is known since the store was opened again
     this.#lastCommit = commit;
     const writing = this.#topics;
@@ -105,10 +126,10 @@ export class RetainedRecords implements Durable {
       if (draft.batch.bytes >= mostBytes) {
         writing.delete(topic);
         this.#topics.set(topic, change);
-        ledger?.touch(this);
+        this.#ledger.touch(this);
         return;
       }
-      const entry = retained.get(topic);
+      const entry = messages.get(topic);
       if (entry === undefined && !change.isStored) {
         if (isSettled(change)) writing.delete(topic);
         return;
@@ -143,7 +164,7 @@ export class RetainedRecords implements Durable {
     if (failure === 'retried') return;
     changed.forEach((change, topic) => {
       const isUndone = change.isRevocable && change.isBeforeStored && failure === 'untouched';
-      if (change.isRevocable) this.#host.retainer.retainAgain(topic, change.before);
+      if (change.isRevocable) this.#host.retainAgain(topic, change.before);
       makePermanent(change);
       if (isUndone) changed.delete(topic);
     });

@@ -6,16 +6,11 @@ import { writeMessage } from '../../store/message-record.ts';
 import type { Draft } from '../../store/record.ts';
 import type { DelayedMessages } from './delayed.ts';
 
-/** The parts of the broker that `DelayedRecords` uses. */
-export interface DelayedRecordsHost {
-  readonly ledger: Ledger | undefined;
-  readonly delayed: DelayedMessages;
-}
-
 /** The records of delayed messages in the store. */
 export class DelayedRecords implements Durable {
   isDirty = false;
-  readonly #host: DelayedRecordsHost;
+  readonly #ledger: Ledger;
+  readonly #delayed: DelayedMessages;
   #number = 0;
   #numbers = new Map<DelayedMessage, number>();
   #changed = new Map<number, DelayedMessage | undefined>();
@@ -28,16 +23,25 @@ export class DelayedRecords implements Durable {
   /** The last commit in the store at the time of the last write. */
   #lastCommit = 0;
 
-  constructor(host: DelayedRecordsHost) {
-    this.#host = host;
+  constructor(ledger: Ledger, delayed: DelayedMessages) {
+    this.#ledger = ledger;
+    this.#delayed = delayed;
   }
 
+  /** A message is delayed. */
   added(waiting: DelayedMessage): void {
     this.#numbers.set(waiting, ++this.#number);
     this.#changed.set(this.#number, waiting);
+    this.#ledger.promise(this, waiting.message.bytes + 64);
   }
 
+  /** A message has been published. */
   removed(waiting: DelayedMessage): void {
+    this.#remove(waiting);
+    this.#ledger.promise(this);
+  }
+
+  #remove(waiting: DelayedMessage): void {
     const number = this.#numbers.get(waiting);
     if (number === undefined) return;
     this.#numbers.delete(waiting);
@@ -45,13 +49,14 @@ export class DelayedRecords implements Durable {
     else this.#changed.set(number, undefined);
   }
 
-  restore(number: number, given: DelayedMessage): void {
+  /** A message is delayed again that is in the store. @param number its number there */
+  restored(waiting: DelayedMessage, number: number): void {
     this.#number = this.#written = this.#stored = Math.max(this.#number, number);
-    this.#numbers.set(this.#host.delayed.restore(given), number);
+    this.#numbers.set(waiting, number);
   }
 
   write(draft: Draft): void {
-    const { commit } = this.#host.ledger as Ledger;
+    const { commit } = this.#ledger;
     if (commit > this.#lastCommit) {
       this.#stored = this.#written;
       // The commit that was reported as failed is in the store after all.
@@ -90,11 +95,10 @@ export class DelayedRecords implements Durable {
     else if (this.#writing.size > 0) this.#written = this.#stored;
     this.#writing = new Map();
     if (failure === 'retried') return;
-    const { ledger, delayed } = this.#host;
     for (const waiting of this.#changed.values()) {
-      if (waiting === undefined || waiting.message.ticket <= (ledger as Ledger).settled) continue;
-      delayed.cancel(waiting); // the publisher is told that the message was refused
-      this.removed(waiting);
+      if (waiting === undefined || waiting.message.ticket <= this.#ledger.settled) continue;
+      this.#delayed.cancel(waiting); // the publisher is told that the message was refused
+      this.#remove(waiting);
     }
   }
 }

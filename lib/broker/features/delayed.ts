@@ -1,6 +1,8 @@
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import { detachFromPublisher, type Message } from '../../packets/message.ts';
 import type { DelayedMessage } from '../../store/delayed-record.ts';
+import type { Ledger } from '../../store/ledger.ts';
+import { DelayedRecords } from './delayed-records.ts';
 import type { Feature } from './feature.ts';
 
 const PREFIX = '$delayed/';
@@ -38,9 +40,8 @@ interface DelayedSettings {
   readonly maxMessages: number;
   /** Maximum size of the packets of all delayed messages in bytes; 0: unlimited. */
   readonly maxBytes: number;
-  /** Called for each delayed message that is added or removed. */
-  readonly onAdded?: (waiting: DelayedMessage) => void;
-  readonly onRemoved?: (waiting: DelayedMessage) => void;
+  /** undefined: there is no store. */
+  readonly ledger?: Ledger | undefined;
   readonly wallMs: () => number;
   /** Whether the broker is started. While it is not, no timers are set. */
   readonly life: { readonly isRunning: boolean };
@@ -60,11 +61,14 @@ export class DelayedMessages implements Feature {
   readonly about = 'Publishes messages to $delayed/<seconds>/<topic> after that delay.';
   isStarted = false;
   readonly #settings: DelayedSettings;
+  /** undefined: there is no store. */
+  readonly #records: DelayedRecords | undefined;
   readonly #waiting = new Set<Waiting>();
   #bytes = 0;
 
   constructor(settings: DelayedSettings) {
     this.#settings = settings;
+    this.#records = settings.ledger && new DelayedRecords(settings.ledger, this);
   }
 
   start(): void {
@@ -99,16 +103,16 @@ export class DelayedMessages implements Feature {
     this.#waiting.add(waiting);
     this.#bytes += bytes;
     wheel.arm(waiting, delayMs);
-    this.#settings.onAdded?.(waiting);
+    this.#records?.added(waiting);
     return 'added';
   }
 
-  /** Add a delayed message from the store. `rearm` starts its timer. */
-  restore({ message, topic, dueWallMs }: DelayedMessage): DelayedMessage {
+  /** Add a delayed message from the store. `rearm` starts its timer. @param number its number in the store */
+  restore({ message, topic, dueWallMs, number }: DelayedMessage & { readonly number: number }): void {
     const waiting = new Waiting(this, message, topic, dueWallMs);
     this.#waiting.add(waiting);
     this.#bytes += message.bytes;
-    return waiting;
+    this.#records?.restored(waiting, number);
   }
 
   /** Start the timers of all messages, when the broker starts. */
@@ -149,7 +153,7 @@ export class DelayedMessages implements Feature {
       done = this.#settings.release(message, topic);
     } finally {
       // After `release`, so that the effects of the publication are in the same commit as the removal.
-      if (done === undefined) this.#settings.onRemoved?.(waiting);
+      if (done === undefined) this.#records?.removed(waiting);
     }
     if (done === undefined) return;
     // The message stays in the set until it is published. If the broker stops first, the next start tries again.
@@ -160,7 +164,7 @@ export class DelayedMessages implements Feature {
       waiting.isReleasing = false;
       if (!isDone) return;
       this.cancel(waiting);
-      this.#settings.onRemoved?.(waiting);
+      this.#records?.removed(waiting);
     });
   }
 }

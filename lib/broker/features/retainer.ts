@@ -5,8 +5,10 @@ import type { Metrics } from '../../events/metrics.ts';
 import type { Message } from '../../packets/message.ts';
 import { type FeedSource, RetainedFeed } from '../../retained/retained-feed.ts';
 import { RetainedMessages, type RetainedSettings } from '../../retained/retained-messages.ts';
+import { RetainedRecords } from '../../retained/retained-records.ts';
 import type { RetainedEntry } from '../../retained/retained-store.ts';
 import { mayReach, type Subscription } from '../../routing/subscription.ts';
+import type { Ledger } from '../../store/ledger.ts';
 import { matches } from '../../topics/topic.ts';
 import type { Feature } from './feature.ts';
 
@@ -18,15 +20,8 @@ interface RetainerHost {
   readonly announcer: Announcer;
   readonly settings: RetainedSettings;
   readonly pressure: { readonly isSpaceLow: boolean };
-  /** Persists the changes; undefined: there is no store. */
-  readonly persistence:
-    | {
-        /** A message was retained or deleted. @param before the previous retained message of the topic */
-        retained(message: Message, isRetained: boolean, before: RetainedEntry<Message> | undefined): void;
-        /** The retained message of a topic was removed. */
-        retainedRemoved(topic: string): void;
-      }
-    | undefined;
+  /** undefined: there is no store. */
+  readonly ledger: Ledger | undefined;
 }
 
 /**
@@ -41,6 +36,8 @@ export class Retainer implements Feature {
   /** The source of retained messages for feeds. */
   readonly feedSource: FeedSource;
   readonly #host: RetainerHost;
+  /** undefined: there is no store. */
+  readonly #records: RetainedRecords | undefined;
 
   constructor(host: RetainerHost) {
     this.#host = host;
@@ -48,10 +45,11 @@ export class Retainer implements Feature {
       {
         wheel: host.wheel,
         time: host.time,
-        retainedExpired: (topic) => host.persistence?.retainedRemoved(topic)
+        retainedExpired: (topic) => this.#records?.removed(topic)
       },
       host.settings
     );
+    this.#records = host.ledger && new RetainedRecords(host.ledger, this);
     this.feedSource = this.#feedSource();
   }
 
@@ -65,18 +63,28 @@ export class Retainer implements Feature {
 
   /** Retain a message. A message with an empty payload deletes the retained message of its topic. */
   retain(message: Message): void {
-    const { persistence, pressure, announcer, metrics } = this.#host;
+    const { pressure, announcer, metrics } = this.#host;
+    const records = this.#records;
     const { messages } = this;
     if (!this.isStarted && !message.isSystem) {
       announcer.dropped(message, 'not_retained', undefined);
       return;
     }
-    const before = persistence === undefined ? undefined : messages.stored(message.topic);
+    const before = records === undefined ? undefined : messages.stored(message.topic);
     const hasPlace = !pressure.isSpaceLow || message.isSystem || messages.stored(message.topic) !== undefined;
     const isTaken = hasPlace && messages.put(message);
     if (!isTaken) announcer.dropped(message, 'not_retained', undefined);
-    if (!message.isSystem) persistence?.retained(message, isTaken && message.bytes > message.payloadAt, before);
+    if (!message.isSystem) records?.retained(message, isTaken && message.bytes > message.payloadAt, before);
     metrics.note('retained', messages.count);
+  }
+
+  /** Retain a message from the store. @param seq its place in the order of retained messages; undefined: the store does not know it yet */
+  restore(message: Message, seq: number | undefined): void {
+    const { topic } = message;
+    if (!this.messages.put(message, seq)) {
+      this.#host.announcer.dropped(message, 'not_retained', undefined);
+      this.#records?.removed(topic);
+    } else if (seq === undefined) this.#records?.placed(topic);
   }
 
   /** Undo a change of a retained message whose commit failed. @param before the message to retain again; undefined: none */
