@@ -34,8 +34,7 @@ const LIMITS = { lines: 400, members: 25, functionLines: 80 };
 
 /** What is larger than `LIMITS`, and how large it may be. This list may only shrink. */
 const LARGE: Readonly<Record<string, number>> = {
-  'lib/broker/broker.ts Broker, public members': 34, // a member for each facet
-  'lib/broker/engine.ts Engine, public members': 36
+  'lib/broker/broker.ts Broker, public members': 34 // a member for each facet
 };
 
 /** Files that may re-export. */

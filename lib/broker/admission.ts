@@ -1,29 +1,17 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { Authentication, admitsAnonymous, isTrusted } from '../access/authentication.ts';
-import type { Clock } from '../base/clock.ts';
 import { ProtocolError } from '../base/errors.ts';
-import type { TimeReading } from '../base/time-reading.ts';
 import type { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
 import { ZoneRates } from '../connection/rate-limit.ts';
-import type { Events } from '../events/events.ts';
-import {
-  type Approval,
-  type HookRegistry,
-  isApproval,
-  isThenable,
-  type Refusal,
-  readRefusal,
-  type Verdict
-} from '../events/hooks.ts';
-import { Metric, type Metrics } from '../events/metrics.ts';
+import { type Approval, isApproval, isThenable, type Refusal, readRefusal, type Verdict } from '../events/hooks.ts';
+import { Metric } from '../events/metrics.ts';
 import { encodeAuth, encodeConnack } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../packets/types.ts';
 import type { Zone } from '../records/zone.ts';
 import { agreementOf } from '../session/agreement.ts';
-import type { Announcements } from '../session/ports.ts';
 import { resumeAfterHook, type Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import { Takeover } from '../session/takeover.ts';
@@ -32,20 +20,17 @@ import { Will, type WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
 import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
+import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
 import type { StoredSessions } from './stored-sessions.ts';
 
+/** The characters of client ids that the broker assigns. */
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+/** The Session Expiry Interval of a session that does not expire. */
 const NEVER = 0xffff_ffff;
 
 /** The parts of the broker that `Admission` uses. */
 interface AdmissionHost {
-  readonly clock: Clock;
-  readonly time: TimeReading;
-  readonly metrics: Metrics;
-  readonly events: Events;
-  readonly hooks: HookRegistry;
-  readonly announcer: Announcements;
   readonly pressure: { readonly isShedding: boolean; readonly isSpaceLow: boolean };
   readonly retainer: { readonly isStarted: boolean };
   readonly sessions: SessionIndex;
@@ -57,7 +42,8 @@ interface AdmissionHost {
 }
 
 /**
- * Admits clients, from CONNECT to CONNACK, and re-authenticates them. It is synchronous if the hooks and the claim of the client id are.
+ * Admits clients, from CONNECT to CONNACK, and re-authenticates them. It is synchronous if the hooks and the claim of the client id are, and
+ * if nothing has to be read from the store or committed before the CONNACK.
  *
  * Hooks may decide on several CONNECTs at the same time, also with the same client id. Each client gets its session in one synchronous step
  * after the hooks have approved it and its client id is claimed, so the last one owns the session.
@@ -65,15 +51,19 @@ interface AdmissionHost {
 export class Admission {
   /** A cluster replaces it. */
   claims: ClientIdClaims = LOCAL_CLAIMS;
+  readonly #services: Services;
   readonly #host: AdmissionHost;
   readonly #rates = new ZoneRates();
 
-  constructor(host: AdmissionHost) {
+  constructor(services: Services, host: AdmissionHost) {
+    this.#services = services;
     this.#host = host;
   }
 
+  /** Decide on a CONNECT and answer it. @throws ProtocolError if the CONNECT is refused before hooks are asked */
   connect(session: Session, packet: ConnectPacket): void {
-    const { metrics, events, sessions } = this.#host;
+    const { metrics, events } = this.#services;
+    const { sessions } = this.#host;
     const connection = session.connection as Connection<Session>;
     const { client, lifecycle } = session;
     const { zone } = client.agreement;
@@ -108,12 +98,12 @@ export class Admission {
   }
 
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
-    if (this.#host.hooks.preConnect.length === 0) this.#authenticate(session, connection, packet);
+    if (this.#services.hooks.preConnect.length === 0) this.#authenticate(session, connection, packet);
     else this.#askPreConnect(session, connection, packet);
   }
 
   #askPreConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
-    const { hooks } = this.#host;
+    const { hooks } = this.#services;
     const abort = new AbortController();
     const { client } = session;
     session.lifecycle.decidedBy(abort);
@@ -136,7 +126,7 @@ export class Admission {
   }
 
   #authenticate(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
-    const { hooks, metrics } = this.#host;
+    const { hooks, metrics } = this.#services;
     metrics.counts[Metric.clientAuthenticate]++;
     const { client } = session;
     const { agreement } = client;
@@ -151,7 +141,7 @@ export class Admission {
 
   #askAuthenticate(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
     const { lifecycle } = session;
-    const exchange = new Authentication(session, this.#host.hooks, packet.password, false, {
+    const exchange = new Authentication(session, this.#services.hooks, packet.password, false, {
       challenge: (data) => {
         if (!isWaiting(session, connection)) return;
         sendAuth(session, connection, ReasonCode.continueAuthentication, exchange.method, data);
@@ -195,7 +185,7 @@ export class Admission {
     session.lifecycle.close('not_authorized', refusal);
   }
 
-  /** Identify a client that the hooks have approved, and claim its client id. */
+  /** Identify a client that the hooks have approved, agree on its session, and claim its client id. */
   #admit(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
     const { client, lifecycle } = session;
     lifecycle.decidedBy(undefined); // the hooks have answered
@@ -239,9 +229,10 @@ export class Admission {
 
   /** Begin or resume the session of a client whose client id belongs to this node: one synchronous step. */
   #enter(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
+    const services = this.#services;
     const host = this.#host;
     const { client, lifecycle } = session;
-    host.time.read(); // queued messages may have expired while a hook decided, or while the session was read
+    services.time.read(); // queued messages may have expired while a hook decided, or while the session was read
     const stored = host.sessions.get(client.clientId);
     if (host.pressure.isShedding && !host.sessions.isReturning(client))
       throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
@@ -342,7 +333,7 @@ export class Admission {
         () => this.#guard(connection.session, run),
         (error: unknown) => {
           if ((error as Error & { code?: string }).code !== 'STORE_FAILED')
-            this.#host.announcer.failed(error, 'reading a session from the store', connection.session.client);
+            this.#services.announcer.failed(error, 'reading a session from the store', connection.session.client);
           const { lifecycle } = connection.session;
           if (isNew && lifecycle.state === 'disconnected') lifecycle.end('discarded', 'store_failed');
           else lifecycle.close('store_failed', { end: isNew });
@@ -353,15 +344,16 @@ export class Admission {
 
   /** Begin a new session. @param stored the previous session of the client id, which ends [MQTT-3.1.2-4] */
   #begin(session: Session, stored: Session | undefined): void {
+    const services = this.#services;
     const host = this.#host;
-    const { metrics, events } = host;
+    const { metrics, events } = services;
     if (stored !== undefined) {
       metrics.counts[Metric.sessionDiscarded]++;
       if (events.heard['session.discarded']) events.emit('session.discarded', { client: stored.client });
       if (stored.state === 'connected') stored.lifecycle.close('discarded', { end: true });
       else stored.lifecycle.end('discarded', 'discarded');
     }
-    host.sessions.add(session, host.clock.now());
+    host.sessions.add(session, services.clock.now());
     host.storedSessions?.begun(session);
     session.lifecycle.send('accepted');
     metrics.counts[Metric.sessionCreated]++;
@@ -370,7 +362,7 @@ export class Admission {
 
   /** Resume a stored session. @returns the will of the connection that was taken over */
   #resume(stored: Session, session: Session, connection: Connection<Session>): WillState | undefined {
-    const { metrics, events } = this.#host;
+    const { metrics, events } = this.#services;
     const { client, lifecycle } = stored;
     const takeover = new Takeover(stored, session);
     lifecycle.takenOverBy(takeover);
@@ -397,7 +389,7 @@ export class Admission {
 
   /** Send the CONNACK first, then the messages in flight, then all others [MQTT-3.2.0-1]. */
   #welcome(session: Session, connection: Connection<Session>, connack: Buffer, sessionPresent: boolean): void {
-    const { metrics, events } = this.#host;
+    const { metrics, events } = this.#services;
     metrics.counts[Metric.clientConnack]++;
     if (events.heard['client.connack']) events.emit('client.connack', { client: session.client, reasonCode: 0 });
     if (session.connection !== connection || connection.isClosed) return; // a listener ended it
@@ -429,7 +421,7 @@ export class Admission {
     if (current !== undefined)
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: a re-authentication is in progress');
     const isCurrent = () => lifecycle.decision === exchange && session.connection === connection;
-    const exchange = new Authentication(session, this.#host.hooks, undefined, true, {
+    const exchange = new Authentication(session, this.#services.hooks, undefined, true, {
       challenge: (challenge) => {
         if (isCurrent()) sendAuth(session, connection, ReasonCode.continueAuthentication, authMethod, challenge);
       },

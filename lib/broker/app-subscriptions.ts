@@ -1,7 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
-import type { WorkCount } from '../base/pending-work.ts';
-import type { Announcer } from '../events/announcer.ts';
 import type { Message } from '../packets/message.ts';
 import type { RetainedMessages } from '../retained/retained-messages.ts';
 import type { Routing } from '../routing/routing.ts';
@@ -9,27 +7,27 @@ import type { Ledger } from '../store/ledger.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
 import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from './handler-subscriber.ts';
 import { MessageStream, type MessageStreamOptions } from './message-stream.ts';
+import type { Services } from './services.ts';
 
 const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHandling', 'retainAsPublished', 'signal'];
 
 /** The parts of the broker that `AppSubscriptions` uses. */
 interface AppSubscriptionsHost {
-  readonly work: WorkCount;
-  readonly announcer: Announcer;
   readonly routing: Routing;
-  readonly retained: RetainedMessages;
-  readonly retainer: { readonly isStarted: boolean };
+  readonly retainer: { readonly isStarted: boolean; readonly messages: RetainedMessages };
   readonly ledger: Ledger | undefined;
 }
 
 /** The subscriptions of the app: handlers and iterables of messages, which have no session. See the methods of `Broker`. */
 export class AppSubscriptions {
+  readonly #services: Services;
   readonly #host: AppSubscriptionsHost;
   readonly #handlers = new Map<string, Set<HandlerSubscriber>>();
   /** Iterables that end when the broker stops. */
   readonly #streams = new Set<MessageStream>();
 
-  constructor(host: AppSubscriptionsHost) {
+  constructor(services: Services, host: AppSubscriptionsHost) {
+    this.#services = services;
     this.#host = host;
   }
 
@@ -49,7 +47,8 @@ export class AppSubscriptions {
     if (![0, 1, 2].includes(retainHandling))
       throw new InvalidInput('OPTION_INVALID', 'retainHandling', '0, 1 or 2', retainHandling);
     if (signal?.aborted) return () => undefined;
-    const { announcer, ledger, routing } = this.#host;
+    const { announcer } = this.#services;
+    const { ledger, routing } = this.#host;
     const onError = (error: Error) => announcer.failed(error, `a handler of "${filter}"`, undefined);
     const subscriber = new HandlerSubscriber(filter, handler, options, ledger, onError);
     routing.add(subscriber.subscription);
@@ -81,10 +80,13 @@ export class AppSubscriptions {
 
   /** Deliver retained messages after `subscribe` has returned. A message that is published earlier is delivered after them. */
   #deliverRetainedTo(subscriber: HandlerSubscriber): void {
-    const { work, retained, retainer } = this.#host;
+    const { work } = this.#services;
+    const { retainer } = this.#host;
     if (!retainer.isStarted) return;
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
-    const found = retained.match(subscriber.filter).flatMap(({ isLive, message }) => (isLive ? [message] : []));
+    const found = retainer.messages
+      .match(subscriber.filter)
+      .flatMap(({ isLive, message }) => (isLive ? [message] : []));
     if (found.length === 0) return;
     subscriber.queueRetained(found);
     work.begin();
@@ -100,7 +102,7 @@ export class AppSubscriptions {
     checkObject(options, 'options');
     const { highWaterMark, signal, ...rest } = options;
     const stream = new MessageStream(highWaterMark, signal, (message) =>
-      this.#host.announcer.dropped(message, 'queue_full', undefined)
+      this.#services.announcer.dropped(message, 'queue_full', undefined)
     );
     try {
       const unsubscribe = this.subscribe(filter, (message) => stream.push(message), rest);

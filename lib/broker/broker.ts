@@ -24,12 +24,13 @@ import { checkMountpoint } from '../topics/topic.ts';
 import { Access } from './access.ts';
 import { AppSubscriptions, checkFilter } from './app-subscriptions.ts';
 import { Engine } from './engine.ts';
-import { Features } from './features/features.ts';
+import type { Features } from './features/features.ts';
 import type { MessageHandler, SubscribeOptions } from './handler-subscriber.ts';
 import { Lifecycle, notStarted, type StopOptions } from './lifecycle.ts';
 import type { MessageStreamOptions } from './message-stream.ts';
 import { type BrokerOptions, DEFAULT_ZONE, readBrokerOptions, type Settings } from './options.ts';
 import { Retained } from './retained.ts';
+import type { Services } from './services.ts';
 import { Sessions } from './sessions.ts';
 import type { Table } from './tables.ts';
 import { VERSION } from './version.ts';
@@ -69,6 +70,7 @@ export class Broker {
   /** The features that can be started and stopped while clients are connected. */
   readonly features: Features;
   readonly #engine: Engine;
+  readonly #services: Services;
   readonly #lifecycle: Lifecycle;
   readonly #subscriptions: AppSubscriptions;
 
@@ -86,17 +88,20 @@ export class Broker {
   constructor(options: BrokerOptions = {}) {
     this.handle = this.handle.bind(this);
     this.settings = readBrokerOptions(options);
-    this.#engine = new Engine(this.settings, this);
-    this.clock = this.#engine.clock;
-    this.metrics = this.#engine.metrics;
-    this.work = this.#engine.work;
-    this.access = new Access(this.#engine);
-    this.sessions = new Sessions(this.#engine);
-    this.retained = new Retained(this.#engine);
-    this.directory = this.#engine.directory;
-    this.features = new Features(this.#engine);
-    this.#subscriptions = new AppSubscriptions(this.#engine);
-    this.#lifecycle = new Lifecycle(this.#engine, () => this.#subscriptions.endMessages());
+    const engine = new Engine(this.settings, this);
+    const { services, routing, sessions, ledger, retainer, subscribing, connections, directory, features } = engine;
+    this.#engine = engine;
+    this.#services = services;
+    this.clock = services.clock;
+    this.metrics = services.metrics;
+    this.work = services.work;
+    this.access = new Access({ connections });
+    this.sessions = new Sessions({ sessions, directory, subscribing, ledger });
+    this.retained = new Retained({ retainer, directory });
+    this.directory = directory;
+    this.features = features;
+    this.#subscriptions = new AppSubscriptions(services, { routing, retainer, ledger });
+    this.#lifecycle = new Lifecycle(services, engine, () => this.#subscriptions.endMessages());
   }
 
   // ----------------------------------------------------------------------------------------------------------- lifecycle
@@ -307,7 +312,7 @@ export class Broker {
     payload?: MessageInput['payload'],
     options: Omit<MessageInput, 'topic' | 'payload'> = {}
   ): Promise<{ readonly receivers: number }> {
-    if (!this.#engine.life.isRunning) throw notStarted();
+    if (!this.#services.life.isRunning) throw notStarted();
     checkObject(options, 'options');
     checkNames(options, PUBLISH_OPTION_NAMES, 'publish');
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
@@ -372,20 +377,20 @@ export class Broker {
     checkObject(options, 'options');
     const { filter } = options;
     if (filter !== undefined) checkEventFilter(event, filter);
-    this.#engine.events.on(event, listener, filter);
+    this.#services.events.on(event, listener, filter);
     return this;
   }
 
   /** Add a listener for the next event of a name only. @throws InvalidInput as `on` */
   once<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     checkEvent(event, listener);
-    this.#engine.events.once(event, listener);
+    this.#services.events.once(event, listener);
     return this;
   }
 
   /** Remove a listener. A listener that is not registered is ignored. */
   off<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
-    this.#engine.events.off(event, listener);
+    this.#services.events.off(event, listener);
     return this;
   }
 
@@ -402,7 +407,7 @@ export class Broker {
   ): Promise<BrokerEvents[E]> {
     checkEvent(event, () => undefined);
     checkObject(options, 'options');
-    return this.#engine.events.next(event, options);
+    return this.#services.events.next(event, options);
   }
 
   /**
@@ -421,7 +426,7 @@ export class Broker {
    * @param change `alert`: the condition has begun; `clear`: it has ended
    */
   alarm(change: 'alert' | 'clear', alarm: Alarm): void {
-    this.#engine.notices.alarm(change, alarm);
+    this.#services.notices.alarm(change, alarm);
   }
 
   /**
@@ -429,7 +434,7 @@ export class Broker {
    * @param during the operation that failed, such as `closing the store`
    */
   failed(error: unknown, during: string): void {
-    this.#engine.announcer.failed(error, during, undefined);
+    this.#services.announcer.failed(error, during, undefined);
   }
 }
 

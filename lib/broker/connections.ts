@@ -1,38 +1,30 @@
 import type { ByteStream } from '../base/byte-stream.ts';
-import type { TimeReading } from '../base/time-reading.ts';
 import { type Connection, isAttached } from '../connection/connection.ts';
-import type { Announcer } from '../events/announcer.ts';
-import { Metric, type Metrics } from '../events/metrics.ts';
+import { Metric } from '../events/metrics.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Session } from '../session/session.ts';
-import type { Life } from './life.ts';
+import type { Services } from './services.ts';
 import type { SessionFactory } from './session-factory.ts';
 
-/** The parts of the broker that `Connections` uses. */
-interface ConnectionsHost {
-  readonly time: TimeReading;
-  readonly metrics: Metrics;
-  readonly announcer: Announcer;
-  readonly life: Life;
-  readonly settings: { readonly maxConnections: number };
-  readonly turn: { connectionArrived(): void };
-  readonly sessionFactory: SessionFactory;
-}
+/** Begins a session for a new connection; see `SessionFactory`. */
+type BeginSession = SessionFactory['begin'];
 
 /** The connections of a broker, from the moment a stream is passed to the broker until it has closed. */
 export class Connections {
   /** Connections whose stream has not closed. */
   readonly all = new Set<Connection<Session>>();
-  readonly #host: ConnectionsHost;
+  readonly #services: Services;
+  readonly #beginSession: BeginSession;
   /** Streams that arrived while the broker was starting. */
   readonly #early = new Map<ByteStream, readonly [transportInfo: TransportInfo, zone: Zone]>();
   /** Number of connections that count towards `maxConnections`; those that are closing do not. */
   #places = 0;
   #onAllClosed: (() => void) | undefined = undefined;
 
-  constructor(host: ConnectionsHost) {
-    this.#host = host;
+  constructor(services: Services, beginSession: BeginSession) {
+    this.#services = services;
+    this.#beginSession = beginSession;
   }
 
   /** Whether a stream was passed to the broker before. */
@@ -42,7 +34,7 @@ export class Connections {
 
   /** Begin to serve a stream. */
   open(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): void {
-    const { settings, metrics, life, time, turn } = this.#host;
+    const { settings, metrics, life, time, turn } = this.#services;
     const { maxConnections } = settings;
     const isFull = maxConnections > 0 && this.#places + this.#early.size >= maxConnections;
     if (isFull || stream.destroyed) {
@@ -56,7 +48,7 @@ export class Connections {
       return;
     }
     time.readMonotonic();
-    const session = this.#host.sessionFactory.begin(stream, transportInfo, zone);
+    const session = this.#beginSession(stream, transportInfo, zone);
     const connection = session.connection as Connection<Session>;
     this.all.add(connection);
     this.#places++;
@@ -109,7 +101,7 @@ export class Connections {
       try {
         connection.destroy();
       } catch (error) {
-        this.#host.announcer.failed(error, 'destroying a stream', connection.session.client);
+        this.#services.announcer.failed(error, 'destroying a stream', connection.session.client);
       }
       this.all.delete(connection);
     }

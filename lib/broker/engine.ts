@@ -1,175 +1,158 @@
-import { type Clock, systemClock } from '../base/clock.ts';
-import { BrokerError } from '../base/errors.ts';
-import { WorkCount } from '../base/pending-work.ts';
-import { TimeReading } from '../base/time-reading.ts';
-import { TimingWheel } from '../base/timing-wheel.ts';
-import { Announcer } from '../events/announcer.ts';
-import { Events } from '../events/events.ts';
-import { type Hook, type HookName, type HookOptions, HookRegistry } from '../events/hooks.ts';
-import { Metrics } from '../events/metrics.ts';
-import { PacketTaps } from '../monitor/packet-taps.ts';
+import { systemClock } from '../base/clock.ts';
+import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
+import type { GaugeReaders } from '../events/metrics.ts';
 import { Pressure } from '../monitor/pressure.ts';
 import { SysTopics } from '../monitor/sys.ts';
-import { SysNotices } from '../monitor/sys-notices.ts';
 import { SystemMonitor } from '../monitor/system-monitor.ts';
-import type { RetainedMessages } from '../retained/retained-messages.ts';
+import type { Message } from '../packets/message.ts';
 import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
 import { remapTopics } from '../session/handlers/publish.ts';
-import { HANDLERS } from '../session/handlers/tables.ts';
-import type { SessionPorts } from '../session/ports.ts';
-import type { Session } from '../session/session.ts';
-import { Ledger, type LedgerHost } from '../store/ledger.ts';
+import type { Ledger } from '../store/ledger.ts';
 import { Actors } from './actors.ts';
 import { Admission } from './admission.ts';
 import { Connections } from './connections.ts';
 import { DelayedMessages } from './features/delayed.ts';
+import { Features } from './features/features.ts';
 import { Retainer } from './features/retainer.ts';
 import { TopicRewrite } from './features/rewrite.ts';
 import { HandOvers } from './hand-over.ts';
-import { Life } from './life.ts';
+import { makeLedger } from './make-ledger.ts';
 import type { Settings } from './options.ts';
 import { Persistence } from './persistence.ts';
 import { Publishing } from './publishing.ts';
+import { Services } from './services.ts';
 import { SessionFactory } from './session-factory.ts';
 import { SessionIndex } from './session-index.ts';
 import { StoredSessions } from './stored-sessions.ts';
 import { Subscribing } from './subscribing.ts';
-import { Sweeper } from './sweeper.ts';
 import { Tables } from './tables.ts';
-import { Turn } from './turn.ts';
 import { VERSION } from './version.ts';
 import { Wills } from './wills.ts';
 
-const STORE_ALARM = 'store_failed';
-
 /**
- * Creates and connects the parts of a broker. Each part declares an interface with what it needs; this object implements them and contains no
- * logic except starting and stopping the parts together. `Broker` is the public interface.
+ * The parts of a broker, in the order in which they are made: first the services, which every part may use, then the parts, each from the
+ * services and those parts before it that it needs. Where a part calls one that is made after it, it is handed a function for that.
+ *
+ * `Engine` contains no logic except starting and stopping the parts together. `Broker` is the public interface.
  */
 export class Engine {
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly time: TimeReading;
-  readonly work = new WorkCount();
-  readonly life = new Life();
-  readonly wheel: TimingWheel;
-  readonly events: Events;
-  readonly metrics: Metrics;
-  readonly announcer: Announcer;
-  readonly hooks: HookRegistry;
-  readonly taps: PacketTaps;
-  readonly notices: SysNotices;
-  readonly turn: Turn;
-  readonly routing: Routing;
+  readonly services: Services;
   readonly pressure: Pressure;
+  readonly routing: Routing;
   readonly sessions: SessionIndex;
-  readonly connections: Connections;
-  readonly retained: RetainedMessages;
-  readonly retainer: Retainer;
-  readonly delayed: DelayedMessages;
   /** undefined: there is no store. */
-  readonly storedSessions: StoredSessions | undefined;
-  /** undefined: there is no store. */
-  readonly persistence: Persistence | undefined;
   readonly ledger: Ledger | undefined;
-  readonly #sweeper: Sweeper | undefined;
   readonly tables: Tables;
-  readonly #handOvers: HandOvers;
-  readonly rewrites: TopicRewrite;
-  readonly wills: Wills;
-  readonly directory: Directory;
+  readonly retainer: Retainer;
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
   readonly admission: Admission;
+  readonly connections: Connections;
   readonly actors: Actors;
-  readonly sessionFactory: SessionFactory;
+  /** undefined: there is no store. */
+  readonly persistence: Persistence | undefined;
+  readonly directory: Directory;
+  readonly features: Features;
+  readonly #delayed: DelayedMessages;
   readonly #monitor: SystemMonitor;
 
   /** @param broker the `Broker` named in messages of the diagnostics channels */
   constructor(settings: Settings, broker: object) {
-    this.settings = settings;
-    this.clock = settings.clock;
-    this.time = new TimeReading(this.clock);
-    this.wheel = new TimingWheel(
-      this.clock,
-      settings.timerResolution,
-      (error) => this.announcer.failed(error, 'a timer', undefined),
-      (run) => this.turn.later(run) // after the poll phase, in which sockets are read
-    );
-    const watch = () => this.publishing?.hooks.watch();
-    this.events = new Events(watch, (filter) => this.routing.observe(filter));
-    this.metrics = new Metrics(this.#gauges());
-    this.announcer = new Announcer(this.events, this.metrics);
-    this.hooks = new HookRegistry(
-      this.clock,
-      settings.hookTimeout,
-      (error, during, client) => this.announcer.failed(error, during, client),
-      this.work
-    );
-    this.taps = new PacketTaps(broker, watch);
-    this.notices = new SysNotices(() => this.clock.now());
-    this.turn = new Turn(this, () => this.ledger?.turnEnded());
-    this.routing = new Routing(this.#sharedSettings(), settings.routeCacheTargets);
-    this.pressure = new Pressure({
-      ...this.#watched(),
+    this.services = new Services(settings, broker, {
+      gauges: this.#gauges(),
+      heardChanged: () => this.publishing.hooks.watch(),
+      observe: (filter) => this.routing.observe(filter),
+      flushed: () => this.ledger?.turnEnded()
+    });
+    const { services } = this;
+    const { wheel, notices, announcer, turn } = services;
+
+    // Limits, subscriptions, sessions, and what is written to the store.
+    this.pressure = new Pressure(services, {
       closeUnadmitted: () => this.admission.closeUnadmitted(this.connections.all),
       shedQos0: () => this.sessions.shedQos0()
     });
-    this.sessions = new SessionIndex(this);
-    this.connections = new Connections(this);
-    this.ledger = settings.store && new Ledger(settings.store, this.#ledgerHost(), settings.maxUnwrittenBytes);
-    this.storedSessions = this.ledger && new StoredSessions(this.ledger);
-    this.#sweeper = this.ledger && new Sweeper(this, this.ledger);
+    this.routing = new Routing(sharedSettings(settings, this.pressure), settings.routeCacheTargets);
+    this.sessions = new SessionIndex(services, this.routing);
+    this.ledger = makeLedger(services, () => this.persistence);
     this.tables = new Tables(this.ledger);
-    this.retainer = new Retainer(this);
-    this.retained = this.retainer.messages;
-    this.delayed = this.#delayedMessages();
-    this.#handOvers = new HandOvers(this);
-    this.rewrites = new TopicRewrite(settings.rewrite, () => this.#rewritesChanged());
-    this.directory = new Directory({
-      node: settings.node,
-      sessions: this.sessions,
-      routing: this.routing,
-      retained: this.retained,
-      pause: () => new Promise((resolve) => this.turn.later(resolve))
+    const { pressure, routing, sessions, ledger, tables } = this;
+    const storedSessions = ledger && new StoredSessions(services, ledger);
+
+    // Features that keep or change messages; all features are started at the end.
+    this.retainer = new Retainer(services, { pressure, ledger });
+    this.#delayed = new DelayedMessages(services, ledger, (message, topic) => this.#release(message, topic));
+    const { retainer } = this;
+    const delayed = this.#delayed;
+    const rewrites = new TopicRewrite(settings.rewrite, () => this.#rewritesChanged());
+
+    // The paths of PUBLISH, SUBSCRIBE and CONNECT.
+    this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites });
+    this.subscribing = new Subscribing(services, { pressure, routing, sessions, ledger, retainer, rewrites });
+    const { publishing, subscribing } = this;
+    const handOvers = new HandOvers(services, { routing, ledger });
+    const wills = new Wills(services, { publishing, storedSessions });
+    const admitting = { pressure, sessions, ledger, storedSessions, retainer, subscribing, wills };
+    this.admission = new Admission(services, admitting);
+
+    // Connections and sessions, and the sessions that the store has.
+    this.actors = new Actors((error) => announcer.failed(error, 'an actor', undefined));
+    this.connections = new Connections(services, (...arrival) => sessionFactory.begin(...arrival));
+    const { admission, actors, connections } = this;
+    const sessionFactory = new SessionFactory(services, actors, {
+      pressure,
+      routing,
+      sessions,
+      ledger,
+      storedSessions,
+      retainer,
+      rewrites,
+      publishing,
+      subscribing,
+      handOvers,
+      wills,
+      admission,
+      connections
     });
-    this.publishing = new Publishing(this);
-    this.wills = new Wills(this);
-    this.subscribing = new Subscribing(this);
-    this.admission = new Admission(this);
-    this.actors = new Actors((error) => this.announcer.failed(error, 'an actor', undefined));
-    this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
-      this.notices.warn(kind, subject, text)
-    );
-    this.sessionFactory = new SessionFactory(this.#portsOfSessions(), this.actors);
-    this.persistence = this.#persistence();
+    const restored = { sessions, tables, retainer, delayed, handOvers, wills, sessionFactory };
+    this.persistence =
+      ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
+
+    // What looks at all of them, and what the app has configured.
+    const pause = () => new Promise<void>((resolve) => turn.later(resolve));
+    this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
+    this.#monitor = new SystemMonitor(wheel, settings.timerResolution, (...warning) => notices.warn(...warning));
     for (const [name, hook] of Object.entries(settings.hooks))
       if (hook !== undefined) this.hook(name as HookName, hook as never);
-    this.publishing.hooks.watch();
+    publishing.hooks.watch();
+    this.features = new Features(services, { delayed, retainer, rewrites });
   }
 
   // ------------------------------------------------------------------------------------------------------------------ life
 
   /** Start all parts and accept connections. */
   begin(): void {
-    this.time.read();
+    const { clock, time, life, notices } = this.services;
+    time.read();
     this.pressure.start();
-    this.retained.rearm();
-    this.delayed.rearm();
-    this.notices.start(this.#sysTopics());
+    this.retainer.messages.rearm();
+    this.#delayed.rearm();
+    notices.start(this.#sysTopics());
     // A virtual clock does not measure the process.
-    if (this.clock === systemClock) this.#monitor.start(this.time.nowMs);
-    this.life.begin();
+    if (clock === systemClock) this.#monitor.start(time.nowMs);
+    life.begin();
     for (const session of this.sessions.values()) session.lifecycle.rearmOffline();
     this.connections.openEarly();
   }
 
   /** Disconnect all clients. */
   drain(will: 'publish' | 'drop' | 'keep'): void {
-    this.publishing.own.publishWaiting(); // the broker has accepted these messages
-    this.life.next();
-    this.notices.stop();
+    const { life, notices } = this.services;
+    const { own } = this.publishing;
+    own.publishWaiting(); // the broker has accepted these messages
+    life.next();
+    notices.stop();
     this.#monitor.stop();
     for (const { session, isClosed } of [...this.connections.all]) {
       try {
@@ -179,22 +162,23 @@ export class Engine {
       }
     }
     // After the disconnections, so that messages published by listeners of their events are sent, as wills are.
-    this.publishing.own.publishWaiting();
-    this.life.end();
+    own.publishWaiting();
+    life.end();
   }
 
   /** Remove all timers and pending work. */
   end(): void {
-    this.life.next();
+    const { life, wheel, announcer } = this.services;
+    life.next();
     this.connections.forgetWaiting();
-    this.wheel.clear();
+    wheel.clear();
     if (this.ledger === undefined)
-      this.delayed.clear((message) => this.announcer.dropped(message, 'server_shutting_down', undefined));
+      this.#delayed.clear((message) => announcer.dropped(message, 'server_shutting_down', undefined));
   }
 
   /** Register a hook. @returns a function that removes it */
   hook<N extends HookName>(name: N, hook: Hook<N>, options?: HookOptions): () => void {
-    const remove = this.hooks.add(name, hook, options);
+    const remove = this.services.hooks.add(name, hook, options);
     const changed = () => {
       this.publishing.hooks.watch();
       for (const connection of this.connections.all) connection.reader.forgetVerdicts();
@@ -208,7 +192,7 @@ export class Engine {
 
   // ---------------------------------------------------------------------------------------------------------------- wiring
 
-  #gauges(): ConstructorParameters<typeof Metrics>[0] {
+  #gauges(): GaugeReaders {
     return {
       connections: () => this.sessions.onlineCount,
       channels: () => this.sessions.count,
@@ -220,27 +204,16 @@ export class Engine {
       subscriptions: () => this.routing.count,
       'subscriptions.shared': () => this.routing.sharedCount,
       routes: () => this.routing.filterCount,
-      retained: () => this.retained.count,
-      'messages.retained': () => this.retained.count,
-      'messages.delayed': () => this.delayed.count
+      retained: () => this.retainer.messages.count,
+      'messages.retained': () => this.retainer.messages.count,
+      'messages.delayed': () => this.#delayed.count
     };
   }
 
-  #watched() {
-    const { wheel, metrics, announcer, notices, settings } = this;
-    return { wheel, metrics, announcer, notices, settings };
-  }
-
-  #sharedSettings(): SharedSettings {
-    const { sharedSubscriptionStrategy, sharedDispatchAckEnabled } = this.settings;
-    const isExhausted = () => this.pressure.isMemoryExhausted;
-    return {
-      sharedSubscriptionStrategy,
-      // While memory is exhausted, prefer a member that can receive the message immediately.
-      get sharedDispatchAckEnabled() {
-        return sharedDispatchAckEnabled || isExhausted();
-      }
-    };
+  /** Publish a delayed message. @returns a promise if its record has to be kept until the publication is complete */
+  #release(message: Message, topic: string): undefined | Promise<boolean> {
+    const done = this.publishing.own.release(message, topic);
+    return this.ledger === undefined ? undefined : done;
   }
 
   /** Rewriting was started or stopped: topics that clients have published to before are mapped again. */
@@ -249,24 +222,8 @@ export class Engine {
     for (const { session } of this.connections.all) remapTopics(session);
   }
 
-  #delayedMessages(): DelayedMessages {
-    const { settings } = this;
-    return new DelayedMessages({
-      wheel: this.wheel,
-      life: this.life,
-      maxMessages: settings.maxDelayedMessages,
-      maxBytes: settings.maxDelayedBytes,
-      wallMs: () => this.clock.now(),
-      ledger: this.ledger,
-      release: (message, topic) => {
-        const done = this.publishing.own.release(message, topic);
-        return this.ledger === undefined ? undefined : done;
-      }
-    });
-  }
-
   #sysTopics(): SysTopics {
-    const { settings, clock, wheel, metrics } = this;
+    const { settings, clock, wheel, metrics } = this.services;
     return new SysTopics({
       node: settings.node,
       version: VERSION,
@@ -281,88 +238,15 @@ export class Engine {
       startedAtMs: clock.monotonic()
     });
   }
+}
 
-  #persistence(): Persistence | undefined {
-    const { ledger, storedSessions } = this;
-    const sweeper = this.#sweeper;
-    if (ledger === undefined || storedSessions === undefined || sweeper === undefined) return undefined;
-    return new Persistence(this, {
-      ledger,
-      storedSessions,
-      sweeper,
-      pressure: this.pressure,
-      sessions: this.sessions,
-      retainer: this.retainer,
-      delayed: this.delayed,
-      tables: this.tables,
-      wills: this.wills,
-      handOvers: this.#handOvers,
-      sessionFactory: this.sessionFactory
-    });
-  }
-
-  #ledgerHost(): LedgerHost {
-    return {
-      clock: this.clock,
-      wheel: this.wheel,
-      work: this.work,
-      turnLater: () => this.turn.schedule(),
-      storeFailed: (error) => this.#storeFailed(error),
-      storeRecovered: () => this.#storeRecovered(),
-      written: (bytes) => this.persistence?.written(bytes),
-      failed: (error, during) => this.announcer.failed(error, during, undefined)
-    };
-  }
-
-  #storeFailed(error: BrokerError): void {
-    const summary = `${error.message}. Operations that must be persisted are refused until the store can be written again.`;
-    this.notices.alarm('alert', { id: STORE_ALARM, title: 'the store failed', summary });
-    const announced = new BrokerError(error.code, summary, { cause: error.cause });
-    this.announcer.failed(announced, 'writing to the store', undefined);
-    if (this.events.heard['store.failed']) this.events.emit('store.failed', { error });
-    this.persistence?.checkSpace();
-  }
-
-  #storeRecovered(): void {
-    const summary = 'the store can be written again';
-    this.notices.alarm('clear', { id: STORE_ALARM, title: 'the store failed', summary });
-    if (this.events.heard['store.recovered']) this.events.emit('store.recovered', {});
-  }
-
-  #portsOfSessions(): SessionPorts<Session> {
-    const { sessions } = this;
-    return {
-      node: this.settings.node,
-      clock: this.clock,
-      time: this.time,
-      wheel: this.wheel,
-      work: this.work,
-      metrics: this.metrics,
-      events: this.events,
-      hooks: this.hooks,
-      announcer: this.announcer,
-      limits: this.settings,
-      turn: this.turn,
-      taps: this.taps,
-      routing: this.routing,
-      publishing: this.publishing,
-      rewrites: this.rewrites,
-      retained: this.retained,
-      connections: this.connections,
-      admission: this.admission,
-      subscribing: this.subscribing,
-      sessions: {
-        revive: (session) => this.sessionFactory.revive(session),
-        forget: (session) => sessions.forget(session),
-        changed: (session) => sessions.changed(session),
-        slowConsumer: (session) => sessions.slowConsumer(session)
-      },
-      wills: this.wills,
-      handOvers: this.#handOvers,
-      sweeper: { add: (session) => this.#sweeper?.add(session) },
-      pressure: this.pressure,
-      ledger: this.ledger,
-      handlers: HANDLERS
-    };
-  }
+function sharedSettings(settings: Settings, pressure: Pressure): SharedSettings {
+  const { sharedSubscriptionStrategy, sharedDispatchAckEnabled } = settings;
+  return {
+    sharedSubscriptionStrategy,
+    // While memory is exhausted, prefer a member that can receive the message immediately.
+    get sharedDispatchAckEnabled() {
+      return sharedDispatchAckEnabled || pressure.isMemoryExhausted;
+    }
+  };
 }

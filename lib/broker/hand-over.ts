@@ -1,26 +1,20 @@
-import type { WorkCount } from '../base/pending-work.ts';
-import type { TimingWheel } from '../base/timing-wheel.ts';
 import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
 import { type Group, mayReach, type Subscription } from '../routing/subscription.ts';
 import type { HandOverQueue } from '../session/hand-over-queue.ts';
 import type { SessionLog } from '../session/log.ts';
-import type { Announcements, HandOverPort } from '../session/ports.ts';
+import type { HandOverPort } from '../session/ports.ts';
 import type { PersistedMessage } from '../session/segment.ts';
 import type { Session } from '../session/session.ts';
 import { afterCommit } from '../store/after-commit.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
-import type { Life } from './life.ts';
+import type { Services } from './services.ts';
 import { StoredHandOvers } from './stored-hand-overs.ts';
 
 /** The parts of the broker that hand-overs use. */
 interface HandOverHost {
-  readonly wheel: TimingWheel;
-  readonly work: WorkCount;
-  readonly life: Life;
-  readonly announcer: Announcements;
   readonly ledger: Ledger | undefined;
   readonly routing: {
     /** The group of a shared subscription; undefined: it has no members. */
@@ -79,6 +73,7 @@ class HandOver {
  * from the old queue before it is sent, because it must not be sent twice.
  */
 export class StoredHandOver {
+  readonly #services: Services;
   readonly #host: HandOverHost;
   readonly #ledger: Ledger;
   readonly #session: Session;
@@ -89,7 +84,15 @@ export class StoredHandOver {
   /** Number of consecutive failures without a successful record in between. */
   #failures = 0;
 
-  constructor(host: HandOverHost, session: Session, log: SessionLog, handOver: HandOver, reason: DropReason) {
+  constructor(
+    services: Services,
+    host: HandOverHost,
+    session: Session,
+    log: SessionLog,
+    handOver: HandOver,
+    reason: DropReason
+  ) {
+    this.#services = services;
     this.#host = host;
     this.#ledger = host.ledger as Ledger;
     this.#session = session;
@@ -105,10 +108,10 @@ export class StoredHandOver {
    * @throws the errors of the store
    */
   async run(mayContinue: () => Promise<boolean>): Promise<boolean> {
-    const { work } = this.#host;
+    const { work } = this.#services;
     while (await mayContinue()) {
       await this.#committed();
-      if (!this.#host.life.isRunning) return false;
+      if (!this.#services.life.isRunning) return false;
       work.begin();
       try {
         const page = await this.#queue.next();
@@ -172,7 +175,7 @@ export class StoredHandOver {
 
   #give(message: Message, member: Subscription | undefined): void {
     if (!this.#handOver.give(message, member))
-      this.#host.announcer.dropped(message, this.#reason, this.#session.client);
+      this.#services.announcer.dropped(message, this.#reason, this.#session.client);
   }
 
   /** Resolves when the changes are committed, whether by the first attempt or a later one. */
@@ -191,13 +194,15 @@ function plainFilter({ filter }: Subscription): string {
 
 /** Hands messages of sessions that have ended to other members of their share groups. */
 export class HandOvers implements HandOverPort<Session> {
+  readonly #services: Services;
   readonly #host: HandOverHost;
   /** undefined: there is no store. */
   readonly #stored: StoredHandOvers | undefined;
 
-  constructor(host: HandOverHost) {
+  constructor(services: Services, host: HandOverHost) {
+    this.#services = services;
     this.#host = host;
-    this.#stored = host.ledger && new StoredHandOvers(host, host.ledger);
+    this.#stored = host.ledger && new StoredHandOvers(services, host.ledger);
   }
 
   giverFor(session: Session): ((message: Message) => boolean) | undefined {
@@ -210,7 +215,7 @@ export class HandOvers implements HandOverPort<Session> {
     const { log } = session;
     const handOver = log === undefined || log.messages.count === 0 ? undefined : this.#of(session);
     if (log === undefined || handOver === undefined) return false;
-    this.#stored?.add(session, new StoredHandOver(this.#host, session, log, handOver, reason));
+    this.#stored?.add(session, new StoredHandOver(this.#services, this.#host, session, log, handOver, reason));
     return true;
   }
 

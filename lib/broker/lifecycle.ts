@@ -1,12 +1,12 @@
 // Imported by name, these timers are not replaced by the fake timers of a test framework.
 import { clearTimeout, setTimeout } from 'node:timers';
-import type { Clock } from '../base/clock.ts';
 import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import type { BrokerActions, BrokerEvent } from './actions.ts';
 import type { Actors, Running } from './actors.ts';
 import { brokerMachine } from './broker.machine.ts';
+import type { Services } from './services.ts';
 
 /** With a longer delay, setTimeout of Node fires immediately. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
@@ -30,15 +30,12 @@ export interface StopOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The parts of the broker that `Lifecycle` uses. */
+/** What `Lifecycle` starts and stops; `Engine` implements it. */
 interface LifecycleHost {
-  readonly clock: Clock;
   readonly actors: Actors;
-  readonly settings: { readonly store: { readonly name: string } | undefined };
   readonly ledger: { readonly isClosing: boolean } | undefined;
   readonly persistence: { open(): Promise<void>; close(): Promise<void>; brokerStarted(): void } | undefined;
   readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
-  readonly announcer: { failed(error: unknown, during: string, client: undefined): void };
   begin(): void;
   drain(wills: 'publish' | 'drop' | 'keep'): void;
   end(): void;
@@ -50,6 +47,7 @@ export class Lifecycle {
   readonly listeners = new Map<string, ListenerHandle>();
   /** Time of the start in wall-clock milliseconds; undefined while the broker is not started. */
   startedAt: number | undefined;
+  readonly #services: Services;
   readonly #host: LifecycleHost;
   readonly #actor: Running;
   readonly #onStopped: () => void;
@@ -61,12 +59,13 @@ export class Lifecycle {
   #wills: 'publish' | 'keep' = 'publish';
 
   /** @param onStopped called at the end of each stop */
-  constructor(host: LifecycleHost, onStopped: () => void) {
+  constructor(services: Services, host: LifecycleHost, onStopped: () => void) {
+    this.#services = services;
     this.#host = host;
     this.#onStopped = onStopped;
     const actions: BrokerActions = {
       accept: () => {
-        this.startedAt = host.clock.now();
+        this.startedAt = services.clock.now();
         host.begin();
       },
       drain: () => host.drain(this.#willsAtStop),
@@ -76,7 +75,7 @@ export class Lifecycle {
       }
     };
     const animate = host.actors.logic<BrokerActions>(brokerMachine, 'broker', (_actions, error, action) =>
-      host.announcer.failed(error, `the broker's ${action}`, undefined)
+      services.announcer.failed(error, `the broker's ${action}`, undefined)
     );
     this.#actor = animate(actions, 'broker');
   }
@@ -117,7 +116,7 @@ export class Lifecycle {
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
       const closeFailure = host.ledger?.isClosing ? undefined : await this.#closeStore();
-      if (closeFailure !== undefined) host.announcer.failed(closeFailure, 'closing the store', undefined);
+      if (closeFailure !== undefined) this.#services.announcer.failed(closeFailure, 'closing the store', undefined);
       host.connections.refuseEarly();
       this.#send('failed');
       throw error;
@@ -172,8 +171,8 @@ export class Lifecycle {
 
   /** Close the store, but wait at most STORE_CLOSE_MS for it. @returns the error; undefined: the store is closed */
   async #closeStore(): Promise<unknown> {
-    const { settings, persistence } = this.#host;
-    const { store } = settings;
+    const { store } = this.#services.settings;
+    const { persistence } = this.#host;
     if (store === undefined || persistence === undefined) return undefined;
     let timer: NodeJS.Timeout | undefined;
     const tooLong = new Promise<unknown>((resolve) => {

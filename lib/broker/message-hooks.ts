@@ -1,46 +1,24 @@
-import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
-import type { TimeReading } from '../base/time-reading.ts';
 import type { Verdicts } from '../connection/verdicts.ts';
-import type { Announcer } from '../events/announcer.ts';
-import type { Events } from '../events/events.ts';
-import {
-  allowsUnmatched,
-  type Hook,
-  type HookRegistry,
-  isApproval,
-  isThenable,
-  type Refusal,
-  type Verdict
-} from '../events/hooks.ts';
-import { Metric, type Metrics } from '../events/metrics.ts';
+import { allowsUnmatched, type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
+import { Metric } from '../events/metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ClientInfo } from '../records/client.ts';
-import type { Zone } from '../records/zone.ts';
 import type { Routing } from '../routing/routing.ts';
 import { type Route, TopicKind } from '../routing/subscription.ts';
 import type { PublishDecision } from '../session/ports.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import { parseDelayed } from './features/delayed.ts';
-import type { Life } from './life.ts';
 import { boundProperties, newMessage, retopic } from './new-message.ts';
+import type { Services } from './services.ts';
 
 type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
 
 /** The parts of the broker that `MessageHooks` uses. */
 export interface MessageHooksHost {
-  readonly clock: Clock;
-  readonly time: TimeReading;
-  readonly metrics: Metrics;
-  readonly events: Events;
-  readonly hooks: HookRegistry;
-  readonly announcer: Announcer;
   readonly routing: Routing;
-  readonly life: Life;
-  readonly settings: { readonly zones: ReadonlyMap<string, Zone> };
-  readonly taps: { readonly isOpen: boolean };
   readonly rewrites: { readonly hasRules: boolean };
 }
 
@@ -50,20 +28,23 @@ export class MessageHooks {
   hasHooks = false;
   /** No hook, listener or tap needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
   isFastPathOpen = true;
+  readonly #services: Services;
   readonly #host: MessageHooksHost;
   /** A zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
   readonly #hasDenyingZone: boolean;
   /** The answers of all authorizePublish hooks depend on client and topic alone, so each is asked once for a connection and topic. */
   #keepsVerdicts = true;
 
-  constructor(host: MessageHooksHost) {
+  constructor(services: Services, host: MessageHooksHost) {
+    this.#services = services;
     this.#host = host;
-    this.#hasDenyingZone = [...host.settings.zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
+    this.#hasDenyingZone = [...services.settings.zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
   }
 
   /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners, taps or rewrite rules. */
   watch(): void {
-    const { hooks, events, taps, rewrites } = this.#host;
+    const { hooks, events, taps } = this.#services;
+    const { rewrites } = this.#host;
     this.hasHooks = hooks.authorizePublish.length > 0 || hooks.publish.length > 0 || this.#hasDenyingZone;
     this.#keepsVerdicts = hooks.authorizePublish.every((hook) => hooks.isCached(hook));
     this.isFastPathOpen =
@@ -79,7 +60,7 @@ export class MessageHooks {
 
   /** Call the deliver hooks, which must answer synchronously. */
   mayDeliver(message: Message, client: ClientInfo): boolean {
-    const { hooks, announcer } = this.#host;
+    const { hooks, announcer } = this.#services;
     for (const hook of hooks.deliver) {
       const answer = hooks.call('deliver', hook, { message, client }, false, client);
       if (answer === false) return false;
@@ -103,7 +84,7 @@ export class MessageHooks {
     client: SessionClient | undefined,
     topics?: { readonly verdicts: Verdicts }
   ): PublishDecision | Promise<PublishDecision> {
-    const { hooks, metrics } = this.#host;
+    const { hooks, metrics } = this.#services;
     if (client === undefined) return this.change(message, route, client);
     const verdicts = this.#keepsVerdicts ? topics?.verdicts : undefined;
     const known = verdicts?.get(route.topic);
@@ -130,10 +111,10 @@ export class MessageHooks {
     };
     if (!isThenable(verdict)) return act(verdict);
     message.detach();
-    const life = this.#host.life.number;
+    const life = this.#services.life.number;
     return verdict.then((answer) => {
-      if (this.#host.life.number !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
-      this.#host.time.read(); // the hook took its time [MQTT-3.3.2-6]
+      if (this.#services.life.number !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
+      this.#services.time.read(); // the hook took its time [MQTT-3.3.2-6]
       return act(answer);
     });
   }
@@ -141,8 +122,8 @@ export class MessageHooks {
   /** A delayed message with its inner topic, to which authorization applies. */
   #inner(message: Message, route: Route): Message {
     if (route.kind !== TopicKind.delayed) return message;
-    const delay = parseDelayed(message.topic, this.#host.clock.now() / 1000);
-    return typeof delay === 'object' ? retopic(message, delay.topic, this.#host.time) : message;
+    const delay = parseDelayed(message.topic, this.#services.clock.now() / 1000);
+    return typeof delay === 'object' ? retopic(message, delay.topic, this.#services.time) : message;
   }
 
   /**
@@ -155,7 +136,7 @@ export class MessageHooks {
     client: ClientInfo | undefined,
     from = 0
   ): PublishDecision | Promise<PublishDecision> {
-    const { hooks } = this.#host;
+    const { hooks } = this.#services;
     // The publish hooks run for a delayed message when its delay has passed.
     if (route.kind === TopicKind.delayed) return { message, route, reasonCode: 0 };
     for (let at = from; at < hooks.publish.length; at++) {
@@ -168,10 +149,10 @@ export class MessageHooks {
       );
       if (isThenable(answer)) {
         message.detach();
-        const life = this.#host.life.number;
+        const life = this.#services.life.number;
         return answer.then((value) => {
-          if (this.#host.life.number !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
-          this.#host.time.read();
+          if (this.#services.life.number !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
+          this.#services.time.read();
           const outcome = this.#apply(value, message, route);
           return outcome.reasonCode === 0 ? this.change(outcome.message, outcome.route, client, at + 1) : outcome;
         });
@@ -200,12 +181,12 @@ export class MessageHooks {
           properties: given.properties ?? boundProperties(message)
         },
         message.origin as SessionClient | undefined,
-        this.#host.time
+        this.#services.time
       );
       const isElsewhere = changed.topic !== route.topic;
       return { message: changed, route: isElsewhere ? this.#host.routing.of(changed.topic) : route, reasonCode: 0 };
     } catch (error) {
-      this.#host.announcer.failed(error, 'hook publish', undefined);
+      this.#services.announcer.failed(error, 'hook publish', undefined);
       return { message, route, reasonCode: ReasonCode.implementationSpecificError };
     }
   }

@@ -1,6 +1,4 @@
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/errors.ts';
-import type { TimeReading } from '../base/time-reading.ts';
-import type { Announcer } from '../events/announcer.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { DropReason } from '../events/reasons.ts';
 import { awaitCommit, type Message, type MessageInput } from '../packets/message.ts';
@@ -15,20 +13,16 @@ import type { SessionClient } from '../session/session-client.ts';
 import type { WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { DelayedMessages } from './features/delayed.ts';
-import type { Life } from './life.ts';
 import type { MessageHooks } from './message-hooks.ts';
 import { newMessage, retopic } from './new-message.ts';
+import type { Services } from './services.ts';
 
 /** The parts of the broker that `OwnMessages` uses. */
 export interface OwnMessagesHost {
-  readonly time: TimeReading;
-  readonly announcer: Announcer;
   readonly routing: Routing;
   readonly delayed: DelayedMessages;
   readonly ledger: Ledger | undefined;
-  readonly life: Life;
   readonly pressure: { readonly isRefusing: boolean; readonly isSpaceLow: boolean };
-  readonly turn: { later(run: () => void): void };
 }
 
 /** The path of a message that `OwnMessages` uses; see `Publishing`. */
@@ -41,30 +35,33 @@ interface MessagePath {
 
 /** Publishes the messages that come from no connection: those of the app, wills, delayed messages that are due, and those of the broker. */
 export class OwnMessages {
+  readonly #services: Services;
   readonly #host: OwnMessagesHost;
   readonly #publishing: MessagePath;
   /** A message of the app is being published. Messages that its handlers publish wait for the next turn, which prevents endless recursion. */
   #isPublishing = false;
   #waiting: (() => void)[] = [];
 
-  constructor(host: OwnMessagesHost, publishing: MessagePath) {
+  constructor(services: Services, host: OwnMessagesHost, publishing: MessagePath) {
+    this.#services = services;
     this.#host = host;
     this.#publishing = publishing;
   }
 
   /** Publish a will with the rights of its client. The hooks run as for any PUBLISH. */
   will({ client }: Session, will: WillState): undefined | Promise<boolean> {
+    const services = this.#services;
     const host = this.#host;
     let message: Message;
     try {
-      message = newMessage(will.message, client, host.time);
+      message = newMessage(will.message, client, services.time);
     } catch (error) {
-      host.announcer.failed(error, 'publishing a will', client);
+      services.announcer.failed(error, 'publishing a will', client);
       return undefined;
     }
     const route = host.routing.of(message.topic);
     if (route.kind === TopicKind.system && !client.isSuperuser) {
-      host.announcer.dropped(message, 'not_authorized', undefined);
+      services.announcer.dropped(message, 'not_authorized', undefined);
       return undefined;
     }
     return this.#settle(this.#publishing.hooks.decide(message, route, client), 'publishing a will', client);
@@ -79,14 +76,16 @@ export class OwnMessages {
     during: string,
     client: ClientInfo | undefined
   ): undefined | Promise<boolean> {
+    const services = this.#services;
     const host = this.#host;
     const finish = (outcome: PublishDecision): boolean => {
-      if (outcome.reasonCode !== 0) host.announcer.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
+      if (outcome.reasonCode !== 0)
+        services.announcer.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
       else if (outcome.route.kind === TopicKind.delayed) this.#publishing.delay(outcome.message);
       else {
         const route = host.routing.freshened(outcome.route);
         if (host.pressure.isRefusing && this.#publishing.refuses(outcome.message, route))
-          host.announcer.dropped(outcome.message, 'quota', undefined);
+          services.announcer.dropped(outcome.message, 'quota', undefined);
         else this.#publishing.route(outcome.message, route);
       }
       return outcome.reasonCode !== ReasonCode.serverShuttingDown;
@@ -96,29 +95,30 @@ export class OwnMessages {
       return undefined;
     }
     return decided.then(finish).catch((error: unknown) => {
-      host.announcer.failed(error, during, client);
+      services.announcer.failed(error, during, client);
       return true;
     });
   }
 
   /** Publish a delayed message after its delay. It was authorized when it was accepted; the publish hooks run now. */
   release(message: Message, topic: string): undefined | Promise<boolean> {
+    const services = this.#services;
     const host = this.#host;
     const { ledger } = host;
-    const life = host.life.number;
+    const life = services.life.number;
     if (ledger !== undefined && message.ticket > ledger.settled)
       return ledger
         .committed(message.ticket)
         .then(
-          () => host.life.number === life && (this.release(message, topic) ?? true),
+          () => services.life.number === life && (this.release(message, topic) ?? true),
           () => true // the message was refused
         )
         .catch((error: unknown) => {
-          host.announcer.failed(error, 'publishing a delayed message', undefined);
+          services.announcer.failed(error, 'publishing a delayed message', undefined);
           return true;
         });
-    host.time.read();
-    const due = retopic(message, topic, host.time);
+    services.time.read();
+    const due = retopic(message, topic, services.time);
     const decided = this.#publishing.hooks.change(
       due,
       host.routing.of(topic),
@@ -129,19 +129,19 @@ export class OwnMessages {
 
   /** Publish a message of the app. @returns the number of subscribers that accepted it */
   publish(input: MessageInput): number | Promise<number> {
-    const message = newMessage(input, undefined, this.#host.time);
+    const message = newMessage(input, undefined, this.#services.time);
     if (!this.#isPublishing) return this.#publish(message);
     message.detach();
     return new Promise((resolve, reject) => {
       this.#waiting.push(() => {
         try {
-          if (!this.#host.life.isRunning) throw stoppedMeanwhile(message);
+          if (!this.#services.life.isRunning) throw stoppedMeanwhile(message);
           resolve(this.#publish(message));
         } catch (error) {
           reject(error);
         }
       });
-      if (this.#waiting.length === 1) this.#host.turn.later(() => this.publishWaiting());
+      if (this.#waiting.length === 1) this.#services.turn.later(() => this.publishWaiting());
     });
   }
 
@@ -153,6 +153,7 @@ export class OwnMessages {
   }
 
   #publish(message: Message): number | Promise<number> {
+    const services = this.#services;
     const host = this.#host;
     const { ledger } = host;
     const act = (outcome: PublishDecision): number => {
@@ -173,7 +174,7 @@ export class OwnMessages {
       const isPersisted =
         changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && host.routing.persistsAny(route));
       if (ledger.isFailed && isPersisted && outcome.reasonCode === 0) {
-        host.announcer.dropped(changed, 'store_failed', undefined);
+        services.announcer.dropped(changed, 'store_failed', undefined);
         throw ledger.refusal();
       }
       const { promises } = ledger;
@@ -194,7 +195,7 @@ export class OwnMessages {
 
   /** The error of `broker.publish` if a message has to be queued and there is no room. No subscriber has received the message. */
   #noRoom(message: Message): BrokerError {
-    this.#host.announcer.dropped(message, 'quota', undefined);
+    this.#services.announcer.dropped(message, 'quota', undefined);
     const why = this.#host.pressure.isSpaceLow
       ? this.#noSpace
       : 'memory in use stays above memoryHighWatermark; raise it, or lower maxTotalMqueueBytes';
@@ -220,7 +221,7 @@ export class OwnMessages {
 
   /** Publish a message of the broker itself. No hooks run, and the message is not counted. */
   publishSystem(topic: string, payload: string, qos: QoS, retain: boolean): void {
-    const message = newMessage({ topic, payload, qos, retain }, undefined, this.#host.time, true);
+    const message = newMessage({ topic, payload, qos, retain }, undefined, this.#services.time, true);
     this.#publishing.route(message, this.#host.routing.of(topic));
   }
 }

@@ -1,10 +1,6 @@
 import { BrokerError } from '../base/errors.ts';
-import type { WorkCount } from '../base/pending-work.ts';
-import type { TimeReading } from '../base/time-reading.ts';
-import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { Announcer } from '../events/announcer.ts';
+import { FunctionTimer } from '../base/timing-wheel.ts';
 import { Space, type SpaceHost } from '../monitor/space.ts';
-import type { Zone } from '../records/zone.ts';
 import { type PendingFeed, RetainedFeed } from '../retained/retained-feed.ts';
 import { Subscription } from '../routing/subscription.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
@@ -22,12 +18,11 @@ import { RECORDS, type RecordKind, type RetainedRecord } from '../tools/record-k
 import type { DelayedMessages } from './features/delayed.ts';
 import type { Retainer } from './features/retainer.ts';
 import type { HandOvers } from './hand-over.ts';
-import type { Life } from './life.ts';
 import { DEFAULT_ZONE } from './options.ts';
+import type { Services } from './services.ts';
 import type { SessionFactory } from './session-factory.ts';
 import type { SessionIndex } from './session-index.ts';
 import type { StoredSessions } from './stored-sessions.ts';
-import type { Sweeper } from './sweeper.ts';
 import type { Tables } from './tables.ts';
 import { WillRecord } from './will-record.ts';
 import type { Wills } from './wills.ts';
@@ -40,20 +35,6 @@ const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_DAMAGED
  */
 const PULSE_MS = 30_000;
 
-/** The services of the broker that `Persistence` uses. */
-interface PersistenceServices {
-  readonly time: TimeReading;
-  readonly work: WorkCount;
-  readonly life: Life;
-  readonly wheel: TimingWheel;
-  readonly announcer: Announcer;
-  readonly settings: {
-    readonly maxTotalMqueueStoreBytes: number | undefined;
-    readonly repairStore: boolean;
-    readonly zones: ReadonlyMap<string, Zone>;
-  };
-}
-
 /** The parts of the broker that `Persistence` uses. */
 interface PersistenceHost extends SpaceHost {
   readonly sessions: SessionIndex;
@@ -63,7 +44,6 @@ interface PersistenceHost extends SpaceHost {
   readonly wills: Wills;
   readonly handOvers: HandOvers;
   readonly storedSessions: StoredSessions;
-  readonly sweeper: Sweeper;
   readonly sessionFactory: SessionFactory;
 }
 
@@ -72,7 +52,7 @@ interface PersistenceHost extends SpaceHost {
  * the ledger decides when it is written.
  */
 export class Persistence {
-  readonly #services: PersistenceServices;
+  readonly #services: Services;
   readonly #host: PersistenceHost;
   readonly #space: Space;
   #isLoaded = false;
@@ -86,7 +66,7 @@ export class Persistence {
     this.#services.wheel.arm(this.#pulse, PULSE_MS);
   });
 
-  constructor(services: PersistenceServices, host: PersistenceHost) {
+  constructor(services: Services, host: PersistenceHost) {
     this.#services = services;
     this.#host = host;
     this.#space = new Space(services, host);
@@ -227,21 +207,21 @@ export class Persistence {
     }
     for (const message of delayed) host.delayed.restore(message);
     for (const entry of tables) host.tables.restore(entry);
-    for (const number of garbage) host.sweeper.add(number);
+    for (const number of garbage) host.storedSessions.sweeper.add(number);
     for (const session of wills.values()) host.wills.publishAtStart(session);
     for (const number of [...sessions.keys(), ...wills.keys(), ...garbage]) host.storedSessions.used(number);
   }
 
   /** The broker has started: publish the wills of ended sessions and continue interrupted work. */
   brokerStarted(): void {
-    const { wills, handOvers, sweeper } = this.#host;
+    const { wills, handOvers, storedSessions } = this.#host;
     wills.brokerStarted();
     for (const { log } of this.#cutOff) log?.detached(); // writes until when they were connected
     this.#cutOff = [];
     for (const session of this.#handingOver) if (!handOvers.begin(session, 'session_terminated')) session.log?.end();
     this.#handingOver = [];
     handOvers.brokerStarted();
-    sweeper.begin();
+    storedSessions.sweeper.begin();
     this.#space.begin();
     this.#services.wheel.arm(this.#pulse, PULSE_MS);
   }
@@ -269,7 +249,7 @@ export class Persistence {
 
   /** Close the store. */
   async close(): Promise<void> {
-    this.#host.sweeper.stop();
+    this.#host.storedSessions.sweeper.stop();
     await this.#host.ledger.close();
   }
 }

@@ -7,11 +7,13 @@ import { ReasonCode } from '../packets/reason-codes.ts';
 import type { Route, Subscription } from '../routing/subscription.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
+import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { parseDelayed } from './features/delayed.ts';
 import type { Retainer } from './features/retainer.ts';
 import { MessageHooks, type MessageHooksHost } from './message-hooks.ts';
 import { OwnMessages, type OwnMessagesHost } from './own-messages.ts';
+import type { Services } from './services.ts';
 
 /** The parts of the broker that `Publishing` uses. */
 interface PublishingHost extends MessageHooksHost, OwnMessagesHost {
@@ -25,12 +27,17 @@ export class Publishing {
   readonly hooks: MessageHooks;
   /** Messages that come from no connection. */
   readonly own: OwnMessages;
+  readonly #services: Services;
   readonly #host: PublishingHost;
+  /** undefined: there is no store. */
+  readonly #ledger: Ledger | undefined;
 
-  constructor(host: PublishingHost) {
+  constructor(services: Services, host: PublishingHost) {
+    this.#services = services;
     this.#host = host;
-    this.hooks = new MessageHooks(host);
-    this.own = new OwnMessages(host, this);
+    this.#ledger = host.ledger;
+    this.hooks = new MessageHooks(services, host);
+    this.own = new OwnMessages(services, host, this);
   }
 
   /**
@@ -51,21 +58,21 @@ export class Publishing {
 
   /** Announce a message, retain it if requested, and deliver it to the subscribers. @returns the number of subscribers that accepted it */
   route(message: Message, route: Route): number {
-    const host = this.#host;
-    const { counts } = host.metrics;
-    if (hasExpired(message, host.time.nowMs)) {
-      host.announcer.dropped(message, 'expired', undefined); // it expired while a hook decided [MQTT-3.3.2-5]
+    const { metrics, events, time } = this.#services;
+    const { counts } = metrics;
+    if (hasExpired(message, time.nowMs)) {
+      this.#services.announcer.dropped(message, 'expired', undefined); // it expired while a hook decided [MQTT-3.3.2-5]
       return 0;
     }
     if (!message.isSystem) {
       counts[Metric.messagesPublish]++;
-      if (host.events.heard['message.publish'] && (route.isObserved || host.events.hearsAll('message.publish'))) {
-        host.events.emit('message.publish', { message, client: message.origin as SessionClient | undefined });
-        route = host.routing.freshened(route); // a listener may have changed subscriptions
+      if (events.heard['message.publish'] && (route.isObserved || events.hearsAll('message.publish'))) {
+        events.emit('message.publish', { message, client: message.origin as SessionClient | undefined });
+        route = this.#host.routing.freshened(route); // a listener may have changed subscriptions
       }
     }
     const { targets, groups } = route;
-    if (message.retain) host.retainer.retain(message);
+    if (message.retain) this.#host.retainer.retain(message);
     let taken = 0;
     for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
     for (let at = 0; at < groups.length; at++) {
@@ -73,7 +80,7 @@ export class Publishing {
       if (member?.subscriber.deliver(message, member)) taken++;
     }
     if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem) {
-      host.announcer.dropped(message, 'no_subscribers', undefined);
+      this.#services.announcer.dropped(message, 'no_subscribers', undefined);
     }
     return taken;
   }
@@ -88,8 +95,8 @@ export class Publishing {
     count: number,
     longest: number
   ): void {
-    const host = this.#host;
-    const { counts } = host.metrics;
+    const ledger = this.#ledger;
+    const { counts } = this.#services.metrics;
     const { targets, groups } = route;
     const { session } = connection;
     counts[Metric.packetsReceived] += count;
@@ -106,7 +113,7 @@ export class Publishing {
     const bytes = end - start;
     let run: Frame | undefined;
     let messages: Message[] | undefined;
-    const notedBefore = host.ledger?.unwritten.noted ?? 0;
+    const notedBefore = ledger?.unwritten.noted ?? 0;
     for (let at = 0; at < targets.length; at++) {
       const target = targets[at];
       const { subscriber } = target;
@@ -132,12 +139,12 @@ export class Publishing {
         }
       }
     }
-    if (messages !== undefined && host.ledger !== undefined) connection.chargeUnwritten(host.ledger, notedBefore);
+    if (messages !== undefined && ledger !== undefined) connection.chargeUnwritten(ledger, notedBefore);
   }
 
   /** Create the messages of a run of frames. */
   #unroll(connection: Connection<Session>, route: Route, buf: Buffer, start: number, end: number): Message[] {
-    const { nowMs, wallMs } = this.#host.time;
+    const { nowMs, wallMs } = this.#services.time;
     const layout = connection.reader.fastPath === 5 ? 5 : 4;
     const messages: Message[] = [];
     const { maxMessageExpiryInterval } = connection.session.client.agreement.zone;
@@ -177,12 +184,13 @@ export class Publishing {
   delay(message: Message): number {
     const refusal = this.#addDelayed(message);
     if (refusal === undefined) return ReasonCode.noMatchingSubscribers;
-    this.#host.announcer.dropped(message, refusal, undefined);
+    this.#services.announcer.dropped(message, refusal, undefined);
     return DROP_REASONS[refusal].reasonCode;
   }
 
   #addDelayed(message: Message): 'topic_invalid' | 'not_authorized' | 'quota' | undefined {
-    const { clock, delayed } = this.#host;
+    const { clock } = this.#services;
+    const { delayed } = this.#host;
     const delay = delayed.isStarted ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
     if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return 'topic_invalid';
     if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return 'not_authorized';

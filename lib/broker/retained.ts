@@ -8,7 +8,7 @@ import { checkFilter } from './app-subscriptions.ts';
 
 /** The parts of the broker that `Retained` uses. */
 interface RetainedFacetHost {
-  readonly retained: RetainedMessages;
+  readonly retainer: { readonly messages: RetainedMessages };
   readonly directory: Directory;
 }
 
@@ -23,14 +23,14 @@ export class Retained {
 
   /** Number of retained messages, including those of `$SYS`. */
   get count(): number {
-    return this.#host.retained.count;
+    return this.#host.retainer.messages.count;
   }
 
   /** The retained message of a topic name; undefined if there is none. @throws InvalidInput TOPIC_NAME_INVALID */
   get(topic: string): Message | undefined {
     const fault = typeof topic === 'string' ? checkTopicName(topic) : 'the topic name must be a string';
     if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', topic, fault);
-    return this.#host.retained.lookUp(topic)?.message;
+    return this.#host.retainer.messages.lookUp(topic)?.message;
   }
 
   /** A page of the list of retained messages, without their payloads: `broker.directory.retained`. */
@@ -45,6 +45,6 @@ export class Retained {
   }
 
   async *#iterate(filter: string): AsyncIterableIterator<Message> {
-    for (const entry of this.#host.retained.match(filter)) if (entry.isLive) yield entry.message;
+    for (const entry of this.#host.retainer.messages.match(filter)) if (entry.isLive) yield entry.message;
   }
 }

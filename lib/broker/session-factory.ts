@@ -3,26 +3,85 @@ import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { SessionActions } from '../session/actions.ts';
 import { ChartActions } from '../session/chart-actions.ts';
+import { HANDLERS } from '../session/handlers/tables.ts';
 import type { SessionPorts } from '../session/ports.ts';
 import { sessionMachine } from '../session/session.machine.ts';
 import { Session } from '../session/session.ts';
 import { SessionClient } from '../session/session-client.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { Actors, StartActor } from './actors.ts';
+import type { Services } from './services.ts';
+
+/** The parts of the broker that sessions use, except for the services and what `SessionFactory` adds. */
+type SessionParts = Pick<
+  SessionPorts<Session>,
+  | 'pressure'
+  | 'routing'
+  | 'publishing'
+  | 'rewrites'
+  | 'subscribing'
+  | 'admission'
+  | 'connections'
+  | 'wills'
+  | 'handOvers'
+  | 'ledger'
+> & {
+  readonly sessions: Pick<SessionPorts<Session>['sessions'], 'forget' | 'changed' | 'slowConsumer'>;
+  readonly retainer: { readonly messages: SessionPorts<Session>['retained'] };
+  /** undefined: there is no store. */
+  readonly storedSessions: { readonly sweeper: SessionPorts<Session>['sweeper'] } | undefined;
+};
 
 /** Creates the sessions of a broker, and their actors. */
 export class SessionFactory {
   readonly #ports: SessionPorts<Session>;
   readonly #startActor: StartActor<SessionActions>;
 
-  constructor(ports: SessionPorts<Session>, actors: Actors) {
-    this.#ports = ports;
+  constructor(services: Services, actors: Actors, parts: SessionParts) {
+    this.#ports = this.#portsOf(services, parts);
     this.#startActor = actors.logic<SessionActions>(
       sessionMachine,
       'session',
       (actions, error, action) => (actions as ChartActions).failed(error, `the session's ${action}`),
       'disconnected'
     );
+  }
+
+  #portsOf(services: Services, parts: SessionParts): SessionPorts<Session> {
+    const { sessions, storedSessions } = parts;
+    return {
+      node: services.settings.node,
+      clock: services.clock,
+      time: services.time,
+      wheel: services.wheel,
+      work: services.work,
+      metrics: services.metrics,
+      events: services.events,
+      hooks: services.hooks,
+      announcer: services.announcer,
+      limits: services.settings,
+      turn: services.turn,
+      taps: services.taps,
+      routing: parts.routing,
+      publishing: parts.publishing,
+      rewrites: parts.rewrites,
+      retained: parts.retainer.messages,
+      connections: parts.connections,
+      admission: parts.admission,
+      subscribing: parts.subscribing,
+      sessions: {
+        revive: (session) => this.revive(session),
+        forget: (session) => sessions.forget(session),
+        changed: (session) => sessions.changed(session),
+        slowConsumer: (session) => sessions.slowConsumer(session)
+      },
+      wills: parts.wills,
+      handOvers: parts.handOvers,
+      sweeper: { add: (session) => storedSessions?.sweeper.add(session) },
+      pressure: parts.pressure,
+      ledger: parts.ledger,
+      handlers: HANDLERS
+    };
   }
 
   /** Begin a session in `idle` with a stream. */

@@ -1,30 +1,20 @@
 import { Roster } from '../base/roster.ts';
 import { TextMap } from '../base/text-map.ts';
-import type { Events } from '../events/events.ts';
-import { Metric, type Metrics } from '../events/metrics.ts';
-import type { SysNotices } from '../monitor/sys-notices.ts';
+import { Metric } from '../events/metrics.ts';
 import type { Routing } from '../routing/routing.ts';
 import type { Subscription } from '../routing/subscription.ts';
 import { isShared } from '../routing/subscriptions.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
+import type { Services } from './services.ts';
 
 /** Maximum number of subscriptions of an ended session that are removed in one turn. */
 const FORGET_AT_ONCE = 1_000;
 
-/** The parts of the broker that `SessionIndex` uses. */
-interface SessionIndexHost {
-  readonly metrics: Metrics;
-  readonly events: Events;
-  readonly routing: Routing;
-  readonly notices: SysNotices;
-  readonly settings: { readonly maxSessions: number; readonly maxTotalSubscriptions: number };
-  readonly turn: { later(run: () => void): void };
-}
-
 /** The sessions of the broker by client id, connected or not. It also adds their subscriptions to the routing. */
 export class SessionIndex {
-  readonly #host: SessionIndexHost;
+  readonly #services: Services;
+  readonly #routing: Routing;
   readonly #sessions = new TextMap<Session>();
   readonly #roster = new Roster<Session>();
   #online = 0;
@@ -32,8 +22,9 @@ export class SessionIndex {
   #subscribers = 0;
   #subscriptions = 0;
 
-  constructor(host: SessionIndexHost) {
-    this.#host = host;
+  constructor(services: Services, routing: Routing) {
+    this.#services = services;
+    this.#routing = routing;
   }
 
   get count(): number {
@@ -78,12 +69,13 @@ export class SessionIndex {
   }
 
   hasRoom(): boolean {
-    const { maxSessions } = this.#host.settings;
+    const { maxSessions } = this.#services.settings;
     return maxSessions === 0 || this.#sessions.size < maxSessions;
   }
 
   hasRoomForSubscription(): boolean {
-    const { settings, routing } = this.#host;
+    const { settings } = this.#services;
+    const routing = this.#routing;
     return settings.maxTotalSubscriptions === 0 || routing.count < settings.maxTotalSubscriptions;
   }
 
@@ -94,7 +86,7 @@ export class SessionIndex {
 
   /** Add a session. It replaces the previous session of its client id. @param createdAt wall-clock milliseconds */
   add(session: Session, createdAt: number): void {
-    const { metrics } = this.#host;
+    const { metrics } = this.#services;
     const previous = this.#sessions.get(session.client.clientId);
     if (previous !== undefined) this.#roster.delete(previous);
     this.#sessions.set(session.client.clientId, session);
@@ -106,7 +98,7 @@ export class SessionIndex {
 
   /** A session has connected or disconnected. */
   changed(session: Session): void {
-    const { metrics } = this.#host;
+    const { metrics } = this.#services;
     const { client, lifecycle } = session;
     this.notePersistence(session, client.isPersistent);
     if (lifecycle.state === 'connected') metrics.note('connections', ++this.#online);
@@ -115,13 +107,13 @@ export class SessionIndex {
 
   /** The CONNACK has been sent to a client. */
   connected({ client }: Session, sessionPresent: boolean): void {
-    const { events } = this.#host;
+    const { events } = this.#services;
     if (events.heard['client.connected']) events.emit('client.connected', { client, sessionPresent });
   }
 
   /** A client has not read for the zone's slowConsumerTimeout. */
   slowConsumer(session: Session): void {
-    this.#host.notices.warn('busy_port', session.client.clientId, 'does not read what is sent to it');
+    this.#services.notices.warn('busy_port', session.client.clientId, 'does not read what is sent to it');
   }
 
   /** Drop all queued QoS 0 messages, because memory is short. */
@@ -133,12 +125,13 @@ export class SessionIndex {
   notePersistence(session: Session, isPersistent: boolean): void {
     if (!session.countPersistent(isPersistent)) return;
     this.#persistent += isPersistent ? 1 : -1;
-    if (isPersistent) this.#host.metrics.note('sessions.persistent', this.#persistent);
+    if (isPersistent) this.#services.metrics.note('sessions.persistent', this.#persistent);
   }
 
   /** Add a subscription to a session and to the routing. */
   addSubscription(session: Session, subscription: Subscription, isRestored = false): void {
-    const { routing, metrics } = this.#host;
+    const { metrics } = this.#services;
+    const routing = this.#routing;
     session.subscriptions.add(subscription);
     this.#subscriptions++;
     if (!isRestored) session.log?.subscribed(subscription.filter);
@@ -156,7 +149,7 @@ export class SessionIndex {
     session.subscriptions.delete(subscription.filter);
     this.#subscriptions--;
     session.log?.subscribed(subscription.filter);
-    this.#host.routing.remove(subscription);
+    this.#routing.remove(subscription);
     if (session.subscriptions.size === 0) this.#subscribers--;
   }
 
@@ -165,7 +158,8 @@ export class SessionIndex {
    * removed immediately, because their groups would otherwise choose this session again, also for the messages that it hands over.
    */
   forget(session: Session): void {
-    const { metrics, events, routing } = this.#host;
+    const { metrics, events } = this.#services;
+    const routing = this.#routing;
     const { client, lifecycle } = session;
     lifecycle.abortDecision();
     if (client.clientId === '' || this.#sessions.get(client.clientId) !== session) return;
@@ -183,7 +177,8 @@ export class SessionIndex {
   }
 
   #removeSlice(left: Iterator<Subscription>): void {
-    const { routing, turn } = this.#host;
+    const { turn } = this.#services;
+    const routing = this.#routing;
     for (let count = 0; count < FORGET_AT_ONCE; count++) {
       const next = left.next();
       if (next.done) return;

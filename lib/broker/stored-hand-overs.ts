@@ -1,11 +1,9 @@
-import type { WorkCount } from '../base/pending-work.ts';
-import { BaseTimer, FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { Announcements } from '../session/ports.ts';
+import { BaseTimer, FunctionTimer } from '../base/timing-wheel.ts';
 import type { Session } from '../session/session.ts';
 import { afterCommit } from '../store/after-commit.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { StoredHandOver } from './hand-over.ts';
-import type { Life } from './life.ts';
+import type { Services } from './services.ts';
 
 /** Maximum number of hand-overs that run at the same time. Each has a record of its queue in memory, of up to 128 KB. */
 const MAX_RUNNING = 16;
@@ -16,20 +14,12 @@ const LONGEST_RETRY_MS = 300_000;
 const MIN_FREE_BYTES = 4_194_304;
 const SPACE_CHECK_MS = 1_000;
 
-/** The parts of the broker that `StoredHandOvers` uses. */
-interface StoredHandOversHost {
-  readonly wheel: TimingWheel;
-  readonly work: WorkCount;
-  readonly life: Life;
-  readonly announcer: Announcements;
-}
-
 /**
  * Runs the hand-overs of sessions in the store, a few at a time. None run while the store is nearly full, because a message takes its space
  * twice until its original record is deleted and compacted.
  */
 export class StoredHandOvers extends BaseTimer {
-  readonly #host: StoredHandOversHost;
+  readonly #services: Services;
   readonly #ledger: Ledger;
   readonly #all = new Map<StoredHandOver, Session>();
   /** Hand-overs that are ready to run, in order. */
@@ -38,9 +28,9 @@ export class StoredHandOvers extends BaseTimer {
   /** Hand-overs are paused, because the store has too little space. */
   #isPaused = false;
 
-  constructor(host: StoredHandOversHost, ledger: Ledger) {
+  constructor(services: Services, ledger: Ledger) {
     super();
-    this.#host = host;
+    this.#services = services;
     this.#ledger = ledger;
   }
 
@@ -64,13 +54,13 @@ export class StoredHandOvers extends BaseTimer {
   }
 
   get #mayRun(): boolean {
-    return this.#host.life.isRunning && !this.#isPaused;
+    return this.#services.life.isRunning && !this.#isPaused;
   }
 
   /** Whether the next record may be handed over. @throws the errors of the store */
   async #mayContinue(): Promise<boolean> {
     if (!this.#mayRun) return false;
-    const { work, wheel } = this.#host;
+    const { work, wheel } = this.#services;
     const freeBytes = this.#ledger.store.freeBytes?.();
     const free = freeBytes && (await work.during(freeBytes));
     if (free !== undefined && free < MIN_FREE_BYTES && this.#mayRun) {
@@ -106,7 +96,7 @@ export class StoredHandOvers extends BaseTimer {
       else if (ledger.isFailed)
         afterCommit(ledger, () => this.#runAgain(handOver)); // until then each attempt would fail at once, in an endless loop
       else {
-        this.#host.announcer.failed(error, 'handing messages over', session?.client);
+        this.#services.announcer.failed(error, 'handing messages over', session?.client);
         if ((error as { code?: unknown }).code !== 'STORE_TOO_NEW') this.#runLater(handOver);
       }
     }
@@ -114,7 +104,7 @@ export class StoredHandOvers extends BaseTimer {
 
   #runLater(handOver: StoredHandOver): void {
     const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failed(), LONGEST_RETRY_MS);
-    this.#host.wheel.arm(new FunctionTimer(() => this.#runAgain(handOver)), delayMs);
+    this.#services.wheel.arm(new FunctionTimer(() => this.#runAgain(handOver)), delayMs);
   }
 
   #runAgain(handOver: StoredHandOver): void {

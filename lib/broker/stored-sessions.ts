@@ -2,15 +2,20 @@ import { SessionLog } from '../session/log.ts';
 import type { Session } from '../session/session.ts';
 import type { WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
+import type { Services } from './services.ts';
+import { Sweeper } from './sweeper.ts';
 import { WillRecord } from './will-record.ts';
 
-/** Creates the logs of sessions and the records of wills in the store. Both are numbered, in one sequence. */
+/** The sessions in the store: their logs, the records of wills, and the deletion of what is left. Logs and wills are numbered, in one sequence. */
 export class StoredSessions {
+  /** Deletes the segments of sessions that have ended. */
+  readonly sweeper: Sweeper;
   readonly #ledger: Ledger;
   #lastNumber = 0;
 
-  constructor(ledger: Ledger) {
+  constructor(services: Services, ledger: Ledger) {
     this.#ledger = ledger;
+    this.sweeper = new Sweeper(services, ledger);
   }
 
   /** A number is in use in the store. */

@@ -1,16 +1,8 @@
 import { BrokerError, ProtocolError } from '../base/errors.ts';
 import type { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
-import type { Events } from '../events/events.ts';
-import {
-  allowsUnmatched,
-  type HookRegistry,
-  isApproval,
-  isThenable,
-  type Refusal,
-  type Verdict
-} from '../events/hooks.ts';
-import { Metric, type Metrics } from '../events/metrics.ts';
+import { allowsUnmatched, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
+import { Metric } from '../events/metrics.ts';
 import type { SubscriptionOptions } from '../events/subscription-options.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -18,7 +10,6 @@ import type { QoS, SubscribePacket, SubscriptionRequest, UnsubscribePacket } fro
 import type { RetainedFeed } from '../retained/retained-feed.ts';
 import type { Routing } from '../routing/routing.ts';
 import { Subscription } from '../routing/subscription.ts';
-import type { Announcements } from '../session/ports.ts';
 import { resumeAfterHook, type Session } from '../session/session.ts';
 import type { Ledger } from '../store/ledger.ts';
 import {
@@ -31,6 +22,7 @@ import {
 } from '../topics/topic.ts';
 import type { Retainer } from './features/retainer.ts';
 import type { AutoSubscription } from './options.ts';
+import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
 
 const LOCAL = /^(::1|127\.|::ffff:127\.)/;
@@ -46,27 +38,23 @@ const MAX_WAITING = 1_000;
 
 /** The parts of the broker that `Subscribing` uses. */
 interface SubscribingHost {
-  readonly metrics: Metrics;
-  readonly events: Events;
-  readonly hooks: HookRegistry;
-  readonly announcer: Announcements;
   readonly routing: Routing;
   readonly rewrites: { apply(topic: string, kind: 'publish' | 'subscribe'): string };
   readonly retainer: Retainer;
   readonly sessions: SessionIndex;
   readonly ledger: Ledger | undefined;
   readonly pressure: { readonly isSpaceLow: boolean };
-  readonly settings: { readonly sysForRemoteClients: boolean; readonly autoSubscriptions: readonly AutoSubscription[] };
-  readonly turn: { later(run: () => void): void };
 }
 
 /** Processes SUBSCRIBE and UNSUBSCRIBE, and subscribes and unsubscribes on behalf of clients. */
 export class Subscribing {
+  readonly #services: Services;
   readonly #host: SubscribingHost;
   /** Number of answers that wait for a commit, by connection. */
   readonly #waiting = new Map<Connection<Session>, number>();
 
-  constructor(host: SubscribingHost) {
+  constructor(services: Services, host: SubscribingHost) {
+    this.#services = services;
     this.#host = host;
   }
 
@@ -145,7 +133,7 @@ export class Subscribing {
   /** Make the subscriptions of the option `autoSubscriptions` for a client that has connected. */
   autoSubscribe(session: Session): void {
     const { client } = session;
-    for (const request of this.#host.settings.autoSubscriptions) {
+    for (const request of this.#services.settings.autoSubscriptions) {
       const names = { '%c': client.clientId, '%u': client.username ?? 'undefined' };
       let isSafe = true;
       const topic = request.topic.replace(/%[cu]/g, (placeholder) => {
@@ -156,7 +144,11 @@ export class Subscribing {
       const code = isSafe ? this.subscribeFor(session, { ...request, topic }) : ReasonCode.topicFilterInvalid;
       if (code < 0x80) continue;
       const text = `"${topic}" cannot be subscribed (0x${code.toString(16)})`;
-      this.#host.announcer.failed(new BrokerError('AUTO_SUBSCRIPTION_FAILED', text), 'subscribing at connect', client);
+      this.#services.announcer.failed(
+        new BrokerError('AUTO_SUBSCRIPTION_FAILED', text),
+        'subscribing at connect',
+        client
+      );
     }
   }
 
@@ -187,7 +179,7 @@ export class Subscribing {
     ids: readonly number[] | undefined,
     feeds: RetainedFeed[]
   ): number | Promise<number> {
-    const { hooks, events, metrics } = this.#host;
+    const { hooks, events, metrics } = this.#services;
     const { connection, client } = session;
     const options: SubscriptionOptions = {
       qos: request.qos,
@@ -231,7 +223,7 @@ export class Subscribing {
   }
 
   #refused(session: Session, code: number): number {
-    const { metrics } = this.#host;
+    const { metrics } = this.#services;
     metrics.counts[
       code === ReasonCode.notAuthorized ? Metric.packetsSubscribeAuthError : Metric.packetsSubscribeError
     ]++;
@@ -259,7 +251,7 @@ export class Subscribing {
   #maySubscribeSystem(session: Session): boolean {
     const { transportInfo, isSuperuser } = session.client;
     const { transport, remoteAddress } = transportInfo;
-    if (this.#host.settings.sysForRemoteClients || isSuperuser) return true;
+    if (this.#services.settings.sysForRemoteClients || isSuperuser) return true;
     if (transport === 'local' || transport === 'unix') return true;
     return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);
   }
@@ -304,7 +296,8 @@ export class Subscribing {
     options: SubscriptionOptions,
     ids: readonly number[] | undefined
   ): Subscription {
-    const { routing, events } = this.#host;
+    const { events } = this.#services;
+    const { routing } = this.#host;
     let subscription = session.subscriptions.get(filter);
     if (subscription === undefined) {
       subscription = new Subscription(
@@ -336,7 +329,7 @@ export class Subscribing {
 
   /** Resolves in the next turn. A packet with many filters is processed in slices, so that other connections are not delayed. */
   #nextTurn(): Promise<void> {
-    return new Promise((resolve) => this.#host.turn.later(resolve));
+    return new Promise((resolve) => this.#services.turn.later(resolve));
   }
 
   /** Process an UNSUBSCRIBE. Filters are compared character by character, and each has its own reason code [MQTT-3.10.4-1, -6]. */
@@ -364,7 +357,8 @@ export class Subscribing {
   }
 
   #unsubscribeSome(session: Session, topics: readonly string[], granted: number[]): void {
-    const { events, metrics, ledger } = this.#host;
+    const { events, metrics } = this.#services;
+    const { ledger } = this.#host;
     for (const topic of topics) {
       metrics.counts[Metric.clientUnsubscribe]++;
       if (events.heard['client.unsubscribe'])
@@ -387,7 +381,7 @@ export class Subscribing {
 
   /** Remove a subscription. @returns false if there was none */
   remove(session: Session, filter: string): boolean {
-    const { events } = this.#host;
+    const { events } = this.#services;
     const { client } = session;
     const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
     if (subscription === undefined) return false;

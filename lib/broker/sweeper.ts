@@ -1,27 +1,18 @@
-import type { WorkCount } from '../base/pending-work.ts';
-import type { Announcements } from '../session/ports.ts';
 import { afterCommit } from '../store/after-commit.ts';
 import type { Durable } from '../store/durable.ts';
 import { Kind, numberKey } from '../store/keys.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
-import type { Life } from './life.ts';
+import type { Services } from './services.ts';
 
 /** Records that one commit deletes. */
 const DELETIONS_PER_COMMIT = 1_000;
 
-/** The parts of the broker that `Sweeper` uses. */
-interface SweeperHost {
-  readonly work: WorkCount;
-  readonly life: Life;
-  readonly announcer: Announcements;
-}
-
 /** Deletes the segments of sessions that have ended, in order of their end. It reads the keys of the segments from the store. */
 export class Sweeper implements Durable {
   isDirty = false;
-  readonly #host: SweeperHost;
+  readonly #services: Services;
   readonly #ledger: Ledger;
   readonly #sessions = new Set<number>();
   #keys: readonly Buffer[] = [];
@@ -29,15 +20,15 @@ export class Sweeper implements Durable {
   #isBusy = false;
   #isStopped = false;
 
-  constructor(host: SweeperHost, ledger: Ledger) {
-    this.#host = host;
+  constructor(services: Services, ledger: Ledger) {
+    this.#services = services;
     this.#ledger = ledger;
   }
 
   /** Delete the segments of a session; while the broker is not started, at its start. @param session number of the session in keys */
   add(session: number): void {
     this.#sessions.add(session);
-    if (this.#host.life.isRunning) this.begin();
+    if (this.#services.life.isRunning) this.begin();
   }
 
   /** Delete the segments of all sessions that were added. */
@@ -48,7 +39,7 @@ export class Sweeper implements Durable {
     this.#sweep()
       .catch((error: unknown) => {
         if (this.#ledger.isFailed) afterCommit(this.#ledger, () => this.#resume());
-        else this.#host.announcer.failed(error, 'deleting queues of ended sessions from the store', undefined);
+        else this.#services.announcer.failed(error, 'deleting queues of ended sessions from the store', undefined);
       })
       .finally(() => {
         this.#isBusy = false;
@@ -87,7 +78,7 @@ export class Sweeper implements Durable {
   }
 
   async #read(session: number, limit: number): Promise<Entry[]> {
-    const { work } = this.#host;
+    const { work } = this.#services;
     work.begin();
     try {
       return await this.#ledger.read(numberKey(Kind.segment, session), numberKey(Kind.segment, session + 1), limit);

@@ -1,13 +1,10 @@
-import type { Announcements } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
 import type { WillState } from '../session/will.ts';
-import type { Life } from './life.ts';
+import type { Services } from './services.ts';
 import type { StoredSessions } from './stored-sessions.ts';
 
 /** The parts of the broker that `Wills` uses. */
 interface WillsHost {
-  readonly life: Life;
-  readonly announcer: Announcements;
   readonly publishing: { readonly own: { will(session: Session, will: WillState): undefined | Promise<boolean> } };
   /** undefined: there is no store. */
   readonly storedSessions: StoredSessions | undefined;
@@ -15,11 +12,13 @@ interface WillsHost {
 
 /** Publishes wills. With a store, those that a stop or the end of the process prevents are published after the next start. */
 export class Wills {
+  readonly #services: Services;
   readonly #host: WillsHost;
   /** Functions that publish the wills which wait for the start of the broker. */
   #pending: (() => void)[] = [];
 
-  constructor(host: WillsHost) {
+  constructor(services: Services, host: WillsHost) {
+    this.#services = services;
     this.#host = host;
   }
 
@@ -31,7 +30,8 @@ export class Wills {
 
   /** Hooks decide on a will. If the process ends or the broker stops first, the next start publishes the will. */
   #keepUntilDone(session: Session, will: WillState, done: Promise<boolean>): void {
-    const { storedSessions, life, announcer } = this.#host;
+    const { life, announcer } = this.#services;
+    const { storedSessions } = this.#host;
     if (storedSessions === undefined) return;
     const record = storedSessions.recordOf(session, will);
     record.changed();

@@ -7,8 +7,8 @@ import { TotalBacklog } from '../session/total-backlog.ts';
 import { Memory } from './memory.ts';
 import type { SysNotices } from './sys-notices.ts';
 
-/** The parts of the broker that `Pressure` uses. */
-interface PressureHost {
+/** The services of the broker that `Pressure` uses. */
+interface PressureServices {
   readonly wheel: TimingWheel;
   readonly metrics: Metrics;
   readonly announcer: Announcer;
@@ -18,9 +18,13 @@ interface PressureHost {
     readonly memoryHighWatermark: number;
     readonly memoryUsage: (() => number) | undefined;
   };
-  /** Close the connections whose CONNECT has not been accepted, because memory is short. */
+}
+
+/** What `Pressure` does when memory is short. */
+interface Relief {
+  /** Close the connections whose CONNECT has not been accepted. */
   closeUnadmitted(): void;
-  /** Drop all queued QoS 0 messages, because memory is short. */
+  /** Drop all queued QoS 0 messages. */
   shedQos0(): void;
 }
 
@@ -32,18 +36,20 @@ export class Pressure {
   readonly totalBacklog: TotalBacklog;
   /** The backlogs of all sessions in the store. */
   readonly storedBacklog = new StoredBacklog();
-  readonly #host: PressureHost;
+  readonly #services: PressureServices;
+  readonly #relief: Relief;
   readonly #memory: Memory;
 
-  constructor(host: PressureHost) {
-    const { settings } = host;
-    this.#host = host;
+  constructor(services: PressureServices, relief: Relief) {
+    const { settings, wheel } = services;
+    this.#services = services;
+    this.#relief = relief;
     this.totalBacklog = new TotalBacklog(settings.maxTotalMqueueBytes);
     this.#memory = new Memory(
       settings.memoryHighWatermark,
-      host.wheel,
+      wheel,
       (isShort, isChange) => {
-        if (isShort) host.closeUnadmitted();
+        if (isShort) relief.closeUnadmitted();
         if (isChange) this.#shed(isShort);
       },
       settings.memoryUsage
@@ -75,21 +81,21 @@ export class Pressure {
     if (isLow === this.isSpaceLow) return;
     this.isSpaceLow = isLow;
     const summary = `${storeName}: the space of the store is used up; writes that would make it grow are refused until disk space is freed`;
-    const { notices, announcer } = this.#host;
+    const { notices, announcer } = this.#services;
     notices.alarm(isLow ? 'alert' : 'clear', { id: 'store_space_low', title: 'the store is full', summary });
     if (isLow)
       announcer.failed(new BrokerError('STORE_SPACE_LOW', summary), 'checking the space of the store', undefined);
   }
 
   #shed(isShort: boolean): void {
-    const { notices, announcer, metrics } = this.#host;
+    const { notices, announcer, metrics } = this.#services;
     const id = 'memory_high_watermark';
     const summary =
       'memory in use is above memoryHighWatermark: the broker closes new connections and those whose CONNECT is not accepted yet, except those of clients that return to a stored session, and does not queue QoS 0 messages';
     notices.alarm(isShort ? 'alert' : 'clear', { id, title: 'memory is short', summary });
     if (!isShort) return;
     metrics.counts[Metric.overloadShed]++;
-    this.#host.shedQos0();
+    this.#relief.shedQos0();
     notices.warn('large_heap', 'process', summary);
     announcer.failed(new BrokerError('MEMORY_SHORT', summary), 'checking memory', undefined);
   }

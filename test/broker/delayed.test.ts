@@ -50,23 +50,17 @@ describe('parseDelayed', () => {
 });
 
 describe('DelayedMessages', () => {
-  const setUp = (bounds: { maxMessages?: number; maxBytes?: number } = {}) => {
+  const setUp = (limits: { maxDelayedMessages?: number; maxDelayedBytes?: number } = {}) => {
     const clock = new ManualClock();
     const life = { isRunning: true };
     const errors: unknown[] = [];
     const released: string[] = [];
-    const delayed = new DelayedMessages({
-      wallMs: () => clock.now(),
-      life,
-      wheel: new TimingWheel(clock, 100, (error) => errors.push(error)),
-      maxMessages: 0,
-      maxBytes: 0,
-      ...bounds,
-      release: (message, topic) => {
-        if (topic === 'bad') throw new Error('nobody wants it');
-        released.push(`${topic} ${message.payload} at ${clock.monotonic()}`);
-        return undefined;
-      }
+    const wheel = new TimingWheel(clock, 100, (error) => errors.push(error));
+    const settings = { maxDelayedMessages: 0, maxDelayedBytes: 0, ...limits };
+    const delayed = new DelayedMessages({ clock, life, wheel, settings }, undefined, (message, topic) => {
+      if (topic === 'bad') throw new Error('nobody wants it');
+      released.push(`${topic} ${message.payload} at ${clock.monotonic()}`);
+      return undefined;
     });
     const hold = (topic: string, delayMs: number, payload: string | Buffer = '') =>
       delayed.add(Message.from({ topic: `$delayed/1/${topic}`, payload }, undefined, 0, 0), topic, delayMs);
@@ -97,7 +91,7 @@ describe('DelayedMessages', () => {
   });
 
   it('copies a delayed message out of the chunk it was read into, and only that message', () => {
-    const { delayed } = setUp({ maxMessages: 1 });
+    const { delayed } = setUp({ maxDelayedMessages: 1 });
     const kept = ['first', 'refused'].map((topic) => {
       const message = Message.from({ topic }, undefined, 0, 0);
       const calls: string[] = [];
@@ -109,7 +103,7 @@ describe('DelayedMessages', () => {
   });
 
   it('refuses messages above the maximum number, until there is room again', () => {
-    const { clock, delayed, hold } = setUp({ maxMessages: 2 });
+    const { clock, delayed, hold } = setUp({ maxDelayedMessages: 2 });
     assert.deepEqual([hold('a', 1000), hold('b', 2000), hold('c', 1000)], ['added', 'added', 'refused']);
     assert.equal(delayed.count, 2);
     clock.advance(1000);
@@ -117,7 +111,7 @@ describe('DelayedMessages', () => {
   });
 
   it('refuses messages above the maximum of bytes, and counts whole packets', () => {
-    const { delayed, hold } = setUp({ maxBytes: 2500 });
+    const { delayed, hold } = setUp({ maxDelayedBytes: 2500 });
     assert.equal(hold('a', 1000, Buffer.alloc(1000)), 'added');
     assert.ok(delayed.bytes > 1000 && delayed.bytes < 1050);
     assert.equal(hold('b', 1000, Buffer.alloc(2000)), 'refused');
@@ -138,17 +132,14 @@ describe('DelayedMessages', () => {
   it('lets a released message be delayed again', () => {
     const clock = new ManualClock();
     const times: number[] = [];
-    const delayed: DelayedMessages = new DelayedMessages({
-      wallMs: () => clock.now(),
-      life: { isRunning: true },
-      wheel: new TimingWheel(clock, 100, (error) => assert.fail(error as Error)),
-      maxMessages: 1,
-      maxBytes: 0,
-      release: (message, topic) => {
-        times.push(clock.monotonic());
-        if (times.length < 3) assert.equal(delayed.add(message, topic, 1000), 'added');
-        return undefined;
-      }
+    const life = { isRunning: true };
+    const wheel = new TimingWheel(clock, 100, (error) => assert.fail(error as Error));
+    const settings = { maxDelayedMessages: 1, maxDelayedBytes: 0 };
+    const services = { clock, life, wheel, settings };
+    const delayed: DelayedMessages = new DelayedMessages(services, undefined, (message, topic) => {
+      times.push(clock.monotonic());
+      if (times.length < 3) assert.equal(delayed.add(message, topic, 1000), 'added');
+      return undefined;
     });
     delayed.add(Message.from({ topic: 't' }, undefined, 0, 0), 't', 1000);
     clock.advance(10_000);

@@ -626,11 +626,11 @@ describe('A broker in an app', () => {
     const broker = await started();
     await broker.publish('kept', 'x', { retain: true, properties: { messageExpiryInterval: 10 } });
     await broker.stop();
-    assert.equal(engineOf(broker).wheel.size, 0);
+    assert.equal(engineOf(broker).services.wheel.size, 0);
     await broker.start();
-    const before = engineOf(broker).wheel.size;
+    const before = engineOf(broker).services.wheel.size;
     await broker.publish('kept', '', { retain: true });
-    assert.equal(engineOf(broker).wheel.size, before - 1);
+    assert.equal(engineOf(broker).services.wheel.size, before - 1);
     await broker.stop();
   });
 

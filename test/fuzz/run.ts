@@ -415,7 +415,7 @@ class Target {
     await turns(4);
     await stopped;
     assert.ok(this.#publisher.isClosed && this.#observer.isClosed);
-    assert.equal(engineOf(this.#broker).wheel.size, 0, 'no timer is armed');
+    assert.equal(engineOf(this.#broker).services.wheel.size, 0, 'no timer is armed');
     if (this.#failures.length > 0) throw this.#failures[0];
   }
 

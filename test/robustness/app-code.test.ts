@@ -173,7 +173,7 @@ describe('A listener that throws', () => {
         });
       }
       await everything(it);
-      const { events } = engineOf(broker); // no store that could fail is configured here
+      const { events } = engineOf(broker).services; // no store that could fail is configured here
       events.emit('store.failed', { error: new Error('full') });
       events.emit('store.recovered', {});
       await pass(10);

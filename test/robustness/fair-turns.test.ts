@@ -212,7 +212,7 @@ describe('A connection that sends more than its share of a turn', () => {
       flooder.wire.destroy(isFailure ? Object.assign(new Error('reset'), { code: 'ECONNRESET' }) : undefined);
       await new Promise<void>((resolve) => process.nextTick(resolve));
       assert.ok(flooder.wire.closed);
-      const { connections: links, wheel } = engineOf(broker);
+      const { connections: links, services } = engineOf(broker);
       assert.equal(links.all.size, 1, 'it counts as a connection until its packets have been processed');
       const stopped = broker.stop({ timeoutMs: 0 });
       await turns(3);
@@ -220,7 +220,7 @@ describe('A connection that sends more than its share of a turn', () => {
       assert.equal(reasons.get('flooder'), 'server_shutting_down');
       await turns(40);
       assert.deepEqual(heard, ['will']);
-      assert.deepEqual([links.all.size, wheel.size], [0, 0]);
+      assert.deepEqual([links.all.size, services.wheel.size], [0, 0]);
       await end();
     });
 

@@ -59,7 +59,7 @@ describe('A stream that breaks', () => {
         );
         assert.equal(broker.work.count, 0);
         assert.equal(
-          engineOf(broker).wheel.size,
+          engineOf(broker).services.wheel.size,
           broker.settings.sysInterval > 0 ? 2 : 0,
           'only the timers of $SYS are armed'
         );

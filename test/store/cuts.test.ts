@@ -103,7 +103,7 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
         writer
           .publish(topic, `${n}`, { qos: 1, retain: true })
           .then(() =>
-            promise(topic, ({ kit }) => Number(engineOf(kit.broker).retained.get(topic)?.message.payload) >= n)
+            promise(topic, ({ kit }) => Number(engineOf(kit.broker).retainer.messages.get(topic)?.message.payload) >= n)
           )
       );
     } else if (step === 7) {

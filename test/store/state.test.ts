@@ -172,11 +172,11 @@ describe('Persisted delayed messages', () => {
     const { broker } = lives.kit;
     const errors: string[] = [];
     broker.on('error', ({ error, during }) => errors.push(`${during}: ${(error as Error).message}`));
-    const { publishing, ledger, time } = engineOf(broker);
+    const { publishing, ledger, services } = engineOf(broker);
     t.mock.method(publishing, 'route', () => {
       throw new Error('broken');
     });
-    const message = newMessage({ topic: '$delayed/0/t', payload: 'late', qos: 1 }, undefined, time);
+    const message = newMessage({ topic: '$delayed/0/t', payload: 'late', qos: 1 }, undefined, services.time);
     awaitCommit(message, (ledger as Ledger).ticket);
     const released = publishing.own.release(message, 't');
     await broker.table('any').set('commit', 1);

@@ -1,3 +1,4 @@
+import type { Clock } from '../../base/clock.ts';
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import { detachFromPublisher, type Message } from '../../packets/message.ts';
 import type { DelayedMessage } from '../../store/delayed-record.ts';
@@ -33,24 +34,25 @@ export function parseDelayed(topic: string, nowWallSec: number): Delay | undefin
   return delaySec > LONGEST_DELAY_SEC ? 'invalid' : { delayMs: delaySec * 1000, topic: topic.slice(end + 1) };
 }
 
-/** The settings of `DelayedMessages`. */
-interface DelayedSettings {
+/** The services of the broker that `DelayedMessages` uses. */
+interface DelayedServices {
+  readonly clock: Clock;
   readonly wheel: TimingWheel;
-  /** Maximum number of delayed messages; 0: unlimited. */
-  readonly maxMessages: number;
-  /** Maximum size of the packets of all delayed messages in bytes; 0: unlimited. */
-  readonly maxBytes: number;
-  /** undefined: there is no store. */
-  readonly ledger?: Ledger | undefined;
-  readonly wallMs: () => number;
   /** Whether the broker is started. While it is not, no timers are set. */
   readonly life: { readonly isRunning: boolean };
-  /**
-   * Publish a message to its inner topic after its delay. The timing wheel reports errors.
-   * @returns a promise if this takes time. It resolves to false if the broker has stopped first; the message then waits for the next start
-   */
-  readonly release: (message: Message, topic: string) => undefined | Promise<boolean>;
+  readonly settings: {
+    /** Maximum number of delayed messages; 0: unlimited. */
+    readonly maxDelayedMessages: number;
+    /** Maximum size of the packets of all delayed messages in bytes; 0: unlimited. */
+    readonly maxDelayedBytes: number;
+  };
 }
+
+/**
+ * Publishes a message to its inner topic after its delay. The timing wheel reports errors.
+ * @returns a promise if this takes time. It resolves to false if the broker has stopped first; the message then waits for the next start
+ */
+type Release = (message: Message, topic: string) => undefined | Promise<boolean>;
 
 /**
  * The delayed messages. They are published at a tick of the timing wheel; messages of the same tick in order of arrival. While the feature is
@@ -60,26 +62,29 @@ export class DelayedMessages implements Feature {
   readonly name = 'delayed';
   readonly about = 'Publishes messages to $delayed/<seconds>/<topic> after that delay.';
   isStarted = false;
-  readonly #settings: DelayedSettings;
+  readonly #services: DelayedServices;
+  readonly #release: Release;
   /** undefined: there is no store. */
   readonly #records: DelayedRecords | undefined;
   readonly #waiting = new Set<Waiting>();
   #bytes = 0;
 
-  constructor(settings: DelayedSettings) {
-    this.#settings = settings;
-    this.#records = settings.ledger && new DelayedRecords(settings.ledger, this);
+  /** @param ledger undefined: there is no store */
+  constructor(services: DelayedServices, ledger: Ledger | undefined, release: Release) {
+    this.#services = services;
+    this.#release = release;
+    this.#records = ledger && new DelayedRecords(ledger, this);
   }
 
   start(): void {
     this.isStarted = true;
-    if (this.#settings.life.isRunning)
+    if (this.#services.life.isRunning)
       for (const waiting of this.#waiting) if (!waiting.isReleasing) this.#arm(waiting);
   }
 
   stop(): void {
     this.isStarted = false;
-    for (const waiting of this.#waiting) this.#settings.wheel.disarm(waiting);
+    for (const waiting of this.#waiting) this.#services.wheel.disarm(waiting);
   }
 
   /** Number of delayed messages. */
@@ -94,12 +99,13 @@ export class DelayedMessages implements Feature {
 
   /** Add a message. It is detached from the read chunk. @returns `refused` if a limit would be exceeded */
   add(message: Message, topic: string, delayMs: number): 'added' | 'refused' {
-    const { maxMessages, maxBytes, wheel } = this.#settings;
+    const { settings, clock, wheel } = this.#services;
+    const { maxDelayedMessages, maxDelayedBytes } = settings;
     const bytes = message.bytes;
-    if (maxMessages > 0 && this.#waiting.size >= maxMessages) return 'refused';
-    if (maxBytes > 0 && this.#bytes + bytes > maxBytes) return 'refused';
+    if (maxDelayedMessages > 0 && this.#waiting.size >= maxDelayedMessages) return 'refused';
+    if (maxDelayedBytes > 0 && this.#bytes + bytes > maxDelayedBytes) return 'refused';
     detachFromPublisher(message);
-    const waiting = new Waiting(this, message, topic, this.#settings.wallMs() + delayMs);
+    const waiting = new Waiting(this, message, topic, clock.now() + delayMs);
     this.#waiting.add(waiting);
     this.#bytes += bytes;
     wheel.arm(waiting, delayMs);
@@ -122,8 +128,8 @@ export class DelayedMessages implements Feature {
 
   /** If the clock was set back, no message waits longer than its original delay. */
   #arm(waiting: Waiting): void {
-    const { wheel, wallMs } = this.#settings;
-    const sinceMs = Math.max(wallMs(), waiting.message.timestamp);
+    const { wheel, clock } = this.#services;
+    const sinceMs = Math.max(clock.now(), waiting.message.timestamp);
     wheel.arm(waiting, Math.max(0, waiting.dueWallMs - sinceMs));
   }
 
@@ -131,7 +137,7 @@ export class DelayedMessages implements Feature {
   cancel(waiting: DelayedMessage): void {
     if (!this.#waiting.delete(waiting as Waiting)) return;
     this.#bytes -= waiting.message.bytes;
-    this.#settings.wheel.disarm(waiting as Waiting);
+    this.#services.wheel.disarm(waiting as Waiting);
   }
 
   /** Remove all messages. @param onDrop called for each in order of arrival, after all are removed */
@@ -139,7 +145,7 @@ export class DelayedMessages implements Feature {
     const dropped = [...this.#waiting];
     this.#waiting.clear();
     this.#bytes = 0;
-    for (const waiting of dropped) this.#settings.wheel.disarm(waiting);
+    for (const waiting of dropped) this.#services.wheel.disarm(waiting);
     for (const { message } of dropped) onDrop(message);
   }
 
@@ -150,7 +156,7 @@ export class DelayedMessages implements Feature {
     this.#bytes -= message.bytes;
     let done: undefined | Promise<boolean>;
     try {
-      done = this.#settings.release(message, topic);
+      done = this.#release(message, topic);
     } finally {
       // After `release`, so that the effects of the publication are in the same commit as the removal.
       if (done === undefined) this.#records?.removed(waiting);

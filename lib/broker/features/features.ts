@@ -1,17 +1,14 @@
 import { NotFound } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
+import type { Services } from '../services.ts';
 import type { Feature, FeatureState } from './feature.ts';
-import { Presence, type PresenceHost } from './presence.ts';
+import { Presence } from './presence.ts';
 
 /** The parts of the broker that `Features` uses. */
-interface FeaturesHost extends PresenceHost {
+interface FeaturesHost {
   readonly delayed: Feature;
   readonly retainer: Feature;
   readonly rewrites: Feature;
-  readonly settings: PresenceHost['settings'] & {
-    readonly delayedPublish: boolean;
-    readonly rewrite: readonly unknown[];
-  };
 }
 
 /**
@@ -22,9 +19,9 @@ export class Features {
   readonly #features: readonly Feature[];
 
   /** @internal */
-  constructor(host: FeaturesHost) {
-    const { delayed, retainer, rewrites, settings } = host;
-    const presence = new Presence(host);
+  constructor(services: Services, { delayed, retainer, rewrites }: FeaturesHost) {
+    const { settings } = services;
+    const presence = new Presence(services);
     this.#features = [delayed, presence, retainer, rewrites];
     presence.start();
     retainer.start();

@@ -6,8 +6,8 @@ import type { SysNotices } from '../../monitor/sys-notices.ts';
 import type { QoS } from '../../packets/types.ts';
 import type { Feature } from './feature.ts';
 
-/** The parts of the broker that `Presence` uses. */
-export interface PresenceHost {
+/** The services of the broker that `Presence` uses. */
+interface PresenceServices {
   readonly clock: Clock;
   readonly events: Events;
   readonly notices: Pick<SysNotices, 'aboutClient'>;
@@ -19,11 +19,11 @@ export class Presence implements Feature {
   readonly name = 'presence';
   readonly about = 'Publishes under $SYS that clients have connected and disconnected.';
   isStarted = false;
-  readonly #host: PresenceHost;
+  readonly #services: PresenceServices;
   #removals: (() => void)[] = [];
 
-  constructor(host: PresenceHost) {
-    this.#host = host;
+  constructor(services: PresenceServices) {
+    this.#services = services;
   }
 
   start(): void {
@@ -37,7 +37,7 @@ export class Presence implements Feature {
   }
 
   #listen<E extends NoticeName>(name: E, payload: NoticeOf<E>): void {
-    const { clock, events, notices, settings } = this.#host;
+    const { clock, events, notices, settings } = this.#services;
     const listener = (event: BrokerEvents[E]) =>
       notices.aboutClient(
         EVENTS[name].notice,

@@ -1,24 +1,16 @@
-import type { TimeReading } from '../../base/time-reading.ts';
-import type { TimingWheel } from '../../base/timing-wheel.ts';
-import type { Announcer } from '../../events/announcer.ts';
-import type { Metrics } from '../../events/metrics.ts';
 import type { Message } from '../../packets/message.ts';
 import { type FeedSource, RetainedFeed } from '../../retained/retained-feed.ts';
-import { RetainedMessages, type RetainedSettings } from '../../retained/retained-messages.ts';
+import { RetainedMessages } from '../../retained/retained-messages.ts';
 import { RetainedRecords } from '../../retained/retained-records.ts';
 import type { RetainedEntry } from '../../retained/retained-store.ts';
 import { mayReach, type Subscription } from '../../routing/subscription.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { matches } from '../../topics/topic.ts';
+import type { Services } from '../services.ts';
 import type { Feature } from './feature.ts';
 
 /** The parts of the broker that `Retainer` uses. */
 interface RetainerHost {
-  readonly wheel: TimingWheel;
-  readonly time: TimeReading;
-  readonly metrics: Metrics;
-  readonly announcer: Announcer;
-  readonly settings: RetainedSettings;
   readonly pressure: { readonly isSpaceLow: boolean };
   /** undefined: there is no store. */
   readonly ledger: Ledger | undefined;
@@ -35,19 +27,21 @@ export class Retainer implements Feature {
   readonly messages: RetainedMessages;
   /** The source of retained messages for feeds. */
   readonly feedSource: FeedSource;
+  readonly #services: Services;
   readonly #host: RetainerHost;
   /** undefined: there is no store. */
   readonly #records: RetainedRecords | undefined;
 
-  constructor(host: RetainerHost) {
+  constructor(services: Services, host: RetainerHost) {
+    this.#services = services;
     this.#host = host;
     this.messages = new RetainedMessages(
       {
-        wheel: host.wheel,
-        time: host.time,
+        wheel: services.wheel,
+        time: services.time,
         retainedExpired: (topic) => this.#records?.removed(topic)
       },
-      host.settings
+      services.settings
     );
     this.#records = host.ledger && new RetainedRecords(host.ledger, this);
     this.feedSource = this.#feedSource();
@@ -63,7 +57,8 @@ export class Retainer implements Feature {
 
   /** Retain a message. A message with an empty payload deletes the retained message of its topic. */
   retain(message: Message): void {
-    const { pressure, announcer, metrics } = this.#host;
+    const { announcer, metrics } = this.#services;
+    const { pressure } = this.#host;
     const records = this.#records;
     const { messages } = this;
     if (!this.isStarted && !message.isSystem) {
@@ -82,7 +77,7 @@ export class Retainer implements Feature {
   restore(message: Message, seq: number | undefined): void {
     const { topic } = message;
     if (!this.messages.put(message, seq)) {
-      this.#host.announcer.dropped(message, 'not_retained', undefined);
+      this.#services.announcer.dropped(message, 'not_retained', undefined);
       this.#records?.removed(topic);
     } else if (seq === undefined) this.#records?.placed(topic);
   }
@@ -91,7 +86,7 @@ export class Retainer implements Feature {
   retainAgain(topic: string, before: RetainedEntry<Message> | undefined): void {
     if (before === undefined) this.messages.delete(topic);
     else this.messages.putBack(before);
-    this.#host.metrics.note('retained', this.messages.count);
+    this.#services.metrics.note('retained', this.messages.count);
   }
 
   /** The feed of retained messages for a new subscription; undefined: there is nothing to send. Cheap, because the feed looks them up later. */

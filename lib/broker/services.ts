@@ -1,0 +1,70 @@
+import type { Clock } from '../base/clock.ts';
+import { WorkCount } from '../base/pending-work.ts';
+import { TimeReading } from '../base/time-reading.ts';
+import { TimingWheel } from '../base/timing-wheel.ts';
+import { Announcer } from '../events/announcer.ts';
+import { Events } from '../events/events.ts';
+import { HookRegistry } from '../events/hooks.ts';
+import { type GaugeReaders, Metrics } from '../events/metrics.ts';
+import { PacketTaps } from '../monitor/packet-taps.ts';
+import { SysNotices } from '../monitor/sys-notices.ts';
+import { Life } from './life.ts';
+import type { Settings } from './options.ts';
+import { Turn } from './turn.ts';
+
+/** What the services call in the parts of the broker, which are made later. */
+interface LaterParts {
+  readonly gauges: GaugeReaders;
+  /** Called when listeners or packet taps were added or removed. */
+  readonly heardChanged: () => void;
+  /** Called with the topic filter of a listener. The function that it returns is called when the listener is removed. */
+  readonly observe: (filter: string) => () => void;
+  /** Called at the end of a turn, when all connections are flushed. */
+  readonly flushed: () => void;
+}
+
+/**
+ * What every part of a broker may use: its settings, time, events, hooks and reports. They are made before the parts and know none of them,
+ * except for the functions of `LaterParts`.
+ */
+export class Services {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly time: TimeReading;
+  readonly work = new WorkCount();
+  readonly life = new Life();
+  readonly wheel: TimingWheel;
+  readonly events: Events;
+  readonly metrics: Metrics;
+  readonly announcer: Announcer;
+  readonly hooks: HookRegistry;
+  readonly taps: PacketTaps;
+  readonly notices: SysNotices;
+  readonly turn: Turn;
+
+  /** @param broker the `Broker` named in messages of the diagnostics channels */
+  constructor(settings: Settings, broker: object, later: LaterParts) {
+    const { clock } = settings;
+    this.settings = settings;
+    this.clock = clock;
+    this.time = new TimeReading(clock);
+    this.wheel = new TimingWheel(
+      clock,
+      settings.timerResolution,
+      (error) => this.announcer.failed(error, 'a timer', undefined),
+      (run) => this.turn.later(run) // after the poll phase, in which sockets are read
+    );
+    this.events = new Events(later.heardChanged, later.observe);
+    this.metrics = new Metrics(later.gauges);
+    this.announcer = new Announcer(this.events, this.metrics);
+    this.hooks = new HookRegistry(
+      clock,
+      settings.hookTimeout,
+      (error, during, client) => this.announcer.failed(error, during, client),
+      this.work
+    );
+    this.taps = new PacketTaps(broker, later.heardChanged);
+    this.notices = new SysNotices(() => clock.now());
+    this.turn = new Turn(this, later.flushed);
+  }
+}
