@@ -64,8 +64,8 @@ export function attachWebSocket(
   const read = readOptions(ATTACH_OPTIONS, options, 'attached WebSocket') as OptionValues<typeof ATTACH_OPTIONS>;
   const http = server as HttpServer;
   if (read.usernameFrom !== undefined && !isSecure(http)) {
-    const expected = 'an HTTPS server, which can verify client certificates';
-    throw new InvalidInput('OPTION_INVALID', 'usernameFrom', expected, read.usernameFrom);
+    const text = 'usernameFrom needs client certificates, so attach to an HTTPS server; this one is HTTP';
+    throw new InvalidInput('OPTION_INVALID', 'usernameFrom', 'an HTTPS server', read.usernameFrom, text);
   }
   return new Listening(broker, new AttachedListener(broker, http, read));
 }

@@ -46,12 +46,9 @@ export class Transport {
     this.webSocket = more.webSocket;
     this.proxies = proxiesOf(kind, common);
     if (common.usernameFrom !== undefined && this.tls === undefined && this.proxies === undefined) {
-      throw new InvalidInput(
-        'OPTION_INVALID',
-        'usernameFrom',
-        'a listener with TLS or proxyProtocol, which can verify client certificates',
-        common.usernameFrom
-      );
+      const expected = 'a listener with TLS or proxyProtocol';
+      const text = `usernameFrom needs client certificates, so use ${expected}`;
+      throw new InvalidInput('OPTION_INVALID', 'usernameFrom', expected, common.usernameFrom, text);
     }
   }
 }

@@ -82,7 +82,9 @@ export class WebSocketStream extends Duplex implements GatheringStream {
   refuse(code: number, reason: string, reasonCode: number = ReasonCode.protocolError): void {
     this.#isRefused = true;
     this.#socket.close(code, reason);
-    this.destroy(new ProtocolError(reasonCode, `WebSocket closed with ${code}: ${reason}`));
+    this.destroy(
+      new ProtocolError(reasonCode, `the broker closed the WebSocket connection with code ${code}: ${reason}`)
+    );
   }
 
   /** Count bytes that were received before the client is admitted, and refuse or pause the connection at the limit. */

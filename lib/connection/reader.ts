@@ -345,7 +345,7 @@ export class Reader<S extends ConnectionOwner> {
     const connection = this.#connection;
     if (this.#table === connection.ports.handlers.beforeConnect)
       connection.connectReceived(peekConnectVersion(chunk, body, chunk.length));
-    const option = connection.isConnackSent ? 'maxPacketSize' : 'maxConnectSize, at most maxPacketSize';
+    const option = connection.isConnackSent ? 'maxPacketSize' : 'maxConnectSize or maxPacketSize, the lower one';
     const text = `the packet has ${size} bytes, more than the limit of ${this.#maxPacketSize} (option ${option})`;
     return new ProtocolError(ReasonCode.packetTooLarge, text);
   }

@@ -1,6 +1,6 @@
 import { isUint8Array } from 'node:util/types';
 import type { Clock } from '../base/clock.ts';
-import { BrokerError, InvalidInput } from '../base/errors.ts';
+import { BrokerError, InvalidInput, show } from '../base/errors.ts';
 import { nearest, unknownName } from '../base/options-table.ts';
 import type { WorkCount } from '../base/pending-work.ts';
 import { type CodeSet, isAllowedCode } from '../packets/allowed-codes.ts';
@@ -409,13 +409,10 @@ function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
   const { allow, reasonCode, reasonString, serverReference } = answer as Partial<Refusal>;
   const isHalf =
     name === 'publish' && allow === undefined && (reasonCode ?? reasonString ?? serverReference) !== undefined;
-  if (isHalf)
-    throw new InvalidInput(
-      'HOOK_ANSWER_INVALID',
-      name,
-      '"allow: false" together with reasonCode, reasonString or serverReference',
-      answer
-    );
+  if (isHalf) {
+    const text = `the hook publish returned ${show(answer)}, but reasonCode, reasonString and serverReference need "allow: false"`;
+    throw new InvalidInput('HOOK_ANSWER_INVALID', name, EXPECTED[name], answer, text);
+  }
   if (!hasAnswerKey(name, answer, keys)) throw wrongAnswer(name, answer);
   if (allow !== false || reasonCode === undefined) return;
   const [packet, ...sets] = REFUSING_PACKETS[name];

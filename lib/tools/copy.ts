@@ -74,7 +74,8 @@ function exported(store: Store, entry: Entry): ExportedRecord {
   const { key, value } = entry;
   const kind = recordName(key);
   try {
-    if (kind === undefined) throw new RecordError('STORE_CORRUPT', key, 'this version does not know its kind');
+    if (kind === undefined)
+      throw new RecordError('STORE_CORRUPT', key, 'records of this kind are unknown to this version of embermq');
     const { read, show } = RECORDS[kind] as RecordKind<unknown>;
     const record = read(entry, { nowMs: systemClock.monotonic(), wallMs: systemClock.now() });
     const content = show === undefined ? undefined : (readable(show(record)) as object);
