@@ -78,7 +78,10 @@ export class AppSubscriptions {
     this.#host.routing.remove(subscriber.subscription);
   }
 
-  /** Deliver retained messages after `subscribe` has returned. A message that is published earlier is delivered after them. */
+  /**
+   * Deliver the retained messages when `subscribe` has returned. If a message is published before that, they are delivered first, so that the
+   * handler receives them in the order of their publication.
+   */
   #deliverRetainedTo(subscriber: HandlerSubscriber): void {
     const { work } = this.#services;
     const { retainer } = this.#host;

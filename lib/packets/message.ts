@@ -365,9 +365,9 @@ export class Message {
 }
 
 /**
- * Let the publisher's acknowledgement wait for a commit.
- * @param ticket of the commit; 0: the publisher is answered now, so a commit that fails later may not refuse the message
- * @param isDeferred delivery waits for the commit as well
+ * Note on a message which commit decides whether its publisher is refused.
+ * @param ticket number of this commit; 0: none, because the publisher has been answered
+ * @param isDeferred the message is delivered after this commit only
  */
 export function awaitCommit(message: Message, ticket: number, isDeferred = false): void {
   message.ticket = ticket;

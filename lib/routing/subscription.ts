@@ -112,8 +112,8 @@ export function merge(all: readonly Subscription[]): Subscription {
 }
 
 /**
- * Tell whether a filter that matches a topic does so under a mount point as well. Topics begin after the mount point, and there a leading
- * wildcard does not match `$` either [MQTT-4.7.2-1].
+ * Tell whether a filter that matches a topic also matches it for a client with this mount point. Such a client sees the topic without the
+ * mount point; if what is left begins with `$`, a filter that begins with a wildcard there does not match it [MQTT-4.7.2-1].
  * @param filter the topic filter, including the mount point, without the share prefix
  */
 export function mayReach(mountpoint: string, filter: string, topic: string): boolean {

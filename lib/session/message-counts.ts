@@ -9,8 +9,9 @@ export class MessageCounts {
   bytes = 0;
   /** Number of QoS 0 messages among them. */
   qos0Count = 0;
-  /** Number of committed messages among them, and the bytes of these. */
+  /** Number of the messages that are committed and not done. */
   settledCount = 0;
+  /** Bytes of these messages. */
   settledBytes = 0;
   /** Messages with a lower number are committed, or were refused. */
   settledTo = 1;

@@ -19,7 +19,10 @@ export class OfflineFlights {
   /** Pending load of the messages, because the client returns. */
   #loading: Promise<void> | undefined = undefined;
 
-  /** @param record see there; it is kept */
+  /**
+   * @param record the packet ids as in the flow record; the object keeps this buffer
+   * @param bytes bytes of the messages that wait for PUBACK or PUBREC; 0 if they are not known
+   */
   constructor(record: Buffer, bytes: number) {
     this.record = record.length > NOTHING_IN_FLIGHT.length ? record : NOTHING_IN_FLIGHT;
     this.unacknowledged = countUnacknowledged(record);

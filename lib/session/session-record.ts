@@ -123,7 +123,7 @@ function readWill(reader: RecordReader, now: Now): WillState {
 /**
  * Write the record of a subscription, or delete it.
  * @param given undefined deletes the record
- * @param pendingBefore which retained messages are still to be sent, see `RetainedFeeds.pendingBefore`
+ * @param pendingBefore retained messages with a `seq` below this are still to be sent for the subscription; undefined if none are
  */
 export function writeSubscription(
   draft: Draft,

@@ -31,7 +31,8 @@ interface WaitingOwner extends FeedOwner {
  * The messages that cannot be sent at once: the backlog, the retained messages of new subscriptions, and what is deferred until a commit.
  * They are sent as the stream, the window and the store allow.
  *
- * A session has one while anything waits, and after that as long as it has a backlog.
+ * Created when a message has to wait. When nothing waits any more, it is removed, unless it has a backlog: a backlog stays, also when it is
+ * empty, until the session ends or is in the store alone.
  */
 export class WaitingMessages implements DeferralOwner {
   /** Messages that wait until the client is connected, reads, or acknowledges earlier ones. */

@@ -139,7 +139,10 @@ export class Ledger {
     return this.#waiters.hasRefused(ticket);
   }
 
-  /** Note that an item has changed, if nothing waits for the commit. @param bytes approximate size of the change */
+  /**
+   * Note a change of an item for which no acknowledgement waits. It is written with the next commit, after MAX_LAZY_MS at the latest.
+   * @param bytes approximate size of the change
+   */
   touch(item: Durable, bytes = 0): void {
     this.unwritten.note(bytes);
     if (item.isDirty) return;
@@ -147,7 +150,11 @@ export class Ledger {
     if (this.#lazy.dueMs === Infinity && !this.isFailed) this.#host.wheel.arm(this.#lazy, MAX_LAZY_MS);
   }
 
-  /** Note that an item has changed, if an acknowledgement waits for the commit `ticket`. @param bytes approximate size of the change */
+  /**
+   * Note a change of an item for which an acknowledgement waits, until the commit `ticket`. This commit begins at the end of the turn, or
+   * when the present one has ended.
+   * @param bytes approximate size of the change
+   */
   promise(item: Durable, bytes = 0): void {
     this.unwritten.note(bytes);
     this.promises++;

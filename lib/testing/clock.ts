@@ -207,9 +207,9 @@ export class VirtualClock implements Clock {
   }
 
   /**
-   * Wait until nothing is in progress. An immediate runs after all pending promises and ticks; other work is counted.
-   * @param next called then, and again whenever it has returned true and nothing is in progress
-   * @throws what `next` throws, after everything has settled
+   * Wait until all queued callbacks of promises and ticks have run and no counted work is in progress.
+   * @param next called at that point. As long as it returns true, the clock waits and calls it again
+   * @throws the error of `next`, after waiting for what `next` has begun
    */
   #settle(next?: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
