@@ -24,11 +24,11 @@ export {
 export type { WorkCount } from './base/pending-work.ts';
 export type { Access } from './broker/access.ts';
 export { Broker, createBroker } from './broker/broker.ts';
+export type { StopOptions } from './broker/broker-lifecycle.ts';
 export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/handler-subscriber.ts';
-export type { StopOptions } from './broker/lifecycle.ts';
 export type { MessageStreamOptions } from './broker/message-stream.ts';
 export {
   type AutoSubscription,

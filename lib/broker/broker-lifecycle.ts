@@ -30,8 +30,8 @@ export interface StopOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What `Lifecycle` starts and stops; `Engine` implements it. */
-interface LifecycleHost {
+/** What `BrokerLifecycle` starts and stops; `Engine` implements it. */
+interface BrokerLifecycleHost {
   readonly actors: Actors;
   readonly ledger: { readonly isClosing: boolean } | undefined;
   readonly persistence: { open(): Promise<void>; close(): Promise<void>; brokerStarted(): void } | undefined;
@@ -42,13 +42,13 @@ interface LifecycleHost {
 }
 
 /** Starts and stops the broker: its listeners, its store and its actor. Starts and stops are executed in the order of the calls. */
-export class Lifecycle {
+export class BrokerLifecycle {
   /** The attached listeners by name. */
   readonly listeners = new Map<string, ListenerHandle>();
   /** Time of the start in wall-clock milliseconds; undefined while the broker is not started. */
   startedAt: number | undefined;
   readonly #services: Services;
-  readonly #host: LifecycleHost;
+  readonly #host: BrokerLifecycleHost;
   readonly #actor: Running;
   readonly #onStopped: () => void;
   /** Resolves when the last requested start or stop is complete. */
@@ -59,7 +59,7 @@ export class Lifecycle {
   #wills: 'publish' | 'keep' = 'publish';
 
   /** @param onStopped called at the end of each stop */
-  constructor(services: Services, host: LifecycleHost, onStopped: () => void) {
+  constructor(services: Services, host: BrokerLifecycleHost, onStopped: () => void) {
     this.#services = services;
     this.#host = host;
     this.#onStopped = onStopped;

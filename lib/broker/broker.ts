@@ -23,10 +23,10 @@ import type { Directory } from '../routing/directory.ts';
 import { checkMountpoint } from '../topics/topic.ts';
 import { Access } from './access.ts';
 import { AppSubscriptions, checkFilter } from './app-subscriptions.ts';
+import { BrokerLifecycle, notStarted, type StopOptions } from './broker-lifecycle.ts';
 import { Engine } from './engine.ts';
 import type { Features } from './features/features.ts';
 import type { MessageHandler, SubscribeOptions } from './handler-subscriber.ts';
-import { Lifecycle, notStarted, type StopOptions } from './lifecycle.ts';
 import type { MessageStreamOptions } from './message-stream.ts';
 import { type BrokerOptions, DEFAULT_ZONE, readBrokerOptions, type Settings } from './options.ts';
 import { Retained } from './retained.ts';
@@ -71,7 +71,7 @@ export class Broker {
   readonly features: Features;
   readonly #engine: Engine;
   readonly #services: Services;
-  readonly #lifecycle: Lifecycle;
+  readonly #lifecycle: BrokerLifecycle;
   readonly #subscriptions: AppSubscriptions;
 
   static {
@@ -101,7 +101,7 @@ export class Broker {
     this.directory = directory;
     this.features = features;
     this.#subscriptions = new AppSubscriptions(services, { routing, retainer, ledger });
-    this.#lifecycle = new Lifecycle(services, engine, () => this.#subscriptions.endMessages());
+    this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
   }
 
   // ----------------------------------------------------------------------------------------------------------- lifecycle

@@ -6,7 +6,7 @@ import { Subscription } from '../routing/subscription.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
 import type { Session } from '../session/session.ts';
-import type { SessionRecord } from '../session/session-record.ts';
+import type { SessionEntry } from '../session/session-record.ts';
 import { type Commits, readAll } from '../store/commits.ts';
 import type { DelayedMessage } from '../store/delayed-record.ts';
 import type { Fold } from '../store/journal.ts';
@@ -14,7 +14,7 @@ import { Kind } from '../store/keys.ts';
 import type { TableEntry } from '../store/table-record.ts';
 import { checkStore } from '../tools/check.ts';
 import { COMMITS_LOST, Faults, listed } from '../tools/faults.ts';
-import { RECORDS, type RecordKind, type RetainedRecord } from '../tools/record-kinds.ts';
+import { RECORDS, type RecordKind, type RetainedMessage } from '../tools/record-kinds.ts';
 import type { DelayedMessages } from './features/delayed.ts';
 import type { Retainer } from './features/retainer.ts';
 import type { HandOvers } from './hand-over.ts';
@@ -236,7 +236,7 @@ export class Persistence {
     this.#space.begin();
   }
 
-  #restore(record: SessionRecord, aliveWallMs: number, { zonesGone }: Content): Session {
+  #restore(record: SessionEntry, aliveWallMs: number, { zonesGone }: Content): Session {
     const { settings } = this.#services;
     let zone = settings.zones.get(record.zone);
     if (zone === undefined) {
@@ -268,7 +268,7 @@ class Content {
   readonly cutOff: Session[] = [];
   readonly wills = new Map<number, Session>();
   readonly garbage: number[] = [];
-  readonly retained: RetainedRecord[] = [];
+  readonly retained: RetainedMessage[] = [];
   readonly delayed: (DelayedMessage & { readonly number: number })[] = [];
   readonly tables: TableEntry[] = [];
   /** The number of sessions and wills by the names of zones that no longer exist. */

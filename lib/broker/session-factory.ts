@@ -8,7 +8,7 @@ import type { SessionPorts } from '../session/ports.ts';
 import { sessionMachine } from '../session/session.machine.ts';
 import { Session } from '../session/session.ts';
 import { SessionClient } from '../session/session-client.ts';
-import type { SessionRecord } from '../session/session-record.ts';
+import type { SessionEntry } from '../session/session-record.ts';
 import type { Actors, StartActor } from './actors.ts';
 import type { Services } from './services.ts';
 
@@ -92,7 +92,7 @@ export class SessionFactory {
   }
 
   /** Create an offline session, which has no actor, from the store; see `Session.restored`. */
-  restore(record: SessionRecord, zone: Zone, aliveWallMs: number): Session {
+  restore(record: SessionEntry, zone: Zone, aliveWallMs: number): Session {
     return Session.restored(this.#ports, zone, record, aliveWallMs);
   }
 

@@ -8,7 +8,7 @@ import type { ConnackPacket, Packet, ProtocolVersion } from '../packets/types.ts
 import { type ClientOptions, Refused } from './options.ts';
 
 /** What a connection asks of its client. */
-export interface ConnectionOwner {
+interface ClientConnectionOwner {
   /** Called with each packet, after it was encoded to be sent or before `receive`. */
   seen(direction: 'sent' | 'received', packet: Packet): void;
   /** Process a received packet. @throws ProtocolError if the packet is not allowed */
@@ -28,7 +28,7 @@ export class ClientConnection {
   readonly version: ProtocolVersion;
   readonly #stream: ByteStream;
   readonly #clock: Clock;
-  readonly #owner: ConnectionOwner;
+  readonly #owner: ClientConnectionOwner;
   readonly #reader: PacketReader;
   #clientId: string;
   #connack: ConnackPacket | undefined;
@@ -38,7 +38,7 @@ export class ClientConnection {
   #isClosing = false;
   #isClosed = false;
 
-  constructor(stream: ByteStream, options: ClientOptions, clock: Clock, owner: ConnectionOwner) {
+  constructor(stream: ByteStream, options: ClientOptions, clock: Clock, owner: ClientConnectionOwner) {
     this.#stream = stream;
     this.#clock = clock;
     this.#owner = owner;
@@ -134,7 +134,7 @@ export class ClientConnection {
     return this.#stream.writeUnchanged?.(bytes) ?? this.#stream.write(bytes);
   }
 
-  /** Pause or resume the stream, after the answer of `ConnectionOwner.isReading` may have changed. */
+  /** Pause or resume the stream, after the answer of `ClientConnectionOwner.isReading` may have changed. */
   updateFlow(): void {
     const isWanted = this.#isClosing || this.#owner.isReading();
     if (isWanted === !this.#stream.isPaused() || this.#isClosed) return;

@@ -4,14 +4,14 @@ import type { MessageHandler, ReceivedMessage } from './options.ts';
 /** The number of messages kept for a later listener; the newest are kept. */
 const MAX_UNDELIVERED = 1_000;
 
-const NO_READERS: readonly Reader[] = [];
+const NO_READERS: readonly InboxReader[] = [];
 
 /** Distributes the messages of a client to the handlers of filters, to listeners and to iterators. */
 export class Inbox {
   /** Handlers by the subscribed filter. `filter` is the same without the prefix of a shared subscription. */
   #handlers: Map<string, { readonly filter: string; readonly handlers: readonly MessageHandler[] }> | undefined =
     undefined;
-  #readers: readonly Reader[] = NO_READERS;
+  #readers: readonly InboxReader[] = NO_READERS;
   readonly #run: (handler: MessageHandler, message: ReceivedMessage) => void;
   readonly #flowChanged: () => void;
   #listeners: MessageHandler[] = [];
@@ -85,7 +85,7 @@ export class Inbox {
   }
 
   iterate(highWaterMark: number, signal: AbortSignal | undefined): AsyncIterableIterator<ReceivedMessage> {
-    const reader = new Reader(highWaterMark, this.#flowChanged);
+    const reader = new InboxReader(highWaterMark, this.#flowChanged);
     reader.queue = this.#undelivered;
     this.#undelivered = [];
     this.#readers = [...this.#readers, reader];
@@ -123,7 +123,8 @@ export class Inbox {
 
 type Result = IteratorResult<ReceivedMessage>;
 
-class Reader {
+/** The messages for one iterator: those that it has not taken yet, and its calls of `next` that wait for one. */
+class InboxReader {
   queue: ReceivedMessage[] = [];
   readonly highWaterMark: number;
   readonly #onTaken: () => void;

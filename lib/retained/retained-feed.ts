@@ -2,7 +2,7 @@ import type { Message } from '../packets/message.ts';
 import { effectiveQos, type Subscription } from '../routing/subscription.ts';
 
 /** A retained message, as `RetainedStore` returns it. */
-export interface RetainedEntry {
+export interface FeedEntry {
   readonly topic: string;
   readonly message: Message;
   /** Sequence number: the order in which the entries were stored. */
@@ -18,7 +18,7 @@ export interface FeedSource {
   /** False: no entries are delivered, and a feed that is asked for its next message ends. */
   readonly isOpen: boolean;
   /** Find the entries that a subscription matches, in the order of `seq`. */
-  match(subscription: Subscription): readonly RetainedEntry[];
+  match(subscription: Subscription): readonly FeedEntry[];
   /** Tell whether a subscription matches a topic name. */
   reaches(subscription: Subscription, topic: string): boolean;
 }
@@ -54,7 +54,7 @@ export class RetainedFeed {
   /** `seq` after the last entry of the feed. Later messages were delivered when they were published. */
   readonly before: number;
   /** The entries; undefined until they are looked up. */
-  #entries: readonly RetainedEntry[] | undefined;
+  #entries: readonly FeedEntry[] | undefined;
   #at = 0;
   /** `seq` of the entries that were sent ahead of their turn, because a newer message of their topic was about to be sent. */
   #ahead: Set<number> | undefined;
@@ -93,8 +93,8 @@ export class RetainedFeed {
    *   [MQTT-3.3.4-10]
    */
   load(upgradeQos: boolean): RetainedFeed[] {
-    const qos0: RetainedEntry[] = [];
-    const others: RetainedEntry[] = [];
+    const qos0: FeedEntry[] = [];
+    const others: FeedEntry[] = [];
     for (const entry of this.#source.match(this.subscription)) {
       if (entry.seq < this.#from || entry.seq >= this.before || this.#ahead?.has(entry.seq)) continue;
       if (effectiveQos(entry.message, this.subscription, upgradeQos) > 0) others.push(entry);
@@ -103,7 +103,7 @@ export class RetainedFeed {
     return [this.#part(qos0, false), this.#part(others, true)].filter(({ waiting }) => waiting > 0);
   }
 
-  #part(entries: readonly RetainedEntry[], needsQuota: boolean): RetainedFeed {
+  #part(entries: readonly FeedEntry[], needsQuota: boolean): RetainedFeed {
     const part = new RetainedFeed(this.subscription, this.#source, needsQuota, this.#from, this.before);
     part.#entries = entries;
     part.#ahead = this.#ahead;
@@ -134,7 +134,7 @@ export class RetainedFeed {
 
   /** Take the next message to send. @returns undefined if there are no more */
   next(): Message | undefined {
-    const entries = this.#entries as readonly RetainedEntry[];
+    const entries = this.#entries as readonly FeedEntry[];
     if (!this.#source.isOpen) this.#at = entries.length;
     while (this.#at < entries.length) {
       const entry = entries[this.#at++];
@@ -144,13 +144,13 @@ export class RetainedFeed {
   }
 
   /** Take an entry ahead of its turn. @returns its message; undefined if the entry is not in the feed or has been sent */
-  takeAhead(entry: RetainedEntry): Message | undefined {
+  takeAhead(entry: FeedEntry): Message | undefined {
     if (!this.#source.isOpen || this.#ahead?.has(entry.seq) === true || !this.#isWaiting(entry)) return undefined;
     (this.#ahead ??= new Set()).add(entry.seq);
     return entry.message;
   }
 
-  #isWaiting(entry: RetainedEntry): boolean {
+  #isWaiting(entry: FeedEntry): boolean {
     const entries = this.#entries;
     if (entries === undefined) {
       const isOurs = entry.seq >= this.#from && entry.seq < this.before;

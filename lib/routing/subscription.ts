@@ -1,3 +1,4 @@
+import type { SubscriptionOptions } from '../events/subscription-options.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 
@@ -22,14 +23,6 @@ export interface Subscriber {
   deliver(message: Message, subscription: Subscription): boolean;
   /** Send adjacent QoS 0 frames without the retain flag. Allowed only if `outboundFastPath` is their layout. */
   deliverRun(run: Frame, bytes: number, count: number): void;
-}
-
-/** The Subscription Options of a SUBSCRIBE packet. */
-interface SubscriptionOptions {
-  readonly qos: QoS;
-  readonly noLocal: boolean;
-  readonly retainAsPublished: boolean;
-  readonly retainHandling: 0 | 1 | 2;
 }
 
 /** A subscription, or the combination of several subscriptions of one subscriber that match the same topic. */

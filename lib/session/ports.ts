@@ -9,7 +9,7 @@ import type { DropReason } from '../events/reasons.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
-import type { RetainedEntry } from '../retained/retained-feed.ts';
+import type { FeedEntry } from '../retained/retained-feed.ts';
 import type { Route } from '../routing/subscription.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { SessionClient } from './session-client.ts';
@@ -56,7 +56,7 @@ export interface DeliveryPorts {
       mayDeliver(message: Message, client: ClientInfo): boolean;
     };
   };
-  readonly retained: { get(topic: string): RetainedEntry | undefined };
+  readonly retained: { get(topic: string): FeedEntry | undefined };
   readonly pressure: PressurePort;
 }
 

@@ -4,7 +4,7 @@ import type { ProtocolVersion, UserProperty } from '../packets/types.ts';
 import { type ClientInfo, clientFacts, type TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import { type Agreement, noAgreement, storedAgreement } from './agreement.ts';
-import type { SessionRecord } from './session-record.ts';
+import type { SessionEntry } from './session-record.ts';
 
 /**
  * The client of a session, as hooks and events receive it and as its messages name their publisher.
@@ -35,7 +35,7 @@ export class SessionClient implements ClientInfo, Publisher {
   }
 
   /** The client of a session from the store. @param disconnectedAt wall-clock milliseconds */
-  static restored(zone: Zone, record: SessionRecord, disconnectedAt: number): SessionClient {
+  static restored(zone: Zone, record: SessionEntry, disconnectedAt: number): SessionClient {
     const { transport, listener, remoteAddress, protocolVersion, cleanStart, isBridge, userProperties } = record;
     const client = new SessionClient(zone, {
       transport,

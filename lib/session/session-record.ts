@@ -19,7 +19,7 @@ const RETAIN_AS_PUBLISHED = 8;
 const TRANSPORTS: readonly TransportInfo['transport'][] = ['tcp', 'tls', 'ws', 'wss', 'unix', 'stream', 'local'];
 
 /** The persisted properties of a session and its client. */
-export interface SessionRecord {
+export interface SessionEntry {
   /** Number of the session in keys. */
   readonly number: number;
   readonly node: string;
@@ -50,7 +50,7 @@ export interface SessionRecord {
 export function writeSessionRecord(
   draft: Draft,
   kind: number,
-  record: SessionRecord,
+  record: SessionEntry,
   publisher: Publisher,
   now: Now
 ): void {
@@ -79,7 +79,7 @@ export function writeSessionRecord(
 }
 
 /** Read the record of a session. @throws RecordError if the record is damaged or too new */
-export function readSession({ key, value }: Entry, now: Now): SessionRecord {
+export function readSession({ key, value }: Entry, now: Now): SessionEntry {
   const reader = new RecordReader(key, value);
   const flags = reader.u8();
   return {

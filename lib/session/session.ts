@@ -16,7 +16,7 @@ import { Lifecycle } from './lifecycle.ts';
 import type { SessionLog } from './log.ts';
 import type { SessionPorts } from './ports.ts';
 import { SessionClient } from './session-client.ts';
-import type { SessionRecord } from './session-record.ts';
+import type { SessionEntry } from './session-record.ts';
 import { SessionTimers } from './timers.ts';
 import { checkControls, checkLevels } from './topic-checks.ts';
 import { Will } from './will.ts';
@@ -67,7 +67,7 @@ export class Session implements ConnectionOwner {
    * Get the session of a record in the store.
    * @param aliveWallMs when the previous process is known to have run last, which counts as the end of connections that it did not close
    */
-  static restored(ports: SessionPorts<Session>, zone: Zone, record: SessionRecord, aliveWallMs: number): Session {
+  static restored(ports: SessionPorts<Session>, zone: Zone, record: SessionEntry, aliveWallMs: number): Session {
     const { nowMs, wallMs } = ports.time;
     const wasConnected = record.disconnectedAt === 0;
     const disconnectedAt = wasConnected ? aliveWallMs : record.disconnectedAt;

@@ -12,7 +12,7 @@ export class UnwrittenShare {
 }
 
 /** The state of commits; the ledger implements it. */
-interface Commits {
+interface CommitNumbers {
   /** Number of the commit that will contain the present changes. */
   readonly ticket: number;
   /** Number of the last commit that the store has committed. */
@@ -28,7 +28,7 @@ interface Commits {
 export class Unwritten {
   #noted = 0;
   readonly #max: number;
-  readonly #commits: Commits;
+  readonly #commits: CommitNumbers;
   /** The value of `noted` when the last commit began. */
   #begunAt = 0;
   #leaving = 0;
@@ -37,7 +37,7 @@ export class Unwritten {
   #publishers = 0;
   #publishersLeaving = 0;
 
-  constructor(max: number, commits: Commits) {
+  constructor(max: number, commits: CommitNumbers) {
     this.#max = max;
     this.#commits = commits;
   }

@@ -1,7 +1,7 @@
 import type { Message } from '../packets/message.ts';
 import { type FlowRecord, readFlow } from '../session/flow-record.ts';
 import { type PersistedMessage, readSegment } from '../session/segment.ts';
-import { readSession, readSubscription, type SessionRecord } from '../session/session-record.ts';
+import { readSession, readSubscription, type SessionEntry } from '../session/session-record.ts';
 import { readCommit, readFormat } from '../store/commits.ts';
 import type { DelayedMessage } from '../store/delayed-record.ts';
 import { readJournal } from '../store/journal.ts';
@@ -76,13 +76,13 @@ function readGarbage(entry: Entry): number {
 }
 
 /** A retained message in the store. */
-export interface RetainedRecord {
+export interface RetainedMessage {
   readonly message: Message;
   /** Position in the order of arrival; undefined in records of the first version, which are ordered by their timestamps. */
   readonly seq: number | undefined;
 }
 
-function readRetained({ key, value }: Entry, now: Now): RetainedRecord {
+function readRetained({ key, value }: Entry, now: Now): RetainedMessage {
   const reader = new RecordReader(key, value);
   const message = readMessage(reader, undefined, now);
   return { message, seq: reader.isAtEnd ? undefined : reader.varint() };
@@ -115,7 +115,7 @@ function showDelayed({ number, dueWallMs, topic, message }: DelayedMessage & { r
   return { number, due: dueWallMs, ...showMessage(message), topic };
 }
 
-function showSession({ sessionExpiry, ...record }: SessionRecord): object {
+function showSession({ sessionExpiry, ...record }: SessionEntry): object {
   return { ...record, sessionExpiry: sessionExpiry === Infinity ? 'infinity' : sessionExpiry };
 }
 

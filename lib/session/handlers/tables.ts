@@ -4,7 +4,7 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { SessionHandlers } from '../ports.ts';
 import type { Session } from '../session.ts';
 import { onPuback, onPubcomp, onPubrec, onPubrel } from './acknowledgements.ts';
-import { onAuth, onAuthWhileConnecting, onConnect, onDisconnect, onDisconnectWhileConnecting } from './lifecycle.ts';
+import { onAuth, onAuthWhileConnecting, onConnect, onDisconnect, onDisconnectWhileConnecting } from './connect.ts';
 import { onPublish } from './publish.ts';
 import { onPingreq, onSubscribe, onUnsubscribe } from './subscribe.ts';
 
