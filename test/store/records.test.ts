@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { IdSet } from '../../lib/base/id-set.ts';
-import { SeqSet } from '../../lib/base/seq-set.ts';
 import { encodePublish } from '../../lib/packets/encode.ts';
 import { detachFromPublisher, Message } from '../../lib/packets/message.ts';
 import type { QoS } from '../../lib/packets/types.ts';
-import { awaitedIds, encodeInFlight, inFlightCounts } from '../../lib/session/in-flight-record.ts';
 import { PersistedMessage, readSegment, writeSegments } from '../../lib/session/segment.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { readMessage, writeMessage } from '../../lib/store/message-record.ts';
@@ -14,32 +11,6 @@ import { Draft, RecordReader } from '../../lib/store/record.ts';
 import { bytes, qos, runs, text, topicName } from '../packets/arbitraries.ts';
 
 const NOW = { nowMs: 1_000_000, wallMs: 1_700_000_000_000 };
-
-describe('SeqSet', () => {
-  it('contains the numbers that were added, in any order', () => {
-    const range = fc.tuple(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 12 }));
-    fc.assert(
-      fc.property(fc.array(range, { maxLength: 40 }), (ranges) => {
-        const set = new SeqSet();
-        const plain = new Set<number>();
-        for (const [from, length] of ranges) {
-          if (length === 0) set.add(from);
-          else set.addRange(from, from + length);
-          for (let seq = from; seq < from + Math.max(1, length); seq++) plain.add(seq);
-        }
-        for (let seq = 1; seq < 80; seq++) assert.equal(set.has(seq), plain.has(seq), `${seq}`);
-        let last = set.low;
-        assert.equal(plain.has(set.low), false, 'low is the first missing number');
-        set.forEach((from, to) => {
-          assert.ok(from > last && to > from, 'ranges are disjoint and in order');
-          for (let seq = from; seq < to; seq++) assert.ok(plain.has(seq));
-          last = to;
-        });
-      }),
-      runs('SeqSet', 500)
-    );
-  });
-});
 
 /** A value, the function that writes it, and the one that reads it. */
 type Part = readonly ['u8' | 'u16' | 'u32' | 'u48' | 'f64' | 'varint' | 'text' | 'bytes', number | string | Buffer];
@@ -118,43 +89,6 @@ describe('A record', () => {
       ),
       runs('damaged records', 300)
     );
-  });
-});
-
-describe('The encoding of packet ids in flight and awaiting PUBREL', () => {
-  const ids = fc.oneof(
-    fc.uniqueArray(fc.integer({ min: 1, max: 65_535 }), { maxLength: 400 }),
-    fc
-      .tuple(fc.nat(60_000), fc.nat(5_000))
-      .map(([from, count]) => Array.from({ length: count }, (_, n) => from + n + 1))
-  );
-
-  it('contains every packet id that waits for PUBREL except undecided ones, in 8 KiB at most', () => {
-    fc.assert(
-      fc.property(ids, fc.nat(5), (given, count) => {
-        const undecided = new Set(given.slice(0, count));
-        const awaiting = new IdSet();
-        for (const id of given) awaiting.add(id);
-        const stored = encodeInFlight(undefined, awaiting, undecided, true);
-        assert.ok(stored.length <= 4 + 8_192);
-        const read = awaitedIds(stored);
-        const expected = given.slice(count).sort((a, b) => a - b);
-        assert.deepEqual(read.values(), expected);
-        assert.deepEqual([read.size, inFlightCounts(stored).awaitingRel], [expected.length, expected.length]);
-        assert.equal(awaiting.size, given.length);
-        for (const id of expected) assert.ok(read.delete(id));
-        assert.equal(read.size + read.values().length, 0);
-      }),
-      runs('awaited ids', 100)
-    );
-  });
-
-  it('is read from format 1, which stores each packet id separately', () => {
-    const stored = Buffer.alloc(4 + 60_000 * 2);
-    stored.writeUInt16BE(60_000, 2);
-    for (let n = 0; n < 60_000; n++) stored.writeUInt16BE(n + 1, 4 + n * 2);
-    const read = awaitedIds(stored);
-    assert.deepEqual([read.size, read.has(60_000), read.has(60_001)], [60_000, true, false]);
   });
 });
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Timer, TimingWheel } from '../lib/base/timing-wheel.ts';
-import { ManualClock } from './support/manual-clock.ts';
-import { randomSource } from './topics/slow-matcher.ts';
+import { type Timer, TimingWheel } from '../../lib/base/timing-wheel.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { randomSource } from '../topics/slow-matcher.ts';
 
 const DAY_MS = 86_400_000;
 

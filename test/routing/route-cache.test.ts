@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { RouteCache } from '../../lib/routing/route-cache.ts';
-import { randomSource } from './slow-matcher.ts';
+import { randomSource } from '../topics/slow-matcher.ts';
 
 class Route {
   isStale = false;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it, mock } from 'node:test';
-import { systemClock } from '../lib/base/clock.ts';
+import { systemClock } from '../../lib/base/clock.ts';
 
 describe('systemClock', () => {
   it('reports wall time and a separate monotonic time', () => {
@@ -66,7 +66,7 @@ describe('systemClock', () => {
     const { status, signal } = spawnSync(
       process.execPath,
       ['--import', 'tsx', '--input-type=module', '--eval', script],
-      { timeout: 20_000, cwd: new URL('..', import.meta.url) }
+      { timeout: 20_000, cwd: new URL('../..', import.meta.url) }
     );
     assert.deepEqual({ status, signal }, { status: 0, signal: null });
   });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { COUNTERS, GAUGES, type GaugeReaders, Metric, Metrics, PLAIN_GAUGES } from '../lib/events/metrics.ts';
-import { DROP_REASONS, type DropRow } from '../lib/events/reasons.ts';
+import { COUNTERS, GAUGES, type GaugeReaders, Metric, Metrics, PLAIN_GAUGES } from '../../lib/events/metrics.ts';
+import { DROP_REASONS, type DropRow } from '../../lib/events/reasons.ts';
 
 /** Gauges whose values a test sets. */
 const setUp = () => {
@@ -44,7 +44,7 @@ describe('COUNTERS', () => {
 
 describe('Metric', () => {
   it('is incremented somewhere in the code for every counter except the one that cannot change', () => {
-    const lib = join(import.meta.dirname, '../lib');
+    const lib = join(import.meta.dirname, '../../lib');
     const raised = readdirSync(lib, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && name !== join('events', 'metrics.ts'))
       .map((name) => readFileSync(join(lib, name), 'utf8'))

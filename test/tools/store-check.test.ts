@@ -8,7 +8,7 @@ import { Draft } from '../../lib/store/record.ts';
 import type { Entry, Store } from '../../lib/store/store.ts';
 import { createTestBroker, TestBroker } from '../../lib/testing/index.ts';
 import { RECORDS } from '../../lib/tools/record-kinds.ts';
-import { ALL_KINDS, change, entriesOf, fill, laterVersion } from './filled-store.ts';
+import { ALL_KINDS, change, entriesOf, fill, laterVersion } from '../store/filled-store.ts';
 
 let entries: readonly Entry[];
 

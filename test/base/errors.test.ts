@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BrokerError, InvalidInput, NotAuthorized, NotFound, ProtocolError, StateError } from '../lib/base/errors.ts';
+import {
+  BrokerError,
+  InvalidInput,
+  NotAuthorized,
+  NotFound,
+  ProtocolError,
+  StateError
+} from '../../lib/base/errors.ts';
 
 describe('BrokerError', () => {
   it('has a code, a message, its own name and the cause', () => {

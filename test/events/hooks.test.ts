@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BrokerError } from '../lib/base/errors.ts';
-import { type Hook, HookRegistry, isThenable } from '../lib/events/hooks.ts';
-import { clientInfo } from './support/client-info.ts';
-import { ManualClock } from './support/manual-clock.ts';
+import { BrokerError } from '../../lib/base/errors.ts';
+import { type Hook, HookRegistry, isThenable } from '../../lib/events/hooks.ts';
+import { clientInfo } from '../support/client-info.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 const client = clientInfo();
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { EVENT_NAMES, EVENTS, type EventRow } from '../lib/events/catalogue.ts';
+import { EVENT_NAMES, EVENTS, type EventRow } from '../../lib/events/catalogue.ts';
 
 /** Returns the events with a value in a column, as pairs of name and value. */
 function column<C extends 'action' | 'notice'>(name: C): [string, EventRow[C]][] {

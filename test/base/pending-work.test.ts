@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { WorkCount } from '../lib/base/pending-work.ts';
+import { WorkCount } from '../../lib/base/pending-work.ts';
 
 describe('WorkCount', () => {
   it('is settled while nothing is in progress', async () => {

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Announcer } from '../lib/events/announcer.ts';
-import { Events } from '../lib/events/events.ts';
-import { COUNTERS, GAUGES, type GaugeReaders, Metrics, PLAIN_GAUGES } from '../lib/events/metrics.ts';
-import type { DropReason } from '../lib/events/reasons.ts';
+import { Announcer } from '../../lib/events/announcer.ts';
+import { Events } from '../../lib/events/events.ts';
+import { COUNTERS, GAUGES, type GaugeReaders, Metrics, PLAIN_GAUGES } from '../../lib/events/metrics.ts';
+import type { DropReason } from '../../lib/events/reasons.ts';
 import {
   DISCONNECT_REASONS,
   type DisconnectRow,
   DROP_REASONS,
   type DropRow,
   disconnectReasonOf
-} from '../lib/events/reasons.ts';
-import { isAllowedCode } from '../lib/packets/allowed-codes.ts';
-import { CONNECT_REFUSALS, type ConnectRefusalRow } from '../lib/packets/connect-refusals.ts';
-import { encodeConnack } from '../lib/packets/encode.ts';
-import { Message } from '../lib/packets/message.ts';
-import { reasonName } from '../lib/packets/reason-codes.ts';
-import { clientInfo } from './support/client-info.ts';
+} from '../../lib/events/reasons.ts';
+import { isAllowedCode } from '../../lib/packets/allowed-codes.ts';
+import { CONNECT_REFUSALS, type ConnectRefusalRow } from '../../lib/packets/connect-refusals.ts';
+import { encodeConnack } from '../../lib/packets/encode.ts';
+import { Message } from '../../lib/packets/message.ts';
+import { reasonName } from '../../lib/packets/reason-codes.ts';
+import { clientInfo } from '../support/client-info.ts';
 
 const drops = Object.entries<DropRow>(DROP_REASONS) as [DropReason, DropRow][];
 

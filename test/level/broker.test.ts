@@ -9,8 +9,8 @@ import { checkStore, createBroker } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import type { Entry, Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
-import { ALL_KINDS, change, entriesOf, fill, laterVersion } from './filled-store.ts';
-import { PERSISTENT } from './support.ts';
+import { ALL_KINDS, change, entriesOf, fill, laterVersion } from '../store/filled-store.ts';
+import { PERSISTENT } from '../store/support.ts';
 
 async function on(store: Store, now?: number): Promise<TestBroker> {
   return createTestBroker({ store, clock: { now }, leakCheck: false });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
-import { EVENT_NAMES } from '../lib/events/catalogue.ts';
-import { asError, Events } from '../lib/events/events.ts';
-import { clientInfo } from './support/client-info.ts';
+import { EVENT_NAMES } from '../../lib/events/catalogue.ts';
+import { asError, Events } from '../../lib/events/events.ts';
+import { clientInfo } from '../support/client-info.ts';
 
 const client = clientInfo();
 const created = { client };
