@@ -175,22 +175,32 @@ export class LocalStream implements ByteStream {
   }
 
   #read(): void {
-    while (this.#incoming.length > 0 && this.#isFlowing === true && !this.destroyed) {
-      const chunk = this.#incoming.shift() as Buffer;
-      if (this.#incoming.length === 0) this.#incoming = NONE;
-      this.#incomingBytes -= chunk.length;
-      this.#listeners.data?.call(this, chunk);
+    const chunks = this.#incoming;
+    let at = 0;
+    try {
+      while (at < chunks.length && this.#isFlowing === true && !this.destroyed) {
+        const chunk = chunks[at++];
+        this.#incomingBytes -= chunk.length;
+        this.#listeners.data?.call(this, chunk);
+      }
+    } finally {
+      this.#incoming = without(chunks, at); // also if a listener throws
     }
     if (this.#hasRoom && this.#peer.#outgoing.length > 0) this.#peer.#schedule();
   }
 
   #passOn(): void {
     const peer = this.#peer;
-    while (this.#outgoing.length > 0 && peer.#hasRoom && !peer.destroyed && !this.destroyed) {
-      const chunk = this.#outgoing.shift() as Buffer;
-      if (this.#outgoing.length === 0) this.#outgoing = NONE;
-      this.writableLength -= chunk.length;
-      peer.#receive(chunk);
+    const chunks = this.#outgoing;
+    let at = 0;
+    try {
+      while (at < chunks.length && peer.#hasRoom && !peer.destroyed && !this.destroyed) {
+        const chunk = chunks[at++];
+        this.writableLength -= chunk.length;
+        peer.#receive(chunk);
+      }
+    } finally {
+      this.#outgoing = without(chunks, at); // also if a reader throws
     }
   }
 
@@ -271,6 +281,12 @@ export class LocalStream implements ByteStream {
     }
     this.#schedule();
   }
+}
+
+/** Remove this many chunks from the beginning. `shift` for each chunk would move all others if there are many. */
+function without(chunks: Buffer[], count: number): Buffer[] {
+  if (count === 0) return chunks;
+  return count === chunks.length ? NONE : chunks.slice(count);
 }
 
 function both<T>(first: (value: T) => void, second: (value: T) => void) {

@@ -4,6 +4,7 @@ import type { ByteStream } from '../../lib/base/byte-stream.ts';
 import { WorkCount } from '../../lib/base/pending-work.ts';
 import { duplexPair } from '../../lib/client/duplex.ts';
 import { localPair } from '../../lib/client/local-stream.ts';
+import { cpuMs } from '../support/cpu.ts';
 
 const immediate = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -185,6 +186,62 @@ for (const [name, pair] of Object.entries(PAIRS))
       assert.equal(Buffer.concat(chunks).length, 400_000);
     });
   });
+
+describe('localPair with many waiting chunks', () => {
+  /** Returns the CPU time that it takes to read this many chunks, all of which wait in one of the two streams. */
+  async function cpuMsFor(count: number, waitsIn: 'writer' | 'reader'): Promise<number> {
+    const [a, b] = localPair(new WorkCount());
+    let bytes = 0;
+    b.on('data', (chunk) => {
+      bytes += chunk.length;
+    });
+    b.pause();
+    const chunk = Buffer.from('x');
+    for (let i = 0; i < count; i++) a.writeUnchanged(chunk);
+    if (waitsIn === 'reader') a.destroy(); // the reader gets all that was written
+    await immediate();
+    const before = cpuMs();
+    b.resume();
+    while (bytes < count) await immediate();
+    return cpuMs() - before;
+  }
+
+  for (const waitsIn of ['writer', 'reader'] as const)
+    it(`takes time in proportion to their number if they wait in the ${waitsIn}`, async () => {
+      const few = await cpuMsFor(10_000, waitsIn);
+      const many = await cpuMsFor(160_000, waitsIn);
+      // About 16 times as much, and 10,000 times if each chunk moved all others. The bound allows for garbage collection.
+      assert.ok(many < 160 * Math.max(few, 5), `${few} ms for 10,000 chunks, ${many} ms for 160,000`);
+    });
+
+  it('loses and repeats none if a listener throws', async () => {
+    const [a, b] = localPair(new WorkCount());
+    const thrown: unknown[] = [];
+    const note = (error: unknown) => thrown.push(error);
+    const listeners = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.on('uncaughtException', note);
+    try {
+      let got = '';
+      b.on('data', (chunk) => {
+        got += chunk;
+        if (got.length % 3 === 0) throw new Error(got);
+      });
+      for (const letter of 'abcdefgh') a.write(Buffer.from(letter));
+      await immediate();
+      b.pause();
+      for (const letter of 'ijklmnop') a.write(Buffer.from(letter));
+      await immediate();
+      b.resume();
+      for (let left = 5; left > 0; left--) await immediate();
+      assert.equal(got, 'abcdefghijklmnop');
+      assert.equal(thrown.length, 5);
+    } finally {
+      process.off('uncaughtException', note);
+      for (const listener of listeners) process.on('uncaughtException', listener);
+    }
+  });
+});
 
 describe('the work count of a duplexPair that is read in other ways', () => {
   it('returns to zero if a reader calls read(), pauses midway, or is destroyed', async () => {
