@@ -134,6 +134,9 @@ export class LocalStream implements ByteStream {
     this.writableNeedDrain = false;
     this.errored = error ?? null;
     this.#schedule();
+    this.#work.begin();
+    // after all promises, as with a Duplex: code that waits for a connection adds its listeners before the connection is closed
+    setImmediate(() => this.#emitClose());
   }
 
   /** Whether the peer may pass on another chunk. */
@@ -242,25 +245,26 @@ export class LocalStream implements ByteStream {
     this.#schedule();
   }
 
+  /** Discard what was not read, and report the end to the peer. */
   #close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const rest = this.#outgoing;
     this.#outgoing = this.#incoming = NONE;
-    try {
-      this.#emitClose();
-    } finally {
-      this.#peer.#peerClosed(this.errored, rest);
-    }
+    this.#peer.#peerClosed(this.errored, rest);
   }
 
   #emitClose(): void {
     const { error, close } = this.#listeners;
-    if (this.errored !== null) {
-      if (error === undefined) throw this.errored;
-      error.call(this, this.errored);
+    try {
+      if (this.errored !== null) {
+        if (error === undefined) throw this.errored;
+        error.call(this, this.errored);
+      }
+      close?.call(this);
+    } finally {
+      this.#work.end();
     }
-    close?.call(this);
   }
 
   /** The peer was destroyed. @param rest what it had written before */

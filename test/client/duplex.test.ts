@@ -128,6 +128,19 @@ for (const [name, pair] of Object.entries(PAIRS))
       await closed;
     });
 
+    it('emits error and close after all promises of the turn, so that listeners can still be added', async () => {
+      const [a, b] = pair();
+      a.destroy(new Error('cable'));
+      for (let i = 0; i < 100; i++) await Promise.resolve();
+      const seen: string[] = [];
+      for (const [name, stream] of Object.entries({ a, b })) {
+        stream.on('error', () => seen.push(`${name} error`));
+        stream.on('close', () => seen.push(`${name} close`));
+      }
+      for (let left = 5; left > 0; left--) await immediate();
+      assert.deepEqual(seen, ['a error', 'a close', 'b error', 'b close']);
+    });
+
     it('ends a paused reader only when it has read everything', async () => {
       const [a, b] = pair();
       const seen: string[] = [];

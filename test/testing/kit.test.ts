@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { describe, it, mock } from 'node:test';
 import mqtt from 'mqtt';
+import type { Client } from '../../lib/client/client.ts';
 import type { ReceivedMessage, Refused } from '../../lib/client/options.ts';
 import {
   createTestBroker,
@@ -550,6 +551,41 @@ const LEAKS = [
   /due in 5000 ms, set at .*kit\.test\.ts/,
   /expectation on "never"/
 ];
+
+describe('a client whose connection ends in the turn of its CONNACK', () => {
+  /** Tells whether a client emits close in one of the next turns. */
+  async function isClosed(client: Client): Promise<boolean> {
+    let isClosed = false;
+    client.on('close', () => {
+      isClosed = true;
+    });
+    for (let left = 10; left > 0; left--) await new Promise((resolve) => setImmediate(resolve));
+    return isClosed;
+  }
+
+  for (const [name, place] of [
+    ['broker.connect', ({ broker }: TestBroker) => broker],
+    ['kit.connect', (kit: TestBroker) => kit]
+  ] as const) {
+    it(`emits close to listeners that are added after ${name}, if a listener of client.connected kicks it`, async () => {
+      await using kit = await createTestBroker();
+      kit.broker.once('client.connected', () => kit.broker.sessions.get('c').kick());
+      const client = await place(kit).connect({ clientId: 'c' });
+      assert.equal(await isClosed(client), true);
+      assert.equal(client.isConnected, false);
+    });
+
+    it(`emits close to listeners that are added after ${name}, if another client takes over its session`, async () => {
+      await using kit = await createTestBroker();
+      const connect = async () => place(kit).connect({ clientId: 'c' }); // one more promise
+      const [connecting, second] = [connect(), connect()];
+      const client = await connecting;
+      assert.equal(await isClosed(client), true);
+      assert.equal((await second).isConnected, true);
+      await (await second).disconnect();
+    });
+  }
+});
 
 describe('the leak check', () => {
   it('throws LeakError TEST_LEAKS with leaks: "error", lists every leak, and still releases everything', async () => {
