@@ -74,6 +74,7 @@ export class LinkDirection {
       if (!this.#isCutOff && !from.readableEnded) to.destroy();
     });
     to.on('drain', () => this.#updateFlow());
+    to.on('close', () => this.#updateFlow()); // it will not drain, and the end of `from` must be read
   }
 
   /** Stop forwarding, without notifying the ends. */

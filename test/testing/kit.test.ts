@@ -337,6 +337,18 @@ describe('a link', () => {
     assert.deepEqual(heard, ['t', 't']);
   });
 
+  it('closes when the broker ends the connection while a large packet is in transit', async () => {
+    for (const bytes of [10, 70_000, 200_000]) {
+      await using kit = await createTestBroker();
+      const client = await kit.connect({ clientId: 'c' });
+      client.publish('t', Buffer.alloc(bytes)).catch(() => {});
+      kit.broker.sessions.get('c').kick();
+      await kit.clock.settle();
+      assert.equal(client.isConnected, false);
+      assert.equal(kit.link(client).isOpen, false, `${bytes} bytes`);
+    }
+  });
+
   it('delay() delays all bytes in virtual time, in order', async () => {
     await using kit = await createTestBroker();
     await using slow = await kit.connect({ clientId: 'slow' });
