@@ -135,16 +135,16 @@ export class LinkDirection {
       this.#onPacket(packet, this.#packetFault === 'drop' || this.#isCutOff);
       if (this.#packetFault !== 'duplicate') continue;
       this.#forward(chunk.subarray(passed, at));
-      this.#forward(packet);
+      this.#forward(Buffer.from(packet));
       passed = at;
     }
     if (passed < chunk.length) this.#forward(slice(chunk, passed, chunk.length));
     this.#throttleAfter(chunk.length);
   }
 
-  /** Join the parts of a packet. @param last its last part */
+  /** Copy a packet, because its receiver may change the bytes that are forwarded. @param last the last part of the packet */
   #completePacket(last: Buffer): Buffer {
-    if (this.#parts.length === 0) return last;
+    if (this.#parts.length === 0) return Buffer.from(last);
     const packet = Buffer.concat([...this.#parts, last]);
     this.#parts = [];
     return packet;

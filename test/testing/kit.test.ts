@@ -277,6 +277,23 @@ describe('the packet log', () => {
     assert.equal(kit.packets(client.clientId).length, 2);
   });
 
+  it('shows packets as they were sent, also if a hook has changed the payload in place', async () => {
+    await using kit = await createTestBroker();
+    const seen: string[] = [];
+    kit.broker.hook('publish', ({ message }) => {
+      seen.push(`${message.payload}`);
+      message.payload.fill('.');
+      return true;
+    });
+    await using client = await kit.connect({ clientId: 'c' });
+    kit.link('c').duplicate({ cmd: 'publish', direction: 'toBroker' });
+    await client.publish('t', 'hello', { qos: 1 });
+    await kit.clock.settle();
+    const logged = kit.packets('c').flatMap(({ packet }) => (packet?.cmd === 'publish' ? [`${packet.payload}`] : []));
+    assert.deepEqual(logged, ['hello']);
+    assert.deepEqual(seen, ['hello', 'hello'], 'the duplicate is a copy, too');
+  });
+
   it('shows bytes that cannot be decoded as malformed', async () => {
     await using kit = await createTestBroker();
     const stream = kit.stream();
