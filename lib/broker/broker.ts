@@ -200,8 +200,9 @@ export class Broker {
         'STREAM_IN_USE',
         'this stream is in use already; pass a separate stream for each connection'
       );
-    if (transportInfo === undefined && !this.#lifecycle.isOpen && isAccepted(stream)) {
-      stream.destroy();
+    if (!this.#lifecycle.isOpen) {
+      stream.destroy(); // first, because the getters of a stream of the app may throw
+      if (transportInfo !== undefined || !isAccepted(stream)) throw notStarted();
       this.failed(notStarted(), 'accepting a connection');
       return;
     }

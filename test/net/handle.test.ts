@@ -133,4 +133,14 @@ describe('broker.handle without meta', () => {
     assert.throws(() => idle.handle(own), { code: 'BROKER_NOT_STARTED' });
     assert.equal(own.destroyed, true);
   });
+
+  it('destroys a stream with failing getters while the broker is not started', () => {
+    const own = Object.defineProperty(new Duplex(), 'remoteAddress', {
+      get() {
+        throw new Error('no address');
+      }
+    });
+    assert.throws(() => createBroker().handle(own), { code: 'BROKER_NOT_STARTED' });
+    assert.equal(own.destroyed, true);
+  });
 });
