@@ -199,6 +199,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     const { flows, waiting } = this;
     const { connection, log } = flows;
     if (connection === undefined || waiting?.isScheduled) return;
+    const backlog = waiting?.backlog;
     if (flows.resending !== undefined) flows.resendSome();
     if (log !== undefined && !log.messages.isCaughtUp) {
       const hasPriorities = flows.agreement.zone.mqueuePriorities !== undefined;
@@ -207,8 +208,8 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
       if (!log.messages.isCaughtUp && hasPriorities) return;
     }
     if (waiting === undefined) return;
-    waiting.sendTo(connection);
-    this.#releaseUnused();
+    waiting.sendTo(connection, backlog);
+    this.releaseUnused();
   }
 
   /** Pump if anything but the store can have a message for the client, after an acknowledgement. */
@@ -216,7 +217,8 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     if (this.waiting?.hasMessages || this.flows.resending !== undefined) this.pump();
   }
 
-  #releaseUnused(): void {
+  /** Remove `waiting` if nothing waits. */
+  releaseUnused(): void {
     if (this.waiting?.isUnused) this.waiting = undefined;
   }
 
@@ -254,14 +256,14 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     this.flows.detach();
     this.outboundFastPath = 0;
     this.waiting?.detach();
-    this.#releaseUnused();
+    this.releaseUnused();
     this.flows.log?.detached();
   }
 
   /** Remove all messages from memory without dropping them, because they are in the store. */
   unload(): void {
     this.waiting?.unload();
-    this.#releaseUnused();
+    this.releaseUnused();
     this.flows.unload();
   }
 

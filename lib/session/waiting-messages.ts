@@ -24,6 +24,7 @@ interface WaitingOwner extends FeedOwner {
   ): boolean;
   drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void;
   pump(): void;
+  releaseUnused(): void;
   updateFastPath(): void;
 }
 
@@ -150,12 +151,15 @@ export class WaitingMessages implements DeferralOwner {
     this.#owner.pump();
   }
 
-  /** Send the backlog and retained messages, as far as the window and the stream allow. */
-  sendTo(connection: Outlet): void {
-    if (!this.hasMessages) return;
+  /**
+   * Send the backlog and retained messages, as far as the window and the stream allow.
+   * @param backlog the backlog, unless it was created for a page of the store just now
+   */
+  sendTo(connection: Outlet, backlog: Backlog | undefined): void {
+    if (backlog === undefined && this.feeds === undefined) return;
     const owner = this.#owner;
     let left = MAX_PUMPED;
-    if (this.backlog !== undefined) left = this.#sendBacklog(this.backlog, connection, left);
+    if (backlog !== undefined) left = this.#sendBacklog(backlog, connection, left);
     if (this.feeds !== undefined) {
       left = this.feeds.pump(connection, left);
       if (this.feeds?.isDone) this.feeds = undefined;
@@ -195,6 +199,7 @@ export class WaitingMessages implements DeferralOwner {
     this.isScheduled = false;
     try {
       this.#owner.pump();
+      this.#owner.releaseUnused(); // the connection may have closed since
     } catch (error) {
       this.#session.failInternally(error, 'sending what waits');
     }

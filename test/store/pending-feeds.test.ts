@@ -86,6 +86,22 @@ describe('Retained messages that a persistent session has yet to receive', () =>
         for (const text of MESSAGES) assert.ok(texts().includes(text), `${text} is lost: ${texts()}`);
       });
 
+  it('of QoS 0 are delivered before the messages that were queued while the client was away', async () => {
+    await using lives = await new Lives().begin();
+    const { broker, clock } = lives.kit;
+    for (const text of MESSAGES) await broker.publish(`state/${text}`, text, { qos: 0, retain: true });
+    const client = await lives.connect({ clientId: 'c', ...PERSISTENT });
+    await client.subscribe({ topic: 'new', qos: 1 });
+    client.subscribe({ topic: 'state/#', qos: 1 }).catch(() => {});
+    await turns(1);
+    client.destroy();
+    await turns(2);
+    await broker.publish('new', 'queued', { qos: 1 });
+    const { texts } = await lives.listen({ clientId: 'c' });
+    await clock.advance(1_000);
+    assert.deepEqual(texts(), [...MESSAGES, 'queued']);
+  });
+
   it('do not make commits larger, however many of them newer messages have moved forward', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
