@@ -151,17 +151,36 @@ class End extends Duplex {
   #onPeerDestroyed(error: Error | null, rest: Buffer[]): void {
     this.#isPeerGone = true;
     this.#outgoing = [];
-    this.#completeWrite();
-    if (this.destroyed) return;
+    if (this.destroyed) {
+      this.#completeWrite();
+      return;
+    }
     if (error !== null) {
       this.destroy(
         Object.assign(new Error('the other end of the stream failed', { cause: error }), { code: 'ECONNRESET' })
       );
-    } else if (!this.#isEnded) {
-      for (const chunk of rest) this.push(chunk);
-      this.#endReading();
+      this.#completeWrite();
+    } else {
+      if (!this.#isEnded) {
+        for (const chunk of rest) this.push(chunk);
+        this.#endReading();
+      }
+      this.#completeWriteLater();
     }
     this.#updateWorkCount();
+  }
+
+  /** Complete the write in progress after 'end' has been emitted: on 'drain' a writer would send what waits to a peer that is gone. */
+  #completeWriteLater(): void {
+    if (this.#written === undefined) return;
+    this.#work?.begin();
+    setImmediate(() => {
+      try {
+        this.#completeWrite();
+      } finally {
+        this.#work?.end();
+      }
+    });
   }
 
   #endReading(): void {

@@ -618,32 +618,6 @@ describe('A broker in an app', () => {
     assert.equal(delivery?.waiting, undefined);
   });
 
-  for (const sessionExpiry of [0, 3600])
-    it(`does not count messages as delivered that wait for a client that does not read and is destroyed (session expiry ${sessionExpiry})`, async () => {
-      await using broker = await started({ outputHighWaterMark: 65_536 });
-      let delivered = 0;
-      let dropped = 0;
-      broker.on('message.delivered', () => delivered++);
-      broker.on('message.dropped', ({ reason }) => {
-        assert.equal(reason, 'session_terminated');
-        dropped++;
-      });
-      const client = await broker.connect({ clientId: 'c', sessionExpiry });
-      await client.subscribe('t');
-      client.messages({ highWaterMark: 1 });
-      for (let n = 0; n < 60; n++) {
-        await broker.publish('t', Buffer.alloc(20_000));
-        await turns();
-      }
-      const sent = delivered;
-      assert.ok(sent < 20, `${sent} messages were sent`);
-      client.destroy();
-      await turns(10);
-      assert.equal(delivered, sent);
-      if (sessionExpiry === 0) assert.equal(dropped, 60 - sent);
-      else assert.equal(broker.sessions.get('c').figures().mqueueLen, 60 - sent);
-    });
-
   it('does not retain a session for a message that outlives it', async () => {
     await using broker = await started();
     const client = await broker.connect({ clientId: 'publisher', username: 'u' });

@@ -168,6 +168,23 @@ for (const [name, pair] of Object.entries(PAIRS))
       await emitted(a, 'drain');
       assert.equal(a.writableLength, 0);
     });
+
+    it('ends before it drains when the peer is destroyed', async () => {
+      const [a, b] = pair();
+      const seen: string[] = [];
+      a.on('drain', () => seen.push('drain'));
+      a.on('end', () => seen.push('end'));
+      a.resume();
+      b.pause();
+      while (a.write(Buffer.alloc(50_000)));
+      await immediate();
+      while (a.write(Buffer.alloc(50_000)));
+      await immediate();
+      seen.length = 0;
+      b.destroy();
+      for (let left = 5; left > 0; left--) await immediate();
+      assert.deepEqual(seen.slice(0, 1), ['end']);
+    });
   });
 
 for (const [name, pair] of Object.entries(PAIRS))

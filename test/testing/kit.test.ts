@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { describe, it, mock } from 'node:test';
 import mqtt from 'mqtt';
-import type { Client } from '../../lib/client/client.ts';
-import type { ReceivedMessage, Refused } from '../../lib/client/options.ts';
+import { type Client, connectClient } from '../../lib/client/client.ts';
+import type { ClientOptions, ReceivedMessage, Refused } from '../../lib/client/options.ts';
 import {
   createTestBroker,
   ExpectationFailed,
@@ -614,6 +614,41 @@ describe('a client whose connection ends in the turn of its CONNACK', () => {
       await (await second).disconnect();
     });
   }
+});
+
+describe('a client that does not read and is destroyed', () => {
+  const connections = {
+    'broker.connect': (kit: TestBroker, options: ClientOptions) => kit.broker.connect(options),
+    'broker.stream': (kit: TestBroker, options: ClientOptions) => connectClient(kit.broker.stream(), options),
+    'kit.connect': (kit: TestBroker, options: ClientOptions) => kit.connect(options),
+    'kit.stream': (kit: TestBroker, options: ClientOptions) => connectClient(kit.stream(), options)
+  };
+  for (const [name, connect] of Object.entries(connections))
+    for (const sessionExpiry of [0, 3600])
+      it(`does not have messages that wait for it counted as delivered: ${name}, session expiry ${sessionExpiry}`, async () => {
+        await using kit = await createTestBroker({ outputHighWaterMark: 65_536 });
+        let delivered = 0;
+        let dropped = 0;
+        kit.broker.on('message.delivered', () => delivered++);
+        kit.broker.on('message.dropped', ({ reason }) => {
+          assert.equal(reason, 'session_terminated');
+          dropped++;
+        });
+        const client = await connect(kit, { clientId: 'c', sessionExpiry });
+        await client.subscribe('t');
+        client.messages({ highWaterMark: 1 });
+        for (let n = 0; n < 60; n++) {
+          await kit.broker.publish('t', Buffer.alloc(20_000));
+          await kit.clock.settle();
+        }
+        const sent = delivered;
+        assert.ok(sent < 30, `${sent} messages were sent`);
+        client.destroy();
+        await kit.clock.settle();
+        assert.equal(delivered, sent);
+        if (sessionExpiry === 0) assert.equal(dropped, 60 - sent);
+        else assert.equal(kit.broker.sessions.get('c').figures().mqueueLen, 60 - sent);
+      });
 });
 
 describe('the leak check', () => {
