@@ -1,0 +1,159 @@
+import { FilterIndex } from '../topics/trie.ts';
+import type { Rule, RuleAction, Subject } from './rule.ts';
+
+/** Longer lists of rules have an index by topic. */
+const MAX_SCANNED = 16;
+
+/** Rules in their order. Lists of more than a few rules find the rules of a topic by an index, so the time does not grow with their number. */
+class RuleList {
+  readonly #rules: Rule[] = [];
+  #index: FilterIndex<Rule> | undefined = undefined;
+  /** With an index: the rules for all topics. */
+  #everywhere: readonly Rule[] = [];
+  /** Number of rules that deny a subscription. */
+  #denying = 0;
+
+  get isEmpty(): boolean {
+    return this.#rules.length === 0;
+  }
+
+  /** True if some rule denies a subscription. */
+  get isDenying(): boolean {
+    return this.#denying > 0;
+  }
+
+  add(rule: Rule): void {
+    let at = this.#rules.length;
+    while (at > 0 && this.#rules[at - 1].order > rule.order) at--;
+    this.#rules.splice(at, 0, rule);
+    if (!rule.isAllow && rule.subscribe) this.#denying++;
+    if (this.#index !== undefined) this.#put(this.#index, rule);
+    else if (this.#rules.length > MAX_SCANNED) this.#buildIndex();
+  }
+
+  remove(rule: Rule): void {
+    const at = this.#rules.indexOf(rule);
+    if (at < 0) return;
+    this.#rules.splice(at, 1);
+    if (!rule.isAllow && rule.subscribe) this.#denying--;
+    if (rule.indexed === undefined) this.#everywhere = this.#everywhere.filter((other) => other !== rule);
+    else this.#index?.delete(rule.indexed, rule);
+  }
+
+  /**
+   * Find the first rule about an action on a topic.
+   * @param isFilter `topic` is a topic filter, and the rule must cover it
+   */
+  first(client: Subject, action: RuleAction, topic: string, isFilter: boolean): Rule | undefined {
+    let found: Rule | undefined;
+    for (const rule of this.#candidates(topic)) {
+      if (found !== undefined && rule.order >= found.order) continue;
+      if (!rule[action] || !rule.appliesTo(client)) continue;
+      if (isFilter ? rule.covers(client, topic) : rule.matches(client, topic)) found = rule;
+    }
+    return found;
+  }
+
+  /** Tell whether a rule may deny the messages of a topic to some subscriber. */
+  mayDeny(topic: string): boolean {
+    return this.isDenying && this.#candidates(topic).some((rule) => !rule.isAllow && rule.subscribe);
+  }
+
+  /** At least the rules that match a topic name or cover a topic filter. */
+  #candidates(topic: string): readonly Rule[] {
+    if (this.#index === undefined) return this.#rules;
+    const found: Rule[] = [];
+    this.#index.match(topic, found);
+    return this.#everywhere.length === 0 ? found : found.concat(this.#everywhere);
+  }
+
+  #buildIndex(): void {
+    this.#index = new FilterIndex();
+    for (const rule of this.#rules) this.#put(this.#index, rule);
+  }
+
+  #put(index: FilterIndex<Rule>, rule: Rule): void {
+    const { indexed } = rule;
+    if (indexed === undefined) this.#everywhere = [...this.#everywhere, rule];
+    else index.add(indexed, rule);
+  }
+}
+
+/**
+ * A set of access rules. Of the rules about a client, an action and a topic, the one with the lowest order decides.
+ *
+ * Rules for one client id or one user name are found by that name, the others by topic.
+ */
+export class RuleSet {
+  readonly #byClientId = new Map<string, RuleList>();
+  readonly #byUsername = new Map<string, RuleList>();
+  readonly #general = new RuleList();
+  /** Number of rules for one client id or user name that deny a subscription. */
+  #denying = 0;
+
+  constructor(rules: Iterable<Rule> = []) {
+    for (const rule of rules) this.add(rule);
+  }
+
+  add(rule: Rule): void {
+    this.#listOf(rule).add(rule);
+    if (isKeyed(rule) && !rule.isAllow && rule.subscribe) this.#denying++;
+  }
+
+  /** Remove a rule. A rule that the set does not contain is ignored. */
+  remove(rule: Rule): void {
+    const { clientId, username } = rule;
+    this.#listOf(rule).remove(rule);
+    if (!isKeyed(rule)) return;
+    if (!rule.isAllow && rule.subscribe) this.#denying--;
+    if (clientId !== undefined && this.#byClientId.get(clientId)?.isEmpty) this.#byClientId.delete(clientId);
+    if (username !== undefined && this.#byUsername.get(username)?.isEmpty) this.#byUsername.delete(username);
+  }
+
+  /**
+   * Decide whether a client may publish to a topic name, or receive its messages.
+   * @returns undefined if no rule is about it
+   */
+  decide(client: Subject, action: RuleAction, topic: string): boolean | undefined {
+    return this.#first(client, action, topic, false);
+  }
+
+  /**
+   * Decide whether a client may subscribe to a topic filter. A rule is about the filter if it covers all topics that the filter matches.
+   * @param filter without a share prefix
+   * @returns undefined if no rule is about it
+   */
+  decideFilter(client: Subject, filter: string): boolean | undefined {
+    return this.#first(client, 'subscribe', filter, true);
+  }
+
+  /** Tell whether a rule may deny the messages of a topic to a subscriber with a matching subscription. */
+  mayDeny(topic: string): boolean {
+    return this.#denying > 0 || this.#general.mayDeny(topic);
+  }
+
+  #first(client: Subject, action: RuleAction, topic: string, isFilter: boolean): boolean | undefined {
+    const { clientId, username } = client;
+    let found = this.#byClientId.get(clientId)?.first(client, action, topic, isFilter);
+    if (username !== undefined)
+      found = earlier(found, this.#byUsername.get(username)?.first(client, action, topic, isFilter));
+    return earlier(found, this.#general.first(client, action, topic, isFilter))?.isAllow;
+  }
+
+  #listOf({ clientId, username }: Rule): RuleList {
+    if (clientId === undefined && username === undefined) return this.#general;
+    const lists = clientId === undefined ? this.#byUsername : this.#byClientId;
+    const name = (clientId ?? username) as string;
+    let list = lists.get(name);
+    if (list === undefined) lists.set(name, (list = new RuleList()));
+    return list;
+  }
+}
+
+function isKeyed({ clientId, username }: Rule): boolean {
+  return clientId !== undefined || username !== undefined;
+}
+
+function earlier(a: Rule | undefined, b: Rule | undefined): Rule | undefined {
+  return a === undefined || (b !== undefined && b.order < a.order) ? b : a;
+}

@@ -1,0 +1,221 @@
+import { BlockList, isIP } from 'node:net';
+import { InvalidInput, show } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkTopicFilter, covers, matches, parseSharedFilter } from '../topics/topic.ts';
+
+/** What an access rule decides about. */
+export type RuleAction = 'publish' | 'subscribe';
+
+/**
+ * A rule of access control: allow or deny an action on topics.
+ *
+ * `clientId`, `username`, `hasUsername` and `address` select the clients to which the rule applies; several of them must all hold. A rule
+ * without any of them applies to everyone.
+ */
+export interface AccessRule {
+  readonly access: 'allow' | 'deny';
+  /** Default `pubsub`: both. The spellings `pub`, `sub` and `subpub` are accepted as well. */
+  readonly action?: RuleAction | 'pubsub' | 'pub' | 'sub' | 'subpub';
+  /**
+   * Topic filters. `%c` and `%u` as whole levels stand for the client id and the user name of the client. Default: all topics except
+   * those under `$SYS`, to which only rules apply whose filter begins with `$SYS`.
+   */
+  readonly topic?: string | readonly string[];
+  /** Compare topic names and topic filters with `topic` character by character. Default false. */
+  readonly exact?: boolean;
+  readonly clientId?: string;
+  readonly username?: string;
+  /** The rule applies to clients with any user name. */
+  readonly hasUsername?: true;
+  /** IP addresses of clients, all of which must contain the client's: `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`. */
+  readonly address?: string | readonly string[];
+}
+
+/** The facts of a client that rules depend on. */
+export interface Subject {
+  readonly clientId: string;
+  readonly username: string | undefined;
+  readonly transportInfo: { readonly remoteAddress?: string | undefined };
+}
+
+const RULE_NAMES = ['access', 'action', 'topic', 'exact', 'clientId', 'username', 'hasUsername', 'address'] as const;
+
+/** The actions that each spelling means. */
+const ACTIONS: Readonly<Record<string, { readonly publish: boolean; readonly subscribe: boolean }>> = {
+  publish: { publish: true, subscribe: false },
+  pub: { publish: true, subscribe: false },
+  subscribe: { publish: false, subscribe: true },
+  sub: { publish: false, subscribe: true },
+  pubsub: { publish: true, subscribe: true },
+  subpub: { publish: true, subscribe: true }
+};
+
+/** A level that stands for a name of the client. */
+const PLACEHOLDER = /(^|\/)%[cu](?=\/|$)/;
+const PLACEHOLDERS = /(^|\/)(%[cu])(?=\/|$)/g;
+/** Names that would change the meaning of a filter if they were inserted as a level of it. */
+const UNSAFE = /[/+#]|^\$|^$/;
+
+/** One topic filter of an access rule, ready to be evaluated. */
+export class Rule {
+  /** The place of the rule: of those that apply, the one with the lowest number decides. */
+  readonly order: number;
+  readonly isAllow: boolean;
+  readonly publish: boolean;
+  readonly subscribe: boolean;
+  readonly clientId: string | undefined;
+  readonly username: string | undefined;
+  /** The topic filter, with placeholders; undefined: all topics except those under `$SYS`. */
+  readonly filter: string | undefined;
+  readonly #isExact: boolean;
+  readonly #hasUsername: boolean;
+  readonly #addresses: readonly BlockList[];
+  readonly #hasPlaceholder: boolean;
+
+  constructor(rule: AccessRule, filter: string | undefined, order: number) {
+    const { publish, subscribe } = ACTIONS[rule.action ?? 'pubsub'];
+    this.order = order;
+    this.isAllow = rule.access === 'allow';
+    this.publish = publish;
+    this.subscribe = subscribe;
+    this.clientId = rule.clientId;
+    this.username = rule.username;
+    this.filter = filter;
+    this.#isExact = rule.exact === true;
+    this.#hasUsername = rule.hasUsername === true;
+    this.#addresses = listOf(rule.address).map(networkOf);
+    this.#hasPlaceholder = filter !== undefined && !this.#isExact && PLACEHOLDER.test(filter);
+  }
+
+  /** A filter that matches at least the topics of the rule, for the index of rules. */
+  get indexed(): string | undefined {
+    return this.#hasPlaceholder ? this.filter?.replace(PLACEHOLDERS, '$1+') : this.filter;
+  }
+
+  /** Tell whether the rule is about this client. */
+  appliesTo({ clientId, username, transportInfo }: Subject): boolean {
+    if (this.clientId !== undefined && this.clientId !== clientId) return false;
+    if (this.username !== undefined && this.username !== username) return false;
+    if (this.#hasUsername && username === undefined) return false;
+    return this.#addresses.every((network) => contains(network, transportInfo.remoteAddress));
+  }
+
+  /** Tell whether the rule is about a topic name. */
+  matches(client: Subject, topic: string): boolean {
+    if (this.filter === undefined) return !isSystem(topic);
+    if (this.#isExact) return this.filter === topic;
+    const filter = this.#filterFor(client);
+    return filter !== undefined && matches(filter, topic);
+  }
+
+  /** Tell whether the rule is about every topic that a topic filter matches. @param requested without a share prefix */
+  covers(client: Subject, requested: string): boolean {
+    if (this.filter === undefined) return !isSystem(requested);
+    if (this.#isExact) return this.filter === requested;
+    const filter = this.#filterFor(client);
+    return filter !== undefined && covers(filter, requested);
+  }
+
+  /**
+   * The topic filter with the names of a client. A name that cannot be a level of a filter fits nowhere in a rule that allows, and
+   * everywhere in one that denies.
+   */
+  #filterFor({ clientId, username = '' }: Subject): string | undefined {
+    const { filter } = this;
+    if (!this.#hasPlaceholder || filter === undefined) return filter;
+    let isSafe = true;
+    const named = filter.replace(PLACEHOLDERS, (_, before: string, placeholder: string) => {
+      const name = placeholder === '%c' ? clientId : username;
+      if (!UNSAFE.test(name)) return before + name;
+      isSafe = false;
+      return `${before}+`;
+    });
+    return isSafe || !this.isAllow ? named : undefined;
+  }
+}
+
+/** Tell whether a topic name or filter is under `$SYS`. */
+export function isSystem(topic: string): boolean {
+  return topic.startsWith('$SYS') && (topic.length === 4 || topic.charCodeAt(4) === 0x2f);
+}
+
+/**
+ * Make the rules of a list of access rules, one for each topic filter, in their order.
+ * @param field the option that contains the list, for error messages
+ * @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID, OPTION_UNKNOWN for an unknown key
+ */
+export function rulesOf(list: readonly AccessRule[], field = 'rules'): Rule[] {
+  if (!Array.isArray(list)) throw new InvalidInput('ACCESS_RULE_INVALID', field, 'a list of access rules', list);
+  return list.flatMap((rule, at) => {
+    checkRule(rule, `${field}[${at}]`);
+    const topics = rule.topic === undefined ? [undefined] : listOf(rule.topic);
+    return topics.map((topic) => new Rule(rule, topic, at));
+  });
+}
+
+/** Check an access rule. @throws as `rulesOf` */
+export function checkRule(rule: AccessRule, field: string): void {
+  checkObject(rule, field);
+  checkNames(rule, RULE_NAMES, field);
+  const { access, action, topic, exact, clientId, username, hasUsername, address } = rule;
+  const fail = (name: keyof AccessRule, expected: string): never => {
+    throw new InvalidInput('ACCESS_RULE_INVALID', `${field}.${name}`, expected, rule[name]);
+  };
+  if (access !== 'allow' && access !== 'deny') fail('access', '"allow" or "deny"');
+  if (action !== undefined && !Object.hasOwn(ACTIONS, action)) fail('action', '"publish", "subscribe" or "pubsub"');
+  if (exact !== undefined && typeof exact !== 'boolean') fail('exact', 'true or false');
+  if (exact === true && topic === undefined) fail('topic', 'a topic, because "exact" is true');
+  for (const name of ['clientId', 'username'] as const)
+    if (rule[name] !== undefined && typeof rule[name] !== 'string') fail(name, 'a string');
+  if (hasUsername !== undefined && hasUsername !== true) fail('hasUsername', 'true or undefined');
+  if (username !== undefined && hasUsername) fail('hasUsername', 'undefined, because "username" is given');
+  if (clientId === '' || username === '') fail(clientId === '' ? 'clientId' : 'username', 'a name');
+  for (const one of listOf(address))
+    if (!isNetwork(one)) fail('address', 'an IP address or a network such as 10.0.0.0/8');
+  if (topic === undefined) return;
+  const topics = listOf(topic);
+  if (topics.length === 0) fail('topic', 'at least one topic filter');
+  for (const filter of topics) checkRuleFilter(filter, field);
+}
+
+/** @throws InvalidInput TOPIC_FILTER_INVALID */
+function checkRuleFilter(filter: string, field: string): void {
+  if (typeof filter !== 'string')
+    throw new InvalidInput('TOPIC_FILTER_INVALID', `${field}.topic`, 'a topic filter', filter);
+  const isShared = parseSharedFilter(filter) !== undefined;
+  const fault = isShared
+    ? `topic filter ${show(filter)}: rules apply to the filter inside a shared subscription; leave the share prefix out`
+    : checkTopicFilter(filter);
+  if (fault !== undefined)
+    throw new InvalidInput('TOPIC_FILTER_INVALID', `${field}.topic`, 'a topic filter', filter, fault);
+}
+
+function listOf<T>(value: T | readonly T[] | undefined): readonly T[] {
+  if (value === undefined) return [];
+  return Array.isArray(value) ? value : [value as T];
+}
+
+/** Tell whether a string is an IP address, or a network as an address and the length of its prefix. */
+export function isNetwork(text: unknown): text is string {
+  if (typeof text !== 'string') return false;
+  const [address, prefix, ...rest] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
+}
+
+/** The addresses of an IP address or network, which must be valid. */
+export function networkOf(text: string): BlockList {
+  const [address, prefix] = text.split('/');
+  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
+  const network = new BlockList();
+  if (prefix === undefined) network.addAddress(address, family);
+  else network.addSubnet(address, Number(prefix), family);
+  return network;
+}
+
+/** Tell whether a network contains the address of a client; false if the client has none. */
+export function contains(network: BlockList, address: string | undefined): boolean {
+  const version = address === undefined ? 0 : isIP(address);
+  return version !== 0 && network.check(address as string, version === 4 ? 'ipv4' : 'ipv6');
+}
