@@ -1,0 +1,146 @@
+import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
+import { BrokerError } from '../base/errors.ts';
+
+const pbkdf2Async = promisify(pbkdf2);
+
+/** Iterations of new credentials; RFC 7677 asks for 4,096 at least. */
+const ITERATIONS = 10_000;
+const SALT_BYTES = 16;
+const NONCE_BYTES = 18;
+const MAX_ITERATIONS = 1_000_000;
+
+/** The Authentication Methods of MQTT 5.0, with the hash of each. */
+export const SCRAM_METHODS = { 'SCRAM-SHA-256': 'sha256', 'SCRAM-SHA-512': 'sha512' } as const;
+export type ScramMethod = keyof typeof SCRAM_METHODS;
+
+/** What a server stores of a password for one method (RFC 5802). The password cannot be computed from it. */
+export interface ScramCredentials {
+  readonly method: ScramMethod;
+  readonly salt: Buffer;
+  readonly iterations: number;
+  readonly storedKey: Buffer;
+  readonly serverKey: Buffer;
+}
+
+/** Tell whether an Authentication Method is a method of SCRAM. */
+export function isScramMethod(method: string | undefined): method is ScramMethod {
+  return method !== undefined && Object.hasOwn(SCRAM_METHODS, method);
+}
+
+/** Make the credentials of both methods for a password. */
+export async function scramCredentialsOf(
+  password: string | Buffer,
+  iterations = ITERATIONS
+): Promise<ScramCredentials[]> {
+  return Promise.all(
+    (Object.keys(SCRAM_METHODS) as ScramMethod[]).map(async (method) => {
+      const digest = SCRAM_METHODS[method];
+      const salt = randomBytes(SALT_BYTES);
+      const length = createHash(digest).digest().length;
+      const salted = await pbkdf2Async(password, salt, iterations, length, digest);
+      const storedKey = createHash(digest)
+        .update(hmac(digest, salted, 'Client Key'))
+        .digest();
+      return { method, salt, iterations, storedKey, serverKey: hmac(digest, salted, 'Server Key') };
+    })
+  );
+}
+
+/** Write credentials as one word: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>` (RFC 5803). */
+export function formatScram({ method, iterations, salt, storedKey, serverKey }: ScramCredentials): string {
+  const [saltText, stored, server] = [salt, storedKey, serverKey].map((bytes) => bytes.toString('base64'));
+  return `${method}$${iterations}:${saltText}$${stored}:${server}`;
+}
+
+/** Read what `formatScram` has written. @throws BrokerError SCRAM_INVALID */
+export function parseScram(text: string): ScramCredentials {
+  const found = /^(SCRAM-SHA-(?:256|512))\$(\d{1,7}):([\w+/]+=*)\$([\w+/]+=*):([\w+/]+=*)$/.exec(text);
+  const [, method, count, salt, stored, server] = found ?? [];
+  const iterations = Number(count);
+  if (found === null || iterations < 1 || iterations > MAX_ITERATIONS)
+    throw new BrokerError('SCRAM_INVALID', 'expected SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>');
+  const [saltBytes, storedKey, serverKey] = [salt, stored, server].map((part) => Buffer.from(part, 'base64'));
+  const length = method === 'SCRAM-SHA-256' ? 32 : 64;
+  if (storedKey.length !== length || serverKey.length !== length)
+    throw new BrokerError('SCRAM_INVALID', `the keys of ${method} have ${length} bytes each`);
+  return { method: method as ScramMethod, iterations, salt: saltBytes, storedKey, serverKey };
+}
+
+/** Why a SCRAM exchange has failed. `malformed`: the client has sent something that is no message of SCRAM. */
+export class ScramFailure extends Error {
+  readonly isMalformed: boolean;
+
+  constructor(message: string, isMalformed: boolean) {
+    super(message);
+    this.isMalformed = isMalformed;
+  }
+}
+
+/** The server's side of one SCRAM exchange (RFC 5802, RFC 7677), without channel binding. */
+export class ScramExchange {
+  /** The user name in the first message of the client. */
+  readonly username: string;
+  readonly #clientFirstBare: string;
+  readonly #gs2Header: string;
+  readonly #nonce: string;
+  #serverFirst = '';
+  #credentials: ScramCredentials | undefined = undefined;
+
+  /** @param data the first message of the client @throws ScramFailure */
+  constructor(data: Buffer | undefined, nonce = randomBytes(NONCE_BYTES).toString('base64')) {
+    const text = data?.toString() ?? '';
+    const found = /^((?:n|y),(?:a=[^,]*)?,)(n=((?:[^,=]|=2C|=3D)+),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/s.exec(text);
+    if (found === null) throw new ScramFailure('the first message of the client is not valid', true);
+    const [, header, bare, name, clientNonce] = found;
+    this.#gs2Header = header;
+    this.#clientFirstBare = bare;
+    this.username = name.replaceAll('=2C', ',').replaceAll('=3D', '=');
+    this.#nonce = clientNonce + nonce;
+  }
+
+  /** The first message of the server. @param credentials those of the user; for an unknown user invented ones */
+  challenge(credentials: ScramCredentials): Buffer {
+    this.#credentials = credentials;
+    this.#serverFirst = `r=${this.#nonce},s=${credentials.salt.toString('base64')},i=${credentials.iterations}`;
+    return Buffer.from(this.#serverFirst);
+  }
+
+  /**
+   * Check the final message of the client.
+   * @returns the final message of the server, which proves that it knows the credentials @throws ScramFailure
+   */
+  finish(data: Buffer | undefined): Buffer {
+    const credentials = this.#credentials as ScramCredentials;
+    const digest = SCRAM_METHODS[credentials.method];
+    const text = data?.toString() ?? '';
+    const found = /^(c=([\w+/]+=*),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?),p=([\w+/]+=*)$/s.exec(text);
+    if (found === null) throw new ScramFailure('the final message of the client is not valid', true);
+    const [, withoutProof, binding, nonce, proofText] = found;
+    if (nonce !== this.#nonce) throw new ScramFailure('the nonce of the client is not the one of this exchange', true);
+    if (Buffer.from(binding, 'base64').toString() !== this.#gs2Header)
+      throw new ScramFailure('the channel binding of the client differs from its first message', true);
+    const message = `${this.#clientFirstBare},${this.#serverFirst},${withoutProof}`;
+    const signature = hmac(digest, credentials.storedKey, message);
+    const proof = Buffer.from(proofText, 'base64');
+    if (proof.length !== signature.length) throw new ScramFailure('the proof of the client is not valid', true);
+    const clientKey = Buffer.from(proof.map((byte, at) => byte ^ signature[at]));
+    if (!timingSafeEqual(createHash(digest).update(clientKey).digest(), credentials.storedKey))
+      throw new ScramFailure('the password is wrong', false);
+    return Buffer.from(`v=${hmac(digest, credentials.serverKey, message).toString('base64')}`);
+  }
+}
+
+/**
+ * Invent credentials for a user that does not exist, so that a client cannot tell. The same name always gets the same salt.
+ * @param key a secret of the broker
+ */
+export function inventedCredentials(method: ScramMethod, username: string, key: Buffer): ScramCredentials {
+  const salt = hmac('sha256', key, `${method} ${username}`).subarray(0, SALT_BYTES);
+  const length = createHash(SCRAM_METHODS[method]).digest().length;
+  return { method, salt, iterations: ITERATIONS, storedKey: randomBytes(length), serverKey: randomBytes(length) };
+}
+
+function hmac(digest: string, key: Buffer, text: string): Buffer {
+  return createHmac(digest, key).update(text).digest();
+}

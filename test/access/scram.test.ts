@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
+import { describe, it } from 'node:test';
+import {
+  formatScram,
+  inventedCredentials,
+  isScramMethod,
+  parseScram,
+  SCRAM_METHODS,
+  type ScramCredentials,
+  ScramExchange,
+  type ScramMethod,
+  scramCredentialsOf
+} from '../../lib/access/scram.ts';
+
+/** What a client answers to a challenge; by the formulas of RFC 5802, section 3. */
+function clientFinal(password: string, bare: string, challenge: string, method: ScramMethod, binding = 'biws'): string {
+  const digest = SCRAM_METHODS[method];
+  const [, nonce, salt, iterations] = /^r=([^,]+),s=([^,]+),i=(\d+)$/.exec(challenge) as RegExpExecArray;
+  const hmac = (key: Buffer, text: string) => createHmac(digest, key).update(text).digest();
+  const length = createHash(digest).digest().length;
+  const salted = pbkdf2Sync(password, Buffer.from(salt, 'base64'), Number(iterations), length, digest);
+  const key = hmac(salted, 'Client Key');
+  const head = `c=${binding},r=${nonce}`;
+  const signature = hmac(createHash(digest).update(key).digest(), `${bare},${challenge},${head}`);
+  return `${head},p=${Buffer.from(key.map((byte, at) => byte ^ signature[at])).toString('base64')}`;
+}
+
+async function credentialsOf(password: string, method: ScramMethod): Promise<ScramCredentials> {
+  const all = await scramCredentialsOf(password, 4096);
+  return all.find((one) => one.method === method) as ScramCredentials;
+}
+
+describe('SCRAM', () => {
+  it('exchanges the messages of the example in RFC 7677', () => {
+    const salt = Buffer.from('W22ZaJ0SNY7soEsUEjb6gQ==', 'base64');
+    const salted = pbkdf2Sync('pencil', salt, 4096, 32, 'sha256');
+    const hmac = (text: string) => createHmac('sha256', salted).update(text).digest();
+    const storedKey = createHash('sha256').update(hmac('Client Key')).digest();
+    const credentials = {
+      method: 'SCRAM-SHA-256',
+      salt,
+      iterations: 4096,
+      storedKey,
+      serverKey: hmac('Server Key')
+    } as const;
+    const exchange = new ScramExchange(
+      Buffer.from('n,,n=user,r=rOprNGfwEbeRWgbNEkqO'),
+      '%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0'
+    );
+    assert.equal(exchange.username, 'user');
+    assert.equal(
+      exchange.challenge(credentials).toString(),
+      'r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096'
+    );
+    const final =
+      'c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=';
+    assert.equal(exchange.finish(Buffer.from(final)).toString(), 'v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=');
+  });
+
+  for (const method of Object.keys(SCRAM_METHODS) as ScramMethod[]) {
+    it(`accepts the right password and refuses a wrong one with ${method}`, async () => {
+      const credentials = parseScram(formatScram(await credentialsOf('secret', method)));
+      const bare = 'n=an=2Cn=3D,r=abc';
+      for (const [password, isRight] of [
+        ['secret', true],
+        ['secreT', false]
+      ] as const) {
+        const exchange = new ScramExchange(Buffer.from(`n,,${bare}`));
+        assert.equal(exchange.username, 'an,n=');
+        const challenge = exchange.challenge(credentials).toString();
+        const final = Buffer.from(clientFinal(password, bare, challenge, method));
+        if (isRight) assert.match(exchange.finish(final).toString(), /^v=[\w+/]+=*$/);
+        else assert.throws(() => exchange.finish(final), { message: 'the password is wrong', isMalformed: false });
+      }
+    });
+  }
+
+  it('refuses messages that are not valid', async () => {
+    for (const first of [
+      '',
+      'n,,',
+      'n,,n=,r=a',
+      'p=tls-unique,,n=u,r=a',
+      'n,,n=a=b,r=c',
+      'n,,m=x,n=u,r=a',
+      'n,,n=u,r=a b'
+    ])
+      assert.throws(() => new ScramExchange(Buffer.from(first)), { isMalformed: true }, first);
+    assert.throws(() => new ScramExchange(undefined), { isMalformed: true });
+    const credentials = await credentialsOf('secret', 'SCRAM-SHA-256');
+    const exchange = new ScramExchange(Buffer.from('y,,n=u,r=a'), 'b');
+    const challenge = exchange.challenge(credentials).toString();
+    const right = clientFinal('secret', 'n=u,r=a', challenge, 'SCRAM-SHA-256', 'eSws');
+    for (const final of [
+      '',
+      'p=AAAA',
+      right.replace('r=ab', 'r=ax'),
+      right.replace('c=eSws', 'c=biws'),
+      right.replace(/p=.*/, 'p=AAAA'),
+      'c=eSws,r=ab'
+    ])
+      assert.throws(() => exchange.finish(Buffer.from(final)), { isMalformed: true }, final);
+    assert.throws(() => exchange.finish(undefined), { isMalformed: true });
+    assert.match(exchange.finish(Buffer.from(right)).toString(), /^v=/);
+  });
+
+  it('invents the same salt each time for a user that does not exist', () => {
+    const key = Buffer.alloc(32, 7);
+    const [one, again, other] = ['ann', 'ann', 'bob'].map((name) => inventedCredentials('SCRAM-SHA-512', name, key));
+    assert.deepEqual(one.salt, again.salt);
+    assert.notDeepEqual(one.salt, other.salt);
+    assert.equal(one.storedKey.length, 64);
+  });
+
+  it('reads stored credentials strictly', () => {
+    assert.ok(isScramMethod('SCRAM-SHA-512') && !isScramMethod('SCRAM-SHA-1') && !isScramMethod(undefined));
+    const wrong = [
+      '',
+      'SCRAM-SHA-1$1:AA==$AA==:AA==',
+      'SCRAM-SHA-256$0:AA==$AA==:AA==',
+      'SCRAM-SHA-256$4096:AA==$AA==:AA=='
+    ];
+    for (const text of wrong) assert.throws(() => parseScram(text), { code: 'SCRAM_INVALID' }, text);
+  });
+});
