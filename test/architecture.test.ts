@@ -44,6 +44,9 @@ const PUBLIC = ['lib/index.ts', 'lib/machines.ts', 'lib/testing/index.ts'];
 const OUTSIDE_WORLD =
   /^(net|tls|dgram|dns|https?|http2|fs|child_process|cluster|worker_threads|readline|repl|inspector)(\/|$)/;
 
+/** Uses of these modules that only compute: the class BlockList and the function isIP. */
+const COMPUTING: Readonly<Record<string, string>> = { 'lib/access/network.ts': 'node:net' };
+
 /** Packages lib may import; adapters and examples have their own. */
 const LIB_PACKAGES = ['eventemitter3', 'lru-cache', 'mqtt-packet', 'xstate'];
 
@@ -244,7 +247,9 @@ describe('import directions', () => {
   it('lib opens no port and reads no file', () => {
     const wrong = imports.filter(({ file, name }) => {
       const bare = name.replace(/^node:/, '');
-      return treeOf(file) === 'lib' && builtinModules.includes(bare) && OUTSIDE_WORLD.test(bare);
+      return (
+        treeOf(file) === 'lib' && builtinModules.includes(bare) && OUTSIDE_WORLD.test(bare) && COMPUTING[file] !== name
+      );
     });
     assert.deepEqual(list(wrong), []);
   });

@@ -68,7 +68,7 @@ class TermReader {
     const opening = this.#text[at];
     if (opening === '{' || opening === '[') return this.#group(opening, depth);
     const string = this.#take(STRING);
-    if (string !== undefined) return { kind: 'string', text: unescape(string[1]), at };
+    if (string !== undefined) return { kind: 'string', text: unescaped(string[1]), at };
     const word = this.#take(WORD);
     if (word !== undefined) return { kind: 'word', text: word[0].replace(/^'|'$/g, ''), at };
     if (opening === '"') throw faultAt(this.#text, at, 'the string has no closing quotation mark');
@@ -175,7 +175,7 @@ function argumentOf(term: Term, name: string): Term | undefined {
   return first.kind === 'word' && first.text === name ? argument : undefined;
 }
 
-function unescape(text: string): string {
+function unescaped(text: string): string {
   return text.replace(/\\(.)/gs, '$1');
 }
 

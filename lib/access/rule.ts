@@ -1,7 +1,7 @@
-import { BlockList, isIP } from 'node:net';
 import { InvalidInput, show } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { checkTopicFilter, covers, matches, parseSharedFilter } from '../topics/topic.ts';
+import { contains, isNetwork, type Network, networkOf } from './network.ts';
 
 /** What an access rule decides about. */
 export type RuleAction = 'publish' | 'subscribe';
@@ -69,7 +69,7 @@ export class Rule {
   readonly filter: string | undefined;
   readonly #isExact: boolean;
   readonly #hasUsername: boolean;
-  readonly #addresses: readonly BlockList[];
+  readonly #addresses: readonly Network[];
   readonly #hasPlaceholder: boolean;
 
   constructor(rule: AccessRule, filter: string | undefined, order: number) {
@@ -193,29 +193,4 @@ function checkRuleFilter(filter: string, field: string): void {
 function listOf<T>(value: T | readonly T[] | undefined): readonly T[] {
   if (value === undefined) return [];
   return Array.isArray(value) ? value : [value as T];
-}
-
-/** Tell whether a string is an IP address, or a network as an address and the length of its prefix. */
-export function isNetwork(text: unknown): text is string {
-  if (typeof text !== 'string') return false;
-  const [address, prefix, ...rest] = text.split('/');
-  const version = isIP(address);
-  if (version === 0 || rest.length > 0) return false;
-  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
-}
-
-/** The addresses of an IP address or network, which must be valid. */
-export function networkOf(text: string): BlockList {
-  const [address, prefix] = text.split('/');
-  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
-  const network = new BlockList();
-  if (prefix === undefined) network.addAddress(address, family);
-  else network.addSubnet(address, Number(prefix), family);
-  return network;
-}
-
-/** Tell whether a network contains the address of a client; false if the client has none. */
-export function contains(network: BlockList, address: string | undefined): boolean {
-  const version = address === undefined ? 0 : isIP(address);
-  return version !== 0 && network.check(address as string, version === 4 ? 'ipv4' : 'ipv6');
 }

@@ -1,0 +1,181 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { formatScram, parseScram, type ScramCredentials, type ScramMethod, scramCredentialsOf } from './scram.ts';
+
+/** What a record is persisted as. */
+interface StoredCredential {
+  /** Hexadecimal, 4 bytes. */
+  readonly salt: string;
+  /** Hexadecimal SHA-256 of salt and password. */
+  readonly hash: string;
+  readonly isSuperuser?: true;
+  /** As `formatScram` writes them. */
+  readonly scram: readonly string[];
+  /** Grows with each record that is added. */
+  readonly number: number;
+}
+
+/** The table that keeps the records; see `Broker.table`. */
+interface RecordTable extends Iterable<readonly [key: string, value: StoredCredential]> {
+  readonly size: number;
+  get(key: string): StoredCredential | undefined;
+  set(key: string, value: StoredCredential): Promise<void>;
+  delete(key: string): Promise<boolean>;
+}
+
+/** A credential, as lists and look-ups show it. */
+export interface CredentialRecord {
+  readonly name: string;
+  /**
+   * SHA-256 of salt and password in hexadecimal, without the salt. This is the form of the documented interface; it resists guessing less
+   * than the hashes of a password file.
+   */
+  readonly passwordHash: string;
+  /** The client is exempt from access control. */
+  readonly isSuperuser: boolean;
+}
+
+/** Options of a record. */
+interface CredentialOptions {
+  /** Exempt the client from access control. Default false. */
+  readonly isSuperuser?: boolean;
+}
+
+/**
+ * Names with passwords: client ids, user names, or logins of the interface `auth_user`. Changes hold for the next CONNECT.
+ *
+ * All methods that change records resolve when the change is persisted, and reject as `Table.set` does.
+ */
+export class CredentialRecords implements Iterable<CredentialRecord> {
+  readonly #table: RecordTable;
+  readonly #kind: string;
+  #added: (() => void) | undefined;
+
+  /**
+   * @internal
+   * @param kind what the names are, for error messages: `client id`
+   * @param added called after the first record was added
+   */
+  constructor(table: RecordTable, kind: string, added?: () => void) {
+    this.#table = table;
+    this.#kind = kind;
+    this.#added = added;
+  }
+
+  /** Number of records. */
+  get size(): number {
+    return this.#table.size;
+  }
+
+  /** The record of a name. */
+  get(name: string): CredentialRecord | undefined {
+    const stored = this.#table.get(name);
+    return stored && shown(name, stored);
+  }
+
+  /** The records, the newest first. */
+  [Symbol.iterator](): Iterator<CredentialRecord> {
+    const all = [...this.#table].sort(([, a], [, b]) => b.number - a.number);
+    return all.map(([name, stored]) => shown(name, stored))[Symbol.iterator]();
+  }
+
+  /** Add a record. @throws StateError RECORD_EXISTS; InvalidInput NAME_INVALID, PASSWORD_INVALID */
+  async add(name: string, password: string, options: CredentialOptions = {}): Promise<void> {
+    this.#check(name, password, options);
+    if (this.#table.get(name) !== undefined) throw this.#exists(name);
+    const scram = await scramOf(password);
+    if (this.#table.get(name) !== undefined) throw this.#exists(name);
+    await this.#put(name, password, options, scram, this.#nextNumber());
+    this.#added?.();
+    this.#added = undefined;
+  }
+
+  /** Change the password of a record. `isSuperuser` stays as it is if it is not given. @throws NotFound RECORD_NOT_FOUND; as `add` */
+  async update(name: string, password: string, options: CredentialOptions = {}): Promise<void> {
+    this.#check(name, password, options);
+    if (this.#table.get(name) === undefined) throw this.#unknown(name);
+    const scram = await scramOf(password);
+    const stored = this.#table.get(name);
+    if (stored === undefined) throw this.#unknown(name);
+    const { isSuperuser = stored.isSuperuser === true } = options;
+    await this.#put(name, password, { isSuperuser }, scram, stored.number);
+  }
+
+  /** Delete a record. Connected clients stay connected. @returns whether there was one */
+  delete(name: string): Promise<boolean> {
+    return this.#table.delete(name);
+  }
+
+  /**
+   * Check the password of a client.
+   * @internal
+   * @returns undefined if there is no record of the name
+   */
+  verify(
+    name: string,
+    password: Buffer | undefined
+  ): { readonly isRight: boolean; readonly isSuperuser: boolean } | undefined {
+    const stored = this.#table.get(name) ?? UNKNOWN;
+    const isRight = timingSafeEqual(digestOf(stored.salt, password ?? ''), Buffer.from(stored.hash, 'hex'));
+    return stored === UNKNOWN ? undefined : { isRight, isSuperuser: isRight && stored.isSuperuser === true };
+  }
+
+  /**
+   * The SCRAM credentials of a name.
+   * @internal
+   */
+  scram(
+    name: string,
+    method: ScramMethod
+  ): { readonly credentials: ScramCredentials; readonly isSuperuser: boolean } | undefined {
+    const stored = this.#table.get(name);
+    const text = stored?.scram.find((one) => one.startsWith(`${method}$`));
+    if (stored === undefined || text === undefined) return undefined;
+    return { credentials: parseScram(text), isSuperuser: stored.isSuperuser === true };
+  }
+
+  #put(name: string, password: string, options: CredentialOptions, scram: string[], number: number): Promise<void> {
+    const salt = randomBytes(4).toString('hex');
+    const hash = digestOf(salt, password).toString('hex');
+    const superuser = options.isSuperuser === true ? ({ isSuperuser: true } as const) : {};
+    return this.#table.set(name, { salt, hash, ...superuser, scram, number });
+  }
+
+  #nextNumber(): number {
+    let last = 0;
+    for (const [, { number }] of this.#table) last = Math.max(last, number);
+    return last + 1;
+  }
+
+  #check(name: string, password: string, { isSuperuser }: CredentialOptions): void {
+    if (typeof name !== 'string' || name === '')
+      throw new InvalidInput('NAME_INVALID', this.#kind, 'a string that is not empty', name);
+    if (typeof password !== 'string' || password === '')
+      throw new InvalidInput('PASSWORD_INVALID', 'password', 'a string that is not empty', typeof password);
+    if (isSuperuser !== undefined && typeof isSuperuser !== 'boolean')
+      throw new InvalidInput('OPTION_INVALID', 'isSuperuser', 'true or false', isSuperuser);
+  }
+
+  #exists(name: string): StateError {
+    return new StateError('RECORD_EXISTS', `there is a record of the ${this.#kind} "${name}" already`);
+  }
+
+  #unknown(name: string): NotFound {
+    return new NotFound('RECORD_NOT_FOUND', `there is no record of the ${this.#kind} "${name}"`);
+  }
+}
+
+/** Takes the place of a record that does not exist, so that the check takes the same time. */
+const UNKNOWN: StoredCredential = { salt: '00000000', hash: '00'.repeat(32), scram: [], number: 0 };
+
+function shown(name: string, { hash, isSuperuser }: StoredCredential): CredentialRecord {
+  return { name, passwordHash: hash, isSuperuser: isSuperuser === true };
+}
+
+function digestOf(salt: string, password: string | Buffer): Buffer {
+  return createHash('sha256').update(Buffer.from(salt, 'hex')).update(password).digest();
+}
+
+async function scramOf(password: string): Promise<string[]> {
+  return (await scramCredentialsOf(password)).map(formatScram);
+}

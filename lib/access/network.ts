@@ -1,0 +1,29 @@
+import { BlockList, isIP } from 'node:net';
+
+/** A set of IP addresses. */
+export type Network = BlockList;
+
+/** Tell whether a string is an IP address, or a network as an address and the length of its prefix. */
+export function isNetwork(text: unknown): text is string {
+  if (typeof text !== 'string') return false;
+  const [address, prefix, ...rest] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
+}
+
+/** The addresses of an IP address or network, which must be valid. */
+export function networkOf(text: string): Network {
+  const [address, prefix] = text.split('/');
+  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
+  const network = new BlockList();
+  if (prefix === undefined) network.addAddress(address, family);
+  else network.addSubnet(address, Number(prefix), family);
+  return network;
+}
+
+/** Tell whether a network contains the address of a client; false if the client has none. */
+export function contains(network: Network, address: string | undefined): boolean {
+  const version = address === undefined ? 0 : isIP(address);
+  return version !== 0 && network.check(address as string, version === 4 ? 'ipv4' : 'ipv6');
+}
