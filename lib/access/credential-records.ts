@@ -50,6 +50,8 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
   readonly #table: RecordTable;
   readonly #kind: string;
   #added: (() => void) | undefined;
+  /** The greatest number of a record; undefined: not known yet. */
+  #last: number | undefined = undefined;
 
   /**
    * @internal
@@ -142,9 +144,11 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
   }
 
   #nextNumber(): number {
-    let last = 0;
-    for (const [, { number }] of this.#table) last = Math.max(last, number);
-    return last + 1;
+    if (this.#last === undefined) {
+      this.#last = 0;
+      for (const [, { number }] of this.#table) this.#last = Math.max(this.#last, number);
+    }
+    return ++this.#last;
   }
 
   #check(name: string, password: string, { isSuperuser }: CredentialOptions): void {
