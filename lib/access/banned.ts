@@ -1,0 +1,190 @@
+import { InvalidInput } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import { contains, isNetwork, type Network, networkOf } from './network.ts';
+import type { Subject } from './rule.ts';
+
+/** What a ban is about. */
+export type BannedKind = 'clientId' | 'username' | 'address';
+
+/** A ban, as lists and look-ups show it. */
+export interface Ban {
+  readonly kind: BannedKind;
+  /** The client id, the user name, or the IP address or network (`10.0.0.0/8`). */
+  readonly who: string;
+  /** Who has made the ban. Default `user`. */
+  readonly by: string;
+  readonly reason: string | undefined;
+  /** Time at which it was made, in milliseconds since 1970. */
+  readonly at: number;
+  /** Time at which it ends, in milliseconds since 1970; `Infinity`: never. */
+  readonly until: number;
+}
+
+/** A ban to be made, as `broker.access.banned.add` takes it: `kind` and `who`, and any of the others. */
+export interface BanInput extends Pick<Ban, 'kind' | 'who'> {
+  readonly by?: string | undefined;
+  readonly reason?: string | undefined;
+  /** In milliseconds since 1970; default: now. */
+  readonly at?: number | undefined;
+  /** In milliseconds since 1970; `Infinity`: never. Default: five minutes from now. */
+  readonly until?: number | undefined;
+}
+
+/** A ban as it is persisted. */
+interface StoredBan {
+  readonly by: string;
+  readonly reason?: string;
+  readonly at: number;
+  /** Absent: it does not end. */
+  readonly until?: number;
+}
+
+/** The table that keeps the bans; see `Broker.table`. The keys are kind and name with a slash between. */
+interface BanTable extends Iterable<readonly [key: string, value: StoredBan]> {
+  readonly size: number;
+  get(key: string): StoredBan | undefined;
+  set(key: string, value: StoredBan): Promise<void>;
+  delete(key: string): Promise<boolean>;
+}
+
+/** What `BannedClients` needs from the broker. */
+interface BannedHost {
+  readonly table: BanTable;
+  /** Wall-clock milliseconds. */
+  now(): number;
+  /** Called with each ban that was made. */
+  made(ban: Ban): void;
+  /** Report that a deletion failed that nobody waits for. */
+  failed(error: unknown, during: string): void;
+}
+
+/** The kinds, in the order in which they are checked. */
+export const BANNED_KINDS: readonly BannedKind[] = ['clientId', 'username', 'address'];
+const BAN_NAMES = ['kind', 'who', 'by', 'reason', 'at', 'until'] as const;
+const DEFAULT_MS = 300_000;
+
+/**
+ * The clients that may not connect, by client id, user name or address. A ban is checked when a client connects. A ban of the same kind and
+ * name replaces the previous one.
+ */
+export class BannedClients implements Iterable<Ban> {
+  readonly #host: BannedHost;
+  /** The bans of networks, by key; undefined: they must be collected again. */
+  #networks: Map<string, Network> | undefined = undefined;
+
+  /** @internal */
+  constructor(host: BannedHost) {
+    this.#host = host;
+  }
+
+  /** Number of bans, including those that have ended since the last `sweep`. */
+  get size(): number {
+    return this.#host.table.size;
+  }
+
+  /** The ban of a kind and name that is in force; undefined if there is none. */
+  get(kind: BannedKind, who: string): Ban | undefined {
+    const stored = this.#host.table.get(keyOf(kind, who));
+    const ban = stored && banOf(kind, who, stored);
+    return ban !== undefined && ban.until > this.#host.now() ? ban : undefined;
+  }
+
+  /** The bans, also those that have ended and are still listed. */
+  *[Symbol.iterator](): Iterator<Ban> {
+    for (const [key, stored] of this.#host.table) {
+      const at = key.indexOf('/');
+      yield banOf(key.slice(0, at) as BannedKind, key.slice(at + 1), stored);
+    }
+  }
+
+  /** Ban a client. @throws InvalidInput BAN_INVALID, OPTION_UNKNOWN; as `Table.set` */
+  async add(input: BanInput): Promise<Ban> {
+    const now = this.#host.now();
+    const { kind, who } = input;
+    checkBan(input);
+    const { by = 'user', reason, at = now, until = now + DEFAULT_MS } = input;
+    const stored = { by, at, ...(reason === undefined ? {} : { reason }), ...(until === Infinity ? {} : { until }) };
+    const set = this.#host.table.set(keyOf(kind, who), stored);
+    this.#networks = undefined;
+    await set;
+    const ban = banOf(kind, who, stored);
+    this.#host.made(ban);
+    return ban;
+  }
+
+  /** Lift a ban. @returns whether there was one @throws as `Table.delete` */
+  delete(kind: BannedKind, who: string): Promise<boolean> {
+    this.#networks = undefined;
+    return this.#host.table.delete(keyOf(kind, who));
+  }
+
+  /** Find the ban that keeps a client out; undefined if there is none. */
+  find(client: Subject): Ban | undefined {
+    if (this.#host.table.size === 0) return undefined;
+    const { clientId, username, transportInfo } = client;
+    const byName =
+      this.get('clientId', clientId) ?? (username === undefined ? undefined : this.get('username', username));
+    const { remoteAddress } = transportInfo;
+    if (byName !== undefined || remoteAddress === undefined) return byName;
+    const exact = this.get('address', remoteAddress);
+    if (exact !== undefined) return exact;
+    for (const [who, network] of this.#collected()) {
+      const ban = contains(network, remoteAddress) ? this.get('address', who) : undefined;
+      if (ban !== undefined) return ban;
+    }
+    return undefined;
+  }
+
+  /** Delete the bans that have ended. */
+  sweep(): void {
+    const now = this.#host.now();
+    for (const { kind, who, until } of [...this]) {
+      if (until > now) continue;
+      this.delete(kind, who).catch((error: unknown) => this.#host.failed(error, 'deleting a ban that has ended'));
+    }
+  }
+
+  #collected(): Map<string, Network> {
+    if (this.#networks !== undefined) return this.#networks;
+    const networks = new Map<string, Network>();
+    for (const { kind, who } of this) if (kind === 'address') networks.set(who, networkOf(who));
+    this.#networks = networks;
+    return networks;
+  }
+
+  /** Called when the table was read from the store. */
+  restored(): void {
+    this.#networks = undefined;
+  }
+}
+
+function keyOf(kind: BannedKind, who: string): string {
+  return `${kind}/${who}`;
+}
+
+function banOf(kind: BannedKind, who: string, { by, reason, at, until = Infinity }: StoredBan): Ban {
+  return { kind, who, by, reason, at, until };
+}
+
+function checkBan(input: BanInput): void {
+  checkObject(input, 'ban');
+  checkNames(input, BAN_NAMES, 'a ban');
+  const { kind, who, by, reason, at, until } = input;
+  const fail = (field: string, expected: string, got: unknown): never => {
+    throw new InvalidInput('BAN_INVALID', field, expected, got);
+  };
+  if (!BANNED_KINDS.includes(kind)) fail('kind', `one of ${BANNED_KINDS.join(', ')}`, kind);
+  if (typeof who !== 'string' || who === '') fail('who', 'a string that is not empty', who);
+  if (kind === 'address' && !isNetwork(who)) fail('who', 'an IP address or a network such as 10.0.0.0/8', who);
+  for (const [field, text] of [
+    ['by', by],
+    ['reason', reason]
+  ] as const)
+    if (text !== undefined && typeof text !== 'string') fail(field, 'a string', text);
+  for (const [field, time] of [
+    ['at', at],
+    ['until', until]
+  ] as const)
+    if (time !== undefined && (typeof time !== 'number' || Number.isNaN(time)))
+      fail(field, 'milliseconds since 1970', time);
+}

@@ -1,0 +1,62 @@
+/** When a client id that connects and disconnects again and again is banned. */
+export interface FlappingPolicy {
+  /** Number of lost connections. */
+  readonly count: number;
+  /** Time within which they are counted, in milliseconds. */
+  readonly windowMs: number;
+  /** Duration of the ban, in milliseconds. */
+  readonly banMs: number;
+}
+
+/** Lost connections of a client id. */
+interface Losses {
+  /** Time of the first one in the present window, in milliseconds of the monotonic clock. */
+  since: number;
+  count: number;
+}
+
+/** Greatest number of client ids that are observed at a time; the one whose window is the oldest is forgotten. */
+const MAX_OBSERVED = 100_000;
+
+/** Counts lost connections by client id, and finds those that lose too many in a window of time. A clean DISCONNECT does not count. */
+export class FlappingDetector {
+  readonly #policy: FlappingPolicy;
+  readonly #losses = new Map<string, Losses>();
+
+  constructor(policy: FlappingPolicy) {
+    this.#policy = policy;
+  }
+
+  /** Number of client ids that are observed. */
+  get size(): number {
+    return this.#losses.size;
+  }
+
+  /**
+   * Note that a client has lost its connection.
+   * @param nowMs milliseconds of the monotonic clock
+   * @returns true if it has reached the count of the policy; its window then begins again
+   */
+  lost(clientId: string, nowMs: number): boolean {
+    const { count, windowMs } = this.#policy;
+    const known = this.#losses.get(clientId);
+    if (known === undefined || nowMs - known.since >= windowMs) {
+      this.#losses.delete(clientId); // so that the map is in the order of the windows
+      if (count <= 1) return true;
+      this.#losses.set(clientId, { since: nowMs, count: 1 });
+      this.#forgetOld(nowMs);
+      return false;
+    }
+    known.count++;
+    if (known.count < count) return false;
+    this.#losses.delete(clientId);
+    return true;
+  }
+
+  #forgetOld(nowMs: number): void {
+    for (const [clientId, { since }] of this.#losses) {
+      if (nowMs - since < this.#policy.windowMs && this.#losses.size <= MAX_OBSERVED) return;
+      this.#losses.delete(clientId);
+    }
+  }
+}

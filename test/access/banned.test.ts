@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Ban, type BanInput, BannedClients } from '../../lib/access/banned.ts';
+import { FlappingDetector } from '../../lib/access/flapping.ts';
+
+/** Bans in a table that is a Map, with a clock that stands still. */
+function bans() {
+  const rows = new Map<string, never>();
+  const made: Ban[] = [];
+  const clock = { now: 1_000_000 };
+  const table = {
+    get size() {
+      return rows.size;
+    },
+    get: (key: string) => rows.get(key),
+    set: async (key: string, value: unknown) => void rows.set(key, value as never),
+    delete: async (key: string) => rows.delete(key),
+    [Symbol.iterator]: () => rows[Symbol.iterator]()
+  };
+  const banned = new BannedClients({ table, now: () => clock.now, made: (ban) => made.push(ban), failed: assert.fail });
+  return { banned, made, clock };
+}
+
+function client(clientId: string, username?: string, remoteAddress?: string) {
+  return { clientId, username, transportInfo: { remoteAddress } };
+}
+
+describe('bans', () => {
+  it('keep out clients by client id, user name and address', async () => {
+    const { banned, made } = bans();
+    assert.equal(banned.find(client('c', 'u', '10.0.0.1')), undefined);
+    await banned.add({ kind: 'clientId', who: 'c/1' });
+    await banned.add({ kind: 'username', who: 'u' });
+    await banned.add({ kind: 'address', who: '10.0.0.1' });
+    await banned.add({ kind: 'address', who: '2001:db8::/32' });
+    assert.equal(banned.find(client('c/1'))?.who, 'c/1');
+    assert.equal(banned.find(client('x', 'u'))?.kind, 'username');
+    assert.equal(banned.find(client('x', 'y', '10.0.0.1'))?.who, '10.0.0.1');
+    assert.equal(banned.find(client('x', undefined, '2001:db8:1::5'))?.who, '2001:db8::/32');
+    for (const other of [client('x'), client('u', 'c/1'), client('x', 'y', '10.0.0.2'), client('x', 'y', '2001:db9::')])
+      assert.equal(banned.find(other), undefined);
+    assert.equal(made.length, 4);
+  });
+
+  it('end after five minutes, at a given time, or never', async () => {
+    const { banned, clock } = bans();
+    await banned.add({ kind: 'clientId', who: 'a' });
+    await banned.add({ kind: 'clientId', who: 'b', until: clock.now + 10 });
+    await banned.add({ kind: 'clientId', who: 'c', until: Infinity, by: 'me', reason: 'why', at: 5 });
+    assert.deepEqual(banned.get('clientId', 'c'), {
+      kind: 'clientId',
+      who: 'c',
+      by: 'me',
+      reason: 'why',
+      at: 5,
+      until: Infinity
+    });
+    clock.now += 10;
+    assert.equal(banned.get('clientId', 'b'), undefined);
+    assert.equal(banned.get('clientId', 'a')?.by, 'user');
+    clock.now += 300_000;
+    assert.deepEqual(
+      ['a', 'b', 'c'].map((id) => banned.find(client(id)) !== undefined),
+      [false, false, true]
+    );
+    assert.equal(banned.size, 3);
+    banned.sweep();
+    await Promise.resolve();
+    assert.deepEqual(
+      [...banned].map(({ who }) => who),
+      ['c']
+    );
+  });
+
+  it('are replaced and lifted', async () => {
+    const { banned } = bans();
+    await banned.add({ kind: 'address', who: '10.0.0.0/8', reason: 'one' });
+    await banned.add({ kind: 'address', who: '10.0.0.0/8', reason: 'two' });
+    assert.equal(banned.find(client('c', undefined, '10.9.9.9'))?.reason, 'two');
+    assert.equal(await banned.delete('address', '10.0.0.0/8'), true);
+    assert.equal(await banned.delete('address', '10.0.0.0/8'), false);
+    assert.equal(banned.find(client('c', undefined, '10.9.9.9')), undefined);
+  });
+
+  it('are checked', async () => {
+    const { banned } = bans();
+    const wrong: readonly (readonly [unknown, string])[] = [
+      [{ kind: 'ip', who: 'a' }, 'kind'],
+      [{ kind: 'clientId', who: '' }, 'who'],
+      [{ kind: 'address', who: 'localhost' }, 'who'],
+      [{ kind: 'clientId', who: 'a', reason: 5 }, 'reason'],
+      [{ kind: 'clientId', who: 'a', until: Number.NaN }, 'until'],
+      [{ kind: 'clientId', who: 'a', at: 'now' }, 'at']
+    ];
+    for (const [input, field] of wrong)
+      await assert.rejects(banned.add(input as BanInput), { code: 'BAN_INVALID', field }, JSON.stringify(input));
+    await assert.rejects(banned.add({ kind: 'clientId', who: 'a', untill: 5 } as never), { code: 'OPTION_UNKNOWN' });
+  });
+});
+
+describe('flapping', () => {
+  it('is detected when a client id loses its connection too often within the window', () => {
+    const detector = new FlappingDetector({ count: 3, windowMs: 100, banMs: 1 });
+    assert.deepEqual(
+      [0, 50, 99].map((at) => detector.lost('a', at)),
+      [false, false, true]
+    );
+    assert.deepEqual(
+      [100, 150, 200, 250, 299].map((at) => detector.lost('a', at)),
+      [false, false, false, false, true]
+    );
+  });
+
+  it('is counted for each client id, and clients that stay away are forgotten', () => {
+    const detector = new FlappingDetector({ count: 2, windowMs: 100, banMs: 1 });
+    assert.equal(detector.lost('a', 0), false);
+    assert.equal(detector.lost('b', 1), false);
+    assert.equal(detector.size, 2);
+    assert.equal(detector.lost('c', 200), false);
+    assert.equal(detector.size, 1);
+    for (let n = 0; n < 100_010; n++) detector.lost(`d${n}`, 201);
+    assert.equal(detector.size, 100_000);
+  });
+});
