@@ -1,0 +1,172 @@
+import { randomBytes } from 'node:crypto';
+import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import type { Secrets } from './secrets.ts';
+
+/** An application that may use the management interface. */
+export interface Application {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  /** False: its requests are refused. */
+  readonly isEnabled: boolean;
+  /** Time from which its requests are refused, in milliseconds since 1970; undefined: never. */
+  readonly expiresAt: number | undefined;
+}
+
+/** The fields of an application that can be changed. */
+export type ApplicationChange = Partial<Omit<Application, 'id'>>;
+
+/** An application to be added. */
+export interface ApplicationInput extends ApplicationChange {
+  /** 1 to 256 characters without `:`, which HTTP Basic credentials do not allow. */
+  readonly id: string;
+  /** Default: a random one of 48 letters and digits. */
+  readonly secret?: string | undefined;
+}
+
+/** An application as it is persisted. */
+interface StoredApplication {
+  readonly hash: string;
+  readonly name: string;
+  readonly description: string;
+  readonly isEnabled: boolean;
+  readonly expiresAt?: number;
+}
+
+/** The table that keeps the applications; see `Broker.table`. */
+interface ApplicationTable extends Iterable<readonly [key: string, value: StoredApplication]> {
+  readonly size: number;
+  get(key: string): StoredApplication | undefined;
+  set(key: string, value: StoredApplication): Promise<void>;
+  delete(key: string): Promise<boolean>;
+}
+
+const CHANGE_NAMES = ['name', 'description', 'isEnabled', 'expiresAt'] as const;
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const SECRET_LENGTH = 48;
+
+/**
+ * The applications that may use the management interface, with an id and a secret each: `broker.applications`. Only a hash of the secret is
+ * kept, so it is shown once, when the application is added.
+ *
+ * Methods that change applications resolve when the change is persisted, and reject as `Table.set` does.
+ */
+export class Applications implements Iterable<Application> {
+  readonly #table: ApplicationTable;
+  readonly #secrets: Secrets;
+  readonly #now: () => number;
+
+  /**
+   * @internal
+   * @param now wall-clock milliseconds
+   */
+  constructor(table: ApplicationTable, secrets: Secrets, now: () => number) {
+    this.#table = table;
+    this.#secrets = secrets;
+    this.#now = now;
+  }
+
+  /** Number of applications. */
+  get size(): number {
+    return this.#table.size;
+  }
+
+  /** The application of an id. */
+  get(id: string): Application | undefined {
+    const stored = this.#table.get(id);
+    return stored && shown(id, stored);
+  }
+
+  /** The applications, in the order in which they were added. */
+  *[Symbol.iterator](): Iterator<Application> {
+    for (const [id, stored] of this.#table) yield shown(id, stored);
+  }
+
+  /**
+   * Add an application.
+   * @returns its secret, which cannot be read later
+   * @throws StateError RECORD_EXISTS; InvalidInput APPLICATION_INVALID, OPTION_UNKNOWN
+   */
+  async add(input: ApplicationInput): Promise<{ readonly secret: string }> {
+    checkObject(input, 'application');
+    checkNames(input, ['id', 'secret', ...CHANGE_NAMES], 'an application');
+    const { id, secret = randomSecret(), ...change } = input;
+    if (typeof id !== 'string' || id === '' || id.length > 256 || id.includes(':'))
+      throw new InvalidInput('APPLICATION_INVALID', 'id', '1 to 256 characters without ":"', id);
+    if (typeof secret !== 'string' || secret === '')
+      throw new InvalidInput('APPLICATION_INVALID', 'secret', 'a string that is not empty', typeof secret);
+    checkChange(change);
+    this.#checkFree(id);
+    const hash = await this.#secrets.hash(secret);
+    this.#checkFree(id);
+    const { name = id, description = '', isEnabled = true, expiresAt } = change;
+    await this.#table.set(id, storedOf(hash, { name, description, isEnabled, expiresAt }));
+    return { secret };
+  }
+
+  /**
+   * Change an application. Fields that are not given stay as they are; `expiresAt: undefined` removes the time.
+   * @throws NotFound RECORD_NOT_FOUND; as `add`
+   */
+  async update(id: string, change: ApplicationChange): Promise<void> {
+    checkObject(change, 'application');
+    checkNames(change, CHANGE_NAMES, 'an application');
+    checkChange(change);
+    const stored = this.#table.get(id);
+    if (stored === undefined) throw new NotFound('RECORD_NOT_FOUND', `there is no application "${id}"`);
+    const { name = stored.name, description = stored.description, isEnabled = stored.isEnabled } = change;
+    const expiresAt = 'expiresAt' in change ? change.expiresAt : stored.expiresAt;
+    await this.#table.set(id, storedOf(stored.hash, { name, description, isEnabled, expiresAt }));
+  }
+
+  /** Delete an application. @returns whether there was one */
+  delete(id: string): Promise<boolean> {
+    return this.#table.delete(id);
+  }
+
+  /**
+   * Check the credentials of a request.
+   * @param address of the client; each address has its own queue of checks
+   * @returns the application; undefined if the id or the secret is wrong, or the application is disabled or has expired
+   * @throws BrokerError PASSWORD_QUEUE_FULL
+   */
+  async verify(id: string, secret: string, address = ''): Promise<Application | undefined> {
+    const isRight = await this.#secrets.verify(this.#table.get(id)?.hash, Buffer.from(secret), address);
+    const application = isRight ? this.get(id) : undefined;
+    if (application === undefined || !application.isEnabled) return undefined;
+    return application.expiresAt === undefined || application.expiresAt > this.#now() ? application : undefined;
+  }
+
+  #checkFree(id: string): void {
+    if (this.#table.get(id) !== undefined)
+      throw new StateError('RECORD_EXISTS', `there is an application "${id}" already`);
+  }
+}
+
+function shown(id: string, { name, description, isEnabled, expiresAt }: StoredApplication): Application {
+  return { id, name, description, isEnabled, expiresAt };
+}
+
+function storedOf(hash: string, fields: Omit<Application, 'id'>): StoredApplication {
+  const { name, description, isEnabled, expiresAt } = fields;
+  return { hash, name, description, isEnabled, ...(expiresAt === undefined ? {} : { expiresAt }) };
+}
+
+function checkChange({ name, description, isEnabled, expiresAt }: ApplicationChange): void {
+  const fail = (field: string, expected: string, got: unknown): never => {
+    throw new InvalidInput('APPLICATION_INVALID', field, expected, got);
+  };
+  if (name !== undefined && typeof name !== 'string') fail('name', 'a string', name);
+  if (description !== undefined && typeof description !== 'string') fail('description', 'a string', description);
+  if (isEnabled !== undefined && typeof isEnabled !== 'boolean') fail('isEnabled', 'true or false', isEnabled);
+  if (expiresAt !== undefined && !Number.isFinite(expiresAt)) fail('expiresAt', 'milliseconds since 1970', expiresAt);
+}
+
+function randomSecret(): string {
+  let secret = '';
+  // bytes of 248 and above are left out, so that all characters are equally likely
+  while (secret.length < SECRET_LENGTH)
+    for (const byte of randomBytes(SECRET_LENGTH)) if (byte < 248) secret += LETTERS[byte % LETTERS.length];
+  return secret.slice(0, SECRET_LENGTH);
+}

@@ -1,0 +1,134 @@
+import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import type { Secrets } from './secrets.ts';
+
+/** A user of the management interface or the console. */
+export interface ManagementUser {
+  readonly name: string;
+  /** Free text; `administrator` gives the role of that name. */
+  readonly tags: string;
+  /** A viewer may read, an administrator may also change. */
+  readonly role: 'viewer' | 'administrator';
+}
+
+/** A user as it is persisted. */
+interface StoredUser {
+  readonly hash: string;
+  readonly tags: string;
+}
+
+/** The table that keeps the users; see `Broker.table`. */
+interface UserTable extends Iterable<readonly [key: string, value: StoredUser]> {
+  readonly size: number;
+  get(key: string): StoredUser | undefined;
+  set(key: string, value: StoredUser): Promise<void>;
+  delete(key: string): Promise<boolean>;
+}
+
+/** The tag of administrators. */
+const ADMINISTRATOR = 'administrator';
+/** The user that cannot be deleted. */
+const PERMANENT = 'admin';
+
+/**
+ * The users of the management interface: `broker.users`. They are not MQTT clients. Only a hash of the password is kept.
+ *
+ * Methods that change users resolve when the change is persisted, and reject as `Table.set` does.
+ */
+export class ManagementUsers implements Iterable<ManagementUser> {
+  readonly #table: UserTable;
+  readonly #secrets: Secrets;
+
+  /** @internal */
+  constructor(table: UserTable, secrets: Secrets) {
+    this.#table = table;
+    this.#secrets = secrets;
+  }
+
+  /** Number of users. */
+  get size(): number {
+    return this.#table.size;
+  }
+
+  /** The user of a name. */
+  get(name: string): ManagementUser | undefined {
+    const stored = this.#table.get(name);
+    return stored && shown(name, stored);
+  }
+
+  /** The users, in the order in which they were added. */
+  *[Symbol.iterator](): Iterator<ManagementUser> {
+    for (const [name, stored] of this.#table) yield shown(name, stored);
+  }
+
+  /** Add a user. @throws StateError RECORD_EXISTS; InvalidInput NAME_INVALID, PASSWORD_INVALID, OPTION_INVALID */
+  async add(name: string, password: string, tags = ''): Promise<void> {
+    if (typeof name !== 'string' || name === '')
+      throw new InvalidInput('NAME_INVALID', 'user name', 'a string that is not empty', name);
+    checkPassword(password);
+    checkTags(tags);
+    this.#checkFree(name);
+    const hash = await this.#secrets.hash(password);
+    this.#checkFree(name);
+    await this.#table.set(name, { hash, tags });
+  }
+
+  /** Change the tags of a user. @throws NotFound RECORD_NOT_FOUND; InvalidInput OPTION_INVALID */
+  async update(name: string, tags: string): Promise<void> {
+    checkTags(tags);
+    await this.#table.set(name, { hash: this.#known(name).hash, tags });
+  }
+
+  /** Change the password of a user who knows the old one. @throws StateError PASSWORD_WRONG; NotFound RECORD_NOT_FOUND; as `add` */
+  async changePassword(name: string, oldPassword: string, newPassword: string): Promise<void> {
+    checkPassword(newPassword);
+    const { hash: before } = this.#known(name);
+    if (!(await this.#secrets.verify(before, Buffer.from(oldPassword), '')))
+      throw new StateError('PASSWORD_WRONG', `the old password of the user "${name}" is wrong`);
+    const hash = await this.#secrets.hash(newPassword);
+    const { hash: present, tags } = this.#known(name);
+    if (present !== before)
+      throw new StateError('PASSWORD_WRONG', `the password of the user "${name}" was changed meanwhile`);
+    await this.#table.set(name, { hash, tags });
+  }
+
+  /** Delete a user. @throws StateError ADMIN_PERMANENT for the user `admin`; NotFound RECORD_NOT_FOUND */
+  async delete(name: string): Promise<void> {
+    this.#known(name);
+    if (name === PERMANENT) throw new StateError('ADMIN_PERMANENT', 'the user "admin" cannot be deleted');
+    await this.#table.delete(name);
+  }
+
+  /**
+   * Check the credentials of a request.
+   * @param address of the client; each address has its own queue of checks
+   * @returns the user; undefined if the name or the password is wrong
+   * @throws BrokerError PASSWORD_QUEUE_FULL
+   */
+  async verify(name: string, password: string, address = ''): Promise<ManagementUser | undefined> {
+    const isRight = await this.#secrets.verify(this.#table.get(name)?.hash, Buffer.from(password), address);
+    return isRight ? this.get(name) : undefined;
+  }
+
+  #known(name: string): StoredUser {
+    const stored = this.#table.get(name);
+    if (stored === undefined) throw new NotFound('RECORD_NOT_FOUND', `there is no user "${name}"`);
+    return stored;
+  }
+
+  #checkFree(name: string): void {
+    if (this.#table.get(name) !== undefined) throw new StateError('RECORD_EXISTS', `there is a user "${name}" already`);
+  }
+}
+
+function shown(name: string, { tags }: StoredUser): ManagementUser {
+  return { name, tags, role: tags === ADMINISTRATOR ? ADMINISTRATOR : 'viewer' };
+}
+
+function checkPassword(password: string): void {
+  if (typeof password !== 'string' || password === '')
+    throw new InvalidInput('PASSWORD_INVALID', 'password', 'a string that is not empty', typeof password);
+}
+
+function checkTags(tags: string): void {
+  if (typeof tags !== 'string') throw new InvalidInput('OPTION_INVALID', 'tags', 'a string', tags);
+}

@@ -1,0 +1,57 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { PasswordChecks } from './password-checks.ts';
+import { hashPassword, type PasswordCheck, passwordCheckOf } from './password-hash.ts';
+
+/** Greatest number of passwords that are remembered as right. */
+const MAX_REMEMBERED = 10_000;
+const NEVER = new AbortController().signal;
+
+/**
+ * Checks passwords against their hashes. A password that was right is remembered as a keyed digest in memory, so the next check of it
+ * takes some microseconds.
+ */
+export class Secrets {
+  readonly #checks: PasswordChecks;
+  readonly #key = randomBytes(32);
+  /** Digest of the password that was right, by hash. */
+  readonly #right = new LRUCache<string, Buffer>({ max: MAX_REMEMBERED });
+  #dummy: Promise<string> | undefined = undefined;
+
+  constructor(checks: PasswordChecks) {
+    this.#checks = checks;
+  }
+
+  /** Hash a password with scrypt. @throws as `hashPassword` */
+  hash(password: string | Buffer, cost?: number): Promise<string> {
+    return hashPassword(password, cost);
+  }
+
+  /**
+   * Check a password.
+   * @param hash undefined: the name is unknown. The answer is false, after the same time
+   * @param address of the client; see `PasswordChecks`
+   * @param check checks the hash; default: `passwordCheckOf`
+   * @throws as `PasswordChecks.check`
+   */
+  async verify(
+    hash: string | undefined,
+    password: Buffer,
+    address: string,
+    signal: AbortSignal = NEVER,
+    check?: PasswordCheck
+  ): Promise<boolean> {
+    const digest = createHmac('sha256', this.#key)
+      .update(hash ?? '')
+      .update(password)
+      .digest();
+    const known = hash === undefined ? undefined : this.#right.get(hash);
+    if (known !== undefined && timingSafeEqual(known, digest)) return true;
+    this.#dummy ??= hashPassword(randomBytes(16));
+    const compared = hash ?? (await this.#dummy);
+    const run = check !== undefined && hash !== undefined ? check : passwordCheckOf(compared);
+    const isRight = (await this.#checks.check(() => run(password), address, signal)) && hash !== undefined;
+    if (isRight) this.#right.set(hash, digest);
+    return isRight;
+  }
+}
