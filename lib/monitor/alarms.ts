@@ -1,0 +1,136 @@
+import { InvalidInput } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+
+/** How urgent an alarm is. */
+export type AlarmSeverity = 'notice' | 'warning' | 'error' | 'critical';
+
+/** An alarm to be raised: a condition that an operator should know. */
+export interface AlarmInput {
+  /** Identifies the condition, for example `descriptors_short:tcp:1883`. 1 to 256 characters. */
+  readonly id: string;
+  /** Default `warning`. */
+  readonly severity?: AlarmSeverity | undefined;
+  /** A few words. Default: the id. */
+  readonly title?: string | undefined;
+  /** What has happened, and what can be done. Default: the title. */
+  readonly summary?: string | undefined;
+}
+
+/** A condition that exists at present. */
+export interface PresentAlarm {
+  readonly id: string;
+  readonly severity: AlarmSeverity;
+  readonly title: string;
+  readonly summary: string;
+  /** In milliseconds since 1970. */
+  readonly raisedAt: number;
+}
+
+/** A condition that has ended. */
+export interface PastAlarm extends PresentAlarm {
+  /** In milliseconds since 1970. */
+  readonly clearedAt: number;
+}
+
+/** The table that keeps the past alarms by id; see `Broker.table`. */
+interface AlarmTable extends Iterable<readonly [key: string, value: Omit<PastAlarm, 'id'>]> {
+  readonly size: number;
+  set(key: string, value: Omit<PastAlarm, 'id'>): Promise<void>;
+  delete(key: string): Promise<boolean>;
+}
+
+/** What `Alarms` needs from the broker. */
+interface AlarmHost {
+  readonly table: AlarmTable;
+  /** Greatest number of past alarms that are kept. */
+  readonly maxHistory: number;
+  /** Wall-clock milliseconds. */
+  now(): number;
+  raised(alarm: PresentAlarm): void;
+  cleared(alarm: PastAlarm): void;
+  /** Report that the history could not be persisted. */
+  failed(error: unknown, during: string): void;
+}
+
+const SEVERITIES: readonly AlarmSeverity[] = ['notice', 'warning', 'error', 'critical'];
+const INPUT_NAMES = ['id', 'severity', 'title', 'summary'] as const;
+
+/**
+ * The alarms: `broker.alarms`. The broker raises and clears its own; the app may use it for its conditions as well.
+ *
+ * An alarm that is raised again replaces the present one. The history has the last time at which each alarm was cleared, and is persisted;
+ * the present alarms end with the process.
+ */
+export class Alarms {
+  readonly #host: AlarmHost;
+  readonly #present = new Map<string, PresentAlarm>();
+
+  /** @internal */
+  constructor(host: AlarmHost) {
+    this.#host = host;
+  }
+
+  /** Raise an alarm. @throws InvalidInput ALARM_INVALID, OPTION_UNKNOWN */
+  raise(input: AlarmInput): void {
+    checkInput(input);
+    const { id, severity = 'warning', title = id, summary = title } = input;
+    const alarm = { id, severity, title, summary, raisedAt: this.#host.now() };
+    this.#present.delete(id);
+    this.#present.set(id, alarm);
+    this.#host.raised(alarm);
+  }
+
+  /** Clear an alarm. @returns whether it was present */
+  clear(id: string): boolean {
+    const alarm = this.#present.get(id);
+    if (alarm === undefined) return false;
+    this.#present.delete(id);
+    const past = { ...alarm, clearedAt: this.#host.now() };
+    this.#remember(past);
+    this.#host.cleared(past);
+    return true;
+  }
+
+  /** The present alarm of an id. */
+  get(id: string): PresentAlarm | undefined {
+    return this.#present.get(id);
+  }
+
+  /** The conditions that exist at present, the newest first. */
+  present(): PresentAlarm[] {
+    return [...this.#present.values()].reverse();
+  }
+
+  /** The conditions that have ended, the newest first. */
+  history(): PastAlarm[] {
+    const past = [...this.#host.table].map(([id, alarm]) => ({ id, ...alarm }));
+    return past.sort((a, b) => b.clearedAt - a.clearedAt);
+  }
+
+  /** Delete the history. Resolves when this is persisted; rejects as `Table.delete` does. */
+  async deleteHistory(): Promise<void> {
+    await Promise.all([...this.#host.table].map(([id]) => this.#host.table.delete(id)));
+  }
+
+  #remember({ id, ...past }: PastAlarm): void {
+    const { table, maxHistory } = this.#host;
+    const failed = (error: unknown) => this.#host.failed(error, 'writing the history of alarms');
+    table.set(id, past).catch(failed);
+    if (table.size <= maxHistory) return;
+    for (const { id: old } of this.history().slice(maxHistory)) table.delete(old).catch(failed);
+  }
+}
+
+function checkInput(input: AlarmInput): void {
+  checkObject(input, 'alarm');
+  checkNames(input, INPUT_NAMES, 'an alarm');
+  const { id, severity, title, summary } = input;
+  if (typeof id !== 'string' || id === '' || id.length > 256)
+    throw new InvalidInput('ALARM_INVALID', 'id', '1 to 256 characters', id);
+  if (severity !== undefined && !SEVERITIES.includes(severity))
+    throw new InvalidInput('ALARM_INVALID', 'severity', `one of ${SEVERITIES.join(', ')}`, severity);
+  if (title !== undefined && typeof title !== 'string')
+    throw new InvalidInput('ALARM_INVALID', 'title', 'a string', title);
+  if (summary !== undefined && typeof summary !== 'string')
+    throw new InvalidInput('ALARM_INVALID', 'summary', 'a string', summary);
+}
