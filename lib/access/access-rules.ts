@@ -1,0 +1,89 @@
+import type { AccessRule } from './rule.ts';
+import { type RuleAction, rulesOf, type Subject } from './rule.ts';
+import { RuleSet } from './rule-set.ts';
+
+/** A client, with the rules that its authentication has given to it. */
+export interface RuledClient extends Subject {
+  readonly rules: RuleSet | undefined;
+}
+
+/**
+ * The access rules that the broker holds, by source. The first set with a rule about the matter decides; the rules that a client got with
+ * its authentication come before those of the sources and after the records.
+ */
+export class AccessRules {
+  /** The rules that are set at run time. */
+  readonly records = new RuleSet();
+  readonly #sets = new Map<string, RuleSet>();
+  readonly #changed: () => void;
+  /** Number of clients with rules of their own. */
+  #ruled = 0;
+  #hasRecords = false;
+
+  /** @param changed called when the rules of a source have changed */
+  constructor(changed: () => void) {
+    this.#changed = changed;
+  }
+
+  /** True if no rules are held, so that nothing needs to be asked. */
+  get isEmpty(): boolean {
+    return this.#sets.size === 0 && this.#ruled === 0 && !this.#hasRecords;
+  }
+
+  /** Replace the rules of a source; an empty list removes them. @throws InvalidInput as `rulesOf` */
+  set(source: string, list: readonly AccessRule[]): void {
+    const rules = rulesOf(list, `rules of ${source}`);
+    if (rules.length === 0) this.#sets.delete(source);
+    else this.#sets.set(source, new RuleSet(rules));
+    this.#changed();
+  }
+
+  /** Move a source behind the others, because it was loaded again. */
+  moveLast(source: string): void {
+    const set = this.#sets.get(source);
+    if (set === undefined) return;
+    this.#sets.delete(source);
+    this.#sets.set(source, set);
+    this.#changed();
+  }
+
+  /** The records have changed. @param hasRecords whether there are any */
+  recordsChanged(hasRecords: boolean): void {
+    this.#hasRecords = hasRecords;
+    this.#changed();
+  }
+
+  /** A client with rules of its own has come (1) or gone (-1). */
+  countRuled(by: 1 | -1): void {
+    this.#ruled += by;
+  }
+
+  /** Decide about a topic name. @returns undefined if no rule is about it */
+  decide(client: RuledClient, action: RuleAction, topic: string): boolean | undefined {
+    let answer = this.records.decide(client, action, topic) ?? client.rules?.decide(client, action, topic);
+    if (answer !== undefined) return answer;
+    for (const set of this.#sets.values()) {
+      answer = set.decide(client, action, topic);
+      if (answer !== undefined) return answer;
+    }
+    return undefined;
+  }
+
+  /** Decide about a topic filter of a subscription. @returns undefined if no rule is about it */
+  decideFilter(client: RuledClient, filter: string): boolean | undefined {
+    let answer = this.records.decideFilter(client, filter) ?? client.rules?.decideFilter(client, filter);
+    if (answer !== undefined) return answer;
+    for (const set of this.#sets.values()) {
+      answer = set.decideFilter(client, filter);
+      if (answer !== undefined) return answer;
+    }
+    return undefined;
+  }
+
+  /** Tell whether a rule may deny the messages of a topic to a subscriber with a matching subscription. */
+  mayDeny(topic: string): boolean {
+    if (this.#ruled > 0 || this.records.mayDeny(topic)) return true;
+    for (const set of this.#sets.values()) if (set.mayDeny(topic)) return true;
+    return false;
+  }
+}

@@ -1,0 +1,88 @@
+import type { Clock } from '../base/clock.ts';
+import type { Approval, AuthenticateRequest, Awaitable, Challenge, Verdict } from '../events/hooks.ts';
+import type { ClientInfo } from '../records/client.ts';
+import type { AccessRule, RuleAction } from './rule.ts';
+
+/** What a source is asked about the rights of a client. */
+export interface AuthorizeRequest {
+  readonly client: ClientInfo;
+  readonly action: RuleAction;
+  /** The topic name of a message, or the topic filter of a subscription, without a share prefix. */
+  readonly topic: string;
+  /** Aborted when the answer is no longer needed. */
+  readonly signal: AbortSignal;
+}
+
+/** What the broker offers to a source. */
+export interface SourceContext {
+  readonly clock: Clock;
+  /** Replace the access rules that the broker holds for this source. @throws InvalidInput as `rulesOf` */
+  setRules(rules: readonly AccessRule[]): void;
+  /**
+   * Check a password on another thread, in turn with the logins of other addresses. The time does not depend on whether the name exists.
+   * @param hash undefined: the name is unknown, and the answer is false
+   * @param check checks a hash of a format that `passwordCheckOf` does not know
+   * @throws BrokerError PASSWORD_QUEUE_FULL; the reason of the signal; PASSWORD_HASH_INVALID
+   */
+  verifyPassword(
+    hash: string | undefined,
+    request: AuthenticateRequest,
+    check?: (password: Buffer) => Promise<boolean>
+  ): Promise<boolean>;
+  /** Add a login record, unless there is one of this name. Resolves when it is persisted. */
+  seedLogin(name: string, password: string, isSuperuser: boolean): Promise<void>;
+  /** Ask again what clients may do: the source would answer differently now. @param clientId default: all clients */
+  invalidate(clientId?: string): void;
+  /** Report an error that has no caller to throw to, as an `error` event. */
+  failed(error: unknown, during: string): void;
+}
+
+/**
+ * A source of authentication, of access rules, or of both, as the option `auth` and `broker.access.add` take it. Sources are asked in the
+ * order in which they were added; the records of the broker are asked first.
+ */
+export interface AuthSource {
+  /** Identifies the source among those of a broker, for example `jwt`. */
+  readonly name: string;
+  /** Time that `authenticate` and `authorize` may take, in milliseconds; 0: the source limits it itself. Default: `hookTimeout`. */
+  readonly timeoutMs?: number;
+  /** Prepare, for example read files. If this rejects, the broker does not start, or `add` rejects. */
+  open?(context: SourceContext): Awaitable<void>;
+  /** Release everything that `open` has opened. */
+  close?(): Awaitable<void>;
+  /** Read files again. If this rejects, what was in force stays in force. */
+  reload?(): Awaitable<void>;
+  /** Decide who a client is; see `Hooks.authenticate`. undefined: the source does not know the client, the next one is asked. */
+  authenticate?(request: AuthenticateRequest): Awaitable<Verdict | Approval | Challenge>;
+  /**
+   * Decide what a client may do, if the rules that the broker holds do not. Answers are kept for `aclCacheTtl`. undefined: the next source
+   * is asked.
+   */
+  authorize?(request: AuthorizeRequest): Awaitable<Verdict>;
+}
+
+/** A user of `users`. */
+export interface UserInput {
+  readonly username: string;
+  readonly password: string;
+  /** Exempt the client from access control. Default false. */
+  readonly isSuperuser?: boolean;
+}
+
+/**
+ * A source with users that are written in the code of the app. They become login records (`broker.access.logins`) when the broker starts.
+ * A record that exists already stays as it is, so a password that was changed at run time is not changed back by a restart.
+ */
+export function users(list: readonly UserInput[]): AuthSource {
+  return {
+    name: 'users',
+    open: async ({ seedLogin }) => {
+      for (const { username, password, isSuperuser = false } of list) await seedLogin(username, password, isSuperuser);
+    }
+  };
+}
+
+/** A source with access rules that are written in the code of the app. The first rule that applies decides. */
+export function acl(rules: readonly AccessRule[]): AuthSource {
+  return { name: 'acl', open: ({ setRules }) => setRules(rules) };
+}
