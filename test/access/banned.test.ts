@@ -2,21 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Ban, type BanInput, BannedClients } from '../../lib/access/banned.ts';
 import { FlappingDetector } from '../../lib/access/flapping.ts';
+import { mapTable } from '../support/map-table.ts';
 
-/** Bans in a table that is a Map, with a clock that stands still. */
+/** Bans with a clock that stands still. */
 function bans() {
-  const rows = new Map<string, never>();
   const made: Ban[] = [];
   const clock = { now: 1_000_000 };
-  const table = {
-    get size() {
-      return rows.size;
-    },
-    get: (key: string) => rows.get(key),
-    set: async (key: string, value: unknown) => void rows.set(key, value as never),
-    delete: async (key: string) => rows.delete(key),
-    [Symbol.iterator]: () => rows[Symbol.iterator]()
-  };
+  const table = mapTable<never>() as never;
   const banned = new BannedClients({ table, now: () => clock.now, made: (ban) => made.push(ban), failed: assert.fail });
   return { banned, made, clock };
 }

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Applications } from '../../lib/access/applications.ts';
+import { ManagementUsers } from '../../lib/access/management-users.ts';
+import { PasswordChecks } from '../../lib/access/password-checks.ts';
+import { Secrets } from '../../lib/access/secrets.ts';
+import { mapTable } from '../support/map-table.ts';
+
+function secrets(): Secrets {
+  return new Secrets(new PasswordChecks());
+}
+
+describe('applications', () => {
+  const clock = { now: 1_000 };
+  const make = () => new Applications(mapTable(), secrets(), () => clock.now);
+
+  it('get a random secret, which is shown once', async () => {
+    const apps = make();
+    const { secret } = await apps.add({ id: 'a' });
+    assert.match(secret, /^[A-Za-z0-9]{48}$/);
+    assert.notEqual(secret, (await apps.add({ id: 'b' })).secret);
+    assert.deepEqual(apps.get('a'), { id: 'a', name: 'a', description: '', isEnabled: true, expiresAt: undefined });
+    assert.equal(JSON.stringify([...apps]).includes(secret), false);
+    assert.equal((await apps.verify('a', secret))?.id, 'a');
+    assert.equal((await apps.verify('a', secret))?.id, 'a', 'remembered');
+    assert.equal(await apps.verify('b', secret), undefined);
+    assert.equal(await apps.verify('c', secret), undefined);
+    assert.equal(await apps.verify('a', ''), undefined);
+  });
+
+  it('are refused when they are disabled, have expired, or were deleted', async () => {
+    const apps = make();
+    const { secret } = await apps.add({ id: 'a', secret: 's', name: 'A', description: 'D', expiresAt: 2_000 });
+    assert.equal(secret, 's');
+    assert.ok(await apps.verify('a', 's'));
+    clock.now = 2_000;
+    assert.equal(await apps.verify('a', 's'), undefined);
+    await apps.update('a', { expiresAt: undefined });
+    assert.ok(await apps.verify('a', 's'));
+    await apps.update('a', { isEnabled: false, name: 'B' });
+    assert.deepEqual(apps.get('a'), { id: 'a', name: 'B', description: 'D', isEnabled: false, expiresAt: undefined });
+    assert.equal(await apps.verify('a', 's'), undefined);
+    assert.equal(await apps.delete('a'), true);
+    assert.equal(await apps.delete('a'), false);
+    await apps.add({ id: 'a', secret: 't' });
+    assert.equal(await apps.verify('a', 's'), undefined, 'the secret of the deleted one');
+  });
+
+  it('are checked', async () => {
+    const apps = make();
+    await apps.add({ id: 'a' });
+    await assert.rejects(apps.add({ id: 'a' }), { code: 'RECORD_EXISTS' });
+    await assert.rejects(apps.update('b', {}), { code: 'RECORD_NOT_FOUND' });
+    for (const input of [
+      { id: '' },
+      { id: 'a:b' },
+      { id: 'c', secret: '' },
+      { id: 'c', expiresAt: 'x' },
+      { id: 'c', isEnabled: 1 }
+    ])
+      await assert.rejects(apps.add(input as never), { code: 'APPLICATION_INVALID' }, JSON.stringify(input));
+    await assert.rejects(apps.add({ id: 'c', secrets: 'x' } as never), { code: 'OPTION_UNKNOWN' });
+  });
+});
+
+describe('management users', () => {
+  const make = () => new ManagementUsers(mapTable(), secrets());
+
+  it('are viewers, or administrators by their tag', async () => {
+    const users = make();
+    await users.add('admin', 'p', 'administrator');
+    await users.add('eve', 'q', 'administrators');
+    assert.deepEqual(
+      [...users].map(({ role }) => role),
+      ['administrator', 'viewer']
+    );
+    await users.update('eve', 'administrator');
+    assert.equal((await users.verify('eve', 'q'))?.role, 'administrator');
+    assert.equal(await users.verify('eve', 'p'), undefined);
+    assert.equal(await users.verify('bob', 'p'), undefined);
+  });
+
+  it('change their password if they know the old one', async () => {
+    const users = make();
+    await users.add('eve', 'old');
+    await assert.rejects(users.changePassword('eve', 'wrong', 'new'), { code: 'PASSWORD_WRONG' });
+    await users.changePassword('eve', 'old', 'new');
+    assert.equal(await users.verify('eve', 'old'), undefined);
+    assert.equal((await users.verify('eve', 'new'))?.name, 'eve');
+    await assert.rejects(users.changePassword('eve', 'new', ''), { code: 'PASSWORD_INVALID' });
+    await assert.rejects(users.changePassword('bob', 'a', 'b'), { code: 'RECORD_NOT_FOUND' });
+  });
+
+  it('can be deleted, except admin', async () => {
+    const users = make();
+    for (const name of ['admin', 'eve']) await users.add(name, 'p');
+    await users.delete('eve');
+    await assert.rejects(users.delete('admin'), { code: 'ADMIN_PERMANENT' });
+    await assert.rejects(users.delete('eve'), { code: 'RECORD_NOT_FOUND' });
+    await assert.rejects(users.add('admin', 'x'), { code: 'RECORD_EXISTS' });
+    await assert.rejects(users.add('', 'x'), { code: 'NAME_INVALID' });
+    await assert.rejects(users.add('x', ''), { code: 'PASSWORD_INVALID' });
+    await assert.rejects(users.update('admin', 5 as never), { code: 'OPTION_INVALID' });
+    assert.equal(users.size, 1);
+  });
+});

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { CredentialRecords } from '../../lib/access/credential-records.ts';
+import { mapTable } from '../support/map-table.ts';
+
+function records(added?: () => void): CredentialRecords {
+  return new CredentialRecords(mapTable(), 'user name', added);
+}
+
+describe('credential records', () => {
+  it('check passwords against a salted hash', async () => {
+    const users = records();
+    await users.add('ann', 'secret');
+    await users.add('root', 'secret', { isSuperuser: true });
+    assert.deepEqual(users.verify('ann', Buffer.from('secret')), { isRight: true, isSuperuser: false });
+    assert.deepEqual(users.verify('root', Buffer.from('secret')), { isRight: true, isSuperuser: true });
+    assert.deepEqual(users.verify('root', Buffer.from('Secret')), { isRight: false, isSuperuser: false });
+    assert.deepEqual(users.verify('ann', undefined), { isRight: false, isSuperuser: false });
+    assert.equal(users.verify('bob', Buffer.from('secret')), undefined);
+    const [ann, root] = [users.get('ann'), users.get('root')];
+    assert.match(ann?.passwordHash ?? '', /^[0-9a-f]{64}$/);
+    assert.notEqual(ann?.passwordHash, root?.passwordHash);
+  });
+
+  it('are listed with the newest first, changed and deleted', async () => {
+    const users = records();
+    for (const name of ['a', 'b', 'c']) await users.add(name, 'x', { isSuperuser: name === 'b' });
+    assert.deepEqual(
+      [...users].map(({ name }) => name),
+      ['c', 'b', 'a']
+    );
+    await users.update('b', 'y');
+    assert.deepEqual(users.verify('b', Buffer.from('y')), { isRight: true, isSuperuser: true });
+    await users.update('b', 'y', { isSuperuser: false });
+    assert.equal(users.get('b')?.isSuperuser, false);
+    assert.deepEqual(
+      [...users].map(({ name }) => name),
+      ['c', 'b', 'a']
+    );
+    assert.equal(await users.delete('c'), true);
+    assert.equal(await users.delete('c'), false);
+    await users.add('d', 'x');
+    assert.deepEqual(
+      [...users].map(({ name }) => name),
+      ['d', 'b', 'a']
+    );
+    assert.equal(users.size, 3);
+  });
+
+  it('have SCRAM credentials of both methods', async () => {
+    const users = records();
+    await users.add('root', 'secret', { isSuperuser: true });
+    for (const method of ['SCRAM-SHA-256', 'SCRAM-SHA-512'] as const) {
+      const found = users.scram('root', method);
+      assert.equal(found?.isSuperuser, true);
+      assert.equal(found.credentials.method, method);
+      assert.equal(users.scram('bob', method), undefined);
+    }
+  });
+
+  it('report the first record that is added', async () => {
+    let count = 0;
+    const users = records(() => count++);
+    await users.add('a', 'x');
+    await users.add('b', 'x');
+    assert.equal(count, 1);
+  });
+
+  it('refuse what is there already, what is not there, and empty names and passwords', async () => {
+    const users = records();
+    await users.add('a', 'x');
+    await assert.rejects(users.add('a', 'y'), { code: 'RECORD_EXISTS', message: /user name "a"/ });
+    const both = await Promise.allSettled([users.add('b', 'x'), users.add('b', 'y')]);
+    assert.deepEqual(
+      both.map(({ status }) => status),
+      ['fulfilled', 'rejected']
+    );
+    await assert.rejects(users.update('c', 'y'), { code: 'RECORD_NOT_FOUND' });
+    await assert.rejects(users.add('', 'y'), { code: 'NAME_INVALID' });
+    await assert.rejects(users.add('d', ''), { code: 'PASSWORD_INVALID' });
+    await assert.rejects(users.add('d', 5 as never), { code: 'PASSWORD_INVALID' });
+    await assert.rejects(users.add('d', 'x', { isSuperuser: 'yes' as never }), { code: 'OPTION_INVALID' });
+  });
+});

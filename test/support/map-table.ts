@@ -1,0 +1,15 @@
+/** A table in memory, which takes the place of `Broker.table`. */
+export function mapTable<V>() {
+  const rows = new Map<string, V>();
+  return {
+    get size(): number {
+      return rows.size;
+    },
+    get: (key: string): V | undefined => rows.get(key),
+    set: async (key: string, value: V): Promise<void> => {
+      rows.set(key, value);
+    },
+    delete: async (key: string): Promise<boolean> => rows.delete(key),
+    [Symbol.iterator]: (): Iterator<[string, V]> => rows[Symbol.iterator]()
+  };
+}
