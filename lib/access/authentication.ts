@@ -152,9 +152,9 @@ export function isTrusted(transportInfo: TransportInfo, { bypassAuthPlugins }: Z
   return transportInfo.authenticated === true || bypassAuthPlugins;
 }
 
-/** Whether clients are admitted if no authenticate hook decides. With a registered hook, only the option `allowAnonymous` admits them. */
-export function admitsAnonymous({ allowAnonymous }: Zone, { authenticate }: HookRegistry): boolean {
-  return allowAnonymous ?? authenticate.length === 0;
+/** Whether clients are admitted if no authenticate hook decides. If a hook or a source decides, only the option `allowAnonymous` admits them. */
+export function admitsAnonymous({ allowAnonymous }: Zone, hooks: HookRegistry): boolean {
+  return allowAnonymous ?? !hooks.decides('authenticate');
 }
 
 function refusalCode(username: string | undefined): number {

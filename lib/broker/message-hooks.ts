@@ -90,7 +90,7 @@ export class MessageHooks {
     const known = verdicts?.get(route.topic);
     if (known !== undefined)
       return known === 0 ? this.change(message, route, client) : { message, route, reasonCode: known };
-    const isAllowed = allowsUnmatched(client.agreement.zone, hooks.authorizePublish);
+    const isAllowed = allowsUnmatched(client.agreement.zone, hooks, 'authorizePublish');
     if (client.isSuperuser || (isAllowed && hooks.authorizePublish.length === 0)) {
       verdicts?.set(route.topic, 0);
       return this.change(message, route, client);

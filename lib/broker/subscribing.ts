@@ -193,7 +193,7 @@ export class Subscribing {
     const filter = this.#host.rewrites.apply(request.topic, 'subscribe');
     const fault = this.#check(session, filter, ids !== undefined);
     if (fault !== 0) return this.#refused(session, fault);
-    const isAllowed = client.isSuperuser || allowsUnmatched(client.agreement.zone, hooks.authorizeSubscribe);
+    const isAllowed = client.isSuperuser || allowsUnmatched(client.agreement.zone, hooks, 'authorizeSubscribe');
     if (isAllowed && (client.isSuperuser || hooks.authorizeSubscribe.length === 0))
       return this.#grant(session, filter, request, request.qos, ids, feeds);
     metrics.counts[Metric.clientCheckAcl]++;

@@ -157,6 +157,14 @@ export interface HookOptions {
   readonly cache?: 'route' | undefined;
 }
 
+/** How the broker registers functions of its own and of sources (`AuthSource`). */
+export interface SourceHookOptions extends HookOptions {
+  /** Time that an answer may take, in milliseconds; 0: the function limits it itself. Default: `hookTimeout`. */
+  readonly timeoutMs?: number | undefined;
+  /** False: the function alone does not close the broker to unknown clients and to what no rule allows. Default true. */
+  readonly isDeciding?: boolean;
+}
+
 /** Names of all hooks, in the order in which they run. */
 const HOOK_NAMES: readonly HookName[] = [
   'preConnect',
@@ -181,6 +189,10 @@ export class HookRegistry {
   readonly #work: WorkCount | undefined;
   /** The functions whose answers may be kept. */
   readonly #cached = new WeakSet<object>();
+  /** The functions with a time limit of their own. */
+  readonly #timeouts = new WeakMap<object, number>();
+  /** For each hook, the number of functions that decide; see `decides`. */
+  readonly #deciding = new Map<HookName, number>();
 
   /** @param work counts the calls of hooks that have not been answered yet */
   constructor(
@@ -200,7 +212,8 @@ export class HookRegistry {
    * @returns a function that removes the hook
    * @throws InvalidInput HOOK_UNKNOWN, with a suggestion, if there is no such hook; HOOK_INVALID if `hook` is not a function; OPTION_INVALID
    */
-  add<N extends HookName>(name: N, hook: Hook<N>, { isFirst = false, cache }: HookOptions = {}): () => void {
+  add<N extends HookName>(name: N, hook: Hook<N>, options: SourceHookOptions = {}): () => void {
+    const { isFirst = false, cache, timeoutMs, isDeciding = true } = options;
     if (!HOOK_NAMES.includes(name)) throw unknownName('HOOK_UNKNOWN', 'hook', name, HOOK_NAMES);
     if (typeof hook !== 'function') throw new InvalidInput('HOOK_INVALID', name, 'a function', hook);
     const own = ((request: never) => (hook as (request: never) => unknown)(request)) as unknown as Hook<N>;
@@ -210,11 +223,27 @@ export class HookRegistry {
         throw new InvalidInput('OPTION_INVALID', 'cache', 'undefined for other hooks than authorizePublish', cache);
       this.#cached.add(own);
     }
+    if (timeoutMs !== undefined) this.#timeouts.set(own, timeoutMs);
     const others = this[name] as readonly Hook<N>[];
     (this[name] as readonly Hook<N>[]) = isFirst ? [own, ...others] : [...others, own];
+    const undecide = isDeciding ? this.decide(name) : undefined;
     return () => {
-      (this[name] as readonly Hook<N>[]) = (this[name] as readonly Hook<N>[]).filter((other) => other !== own);
+      const left = (this[name] as readonly Hook<N>[]).filter((other) => other !== own);
+      if (left.length === this[name].length) return;
+      (this[name] as readonly Hook<N>[]) = left;
+      undecide?.();
     };
+  }
+
+  /** Count something that decides without a function of its own, such as a source whose records the broker holds. @returns removes it */
+  decide(name: HookName): () => void {
+    this.#deciding.set(name, (this.#deciding.get(name) ?? 0) + 1);
+    return () => void this.#deciding.set(name, (this.#deciding.get(name) as number) - 1);
+  }
+
+  /** Tell whether anything decides about an operation, so that what nobody allows is refused. */
+  decides(name: HookName): boolean {
+    return (this.#deciding.get(name) ?? 0) > 0;
   }
 
   /** Whether the answers of a registered function may be kept (option `cache`). */
@@ -286,7 +315,7 @@ export class HookRegistry {
     try {
       const answer = hook(request);
       if (typeof (answer as PromiseLike<A> | undefined)?.then === 'function')
-        return this.#within(name, answer as PromiseLike<A>, request, onFailure, client, abort);
+        return this.#within(name, hook, answer as PromiseLike<A>, request, onFailure, client, abort);
       checkAnswer(name, answer, request);
       return answer as A;
     } catch (error) {
@@ -297,6 +326,7 @@ export class HookRegistry {
 
   #within<Q, A>(
     name: HookName,
+    hook: object,
     answer: PromiseLike<A>,
     request: Q,
     onFailure: A,
@@ -305,9 +335,10 @@ export class HookRegistry {
   ): Promise<A> {
     return new Promise((resolve) => {
       let isOpen = true;
+      const limitMs = this.#timeouts.get(hook) ?? this.#timeoutMs;
       const settle = (value: A) => {
         isOpen = false;
-        this.#clock.clearTimeout(timer);
+        if (timer !== undefined) this.#clock.clearTimeout(timer);
         resolve(value);
       };
       const fail = (error: unknown) => {
@@ -316,14 +347,15 @@ export class HookRegistry {
         this.#report(error, `hook ${name}`, client);
         settle(onFailure);
       };
-      const timer = this.#clock.setTimeout(() => {
+      const expire = () => {
         const error = new BrokerError(
           'HOOK_TIMEOUT',
-          `hook ${name} gave no answer within ${this.#timeoutMs} ms (option hookTimeout)`
+          `hook ${name} gave no answer within ${limitMs} ms (option hookTimeout)`
         );
         fail(error);
         abort?.abort(error);
-      }, this.#timeoutMs);
+      };
+      const timer = limitMs === 0 ? undefined : this.#clock.setTimeout(expire, limitMs);
       // A custom thenable may throw from its `then`.
       Promise.resolve(answer)
         .then((value) => {
@@ -446,12 +478,13 @@ export function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
   return typeof (value as Promise<T> | undefined)?.then === 'function';
 }
 
-/**
- * Tell whether an operation is allowed about which no authorize hook decides. If a hook is registered, only `aclNomatch` 'allow' allows it.
- * @param hooks the authorizePublish or the authorizeSubscribe hooks
- */
-export function allowsUnmatched({ aclNomatch }: Zone, hooks: readonly unknown[]): boolean {
-  return aclNomatch === undefined ? hooks.length === 0 : aclNomatch === 'allow';
+/** Tell whether an operation is allowed about which no authorize hook decides. If anything decides, only `aclNomatch` 'allow' allows it. */
+export function allowsUnmatched(
+  { aclNomatch }: Zone,
+  hooks: HookRegistry,
+  name: 'authorizePublish' | 'authorizeSubscribe'
+): boolean {
+  return aclNomatch === undefined ? !hooks.decides(name) : aclNomatch === 'allow';
 }
 
 /**
