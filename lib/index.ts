@@ -1,6 +1,19 @@
 /// <reference types="node" preserve="true" />
 /** The public names of `embermq`. */
 
+export { parseAclFile } from './access/acl-file.ts';
+export type { AclRecord, AclRecords, AclSubject } from './access/acl-records.ts';
+export type { Ban, BanInput, BannedClients, BannedKind } from './access/banned.ts';
+export type { CredentialRecord, CredentialRecords } from './access/credential-records.ts';
+export { type ForeignChecks, hashPassword, type PasswordCheck, passwordCheckOf } from './access/password-hash.ts';
+export {
+  type AuthorizeRequest,
+  type AuthSource,
+  acl,
+  type SourceContext,
+  type UserInput,
+  users
+} from './access/source.ts';
 export { type Clock, systemClock } from './base/clock.ts';
 export { BrokerError, InvalidInput, NotAuthorized, NotFound, ProtocolError, StateError } from './base/errors.ts';
 export type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './base/inspection.ts';
@@ -116,6 +129,7 @@ export type {
   UserProperty,
   Will
 } from './packets/types.ts';
+export type { AccessRule, RuleAction } from './records/access-rule.ts';
 export type { ClientInfo, TransportInfo } from './records/client.ts';
 export type {
   CountedStream,

@@ -1,10 +1,11 @@
-import type { AccessRule } from './rule.ts';
-import { type RuleAction, rulesOf, type Subject } from './rule.ts';
+import type { AccessRule, ClientRules, RuleAction } from '../records/access-rule.ts';
+import type { ClientInfo } from '../records/client.ts';
+import { rulesOf } from './rule.ts';
 import { RuleSet } from './rule-set.ts';
 
 /** A client, with the rules that its authentication has given to it. */
-export interface RuledClient extends Subject {
-  readonly rules: RuleSet | undefined;
+export interface RuledClient extends ClientInfo {
+  readonly rules: ClientRules | undefined;
 }
 
 /**
@@ -16,8 +17,8 @@ export class AccessRules {
   readonly records = new RuleSet();
   readonly #sets = new Map<string, RuleSet>();
   readonly #changed: () => void;
-  /** Number of clients with rules of their own. */
-  #ruled = 0;
+  /** Some client has got rules of its own. */
+  #hasRuled = false;
   #hasRecords = false;
 
   /** @param changed called when the rules of a source have changed */
@@ -27,7 +28,7 @@ export class AccessRules {
 
   /** True if no rules are held, so that nothing needs to be asked. */
   get isEmpty(): boolean {
-    return this.#sets.size === 0 && this.#ruled === 0 && !this.#hasRecords;
+    return this.#sets.size === 0 && !this.#hasRuled && !this.#hasRecords;
   }
 
   /** Replace the rules of a source; an empty list removes them. @throws InvalidInput as `rulesOf` */
@@ -53,9 +54,14 @@ export class AccessRules {
     this.#changed();
   }
 
-  /** A client with rules of its own has come (1) or gone (-1). */
-  countRuled(by: 1 | -1): void {
-    this.#ruled += by;
+  /** Make the rules of a client from what its authentication has given to it. @throws InvalidInput as `rulesOf` */
+  rulesFor(list: readonly AccessRule[]): RuleSet {
+    const rules = new RuleSet(rulesOf(list, 'rules of the client'));
+    if (!this.#hasRuled) {
+      this.#hasRuled = true;
+      this.#changed();
+    }
+    return rules;
   }
 
   /** Decide about a topic name. @returns undefined if no rule is about it */
@@ -82,7 +88,7 @@ export class AccessRules {
 
   /** Tell whether a rule may deny the messages of a topic to a subscriber with a matching subscription. */
   mayDeny(topic: string): boolean {
-    if (this.#ruled > 0 || this.records.mayDeny(topic)) return true;
+    if (this.#hasRuled || this.records.mayDeny(topic)) return true;
     for (const set of this.#sets.values()) if (set.mayDeny(topic)) return true;
     return false;
   }

@@ -1,5 +1,6 @@
 import { BrokerError, show } from '../base/errors.ts';
-import { type AccessRule, checkRule } from './rule.ts';
+import type { AccessRule } from '../records/access-rule.ts';
+import { checkRule } from './rule.ts';
 
 /** A term of the file: a word such as `allow`, a string, a tuple or a list. */
 type Term =

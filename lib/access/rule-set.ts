@@ -1,5 +1,6 @@
+import type { RuleAction } from '../records/access-rule.ts';
 import { FilterIndex } from '../topics/trie.ts';
-import type { Rule, RuleAction, Subject } from './rule.ts';
+import type { Rule, Subject } from './rule.ts';
 
 /** Longer lists of rules have an index by topic. */
 const MAX_SCANNED = 16;

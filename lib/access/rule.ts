@@ -1,35 +1,8 @@
 import { InvalidInput, show } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
+import type { AccessRule } from '../records/access-rule.ts';
 import { checkTopicFilter, covers, matches, parseSharedFilter } from '../topics/topic.ts';
 import { contains, isNetwork, type Network, networkOf } from './network.ts';
-
-/** What an access rule decides about. */
-export type RuleAction = 'publish' | 'subscribe';
-
-/**
- * A rule of access control: allow or deny an action on topics.
- *
- * `clientId`, `username`, `hasUsername` and `address` select the clients to which the rule applies; several of them must all hold. A rule
- * without any of them applies to everyone.
- */
-export interface AccessRule {
-  readonly access: 'allow' | 'deny';
-  /** Default `pubsub`: both. The spellings `pub`, `sub` and `subpub` are accepted as well. */
-  readonly action?: RuleAction | 'pubsub' | 'pub' | 'sub' | 'subpub';
-  /**
-   * Topic filters. `%c` and `%u` as whole levels stand for the client id and the user name of the client. Default: all topics except
-   * those under `$SYS`, to which only rules apply whose filter begins with `$SYS`.
-   */
-  readonly topic?: string | readonly string[];
-  /** Compare topic names and topic filters with `topic` character by character. Default false. */
-  readonly exact?: boolean;
-  readonly clientId?: string;
-  readonly username?: string;
-  /** The rule applies to clients with any user name. */
-  readonly hasUsername?: true;
-  /** IP addresses of clients, all of which must contain the client's: `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`. */
-  readonly address?: string | readonly string[];
-}
 
 /** The facts of a client that rules depend on. */
 export interface Subject {

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Approval, AuthenticateRequest, Awaitable, Challenge, Verdict } from '../events/hooks.ts';
+import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
-import type { AccessRule, RuleAction } from './rule.ts';
 
 /** What a source is asked about the rights of a client. */
 export interface AuthorizeRequest {
@@ -46,6 +46,11 @@ export interface AuthSource {
   readonly name: string;
   /** Time that `authenticate` and `authorize` may take, in milliseconds; 0: the source limits it itself. Default: `hookTimeout`. */
   readonly timeoutMs?: number;
+  /**
+   * What the source decides about: with one that decides about authentication, unknown clients are refused by default, and with one that
+   * decides about authorization, what no rule allows. Default: by the functions that it has.
+   */
+  readonly provides?: readonly ('authentication' | 'authorization')[];
   /** Prepare, for example read files. If this rejects, the broker does not start, or `add` rejects. */
   open?(context: SourceContext): Awaitable<void>;
   /** Release everything that `open` has opened. */
@@ -76,6 +81,7 @@ export interface UserInput {
 export function users(list: readonly UserInput[]): AuthSource {
   return {
     name: 'users',
+    provides: ['authentication'],
     open: async ({ seedLogin }) => {
       for (const { username, password, isSuperuser = false } of list) await seedLogin(username, password, isSuperuser);
     }
@@ -84,5 +90,5 @@ export function users(list: readonly UserInput[]): AuthSource {
 
 /** A source with access rules that are written in the code of the app. The first rule that applies decides. */
 export function acl(rules: readonly AccessRule[]): AuthSource {
-  return { name: 'acl', open: ({ setRules }) => setRules(rules) };
+  return { name: 'acl', provides: ['authorization'], open: ({ setRules }) => setRules(rules) };
 }

@@ -1,12 +1,21 @@
+import type { AccessControl } from '../access/access-control.ts';
+import type { AclRecords } from '../access/acl-records.ts';
+import type { BannedClients } from '../access/banned.ts';
+import type { CredentialRecords } from '../access/credential-records.ts';
+import type { AuthSource } from '../access/source.ts';
 import { InvalidInput } from '../base/errors.ts';
-import type { Connections } from './connections.ts';
 
 /** The parts of the broker that `Access` uses. */
 interface AccessHost {
-  readonly connections: Connections;
+  readonly access: AccessControl;
+  rightsChanged(clientId: string | undefined): void;
 }
 
-/** What clients may do: `broker.access`. */
+/**
+ * Who may connect, and what clients may do: `broker.access`.
+ *
+ * The records and rules here exist in every broker and start empty. They are persisted with the state of the broker.
+ */
 export class Access {
   readonly #host: AccessHost;
 
@@ -15,16 +24,66 @@ export class Access {
     this.#host = host;
   }
 
+  /** Client ids with passwords. */
+  get clientIds(): CredentialRecords {
+    return this.#host.access.clientIds;
+  }
+
+  /** User names with passwords. */
+  get usernames(): CredentialRecords {
+    return this.#host.access.usernames;
+  }
+
+  /** User names with passwords that can be superusers (`auth_user` of the management interface). */
+  get logins(): CredentialRecords {
+    return this.#host.access.logins;
+  }
+
+  /** Access rules. */
+  get acl(): AclRecords {
+    return this.#host.access.acl;
+  }
+
+  /** The clients that may not connect. */
+  get banned(): BannedClients {
+    return this.#host.access.banned;
+  }
+
+  /** The names of the sources, in the order in which they are asked. */
+  get sources(): readonly string[] {
+    return this.#host.access.sources;
+  }
+
   /**
-   * Forget which topics clients may publish to, because the app's own policy has changed. The authorizePublish hooks registered with
-   * `cache: 'route'` are asked again. Messages that the broker has already read are not affected.
+   * Add a source of authentication or of access rules, which is asked after the others.
+   * @throws InvalidInput SOURCE_INVALID, SOURCE_NAME_IN_USE; if the broker is started, what `open` of the source throws
+   */
+  add(source: AuthSource): Promise<void> {
+    return this.#host.access.add(source);
+  }
+
+  /** Remove a source. Connected clients stay connected. @throws NotFound SOURCE_UNKNOWN; what `close` of the source throws */
+  remove(name: string): Promise<void> {
+    return this.#host.access.remove(name);
+  }
+
+  /**
+   * Load a source again: it reads its files, and is asked after the others from now on.
+   * @throws NotFound SOURCE_UNKNOWN; what `reload` of the source throws; then the previous content stays in force
+   */
+  reload(name: string): Promise<void> {
+    return this.#host.access.reload(name);
+  }
+
+  /**
+   * Forget what clients may do, because the app's own policy has changed. The authorizePublish hooks registered with `cache: 'route'` are
+   * asked again. Messages that the broker has already read are not affected.
    * @param clientId the client that the change concerns; default: all clients
    * @throws InvalidInput CLIENT_ID_INVALID if `clientId` is not a string
    */
   invalidate(clientId?: string): void {
     if (clientId !== undefined && typeof clientId !== 'string')
       throw new InvalidInput('CLIENT_ID_INVALID', 'clientId', 'a string', clientId);
-    for (const connection of this.#host.connections.all)
-      if (clientId === undefined || connection.session.client.clientId === clientId) connection.reader.forgetVerdicts();
+    this.#host.rightsChanged(clientId);
   }
 }

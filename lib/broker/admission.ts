@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
+import type { AccessControl } from '../access/access-control.ts';
 import { Authentication, admitsAnonymous, isTrusted } from '../access/authentication.ts';
 import { ProtocolError } from '../base/errors.ts';
 import type { Connection } from '../connection/connection.ts';
@@ -39,6 +40,7 @@ interface AdmissionHost {
   readonly storedSessions: StoredSessions | undefined;
   readonly wills: { publish(session: Session, will: WillState): void };
   readonly subscribing: { autoSubscribe(session: Session): void };
+  readonly access: AccessControl;
 }
 
 /**
@@ -98,7 +100,9 @@ export class Admission {
   }
 
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
-    if (this.#services.hooks.preConnect.length === 0) this.#authenticate(session, connection, packet);
+    if (this.#host.access.banned.find(session.client) !== undefined)
+      this.#refuse(session, { reasonCode: ReasonCode.banned });
+    else if (this.#services.hooks.preConnect.length === 0) this.#authenticate(session, connection, packet);
     else this.#askPreConnect(session, connection, packet);
   }
 
@@ -199,11 +203,17 @@ export class Admission {
       const template = client.transportInfo.mountpoint ?? zone.mountpoint;
       client.identified(agreement, clientId, username, mountpointOf(client, template));
     }
-    client.exempt(approval.isSuperuser === true); // truthy values such as 'false' grant no rights
+    this.#entitle(client, approval);
     agree(session, packet);
     const claim = this.claims.claim(client.clientId);
     if (claim === undefined) this.#enter(session, connection, packet, approval);
     else this.#enterAfter(claim, session, connection, packet, approval);
+  }
+
+  /** @throws InvalidInput for rules that are not valid */
+  #entitle(client: SessionClient, { isSuperuser, rules, clientData }: Omit<Approval, 'allow'>): void {
+    const own = rules && this.#host.access.rules.rulesFor(rules);
+    client.entitled(isSuperuser === true, own, clientData); // truthy values such as 'false' grant no rights
   }
 
   #enterAfter(
@@ -428,7 +438,7 @@ export class Admission {
       approved: (approval) => {
         if (!isCurrent()) return;
         lifecycle.decidedBy(undefined);
-        if (approval.isSuperuser !== undefined) client.exempt(approval.isSuperuser === true);
+        this.#entitle(client, { isSuperuser: client.isSuperuser, clientData: client.data, ...approval });
         connection.reader.forgetVerdicts();
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
       },

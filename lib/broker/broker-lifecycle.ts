@@ -36,6 +36,7 @@ interface BrokerLifecycleHost {
   readonly ledger: { readonly isClosing: boolean } | undefined;
   readonly persistence: { open(): Promise<void>; close(): Promise<void>; brokerStarted(): void } | undefined;
   readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
+  readonly access: { start(): Promise<void>; stop(): Promise<unknown[]> };
   begin(): void;
   drain(wills: 'publish' | 'drop' | 'keep'): void;
   end(): void;
@@ -108,6 +109,8 @@ export class BrokerLifecycle {
     try {
       await host.persistence?.open();
       signal?.throwIfAborted();
+      await host.access.start();
+      signal?.throwIfAborted();
       for (const listener of this.listeners.values()) {
         await listener.open();
         opened.push(listener);
@@ -115,6 +118,8 @@ export class BrokerLifecycle {
       }
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
+      for (const failure of await host.access.stop())
+        this.#services.announcer.failed(failure, 'closing a source of authentication', undefined);
       const closeFailure = host.ledger?.isClosing ? undefined : await this.#closeStore();
       if (closeFailure !== undefined) this.#services.announcer.failed(closeFailure, 'closing the store', undefined);
       host.connections.refuseEarly();
@@ -155,6 +160,7 @@ export class BrokerLifecycle {
       this.#send('stop');
       await this.#within(Math.min(timeoutMs, this.#stopTimeoutMs), Promise.all([closed, connections.allClosed()]));
       connections.cutOff();
+      failures.push(...(await this.#host.access.stop()));
       const failure = await this.#closeStore();
       if (failure !== undefined) failures.push(failure);
       this.#send('stopped'); // no effect on a broker that was never started: it is stopped already
@@ -162,7 +168,7 @@ export class BrokerLifecycle {
       if (failures.length > 0)
         throw new AggregateError(
           failures,
-          'the broker has stopped, but a listener or the store could not be closed (see errors)'
+          'the broker has stopped, but a listener, a source of authentication or the store could not be closed (see errors)'
         );
     } finally {
       this.#stopTimeoutMs = Infinity;

@@ -89,13 +89,13 @@ export class Broker {
     this.handle = this.handle.bind(this);
     this.settings = readBrokerOptions(options);
     const engine = new Engine(this.settings, this);
-    const { services, routing, sessions, ledger, retainer, subscribing, connections, directory, features } = engine;
+    const { services, routing, sessions, ledger, retainer, subscribing, directory, features } = engine;
     this.#engine = engine;
     this.#services = services;
     this.clock = services.clock;
     this.metrics = services.metrics;
     this.work = services.work;
-    this.access = new Access({ connections });
+    this.access = new Access(engine);
     this.sessions = new Sessions({ sessions, directory, subscribing, ledger });
     this.retained = new Retained({ retainer, directory });
     this.directory = directory;

@@ -1,3 +1,4 @@
+import { AccessControl } from '../access/access-control.ts';
 import { systemClock } from '../base/clock.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { GaugeReaders } from '../events/metrics.ts';
@@ -44,6 +45,7 @@ export class Engine {
   /** undefined: there is no store. */
   readonly ledger: Ledger | undefined;
   readonly tables: Tables;
+  readonly access: AccessControl;
   readonly retainer: Retainer;
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
@@ -73,11 +75,16 @@ export class Engine {
       closeUnadmitted: () => this.admission.closeUnadmitted(this.connections.all),
       shedQos0: () => this.sessions.shedQos0()
     });
-    this.routing = new Routing(sharedSettings(settings, this.pressure), settings.routeCacheTargets);
-    this.sessions = new SessionIndex(services, this.routing);
     this.ledger = makeLedger(services, () => this.persistence);
     this.tables = new Tables(this.ledger);
-    const { pressure, routing, sessions, ledger, tables } = this;
+    this.access = this.#accessControl(this.tables);
+    this.routing = new Routing(
+      sharedSettings(settings, this.pressure),
+      settings.routeCacheTargets,
+      this.access.deliveryRights
+    );
+    this.sessions = new SessionIndex(services, this.routing);
+    const { pressure, access, routing, sessions, ledger, tables } = this;
     const storedSessions = ledger && new StoredSessions(services, ledger);
 
     // Features that keep or change messages; all features are started at the end.
@@ -89,11 +96,11 @@ export class Engine {
 
     // The paths of PUBLISH, SUBSCRIBE and CONNECT.
     this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites });
-    this.subscribing = new Subscribing(services, { pressure, routing, sessions, ledger, retainer, rewrites });
+    this.subscribing = new Subscribing(services, { access, pressure, routing, sessions, ledger, retainer, rewrites });
     const { publishing, subscribing } = this;
     const handOvers = new HandOvers(services, { routing, ledger });
     const wills = new Wills(services, { publishing, storedSessions });
-    const admitting = { pressure, sessions, ledger, storedSessions, retainer, subscribing, wills };
+    const admitting = { access, pressure, sessions, ledger, storedSessions, retainer, subscribing, wills };
     this.admission = new Admission(services, admitting);
 
     // Connections and sessions, and the sessions that the store has.
@@ -101,6 +108,7 @@ export class Engine {
     this.connections = new Connections(services, (...arrival) => sessionFactory.begin(...arrival));
     const { admission, actors, connections } = this;
     const sessionFactory = new SessionFactory(services, actors, {
+      access,
       pressure,
       routing,
       sessions,
@@ -124,8 +132,9 @@ export class Engine {
     this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
     this.#monitor = new SystemMonitor(wheel, settings.timerResolution, (...warning) => notices.warn(...warning));
     for (const [name, hook] of Object.entries(settings.hooks))
-      if (hook !== undefined) this.hook(name as HookName, hook as never);
-    publishing.hooks.watch();
+      if (hook !== undefined) services.hooks.add(name as HookName, hook as never);
+    for (const source of settings.auth) access.load(source);
+    this.#hooksChanged();
     this.features = new Features(services, { delayed, retainer, rewrites });
   }
 
@@ -179,18 +188,41 @@ export class Engine {
   /** Register a hook. @returns a function that removes it */
   hook<N extends HookName>(name: N, hook: Hook<N>, options?: HookOptions): () => void {
     const remove = this.services.hooks.add(name, hook, options);
-    const changed = () => {
-      this.publishing.hooks.watch();
-      for (const connection of this.connections.all) connection.reader.forgetVerdicts();
-    };
-    changed();
+    this.#hooksChanged();
     return () => {
       remove();
-      changed();
+      this.#hooksChanged();
     };
   }
 
+  #hooksChanged(): void {
+    this.publishing.hooks.watch();
+    this.rightsChanged(undefined);
+  }
+
+  /** What clients may do has changed: decide again. @param clientId undefined: for all clients */
+  rightsChanged(clientId: string | undefined): void {
+    this.routing.rightsChanged();
+    for (const { session, reader } of this.connections.all)
+      if (clientId === undefined || session.client.clientId === clientId) reader.forgetVerdicts();
+  }
+
   // ---------------------------------------------------------------------------------------------------------------- wiring
+
+  #accessControl(tables: Tables): AccessControl {
+    const { clock, hooks, announcer } = this.services;
+    return new AccessControl({
+      clock,
+      hooks,
+      ownTable: (name) => tables.own(name),
+      rightsChanged: (clientId) => this.rightsChanged(clientId),
+      hooksChanged: () => {
+        if (this.connections !== undefined) this.#hooksChanged(); // sources of the options are loaded before there are connections
+      },
+      banned: () => {},
+      failed: (error, during) => announcer.failed(error, during, undefined)
+    });
+  }
 
   #gauges(): GaugeReaders {
     return {

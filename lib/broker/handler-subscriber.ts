@@ -25,6 +25,7 @@ export interface SubscribeOptions {
 /** A subscriber that calls a handler of the app. */
 export class HandlerSubscriber implements Subscriber {
   readonly clientId = '';
+  readonly receiver = undefined;
   readonly mountpoint = '';
   readonly isOnline = true;
   readonly hasRoom = true;

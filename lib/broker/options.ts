@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
+import type { AuthSource } from '../access/source.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
 import {
@@ -205,6 +206,8 @@ export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   zones?: Readonly<Record<string, ZoneInput>>;
   /** Hooks to register. `broker.hook` registers more. */
   hooks?: Hooks;
+  /** Sources of authentication and of access rules, in the order in which they are asked. `broker.access.add` adds more. */
+  auth?: readonly AuthSource[];
   /** Rewrite rules for the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE. If several rules match, the last one is used. */
   rewrite?: readonly (RewriteRule | string)[];
   /** Subscriptions that the broker makes for every client when it connects. */
@@ -219,6 +222,7 @@ export type Settings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'
   readonly memoryUsage: (() => number) | undefined;
   readonly zones: ReadonlyMap<string, Zone>;
   readonly hooks: Hooks;
+  readonly auth: readonly AuthSource[];
   readonly rewrite: readonly (RewriteRule | string)[];
   readonly autoSubscriptions: readonly AutoSubscription[];
 };
@@ -240,6 +244,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     memoryUsage,
     zones = {},
     hooks = {},
+    auth = [],
     rewrite = [],
     autoSubscriptions = [],
     ...rest
@@ -247,6 +252,8 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   checkMembers(clock, 'clock', ['now', 'monotonic', 'setTimeout', 'clearTimeout']);
   if (store !== undefined) checkMembers(store, 'store', ['open', 'commit', 'read', 'close']);
   checkObject(hooks, 'hooks');
+  if (!Array.isArray(auth))
+    throw new InvalidInput('OPTION_INVALID', 'auth', 'a list of sources, such as [users([...])]', auth);
   checkObject(zones, 'zones');
   if (memoryUsage !== undefined && typeof memoryUsage !== 'function')
     throw new InvalidInput('OPTION_INVALID', 'memoryUsage', 'a function', memoryUsage);
@@ -297,6 +304,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     memoryUsage,
     zones: read,
     hooks,
+    auth,
     rewrite,
     autoSubscriptions: subscriptions
   };
@@ -305,7 +313,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
 const ALL_NAMES: readonly string[] = [
   ...Object.keys(ZONE_OPTIONS),
   ...Object.keys(BROKER_OPTIONS),
-  ...['clock', 'store', 'memoryUsage', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
+  ...['clock', 'store', 'memoryUsage', 'zones', 'hooks', 'auth', 'rewrite', 'autoSubscriptions']
 ];
 
 /** The options of a subscription by every accepted spelling: camelCase, snake_case, and the short one of documented settings files. */

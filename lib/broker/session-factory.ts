@@ -27,6 +27,7 @@ type SessionParts = Pick<
   | 'ledger'
 > & {
   readonly sessions: Pick<SessionPorts<Session>['sessions'], 'forget' | 'changed' | 'slowConsumer'>;
+  readonly access: { readonly deliveryRights: SessionPorts<Session>['rights'] };
   readonly retainer: { readonly messages: SessionPorts<Session>['retained'] };
   /** undefined: there is no store. */
   readonly storedSessions: { readonly sweeper: SessionPorts<Session>['sweeper'] } | undefined;
@@ -60,6 +61,7 @@ export class SessionFactory {
       hooks: services.hooks,
       announcer: services.announcer,
       limits: services.settings,
+      rights: parts.access.deliveryRights,
       turn: services.turn,
       taps: services.taps,
       routing: parts.routing,

@@ -1,3 +1,5 @@
+import type { AccessControl } from '../access/access-control.ts';
+import { isSystem } from '../access/rule.ts';
 import { BrokerError, ProtocolError } from '../base/errors.ts';
 import type { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
@@ -44,6 +46,7 @@ interface SubscribingHost {
   readonly sessions: SessionIndex;
   readonly ledger: Ledger | undefined;
   readonly pressure: { readonly isSpaceLow: boolean };
+  readonly access: AccessControl;
 }
 
 /** Processes SUBSCRIBE and UNSUBSCRIBE, and subscribes and unsubscribes on behalf of clients. */
@@ -244,13 +247,16 @@ export class Subscribing {
     if (shared !== undefined && !zone.sharedSubscription) return ReasonCode.sharedSubscriptionsNotSupported;
     if (!zone.wildcardSubscription && isWildcard(inner)) return ReasonCode.wildcardSubscriptionsNotSupported;
     if (hasId && !zone.subscriptionIdentifiers) return ReasonCode.subscriptionIdentifiersNotSupported;
-    if (/^\$SYS(\/|$)/.test(inner) && !this.#maySubscribeSystem(session)) return ReasonCode.notAuthorized;
+    if (isSystem(inner) && !this.#maySubscribeSystem(session, inner)) return ReasonCode.notAuthorized;
     return 0;
   }
 
-  #maySubscribeSystem(session: Session): boolean {
-    const { transportInfo, isSuperuser } = session.client;
+  /** Only rules about `$SYS` override what is built in. */
+  #maySubscribeSystem({ client }: Session, filter: string): boolean {
+    const { transportInfo, isSuperuser } = client;
     const { transport, remoteAddress } = transportInfo;
+    const ruled = isSuperuser ? undefined : this.#host.access.rules.decideFilter(client, filter);
+    if (ruled !== undefined) return ruled;
     if (this.#services.settings.sysForRemoteClients || isSuperuser) return true;
     if (transport === 'local' || transport === 'unix') return true;
     return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);

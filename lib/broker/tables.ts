@@ -44,13 +44,18 @@ export class Tables {
   table(name: string): PersistedTable {
     if (typeof name !== 'string' || !/^[\w.-]{1,64}$/.test(name))
       throw new InvalidInput('TABLE_NAME_INVALID', 'name', '1 to 64 letters, digits, ".", "-" and "_"', name);
+    return this.own(name);
+  }
+
+  /** A table of the broker itself. @param name begins with `$`, so that it is none of the app's */
+  own(name: string): PersistedTable {
     let table = this.#tables.get(name);
     if (table === undefined) this.#tables.set(name, (table = new PersistedTable(name, this.#ledger)));
     return table;
   }
 
   restore({ table, key, value }: TableEntry): void {
-    this.table(table).restore(key, value);
+    this.own(table).restore(key, value);
   }
 }
 

@@ -7,6 +7,7 @@ import { type CodeSet, isAllowedCode } from '../packets/allowed-codes.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ConnectPacket, UserProperty } from '../packets/types.ts';
+import type { AccessRule } from '../records/access-rule.ts';
 import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
@@ -54,6 +55,10 @@ export interface Approval {
   readonly username?: string;
   /** Exempt the client from access control: authorizePublish and authorizeSubscribe hooks are not called for it. Default false. */
   readonly isSuperuser?: boolean;
+  /** Access rules for this client alone; see `AccessRule`. They hold until its next authentication and are not persisted. */
+  readonly rules?: readonly AccessRule[];
+  /** Any value to be kept as `data` of the client, which hooks and events receive. It is not persisted. */
+  readonly clientData?: unknown;
   /** Authentication Data for CONNACK, or for the AUTH that completes a re-authentication. */
   readonly data?: Buffer;
   /** User properties for CONNACK. */
@@ -372,7 +377,16 @@ const REFUSAL_KEYS: readonly string[] = ['allow', 'reasonCode', 'reasonString', 
 /** Allowed keys of an answer that is an object, by hook. */
 const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
   preConnect: REFUSAL_KEYS,
-  authenticate: [...REFUSAL_KEYS, 'username', 'isSuperuser', 'data', 'userProperties', 'challenge'],
+  authenticate: [
+    ...REFUSAL_KEYS,
+    'username',
+    'isSuperuser',
+    'rules',
+    'clientData',
+    'data',
+    'userProperties',
+    'challenge'
+  ],
   authorizePublish: REFUSAL_KEYS,
   authorizeSubscribe: REFUSAL_KEYS,
   publish: [...REFUSAL_KEYS, 'topic', 'payload', 'qos', 'retain', 'properties'],
@@ -387,6 +401,7 @@ const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound
   serverReference: ['a string', (value) => typeof value === 'string'],
   username: ['a string', (value) => typeof value === 'string'],
   isSuperuser: ['true or false', (value) => typeof value === 'boolean'],
+  rules: ['a list of access rules', Array.isArray],
   data: ['a Buffer', isUint8Array],
   challenge: ['a Buffer', isUint8Array],
   userProperties: [

@@ -140,7 +140,10 @@ export const DROP_REASONS = {
     about: 'The topic `$delayed/...` is not valid, or delayed messages are disabled.',
     reasonCode: ReasonCode.topicNameInvalid
   },
-  not_authorized: { about: 'The publisher has no right to publish it.', reasonCode: ReasonCode.notAuthorized },
+  not_authorized: {
+    about: 'The publisher has no right to publish it, or the receiver none to receive it.',
+    reasonCode: ReasonCode.notAuthorized
+  },
   slow_consumer: {
     about: 'The connection of the receiver was closed because it did not read.',
     delivery: ['delivery.dropped', 'delivery.dropped.slow_consumer']

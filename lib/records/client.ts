@@ -48,6 +48,8 @@ export interface ClientInfo {
   readonly isBridge: boolean;
   /** True if an authenticate hook exempted the client from access control. */
   readonly isSuperuser: boolean;
+  /** What the authenticate hook or the source has stored with the client (`Approval.clientData`). It is not persisted. */
+  readonly data: unknown;
   /** Address, transport and handshake facts of the present connection, or of the last one. */
   readonly transportInfo: TransportInfo;
   /** User properties of CONNECT, in their order. */
@@ -71,6 +73,7 @@ export function clientFacts(client: ClientInfo): ClientInfo {
     mountpoint: client.mountpoint,
     isBridge: client.isBridge,
     isSuperuser: client.isSuperuser,
+    data: client.data,
     transportInfo: client.transportInfo,
     userProperties: client.userProperties,
     connectedAt: client.connectedAt,

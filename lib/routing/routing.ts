@@ -12,6 +12,7 @@ import {
   type SharedFilter
 } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
+import { ALL_RIGHTS, type ReceivingRights } from './receiving-rights.ts';
 import { RouteCache } from './route-cache.ts';
 import type { SharedStrategy } from './share-group.ts';
 import { ShareGroup } from './share-group.ts';
@@ -53,24 +54,32 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
   readonly #mountpoint: string;
   readonly #settings: SharedSettings;
 
+  readonly #rights: ReceivingRights;
+
   /** @param mountpoint the mount point of the members */
-  constructor(key: string, filter: string, mountpoint: string, settings: SharedSettings) {
+  constructor(key: string, filter: string, mountpoint: string, settings: SharedSettings, rights: ReceivingRights) {
     super();
     this.key = key;
     this.filter = filter;
     this.#mountpoint = mountpoint;
     this.#settings = settings;
+    this.#rights = rights;
   }
 
-  /** Select the member that receives a message; `ShareGroup.pick` with the options of the broker. */
+  /** Select the member that receives a message, of those that may receive it; `ShareGroup.pick` with the options of the broker. */
   choose(message: Message): Subscription | undefined {
     const { sharedSubscriptionStrategy, sharedDispatchAckEnabled } = this.#settings;
     return this.pick(
       sharedSubscriptionStrategy,
       message.origin?.identity ?? message.origin,
       sharedDispatchAckEnabled && message.qos > 0,
-      Math.random
+      Math.random,
+      this.#rights.isActive ? (member) => this.#isPermitted(member, message.topic) : undefined
     );
+  }
+
+  #isPermitted({ subscriber: { receiver } }: Subscription, topic: string): boolean {
+    return receiver === undefined || this.#rights.mayReceive(receiver, topic);
   }
 
   get mayPersist(): boolean {
@@ -109,15 +118,20 @@ export class Routing {
   /** Hashes of topics that were used once. A topic is added to the cache when it is used again. */
   readonly #seen = new Int32Array(MARKS);
   readonly #settings: SharedSettings;
+  readonly #rights: ReceivingRights;
   #found: Routed[] = [];
   /** Topic filters whose topics are observed. */
   #observed: readonly { readonly filter: string }[] = [];
   /** Incremented by each change of subscriptions. */
   #version = 0;
 
-  /** @param maxWeight limit of the cache: number of topics plus number of the subscribers that they reach */
-  constructor(settings: SharedSettings, maxWeight: number) {
+  /**
+   * @param maxWeight limit of the cache: number of topics plus number of the subscribers that they reach
+   * @param rights decides which messages a subscriber may receive
+   */
+  constructor(settings: SharedSettings, maxWeight: number, rights: ReceivingRights = ALL_RIGHTS) {
     this.#settings = settings;
+    this.#rights = rights;
     this.#cache = new RouteCache({ maxWeight, onRemove: (route) => this.#clearRoute(route) });
   }
 
@@ -168,7 +182,7 @@ export class Routing {
     const key = groupKey(name, filter, mountpoint);
     let group = this.#groups.get(key);
     if (group === undefined) {
-      group = new RoutedGroup(key, filter, mountpoint, this.#settings);
+      group = new RoutedGroup(key, filter, mountpoint, this.#settings, this.#rights);
       this.#groups.set(key, group);
       this.#index.add(filter, group);
       this.changed(filter);
@@ -311,7 +325,8 @@ export class Routing {
       const routed = found[at];
       if (routed instanceof ShareGroup) {
         if (routed.mayReach(topic)) (groups ??= []).push(routed);
-      } else if (mayReach(routed.subscriber.mountpoint, routed.filter, topic)) targets.push(routed);
+      } else if (mayReach(routed.subscriber.mountpoint, routed.filter, topic) && this.#isPermitted(routed, topic))
+        targets.push(routed);
     }
     found.length = 0;
     const kind = kindOf(topic);
@@ -333,6 +348,19 @@ export class Routing {
       weight: 1 + merged.length + (groups?.length ?? 0),
       place: -1
     };
+  }
+
+  /** Whether a subscriber may receive the messages of a topic. Decided with the route, so it costs nothing for a single message. */
+  #isPermitted({ subscriber }: Subscription, topic: string): boolean {
+    const { receiver, mountpoint } = subscriber;
+    if (!this.#rights.isActive || receiver === undefined) return true;
+    return (mountpoint === '' && !this.#rights.mayDeny(topic)) || this.#rights.mayReceive(receiver, topic);
+  }
+
+  /** What subscribers may receive has changed. */
+  rightsChanged(): void {
+    this.#version++;
+    this.#cache.invalidateAll();
   }
 
   /**

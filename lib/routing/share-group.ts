@@ -82,22 +82,25 @@ export class ShareGroup<M extends GroupMember> {
    * @param publisher the publisher of the message, whose cursor is used; undefined: the application or the broker
    * @param wantsAck acknowledged dispatch of QoS 1 and 2: prefer members that have room for the message
    * @param random returns a number from 0 up to but excluding 1
-   * @returns undefined only if the group is empty
+   * @param isPermitted tells whether a member may receive the message; default: all may
+   * @returns undefined if the group is empty or no member may receive the message
    */
   pick(
     strategy: SharedStrategy,
     publisher: Publisher | undefined,
     wantsAck: boolean,
-    random: () => number
+    random: () => number,
+    isPermitted?: (member: M) => boolean
   ): M | undefined {
     if (this.#members.length === 0) return undefined;
     const need = wantsAck ? ROOM : ONLINE;
     switch (strategy) {
       case 'random':
-        return this.#draw(need, random);
+        return this.#draw(need, random, isPermitted);
       case 'round_robin': {
         const cursor = this.#cursorOf(publisher);
-        const at = this.#seek(cursor.next, need);
+        const at = this.#seek(cursor.next, need, isPermitted);
+        if (at < 0) return undefined;
         // continues after the selected member; otherwise the member after an offline one would get a double share
         cursor.next = at + 1;
         return this.#members[at];
@@ -105,11 +108,11 @@ export class ShareGroup<M extends GroupMember> {
       case 'sticky': {
         const cursor = this.#cursorOf(publisher);
         const preferred = cursor.last !== undefined && this.#ticketOf.has(cursor.last) ? cursor.last : undefined;
-        if (preferred !== undefined && meets(preferred, need)) return preferred;
-        return (cursor.last = this.#draw(need, random, preferred));
+        if (preferred !== undefined && meets(preferred, need, isPermitted)) return preferred;
+        return (cursor.last = this.#draw(need, random, isPermitted, preferred));
       }
       case 'hash':
-        return this.#members[this.#seek(this.#cursorOf(publisher).hash, need)];
+        return this.#members[this.#seek(this.#cursorOf(publisher).hash, need, isPermitted)];
     }
   }
 
@@ -123,37 +126,46 @@ export class ShareGroup<M extends GroupMember> {
     return cursor;
   }
 
-  /** Find the first member, cyclically from `start`, that meets the highest requirement that any member meets. @returns its index */
-  #seek(start: number, need: number): number {
+  /**
+   * Find the first member, cyclically from `start`, that meets the highest requirement that any member meets.
+   * @returns its index; -1 if no member may receive the message
+   */
+  #seek(start: number, need: number, isPermitted: ((member: M) => boolean) | undefined): number {
     const members = this.#members;
     const count = members.length;
-    for (; need > ANY; need--) {
+    for (; need >= ANY; need--) {
       for (let i = 0, at = start % count; i < count; i++, at = at + 1 === count ? 0 : at + 1) {
-        if (meets(members[at], need)) return at;
+        if (meets(members[at], need, isPermitted)) return at;
       }
     }
-    return start % count;
+    return -1;
   }
 
   /**
    * Draw a random member from those that meet the highest requirement that any member meets.
    * @param preferred a member that does not meet `need`; it takes precedence if a lower requirement applies and it meets that
    */
-  #draw(need: number, random: () => number, preferred?: M): M {
+  #draw(
+    need: number,
+    random: () => number,
+    isPermitted: ((member: M) => boolean) | undefined,
+    preferred?: M
+  ): M | undefined {
     const members = this.#members;
     const count = members.length;
     for (let draw = 0; draw < DRAWS; draw++) {
       const member = members[Math.floor(random() * count)];
-      if (meets(member, need)) return member;
+      if (meets(member, need, isPermitted)) return member;
     }
-    for (; ; need--) {
-      if (preferred !== undefined && meets(preferred, need)) return preferred;
+    for (; need >= ANY; need--) {
+      if (preferred !== undefined && meets(preferred, need, isPermitted)) return preferred;
       let able = 0;
-      for (const member of members) if (meets(member, need)) able++;
+      for (const member of members) if (meets(member, need, isPermitted)) able++;
       if (able === 0) continue;
       let left = Math.floor(random() * able);
-      for (const member of members) if (meets(member, need) && left-- === 0) return member;
+      for (const member of members) if (meets(member, need, isPermitted) && left-- === 0) return member;
     }
+    return undefined;
   }
 
   /** Find the index of a ticket number by binary search. */
@@ -170,8 +182,13 @@ export class ShareGroup<M extends GroupMember> {
   }
 }
 
-function meets(member: GroupMember, need: number): boolean {
+function meets<M extends GroupMember>(
+  member: M,
+  need: number,
+  isPermitted: ((member: M) => boolean) | undefined
+): boolean {
   const { subscriber } = member;
+  if (isPermitted !== undefined && !isPermitted(member)) return false;
   return need === ANY || (subscriber.isOnline && (need === ONLINE || subscriber.hasRoom));
 }
 

@@ -1,12 +1,15 @@
 import type { SubscriptionOptions } from '../events/subscription-options.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
+import type { Receiver } from './receiving-rights.ts';
 
 /**
  * A receiver of messages: a session, or a handler of the application. Routing knows nothing else about its targets.
  */
 export interface Subscriber {
   readonly clientId: string;
+  /** The client of the subscriber, whose rights apply; undefined: a handler of the app, which may receive everything. */
+  readonly receiver: Receiver | undefined;
   /** Prefix of all topics of the subscriber; empty if there is none. */
   readonly mountpoint: string;
   /** True if the subscriber has a connection or needs none. */

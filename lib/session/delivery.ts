@@ -52,6 +52,10 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     return this.flows.client.clientId;
   }
 
+  get receiver(): SessionClient {
+    return this.flows.client;
+  }
+
   get mountpoint(): string {
     return this.flows.client.mountpoint;
   }

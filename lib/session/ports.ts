@@ -10,6 +10,7 @@ import type { Frame, Message } from '../packets/message.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { FeedEntry } from '../retained/retained-feed.ts';
+import type { ReceivingRights } from '../routing/receiving-rights.ts';
 import type { Route } from '../routing/subscription.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { SessionClient } from './session-client.ts';
@@ -39,6 +40,8 @@ export interface Outlet {
 
 /** The parts of the broker that the delivery of messages uses. */
 export interface DeliveryPorts {
+  /** What clients may receive, and publish under `$SYS`. */
+  readonly rights: ReceivingRights & { mayPublishSystem(client: SessionClient, topic: string): boolean };
   readonly time: TimeReading;
   readonly metrics: Metrics;
   readonly events: Events;

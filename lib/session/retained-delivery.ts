@@ -85,6 +85,8 @@ export class RetainedDelivery {
   }
 
   #handOut(feed: RetainedFeed, message: Message): void {
+    const { rights } = this.#ports;
+    if (rights.isActive && !rights.mayReceive(this.#owner.flows.client, message.topic)) return;
     this.#owner.deliver(message, feed.subscription, true);
   }
 

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import type { Publisher } from '../packets/message.ts';
 import type { ProtocolVersion, UserProperty } from '../packets/types.ts';
+import type { ClientRules } from '../records/access-rule.ts';
 import { type ClientInfo, clientFacts, type TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import { type Agreement, noAgreement, storedAgreement } from './agreement.ts';
@@ -22,6 +23,9 @@ export class SessionClient implements ClientInfo, Publisher {
   /** Seconds; `Infinity` if the session never expires. */
   sessionExpiry = 0;
   isSuperuser = false;
+  /** Access rules that the authentication has given to the client. */
+  rules: ClientRules | undefined = undefined;
+  data: unknown = undefined;
   transportInfo: TransportInfo;
   /** Wall-clock milliseconds. */
   connectedAt: number | undefined = undefined;
@@ -106,9 +110,11 @@ export class SessionClient implements ClientInfo, Publisher {
     this.mountpoint = mountpoint;
   }
 
-  /** The hooks have decided whether access control applies to the client. */
-  exempt(isSuperuser: boolean): void {
+  /** The authentication has decided what the client may do. @param isSuperuser access control does not apply to it */
+  entitled(isSuperuser: boolean, rules: ClientRules | undefined, data: unknown): void {
     this.isSuperuser = isSuperuser;
+    this.rules = rules;
+    this.data = data;
   }
 
   /** The keep alive and the session expiry interval of the CONNECT are agreed; both in seconds. */
@@ -143,5 +149,7 @@ export class SessionClient implements ClientInfo, Publisher {
     this.keepalive = other.keepalive;
     this.sessionExpiry = other.sessionExpiry;
     this.isSuperuser = other.isSuperuser;
+    this.rules = other.rules;
+    this.data = other.data;
   }
 }

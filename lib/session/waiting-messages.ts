@@ -174,7 +174,7 @@ export class WaitingMessages implements DeferralOwner {
   /** @param left number of messages that may be sent @returns the number that is left of it */
   #sendBacklog(backlog: Backlog, connection: Outlet, left: number): number {
     const { flows } = this.#owner;
-    const { ledger } = flows.ports;
+    const { ledger, rights } = flows.ports;
     while (
       backlog.length > 0 &&
       flows.connection === connection &&
@@ -188,6 +188,10 @@ export class WaitingMessages implements DeferralOwner {
       const { message, qos, retain, ids, persisted } = queued;
       if (persisted?.isDone || isRefused(message, ledger)) continue;
       left--;
+      if (rights.isActive && !rights.mayReceive(flows.client, message.topic)) {
+        this.#owner.drop(message, 'not_authorized', persisted);
+        continue;
+      }
       if (mustDefer(flows, this, message, qos, persisted)) this.defer(message, qos, retain, ids, persisted);
       else flows.send(connection, message, qos, retain, ids, persisted, 0);
     }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AccessRule, type RuleAction, rulesOf, type Subject } from '../../lib/access/rule.ts';
+import { rulesOf, type Subject } from '../../lib/access/rule.ts';
 import { RuleSet } from '../../lib/access/rule-set.ts';
 import { covers } from '../../lib/index.ts';
+import type { AccessRule, RuleAction } from '../../lib/records/access-rule.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from '../topics/slow-matcher.ts';
 
 function client(clientId: string, username?: string, remoteAddress?: string): Subject {

@@ -13,6 +13,7 @@ export function clientInfo(changes: Partial<ClientInfo> = {}): ClientInfo {
     mountpoint: '',
     isBridge: false,
     isSuperuser: false,
+    data: undefined,
     transportInfo: { transport: 'tcp', remoteAddress: '192.0.2.7', remotePort: 40_000, localPort: 1883 },
     userProperties: [],
     connectedAt: undefined,

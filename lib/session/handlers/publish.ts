@@ -125,7 +125,7 @@ function decide(
 ): void {
   const { client, ports } = session;
   const { publishing, routing } = ports;
-  if (route.kind === TopicKind.system && !client.isSuperuser) {
+  if (route.kind === TopicKind.system && !client.isSuperuser && !ports.rights.mayPublishSystem(client, route.topic)) {
     refuseForbidden(session, connection, message, id, qos, ReasonCode.notAuthorized);
     return;
   }

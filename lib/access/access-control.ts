@@ -1,0 +1,269 @@
+import type { Clock } from '../base/clock.ts';
+import { InvalidInput, NotFound } from '../base/errors.ts';
+import type { HookRegistry, Verdict } from '../events/hooks.ts';
+import type { AccessRule } from '../records/access-rule.ts';
+import type { ClientInfo } from '../records/client.ts';
+import { parseSharedFilter } from '../topics/topic.ts';
+import { AccessRules, type RuledClient } from './access-rules.ts';
+import { AclRecords } from './acl-records.ts';
+import { type Ban, BannedClients } from './banned.ts';
+import { CredentialRecords } from './credential-records.ts';
+import { DeliveryRights } from './delivery-rights.ts';
+import { PasswordChecks } from './password-checks.ts';
+import { authenticateByRecords } from './record-login.ts';
+import { Secrets } from './secrets.ts';
+import type { AuthSource, SourceContext } from './source.ts';
+
+/** What `AccessControl` needs from the broker. */
+interface AccessHost {
+  readonly clock: Clock;
+  readonly hooks: HookRegistry;
+  /** A persisted table that only the broker uses. */
+  ownTable(name: string): unknown;
+  /** What clients may do has changed, for one client or for all. */
+  rightsChanged(clientId?: string): void;
+  /** Hooks were added or removed. */
+  hooksChanged(): void;
+  /** A ban was made. */
+  banned(ban: Ban): void;
+  failed(error: unknown, during: string): void;
+}
+
+/** A source that was added. */
+interface Loaded {
+  readonly source: AuthSource;
+  isOpen: boolean;
+  /** Removes what it has registered. */
+  readonly release: (() => void)[];
+}
+
+/**
+ * Who may connect, and what clients may do: the records and rules that the broker holds, and the sources, in the order in which they are
+ * asked.
+ */
+export class AccessControl {
+  readonly clientIds: CredentialRecords;
+  readonly usernames: CredentialRecords;
+  readonly logins: CredentialRecords;
+  readonly rules: AccessRules;
+  readonly acl: AclRecords;
+  readonly banned: BannedClients;
+  readonly deliveryRights: DeliveryRights;
+  readonly secrets = new Secrets(new PasswordChecks());
+  readonly #host: AccessHost;
+  readonly #sources = new Map<string, Loaded>();
+  #removeRecords: (() => void) | undefined = undefined;
+  #removeRules: (() => void) | undefined = undefined;
+  #isStarted = false;
+
+  constructor(host: AccessHost) {
+    this.#host = host;
+    const own = (name: string) => host.ownTable(name) as never;
+    const added = () => this.#askRecords();
+    this.clientIds = new CredentialRecords(own('$clientids'), 'client id', added);
+    this.usernames = new CredentialRecords(own('$usernames'), 'user name', added);
+    this.logins = new CredentialRecords(own('$logins'), 'login', added);
+    this.rules = new AccessRules(() => this.#rulesChanged());
+    this.deliveryRights = new DeliveryRights(this.rules);
+    this.acl = new AclRecords(own('$acl'), this.rules.records, () => this.rules.recordsChanged(this.acl.size > 0));
+    this.banned = new BannedClients({
+      table: own('$banned'),
+      now: () => host.clock.now(),
+      made: (ban) => host.banned(ban),
+      failed: (error, during) => host.failed(error, during)
+    });
+  }
+
+  /** The names of the sources, in the order in which they are asked. */
+  get sources(): string[] {
+    return [...this.#sources.keys()];
+  }
+
+  /** Add a source; `start` opens it. @throws InvalidInput SOURCE_INVALID, SOURCE_NAME_IN_USE */
+  load(source: AuthSource): void {
+    checkSource(source);
+    if (this.#sources.has(source.name))
+      throw new InvalidInput('SOURCE_NAME_IN_USE', 'name', 'a name that no other source has', source.name);
+    const loaded: Loaded = { source, isOpen: false, release: [] };
+    this.#sources.set(source.name, loaded);
+    this.#register(loaded);
+  }
+
+  /** Add a source to a started broker, and open it. If that fails, it is removed again. @throws as `load`; what its `open` throws */
+  async add(source: AuthSource): Promise<void> {
+    this.load(source);
+    if (!this.#isStarted) return;
+    try {
+      await this.#open(this.#known(source.name));
+    } catch (error) {
+      await this.remove(source.name);
+      throw error;
+    }
+  }
+
+  /** Remove a source and close it. @throws NotFound SOURCE_UNKNOWN; what its `close` throws */
+  async remove(name: string): Promise<void> {
+    const loaded = this.#known(name);
+    this.#sources.delete(name);
+    for (const release of loaded.release) release();
+    this.rules.set(name, []);
+    this.#host.hooksChanged();
+    await close(loaded);
+  }
+
+  /** Load a source again: it reads its files, and is asked after the others from now on. @throws NotFound SOURCE_UNKNOWN; what `reload` throws */
+  async reload(name: string): Promise<void> {
+    const loaded = this.#known(name);
+    await loaded.source.reload?.();
+    if (this.#sources.get(name) !== loaded) return; // it was removed meanwhile
+    this.#sources.delete(name);
+    this.#sources.set(name, loaded);
+    for (const release of loaded.release.splice(0)) release();
+    this.#register(loaded);
+    this.rules.moveLast(name);
+  }
+
+  /** Open the sources. The store has been read. @throws what their `open` throws; those that are open then stay open until `stop` */
+  async start(): Promise<void> {
+    this.acl.restored();
+    this.banned.restored();
+    if (this.clientIds.size + this.usernames.size + this.logins.size > 0) this.#askRecords();
+    this.#isStarted = true;
+    for (const loaded of [...this.#sources.values()]) await this.#open(loaded);
+  }
+
+  /** Close the sources. @returns the errors of those that could not be closed */
+  async stop(): Promise<unknown[]> {
+    this.#isStarted = false;
+    const results = await Promise.allSettled([...this.#sources.values()].map(close));
+    return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+  }
+
+  #known(name: string): Loaded {
+    const loaded = this.#sources.get(name);
+    if (loaded === undefined) throw new NotFound('SOURCE_UNKNOWN', `there is no source of authentication "${name}"`);
+    return loaded;
+  }
+
+  async #open(loaded: Loaded): Promise<void> {
+    if (loaded.isOpen) return;
+    await loaded.source.open?.(this.#contextOf(loaded.source));
+    loaded.isOpen = true;
+    if (this.#sources.get(loaded.source.name) !== loaded) await close(loaded); // it was removed meanwhile
+  }
+
+  #contextOf({ name }: AuthSource): SourceContext {
+    const host = this.#host;
+    return {
+      clock: host.clock,
+      setRules: (rules: readonly AccessRule[]) => {
+        if (this.#sources.has(name)) this.rules.set(name, rules);
+      },
+      verifyPassword: (hash, { client, password, signal }, check) => {
+        const { remoteAddress = '' } = client.transportInfo;
+        return this.secrets.verify(hash, password ?? Buffer.alloc(0), remoteAddress, signal, check);
+      },
+      seedLogin: async (login, password, isSuperuser) => {
+        if (this.logins.get(login) === undefined) await this.logins.add(login, password, { isSuperuser });
+      },
+      invalidate: (clientId) => host.rightsChanged(clientId),
+      failed: (error, during) => host.failed(error, during)
+    };
+  }
+
+  /** Register the functions of a source as hooks. */
+  #register({ source, release }: Loaded): void {
+    const { hooks } = this.#host;
+    const { timeoutMs, provides = provided(source) } = source;
+    if (provides.includes('authentication')) {
+      const hook = source.authenticate?.bind(source);
+      if (hook === undefined) release.push(hooks.decide('authenticate'));
+      else release.push(hooks.add('authenticate', hook, { timeoutMs }));
+    }
+    if (provides.includes('authorization')) {
+      for (const name of ['authorizePublish', 'authorizeSubscribe'] as const) release.push(hooks.decide(name));
+      const authorize = source.authorize?.bind(source);
+      if (authorize !== undefined) {
+        const ask = (client: ClientInfo, action: 'publish' | 'subscribe', topic: string) =>
+          authorize({ client, action, topic, signal: new AbortController().signal });
+        release.push(
+          hooks.add('authorizePublish', ({ client, message }) => ask(client, 'publish', message.topic), {
+            timeoutMs,
+            cache: 'route',
+            isDeciding: false
+          }),
+          hooks.add('authorizeSubscribe', ({ client, filter }) => ask(client, 'subscribe', innerFilter(filter)), {
+            timeoutMs,
+            isDeciding: false
+          })
+        );
+      }
+    }
+    this.#host.hooksChanged();
+  }
+
+  /** There are records of clients: ask them first. */
+  #askRecords(): void {
+    if (this.#removeRecords !== undefined) return;
+    const ask = (request: Parameters<typeof authenticateByRecords>[1]) => authenticateByRecords(this, request);
+    this.#removeRecords = this.#host.hooks.add('authenticate', ask, { isFirst: true, isDeciding: false });
+    this.#host.hooksChanged();
+  }
+
+  /** The rules that the broker holds have changed: ask them first, as long as there are any. */
+  #rulesChanged(): void {
+    const { hooks } = this.#host;
+    if (this.rules.isEmpty) {
+      this.#removeRules?.();
+      this.#removeRules = undefined;
+    } else if (this.#removeRules === undefined) {
+      const options = { isFirst: true, isDeciding: false } as const;
+      const removals = [
+        hooks.add(
+          'authorizePublish',
+          ({ client, message }): Verdict => this.rules.decide(client as RuledClient, 'publish', message.topic),
+          { ...options, cache: 'route' }
+        ),
+        hooks.add(
+          'authorizeSubscribe',
+          ({ client, filter }): Verdict => this.rules.decideFilter(client as RuledClient, innerFilter(filter)),
+          options
+        )
+      ];
+      this.#removeRules = () => {
+        for (const remove of removals) remove();
+      };
+      this.#host.hooksChanged();
+    }
+    this.#host.rightsChanged();
+  }
+}
+
+/** What a source decides about, if it does not say so itself. */
+function provided({ authenticate, authorize }: AuthSource): ('authentication' | 'authorization')[] {
+  return [
+    ...(authenticate === undefined ? [] : (['authentication'] as const)),
+    ...(authorize === undefined ? [] : (['authorization'] as const))
+  ];
+}
+
+async function close(loaded: Loaded): Promise<void> {
+  if (!loaded.isOpen) return;
+  loaded.isOpen = false;
+  await loaded.source.close?.();
+}
+
+/** A topic filter without its share prefix. */
+function innerFilter(filter: string): string {
+  const shared = parseSharedFilter(filter);
+  return typeof shared === 'object' ? shared.filter : filter;
+}
+
+/** @throws InvalidInput SOURCE_INVALID */
+function checkSource(source: AuthSource): void {
+  if (typeof source !== 'object' || source === null || typeof source.name !== 'string' || source.name === '')
+    throw new InvalidInput('SOURCE_INVALID', 'source', 'a source of authentication, such as users([...])', source);
+  for (const name of ['open', 'close', 'reload', 'authenticate', 'authorize'] as const)
+    if (source[name] !== undefined && typeof source[name] !== 'function')
+      throw new InvalidInput('SOURCE_INVALID', `${name} of the source ${source.name}`, 'a function', source[name]);
+}

@@ -1,0 +1,177 @@
+import { InvalidInput } from '../base/errors.ts';
+import type { AccessRule } from '../records/access-rule.ts';
+import { checkRule, Rule } from './rule.ts';
+import type { RuleSet } from './rule-set.ts';
+
+/** To whom a record applies. */
+export type AclSubject = { readonly clientId: string } | { readonly username: string } | 'all';
+
+/** An access rule that is set at run time, with one topic filter and at most one of client id and user name. */
+export interface AclRecord extends Pick<AccessRule, 'access' | 'clientId' | 'username'> {
+  readonly topic: string;
+  readonly action: 'publish' | 'subscribe' | 'pubsub';
+}
+
+/** A record as it is persisted. */
+interface StoredRecord {
+  readonly access: 'allow' | 'deny';
+  readonly action: AclRecord['action'];
+  /** Grows with each record that is set. */
+  readonly number: number;
+}
+
+/** The table that keeps the records; see `Broker.table`. */
+interface AclTable extends Iterable<readonly [key: string, value: StoredRecord]> {
+  readonly size: number;
+  get(key: string): StoredRecord | undefined;
+  set(key: string, value: StoredRecord): Promise<void>;
+  delete(key: string): Promise<boolean>;
+}
+
+/** The groups, in the order in which their rules are asked. */
+const GROUPS = ['clientId', 'username', 'all'] as const;
+type Group = (typeof GROUPS)[number];
+/** Distance of the orders of two groups: more than there can be records. */
+const GROUP_DISTANCE = 2 ** 48;
+
+/**
+ * The access rules that are set at run time: `broker.access.acl`. The rules of the client id are asked first, then those of the user name,
+ * then those for all; within each, the newest first. A record for the same client and topic replaces the previous one.
+ *
+ * A change holds for the next packet. Methods that change records resolve when the change is persisted, and reject as `Table.set` does.
+ */
+export class AclRecords {
+  readonly #table: AclTable;
+  readonly #rules: RuleSet;
+  readonly #changed: () => void;
+  /** The rule in force for each key. */
+  readonly #inForce = new Map<string, Rule>();
+  #last = 0;
+
+  /**
+   * @internal
+   * @param rules receives the rules of the records
+   * @param changed called after each change
+   */
+  constructor(table: AclTable, rules: RuleSet, changed: () => void) {
+    this.#table = table;
+    this.#rules = rules;
+    this.#changed = changed;
+  }
+
+  /** Number of records. */
+  get size(): number {
+    return this.#table.size;
+  }
+
+  /**
+   * Set the rule for a client, or for all, and a topic filter.
+   * @returns the record, with the action in its usual spelling
+   * @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID
+   */
+  async set(record: Omit<AclRecord, 'action'> & Pick<AccessRule, 'action'>): Promise<AclRecord> {
+    checkRule(record, 'rule');
+    const { access, clientId, username, topic } = record;
+    if (clientId !== undefined && username !== undefined)
+      throw new InvalidInput('ACCESS_RULE_INVALID', 'username', 'undefined, because "clientId" is given', username);
+    if (typeof topic !== 'string') throw new InvalidInput('ACCESS_RULE_INVALID', 'topic', 'one topic filter', topic);
+    const key = keyOf(subjectOf(record), topic);
+    const stored = { access, action: actionOf(record), number: ++this.#last };
+    try {
+      const done = this.#table.set(key, stored);
+      this.#apply(key);
+      await done;
+    } catch (error) {
+      this.#apply(key); // the table has its previous value again
+      throw error;
+    }
+    return recordOf(key, stored);
+  }
+
+  /** Delete the rule for a client, or for all, and a topic filter. @returns whether there was one */
+  async delete(subject: AclSubject, topic: string): Promise<boolean> {
+    const key = keyOf(subject, topic);
+    try {
+      const done = this.#table.delete(key);
+      this.#apply(key);
+      return await done;
+    } catch (error) {
+      this.#apply(key);
+      throw error;
+    }
+  }
+
+  /** The rules of one client id, one user name, or for all, the newest first. */
+  of(subject: AclSubject): AclRecord[] {
+    const prefix = keyOf(subject, '');
+    return this.#listed((key) => key.startsWith(prefix));
+  }
+
+  /** All rules for client ids, for user names, or for all, the newest first. */
+  list(group: Group): AclRecord[] {
+    return this.#listed((key) => key.startsWith(`${group}:`));
+  }
+
+  /** Put the records that were read from the store in force. */
+  restored(): void {
+    for (const [key, { number }] of this.#table) {
+      this.#last = Math.max(this.#last, number);
+      this.#put(key);
+    }
+    if (this.#table.size > 0) this.#changed();
+  }
+
+  #listed(isWanted: (key: string) => boolean): AclRecord[] {
+    const found = [...this.#table].filter(([key]) => isWanted(key));
+    return found.sort(([, a], [, b]) => b.number - a.number).map(([key, stored]) => recordOf(key, stored));
+  }
+
+  #apply(key: string): void {
+    this.#put(key);
+    this.#changed();
+  }
+
+  /** Replace the rule of a key by the one in the table. */
+  #put(key: string): void {
+    const previous = this.#inForce.get(key);
+    if (previous !== undefined) this.#rules.remove(previous);
+    this.#inForce.delete(key);
+    const stored = this.#table.get(key);
+    if (stored === undefined) return;
+    const record = recordOf(key, stored);
+    const order = GROUPS.indexOf(groupOf(key)) * GROUP_DISTANCE - stored.number;
+    const rule = new Rule(record, record.topic, order);
+    this.#inForce.set(key, rule);
+    this.#rules.add(rule);
+  }
+}
+
+function subjectOf({ clientId, username }: Pick<AccessRule, 'clientId' | 'username'>): AclSubject {
+  if (clientId !== undefined) return { clientId };
+  return username === undefined ? 'all' : { username };
+}
+
+/** The key of a record: group, length of the name, name and topic filter. */
+function keyOf(subject: AclSubject, topic: string): string {
+  if (subject === 'all') return `all:0:${topic}`;
+  const [group, name] = 'clientId' in subject ? ['clientId', subject.clientId] : ['username', subject.username];
+  return `${group}:${name.length}:${name}${topic}`;
+}
+
+function groupOf(key: string): Group {
+  return key.slice(0, key.indexOf(':')) as Group;
+}
+
+function recordOf(key: string, { access, action }: StoredRecord): AclRecord {
+  const group = groupOf(key);
+  const lengthEnd = key.indexOf(':', group.length + 1);
+  const nameEnd = lengthEnd + 1 + Number(key.slice(group.length + 1, lengthEnd));
+  const name = key.slice(lengthEnd + 1, nameEnd);
+  return { ...(group === 'all' ? {} : { [group]: name }), topic: key.slice(nameEnd), action, access };
+}
+
+function actionOf({ action = 'pubsub' }: Pick<AccessRule, 'action'>): AclRecord['action'] {
+  if (action === 'pub') return 'publish';
+  if (action === 'sub') return 'subscribe';
+  return action === 'subpub' ? 'pubsub' : action;
+}

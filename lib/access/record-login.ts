@@ -1,0 +1,34 @@
+import type { Approval, AuthenticateRequest, Challenge, Refusal } from '../events/hooks.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { CredentialRecords } from './credential-records.ts';
+import { authenticateByScram } from './scram-login.ts';
+
+/** The records that are asked for a client. */
+export interface LoginRecords {
+  readonly clientIds: CredentialRecords;
+  readonly usernames: CredentialRecords;
+  readonly logins: CredentialRecords;
+}
+
+/**
+ * Authenticate a client by the records of its client id and its user name. The password must fit one of them.
+ * @returns undefined if there is no record of either name
+ */
+export function authenticateByRecords(
+  { clientIds, usernames, logins }: LoginRecords,
+  request: AuthenticateRequest
+): boolean | Approval | Challenge | Refusal | undefined {
+  const { client, username, password, method } = request;
+  if (method !== undefined)
+    return authenticateByScram('records', request, (name, asked) => {
+      const found = logins.scram(name, asked) ?? usernames.scram(name, asked);
+      return found ?? (logins.get(name) !== undefined || usernames.get(name) !== undefined ? 'none' : undefined);
+    });
+  const answers = [
+    clientIds.verify(client.clientId, password),
+    ...(username === undefined ? [] : [usernames.verify(username, password), logins.verify(username, password)])
+  ].filter((answer) => answer !== undefined);
+  if (answers.length === 0) return undefined;
+  if (!answers.some(({ isRight }) => isRight)) return { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+  return { allow: true, isSuperuser: answers.some(({ isSuperuser }) => isSuperuser) };
+}

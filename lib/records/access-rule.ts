@@ -1,0 +1,37 @@
+import type { ClientInfo } from './client.ts';
+
+/** What an access rule decides about. */
+export type RuleAction = 'publish' | 'subscribe';
+
+/**
+ * A rule of access control: allow or deny an action on topics.
+ *
+ * `clientId`, `username`, `hasUsername` and `address` select the clients to which the rule applies; several of them must all hold. A rule
+ * without any of them applies to everyone.
+ */
+export interface AccessRule {
+  readonly access: 'allow' | 'deny';
+  /** Default `pubsub`: both. The spellings `pub`, `sub` and `subpub` are accepted as well. */
+  readonly action?: RuleAction | 'pubsub' | 'pub' | 'sub' | 'subpub';
+  /**
+   * Topic filters. `%c` and `%u` as whole levels stand for the client id and the user name of the client. Default: all topics except
+   * those under `$SYS`, to which only rules apply whose filter begins with `$SYS`.
+   */
+  readonly topic?: string | readonly string[];
+  /** Compare topic names and topic filters with `topic` character by character. Default false. */
+  readonly exact?: boolean;
+  readonly clientId?: string;
+  readonly username?: string;
+  /** The rule applies to clients with any user name. */
+  readonly hasUsername?: true;
+  /** IP addresses of clients, all of which must contain the client's: `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`. */
+  readonly address?: string | readonly string[];
+}
+
+/** Access rules that the authentication of a client has given to it. */
+export interface ClientRules {
+  /** Decide about a topic name. @returns undefined if no rule is about it */
+  decide(client: ClientInfo, action: RuleAction, topic: string): boolean | undefined;
+  /** Decide about a topic filter of a subscription. @returns undefined if no rule is about it */
+  decideFilter(client: ClientInfo, filter: string): boolean | undefined;
+}

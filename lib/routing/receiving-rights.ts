@@ -1,0 +1,19 @@
+/** The client of a subscriber, as far as its rights depend on it. */
+export interface Receiver {
+  readonly clientId: string;
+  readonly mountpoint: string;
+  readonly isSuperuser: boolean;
+}
+
+/** Decides which messages a subscriber may receive through its subscriptions; access control implements it. */
+export interface ReceivingRights {
+  /** False: there are no rules, and every subscriber may receive what it has subscribed to. */
+  readonly isActive: boolean;
+  /** Tell whether a rule may deny the messages of a topic to subscribers without a mount point. */
+  mayDeny(topic: string): boolean;
+  /** Decide for one client. @param topic with the mount point of the client */
+  mayReceive(client: Receiver, topic: string): boolean;
+}
+
+/** Everybody may receive everything: the rights before access control is in place. */
+export const ALL_RIGHTS: ReceivingRights = { isActive: false, mayDeny: () => false, mayReceive: () => true };

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type AccessRule, acl, type Broker, type Client } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+
+/** The topics of the messages that a client has received since it subscribed. */
+async function subscribed(client: Client, ...filters: string[]): Promise<{ topics: string[]; codes: number[] }> {
+  const topics: string[] = [];
+  client.on('message', ({ topic }) => topics.push(topic));
+  const codes: number[] = [];
+  for (const filter of filters) codes.push(...(await codesOf(client, filter)));
+  return { topics, codes };
+}
+
+async function codesOf(client: Client, filter: string): Promise<readonly number[]> {
+  try {
+    return await client.subscribe(filter, { qos: 1 });
+  } catch (error) {
+    return [(error as { reasonCode: number }).reasonCode];
+  }
+}
+
+/** Whether a client may publish to a topic at QoS 1. */
+async function mayPublish(client: Client, topic: string): Promise<boolean> {
+  try {
+    await client.publish(topic, 'x', { qos: 1 });
+    return true;
+  } catch (error) {
+    assert.equal((error as { reasonCode: number }).reasonCode, 0x87);
+    return false;
+  }
+}
+
+async function publishAll(broker: Broker, ...topics: string[]): Promise<void> {
+  for (const topic of topics) await broker.publish(topic, 'x', { qos: 1 });
+}
+
+const SECRET: AccessRule[] = [
+  { access: 'deny', topic: 'a/secret' },
+  { access: 'allow', topic: 'a/#' }
+];
+
+describe('access rules', () => {
+  it('of acl([...]) decide, and what no rule allows is refused', async () => {
+    await using kit = await createTestBroker({
+      auth: [acl([{ access: 'allow', topic: 'dev/%c/#' }])],
+      allowAnonymous: true
+    });
+    await using client = await kit.connect({ clientId: 'c1', protocolVersion: 5 });
+    assert.equal(await mayPublish(client, 'dev/c1/up'), true);
+    assert.equal(await mayPublish(client, 'dev/c2/up'), false);
+    const { codes } = await subscribed(client, 'dev/c1/#', 'dev/+/up', '#', '$share/g/dev/c1/x', '$share/g/dev/#');
+    assert.deepEqual(codes, [1, 0x87, 0x87, 1, 0x87]);
+  });
+
+  it('do not apply to superusers, and leave everything allowed with aclNomatch: allow', async () => {
+    await using kit = await createTestBroker({
+      auth: [acl([{ access: 'deny', topic: 'no' }])],
+      aclNomatch: 'allow',
+      allowAnonymous: true,
+      hooks: { authenticate: ({ client }) => ({ allow: true, isSuperuser: client.clientId === 'root' }) }
+    });
+    await using root = await kit.connect({ clientId: 'root', protocolVersion: 5 });
+    await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
+    assert.deepEqual([await mayPublish(root, 'no'), await mayPublish(client, 'no')], [true, false]);
+    assert.equal(await mayPublish(client, 'yes'), true);
+    const { topics } = await subscribed(root, '#');
+    await publishAll(kit.broker, 'no');
+    await kit.clock.settle();
+    assert.deepEqual(topics, ['no']);
+  });
+
+  for (const filter of ['a/#', '+/secret', '#', '$share/g/a/#'])
+    it(`that deny a topic keep it from a subscription to ${filter}, live, retained, queued and delayed`, async () => {
+      await using kit = await createTestBroker({
+        auth: [acl([...SECRET, { access: 'allow' }])],
+        allowAnonymous: true
+      });
+      const { broker, clock } = kit;
+      await broker.publish('a/secret', 'retained', { retain: true });
+      await broker.publish('a/x', 'retained', { retain: true });
+      const options = { clientId: 'c', clean: false, sessionExpiry: 3600, protocolVersion: 5 } as const;
+      const client = await kit.connect(options);
+      const { topics, codes } = await subscribed(client, filter);
+      assert.deepEqual(codes, [1]);
+      await publishAll(broker, 'a/secret', 'a/y', '$delayed/5/a/secret', '$delayed/5/a/z');
+      await clock.advance('6s');
+      const isWide = filter !== '+/secret';
+      const retained = isWide && !filter.startsWith('$share') ? ['a/x'] : [];
+      assert.deepEqual(topics, [...retained, ...(isWide ? ['a/y', 'a/z'] : [])]);
+      await client.disconnect();
+      await publishAll(broker, 'a/secret', 'a/q');
+      const again = await kit.connect(options);
+      const later: string[] = [];
+      again.on('message', ({ topic }) => later.push(topic));
+      await clock.settle();
+      assert.deepEqual(later, isWide ? ['a/q'] : []);
+      await again.disconnect();
+    });
+
+  it('let another member of a share group have what one may not receive', async () => {
+    await using kit = await createTestBroker({
+      auth: [acl([{ access: 'deny', topic: 'a/secret', clientId: 'c1' }, { access: 'allow' }])],
+      allowAnonymous: true,
+      sharedSubscriptionStrategy: 'round_robin'
+    });
+    await using c1 = await kit.connect({ clientId: 'c1' });
+    await using c2 = await kit.connect({ clientId: 'c2' });
+    const [one, two] = [await subscribed(c1, '$share/g/a/#'), await subscribed(c2, '$share/g/a/#')];
+    for (let n = 0; n < 4; n++) await publishAll(kit.broker, 'a/secret');
+    await publishAll(kit.broker, 'a/x', 'a/x');
+    await kit.clock.settle();
+    assert.equal(two.topics.filter((topic) => topic === 'a/secret').length, 4);
+    assert.equal(one.topics.includes('a/secret'), false);
+    assert.equal(one.topics.length + two.topics.length, 6);
+  });
+
+  it('that are set at run time hold for the next packet, for what is published and what is received', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const { acl: records } = broker.access;
+    await using client = await kit.connect({ clientId: 'c1', username: 'ann', protocolVersion: 5 });
+    const { topics } = await subscribed(client, 'a/#');
+    assert.equal(await mayPublish(client, 'a/1'), true);
+    await records.set({ access: 'deny', username: 'ann', topic: 'a/1' });
+    assert.equal(await mayPublish(client, 'a/1'), false);
+    await publishAll(broker, 'a/1', 'a/2');
+    await records.set({ access: 'allow', clientId: 'c1', topic: 'a/1', action: 'sub' });
+    await publishAll(broker, 'a/1');
+    assert.equal(await mayPublish(client, 'a/1'), false, 'the rule of the client id is about subscriptions');
+    assert.equal(await records.delete({ username: 'ann' }, 'a/1'), true);
+    assert.equal(await records.delete({ username: 'ann' }, 'a/1'), false);
+    assert.equal(await mayPublish(client, 'a/1'), true);
+    await clock.settle();
+    assert.deepEqual(topics, ['a/1', 'a/2', 'a/1', 'a/1']);
+    await records.set({ access: 'deny', topic: '#', action: 'pub' });
+    assert.equal(await mayPublish(client, 'b'), false);
+    assert.deepEqual(records.list('all'), [{ topic: '#', action: 'publish', access: 'deny' }]);
+    assert.deepEqual(records.of({ clientId: 'c1' }), [
+      { clientId: 'c1', topic: 'a/1', action: 'subscribe', access: 'allow' }
+    ]);
+  });
+
+  it('keep queued messages from a client that has lost the right to receive them', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const options = { clientId: 'c', clean: false, sessionExpiry: 3600, protocolVersion: 5 } as const;
+    const client = await kit.connect(options);
+    await subscribed(client, 'a/#');
+    await client.disconnect();
+    await publishAll(broker, 'a/1', 'a/2');
+    await broker.access.acl.set({ access: 'deny', clientId: 'c', topic: 'a/1' });
+    const dropped: string[] = [];
+    broker.on('message.dropped', ({ message, reason }) => dropped.push(`${message.topic} ${reason}`));
+    const again = await kit.connect(options);
+    const topics: string[] = [];
+    again.on('message', ({ topic }) => topics.push(topic));
+    await clock.settle();
+    assert.deepEqual([topics, dropped], [['a/2'], ['a/1 not_authorized']]);
+    await again.disconnect();
+  });
+
+  it('can be given to a client by its authentication', async () => {
+    const rules: AccessRule[] = [
+      { access: 'deny', topic: 'a/secret' },
+      { access: 'allow', topic: ['a/#', '%c'] }
+    ];
+    await using kit = await createTestBroker({
+      hooks: { authenticate: ({ username }) => (username === 'ann' ? { allow: true, rules } : { allow: true }) },
+      auth: [acl([{ access: 'deny' }])]
+    });
+    await using ann = await kit.connect({ clientId: 'c1', username: 'ann', protocolVersion: 5 });
+    await using bob = await kit.connect({ clientId: 'c2', username: 'bob', protocolVersion: 5 });
+    assert.deepEqual([await mayPublish(ann, 'a/x'), await mayPublish(bob, 'a/x')], [true, false]);
+    assert.deepEqual([await mayPublish(ann, 'c1'), await mayPublish(ann, 'c2')], [true, false]);
+    const { topics } = await subscribed(ann, 'a/#');
+    await publishAll(kit.broker, 'a/secret', 'a/x');
+    await kit.clock.settle();
+    assert.deepEqual(topics, ['a/x']);
+  });
+
+  it('about $SYS override what is built in, and other rules do not', async () => {
+    await using kit = await createTestBroker({ aclNomatch: 'allow' });
+    const { broker } = kit;
+    const remote = { transportInfo: { transport: 'tcp', remoteAddress: '192.0.2.1' } } as const;
+    await using client = await broker.connect({ clientId: 'c', username: 'dashboard', protocolVersion: 5, ...remote });
+    await broker.access.acl.set({ access: 'allow', topic: '#' });
+    assert.deepEqual((await subscribed(client, '$SYS/#')).codes, [0x87]);
+    assert.equal(await mayPublish(client, '$SYS/x'), false);
+    await broker.access.acl.set({ access: 'allow', username: 'dashboard', topic: '$SYS/#' });
+    assert.deepEqual((await subscribed(client, '$SYS/#', '$SYS/brokers')).codes, [1, 1]);
+    assert.equal(await mayPublish(client, '$SYS/x'), true);
+    await using local = await broker.connect({ clientId: 'l', protocolVersion: 5 });
+    await broker.access.acl.set({ access: 'deny', clientId: 'l', topic: '$SYS/#' });
+    assert.deepEqual((await subscribed(local, '$SYS/#')).codes, [0x87]);
+  });
+});
+
+describe('a source that must be asked for rights', () => {
+  it('is asked about topic names and filters that no rule decides', async () => {
+    const asked: string[] = [];
+    await using kit = await createTestBroker({
+      allowAnonymous: true,
+      auth: [
+        {
+          name: 'remote',
+          authorize: async ({ client, action, topic }) => {
+            asked.push(`${client.clientId} ${action} ${topic}`);
+            return topic.startsWith('ok');
+          }
+        },
+        acl([{ access: 'allow', topic: 'held' }])
+      ]
+    });
+    await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
+    assert.deepEqual(
+      [
+        await mayPublish(client, 'ok/1'),
+        await mayPublish(client, 'ok/1'),
+        await mayPublish(client, 'no'),
+        await mayPublish(client, 'held')
+      ],
+      [true, true, false, true]
+    );
+    assert.deepEqual((await subscribed(client, 'ok/#', 'no/#', 'held')).codes, [1, 0x87, 1]);
+    assert.deepEqual(asked, ['c publish ok/1', 'c publish no', 'c subscribe ok/#', 'c subscribe no/#']);
+  });
+});
