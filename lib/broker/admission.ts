@@ -203,17 +203,11 @@ export class Admission {
       const template = client.transportInfo.mountpoint ?? zone.mountpoint;
       client.identified(agreement, clientId, username, mountpointOf(client, template));
     }
-    this.#entitle(client, approval);
+    entitle(this.#host.access, client, approval);
     agree(session, packet);
     const claim = this.claims.claim(client.clientId);
     if (claim === undefined) this.#enter(session, connection, packet, approval);
     else this.#enterAfter(claim, session, connection, packet, approval);
-  }
-
-  /** @throws InvalidInput for rules that are not valid */
-  #entitle(client: SessionClient, { isSuperuser, rules, clientData }: Omit<Approval, 'allow'>): void {
-    const own = rules && this.#host.access.rules.rulesFor(rules);
-    client.entitled(isSuperuser === true, own, clientData); // truthy values such as 'false' grant no rights
   }
 
   #enterAfter(
@@ -438,7 +432,7 @@ export class Admission {
       approved: (approval) => {
         if (!isCurrent()) return;
         lifecycle.decidedBy(undefined);
-        this.#entitle(client, { isSuperuser: client.isSuperuser, clientData: client.data, ...approval });
+        entitle(this.#host.access, client, { isSuperuser: client.isSuperuser, clientData: client.data, ...approval });
         connection.reader.forgetVerdicts();
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
       },
@@ -454,6 +448,16 @@ export class Admission {
 
 function isWaiting(session: Session, connection: Connection<Session>): boolean {
   return session.state === 'idle' && session.connection === connection && !connection.isClosed;
+}
+
+/** Give a client what its authentication has decided. @throws InvalidInput for rules that are not valid */
+function entitle(
+  access: AccessControl,
+  client: SessionClient,
+  { isSuperuser, rules, clientData }: Omit<Approval, 'allow'>
+): void {
+  const own = rules && access.rules.rulesFor(rules);
+  client.entitled(isSuperuser === true, own, clientData); // truthy values such as 'false' grant no rights
 }
 
 /** Whether the connection is still that of the session. Otherwise a listener of the app has ended it. */
@@ -551,8 +555,8 @@ function agree(session: Session, packet: ConnectPacket): void {
   const keepalive = protocolVersion === 5 ? keepaliveOf(zone, packet.keepalive) : packet.keepalive; // [MQTT-3.2.2-22]
   if (protocolVersion === 5) {
     const asked = properties.sessionExpiryInterval ?? 0;
-    client.agreed(keepalive, Math.min(asked === NEVER ? Infinity : asked, zone.maxSessionExpiryInterval));
-  } else client.agreed(keepalive, packet.clean ? 0 : zone.sessionExpiryInterval);
+    client.expireAfter(Math.min(asked === NEVER ? Infinity : asked, zone.maxSessionExpiryInterval), keepalive);
+  } else client.expireAfter(packet.clean ? 0 : zone.sessionExpiryInterval, keepalive);
   lifecycle.agreeOnWill(undefined);
   if (will === undefined) return;
   const { willDelayInterval = 0, ...rest } = will.properties ?? {};

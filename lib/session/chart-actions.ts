@@ -36,7 +36,7 @@ export class ChartActions implements SessionActions {
     const connection = connectionOf(session);
     connection.attach(session); // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
     lifecycle.entered('connected');
-    client.connected(ports.clock.now());
+    client.noteConnected(true, ports.clock.now());
     delivery.attach(connection.writer);
     inbound?.attach();
     ports.sessions.changed(session);
@@ -54,7 +54,7 @@ export class ChartActions implements SessionActions {
     delivery.detach();
     inbound?.detach();
     lifecycle.entered('disconnected');
-    client.disconnected(ports.clock.now());
+    client.noteConnected(false, ports.clock.now());
     lifecycle.abortDecision();
     timers.disarm();
     ports.sessions.changed(session);

@@ -117,27 +117,16 @@ export class SessionClient implements ClientInfo, Publisher {
     this.data = data;
   }
 
-  /** The keep alive and the session expiry interval of the CONNECT are agreed; both in seconds. */
-  agreed(keepalive: number, sessionExpiry: number): void {
-    this.keepalive = keepalive;
-    this.sessionExpiry = sessionExpiry;
-  }
-
-  /** The session shall expire this number of seconds after the connection has closed. */
-  expireAfter(seconds: number): void {
+  /** The session shall expire this number of seconds after the connection has closed. @param keepalive in seconds */
+  expireAfter(seconds: number, keepalive = this.keepalive): void {
     this.sessionExpiry = seconds;
+    this.keepalive = keepalive;
   }
 
-  /** The connection belongs to the session from this time on. @param wallMs wall-clock milliseconds */
-  connected(wallMs: number): void {
-    this.connectedAt = wallMs;
-    this.disconnectedAt = undefined;
-  }
-
-  /** The connection has closed. @param wallMs wall-clock milliseconds */
-  disconnected(wallMs: number): void {
-    this.connectedAt = undefined;
-    this.disconnectedAt = wallMs;
+  /** The connection belongs to the session from this time on, or has closed. @param wallMs wall-clock milliseconds */
+  noteConnected(isConnected: boolean, wallMs: number): void {
+    this.connectedAt = isConnected ? wallMs : undefined;
+    this.disconnectedAt = isConnected ? undefined : wallMs;
   }
 
   /** The client has returned: adopt its new connection, and what its CONNECT has agreed. */
