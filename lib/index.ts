@@ -63,6 +63,7 @@ export type {
 } from './client/options.ts';
 export * from './client/options.ts';
 export type { ClientSession, Outgoing } from './client/session.ts';
+export type { VerdictRecord } from './connection/verdicts.ts';
 export {
   type BrokerEvents,
   EVENT_NAMES,

@@ -22,6 +22,8 @@ interface AccessHost {
   ownTable(name: string): unknown;
   /** What clients may do has changed, for one client or for all. */
   rightsChanged(clientId?: string): void;
+  /** Rules that the broker holds have changed. */
+  rulesChanged(): void;
   /** Hooks were added or removed. */
   hooksChanged(): void;
   /** A ban was made. */
@@ -72,6 +74,11 @@ export class AccessControl {
       made: (ban) => host.banned(ban),
       failed: (error, during) => host.failed(error, during)
     });
+  }
+
+  /** The rules that the broker holds have a hook of their own. */
+  get asksRules(): boolean {
+    return this.#removeRules !== undefined;
   }
 
   /** The names of the sources, in the order in which they are asked. */
@@ -194,6 +201,7 @@ export class AccessControl {
           }),
           hooks.add('authorizeSubscribe', ({ client, filter }) => ask(client, 'subscribe', innerFilter(filter)), {
             timeoutMs,
+            cache: 'route',
             isDeciding: false
           })
         );
@@ -227,7 +235,7 @@ export class AccessControl {
         hooks.add(
           'authorizeSubscribe',
           ({ client, filter }): Verdict => this.rules.decideFilter(client as RuledClient, innerFilter(filter)),
-          options
+          { ...options, cache: 'route' }
         )
       ];
       this.#removeRules = () => {
@@ -235,7 +243,7 @@ export class AccessControl {
       };
       this.#host.hooksChanged();
     }
-    this.#host.rightsChanged();
+    this.#host.rulesChanged();
   }
 }
 
@@ -254,7 +262,7 @@ async function close(loaded: Loaded): Promise<void> {
 }
 
 /** A topic filter without its share prefix. */
-function innerFilter(filter: string): string {
+export function innerFilter(filter: string): string {
   const shared = parseSharedFilter(filter);
   return typeof shared === 'object' ? shared.filter : filter;
 }

@@ -5,6 +5,8 @@ import type { AccessRules, RuledClient } from './access-rules.ts';
 /** Decides which messages subscribers may receive, by the access rules that the broker holds. */
 export class DeliveryRights implements ReceivingRights {
   readonly #rules: AccessRules;
+  /** Subscriptions that the rules would refuse now. */
+  readonly #revoked = new Set<object>();
 
   constructor(rules: AccessRules) {
     this.#rules = rules;
@@ -15,7 +17,25 @@ export class DeliveryRights implements ReceivingRights {
   }
 
   get isActive(): boolean {
-    return !this.#rules.isEmpty;
+    return !this.#rules.isEmpty || this.#revoked.size > 0;
+  }
+
+  /** Deliver nothing through a subscription. */
+  revoke(subscription: object): void {
+    this.#revoked.add(subscription);
+  }
+
+  /** Deliver through a subscription again, or forget one that was removed. */
+  restore(subscription: object): void {
+    this.#revoked.delete(subscription);
+  }
+
+  get hasRevoked(): boolean {
+    return this.#revoked.size > 0;
+  }
+
+  isRevoked(subscription: object): boolean {
+    return this.#revoked.has(subscription);
   }
 
   /** Tell whether a rule allows a client to publish to a topic under `$SYS`. */

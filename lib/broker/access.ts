@@ -4,11 +4,13 @@ import type { BannedClients } from '../access/banned.ts';
 import type { CredentialRecords } from '../access/credential-records.ts';
 import type { AuthSource } from '../access/source.ts';
 import { InvalidInput } from '../base/errors.ts';
+import type { VerdictRecord } from '../connection/verdicts.ts';
 
 /** The parts of the broker that `Access` uses. */
 interface AccessHost {
   readonly access: AccessControl;
   rightsChanged(clientId: string | undefined): void;
+  cacheOf(clientId: string): VerdictRecord[];
 }
 
 /**
@@ -76,7 +78,15 @@ export class Access {
   }
 
   /**
-   * Forget what clients may do, because the app's own policy has changed. The authorizePublish hooks registered with `cache: 'route'` are
+   * The decisions about topics that the connection of a client keeps: its ACL cache.
+   * @returns an empty list if the client is not connected
+   */
+  cache(clientId: string): VerdictRecord[] {
+    return this.#host.cacheOf(clientId);
+  }
+
+  /**
+   * Empty the ACL caches: forget what clients may do, because the app's own policy has changed. The authorizePublish hooks registered with `cache: 'route'` are
    * asked again. Messages that the broker has already read are not affected.
    * @param clientId the client that the change concerns; default: all clients
    * @throws InvalidInput CLIENT_ID_INVALID if `clientId` is not a string

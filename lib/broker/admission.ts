@@ -41,6 +41,8 @@ interface AdmissionHost {
   readonly wills: { publish(session: Session, will: WillState): void };
   readonly subscribing: { autoSubscribe(session: Session): void };
   readonly access: AccessControl;
+  /** Judges the subscriptions of a session whose client has other rights than before. */
+  readonly review: { judge(session: Session): void };
 }
 
 /**
@@ -378,6 +380,7 @@ export class Admission {
     session.lifecycle.send('handedOver');
     metrics.counts[Metric.sessionResumed]++;
     stored.log?.changed();
+    this.#host.review.judge(stored);
     takeover.end();
     if (!connection.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client });
     return superseded;

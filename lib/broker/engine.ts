@@ -1,5 +1,6 @@
 import { AccessControl } from '../access/access-control.ts';
 import { systemClock } from '../base/clock.ts';
+import type { VerdictRecord } from '../connection/verdicts.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { GaugeReaders } from '../events/metrics.ts';
 import { Pressure } from '../monitor/pressure.ts';
@@ -22,6 +23,7 @@ import { makeLedger } from './make-ledger.ts';
 import type { Settings } from './options.ts';
 import { Persistence } from './persistence.ts';
 import { Publishing } from './publishing.ts';
+import { RightsReview } from './rights-review.ts';
 import { Services } from './services.ts';
 import { SessionFactory } from './session-factory.ts';
 import { SessionIndex } from './session-index.ts';
@@ -57,6 +59,7 @@ export class Engine {
   readonly directory: Directory;
   readonly features: Features;
   readonly #delayed: DelayedMessages;
+  readonly #review: RightsReview;
   readonly #monitor: SystemMonitor;
 
   /** @param broker the `Broker` named in messages of the diagnostics channels */
@@ -96,11 +99,22 @@ export class Engine {
 
     // The paths of PUBLISH, SUBSCRIBE and CONNECT.
     this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites });
-    this.subscribing = new Subscribing(services, { access, pressure, routing, sessions, ledger, retainer, rewrites });
+    this.subscribing = new Subscribing(services, {
+      access,
+      pressure,
+      routing,
+      sessions,
+      ledger,
+      retainer,
+      rewrites,
+      publishing: this.publishing
+    });
     const { publishing, subscribing } = this;
+    this.#review = new RightsReview(services, { access, sessions, routing, subscribing });
+    const review = this.#review;
     const handOvers = new HandOvers(services, { routing, ledger });
     const wills = new Wills(services, { publishing, storedSessions });
-    const admitting = { access, pressure, sessions, ledger, storedSessions, retainer, subscribing, wills };
+    const admitting = { access, review, pressure, sessions, ledger, storedSessions, retainer, subscribing, wills };
     this.admission = new Admission(services, admitting);
 
     // Connections and sessions, and the sessions that the store has.
@@ -203,11 +217,18 @@ export class Engine {
   /** What clients may do has changed: decide again. @param clientId undefined: for all clients */
   rightsChanged(clientId: string | undefined): void {
     this.routing.rightsChanged();
-    for (const { session, reader } of this.connections.all)
-      if (clientId === undefined || session.client.clientId === clientId) reader.forgetVerdicts();
+    if (clientId === undefined) this.publishing.hooks.forgetVerdicts();
+    else this.sessions.get(clientId)?.connection?.reader.forgetVerdicts();
   }
 
   // ---------------------------------------------------------------------------------------------------------------- wiring
+
+  /** The verdicts that the connection of a client keeps. */
+  cacheOf(clientId: string): VerdictRecord[] {
+    const { settings, time } = this.services;
+    const topics = this.sessions.get(clientId)?.connection?.reader.topics;
+    return topics?.verdicts(settings, this.publishing.hooks.verdictEpoch).list(time.nowMs) ?? [];
+  }
 
   #accessControl(tables: Tables): AccessControl {
     const { clock, hooks, announcer } = this.services;
@@ -216,9 +237,11 @@ export class Engine {
       hooks,
       ownTable: (name) => tables.own(name),
       rightsChanged: (clientId) => this.rightsChanged(clientId),
-      hooksChanged: () => {
-        if (this.connections !== undefined) this.#hooksChanged(); // sources of the options are loaded before there are connections
+      rulesChanged: () => {
+        this.rightsChanged(undefined);
+        this.#review.begin();
       },
+      hooksChanged: () => this.#hooksChanged(),
       banned: () => {},
       failed: (error, during) => announcer.failed(error, during, undefined)
     });

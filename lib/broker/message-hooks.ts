@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import type { Verdicts } from '../connection/verdicts.ts';
+import type { PublishedTopics } from '../connection/published-topics.ts';
 import { allowsUnmatched, type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
 import { Metric } from '../events/metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
@@ -28,6 +28,8 @@ export class MessageHooks {
   hasHooks = false;
   /** No hook, listener or tap needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
   isFastPathOpen = true;
+  /** Changes when the verdicts about all clients must be decided again. */
+  verdictEpoch = 1;
   readonly #services: Services;
   readonly #host: MessageHooksHost;
   /** A zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
@@ -46,7 +48,7 @@ export class MessageHooks {
     const { hooks, events, taps } = this.#services;
     const { rewrites } = this.#host;
     this.hasHooks = hooks.authorizePublish.length > 0 || hooks.publish.length > 0 || this.#hasDenyingZone;
-    this.#keepsVerdicts = hooks.authorizePublish.every((hook) => hooks.isCached(hook));
+    this.#keepsVerdicts = hooks.isCached('authorizePublish');
     this.isFastPathOpen =
       this.#keepsVerdicts &&
       hooks.publish.length === 0 &&
@@ -56,6 +58,11 @@ export class MessageHooks {
       !events.hearsAll('message.dropped') &&
       !taps.isOpen &&
       !rewrites.hasRules;
+  }
+
+  /** Decide again what clients may publish. */
+  forgetVerdicts(): void {
+    this.verdictEpoch++;
   }
 
   /** Call the deliver hooks, which must answer synchronously. */
@@ -82,17 +89,18 @@ export class MessageHooks {
     message: Message,
     route: Route,
     client: SessionClient | undefined,
-    topics?: { readonly verdicts: Verdicts }
+    topics?: Pick<PublishedTopics, 'verdicts'>
   ): PublishDecision | Promise<PublishDecision> {
     const { hooks, metrics } = this.#services;
     if (client === undefined) return this.change(message, route, client);
-    const verdicts = this.#keepsVerdicts ? topics?.verdicts : undefined;
-    const known = verdicts?.get(route.topic);
+    const { settings, time } = this.#services;
+    const verdicts = this.#keepsVerdicts ? topics?.verdicts(settings, this.verdictEpoch) : undefined;
+    const known = verdicts?.get('publish', route.topic, time.nowMs);
     if (known !== undefined)
       return known === 0 ? this.change(message, route, client) : { message, route, reasonCode: known };
     const isAllowed = allowsUnmatched(client.agreement.zone, hooks, 'authorizePublish');
     if (client.isSuperuser || (isAllowed && hooks.authorizePublish.length === 0)) {
-      verdicts?.set(route.topic, 0);
+      verdicts?.set('publish', route.topic, 0, time.nowMs);
       return this.change(message, route, client);
     }
     metrics.counts[Metric.clientCheckAcl]++;
@@ -106,7 +114,7 @@ export class MessageHooks {
     );
     const act = (answer: Verdict | undefined) => {
       const code = refusalCode(answer ?? isAllowed);
-      if (answer !== FAILED) verdicts?.set(route.topic, code);
+      if (answer !== FAILED) verdicts?.set('publish', route.topic, code, time.nowMs);
       return code === 0 ? this.change(message, route, client) : { message, route, reasonCode: code };
     };
     if (!isThenable(verdict)) return act(verdict);

@@ -3,6 +3,7 @@ import { isSystem } from '../access/rule.ts';
 import { BrokerError, ProtocolError } from '../base/errors.ts';
 import type { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
+import type { Verdicts } from '../connection/verdicts.ts';
 import { allowsUnmatched, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
 import { Metric } from '../events/metrics.ts';
 import type { SubscriptionOptions } from '../events/subscription-options.ts';
@@ -47,6 +48,7 @@ interface SubscribingHost {
   readonly ledger: Ledger | undefined;
   readonly pressure: { readonly isSpaceLow: boolean };
   readonly access: AccessControl;
+  readonly publishing: { readonly hooks: { readonly verdictEpoch: number } };
 }
 
 /** Processes SUBSCRIBE and UNSUBSCRIBE, and subscribes and unsubscribes on behalf of clients. */
@@ -199,6 +201,11 @@ export class Subscribing {
     const isAllowed = client.isSuperuser || allowsUnmatched(client.agreement.zone, hooks, 'authorizeSubscribe');
     if (isAllowed && (client.isSuperuser || hooks.authorizeSubscribe.length === 0))
       return this.#grant(session, filter, request, request.qos, ids, feeds);
+    const verdicts = hooks.isCached('authorizeSubscribe') ? this.#verdictsOf(session) : undefined;
+    const { nowMs } = this.#services.time;
+    const known = verdicts?.get('subscribe', filter, nowMs);
+    if (known === 0) return this.#grant(session, filter, request, request.qos, ids, feeds);
+    if (known !== undefined) return this.#refused(session, known);
     metrics.counts[Metric.clientCheckAcl]++;
     const question = { client, filter, options };
     const verdict = hooks.first<typeof question, Verdict | number>(
@@ -210,12 +217,18 @@ export class Subscribing {
     );
     const act = (answer: Verdict | number | undefined): number => {
       const code = this.#codeOf(answer ?? isAllowed, request.qos);
+      if (code >= 0x80 || isApproval(answer ?? isAllowed))
+        verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs);
       if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK
       return code >= 0x80
         ? this.#refused(session, code)
         : this.#grant(session, filter, request, code as QoS, ids, feeds);
     };
     return isThenable(verdict) ? verdict.then(act) : act(verdict);
+  }
+
+  #verdictsOf({ connection }: Session): Verdicts | undefined {
+    return connection?.reader.topics.verdicts(this.#services.settings, this.#host.publishing.hooks.verdictEpoch);
   }
 
   /** The SUBACK reason code for the answer of an authorizeSubscribe hook: a granted QoS or an error code [MQTT-3.9.3-2]. */

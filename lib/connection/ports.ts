@@ -95,6 +95,8 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
       readonly isFastPathOpen: boolean;
       /** Hooks or a zone may refuse messages: only topics with a verdict use the fast path. */
       readonly hasHooks: boolean;
+      /** Changes when the verdicts about all clients must be decided again. */
+      readonly verdictEpoch: number;
     };
     /** Deliver a run of QoS 0 frames to one topic. @param count number of frames @param longest bytes of the longest frame */
     routeRun(

@@ -1,7 +1,7 @@
 import type { Route } from '../routing/subscription.ts';
 import { isSameTopic } from '../topics/topic.ts';
 import type { ConnectionOwner, ConnectionPorts } from './ports.ts';
-import { Verdicts } from './verdicts.ts';
+import { type VerdictLimits, Verdicts } from './verdicts.ts';
 
 /**
  * What a connection knows of the topics that its client publishes to: the route of the last one, and what the hooks have decided.
@@ -13,6 +13,11 @@ export class PublishedTopics {
   /** `#last`, if runs of its topic may be forwarded and the client may publish to it. */
   #forRuns: Route | undefined = undefined;
   #verdicts: Verdicts | undefined = undefined;
+  /** The epoch of the verdicts. */
+  #epoch = 0;
+  /** With hooks, `#forRuns` holds for this version of the verdicts, until this time. */
+  #runsVersion = 0;
+  #runsDueMs = 0;
 
   /** The route of the topic in `buf[start, end)`. @throws ProtocolError for a topic that is invalid, or that the zone forbids */
   route<S extends ConnectionOwner>(
@@ -52,13 +57,31 @@ export class PublishedTopics {
     start: number,
     end: number
   ): Route | undefined {
-    const { routing, publishing } = ports;
+    const { routing, publishing, time } = ports;
+    const { hooks } = publishing;
     const known = this.#forRuns;
-    if (known !== undefined && isSameTopic(known.bytes, buf, start, end) && routing.isFresh(known)) return known;
+    if (known !== undefined && isSameTopic(known.bytes, buf, start, end) && routing.isFresh(known)) {
+      if (!hooks.hasHooks || this.#isInForce(hooks.verdictEpoch, time.nowMs)) return known;
+    }
     const route = this.#resolve(session, routing, buf, start, end);
-    const mayRun = route.isForRuns && (!publishing.hooks.hasHooks || this.#verdicts?.get(route.topic) === 0);
+    const mayRun =
+      route.isForRuns && (!hooks.hasHooks || this.#mayPublish(route.topic, hooks.verdictEpoch, time.nowMs));
     this.#forRuns = mayRun ? this.#last : undefined;
     return mayRun ? route : undefined;
+  }
+
+  /** Whether the verdict about `#forRuns` is still in force. */
+  #isInForce(epoch: number, nowMs: number): boolean {
+    return this.#epoch === epoch && this.#verdicts?.version === this.#runsVersion && nowMs < this.#runsDueMs;
+  }
+
+  /** Whether the client is known to have the right to publish to a topic. */
+  #mayPublish(topic: string, epoch: number, nowMs: number): boolean {
+    const verdicts = this.#epoch === epoch ? this.#verdicts : undefined;
+    if (verdicts?.get('publish', topic, nowMs) !== 0) return false;
+    this.#runsVersion = verdicts.version;
+    this.#runsDueMs = verdicts.dueMs('publish', topic);
+    return true;
   }
 
   /** Number of receivers of the last topic. */
@@ -66,9 +89,14 @@ export class PublishedTopics {
     return this.#last === undefined ? 0 : this.#last.targets.length;
   }
 
-  /** What the hooks have decided about the topics of the client. */
-  get verdicts(): Verdicts {
-    return (this.#verdicts ??= new Verdicts());
+  /**
+   * What the hooks and rules have decided about the topics of the client.
+   * @param epoch changes when the decisions about all clients must be taken again
+   */
+  verdicts(limits: VerdictLimits, epoch: number): Verdicts {
+    if (this.#epoch !== epoch) this.#verdicts = undefined;
+    this.#epoch = epoch;
+    return (this.#verdicts ??= new Verdicts(limits));
   }
 
   /** Ask the hooks again about all topics. */

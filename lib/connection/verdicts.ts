@@ -1,27 +1,87 @@
-const MAX_TOPICS = 256;
-/** Longer topic names are not kept: V8 searches a Map of long strings slowly, and 256 of them would take much memory. */
+import type { RuleAction } from '../records/access-rule.ts';
+
+/** Longer topics are not kept: V8 searches a Map of long strings slowly, and many of them would take much memory. */
 const MAX_TOPIC_CHARS = 512;
 
+/** Limits of `Verdicts`. */
+export interface VerdictLimits {
+  /** Most topics of each action. */
+  readonly aclCacheMaxSize: number;
+  /** Milliseconds. */
+  readonly aclCacheTtl: number;
+}
+
+/** A verdict, as it is listed. */
+export interface VerdictRecord {
+  readonly action: RuleAction;
+  /** The topic name, or the topic filter of a subscription. */
+  readonly topic: string;
+  readonly access: 'allow' | 'deny';
+  /** Age in milliseconds. */
+  readonly ageMs: number;
+}
+
+/** A verdict in the cache. */
+interface Entry {
+  /** 0: allowed; from 0x80: the reason code of the refusal. */
+  readonly code: number;
+  /** Milliseconds of the monotonic clock. */
+  readonly sinceMs: number;
+}
+
 /**
- * Whether the client of a connection may publish, by topic name. Used if all authorizePublish hooks declare that their answer depends on
- * client and topic alone. When there are more topics than the limit, the oldest one is forgotten.
+ * What the client of a connection may do, by action and topic: the ACL cache. When there are more topics than the limit, the oldest one is
+ * forgotten; after `aclCacheTtl` each is decided again.
  */
 export class Verdicts {
-  readonly #codes = new Map<string, number>();
+  /** Changes when a verdict is forgotten: what was derived from verdicts must then be derived again. */
+  version = 0;
+  readonly #limits: VerdictLimits;
+  readonly #entries: Readonly<Record<RuleAction, Map<string, Entry>>> = { publish: new Map(), subscribe: new Map() };
 
-  /** @returns 0: the client may publish; from 0x80: the reason code of the refusal; undefined: not known */
-  get(topic: string): number | undefined {
-    return this.#codes.get(topic);
+  constructor(limits: VerdictLimits) {
+    this.#limits = limits;
   }
 
-  set(topic: string, code: number): void {
-    if (topic.length > MAX_TOPIC_CHARS) return;
-    if (this.#codes.size >= MAX_TOPICS) {
-      for (const oldest of this.#codes.keys()) {
-        this.#codes.delete(oldest);
+  /** @returns 0: allowed; from 0x80: the reason code of the refusal; undefined: not known */
+  get(action: RuleAction, topic: string, nowMs: number): number | undefined {
+    const entry = this.#entries[action].get(topic);
+    if (entry === undefined) return undefined;
+    if (nowMs < entry.sinceMs + this.#limits.aclCacheTtl) return entry.code;
+    this.#entries[action].delete(topic);
+    this.version++;
+    return undefined;
+  }
+
+  /** The time at which the verdict about a topic, which must be known, has to be decided again. */
+  dueMs(action: RuleAction, topic: string): number {
+    return (this.#entries[action].get(topic)?.sinceMs ?? -Infinity) + this.#limits.aclCacheTtl;
+  }
+
+  set(action: RuleAction, topic: string, code: number, nowMs: number): void {
+    const { aclCacheMaxSize } = this.#limits;
+    if (topic.length > MAX_TOPIC_CHARS || aclCacheMaxSize === 0) return;
+    const entries = this.#entries[action];
+    if (entries.delete(topic)) this.version++;
+    if (entries.size >= aclCacheMaxSize)
+      for (const oldest of entries.keys()) {
+        entries.delete(oldest);
+        this.version++;
         break;
       }
-    }
-    this.#codes.set(topic, code);
+    entries.set(topic, { code, sinceMs: nowMs });
+  }
+
+  /** The verdicts that are in force, the newest first. */
+  list(nowMs: number): VerdictRecord[] {
+    const { aclCacheTtl } = this.#limits;
+    return (['publish', 'subscribe'] as const)
+      .flatMap((action) =>
+        [...this.#entries[action]].map(([topic, { code, sinceMs }]): VerdictRecord => {
+          return { action, topic, access: code === 0 ? 'allow' : 'deny', ageMs: nowMs - sinceMs };
+        })
+      )
+      .filter(({ ageMs }) => ageMs < aclCacheTtl)
+      .sort((a, b) => a.ageMs - b.ageMs);
   }
 }

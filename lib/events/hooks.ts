@@ -155,9 +155,9 @@ export interface HookOptions {
   /** Call the function before those that are registered already. Default: after them. */
   readonly isFirst?: boolean;
   /**
-   * For `authorizePublish`: the answer depends on client and topic alone, not on the payload, QoS or other properties of the message. The
-   * broker then asks once for each connection and topic (it keeps up to 256 topics), and QoS 0 messages stay on the fast path if all
-   * authorizePublish hooks are registered so. `broker.access.invalidate` makes it ask again.
+   * For `authorizePublish` and `authorizeSubscribe`: the answer depends on client and topic alone, not on the payload, QoS or other
+   * properties of the packet. If all hooks of the name are registered so, the broker asks once for each connection and topic, within the
+   * limits of `aclCacheMaxSize` and `aclCacheTtl`, and QoS 0 messages stay on the fast path. `broker.access.invalidate` makes it ask again.
    */
   readonly cache?: 'route' | undefined;
 }
@@ -224,8 +224,8 @@ export class HookRegistry {
     const own = ((request: never) => (hook as (request: never) => unknown)(request)) as unknown as Hook<N>;
     if (cache !== undefined) {
       if (cache !== 'route') throw new InvalidInput('OPTION_INVALID', 'cache', "'route' or undefined", cache);
-      if (name !== 'authorizePublish')
-        throw new InvalidInput('OPTION_INVALID', 'cache', 'undefined for other hooks than authorizePublish', cache);
+      if (name !== 'authorizePublish' && name !== 'authorizeSubscribe')
+        throw new InvalidInput('OPTION_INVALID', 'cache', 'undefined for hooks that do not authorize', cache);
       this.#cached.add(own);
     }
     if (timeoutMs !== undefined) this.#timeouts.set(own, timeoutMs);
@@ -251,9 +251,9 @@ export class HookRegistry {
     return (this.#deciding.get(name) ?? 0) > 0;
   }
 
-  /** Whether the answers of a registered function may be kept (option `cache`). */
-  isCached(hook: object): boolean {
-    return this.#cached.has(hook);
+  /** Whether the answers of all functions of a hook may be kept (option `cache`). */
+  isCached(name: 'authorizePublish' | 'authorizeSubscribe'): boolean {
+    return this[name].every((hook) => this.#cached.has(hook));
   }
 
   /**

@@ -9,6 +9,12 @@ export interface Receiver {
 export interface ReceivingRights {
   /** False: there are no rules, and every subscriber may receive what it has subscribed to. */
   readonly isActive: boolean;
+  /** True if some subscription is revoked. */
+  readonly hasRevoked: boolean;
+  /** Tell whether nothing may be delivered through a subscription any more. */
+  isRevoked(subscription: object): boolean;
+  /** Note that a subscription was removed. */
+  restore(subscription: object): void;
   /** Tell whether a rule may deny the messages of a topic to subscribers without a mount point. */
   mayDeny(topic: string): boolean;
   /** Decide for one client. @param topic with the mount point of the client */
@@ -16,4 +22,11 @@ export interface ReceivingRights {
 }
 
 /** Everybody may receive everything: the rights before access control is in place. */
-export const ALL_RIGHTS: ReceivingRights = { isActive: false, mayDeny: () => false, mayReceive: () => true };
+export const ALL_RIGHTS: ReceivingRights = {
+  isActive: false,
+  hasRevoked: false,
+  isRevoked: () => false,
+  restore: () => {},
+  mayDeny: () => false,
+  mayReceive: () => true
+};

@@ -78,8 +78,9 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
     );
   }
 
-  #isPermitted({ subscriber: { receiver } }: Subscription, topic: string): boolean {
-    return receiver === undefined || this.#rights.mayReceive(receiver, topic);
+  #isPermitted(member: Subscription, topic: string): boolean {
+    const { receiver } = member.subscriber;
+    return receiver === undefined || (!this.#rights.isRevoked(member) && this.#rights.mayReceive(receiver, topic));
   }
 
   get mayPersist(): boolean {
@@ -204,6 +205,7 @@ export class Routing {
   }
 
   remove(subscription: Subscription): void {
+    if (this.#rights.hasRevoked) this.#rights.restore(subscription);
     const group = this.#groupOf.get(subscription);
     this.count--;
     if (group !== undefined) {
@@ -351,9 +353,10 @@ export class Routing {
   }
 
   /** Whether a subscriber may receive the messages of a topic. Decided with the route, so it costs nothing for a single message. */
-  #isPermitted({ subscriber }: Subscription, topic: string): boolean {
-    const { receiver, mountpoint } = subscriber;
+  #isPermitted(subscription: Subscription, topic: string): boolean {
+    const { receiver, mountpoint } = subscription.subscriber;
     if (!this.#rights.isActive || receiver === undefined) return true;
+    if (this.#rights.isRevoked(subscription)) return false;
     return (mountpoint === '' && !this.#rights.mayDeny(topic)) || this.#rights.mayReceive(receiver, topic);
   }
 

@@ -1,7 +1,7 @@
 import type { WorkCount } from '../base/pending-work.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { ConnectionOwner, ConnectionPorts, HandlerTable } from '../connection/ports.ts';
-import type { Verdicts } from '../connection/verdicts.ts';
+import type { PublishedTopics } from '../connection/published-topics.ts';
 import type { Events } from '../events/events.ts';
 import type { HookRegistry } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
@@ -133,7 +133,7 @@ interface PublishingPort {
       message: Message,
       route: Route,
       client: SessionClient,
-      topics: { readonly verdicts: Verdicts }
+      topics: PublishedTopics
     ): PublishDecision | Promise<PublishDecision>;
   };
   /** Whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */

@@ -86,7 +86,10 @@ export class RetainedDelivery {
 
   #handOut(feed: RetainedFeed, message: Message): void {
     const { rights } = this.#ports;
-    if (rights.isActive && !rights.mayReceive(this.#owner.flows.client, message.topic)) return;
+    if (rights.isActive) {
+      if (rights.isRevoked(feed.subscription)) return;
+      if (!rights.mayReceive(this.#owner.flows.client, message.topic)) return;
+    }
     this.#owner.deliver(message, feed.subscription, true);
   }
 

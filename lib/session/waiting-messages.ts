@@ -3,6 +3,7 @@ import { detachFromPublisher, type Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { RetainedFeed } from '../retained/retained-feed.ts';
 import type { Ledger } from '../store/ledger.ts';
+import { matches, parseSharedFilter } from '../topics/topic.ts';
 import { Backlog, type BacklogLimits, type Queued } from './backlog.ts';
 import { type DeferralOwner, DeferredMessages, isRefused, mustDefer } from './deferred-messages.ts';
 import type { Outlet } from './ports.ts';
@@ -188,7 +189,7 @@ export class WaitingMessages implements DeferralOwner {
       const { message, qos, retain, ids, persisted } = queued;
       if (persisted?.isDone || isRefused(message, ledger)) continue;
       left--;
-      if (rights.isActive && !rights.mayReceive(flows.client, message.topic)) {
+      if (rights.isActive && !this.#mayReceive(message.topic)) {
         this.#owner.drop(message, 'not_authorized', persisted);
         continue;
       }
@@ -196,6 +197,22 @@ export class WaitingMessages implements DeferralOwner {
       else flows.send(connection, message, qos, retain, ids, persisted, 0);
     }
     return left;
+  }
+
+  /** Whether the client still may receive the messages of a topic that were queued for it. */
+  #mayReceive(topic: string): boolean {
+    const { flows, subscriptions } = this.#owner;
+    const { rights } = flows.ports;
+    if (!rights.mayReceive(flows.client, topic)) return false;
+    if (!rights.hasRevoked) return true;
+    let isRevoked = false;
+    for (const subscription of subscriptions.values()) {
+      const shared = parseSharedFilter(subscription.filter);
+      if (!matches(typeof shared === 'object' ? shared.filter : subscription.filter, topic)) continue;
+      if (!rights.isRevoked(subscription)) return true;
+      isRevoked = true;
+    }
+    return !isRevoked; // the client may have unsubscribed: messages that were queued before are sent
   }
 
   /** Continue in the next turn. */

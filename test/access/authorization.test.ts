@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AccessRule, acl, type Broker, type Client } from '../../lib/index.ts';
+import { type AccessRule, type AuthSource, acl, type Broker, type Client } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 /** The topics of the messages that a client has received since it subscribed. */
@@ -160,6 +160,67 @@ describe('access rules', () => {
     await again.disconnect();
   });
 
+  it('that allowed a subscription and were deleted let nothing through any more, until they are set again', async () => {
+    await using kit = await createTestBroker({ aclNomatch: 'deny' });
+    const { broker, clock } = kit;
+    const rule = { access: 'allow', clientId: 'c', topic: 'a/#' } as const;
+    await broker.access.acl.set(rule);
+    await broker.access.acl.set({ access: 'allow', clientId: 'c', topic: 'b' });
+    const options = { clientId: 'c', clean: false, sessionExpiry: 3600, protocolVersion: 5 } as const;
+    const client = await kit.connect(options);
+    const { topics, codes } = await subscribed(client, 'a/#', '$share/g/a/#', 'b');
+    assert.deepEqual(codes, [1, 1, 1]);
+    const removed: string[] = [];
+    broker.on('session.unsubscribed', ({ filter }) => removed.push(filter));
+    await broker.access.acl.delete({ clientId: 'c' }, 'a/#');
+    await clock.settle();
+    await publishAll(broker, 'a/1', 'b');
+    await broker.access.acl.set(rule);
+    await clock.settle();
+    await publishAll(broker, 'a/2');
+    await clock.settle();
+    assert.deepEqual(topics, ['b', 'a/2', 'a/2']);
+    assert.deepEqual(removed, []);
+    await client.disconnect();
+    await publishAll(broker, 'a/3', 'b');
+    await broker.access.acl.delete({ clientId: 'c' }, 'a/#');
+    await clock.settle();
+    await publishAll(broker, 'a/4');
+    const again = await kit.connect(options);
+    const later: string[] = [];
+    again.on('message', ({ topic }) => later.push(topic));
+    await clock.settle();
+    assert.deepEqual(later, ['b']);
+    await again.disconnect();
+  });
+
+  it('that allowed a subscription and were deleted remove it, if aclRemoveSubscriptions is set', async () => {
+    await using kit = await createTestBroker({ aclNomatch: 'deny', aclRemoveSubscriptions: true });
+    const { broker, clock } = kit;
+    await broker.access.acl.set({ access: 'allow', topic: 'a' });
+    await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
+    await subscribed(client, 'a');
+    const removed: string[] = [];
+    broker.on('session.unsubscribed', ({ filter }) => removed.push(filter));
+    await broker.access.acl.delete('all', 'a');
+    await clock.settle();
+    assert.deepEqual(removed, ['a']);
+  });
+
+  it('leave alone what an authorizeSubscribe hook has granted', async () => {
+    await using kit = await createTestBroker({ hooks: { authorizeSubscribe: () => true } });
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
+    const { topics } = await subscribed(client, 'a');
+    await broker.access.acl.set({ access: 'deny', topic: 'b' });
+    await clock.settle();
+    await publishAll(broker, 'a');
+    broker.hook('authorizeSubscribe', () => false, { isFirst: true });
+    await publishAll(broker, 'a');
+    await clock.settle();
+    assert.deepEqual(topics, ['a', 'a']);
+  });
+
   it('can be given to a client by its authentication', async () => {
     const rules: AccessRule[] = [
       { access: 'deny', topic: 'a/secret' },
@@ -193,6 +254,77 @@ describe('access rules', () => {
     await using local = await broker.connect({ clientId: 'l', protocolVersion: 5 });
     await broker.access.acl.set({ access: 'deny', clientId: 'l', topic: '$SYS/#' });
     assert.deepEqual((await subscribed(local, '$SYS/#')).codes, [0x87]);
+  });
+});
+
+describe('the ACL cache of a connection', () => {
+  it('keeps decisions for aclCacheTtl, and at most aclCacheMaxSize of each kind', async () => {
+    const asked: string[] = [];
+    const remote: AuthSource = {
+      name: 'remote',
+      authorize: ({ action, topic }) => {
+        asked.push(`${action} ${topic}`);
+        return topic !== 'no';
+      }
+    };
+    await using kit = await createTestBroker({
+      auth: [remote],
+      allowAnonymous: true,
+      aclCacheTtl: '10s',
+      aclCacheMaxSize: 2
+    });
+    const { access } = kit.broker;
+    await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
+    assert.deepEqual(access.cache('c'), []);
+    assert.deepEqual([await mayPublish(client, 'yes'), await mayPublish(client, 'no')], [true, false]);
+    await kit.clock.advance('1s');
+    await subscribed(client, 'yes');
+    assert.deepEqual(access.cache('c'), [
+      { action: 'subscribe', topic: 'yes', access: 'allow', ageMs: 0 },
+      { action: 'publish', topic: 'yes', access: 'allow', ageMs: 1000 },
+      { action: 'publish', topic: 'no', access: 'deny', ageMs: 1000 }
+    ]);
+    asked.length = 0;
+    for (const topic of ['yes', 'no', 'third', 'yes']) await mayPublish(client, topic);
+    assert.deepEqual(asked, ['publish third', 'publish yes'], 'the oldest was forgotten');
+    await kit.clock.advance('10s');
+    asked.length = 0;
+    assert.deepEqual(access.cache('c'), []);
+    for (const topic of ['yes', 'yes']) await mayPublish(client, topic);
+    access.invalidate('c');
+    await mayPublish(client, 'yes');
+    access.invalidate();
+    await mayPublish(client, 'yes');
+    assert.deepEqual(asked, ['publish yes', 'publish yes', 'publish yes']);
+    assert.deepEqual(access.cache('nobody'), []);
+  });
+
+  it('closes the fast path when a decision expires or is withdrawn', async () => {
+    let isAllowed = true;
+    const remote: AuthSource = { name: 'remote', authorize: ({ action }) => action === 'subscribe' || isAllowed };
+    await using kit = await createTestBroker({ auth: [remote], allowAnonymous: true, aclCacheTtl: '10s' });
+    const { clock, broker } = kit;
+    await using reader = await kit.connect({ clientId: 'r' });
+    const received: string[] = [];
+    reader.on('message', ({ payload }) => received.push(payload.toString()));
+    await reader.subscribe('t');
+    await using writer = await kit.connect({ clientId: 'w' });
+    const send = async (payload: string) => {
+      await writer.publish('t', payload);
+      await clock.settle();
+    };
+    for (const payload of ['1', '2', '3']) await send(payload);
+    isAllowed = false;
+    await send('4');
+    await clock.advance('10s');
+    await send('5');
+    isAllowed = true;
+    broker.access.invalidate();
+    await send('6');
+    isAllowed = false;
+    broker.access.invalidate('w');
+    await send('7');
+    assert.deepEqual(received, ['1', '2', '3', '4', '6']);
   });
 });
 

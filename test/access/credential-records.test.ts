@@ -71,10 +71,7 @@ describe('credential records', () => {
     await users.add('a', 'x');
     await assert.rejects(users.add('a', 'y'), { code: 'RECORD_EXISTS', message: /user name "a"/ });
     const both = await Promise.allSettled([users.add('b', 'x'), users.add('b', 'y')]);
-    assert.deepEqual(
-      both.map(({ status }) => status).sort(),
-      ['fulfilled', 'rejected']
-    );
+    assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
     await assert.rejects(users.update('c', 'y'), { code: 'RECORD_NOT_FOUND' });
     await assert.rejects(users.add('', 'y'), { code: 'NAME_INVALID' });
     await assert.rejects(users.add('d', ''), { code: 'PASSWORD_INVALID' });

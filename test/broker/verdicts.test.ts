@@ -160,7 +160,7 @@ describe("An authorizePublish hook with cache: 'route'", () => {
   it('is refused for other hooks, and with other values [OPTION_INVALID]', () => {
     const broker = createBroker();
     const hook = () => true;
-    assert.throws(() => broker.hook('authorizeSubscribe', hook, { cache: 'route' }), { code: 'OPTION_INVALID' });
+    assert.throws(() => broker.hook('publish', hook, { cache: 'route' }), { code: 'OPTION_INVALID' });
     assert.throws(() => broker.hook('authorizePublish', hook, { cache: true as never }), { code: 'OPTION_INVALID' });
   });
 });

@@ -1,0 +1,88 @@
+import { type AccessControl, innerFilter } from '../access/access-control.ts';
+import { allowsUnmatched } from '../events/hooks.ts';
+import type { Routing } from '../routing/routing.ts';
+import type { Subscription } from '../routing/subscription.ts';
+import type { Session } from '../session/session.ts';
+import { unmountedFilter } from '../topics/topic.ts';
+import type { Services } from './services.ts';
+import type { SessionIndex } from './session-index.ts';
+
+/** Maximum number of subscriptions that are judged in one turn. */
+const AT_ONCE = 1_000;
+
+/** The parts of the broker that `RightsReview` uses. */
+interface ReviewHost {
+  readonly access: AccessControl;
+  readonly sessions: SessionIndex;
+  readonly routing: Routing;
+  /** Remove a subscription. */
+  readonly subscribing: { remove(session: Session, filter: string): boolean };
+}
+
+/**
+ * Judges subscriptions again when access rules have changed: those that the rules would refuse now are revoked, and those that they would
+ * accept are restored. It does so in slices, so that other work is not delayed.
+ *
+ * Hooks and sources that must be asked are not asked again: what only they have granted stays granted.
+ */
+export class RightsReview {
+  readonly #services: Services;
+  readonly #host: ReviewHost;
+  /** The sessions that are left to be judged. */
+  #left: Iterator<Session> | undefined = undefined;
+  #isPending = false;
+
+  constructor(services: Services, host: ReviewHost) {
+    this.#services = services;
+    this.#host = host;
+  }
+
+  /** The rules have changed: judge all sessions, from the beginning. */
+  begin(): void {
+    this.#left = undefined;
+    if (this.#isPending) return;
+    this.#isPending = true;
+    this.#services.turn.later(() => this.#continue());
+  }
+
+  /** Judge the subscriptions of one session, whose client has other rights than before. */
+  judge(session: Session): void {
+    if (!this.#host.access.deliveryRights.isActive) return;
+    for (const subscription of session.subscriptions.values()) this.#judge(session, subscription);
+    this.#host.routing.rightsChanged();
+  }
+
+  #continue(): void {
+    this.#left ??= this.#host.sessions.values()[Symbol.iterator]();
+    let count = 0;
+    for (let next = this.#left.next(); !next.done; next = this.#left.next()) {
+      for (const subscription of next.value.subscriptions.values()) {
+        this.#judge(next.value, subscription);
+        count++;
+      }
+      if (count < AT_ONCE) continue;
+      this.#services.turn.later(() => this.#continue());
+      return;
+    }
+    this.#left = undefined;
+    this.#isPending = false;
+    this.#host.routing.rightsChanged();
+  }
+
+  #judge(session: Session, subscription: Subscription): void {
+    const { access, subscribing } = this.#host;
+    const { client } = session;
+    const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
+    const isGranted = client.isSuperuser || (access.rules.decideFilter(client, filter) ?? this.#staysGranted(session));
+    if (isGranted) access.deliveryRights.restore(subscription);
+    else if (this.#services.settings.aclRemoveSubscriptions) subscribing.remove(session, subscription.filter);
+    else access.deliveryRights.revoke(subscription);
+  }
+
+  /** Whether a subscription stays about which no rule decides. */
+  #staysGranted({ client }: Session): boolean {
+    const { hooks } = this.#services;
+    const others = hooks.authorizeSubscribe.length - (this.#host.access.asksRules ? 1 : 0);
+    return others > 0 || allowsUnmatched(client.agreement.zone, hooks, 'authorizeSubscribe');
+  }
+}
