@@ -32,7 +32,10 @@ export interface Row {
   readonly figures: readonly Figure[];
   /** For `v5` rows: the same row over 3.1.1. For `store` rows: the same row without a store. */
   readonly sameAs?: string;
-  /** What embermq observes: an authorizePublish hook whose answers may be kept, or a listener on topics that are not published to. */
+  /**
+   * What embermq observes: an authorizePublish hook whose answers may be kept, a listener on topics that are not published to, or 1,000
+   * access rules, the last of which allows everything.
+   */
   readonly observer?: Observer;
 }
 
@@ -123,8 +126,8 @@ const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
   sameAs: same.name
 }));
 
-/** Rows with a hook or a listener that leaves QoS 0 messages on the fast path. */
-const ROWS_OBSERVED: readonly Row[] = (['hook', 'listener'] as const).flatMap((observer) =>
+/** Rows with a hook, a listener or 1,000 access rules, which leave QoS 0 messages on the fast path. */
+const ROWS_OBSERVED: readonly Row[] = (['hook', 'listener', 'rules'] as const).flatMap((observer) =>
   ROWS_V4.filter(({ name }) => /^pairs100 q0 64B/.test(name)).map((same) => ({
     ...same,
     name: `${same.name} ${observer}`,

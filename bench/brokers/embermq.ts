@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { join } from 'node:path';
-import { type BrokerOptions, createBroker } from 'embermq';
+import { type AccessRule, acl, type BrokerOptions, createBroker } from 'embermq';
 import { levelStore } from 'embermq/level';
 import { listen } from 'embermq/net';
 
@@ -10,13 +10,13 @@ import { listen } from 'embermq/net';
  * limits that are never reached. `maxInflight` is 1000 instead of 128, as for mosquitto, because fan-in at QoS 1 has 2,000 messages for
  * one subscriber in flight.
  *
- * `observer` beside the options adds a hook or a listener, as `Row.observer` says.
+ * `observer` beside the options adds a hook, a listener or access rules, as `Row.observer` says.
  *
  *     node embermq.js PORT [JSON of options that override these] [none|process|power FOLDER of the store]
  *         [FOLDER for a CPU profile, from the start of listening until SIGTERM]
  */
 const [port, more = '{}', durability = 'none', folder, profiles] = process.argv.slice(2);
-const { observer, ...settings } = JSON.parse(more) as BrokerOptions & { observer?: 'hook' | 'listener' };
+const { observer, ...settings } = JSON.parse(more) as BrokerOptions & { observer?: 'hook' | 'listener' | 'rules' };
 const options: BrokerOptions = {
   allowAnonymous: true,
   publishLimit: { amount: 1e9, perMs: 1000 },
@@ -33,6 +33,12 @@ const broker = createBroker(options);
 // An idle listener: this event does not occur while messages flow.
 broker.on('session.discarded', () => {});
 if (observer === 'hook') broker.hook('authorizePublish', () => true, { cache: 'route' });
+if (observer === 'rules') {
+  const others = Array.from({ length: 999 }, (_, n): AccessRule => {
+    return { access: n % 10 === 0 ? 'deny' : 'allow', topic: `site/${n}/+/state` };
+  });
+  await broker.access.add(acl([...others, { access: 'allow' }]));
+}
 if (observer === 'listener') broker.on('message.publish', () => {}, { filter: 'a/#' });
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();

@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 export type Durability = 'process' | 'power';
 
 /** What embermq observes while it is measured, see `Row.observer`. */
-export type Observer = 'hook' | 'listener';
+export type Observer = 'hook' | 'listener' | 'rules';
 
 export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
 
