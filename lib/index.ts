@@ -72,7 +72,8 @@ export {
   type EventName,
   type EventRow,
   type EventValue,
-  type FieldTypes
+  type FieldTypes,
+  type SubscribeResult
 } from './events/catalogue.ts';
 export type {
   Approval,

@@ -1,13 +1,16 @@
-import { BrokerError, InvalidInput } from '../base/errors.ts';
+import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { SUBSCRIPTION_NAMES } from '../events/subscription-options.ts';
+import type { MessageInput } from '../packets/message.ts';
 import { reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import { recordOf } from '../records/record-table.ts';
 import { FIGURE_FIELDS, type SessionFigures } from '../records/session-figures.ts';
 import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../records/subscription-record.ts';
+import { Subscription } from '../routing/subscription.ts';
 import type { Session } from '../session/session.ts';
-import { checkTopicFilter, mountedFilter } from '../topics/topic.ts';
+import { checkTopicFilter, mountedFilter, mountedName } from '../topics/topic.ts';
+import { newMessage } from './new-message.ts';
 import { type AutoSubscription, checkSubscription } from './options.ts';
 import type { Subscribing } from './subscribing.ts';
 
@@ -76,6 +79,33 @@ export class SessionHandle {
   *subscriptions(): IterableIterator<SubscriptionRecord> {
     const { subscriptions, ports } = this.#session;
     for (const subscription of subscriptions.values()) yield recordOf(SUBSCRIPTION_FIELDS, subscription, ports.node);
+  }
+
+  /**
+   * Send a message to this client alone, whether or not it has a subscription. Otherwise it is sent as for a subscription of its QoS: it is
+   * queued while the client is away, and the `deliver` hooks run.
+   * @param message its `topic` without the mount point; `retain` is the flag of the packet, nothing is retained
+   * @returns false if the message was dropped; the promise resolves when the message is persisted, if the session is
+   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN; StateError SESSION_ENDED; BrokerError STORE_FAILED
+   */
+  async send(message: MessageInput): Promise<boolean> {
+    const { client, delivery, log, ports, state } = this.#session;
+    if (state === 'gone' || state === 'idle')
+      throw new StateError(
+        'SESSION_ENDED',
+        `client "${this.clientId}" has no session: it has ended, or has no CONNACK yet`
+      );
+    const refusal = this.#refusal;
+    if (refusal !== undefined) throw refusal;
+    const topic = mountedName(message.topic, client.mountpoint);
+    if (topic === undefined)
+      throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic that fits behind the mount point', message.topic);
+    ports.time.read();
+    const made = newMessage({ ...message, topic }, undefined, ports.time);
+    const isAccepted = delivery.deliver(made, new Subscription(delivery, topic, made.qos, false, true, 0, undefined));
+    const ticket = log === undefined || ports.ledger === undefined ? 0 : ports.ledger.ticketOf(log);
+    if (ticket > 0) await ports.ledger?.committed(ticket);
+    return isAccepted;
   }
 
   /**

@@ -78,7 +78,9 @@ export class Subscribing {
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
       const isGranted = granted.some((code) => code < 0x80);
       this.#whenPersisted(session, connection, isGranted, () => {
-        if (this.#answer(session, connection, suback, Metric.packetsSubackSent)) releaseFeeds(session, feeds);
+        if (!this.#answer(session, connection, suback, Metric.packetsSubackSent)) return;
+        this.#announce(session, packet, granted);
+        releaseFeeds(session, feeds);
       });
     };
     const next = (at: number): void | Promise<void> => {
@@ -97,6 +99,16 @@ export class Subscribing {
       answer();
     };
     this.#holdWhile(session, connection, next(0), 'subscribing');
+  }
+
+  #announce({ client }: Session, { subscriptions, properties }: SubscribePacket, granted: readonly number[]): void {
+    const { events } = this.#services;
+    if (!events.heard['client.suback']) return;
+    const id = properties?.subscriptionIdentifier?.[0];
+    const results = subscriptions.map(({ topic: filter, ...options }, at) => {
+      return { filter, options: { ...options, id }, reasonCode: granted[at] };
+    });
+    events.emit('client.suback', { client, results });
   }
 
   /** Continue when the subscriptions of a session are persisted. @param hasChanges whether the packet has changed subscriptions */

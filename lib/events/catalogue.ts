@@ -4,11 +4,20 @@ import type { ClientInfo } from '../records/client.ts';
 import type { DisconnectReason, DropReason } from './reasons.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
 
+/** What a SUBSCRIBE has asked for one topic filter, and the answer. */
+export interface SubscribeResult {
+  readonly filter: string;
+  readonly options: SubscriptionOptions;
+  /** The granted QoS, or from 0x80 the reason code of the refusal, as SUBACK has it. */
+  readonly reasonCode: number;
+}
+
 /** The types of the fields of events, by their names in the catalogue. */
 export interface FieldTypes {
   readonly ClientInfo: ClientInfo;
   readonly 'ClientInfo | undefined': ClientInfo | undefined;
   readonly SubscriptionOptions: SubscriptionOptions;
+  readonly 'SubscribeResult[]': readonly SubscribeResult[];
   readonly Message: Message;
   readonly QoS: QoS;
   readonly DisconnectReason: DisconnectReason;
@@ -77,11 +86,16 @@ export const EVENTS = {
     { client: 'ClientInfo', filter: 'string', options: 'SubscriptionOptions' },
     { action: 'client_subscribe' }
   ),
+  'client.suback': row('A SUBSCRIBE was answered: all its topic filters, with the reason codes of the SUBACK.', {
+    client: 'ClientInfo',
+    results: 'SubscribeResult[]'
+  }),
   'client.unsubscribe': row(
     'An UNSUBSCRIBE has arrived; one event for each topic filter.',
     { client: 'ClientInfo', filter: 'string' },
     { action: 'client_unsubscribe' }
   ),
+  'client.ping': row('A PINGREQ was answered.', { client: 'ClientInfo' }),
   'session.created': row('A session has begun; the CONNACK to its client follows.', { client: 'ClientInfo' }),
   'session.resumed': row('A new connection has resumed an existing session.', { client: 'ClientInfo' }),
   'session.takenover': row('Another connection with the same client id has taken over the session.', {
@@ -123,6 +137,10 @@ export const EVENTS = {
     { message: 'Message', reason: 'DropReason', client: 'ClientInfo | undefined' },
     // the second one for the drop for one receiver
     { action: 'message_dropped', ruleTopics: ['$events/message_dropped', '$events/delivery_dropped'] }
+  ),
+  'connection.closed': row(
+    'The stream of a connection has closed. `isAccepted`: its client had received a CONNACK with success; then `client.disconnected` came before.',
+    { client: 'ClientInfo', isAccepted: 'boolean' }
   ),
   'store.failed': row(
     'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',

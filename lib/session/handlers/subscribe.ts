@@ -58,4 +58,6 @@ export function onPingreq(
 ): void {
   if (end !== body) throw new ProtocolError(ReasonCode.malformedPacket, 'PINGREQ: the remaining length must be 0');
   session.connection?.writer.sendFrame(PINGRESP_FRAME, Metric.packetsPingrespSent);
+  const { events } = session.ports;
+  if (events.heard['client.ping']) events.emit('client.ping', { client: session.client });
 }
