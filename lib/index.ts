@@ -5,7 +5,22 @@ export { parseAclFile } from './access/acl-file.ts';
 export type { AclRecord, AclRecords, AclSubject } from './access/acl-records.ts';
 export type { Ban, BanInput, BannedClients, BannedKind } from './access/banned.ts';
 export type { CredentialRecord, CredentialRecords } from './access/credential-records.ts';
-export { type ForeignChecks, hashPassword, type PasswordCheck, passwordCheckOf } from './access/password-hash.ts';
+export {
+  type ForeignCheck,
+  type ForeignChecks,
+  foreignFormatOf,
+  hashPassword,
+  type PasswordCheck,
+  passwordCheckOf
+} from './access/password-hash.ts';
+export {
+  formatScram,
+  parseScram,
+  type ScramCredentials,
+  type ScramMethod,
+  scramCredentialsOf
+} from './access/scram.ts';
+export { authenticateByScram, type ScramLookup } from './access/scram-login.ts';
 export {
   type AuthorizeRequest,
   type AuthSource,

@@ -31,6 +31,13 @@ interface AccessHost {
   failed(error: unknown, during: string): void;
 }
 
+/** Rules that are asked before or after everything else. */
+interface AskedRules {
+  readonly place: { readonly isFirst?: true; readonly isLast?: true };
+  decide(client: RuledClient, topic: string): boolean | undefined;
+  decideFilter(client: RuledClient, filter: string): boolean | undefined;
+}
+
 /** A source that was added. */
 interface Loaded {
   readonly source: AuthSource;
@@ -55,7 +62,11 @@ export class AccessControl {
   readonly #host: AccessHost;
   readonly #sources = new Map<string, Loaded>();
   #removeRecords: (() => void) | undefined = undefined;
-  #removeRules: (() => void) | undefined = undefined;
+  /** Removes the functions that ask the rules which come first, and which come last. */
+  readonly #removeRules: { first: (() => void) | undefined; last: (() => void) | undefined } = {
+    first: undefined,
+    last: undefined
+  };
   #isStarted = false;
 
   constructor(host: AccessHost) {
@@ -76,9 +87,10 @@ export class AccessControl {
     });
   }
 
-  /** The rules that the broker holds have a hook of their own. */
-  get asksRules(): boolean {
-    return this.#removeRules !== undefined;
+  /** Number of hooks of a name that ask the rules that the broker holds. */
+  get ruleHooks(): number {
+    const { first, last } = this.#removeRules;
+    return (first === undefined ? 0 : 1) + (last === undefined ? 0 : 1);
   }
 
   /** The names of the sources, in the order in which they are asked. */
@@ -113,7 +125,7 @@ export class AccessControl {
     const loaded = this.#known(name);
     this.#sources.delete(name);
     for (const release of loaded.release) release();
-    this.rules.set(name, []);
+    this.rules.set(name, [], loaded.source.hasLastRules);
     this.#host.hooksChanged();
     await close(loaded);
   }
@@ -159,12 +171,12 @@ export class AccessControl {
     if (this.#sources.get(loaded.source.name) !== loaded) await close(loaded); // it was removed meanwhile
   }
 
-  #contextOf({ name }: AuthSource): SourceContext {
+  #contextOf({ name, hasLastRules }: AuthSource): SourceContext {
     const host = this.#host;
     return {
       clock: host.clock,
       setRules: (rules: readonly AccessRule[]) => {
-        if (this.#sources.has(name)) this.rules.set(name, rules);
+        if (this.#sources.has(name)) this.rules.set(name, rules, hasLastRules);
       },
       verifyPassword: (hash, { client, password, signal }, check) => {
         const { remoteAddress = '' } = client.transportInfo;
@@ -218,32 +230,48 @@ export class AccessControl {
     this.#host.hooksChanged();
   }
 
-  /** The rules that the broker holds have changed: ask them first, as long as there are any. */
+  /** The rules that the broker holds have changed: ask them, as long as there are any. */
   #rulesChanged(): void {
-    const { hooks } = this.#host;
-    if (this.rules.isEmpty) {
-      this.#removeRules?.();
-      this.#removeRules = undefined;
-    } else if (this.#removeRules === undefined) {
-      const options = { isFirst: true, isDeciding: false } as const;
-      const removals = [
-        hooks.add(
-          'authorizePublish',
-          ({ client, message }): Verdict => this.rules.decide(client as RuledClient, 'publish', message.topic),
-          { ...options, cache: 'route' }
-        ),
-        hooks.add(
-          'authorizeSubscribe',
-          ({ client, filter }): Verdict => this.rules.decideFilter(client as RuledClient, innerFilter(filter)),
-          { ...options, cache: 'route' }
-        )
-      ];
-      this.#removeRules = () => {
-        for (const remove of removals) remove();
-      };
-      this.#host.hooksChanged();
-    }
+    const { rules } = this;
+    const removals = this.#removeRules;
+    removals.first = this.#askRules(rules.hasFirst, removals.first, {
+      place: { isFirst: true },
+      decide: (client, topic) => rules.decideFirst(client, 'publish', topic),
+      decideFilter: (client, filter) => rules.decideFilterFirst(client, filter)
+    });
+    removals.last = this.#askRules(rules.hasLast, removals.last, {
+      place: { isLast: true },
+      decide: (client, topic) => rules.decideLast(client, 'publish', topic),
+      decideFilter: (client, filter) => rules.decideFilterLast(client, filter)
+    });
     this.#host.rulesChanged();
+  }
+
+  /** Register the functions that ask rules, or remove them. @returns removes them; undefined if they are not registered */
+  #askRules(isWanted: boolean, remove: (() => void) | undefined, rules: AskedRules): (() => void) | undefined {
+    if (isWanted === (remove !== undefined)) return remove;
+    if (remove !== undefined) {
+      remove();
+      return undefined;
+    }
+    const { hooks } = this.#host;
+    const options = { ...rules.place, isDeciding: false };
+    const removals = [
+      hooks.add(
+        'authorizePublish',
+        ({ client, message }): Verdict => rules.decide(client as RuledClient, message.topic),
+        { ...options, cache: 'route' }
+      ),
+      hooks.add(
+        'authorizeSubscribe',
+        ({ client, filter }): Verdict => rules.decideFilter(client as RuledClient, innerFilter(filter)),
+        { ...options, cache: 'route' }
+      )
+    ];
+    this.#host.hooksChanged();
+    return () => {
+      for (const one of removals) one();
+    };
   }
 }
 

@@ -10,12 +10,15 @@ export interface RuledClient extends ClientInfo {
 
 /**
  * The access rules that the broker holds, by source. The first set with a rule about the matter decides; the rules that a client got with
- * its authentication come before those of the sources and after the records.
+ * its authentication come before those of the sources and after the records. The rules of sources with `hasLastRules` come last, after
+ * what the sources and hooks are asked.
  */
 export class AccessRules {
   /** The rules that are set at run time. */
   readonly records = new RuleSet();
   readonly #sets = new Map<string, RuleSet>();
+  /** The rules of the sources that come after all others. */
+  readonly #lastSets = new Map<string, RuleSet>();
   readonly #changed: () => void;
   /** Some client has got rules of its own. */
   #hasRuled = false;
@@ -28,24 +31,41 @@ export class AccessRules {
 
   /** True if no rules are held, so that nothing needs to be asked. */
   get isEmpty(): boolean {
-    return this.#sets.size === 0 && !this.#hasRuled && !this.#hasRecords;
+    return !this.hasFirst && !this.hasLast;
   }
 
-  /** Replace the rules of a source; an empty list removes them. @throws InvalidInput as `rulesOf` */
-  set(source: string, list: readonly AccessRule[]): void {
+  /** True if there are rules that come before what the sources and hooks are asked. */
+  get hasFirst(): boolean {
+    return this.#sets.size > 0 || this.#hasRuled || this.#hasRecords;
+  }
+
+  /** True if there are rules that come after it. */
+  get hasLast(): boolean {
+    return this.#lastSets.size > 0;
+  }
+
+  /**
+   * Replace the rules of a source; an empty list removes them.
+   * @param isLast evaluate them after the others
+   * @throws InvalidInput as `rulesOf`
+   */
+  set(source: string, list: readonly AccessRule[], isLast = false): void {
     const rules = rulesOf(list, `rules of ${source}`);
-    if (rules.length === 0) this.#sets.delete(source);
-    else this.#sets.set(source, new RuleSet(rules));
+    const sets = isLast ? this.#lastSets : this.#sets;
+    if (rules.length === 0) sets.delete(source);
+    else sets.set(source, new RuleSet(rules));
     this.#changed();
   }
 
   /** Move a source behind the others, because it was loaded again. */
   moveLast(source: string): void {
-    const set = this.#sets.get(source);
-    if (set === undefined) return;
-    this.#sets.delete(source);
-    this.#sets.set(source, set);
-    this.#changed();
+    for (const sets of [this.#sets, this.#lastSets]) {
+      const set = sets.get(source);
+      if (set === undefined) continue;
+      sets.delete(source);
+      sets.set(source, set);
+      this.#changed();
+    }
   }
 
   /** The records have changed. @param hasRecords whether there are any */
@@ -64,8 +84,18 @@ export class AccessRules {
     return rules;
   }
 
-  /** Decide about a topic name. @returns undefined if no rule is about it */
+  /** Decide about a topic name by all rules. @returns undefined if no rule is about it */
   decide(client: RuledClient, action: RuleAction, topic: string): boolean | undefined {
+    return this.decideFirst(client, action, topic) ?? this.decideLast(client, action, topic);
+  }
+
+  /** Decide about a topic filter of a subscription by all rules. @returns undefined if no rule is about it */
+  decideFilter(client: RuledClient, filter: string): boolean | undefined {
+    return this.decideFilterFirst(client, filter) ?? this.decideFilterLast(client, filter);
+  }
+
+  /** As `decide`, by the rules that come before what the sources and hooks are asked. */
+  decideFirst(client: RuledClient, action: RuleAction, topic: string): boolean | undefined {
     let answer = this.records.decide(client, action, topic) ?? client.rules?.decide(client, action, topic);
     if (answer !== undefined) return answer;
     for (const set of this.#sets.values()) {
@@ -75,8 +105,17 @@ export class AccessRules {
     return undefined;
   }
 
-  /** Decide about a topic filter of a subscription. @returns undefined if no rule is about it */
-  decideFilter(client: RuledClient, filter: string): boolean | undefined {
+  /** As `decide`, by the rules that come after it. */
+  decideLast(client: RuledClient, action: RuleAction, topic: string): boolean | undefined {
+    for (const set of this.#lastSets.values()) {
+      const answer = set.decide(client, action, topic);
+      if (answer !== undefined) return answer;
+    }
+    return undefined;
+  }
+
+  /** As `decideFilter`, by the rules that come before what the sources and hooks are asked. */
+  decideFilterFirst(client: RuledClient, filter: string): boolean | undefined {
     let answer = this.records.decideFilter(client, filter) ?? client.rules?.decideFilter(client, filter);
     if (answer !== undefined) return answer;
     for (const set of this.#sets.values()) {
@@ -86,10 +125,20 @@ export class AccessRules {
     return undefined;
   }
 
+  /** As `decideFilter`, by the rules that come after it. */
+  decideFilterLast(client: RuledClient, filter: string): boolean | undefined {
+    for (const set of this.#lastSets.values()) {
+      const answer = set.decideFilter(client, filter);
+      if (answer !== undefined) return answer;
+    }
+    return undefined;
+  }
+
   /** Tell whether a rule may deny the messages of a topic to a subscriber with a matching subscription. */
   mayDeny(topic: string): boolean {
     if (this.#hasRuled || this.records.mayDeny(topic)) return true;
     for (const set of this.#sets.values()) if (set.mayDeny(topic)) return true;
+    for (const set of this.#lastSets.values()) if (set.mayDeny(topic)) return true;
     return false;
   }
 }

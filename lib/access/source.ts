@@ -51,6 +51,8 @@ export interface AuthSource {
    * decides about authorization, what no rule allows. Default: by the functions that it has.
    */
   readonly provides?: readonly ('authentication' | 'authorization')[];
+  /** Evaluate the access rules of this source after all other sources and hooks have been asked, whatever the order. Default false. */
+  readonly hasLastRules?: boolean;
   /** Prepare, for example read files. If this rejects, the broker does not start, or `add` rejects. */
   open?(context: SourceContext): Awaitable<void>;
   /** Release everything that `open` has opened. */

@@ -82,7 +82,7 @@ export class RightsReview {
   /** Whether a subscription stays about which no rule decides. */
   #staysGranted({ client }: Session): boolean {
     const { hooks } = this.#services;
-    const others = hooks.authorizeSubscribe.length - (this.#host.access.asksRules ? 1 : 0);
+    const others = hooks.authorizeSubscribe.length - this.#host.access.ruleHooks;
     return others > 0 || allowsUnmatched(client.agreement.zone, hooks, 'authorizeSubscribe');
   }
 }

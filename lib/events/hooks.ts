@@ -166,6 +166,8 @@ export interface HookOptions {
 export interface SourceHookOptions extends HookOptions {
   /** Time that an answer may take, in milliseconds; 0: the function limits it itself. Default: `hookTimeout`. */
   readonly timeoutMs?: number | undefined;
+  /** Call the function after all others, also after those that are registered later. Default false. */
+  readonly isLast?: boolean;
   /** False: the function alone does not close the broker to unknown clients and to what no rule allows. Default true. */
   readonly isDeciding?: boolean;
 }
@@ -196,6 +198,8 @@ export class HookRegistry {
   readonly #cached = new WeakSet<object>();
   /** The functions with a time limit of their own. */
   readonly #timeouts = new WeakMap<object, number>();
+  /** The functions that are called after all others. */
+  readonly #last = new WeakSet<object>();
   /** For each hook, the number of functions that decide; see `decides`. */
   readonly #deciding = new Map<HookName, number>();
 
@@ -218,7 +222,7 @@ export class HookRegistry {
    * @throws InvalidInput HOOK_UNKNOWN, with a suggestion, if there is no such hook; HOOK_INVALID if `hook` is not a function; OPTION_INVALID
    */
   add<N extends HookName>(name: N, hook: Hook<N>, options: SourceHookOptions = {}): () => void {
-    const { isFirst = false, cache, timeoutMs, isDeciding = true } = options;
+    const { isFirst = false, isLast = false, cache, timeoutMs, isDeciding = true } = options;
     if (!HOOK_NAMES.includes(name)) throw unknownName('HOOK_UNKNOWN', 'hook', name, HOOK_NAMES);
     if (typeof hook !== 'function') throw new InvalidInput('HOOK_INVALID', name, 'a function', hook);
     const own = ((request: never) => (hook as (request: never) => unknown)(request)) as unknown as Hook<N>;
@@ -230,7 +234,10 @@ export class HookRegistry {
     }
     if (timeoutMs !== undefined) this.#timeouts.set(own, timeoutMs);
     const others = this[name] as readonly Hook<N>[];
-    (this[name] as readonly Hook<N>[]) = isFirst ? [own, ...others] : [...others, own];
+    if (isLast) this.#last.add(own);
+    const behind = isLast ? [] : others.filter((other) => this.#last.has(other));
+    const before = others.filter((other) => !behind.includes(other));
+    (this[name] as readonly Hook<N>[]) = isFirst ? [own, ...others] : [...before, own, ...behind];
     const undecide = isDeciding ? this.decide(name) : undefined;
     return () => {
       const left = (this[name] as readonly Hook<N>[]).filter((other) => other !== own);

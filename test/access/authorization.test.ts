@@ -53,6 +53,28 @@ describe('access rules', () => {
     assert.deepEqual(codes, [1, 0x87, 0x87, 1, 0x87]);
   });
 
+  it('of a source with hasLastRules decide after all others, whatever was added, loaded again or changed later', async () => {
+    const last: AuthSource = { ...acl([{ access: 'deny' }]), name: 'last', hasLastRules: true };
+    await using kit = await createTestBroker({ auth: [last], allowAnonymous: true });
+    const { broker } = kit;
+    await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
+    assert.equal(await mayPublish(client, 'rule'), false);
+    await broker.access.add(acl([{ access: 'allow', topic: 'rule' }]));
+    broker.hook('authorizePublish', ({ message }) => (message.topic === 'hook' ? true : undefined));
+    const asked: AuthSource = { name: 'asked', authorize: ({ topic }) => (topic === 'asked' ? true : undefined) };
+    await broker.access.add(asked);
+    for (const _ of ['before', 'after a reload']) {
+      for (const topic of ['rule', 'hook', 'asked']) assert.equal(await mayPublish(client, topic), true, topic);
+      assert.equal(await mayPublish(client, 'other'), false);
+      assert.deepEqual((await subscribed(client, 'rule', 'asked', 'other')).codes, [1, 1, 0x87]);
+      await broker.access.reload('asked');
+      await broker.access.reload('last');
+    }
+    await broker.access.remove('last');
+    assert.equal(await mayPublish(client, 'rule'), true);
+    assert.equal(await mayPublish(client, 'other'), false, 'the other sources decide about authorization as well');
+  });
+
   it('do not apply to superusers, and leave everything allowed with aclNomatch: allow', async () => {
     await using kit = await createTestBroker({
       auth: [acl([{ access: 'deny', topic: 'no' }])],
