@@ -12,19 +12,7 @@ import {
   type ScramMethod,
   scramCredentialsOf
 } from '../../lib/access/scram.ts';
-
-/** What a client answers to a challenge; by the formulas of RFC 5802, section 3. */
-function clientFinal(password: string, bare: string, challenge: string, method: ScramMethod, binding = 'biws'): string {
-  const digest = SCRAM_METHODS[method];
-  const [, nonce, salt, iterations] = /^r=([^,]+),s=([^,]+),i=(\d+)$/.exec(challenge) as RegExpExecArray;
-  const hmac = (key: Buffer, text: string) => createHmac(digest, key).update(text).digest();
-  const length = createHash(digest).digest().length;
-  const salted = pbkdf2Sync(password, Buffer.from(salt, 'base64'), Number(iterations), length, digest);
-  const key = hmac(salted, 'Client Key');
-  const head = `c=${binding},r=${nonce}`;
-  const signature = hmac(createHash(digest).update(key).digest(), `${bare},${challenge},${head}`);
-  return `${head},p=${Buffer.from(key.map((byte, at) => byte ^ signature[at])).toString('base64')}`;
-}
+import { clientFinal } from '../support/scram-client.ts';
 
 async function credentialsOf(password: string, method: ScramMethod): Promise<ScramCredentials> {
   const all = await scramCredentialsOf(password, 4096);

@@ -1,0 +1,38 @@
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { BrokerError } from '../../lib/index.ts';
+
+/** The maximum size of a file. It is read as a whole. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Read a text file in UTF-8, without a byte order mark. Only regular files are read: reading a pipe or a device may never end.
+ * @throws BrokerError FILE_UNREADABLE, which names the file
+ */
+export async function readTextFile(path: string): Promise<string> {
+  try {
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    try {
+      const found = await file.stat();
+      if (!found.isFile())
+        throw new Error(
+          `it is ${found.isDirectory() ? 'a directory' : 'a pipe, a socket or a device'}; use a regular file`
+        );
+      if (found.size > MAX_BYTES) throw new Error(`it has ${found.size} bytes; the maximum is ${MAX_BYTES}`);
+      return decoded(await file.readFile());
+    } finally {
+      await file.close();
+    }
+  } catch (cause) {
+    throw new BrokerError('FILE_UNREADABLE', `cannot read ${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function decoded(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new Error('the text is not UTF-8; save it as UTF-8');
+  }
+}
