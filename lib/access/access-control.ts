@@ -252,6 +252,7 @@ export class AccessControl {
     if (isWanted === (remove !== undefined)) return remove;
     if (remove !== undefined) {
       remove();
+      this.#host.hooksChanged();
       return undefined;
     }
     const { hooks } = this.#host;

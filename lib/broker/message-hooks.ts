@@ -24,7 +24,7 @@ export interface MessageHooksHost {
 
 /** Asks the hooks that decide on messages: `authorizePublish`, `publish` and `deliver`. */
 export class MessageHooks {
-  /** Hooks or a zone may refuse or change messages of clients. */
+  /** Hooks, sources or a zone may refuse or change messages of clients. */
   hasHooks = false;
   /** No hook, listener or tap needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
   isFastPathOpen = true;
@@ -47,7 +47,8 @@ export class MessageHooks {
   watch(): void {
     const { hooks, events, taps } = this.#services;
     const { rewrites } = this.#host;
-    this.hasHooks = hooks.authorizePublish.length > 0 || hooks.publish.length > 0 || this.#hasDenyingZone;
+    const authorizes = hooks.authorizePublish.length > 0 || hooks.decides('authorizePublish');
+    this.hasHooks = authorizes || hooks.publish.length > 0 || this.#hasDenyingZone;
     this.#keepsVerdicts = hooks.isCached('authorizePublish');
     this.isFastPathOpen =
       this.#keepsVerdicts &&

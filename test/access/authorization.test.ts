@@ -53,6 +53,15 @@ describe('access rules', () => {
     assert.deepEqual(codes, [1, 0x87, 0x87, 1, 0x87]);
   });
 
+  it('that a source has none of refuse everything, and allow everything when the source is removed', async () => {
+    await using kit = await createTestBroker({ auth: [acl([])], allowAnonymous: true });
+    await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
+    assert.equal(await mayPublish(client, 'a'), false);
+    assert.deepEqual((await subscribed(client, 'a')).codes, [0x87]);
+    await kit.broker.access.remove('acl');
+    assert.equal(await mayPublish(client, 'a'), true);
+  });
+
   it('of a source with hasLastRules decide after all others, whatever was added, loaded again or changed later', async () => {
     const last: AuthSource = { ...acl([{ access: 'deny' }]), name: 'last', hasLastRules: true };
     await using kit = await createTestBroker({ auth: [last], allowAnonymous: true });
