@@ -1,6 +1,6 @@
 /** A user of a password file, as written. */
 export interface UserLine {
-  /** Number of the line, from 1. */
+  /** The first line has the number 1. */
   readonly number: number;
   readonly name: string;
   /** The password hash, and after it the SCRAM credentials. */

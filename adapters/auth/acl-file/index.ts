@@ -1,0 +1,75 @@
+/// <reference types="node" preserve="true" />
+/** A source of access rules that reads them from a file. */
+import {
+  type AccessRule,
+  type AuthSource,
+  BrokerError,
+  InvalidInput,
+  parseAclFile,
+  type SourceContext
+} from '../../../lib/index.ts';
+import { readTextFile } from '../text-file.ts';
+
+/** Options of `aclFile`. */
+export interface AclFileOptions {
+  /** Path of the file: YAML if it ends in `.yaml` or `.yml`, otherwise JSON or the documented terms. */
+  readonly file: string;
+  /** Identifies the source among those of a broker. Default `acl-file`. */
+  readonly name?: string;
+}
+
+/**
+ * A source with the access rules of a file. The broker reads it when it starts, and again with `broker.access.reload('acl-file')`.
+ *
+ * The file contains terms such as `{allow, {user, "ann"}, subscribe, ["sensors/#"]}.`, or a list of access rules in JSON or YAML; see
+ * `parseAclFile` and `AccessRule`. The first rule that applies decides. The rules come after those of all other sources and after all
+ * hooks. What no rule is about is refused, unless `aclNomatch` is `allow`.
+ *
+ * A file with an error is refused as a whole: the broker does not start, or the previous rules stay in force. YAML needs the package `yaml`.
+ * @throws InvalidInput OPTION_INVALID
+ */
+export function aclFile({ file, name = 'acl-file' }: AclFileOptions): AuthSource {
+  if (typeof file !== 'string' || file === '') throw new InvalidInput('OPTION_INVALID', 'file', 'a path', file);
+  let context: SourceContext | undefined;
+  const reload = async (): Promise<void> => {
+    const rules = await readRules(file);
+    context?.setRules(rules);
+  };
+  return {
+    name,
+    provides: ['authorization'],
+    hasLastRules: true,
+    open: (opened) => {
+      context = opened;
+      return reload();
+    },
+    reload
+  };
+}
+
+/** @throws BrokerError FILE_UNREADABLE, ACL_FILE_INVALID, PACKAGE_MISSING; the message names the file */
+async function readRules(file: string): Promise<AccessRule[]> {
+  const text = await readTextFile(file);
+  const isYaml = /\.ya?ml$/.test(file);
+  const parse = isYaml ? (await loadYaml()).parse : undefined;
+  try {
+    return parse === undefined ? parseAclFile(text) : parseAclFile(listText(parse(text)));
+  } catch (cause) {
+    throw new BrokerError('ACL_FILE_INVALID', `${file}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** The JSON text of a list of rules. An empty YAML file is an empty list. @throws Error */
+function listText(parsed: unknown): string {
+  if (parsed === null) return '[]';
+  if (!Array.isArray(parsed)) throw new Error('expected a list of access rules, such as "- access: deny"');
+  return JSON.stringify(parsed);
+}
+
+async function loadYaml(): Promise<{ parse(text: string): unknown }> {
+  try {
+    return await import('yaml');
+  } catch (cause) {
+    throw new BrokerError('PACKAGE_MISSING', 'an ACL file in YAML needs the package yaml: npm install yaml', { cause });
+  }
+}
