@@ -5,7 +5,7 @@ import { BrokerError } from '../../lib/index.ts';
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
-  readonly stdin: Readable;
+  readonly stdin: Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
   /** Length of standard input in bytes if it is a file, otherwise undefined. */
   readonly stdinBytes: number | undefined;
   readonly stdout: Writable & { readonly isTTY?: boolean };

@@ -9,6 +9,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   pub: async () => (await import('./pub.ts')).pub,
   sub: async () => (await import('./sub.ts')).sub,
   bench: async () => (await import('./bench.ts')).bench,
+  passwd: async () => (await import('./passwd.ts')).passwd,
   store: async () => (await import('./store.ts')).store
 };
 

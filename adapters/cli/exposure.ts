@@ -13,21 +13,27 @@ const ADMISSION = {
  *
  * The check uses the options after reading, so it applies to every spelling.
  * @param place the place where the listener is configured, for messages
+ * @param hasSource whether a source of authentication is configured, which by default refuses clients that it does not know
  * @throws InvalidInput ANONYMOUS_EXPOSED
  */
-export function checkExposure(place: string, { place: bound, common, tls }: Transport, broker: BrokerOptions): void {
+export function checkExposure(
+  place: string,
+  { place: bound, common, tls }: Transport,
+  broker: BrokerOptions,
+  hasSource: boolean
+): void {
   if ('path' in bound || isLoopback(bound.host) || (tls !== undefined && asksForIdentity(tls))) return;
   const zone = common.zone ?? 'external';
-  const { allowAnonymous, bypassAuthPlugins } = admissionOf(broker, zone);
+  const { allowAnonymous = hasSource ? false : undefined, bypassAuthPlugins } = admissionOf(broker, zone);
   if (allowAnonymous === true || (allowAnonymous === false && !bypassAuthPlugins)) return;
   const why = bypassAuthPlugins ? `and its zone "${zone}" has bypassAuthPlugins, so` : 'and';
   throw new InvalidInput(
     'ANONYMOUS_EXPOSED',
     'host',
-    'a loopback address, or an explicit allowAnonymous',
+    'a loopback address, a password file, or an explicit allowAnonymous',
     bound.host,
-    `${place}: ${bound.host} can be reached from other machines, ${why} anyone could connect: bind a loopback address, require client ` +
-      'certificates (--ca), or set allowAnonymous: true (--allow-anonymous) to allow this'
+    `${place}: ${bound.host} can be reached from other machines, ${why} anyone could connect: bind a loopback address, ` +
+      'require passwords (--password-file) or client certificates (--ca), or set allowAnonymous: true (--allow-anonymous) to allow this'
   );
 }
 

@@ -9,18 +9,33 @@ export interface Opened {
   readonly listening: Listening;
 }
 
+/** What SIGHUP reloads. */
+export interface Served {
+  readonly opened: Opened[];
+  readonly files: ReloadedFile[];
+}
+
+/** A file that the broker reads again on SIGHUP. */
+export interface ReloadedFile {
+  /** What it is, for messages: `password file users`. */
+  readonly label: string;
+  /** @throws Error that names the file */
+  reload(): Promise<void>;
+}
+
 /**
- * Reload the certificates of all listeners on SIGHUP, which then no longer ends the process.
+ * Reload the certificates of all listeners and other files on SIGHUP, which then no longer ends the process.
  * @returns a function that stops this; SIGHUP is ignored afterwards
  */
-export function reloadAtHangup(shell: Shell, opened: readonly Opened[]): () => void {
+export function reloadAtHangup(shell: Shell, served: Served): () => void {
   let isReloading = false;
   let isWanted = false;
   const reload = async () => {
     isReloading = true;
     while (isWanted) {
       isWanted = false;
-      await reloadCertificates(shell, opened);
+      await reloadFiles(shell, served.files);
+      await reloadCertificates(shell, served);
     }
     isReloading = false;
   };
@@ -30,9 +45,20 @@ export function reloadAtHangup(shell: Shell, opened: readonly Opened[]): () => v
   });
 }
 
-async function reloadCertificates(shell: Shell, opened: readonly Opened[]): Promise<void> {
+async function reloadFiles(shell: Shell, files: readonly ReloadedFile[]): Promise<void> {
+  for (const file of files) {
+    const outcome = await file.reload().then(
+      () => `${file.label} reloaded`,
+      (error: Error) => `${error.message}; the previous content stays in force`
+    );
+    log(shell, `SIGHUP: ${outcome}`);
+  }
+}
+
+async function reloadCertificates(shell: Shell, { opened, files }: Served): Promise<void> {
   const secure = opened.filter(({ plan }) => plan.transport.tls !== undefined);
-  if (secure.length === 0) log(shell, 'SIGHUP: there are no TLS listeners, so no certificates were reloaded');
+  if (secure.length === 0 && files.length === 0)
+    log(shell, 'SIGHUP: there are no TLS listeners, so no certificates were reloaded');
   for (const { listening } of secure) {
     const outcome = await listening.reload().then(
       () => `certificates of listener ${listening.name} reloaded`,

@@ -28,6 +28,18 @@ export const SERVE_OPTIONS = {
     'accept only clients with a certificate of these authorities (PEM)',
     FILE
   ),
+  passwordFile: flag(
+    'text',
+    undefined as string | undefined,
+    'accept only clients with a user name and password of this file (see embermq help passwd)',
+    FILE
+  ),
+  aclFile: flag(
+    'text',
+    undefined as string | undefined,
+    'access rules: what clients may publish and subscribe to',
+    FILE
+  ),
   drainTimeout: timeFlag(10_000, 'time that a graceful stop waits for clients to receive their messages'),
   dataDir: flag('text', './data', 'folder for the persistent state; created if it does not exist', {
     value: 'DIR',

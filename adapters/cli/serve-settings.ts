@@ -57,7 +57,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     throw new InvalidInput('OPTION_MISSING', 'mqttPort', 'a port', 'off', message);
   }
   for (const { place, transport } of listeners) {
-    checkExposure(place, transport, broker);
+    checkExposure(place, transport, broker, own.passwordFile !== undefined);
     checkZone(place, transport, broker);
   }
   return { own, broker, listeners };

@@ -1,11 +1,13 @@
 import { statfs } from 'node:fs/promises';
-import { type Broker, createBroker, type Store } from '../../lib/index.ts';
+import { type AuthSource, type Broker, createBroker, type Store } from '../../lib/index.ts';
+import { aclFile } from '../auth/acl-file/index.ts';
+import { passwordFile } from '../auth/password-file/index.ts';
 import { levelStore } from '../level/index.ts';
 import { listen } from '../net/index.ts';
 import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
-import { type Opened, openOptional, places, reloadAtHangup } from './serve-listeners.ts';
+import { openOptional, places, reloadAtHangup, type Served } from './serve-listeners.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 
@@ -20,8 +22,8 @@ export const serve: Command = {
 
 Runs an MQTT broker. When all listeners accept connections, it prints one line on standard output: "ready" and a JSON object with the
 actual ports and the process id. All other output goes to standard error. On SIGTERM or SIGINT it stops gracefully and exits with code 0;
-a second signal ends it immediately. SIGHUP reloads the certificates of the TLS listeners; if a new certificate is invalid, the error is
-reported and the previous one stays in use. Sessions, queued and retained messages are persisted in --data-dir and survive every kind of
+a second signal ends it immediately. SIGHUP reloads the password file, the access rules and the certificates of the TLS listeners; if a
+new file has an error, the error is reported and the previous content stays in force. Sessions, queued and retained messages are persisted in --data-dir and survive every kind of
 exit, including kill -9. With --memory, nothing is persisted.
 
 ${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
@@ -32,15 +34,18 @@ environment, and the environment overrides the file. This also applies to --memo
 --reserve. The file may also define "listeners": [{ "kind": "unix", "path": ... }].`,
   outlivesOutput: true,
   async run(args, shell) {
-    const opened: Opened[] = [];
-    const ignoreHangups = reloadAtHangup(shell, opened);
+    const served: Served = { opened: [], files: [] };
+    const { opened, files } = served;
+    const ignoreHangups = reloadAtHangup(shell, served);
     const { first, release } = awaitSignals(shell);
     const endCollecting = shell.collectWhenIdle();
     try {
       const settings = await readServeSettings(args, shell);
       const { memory, dataDir, durability, verifyStore, reserve } = settings.own;
       const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve });
-      const broker = prepare(settings, store, shell);
+      const sources = sourcesOf(settings.own);
+      const broker = prepare(settings, sources, store, shell);
+      for (const { label, source } of sources) files.push({ label, reload: () => broker.access.reload(source.name) });
       const needed = settings.listeners.filter(({ isOptional }) => !isOptional);
       for (const plan of needed) opened.push({ plan, listening: listen(broker, plan.transport) });
       await broker.start();
@@ -83,8 +88,29 @@ function awaitSignals(shell: Shell): { first: Promise<string>; release: () => vo
   return { first, release };
 }
 
-function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
-  const broker = createBroker({ ...settings.broker, ...(store === undefined ? {} : { store }) });
+/** A source that reads a file. */
+interface FileSource {
+  readonly label: string;
+  readonly source: AuthSource;
+}
+
+function sourcesOf(own: ServeSettings['own']): FileSource[] {
+  const sources: FileSource[] = [];
+  const { passwordFile: passwords, aclFile: rules } = own;
+  if (passwords !== undefined)
+    sources.push({ label: `password file ${passwords}`, source: passwordFile({ file: passwords }) });
+  if (rules !== undefined) sources.push({ label: `ACL file ${rules}`, source: aclFile({ file: rules }) });
+  return sources;
+}
+
+function prepare(
+  settings: ServeSettings,
+  sources: readonly FileSource[],
+  store: Store | undefined,
+  shell: Shell
+): Broker {
+  const auth = sources.map(({ source }) => source);
+  const broker = createBroker({ ...settings.broker, auth, ...(store === undefined ? {} : { store }) });
   broker.on('error', ({ error, during }) => log(shell, `error in ${during}: ${error.stack ?? error.message}`));
   broker.on('store.recovered', () => log(shell, 'the store can be written again'));
   if (settings.own.verbose) logClients(broker, shell);

@@ -129,7 +129,7 @@ describe('options of serve', () => {
   });
 
   it('reports that options that are functions can only be set in code', async () => {
-    for (const name of ['hooks', 'clock', 'store', 'memoryUsage'])
+    for (const name of ['auth', 'hooks', 'clock', 'store', 'memoryUsage'])
       await assert.rejects(read([], { file: { [name]: {} } }), {
         code: 'OPTION_UNKNOWN',
         message: `e.json: "${name}" can only be set in code`
@@ -298,6 +298,17 @@ describe('options of serve', () => {
       code: 'ANONYMOUS_EXPOSED'
     });
     await read(['--host', '0.0.0.0', '--allow-anonymous']);
+    await read(['--host', '0.0.0.0', '--password-file', 'users']);
+    await read(['--host', '0.0.0.0'], { env: { EMBERMQ_PASSWORD_FILE: 'users' } });
+    await assert.rejects(read(['--host', '0.0.0.0', '--acl-file', 'rules']), {
+      code: 'ANONYMOUS_EXPOSED',
+      message: /--password-file/
+    });
+    await assert.rejects(read(['--host', '0.0.0.0', '--password-file', 'users', '--bypass-auth-plugins']), {
+      code: 'ANONYMOUS_EXPOSED',
+      message: /its zone "external" has bypassAuthPlugins/
+    });
+    await assert.rejects(read(['--password-file=']), { code: 'OPTION_INVALID', message: /^--password-file: / });
     await read(['--host', '0.0.0.0'], { file: { allowAnonymous: true } });
     await read(['--host', '0.0.0.0'], { env: { EMBERMQ_ALLOW_ANONYMOUS: 'true' } });
     await read(['--host', '0.0.0.0'], { file: { 'zone.external.allow_anonymous': true } });

@@ -5,7 +5,7 @@ import { readFileUpTo } from '../../adapters/cli/config-text.ts';
 /** A process for a command under test. Tests read its output, define its files and send signals. */
 export interface TestShell extends Shell {
   readonly env: Record<string, string | undefined>;
-  readonly stdin: PassThrough;
+  readonly stdin: PassThrough & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
   stdinBytes: number | undefined;
   readonly stdout: PassThrough & { isTTY?: boolean };
   readonly stderr: PassThrough & { isTTY?: boolean };
