@@ -35,8 +35,8 @@ const tables: Readonly<Record<string, () => string>> = {
 /** Descriptions of the defaults that depend on the machine or on the registered hooks. */
 const IN_WORDS: Readonly<Record<string, string>> = {
   memoryHighWatermark: '85 % of the heap limit of Node',
-  allowAnonymous: '`true` without an authenticate hook, else `false`',
-  aclNomatch: '`allow` without such a hook, else `deny`',
+  allowAnonymous: '`true` without an authenticate hook or source, else `false`',
+  aclNomatch: '`allow` without such a hook or source, else `deny`',
   maxTotalMqueueBytes: 'half of `memoryHighWatermark`',
   maxTotalMqueueStoreBytes: 'a third of the space available to the store'
 };

@@ -73,15 +73,21 @@ const FORMATS: readonly {
   }
 ];
 
-/** The formats that need a function of the caller, by how their hashes begin. */
-const FOREIGN = { bcrypt: /^\$2[abxy]\$\d\d\$[\w./]{53}$/, argon2: /^\$argon2(?:id|i|d)\$/ } as const;
-
 /** Functions for the formats that need a package. */
-export type ForeignChecks = { readonly [N in keyof typeof FOREIGN]?: ForeignCheck | undefined };
+export interface ForeignChecks {
+  readonly bcrypt?: ForeignCheck | undefined;
+  readonly argon2?: ForeignCheck | undefined;
+}
+
+/** The formats that need a function of the caller, by how their hashes begin. */
+const FOREIGN: Readonly<Record<keyof ForeignChecks, RegExp>> = {
+  bcrypt: /^\$2[abxy]\$\d\d\$[\w./]{53}$/,
+  argon2: /^\$argon2(?:id|i|d)\$/
+};
 
 /** Tell whether a hash is of a format that needs a package. */
-export function foreignFormatOf(hash: string): keyof typeof FOREIGN | undefined {
-  return (Object.keys(FOREIGN) as (keyof typeof FOREIGN)[]).find((name) => FOREIGN[name].test(hash));
+export function foreignFormatOf(hash: string): keyof ForeignChecks | undefined {
+  return (Object.keys(FOREIGN) as (keyof ForeignChecks)[]).find((name) => FOREIGN[name].test(hash));
 }
 
 /**

@@ -10,9 +10,13 @@ const SALT_BYTES = 16;
 const NONCE_BYTES = 18;
 const MAX_ITERATIONS = 1_000_000;
 
-/** The Authentication Methods of MQTT 5.0, with the hash of each. */
-export const SCRAM_METHODS = { 'SCRAM-SHA-256': 'sha256', 'SCRAM-SHA-512': 'sha512' } as const;
-export type ScramMethod = keyof typeof SCRAM_METHODS;
+/** The Authentication Methods of MQTT 5.0 that use SCRAM. */
+export type ScramMethod = 'SCRAM-SHA-256' | 'SCRAM-SHA-512';
+
+/** The hash of each method. */
+export const SCRAM_METHODS = { 'SCRAM-SHA-256': 'sha256', 'SCRAM-SHA-512': 'sha512' } as const satisfies Readonly<
+  Record<ScramMethod, string>
+>;
 
 /** What a server stores of a password for one method (RFC 5802). The password cannot be computed from it. */
 export interface ScramCredentials {
