@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import * as crypto from 'node:crypto';
 import {
   chmodSync,
   lstatSync,
@@ -16,9 +15,16 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { argon2Check } from '../../adapters/auth/password-file/argon2.ts';
+import { argon2Check, nodeArgon2 } from '../../adapters/auth/password-file/argon2.ts';
 import { editPasswordFile, passwordFile } from '../../adapters/auth/password-file/index.ts';
-import { type Broker, createBroker, type ScramMethod } from '../../lib/index.ts';
+import {
+  type AuthenticateRequest,
+  type Broker,
+  BrokerError,
+  createBroker,
+  type ScramMethod,
+  type SourceContext
+} from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { clientFinal } from '../support/scram-client.ts';
 
@@ -128,6 +134,48 @@ describe('a password file', () => {
     assert.equal(await result, 0);
   });
 
+  it('gives up the places of connections that have ended, without an error', async () => {
+    const asked = withResolvers();
+    const bcrypt = () => {
+      asked.resolve();
+      return new Promise<boolean>((resolve) => answers.push(resolve));
+    };
+    const answers: ((isRight: boolean) => void)[] = [];
+    writeFileSync(file, `ann:${BCRYPT}${'a'.repeat(53)}\n`);
+    await using kit = await createTestBroker({ auth: [passwordFile({ file, bcrypt })] });
+    const errors: Error[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error));
+    const abort = new AbortController();
+    const names = Array.from({ length: 200 }, (_, n) => (n % 2 === 0 ? 'ann' : `unknown${n}`));
+    const attempts = names.map((username) =>
+      kit.broker.connect({ username, password: 'x', protocolVersion: 5, signal: abort.signal })
+    );
+    await asked.promise;
+    abort.abort(new Error('the client has gone'));
+    for (const { status } of await Promise.allSettled(attempts)) assert.equal(status, 'rejected');
+    while (answers.length > 0) answers.pop()?.(false);
+    await kit.clock.settle();
+    assert.deepEqual(errors, []);
+    const more = attempt(kit.broker, 'ann', 'x');
+    while (answers.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    answers.pop()?.(true);
+    assert.equal(await more, 0);
+  });
+
+  it('answers that the broker is busy if too many passwords wait, also for unknown names', async () => {
+    writeFileSync(file, `ann:${SCRYPT}\n`);
+    const source = passwordFile({ file });
+    const full = new BrokerError('PASSWORD_QUEUE_FULL', 'too many');
+    await source.open?.({ verifyPassword: () => Promise.reject(full) } as unknown as SourceContext);
+    const { signal } = new AbortController();
+    for (const username of ['ann', 'eve'])
+      assert.deepEqual(await source.authenticate?.({ username, signal } as AuthenticateRequest), {
+        allow: false,
+        reasonCode: 0x89,
+        reasonString: 'too many'
+      });
+  });
+
   it('is read again on reload, and one with an error leaves the previous users in force', async () => {
     writeFileSync(file, `ann:${SCRYPT}\n`);
     await using kit = await createTestBroker({ auth: [passwordFile({ file, name: 'staff' })] });
@@ -196,10 +244,10 @@ describe('a password file', () => {
   });
 
   /** The password is "password"; from the tests of the reference implementation. */
-  const ARGON2 = '$argon2id$v=19$m=65536,t=2,p=1$c29tc2FsdA$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc';
-  const hasArgon2 = 'argon2' in crypto;
-
-  it('checks Argon2 hashes', { skip: !hasArgon2 && 'this version of Node has no crypto.argon2' }, async () => {
+  const ARGON2 = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc';
+  it('checks Argon2 hashes', {
+    skip: nodeArgon2 === undefined && 'this version of Node has no crypto.argon2'
+  }, async () => {
     writeFileSync(file, `ann:${ARGON2}\n`);
     await using kit = await createTestBroker({ auth: [passwordFile({ file })] });
     assert.equal(await attempt(kit.broker, 'ann', 'password'), 0);
@@ -207,11 +255,15 @@ describe('a password file', () => {
   });
 
   it('refuses Argon2 hashes that are too costly or that this version of Node cannot check', async () => {
-    assert.throws(() => argon2Check(ARGON2, undefined as never), { message: /Argon2 hashes need Node 24\.7 or newer/ });
+    assert.throws(() => argon2Check(ARGON2, undefined), { message: /Argon2 hashes need Node 24\.7 or newer/ });
     const never = () => assert.fail('it is not called');
     for (const wrong of ['m=9999999,t=2,p=1', 'm=262144,t=99,p=1', 'm=64,t=0,p=1', 'm=64,t=1,p=0', 'm=8,t=1,p=2'])
       assert.throws(() => argon2Check(ARGON2.replace('m=65536,t=2,p=1', wrong), never), /outside the range/, wrong);
-    for (const wrong of ['$argon2id$v=16$m=64,t=1,p=1$c29tc2FsdA$CTFhFdXP', '$argon2id$v=19$m=64$a$b'])
+    for (const wrong of [
+      '$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXP',
+      '$argon2id$v=19$m=64$a$b',
+      '$argon2id$v=19$m=64,t=1,p=1$c2hvcnQ$CTFhFdXP'
+    ])
       assert.throws(() => argon2Check(wrong, never), /expected an Argon2 hash of version 19/);
   });
 });

@@ -20,20 +20,23 @@ const HASH = /^\$(argon2(?:id|i|d))\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$
 const MAX_MEMORY_KB = 262_144;
 const MAX_KB_PASSES = 2_097_152;
 
+/** The function of Node; undefined before 24.7. */
+export const nodeArgon2 = (crypto as { readonly argon2?: Argon2 }).argon2;
+
 /**
  * Read an Argon2 hash.
- * @param argon2 does the work; default: that of Node
+ * @param argon2 does the work; that of Node is `nodeArgon2`
  * @throws Error if it is not valid, too costly, or if this version of Node cannot check it
  */
-export function argon2Check(hash: string, argon2 = (crypto as { readonly argon2?: Argon2 }).argon2): PasswordCheck {
+export function argon2Check(hash: string, argon2: Argon2 | undefined): PasswordCheck {
   if (argon2 === undefined)
     throw new Error(
       `Argon2 hashes need Node 24.7 or newer, this is ${process.versions.node}; set the password again with embermq passwd`
     );
   const [, algorithm, m, t, p, salt, key] = HASH.exec(hash) ?? [];
   const [memory, passes, parallelism] = [Number(m), Number(t), Number(p)];
-  const expected = Buffer.from(key ?? '', 'base64');
-  if (algorithm === undefined || expected.length < 4)
+  const [nonce, expected] = [salt ?? '', key ?? ''].map((text) => Buffer.from(text, 'base64'));
+  if (algorithm === undefined || nonce.length < 8 || expected.length < 4)
     throw new Error('expected an Argon2 hash of version 19: $argon2id$v=19$m=...,t=...,p=...$salt$key');
   if (
     memory < 8 * parallelism ||
@@ -43,7 +46,6 @@ export function argon2Check(hash: string, argon2 = (crypto as { readonly argon2?
     parallelism < 1
   )
     throw new Error('the parameters of the Argon2 hash are outside the range that is checked');
-  const nonce = Buffer.from(salt, 'base64');
   return (message) =>
     new Promise((resolve, reject) => {
       const parameters = { message, nonce, parallelism, tagLength: expected.length, memory, passes };

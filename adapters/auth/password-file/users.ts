@@ -9,7 +9,7 @@ import {
   type ScramCredentials,
   type ScramMethod
 } from '../../../lib/index.ts';
-import { argon2Check } from './argon2.ts';
+import { argon2Check, nodeArgon2 } from './argon2.ts';
 import { checkBcryptHash } from './bcrypt.ts';
 import { linesOf, readLine, type UserLine } from './lines.ts';
 
@@ -57,7 +57,7 @@ function userOf({ name, words: [hash, ...scramWords] }: UserLine, foreign: Forei
   if (name === '' || hash === undefined) throw new Error('expected "name:HASH", as embermq passwd writes it');
   const format = foreignFormatOf(hash);
   if (format === 'bcrypt') checkBcryptHash(hash);
-  const check = format === 'argon2' ? argon2Check(hash) : passwordCheckOf(hash, foreign);
+  const check = format === 'argon2' ? argon2Check(hash, nodeArgon2) : passwordCheckOf(hash, foreign);
   const scram = new Map<ScramMethod, ScramCredentials>();
   for (const word of scramWords) {
     const credentials = parseScram(word);
