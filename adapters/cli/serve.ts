@@ -23,8 +23,8 @@ export const serve: Command = {
 Runs an MQTT broker. When all listeners accept connections, it prints one line on standard output: "ready" and a JSON object with the
 actual ports and the process id. All other output goes to standard error. On SIGTERM or SIGINT it stops gracefully and exits with code 0;
 a second signal ends it immediately. SIGHUP reloads the password file, the access rules and the certificates of the TLS listeners; if a
-new file has an error, the error is reported and the previous content stays in force. Sessions, queued and retained messages are persisted in --data-dir and survive every kind of
-exit, including kill -9. With --memory, nothing is persisted.
+new file has an error, the error is reported and the previous content stays in force. Sessions, queued and retained messages are
+persisted in --data-dir and survive every kind of exit, including kill -9. With --memory, nothing is persisted.
 
 ${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
 
