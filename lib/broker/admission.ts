@@ -195,6 +195,10 @@ export class Admission {
   #admit(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
     const { client, lifecycle } = session;
     lifecycle.decidedBy(undefined); // the hooks have answered
+    if (isExpired(approval, this.#services.clock.now())) {
+      this.#refuse(session, {});
+      return;
+    }
     if (approval.username !== undefined) {
       const { username } = approval;
       const { agreement } = client;
@@ -277,12 +281,13 @@ export class Admission {
     if (resumes) superseded = this.#resume(stored, session, connection);
     else this.#begin(session, stored);
     if (ledger === undefined || ledger.promises === promises) {
-      this.#serve(owner, connection, connack, resumes, superseded);
+      this.#serve(owner, connection, connack, resumes, superseded, approval.expiresAt);
       return;
     }
     // The same commit removes the will of the previous connection from the store and must contain the effects of its publication.
     if (superseded !== undefined) host.wills.publish(owner, superseded);
-    if (isServed(owner, connection)) this.#serveCommitted(ledger, owner, connection, connack, resumes);
+    if (isServed(owner, connection))
+      this.#serveCommitted(ledger, owner, connection, connack, resumes, approval.expiresAt);
   }
 
   #enterLoaded(
@@ -302,9 +307,10 @@ export class Admission {
     owner: Session,
     connection: Connection<Session>,
     connack: Buffer,
-    resumes: boolean
+    resumes: boolean,
+    expiresAt: number | undefined
   ): void {
-    const serve = () => this.#serve(owner, connection, connack, resumes, undefined);
+    const serve = () => this.#serve(owner, connection, connack, resumes, undefined, expiresAt);
     this.#after(ledger.committed(ledger.ticket), connection, serve, !resumes);
   }
 
@@ -314,12 +320,13 @@ export class Admission {
     connection: Connection<Session>,
     connack: Buffer,
     resumes: boolean,
-    superseded: WillState | undefined
+    superseded: WillState | undefined,
+    expiresAt: number | undefined
   ): void {
     const host = this.#host;
     if (isServed(owner, connection)) {
       connection.reader.limitRates(this.#rates.of(owner.client.agreement.zone));
-      this.#welcome(owner, connection, connack, resumes);
+      this.#welcome(owner, connection, connack, resumes, expiresAt);
       this.#waitForHooks(owner, connection);
     }
     if (superseded !== undefined) host.wills.publish(owner, superseded);
@@ -395,13 +402,19 @@ export class Admission {
   }
 
   /** Send the CONNACK first, then the messages in flight, then all others [MQTT-3.2.0-1]. */
-  #welcome(session: Session, connection: Connection<Session>, connack: Buffer, sessionPresent: boolean): void {
+  #welcome(
+    session: Session,
+    connection: Connection<Session>,
+    connack: Buffer,
+    sessionPresent: boolean,
+    expiresAt: number | undefined
+  ): void {
     const { metrics, events } = this.#services;
     metrics.counts[Metric.clientConnack]++;
     if (events.heard['client.connack']) events.emit('client.connack', { client: session.client, reasonCode: 0 });
     if (session.connection !== connection || connection.isClosed) return; // a listener ended it
     connection.writer.send(connack, Metric.packetsConnackSent);
-    session.lifecycle.connackSent();
+    session.lifecycle.connackSent(expiresAt);
     metrics.counts[Metric.clientConnected]++;
     if (sessionPresent) session.delivery.flows.resend();
     this.#host.sessions.connected(session, sessionPresent);
@@ -435,8 +448,13 @@ export class Admission {
       approved: (approval) => {
         if (!isCurrent()) return;
         lifecycle.decidedBy(undefined);
+        if (isExpired(approval, this.#services.clock.now())) {
+          lifecycle.close('reauthentication_failed');
+          return;
+        }
         entitle(this.#host.access, client, { isSuperuser: client.isSuperuser, clientData: client.data, ...approval });
         connection.reader.forgetVerdicts();
+        session.timers.authenticated(approval.expiresAt);
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
       },
       refused: (refusal) => {
@@ -451,6 +469,11 @@ export class Admission {
 
 function isWaiting(session: Session, connection: Connection<Session>): boolean {
   return session.state === 'idle' && session.connection === connection && !connection.isClosed;
+}
+
+/** Tell whether an approval is in force no longer. @param wallMs wall-clock milliseconds */
+function isExpired({ expiresAt }: Approval, wallMs: number): boolean {
+  return expiresAt !== undefined && expiresAt <= wallMs;
 }
 
 /** Give a client what its authentication has decided. @throws InvalidInput for rules that are not valid */

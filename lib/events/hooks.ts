@@ -59,6 +59,11 @@ export interface Approval {
   readonly rules?: readonly AccessRule[];
   /** Any value to be kept as `data` of the client, which hooks and events receive. It is not persisted. */
   readonly clientData?: unknown;
+  /**
+   * When the authentication expires, in milliseconds since 1970: the broker then closes the connection (`expired_token`). A time that has
+   * passed already refuses the client. Each authentication sets it anew, so a re-authentication without it removes it. Default: never.
+   */
+  readonly expiresAt?: number;
   /** Authentication Data for CONNACK, or for the AUTH that completes a re-authentication. */
   readonly data?: Buffer;
   /** User properties for CONNACK. */
@@ -390,6 +395,7 @@ const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
     'isSuperuser',
     'rules',
     'clientData',
+    'expiresAt',
     'data',
     'userProperties',
     'challenge'
@@ -409,6 +415,7 @@ const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound
   username: ['a string', (value) => typeof value === 'string'],
   isSuperuser: ['true or false', (value) => typeof value === 'boolean'],
   rules: ['a list of access rules', Array.isArray],
+  expiresAt: ['a number of milliseconds since 1970', (value) => typeof value === 'number' && !Number.isNaN(value)],
   data: ['a Buffer', isUint8Array],
   challenge: ['a Buffer', isUint8Array],
   userProperties: [

@@ -69,6 +69,10 @@ export const DISCONNECT_REASONS = {
     reasonCode: ReasonCode.notAuthorized,
     errors: [ReasonCode.notAuthorized, ReasonCode.badUserNameOrPassword]
   },
+  expired_token: {
+    about: 'The authentication of the client has expired (`expiresAt` of its approval, for example of a token).',
+    reasonCode: ReasonCode.notAuthorized
+  },
   packet_too_large: {
     about: 'A packet is larger than the receiver accepts.',
     reasonCode: ReasonCode.packetTooLarge,

@@ -122,13 +122,13 @@ export class Lifecycle {
     this.decision = undefined;
   }
 
-  /** CONNACK with success has been sent: messages may follow. */
-  connackSent(): void {
+  /** CONNACK with success has been sent: messages may follow. @param expiresAt see `Approval` */
+  connackSent(expiresAt: number | undefined): void {
     const { client, connection, delivery, timers, ports } = this.#session;
     const { mountpoint, agreement } = client;
     connection?.admitted(agreement.zone.maxPacketSize, mountpoint === '' ? agreement.layout : 0);
     delivery.updateFastPath();
-    timers.connected(ports.clock.monotonic());
+    timers.connected(ports.clock.monotonic(), expiresAt);
   }
 
   /** Another connection is taking the session over; undefined: it has done so. */

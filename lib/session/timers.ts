@@ -38,7 +38,7 @@ interface TimerOwner {
     publishWill(): void;
     /** The client does not read. */
     tooSlow(): void;
-    close(reason: 'connect_timeout' | 'idle_timeout' | 'keepalive_timeout'): void;
+    close(reason: 'connect_timeout' | 'idle_timeout' | 'keepalive_timeout' | 'expired_token'): void;
     end(event: 'expired', reason: 'expired'): void;
   };
 }
@@ -56,7 +56,10 @@ interface Retry {
 /** Everything that becomes due in the life of a session, on one timer of the wheel. */
 export class SessionTimers extends BaseTimer {
   readonly #session: TimerOwner;
-  /** Before CONNACK: when the client must have been accepted. While the client is away: when the session expires. Else undefined. */
+  /**
+   * Before CONNACK: when the client must have been accepted. While the client is away: when the session expires. While it is connected:
+   * when its authentication expires, in wall-clock time; undefined: never.
+   */
   #deadline: number | undefined = undefined;
   #retry: Retry | undefined = undefined;
 
@@ -72,14 +75,21 @@ export class SessionTimers extends BaseTimer {
     this.#session.ports.wheel.armAt(this, Math.min(this.#deadlineMs, acceptedMs + idleTimeout));
   }
 
-  /** The client has connected. */
-  connected(nowMs: number): void {
-    this.#deadline = undefined;
+  /** The client has connected. @param expiresAt see `authenticated` */
+  connected(nowMs: number, expiresAt: number | undefined): void {
     this.#beginRetry(nowMs);
+    this.authenticated(expiresAt);
+  }
+
+  /** A client that is connected has authenticated. @param expiresAt when that expires, in wall-clock time; undefined: never */
+  authenticated(expiresAt: number | undefined): void {
+    this.#deadline = expiresAt;
     this.rearm();
   }
 
+  /** Nothing is due any more. */
   disarm(): void {
+    this.#deadline = undefined;
     this.#session.ports.wheel.disarm(this);
   }
 
@@ -98,7 +108,6 @@ export class SessionTimers extends BaseTimer {
   /** The client is back. */
   cancelExpiry(): void {
     this.disarm();
-    this.#deadline = undefined;
     this.#session.lifecycle.will?.wait();
   }
 
@@ -123,6 +132,8 @@ export class SessionTimers extends BaseTimer {
     if (client.keepalive > 0) dueMs = connection.reader.lastReceivedMs + this.#keepAliveMs;
     if (slowConsumerTimeout > 0) dueMs = Math.min(dueMs, connection.writer.stalledSinceMs + slowConsumerTimeout);
     if (this.#retry !== undefined) dueMs = Math.min(dueMs, this.#retry.dueMs);
+    if (this.#deadline !== undefined)
+      dueMs = Math.min(dueMs, ports.clock.monotonic() + this.#deadline - ports.clock.now());
     if (awaitRelTimeout > 0 && inbound !== undefined)
       dueMs = Math.min(dueMs, this.#forgetAwaitingRel(inbound, ports.clock.monotonic(), awaitRelTimeout));
     if (dueMs !== this.dueMs) ports.wheel.armAt(this, dueMs);
@@ -197,9 +208,13 @@ export class SessionTimers extends BaseTimer {
   }
 
   #ringConnected(connection: WatchedConnection, nowMs: number): void {
-    const { client, lifecycle } = this.#session;
+    const { client, lifecycle, ports } = this.#session;
     const { slowConsumerTimeout } = client.agreement.zone;
     const { reader, writer } = connection;
+    if (this.#deadline !== undefined && ports.clock.now() >= this.#deadline) {
+      lifecycle.close('expired_token');
+      return;
+    }
     if (reader.pauses !== 0) reader.keepAlive(nowMs);
     else if (client.keepalive > 0 && nowMs >= reader.lastReceivedMs + this.#keepAliveMs) {
       lifecycle.close('keepalive_timeout');
