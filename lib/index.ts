@@ -21,6 +21,7 @@ export {
   scramCredentialsOf
 } from './access/scram.ts';
 export { authenticateByScram, type ScramLookup } from './access/scram-login.ts';
+export { checkAccessRules } from './access/rule.ts';
 export {
   type AuthorizeRequest,
   type AuthSource,

@@ -142,8 +142,13 @@ export class Authentication implements AuthExchange {
         this.#hasChallenged = true;
         this.#outcome.challenge(answer.challenge);
       }
-    } else if (answer.allow === true) this.#outcome.approved(answer);
+    } else if (answer.allow === true && !this.#isExpired(answer)) this.#outcome.approved(answer);
+    else if (answer.allow === true) this.#outcome.refused({ allow: false, reasonCode: ReasonCode.notAuthorized });
     else this.#outcome.refused(readRefusal(answer, refusalCode(username)));
+  }
+
+  #isExpired({ expiresAt = Infinity }: Approval): boolean {
+    return this.#session.ports.clock.now() >= expiresAt;
   }
 }
 

@@ -126,6 +126,14 @@ export function rulesOf(list: readonly AccessRule[], field = 'rules'): Rule[] {
   });
 }
 
+/**
+ * Check a list of access rules, for example before they are handed to the broker.
+ * @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID, OPTION_UNKNOWN for an unknown key
+ */
+export function checkAccessRules(list: readonly AccessRule[]): void {
+  rulesOf(list);
+}
+
 /** Check an access rule. @throws as `rulesOf` */
 export function checkRule(rule: AccessRule, field: string): void {
   checkObject(rule, field);

@@ -45,6 +45,14 @@ interface AdmissionHost {
   readonly review: { judge(session: Session): void };
 }
 
+/** How a client is admitted. */
+interface Welcome {
+  readonly connack: Buffer;
+  readonly sessionPresent: boolean;
+  /** See `Approval`. */
+  readonly expiresAt: number | undefined;
+}
+
 /**
  * Admits clients, from CONNECT to CONNACK, and re-authenticates them. It is synchronous if the hooks and the claim of the client id are, and
  * if nothing has to be read from the store or committed before the CONNACK.
@@ -195,10 +203,6 @@ export class Admission {
   #admit(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
     const { client, lifecycle } = session;
     lifecycle.decidedBy(undefined); // the hooks have answered
-    if (isExpired(approval, this.#services.clock.now())) {
-      this.#refuse(session, {});
-      return;
-    }
     if (approval.username !== undefined) {
       const { username } = approval;
       const { agreement } = client;
@@ -272,22 +276,20 @@ export class Admission {
       return;
     }
     const promises = ledger?.promises;
-    const connack = connackFor(client, packet, approval, {
-      sessionPresent: resumes,
-      isRetainAvailable: this.#isRetainAvailable(client, packet)
-    });
+    const facts = { sessionPresent: resumes, isRetainAvailable: this.#isRetainAvailable(client, packet) };
+    const connack = connackFor(client, packet, approval, facts);
+    const welcome = { connack, sessionPresent: resumes, expiresAt: approval.expiresAt };
     const owner = resumes ? stored : session;
     let superseded: WillState | undefined;
     if (resumes) superseded = this.#resume(stored, session, connection);
     else this.#begin(session, stored);
     if (ledger === undefined || ledger.promises === promises) {
-      this.#serve(owner, connection, connack, resumes, superseded, approval.expiresAt);
+      this.#serve(owner, connection, welcome, superseded);
       return;
     }
     // The same commit removes the will of the previous connection from the store and must contain the effects of its publication.
     if (superseded !== undefined) host.wills.publish(owner, superseded);
-    if (isServed(owner, connection))
-      this.#serveCommitted(ledger, owner, connection, connack, resumes, approval.expiresAt);
+    if (isServed(owner, connection)) this.#serveCommitted(ledger, owner, connection, welcome);
   }
 
   #enterLoaded(
@@ -302,31 +304,17 @@ export class Admission {
     });
   }
 
-  #serveCommitted(
-    ledger: Ledger,
-    owner: Session,
-    connection: Connection<Session>,
-    connack: Buffer,
-    resumes: boolean,
-    expiresAt: number | undefined
-  ): void {
-    const serve = () => this.#serve(owner, connection, connack, resumes, undefined, expiresAt);
-    this.#after(ledger.committed(ledger.ticket), connection, serve, !resumes);
+  #serveCommitted(ledger: Ledger, owner: Session, connection: Connection<Session>, welcome: Welcome): void {
+    const serve = () => this.#serve(owner, connection, welcome, undefined);
+    this.#after(ledger.committed(ledger.ticket), connection, serve, !welcome.sessionPresent);
   }
 
   /** Send CONNACK, and all that the client is to receive after it. @param superseded the will of the connection that was taken over */
-  #serve(
-    owner: Session,
-    connection: Connection<Session>,
-    connack: Buffer,
-    resumes: boolean,
-    superseded: WillState | undefined,
-    expiresAt: number | undefined
-  ): void {
+  #serve(owner: Session, connection: Connection<Session>, welcome: Welcome, superseded: WillState | undefined): void {
     const host = this.#host;
     if (isServed(owner, connection)) {
       connection.reader.limitRates(this.#rates.of(owner.client.agreement.zone));
-      this.#welcome(owner, connection, connack, resumes, expiresAt);
+      this.#welcome(owner, connection, welcome);
       this.#waitForHooks(owner, connection);
     }
     if (superseded !== undefined) host.wills.publish(owner, superseded);
@@ -402,13 +390,7 @@ export class Admission {
   }
 
   /** Send the CONNACK first, then the messages in flight, then all others [MQTT-3.2.0-1]. */
-  #welcome(
-    session: Session,
-    connection: Connection<Session>,
-    connack: Buffer,
-    sessionPresent: boolean,
-    expiresAt: number | undefined
-  ): void {
+  #welcome(session: Session, connection: Connection<Session>, { connack, sessionPresent, expiresAt }: Welcome): void {
     const { metrics, events } = this.#services;
     metrics.counts[Metric.clientConnack]++;
     if (events.heard['client.connack']) events.emit('client.connack', { client: session.client, reasonCode: 0 });
@@ -448,10 +430,6 @@ export class Admission {
       approved: (approval) => {
         if (!isCurrent()) return;
         lifecycle.decidedBy(undefined);
-        if (isExpired(approval, this.#services.clock.now())) {
-          lifecycle.close('reauthentication_failed');
-          return;
-        }
         entitle(this.#host.access, client, { isSuperuser: client.isSuperuser, clientData: client.data, ...approval });
         connection.reader.forgetVerdicts();
         session.timers.authenticated(approval.expiresAt);
@@ -469,11 +447,6 @@ export class Admission {
 
 function isWaiting(session: Session, connection: Connection<Session>): boolean {
   return session.state === 'idle' && session.connection === connection && !connection.isClosed;
-}
-
-/** Tell whether an approval is in force no longer. @param wallMs wall-clock milliseconds */
-function isExpired({ expiresAt }: Approval, wallMs: number): boolean {
-  return expiresAt !== undefined && expiresAt <= wallMs;
 }
 
 /** Give a client what its authentication has decided. @throws InvalidInput for rules that are not valid */

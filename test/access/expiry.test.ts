@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { BrokerOptions } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 
 /** Starts a broker whose clients' authentication expires after the seconds in their password, or in the data of a re-authentication. */
-async function start(options: BrokerOptions = {}): Promise<{ kit: TestBroker; ends: string[] }> {
-  const kit = await createTestBroker(options);
+async function start(): Promise<{ kit: TestBroker; ends: string[] }> {
+  const kit = await createTestBroker();
   kit.broker.hook('authenticate', ({ password, data, client }) => {
     const text = String(data ?? password ?? '');
     assert.equal(client.data, undefined);

@@ -1,0 +1,67 @@
+import { type AccessRule, checkAccessRules } from '../../../lib/index.ts';
+
+/** The claims of a token. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** Names of a client that claims are compared with. */
+export interface Names {
+  readonly clientId: string;
+  readonly username: string | undefined;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: names that contain them are refused, as in CONNECT
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f]/;
+
+/** Find the claim that does not have its required value. @returns undefined if all have */
+export function wrongClaim(claims: Claims, required: ReadonlyMap<string, string>, names: Names): string | undefined {
+  for (const [name, template] of required) {
+    if (names.username === undefined && template.includes('%u')) return name;
+    const value = template.replace(
+      /%[cu]/g,
+      (placeholder) => (placeholder === '%c' ? names.clientId : names.username) ?? ''
+    );
+    const claim = own(claims, name);
+    const isRight = Array.isArray(claim) ? claim.includes(value) : claim === value;
+    if (!isRight) return name;
+  }
+  return undefined;
+}
+
+/** The user name in a claim. @returns undefined if the claim is no name */
+export function usernameIn(claims: Claims, name: string): string | undefined {
+  const value = own(claims, name);
+  const isName =
+    typeof value === 'string' && value !== '' && !CONTROLS.test(value) && Buffer.byteLength(value) <= 65_535;
+  return isName ? value : undefined;
+}
+
+/**
+ * The access rules in a claim: a list of rules, or topic filters by action, in which case everything else is denied.
+ * @returns undefined if there is no such claim
+ * @throws InvalidInput if the rules are not valid
+ */
+export function rulesIn(claims: Claims, name: string): readonly AccessRule[] | undefined {
+  const value = own(claims, name);
+  if (value === undefined) return undefined;
+  const isShort = typeof value === 'object' && value !== null && !Array.isArray(value);
+  const rules = (isShort ? rulesByAction(value as Record<string, unknown>) : value) as readonly AccessRule[];
+  checkAccessRules(rules);
+  return rules;
+}
+
+const ACTIONS: Readonly<Record<string, AccessRule['action']>> = { pub: 'publish', sub: 'subscribe', all: 'pubsub' };
+
+function rulesByAction(lists: Readonly<Record<string, unknown>>): readonly unknown[] {
+  const rules = Object.entries(lists).map(([key, topic]) => {
+    // an unknown key is left for the check to name
+    if (!Object.hasOwn(ACTIONS, key)) return { access: 'allow', [key]: topic };
+    return { access: 'allow', action: ACTIONS[key], topic: topic ?? null };
+  });
+  const allowed = rules.filter((rule) => !Array.isArray(rule.topic) || rule.topic.length > 0);
+  return [...allowed, { access: 'deny', action: 'pubsub' }];
+}
+
+/** A claim of the token itself, not one that objects inherit. */
+export function own(claims: Claims, name: string): unknown {
+  return Object.hasOwn(claims, name) ? claims[name] : undefined;
+}

@@ -1,0 +1,127 @@
+import type { JsonWebKey, KeyObject } from 'node:crypto';
+import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
+import { checkUrl } from '../outgoing/http-client.ts';
+import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/tls.ts';
+import { type FixedKey, publicKeyOf, secretKeyOf, UNKNOWN_KEY_ALGORITHMS } from './fixed-key.ts';
+
+/** Options of `jwt`. Exactly one of `secret`, `publicKey` and `jwksUrl` is needed. The TLS options are those of the request to `jwksUrl`. */
+export interface JwtOptions extends OutgoingTls {
+  /** The secret of tokens signed with HS256, HS384 or HS512. A string is used as UTF-8. */
+  secret?: string | Uint8Array;
+  /** The key that verifies tokens: PEM (also of a certificate), a JWK, or a key of node:crypto. RSA, EC or Ed25519. */
+  publicKey?: string | Uint8Array | JsonWebKey | KeyObject;
+  /** Where the issuer publishes its keys (JWK Set). */
+  jwksUrl?: string | URL;
+  /** Signature algorithms that are accepted. Default: all that fit the key. `none` is never accepted. */
+  algorithms?: readonly string[];
+  /**
+   * Where the token is in CONNECT. Default `password`. With `username`, the claim of `usernameClaim` becomes the user name. A client of MQTT
+   * 5.0 with the Authentication Method of `method` sends it as Authentication Data instead, and can renew it by a re-authentication.
+   */
+  from?: 'password' | 'username';
+  /** Authentication Method of MQTT 5.0 for tokens in the Authentication Data. Default `JWT`. */
+  method?: string;
+  /**
+   * Claims that a token must have, with their values; `%c` stands for the client id and `%u` for the user name. A claim that is a list must
+   * contain the value. Default: none. Without `usernameClaim` or a claim with `%u`, the holder of any valid token may use any user name.
+   */
+  claims?: Readonly<Record<string, string>>;
+  /** The required `iss` claim, or several of which it must be one. */
+  issuer?: string | readonly string[];
+  /** The required `aud` claim, or several of which it must contain one. */
+  audience?: string | readonly string[];
+  /** Refuse tokens that never expire (without `exp`). Default false. */
+  requireExpiry?: boolean;
+  /** Difference between the clocks of issuer and broker that is tolerated for `exp` and `nbf`, in milliseconds. Default 0. */
+  clockToleranceMs?: number | string;
+  /** The claim that becomes the user name. Default: none with `from: 'password'`, `sub` with `from: 'username'`. */
+  usernameClaim?: string;
+  /**
+   * The claim with access rules for the client. Default `acl`. Either a list of rules as `acl` takes them, or
+   * `{ pub: [...], sub: [...], all: [...] }` with topic filters: what they do not allow is denied then.
+   */
+  aclClaim?: string;
+  /** The claim that exempts a client from access control if it is `true`. Default: none. */
+  superuserClaim?: string;
+  /** What to keep as `data` of the client. Default: nothing. */
+  data?: (claims: Readonly<Record<string, unknown>>) => unknown;
+  /** Keys from `jwksUrl` are fetched again after this time, in milliseconds or such as `10m`. Default 10 minutes. */
+  jwksCacheMs?: number | string;
+  /** They remain in use for this time if the URL does not answer. Default 1 hour. */
+  jwksStaleMs?: number | string;
+  /** Time for the request to `jwksUrl`. Default 5 seconds. */
+  timeoutMs?: number | string;
+  /** Name of the source, if there are several. Default `jwt`. */
+  name?: string;
+}
+
+const MINUTE_MS = 60_000;
+
+const JWT_OPTIONS = {
+  ...OUTGOING_TLS_OPTIONS,
+  secret: row('object', undefined as FixedKey | undefined, 'Secret of HS tokens.', { check: secretKeyOf }),
+  publicKey: row('object', undefined as FixedKey | undefined, 'Key that verifies tokens.', { check: publicKeyOf }),
+  jwksUrl: row('object', undefined as URL | undefined, 'Where the issuer publishes its keys.', { check: checkUrl }),
+  algorithms: row('object', undefined as readonly string[] | undefined, 'Accepted algorithms.', { check: checkList }),
+  from: row('choice', 'password' as 'password' | 'username', 'Where the token is.', {
+    choices: ['password', 'username']
+  }),
+  method: row('text', 'JWT', 'Authentication Method of MQTT 5.0.'),
+  claims: row('object', new Map() as ReadonlyMap<string, string>, 'Required claims.', { check: checkClaims }),
+  issuer: row('object', undefined as string[] | undefined, 'Required issuer.', { check: checkTexts }),
+  audience: row('object', undefined as string[] | undefined, 'Required audience.', { check: checkTexts }),
+  requireExpiry: row('boolean', false, 'Refuse tokens that never expire.'),
+  clockToleranceMs: row('duration', 0, 'Tolerated difference of clocks.', { unit: 'ms' }),
+  usernameClaim: row('text', undefined as string | undefined, 'Claim that becomes the user name.'),
+  aclClaim: row('text', 'acl', 'Claim with access rules.'),
+  superuserClaim: row('text', undefined as string | undefined, 'Claim that makes a superuser.'),
+  data: row('function', undefined as JwtOptions['data'], 'Makes the data of the client.'),
+  jwksCacheMs: row('duration', 10 * MINUTE_MS, 'Age at which keys are fetched again.', { unit: 'ms' }),
+  jwksStaleMs: row('duration', 60 * MINUTE_MS, 'Age up to which keys are used.', { unit: 'ms' }),
+  timeoutMs: row('duration', 5_000, 'Time for a request.', { unit: 'ms', min: 1 }),
+  name: row('text', 'jwt', 'Name of the source.')
+};
+
+/** Options after checks. */
+export interface JwtSettings extends Omit<OptionValues<typeof JWT_OPTIONS>, 'algorithms'> {
+  readonly algorithms: readonly string[];
+}
+
+/** Read the options of `jwt`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
+export function readJwtOptions(given: JwtOptions): JwtSettings {
+  const read = readOptions(JWT_OPTIONS, given, 'jwt') as unknown as OptionValues<typeof JWT_OPTIONS>;
+  const { secret, publicKey, jwksUrl, from, claims } = read;
+  const fail = (field: string, expected: string, got: unknown): never => {
+    throw new InvalidInput('OPTION_INVALID', `jwt.${field}`, expected, got);
+  };
+  const count = [secret, publicKey, jwksUrl].filter((key) => key !== undefined).length;
+  if (count !== 1)
+    fail('secret', 'exactly one of "secret", "publicKey" and "jwksUrl"', count === 0 ? 'none' : 'several');
+  const usernameClaim = read.usernameClaim ?? (from === 'username' ? 'sub' : undefined);
+  const usesName = [...claims.values()].some((text) => text.includes('%u'));
+  if (usesName && usernameClaim !== undefined)
+    fail('claims', 'no claim with %u, because the token itself names the user (usernameClaim)', given.claims);
+  const fitting = secret?.algorithms ?? publicKey?.algorithms ?? UNKNOWN_KEY_ALGORITHMS;
+  const { algorithms = fitting } = read;
+  const misfit = algorithms.find((name) => !fitting.includes(name));
+  if (misfit !== undefined) fail('algorithms', `algorithms that fit the key: ${fitting.join(', ')}`, misfit);
+  return { ...read, usernameClaim, algorithms };
+}
+
+function checkList(value: unknown, field: string): readonly string[] {
+  const isGood = Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string');
+  if (!isGood) throw new InvalidInput('OPTION_INVALID', field, 'a list of strings', value);
+  return [...(value as string[])];
+}
+
+function checkTexts(value: unknown, field: string): readonly string[] {
+  return checkList(typeof value === 'string' ? [value] : value, field);
+}
+
+function checkClaims(value: unknown, field: string): ReadonlyMap<string, string> {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  const entries = isObject ? Object.entries(value) : [];
+  if (!isObject || !entries.every(([, text]) => typeof text === 'string'))
+    throw new InvalidInput('OPTION_INVALID', field, 'an object with a string for each claim', value);
+  return new Map(entries as [string, string][]);
+}

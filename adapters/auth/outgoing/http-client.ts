@@ -1,0 +1,159 @@
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import type { SecureContextOptions } from 'node:tls';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
+import type { OutgoingTls } from './tls.ts';
+
+/** A request, ready to be sent. */
+export interface HttpCall {
+  readonly method: string;
+  /** Path and query, percent-encoded. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer | undefined;
+}
+
+/** A complete response. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+/** Limits of an `HttpClient`. */
+interface HttpLimits {
+  /** Connections that are open at the same time. */
+  readonly maxSockets: number;
+  /** Bytes of the body of a response. */
+  readonly maxBodyBytes: number;
+}
+
+/**
+ * Sends requests to one HTTP server over connections that stay open. It follows no redirects and uses no proxy. Errors name the origin and
+ * the path, but never the query, which may contain a password.
+ */
+export class HttpClient {
+  readonly #url: URL;
+  readonly #limits: HttpLimits;
+  readonly #agent: HttpAgent;
+  readonly #request: typeof requestHttp;
+
+  /** @param url see `checkUrl` */
+  constructor(url: URL, tls: OutgoingTls, limits: HttpLimits) {
+    this.#url = url;
+    this.#limits = limits;
+    const options = { keepAlive: true, maxSockets: limits.maxSockets };
+    const isSecure = url.protocol === 'https:';
+    this.#request = isSecure ? requestHttps : requestHttp;
+    this.#agent = isSecure
+      ? new HttpsAgent({ ...options, ...(tls as SecureContextOptions & OutgoingTls), rejectUnauthorized: true })
+      : new HttpAgent(options);
+  }
+
+  /**
+   * Send a request. A connection that the server has closed while it was idle is replaced by a new one.
+   * @param signal ends the request; its reason is thrown
+   * @throws BrokerError HTTP_FAILED, HTTP_BODY_TOO_LARGE
+   */
+  async send(call: HttpCall, signal: AbortSignal): Promise<HttpAnswer> {
+    for (let isFirst = true; ; isFirst = false) {
+      try {
+        return await this.#attempt(call, signal);
+      } catch (error) {
+        if (!isFirst || !(error instanceof StaleConnection)) throw error;
+      }
+    }
+  }
+
+  /** Close the connections. Requests in progress fail. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #attempt({ method, path, headers, body }: HttpCall, signal: AbortSignal): Promise<HttpAnswer> {
+    signal.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      const request = this.#request(this.#url, { method, path, headers, agent: this.#agent });
+      const settle = () => signal.removeEventListener('abort', abort);
+      const fail = (error: unknown) => {
+        settle();
+        reject(error);
+        request.destroy();
+      };
+      const abort = () => fail(signal.reason);
+      signal.addEventListener('abort', abort, { once: true });
+      request.on('error', (error) => fail(this.#failure(request, error)));
+      request.on('close', () => fail(this.#failure(request, new Error('the server sent no valid response'))));
+      request.on('response', (response) => {
+        this.#read(response, (error, answer) => {
+          settle();
+          if (answer !== undefined) resolve(answer);
+          else fail(error ?? this.#failure(request, new Error('the response is incomplete')));
+        });
+      });
+      request.end(body);
+    });
+  }
+
+  #read(response: IncomingMessage, done: (error: Error | undefined, answer?: HttpAnswer) => void): void {
+    const { maxBodyBytes } = this.#limits;
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= maxBodyBytes) chunks.push(chunk);
+      else {
+        const text = `the response of ${this.#name} is larger than ${maxBodyBytes} bytes`;
+        done(new BrokerError('HTTP_BODY_TOO_LARGE', text));
+      }
+    });
+    response.on('error', (error) => done(this.#wrap(error)));
+    response.on('end', () =>
+      done(
+        undefined,
+        response.complete ? { status: response.statusCode as number, body: Buffer.concat(chunks) } : undefined
+      )
+    );
+  }
+
+  #failure(request: ClientRequest, error: Error): Error {
+    const { code } = error as NodeJS.ErrnoException;
+    const isStale = request.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE');
+    return isStale ? new StaleConnection(error.message, { cause: error }) : this.#wrap(error);
+  }
+
+  #wrap(error: Error): Error {
+    const { message, code } = error as NodeJS.ErrnoException;
+    const why = message === '' ? code : message; // several addresses that all failed have an error without a message
+    return new BrokerError('HTTP_FAILED', `the request to ${this.#name} failed: ${why}`, { cause: error });
+  }
+
+  get #name(): string {
+    return `${this.#url.origin}${this.#url.pathname}`;
+  }
+}
+
+/** The server has closed a connection that was used before, so it has not seen the request. */
+class StaleConnection extends Error {}
+
+/**
+ * Read the URL of a server.
+ * @throws InvalidInput OPTION_INVALID for a URL that is not absolute, has another scheme, contains credentials, or contains placeholders
+ */
+export function checkUrl(value: unknown, field: string): URL {
+  const fail = (expected: string): never => {
+    throw new InvalidInput('OPTION_INVALID', field, expected, shownUrl(value));
+  };
+  const isText = typeof value === 'string' || value instanceof URL;
+  if (!isText || !URL.canParse(String(value))) return fail('a URL such as "https://auth.example/mqtt"');
+  const url = new URL(value);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return fail('a URL that begins with http:// or https://');
+  if (url.username !== '' || url.password !== '') return fail('a URL without user name and password; use a header');
+  if (/%(?![0-9a-f]{2})/i.test(String(value)))
+    return fail('a URL without placeholders; they are possible in "query", "form", "json" and "headers"');
+  return url;
+}
+
+/** A URL for error messages, without credentials. */
+function shownUrl(value: unknown): unknown {
+  return typeof value === 'string' || value instanceof URL ? String(value).replace(/\/\/[^/]*@/, '//***@') : value;
+}

@@ -1,0 +1,37 @@
+import { InvalidInput, optionRow as row } from '../../../lib/index.ts';
+
+/** PEM as string or bytes, or a list of these. */
+export type Pem = string | Uint8Array | readonly (string | Uint8Array)[];
+
+/** TLS settings of connections that a source makes to another server. The certificate of that server is always verified. */
+export interface OutgoingTls {
+  /** Certificate authorities, instead of those of Node. */
+  ca?: Pem;
+  /** Certificate of the broker, for servers that ask for one. */
+  cert?: Pem;
+  /** Private key of `cert`. */
+  key?: Pem;
+  /** Passphrase of an encrypted key. */
+  passphrase?: string;
+  /** Name that the certificate of the server must have, and that is sent to it (SNI). Default: the host name. */
+  servername?: string;
+}
+
+/** Rows of these options. */
+export const OUTGOING_TLS_OPTIONS = {
+  ca: row('object', undefined as Pem | undefined, 'Certificate authorities, PEM.', { check: checkPem }),
+  cert: row('object', undefined as Pem | undefined, 'Certificate of the broker, PEM.', { check: checkPem }),
+  key: row('object', undefined as Pem | undefined, 'Private key of the certificate, PEM.', { check: checkPem }),
+  passphrase: row('text', undefined as string | undefined, 'Passphrase of the key.'),
+  servername: row('text', undefined as string | undefined, 'Name that the certificate of the server must have.')
+};
+
+function checkPem(value: unknown, field: string): Pem {
+  const list = Array.isArray(value) ? value : [value];
+  const isGood =
+    list.length > 0 && list.every((pem) => (typeof pem === 'string' && pem !== '') || pem instanceof Uint8Array);
+  // the value may be a private key, so the error does not show it
+  if (!isGood)
+    throw new InvalidInput('OPTION_INVALID', field, 'PEM as a string or bytes, or a list of these', typeof value);
+  return value as Pem;
+}
