@@ -55,11 +55,11 @@ export class HttpClient {
    * @throws BrokerError HTTP_FAILED, HTTP_BODY_TOO_LARGE
    */
   async send(call: HttpCall, signal: AbortSignal): Promise<HttpAnswer> {
-    for (let isFirst = true; ; isFirst = false) {
+    for (;;) {
       try {
         return await this.#attempt(call, signal);
       } catch (error) {
-        if (!isFirst || !(error instanceof StaleConnection)) throw error;
+        if (!(error instanceof StaleConnection)) throw error; // a new connection is never stale, so this ends
       }
     }
   }

@@ -1,0 +1,200 @@
+import {
+  type Approval,
+  type AuthenticateRequest,
+  type AuthorizeRequest,
+  type AuthSource,
+  type ClientInfo,
+  ReasonCode,
+  type Refusal,
+  type SourceContext
+} from '../../../lib/index.ts';
+import type { HttpCall } from '../outgoing/http-client.ts';
+import { Slots } from '../outgoing/slots.ts';
+import { AnswerCache } from './answer-cache.ts';
+import { type Decision, Endpoint } from './endpoint.ts';
+import { type HttpOptions, type HttpSettings, readHttpOptions } from './options.ts';
+import { NotEncodable, type RequestTemplate } from './request-template.ts';
+import type { Facts } from './template.ts';
+
+type Login = Approval | Refusal | undefined;
+
+const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
+/** The reason codes of refusals by status. */
+const REASON_CODES: Readonly<Record<number, number>> = {
+  400: ReasonCode.badUserNameOrPassword,
+  401: ReasonCode.badUserNameOrPassword,
+  429: ReasonCode.serverBusy
+};
+/** Clients that are asked about again one by one when the server works again; if there are more, all are. */
+const MAX_AFFECTED = 1_000;
+
+/**
+ * A source that asks an HTTP server who clients are (`authenticate`, `superuser`) and what they may do (`acl`).
+ *
+ * ```ts
+ * createBroker({ auth: [http({ authenticate: { url: 'https://auth.example/mqtt' } })] });
+ * ```
+ *
+ * Values of clients are always encoded: in the query and in forms with percent signs, in JSON as strings. The broker keeps the answers of
+ * `acl` for a time of its own (`aclCacheTtl`).
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function http(options: HttpOptions): AuthSource {
+  return new HttpSource(readHttpOptions(options));
+}
+
+class HttpSource implements AuthSource {
+  readonly name: string;
+  /** The source limits its requests itself. */
+  readonly timeoutMs = 0;
+  readonly authenticate: AuthSource['authenticate'];
+  readonly authorize: AuthSource['authorize'];
+  readonly #settings: HttpSettings;
+  #opened: Opened | undefined = undefined;
+
+  constructor(settings: HttpSettings) {
+    const { name, authenticate, acl } = settings;
+    this.name = name;
+    this.#settings = settings;
+    this.authenticate = authenticate && ((request) => this.#login(request));
+    this.authorize = acl && ((request) => this.#opened?.authorize(request) ?? false);
+  }
+
+  open(context: SourceContext): void {
+    this.#opened = new Opened(this.#settings, context);
+  }
+
+  close(): void {
+    this.#opened?.close();
+    this.#opened = undefined;
+  }
+
+  /** Forget the answers that are kept. */
+  reload(): void {
+    this.#opened?.forget();
+  }
+
+  #login(request: AuthenticateRequest): Promise<Login> | Login {
+    if (request.method !== undefined) return undefined; // enhanced authentication is for another source
+    return this.#opened === undefined ? UNAVAILABLE : this.#opened.login(request);
+  }
+}
+
+/** The source while it is open. */
+class Opened {
+  readonly #settings: HttpSettings;
+  readonly #context: SourceContext;
+  readonly #logins: Endpoint | undefined;
+  readonly #superusers: Endpoint | undefined;
+  readonly #topics: Endpoint | undefined;
+  readonly #answers: AnswerCache<Login> | undefined;
+  /** Clients that were refused something because the server failed. */
+  readonly #affected = new Set<string>();
+  #timer: unknown = undefined;
+
+  constructor(settings: HttpSettings, context: SourceContext) {
+    const { authenticate, superuser, acl, maxConcurrent, maxQueued, cacheMs, cacheSize } = settings;
+    this.#settings = settings;
+    this.#context = context;
+    const slots = new Slots(maxConcurrent, maxQueued, 'requests');
+    const endpoint = (template: RequestTemplate | undefined) =>
+      template && new Endpoint(template, settings, context, slots);
+    this.#logins = endpoint(authenticate);
+    this.#superusers = endpoint(superuser);
+    this.#topics = endpoint(acl);
+    this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheMs, cacheSize);
+  }
+
+  close(): void {
+    this.#context.clock.clearTimeout(this.#timer);
+    for (const endpoint of [this.#logins, this.#superusers, this.#topics]) endpoint?.close();
+  }
+
+  forget(): void {
+    this.#answers?.clear();
+  }
+
+  /** Decide about a CONNECT. It is synchronous if the answer is kept. */
+  login({ client, username, password, signal }: AuthenticateRequest): Promise<Login> | Login {
+    const facts = { ...factsOf(client), u: username, P: password };
+    const logins = this.#logins as Endpoint;
+    try {
+      const call = logins.template.fill(facts);
+      const superuserCall = this.#superusers?.template.fill(facts);
+      const answers = this.#answers;
+      const key = answers?.keyOf([call, superuserCall]) ?? '';
+      const known = answers?.get(key);
+      if (known !== undefined) return known.answer;
+      return this.#askLogin(call, superuserCall, key, signal);
+    } catch (error) {
+      if (error instanceof NotEncodable) return { allow: false, reasonCode: ReasonCode.notAuthorized };
+      throw error;
+    }
+  }
+
+  async #askLogin(
+    call: HttpCall,
+    superuserCall: HttpCall | undefined,
+    key: string,
+    signal: AbortSignal
+  ): Promise<Login> {
+    const decision = await (this.#logins as Endpoint).ask(call, signal);
+    if (decision.kind === 'failed') return this.#settings.onError === 'ignore' ? undefined : UNAVAILABLE;
+    const isAsked = decision.kind === 'allow' && superuserCall !== undefined;
+    const rank = isAsked ? await this.#superusers?.ask(superuserCall, signal) : undefined;
+    const answer = answerFor(decision, rank?.kind === 'allow');
+    // without an answer about the rank, the client is asked about again next time
+    if (rank?.kind !== 'failed') this.#answers?.set(key, answer);
+    return answer;
+  }
+
+  async authorize({ client, action, topic, signal }: AuthorizeRequest): Promise<boolean | undefined> {
+    const topics = this.#topics as Endpoint;
+    let call: HttpCall;
+    try {
+      call = topics.template.fill({ ...factsOf(client), t: topic, A: action === 'subscribe' ? '1' : '2' });
+    } catch (error) {
+      if (error instanceof NotEncodable) return false;
+      throw error;
+    }
+    const { kind } = await topics.ask(call, signal);
+    if (kind === 'failed') return this.#undecided(client.clientId);
+    return kind === 'ignore' ? undefined : kind === 'allow';
+  }
+
+  /** The server has failed. The broker keeps the answer, so it is withdrawn after a while. */
+  #undecided(clientId: string): boolean | undefined {
+    const { clock } = this.#context;
+    if (this.#affected.size <= MAX_AFFECTED) this.#affected.add(clientId);
+    this.#timer ??= clock.setTimeout(() => this.#askAgain(), this.#settings.breaker.pauseMs);
+    return this.#settings.onError === 'ignore' ? undefined : false;
+  }
+
+  #askAgain(): void {
+    const affected = [...this.#affected];
+    this.#affected.clear();
+    this.#timer = undefined;
+    if (affected.length > MAX_AFFECTED) this.#context.invalidate();
+    else for (const clientId of affected) this.#context.invalidate(clientId);
+  }
+}
+
+function answerFor({ kind, status }: Decision, isSuperuser: boolean): Login {
+  if (kind === 'ignore') return undefined;
+  if (kind === 'allow') return { allow: true, isSuperuser };
+  return { allow: false, reasonCode: REASON_CODES[status] ?? ReasonCode.notAuthorized };
+}
+
+function factsOf({ clientId, username, mountpoint, transportInfo }: ClientInfo): Facts {
+  const { remoteAddress, localPort, certificate } = transportInfo;
+  return {
+    c: clientId,
+    u: username,
+    a: remoteAddress,
+    p: localPort?.toString(),
+    C: certificate?.commonName,
+    d: certificate?.subject,
+    m: mountpoint,
+    r: 'mqtt'
+  };
+}
