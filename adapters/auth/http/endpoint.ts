@@ -32,6 +32,7 @@ export class Endpoint {
   readonly #breaker: CircuitBreaker;
   readonly #name: string;
   #reportedMs = -Infinity;
+  #isClosed = false;
 
   constructor(template: RequestTemplate, settings: HttpSettings, context: SourceContext, slots: Slots) {
     const { maxConcurrent, breaker } = settings;
@@ -58,12 +59,13 @@ export class Endpoint {
       const isOwn = signal.aborted || (error as BrokerError).code === 'SOURCE_BUSY'; // not the fault of the server
       if (isOwn) this.#breaker.abandoned();
       else this.#breaker.failed();
-      if (!signal.aborted) this.#report(error, this.#breaker.isOpen && !wasOpen);
+      if (!signal.aborted && !this.#isClosed) this.#report(error, this.#breaker.isOpen && !wasOpen);
       return FAILED;
     }
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#client.close();
   }
 

@@ -8,9 +8,9 @@ import {
   type Refusal,
   type SourceContext
 } from '../../../lib/index.ts';
+import { AnswerCache } from '../outgoing/answer-cache.ts';
 import type { HttpCall } from '../outgoing/http-client.ts';
 import { Slots } from '../outgoing/slots.ts';
-import { AnswerCache } from './answer-cache.ts';
 import { type Decision, Endpoint } from './endpoint.ts';
 import { type HttpOptions, type HttpSettings, readHttpOptions } from './options.ts';
 import { NotEncodable, type RequestTemplate } from './request-template.ts';
@@ -87,7 +87,9 @@ class Opened {
   readonly #logins: Endpoint | undefined;
   readonly #superusers: Endpoint | undefined;
   readonly #topics: Endpoint | undefined;
-  readonly #answers: AnswerCache<Login> | undefined;
+  readonly #answers: AnswerCache<{ readonly login: Login }> | undefined;
+  /** The facts on which the answer about a login depends. */
+  readonly #letters: readonly string[];
   /** Clients that were refused something because the server failed. */
   readonly #affected = new Set<string>();
   #timer: unknown = undefined;
@@ -102,7 +104,8 @@ class Opened {
     this.#logins = endpoint(authenticate);
     this.#superusers = endpoint(superuser);
     this.#topics = endpoint(acl);
-    this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheMs, cacheSize);
+    this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
+    this.#letters = [...new Set([authenticate, superuser].flatMap((template) => template?.letters ?? []))];
   }
 
   close(): void {
@@ -117,15 +120,12 @@ class Opened {
   /** Decide about a CONNECT. It is synchronous if the answer is kept. */
   login({ client, username, password, signal }: AuthenticateRequest): Promise<Login> | Login {
     const facts = { ...factsOf(client), u: username, P: password };
+    const key = this.#answers?.keyOf(credentialsOf(facts, this.#letters)) ?? '';
+    const known = this.#answers?.get(key);
+    if (known !== undefined) return known.login;
     const logins = this.#logins as Endpoint;
     try {
-      const call = logins.template.fill(facts);
-      const superuserCall = this.#superusers?.template.fill(facts);
-      const answers = this.#answers;
-      const key = answers?.keyOf([call, superuserCall]) ?? '';
-      const known = answers?.get(key);
-      if (known !== undefined) return known.answer;
-      return this.#askLogin(call, superuserCall, key, signal);
+      return this.#askLogin(logins.template.fill(facts), this.#superusers?.template.fill(facts), key, signal);
     } catch (error) {
       if (error instanceof NotEncodable) return { allow: false, reasonCode: ReasonCode.notAuthorized };
       throw error;
@@ -142,10 +142,10 @@ class Opened {
     if (decision.kind === 'failed') return this.#settings.onError === 'ignore' ? undefined : UNAVAILABLE;
     const isAsked = decision.kind === 'allow' && superuserCall !== undefined;
     const rank = isAsked ? await this.#superusers?.ask(superuserCall, signal) : undefined;
-    const answer = answerFor(decision, rank?.kind === 'allow');
+    const login = answerFor(decision, rank?.kind === 'allow');
     // without an answer about the rank, the client is asked about again next time
-    if (rank?.kind !== 'failed') this.#answers?.set(key, answer);
-    return answer;
+    if (rank?.kind !== 'failed') this.#answers?.set(key, { login }, this.#settings.cacheMs);
+    return login;
   }
 
   async authorize({ client, action, topic, signal }: AuthorizeRequest): Promise<boolean | undefined> {
@@ -183,6 +183,16 @@ function answerFor({ kind, status }: Decision, isSuperuser: boolean): Login {
   if (kind === 'ignore') return undefined;
   if (kind === 'allow') return { allow: true, isSuperuser };
   return { allow: false, reasonCode: REASON_CODES[status] ?? ReasonCode.notAuthorized };
+}
+
+/** The facts of some placeholders as an unambiguous string. */
+function credentialsOf(facts: Facts, letters: readonly string[]): string {
+  return JSON.stringify(
+    letters.map((letter) => {
+      const value = facts[letter];
+      return typeof value === 'object' ? value.toString('latin1') : value;
+    })
+  );
 }
 
 function factsOf({ clientId, username, mountpoint, transportInfo }: ClientInfo): Facts {

@@ -57,6 +57,8 @@ const HEADER_VALUE = /^([\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?)?$/;
 /** A request with placeholders, checked and ready to be filled. */
 export class RequestTemplate {
   readonly url: URL;
+  /** The placeholders that occur: the request depends on their facts alone. */
+  readonly letters: readonly string[];
   readonly #method: string;
   readonly #path: string;
   readonly #headers: readonly (readonly [string, Template])[];
@@ -97,6 +99,8 @@ export class RequestTemplate {
     this.#query = compiled(query ?? {}, 'query');
     this.#form = form === undefined ? undefined : compiled(form, 'form');
     this.#json = json === undefined ? undefined : compileJson(json, letters, `${field}.json`);
+    const templates = [...this.#headers, ...this.#query, ...(this.#form ?? []), this.#json ?? []].flat();
+    this.letters = templates.flatMap((part) => (typeof part === 'string' ? [] : part.letters));
   }
 
   /** Insert the facts of a client. @throws NotEncodable */

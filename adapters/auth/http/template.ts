@@ -32,6 +32,11 @@ export class Template {
     this.#parts = parts;
   }
 
+  /** The letters of the placeholders in the template. */
+  get letters(): readonly string[] {
+    return this.#parts.filter((_, at) => at % 2 === 1);
+  }
+
   /** The bytes of the filled template. A fact that the client does not have is empty. */
   fill(facts: Facts): Buffer {
     return Buffer.concat(

@@ -1,12 +1,15 @@
 import {
+  type AccessRule,
   type Approval,
   type AuthenticateRequest,
   type AuthSource,
+  type Awaitable,
   BrokerError,
   ReasonCode,
   type Refusal,
   type SourceContext
 } from '../../../lib/index.ts';
+import { AnswerCache } from '../outgoing/answer-cache.ts';
 import { type Claims, own, rulesIn, usernameIn, wrongClaim } from './claims.ts';
 import type { FixedKey } from './fixed-key.ts';
 import { type JwtOptions, type JwtSettings, readJwtOptions } from './options.ts';
@@ -26,6 +29,19 @@ type Jose = typeof import('jose');
  */
 export function jwt(options: JwtOptions): AuthSource {
   return new JwtSource(readJwtOptions(options));
+}
+
+/** A token that was verified is not verified again for this time. */
+const VERIFIED_MS = 60_000;
+/** Tokens that are known to be verified. */
+const MAX_VERIFIED = 10_000;
+
+/** A token that was verified. */
+interface Verified {
+  readonly claims: Claims;
+  readonly rules: readonly AccessRule[] | undefined;
+  /** See `PublishedKeys.version`. */
+  readonly version: number;
 }
 
 class JwtSource implements AuthSource {
@@ -58,7 +74,7 @@ class JwtSource implements AuthSource {
       throw new BrokerError('JWKS_UNAVAILABLE', 'the keys could not be fetched; the previous ones stay in force');
   }
 
-  authenticate(request: AuthenticateRequest): Promise<Approval | Refusal | undefined> | undefined {
+  authenticate(request: AuthenticateRequest): Awaitable<Approval | Refusal | undefined> {
     const token = this.#tokenOf(request);
     return token === undefined ? undefined : this.#verifier?.check(token, request);
   }
@@ -76,24 +92,57 @@ class Verifier {
   readonly #jose: Jose;
   readonly #settings: JwtSettings;
   readonly #context: SourceContext;
+  readonly #verified: AnswerCache<Verified>;
 
   constructor(jose: Jose, settings: JwtSettings, context: SourceContext) {
     this.#jose = jose;
     this.#settings = settings;
     this.#context = context;
+    this.#verified = new AnswerCache(context.clock, MAX_VERIFIED);
     this.published = settings.jwksUrl === undefined ? undefined : new PublishedKeys(jose, settings, context);
   }
 
-  /** Decide about a token. @returns undefined if it is not a token */
-  async check(token: string, request: AuthenticateRequest): Promise<Approval | Refusal | undefined> {
-    if (!this.#isToken(token)) return undefined;
+  /** Decide about a token. It is synchronous if the token was verified before. @returns undefined if it is not a token */
+  check(token: string, request: AuthenticateRequest): Awaitable<Approval | Refusal | undefined> {
+    const key = this.#verified.keyOf(token);
+    const known = this.#verified.get(key);
+    const isKnown = known !== undefined && known.version === this.#version && this.#isInForce(known.claims);
+    if (isKnown) return this.#approve(known, request);
+    return this.#isToken(token) ? this.#checkNew(token, key, request) : undefined;
+  }
+
+  async #checkNew(token: string, key: string, request: AuthenticateRequest): Promise<Approval | Refusal> {
+    const version = this.#version; // keys that arrive meanwhile may no longer contain that of the token
     let claims: Claims;
     try {
-      claims = await this.#verify(token);
+      claims = Object.freeze(await this.#verify(token));
     } catch (error) {
       return this.#refusalFor(error);
     }
-    return this.#approve(claims, request);
+    try {
+      const verified = { claims, rules: rulesIn(claims, this.#settings.aclClaim), version };
+      this.#verified.set(key, verified, VERIFIED_MS);
+      return this.#approve(verified, request);
+    } catch (error) {
+      this.#context.failed(error, `reading the token of the client "${request.client.clientId}"`);
+      return refuse('the content of the token is not valid');
+    }
+  }
+
+  get #version(): number {
+    return this.published?.version ?? 0;
+  }
+
+  /** Tell whether a token that was valid is still valid at this time. */
+  #isInForce({ exp, nbf }: Claims): boolean {
+    const { clockToleranceMs } = this.#settings;
+    const nowMs = this.#context.clock.now();
+    // in whole seconds, as jose compares them
+    const isFrom = (seconds: unknown, differenceMs: number) =>
+      Math.floor(nowMs / 1000) >= (seconds as number) + differenceMs / 1000;
+    return (
+      (exp === undefined || !isFrom(exp, clockToleranceMs)) && (nbf === undefined || isFrom(nbf, -clockToleranceMs))
+    );
   }
 
   #isToken(token: string): boolean {
@@ -130,8 +179,10 @@ class Verifier {
     return refuse(error instanceof this.#jose.errors.JWTExpired ? 'the token has expired' : 'the token is not valid');
   }
 
-  #approve(claims: Claims, { client, username, isReauthentication }: AuthenticateRequest): Approval | Refusal {
-    const { usernameClaim, superuserClaim, aclClaim, claims: required, clockToleranceMs, data } = this.#settings;
+  /** @throws what the option `data` throws */
+  #approve({ claims, rules }: Verified, request: AuthenticateRequest): Approval | Refusal {
+    const { client, username, isReauthentication } = request;
+    const { usernameClaim, superuserClaim, claims: required, clockToleranceMs, data } = this.#settings;
     const wrong = wrongClaim(claims, required, { clientId: client.clientId, username });
     if (wrong !== undefined) return refuse(`the claim "${wrong}" of the token does not fit`);
     const name = usernameClaim === undefined ? undefined : usernameIn(claims, usernameClaim);
@@ -139,18 +190,12 @@ class Verifier {
       return refuse(`the token has no user name (${usernameClaim})`);
     // a connection keeps its user name
     if (isReauthentication && name !== undefined && name !== username) return refuse('the token is of another user');
-    let approval: Approval = { allow: true };
-    try {
-      const rules = rulesIn(claims, aclClaim);
-      if (rules !== undefined) approval = { ...approval, rules };
-      if (data !== undefined) approval = { ...approval, clientData: data(claims) };
-    } catch (error) {
-      this.#context.failed(error, `reading the token of the client "${client.clientId}"`);
-      return refuse('the content of the token is not valid');
-    }
-    if (name !== undefined) approval = { ...approval, username: name };
-    if (claims.exp !== undefined) approval = { ...approval, expiresAt: Number(claims.exp) * 1000 + clockToleranceMs };
-    if (superuserClaim !== undefined) approval = { ...approval, isSuperuser: own(claims, superuserClaim) === true };
+    const approval: { -readonly [K in keyof Approval]: Approval[K] } = { allow: true };
+    if (rules !== undefined) approval.rules = rules;
+    if (data !== undefined) approval.clientData = data(claims);
+    if (name !== undefined) approval.username = name;
+    if (claims.exp !== undefined) approval.expiresAt = Number(claims.exp) * 1000 + clockToleranceMs;
+    if (superuserClaim !== undefined) approval.isSuperuser = own(claims, superuserClaim) === true;
     return approval;
   }
 }

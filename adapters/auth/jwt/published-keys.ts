@@ -15,6 +15,8 @@ const MAX_BYTES = 256 * 1024;
 
 /** The keys that an issuer publishes at a URL, fetched when they are needed and at most a few times a minute. */
 export class PublishedKeys {
+  /** Changes whenever keys were fetched. */
+  version = 0;
   readonly #jose: Jose;
   readonly #settings: JwtSettings;
   readonly #context: SourceContext;
@@ -103,6 +105,7 @@ export class PublishedKeys {
         throw new BrokerError('JWKS_INVALID', `${url.origin}${url.pathname} answered with status ${status}`);
       this.#find = this.#jose.createLocalJWKSet(JSON.parse(body.toString()));
       this.#fetchedMs = nowMs;
+      this.version++;
       this.#hasFailed = false;
       return true;
     } catch (error) {
