@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { createSecretKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
 import { exportJWK, type JWTPayload, SignJWT } from 'jose';
 import { type JwtOptions, jwt } from '../../adapters/auth/jwt/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
@@ -475,6 +478,24 @@ describe('keys from a URL', () => {
       assert.equal(await broker.attempt(token), expected, Object.keys(options).join());
       assert.equal(broker.errors.length, expected === 0 ? 0 : 1);
     }
+  });
+});
+
+/** Prints the error of a start without the package jose. */
+const WITHOUT_JOSE = `
+  import { register } from 'node:module';
+  const hooks = "export const resolve = (name, context, next) => { if (name === 'jose') throw new Error('none'); return next(name, context); }";
+  register('data:text/javascript,' + encodeURIComponent(hooks));
+  const { createBroker } = await import('embermq');
+  const { jwt } = await import('embermq/auth/jwt');
+  await createBroker({ auth: [jwt({ secret: 'x' })] }).start().catch(({ code, message }) => console.log(code + ': ' + message));
+`;
+
+describe('the package jose', () => {
+  it('is named with the command that installs it if it is missing when the broker starts', async () => {
+    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', WITHOUT_JOSE];
+    const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: join(import.meta.dirname, '../..') });
+    assert.equal(stdout, 'PACKAGE_MISSING: authentication with tokens needs the package jose: npm install jose\n');
   });
 });
 
