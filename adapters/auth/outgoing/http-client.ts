@@ -73,8 +73,13 @@ export class HttpClient {
     signal.throwIfAborted();
     return new Promise((resolve, reject) => {
       const request = this.#request(this.#url, { method, path, headers, agent: this.#agent });
-      const settle = () => signal.removeEventListener('abort', abort);
+      let isSettled = false;
+      const settle = () => {
+        isSettled = true;
+        signal.removeEventListener('abort', abort);
+      };
       const fail = (error: unknown) => {
+        if (isSettled) return; // the connection may be in use by the next request
         settle();
         reject(error);
         request.destroy();
@@ -85,9 +90,11 @@ export class HttpClient {
       request.on('close', () => fail(this.#failure(request, new Error('the server sent no valid response'))));
       request.on('response', (response) => {
         this.#read(response, (error, answer) => {
-          settle();
-          if (answer !== undefined) resolve(answer);
-          else fail(error ?? this.#failure(request, new Error('the response is incomplete')));
+          if (answer === undefined) fail(error ?? this.#failure(request, new Error('the response is incomplete')));
+          else {
+            settle();
+            resolve(answer);
+          }
         });
       });
       request.end(body);
