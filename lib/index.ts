@@ -122,8 +122,8 @@ export {
   type DropRow
 } from './events/reasons.ts';
 export type { SubscriptionOptions } from './events/subscription-options.ts';
+export type { AlarmInput, Alarms } from './monitor/alarms.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
-export type { Alarm } from './monitor/sys.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';
 export type { Message, MessageInput } from './packets/message.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';
@@ -148,6 +148,7 @@ export type {
   Will
 } from './packets/types.ts';
 export type { AccessRule, RuleAction } from './records/access-rule.ts';
+export type { AlarmSeverity, PastAlarm, PresentAlarm } from './records/alarm.ts';
 export type { ClientInfo, TransportInfo } from './records/client.ts';
 export type {
   CountedStream,

@@ -122,6 +122,7 @@ function size(bytes: number): string {
 
 function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
   if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(', ');
+  if (kind === 'percent') return 'percent from 0 to 100';
   if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind === 'text' ? 'string' : kind;
   const of = unit === undefined ? '' : ` ${unit}`;
   return max === undefined || max === Infinity ? `${kind} from ${min}${of}` : `${kind} from ${min} to ${max}${of}`;

@@ -129,7 +129,12 @@ export class DescriptorReserve {
     const summary =
       `${free} of ${limit} file descriptors are free, and ${this.#reserve} are reserved for the store: listener ${this.#listener} closes ` +
       'new connections until more are free. Raise the limit (ulimit -n, LimitNOFILE) or lower maxConnections';
-    this.#acceptor.alarm('alert', { id: this.#alarm, title: 'file descriptors are short', summary });
+    this.#acceptor.alarms.raise({
+      id: this.#alarm,
+      severity: 'critical',
+      title: 'file descriptors are short',
+      summary
+    });
     const error = new BrokerError('DESCRIPTORS_SHORT', summary);
     this.#acceptor.failed(error, `listener ${this.#listener}: accepting connections`, undefined);
     this.#check();
@@ -147,7 +152,7 @@ export class DescriptorReserve {
   #clear(): void {
     this.#isShort = false;
     this.#acceptor.clock.clearTimeout(this.#timer);
-    this.#acceptor.alarm('clear', { id: this.#alarm, title: 'file descriptors are short', summary: '' });
+    this.#acceptor.alarms.clear(this.#alarm);
   }
 
   get #alarm(): string {

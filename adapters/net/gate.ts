@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
-  type Alarm,
+  type Alarms,
   type BrokerEvents,
   type Clock,
   type CountedStream,
@@ -40,8 +40,8 @@ export interface Acceptor {
   listeners(): readonly ListenerHandle[];
   /** Report an error that belongs to no caller. */
   failed(thrown: unknown, during: string, client: undefined): void;
-  /** Raise or clear an alarm. */
-  alarm(change: 'alert' | 'clear', alarm: Alarm): void;
+  /** Conditions that an operator should know. */
+  readonly alarms: Pick<Alarms, 'raise' | 'clear'>;
   /** Call `listener` when a client has disconnected. */
   on(event: 'client.disconnected', listener: (event: Disconnected) => void): unknown;
   /** Remove `listener`. */
@@ -101,6 +101,10 @@ export interface Arrival {
   acceptedAt: number | undefined;
 }
 
+/** The alarm about too many connections is cleared below this share of `maxConnections`. */
+const FREED_SHARE = 0.9;
+const FULL_TITLE = 'there are too many connections';
+
 type Counted = Duplex & CountedStream;
 
 /** One step between accept and broker. It passes the arrival to the next stage, or refuses it through the gate. */
@@ -126,6 +130,8 @@ export class Gate {
   readonly #arriving = new Map<Duplex, Arrival>();
   /** Connections that count towards `maxConnections`: they have not closed, and the broker has not begun to close them. */
   #places = 0;
+  /** `maxConnections` was reached, and the alarm is not cleared yet. */
+  #isFull = false;
   readonly #placeFreed: (this: Duplex) => void;
   readonly #onClose: (this: Duplex) => void;
   /** Connections that arrived before `accept`, in order, each with its first stage; undefined after `accept`. */
@@ -164,6 +170,7 @@ export class Gate {
     if (socket.placeFreed === ignore) return;
     socket.placeFreed = ignore;
     this.#places--;
+    if (this.#isFull && this.#places < this.settings.maxConnections * FREED_SHARE) this.#clearFull();
   }
 
   /**
@@ -184,6 +191,7 @@ export class Gate {
     if (!this.#hasToken()) return this.#reject(socket, 'max_conn_rate');
     if (!this.#descriptors.admits()) return this.#reject(socket, 'descriptors_short');
     this.#places++;
+    if (this.#places === maxConnections) this.#raiseFull();
     this.#descriptors.add();
     socket.on('close', this.#onClose);
     const { remoteAddress, remotePort } = socket as Socket;
@@ -301,8 +309,25 @@ export class Gate {
   close(): void {
     this.#acceptor.off('client.disconnected', this.#disconnected);
     this.#descriptors.close();
+    if (this.#isFull) this.#clearFull();
     this.#waiting = [];
     for (const arrival of [...this.#arriving.values()]) this.refuse(arrival, 'listener_closed');
+  }
+
+  #raiseFull(): void {
+    if (this.#isFull) return;
+    this.#isFull = true;
+    const summary = `listener ${this.name} has ${this.#places} connections and closes further ones (its option maxConnections)`;
+    this.#acceptor.alarms.raise({ id: this.#fullAlarm, severity: 'error', title: FULL_TITLE, summary });
+  }
+
+  #clearFull(): void {
+    this.#isFull = false;
+    this.#acceptor.alarms.clear(this.#fullAlarm);
+  }
+
+  get #fullAlarm(): string {
+    return `too_many_connections:${this.name}`;
   }
 
   #settle(arrival: Arrival): void {

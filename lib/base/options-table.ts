@@ -20,6 +20,7 @@ export interface OptionRow<T = unknown> {
     | 'boolean'
     | 'integer'
     | 'number'
+    | 'percent'
     | 'duration'
     | 'size'
     | 'text'
@@ -38,7 +39,8 @@ export interface OptionRow<T = unknown> {
     | 'connections'
     | 'ids'
     | 'filters'
-    | 'sessions';
+    | 'sessions'
+    | 'alarms';
   readonly min?: number;
   /** The maximum. For the kind `text`: bytes of UTF-8. */
   readonly max?: number;
@@ -196,6 +198,11 @@ function readValue(row: OptionRow, value: unknown, field: string): unknown {
     case 'number': {
       const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
       return inRange(row, number, field, value);
+    }
+    case 'percent': {
+      const [, digits] = /^\s*(\d+(?:\.\d+)?)\s*%?\s*$/.exec(String(value)) ?? [];
+      const percent = typeof value === 'string' && digits !== undefined ? Number(digits) : value;
+      return inRange({ ...row, max: 100 }, percent, field, value);
     }
     case 'duration': {
       const unit = row.unit === 's' ? 's' : 'ms';

@@ -13,7 +13,7 @@ import type { ClientOptions } from '../client/options.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/catalogue.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
-import type { Alarm } from '../monitor/sys.ts';
+import type { Alarms } from '../monitor/alarms.ts';
 import { type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
@@ -69,6 +69,8 @@ export class Broker {
   readonly directory: Directory;
   /** The features that can be started and stopped while clients are connected. */
   readonly features: Features;
+  /** The conditions that an operator should know, present and past. */
+  readonly alarms: Alarms;
   readonly #engine: Engine;
   readonly #services: Services;
   readonly #lifecycle: BrokerLifecycle;
@@ -100,6 +102,7 @@ export class Broker {
     this.retained = new Retained({ retainer, directory });
     this.directory = directory;
     this.features = features;
+    this.alarms = services.alarms;
     this.#subscriptions = new AppSubscriptions(services, { routing, retainer, ledger });
     this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
   }
@@ -420,14 +423,6 @@ export class Broker {
   hook<N extends HookName>(name: N, hook: Hook<N>, options: HookOptions = {}): () => void {
     checkObject(options, 'options');
     return this.#engine.hook(name, hook, options);
-  }
-
-  /**
-   * Raise or clear an alarm: a condition that an operator should know. It is published under `$SYS/brokers/<node>/alarms`. For adapters.
-   * @param change `alert`: the condition has begun; `clear`: it has ended
-   */
-  alarm(change: 'alert' | 'clear', alarm: Alarm): void {
-    this.#services.notices.alarm(change, alarm);
   }
 
   /**

@@ -1,6 +1,7 @@
 import type { ByteStream } from '../base/byte-stream.ts';
 import { type Connection, isAttached } from '../connection/connection.ts';
 import { Metric } from '../events/metrics.ts';
+import { Watermark } from '../monitor/watermark.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Session } from '../session/session.ts';
@@ -20,11 +21,20 @@ export class Connections {
   readonly #early = new Map<ByteStream, readonly [transportInfo: TransportInfo, zone: Zone]>();
   /** Number of connections that count towards `maxConnections`; those that are closing do not. */
   #places = 0;
+  /** Of `#places`. */
+  readonly #watermark: Watermark;
   #onAllClosed: (() => void) | undefined = undefined;
 
   constructor(services: Services, beginSession: BeginSession) {
     this.#services = services;
     this.#beginSession = beginSession;
+    const { maxConnections } = services.settings;
+    this.#watermark = new Watermark(services.alarms, maxConnections, maxConnections * 0.9, () => ({
+      id: 'too_many_connections',
+      severity: 'error',
+      title: 'there are too many connections',
+      summary: `the broker has ${maxConnections} connections and closes further ones (option maxConnections)`
+    }));
   }
 
   /** Whether a stream was passed to the broker before. */
@@ -51,7 +61,7 @@ export class Connections {
     const session = this.#beginSession(stream, transportInfo, zone);
     const connection = session.connection as Connection<Session>;
     this.all.add(connection);
-    this.#places++;
+    this.#watermark.is(++this.#places);
     turn.connectionArrived();
     connection.open();
   }
@@ -73,7 +83,7 @@ export class Connections {
 
   /** A connection has begun to close and no longer counts towards `maxConnections`. Called once for each connection. */
   placeFreed(): void {
-    this.#places--;
+    this.#watermark.is(--this.#places);
   }
 
   /** The stream of a connection has closed. */

@@ -3,6 +3,7 @@ import { systemClock } from '../base/clock.ts';
 import type { VerdictRecord } from '../connection/verdicts.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { GaugeReaders } from '../events/metrics.ts';
+import { MachineMonitor } from '../monitor/machine-monitor.ts';
 import { Pressure } from '../monitor/pressure.ts';
 import { SysTopics } from '../monitor/sys.ts';
 import { SystemMonitor } from '../monitor/system-monitor.ts';
@@ -61,6 +62,7 @@ export class Engine {
   readonly #delayed: DelayedMessages;
   readonly #review: RightsReview;
   readonly #monitor: SystemMonitor;
+  readonly #machine: MachineMonitor;
 
   /** @param broker the `Broker` named in messages of the diagnostics channels */
   constructor(settings: Settings, broker: object) {
@@ -68,10 +70,11 @@ export class Engine {
       gauges: this.#gauges(),
       heardChanged: () => this.publishing.hooks.watch(),
       observe: (filter) => this.routing.observe(filter),
-      flushed: () => this.ledger?.turnEnded()
+      flushed: () => this.ledger?.turnEnded(),
+      alarmTable: () => this.tables.own('$alarms') as never
     });
     const { services } = this;
-    const { wheel, notices, announcer, turn } = services;
+    const { announcer, turn } = services;
 
     // Limits, subscriptions, sessions, and what is written to the store.
     this.pressure = new Pressure(services, {
@@ -144,11 +147,9 @@ export class Engine {
     // What looks at all of them, and what the app has configured.
     const pause = () => new Promise<void>((resolve) => turn.later(resolve));
     this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
-    this.#monitor = new SystemMonitor(wheel, settings.timerResolution, (...warning) => notices.warn(...warning));
-    for (const [name, hook] of Object.entries(settings.hooks))
-      if (hook !== undefined) services.hooks.add(name as HookName, hook as never);
-    for (const source of settings.auth) access.load(source);
-    this.#hooksChanged();
+    this.#monitor = new SystemMonitor(services);
+    this.#machine = new MachineMonitor(services);
+    this.#addHooks(settings);
     this.features = new Features(services, { delayed, retainer, rewrites });
   }
 
@@ -162,8 +163,11 @@ export class Engine {
     this.retainer.messages.rearm();
     this.#delayed.rearm();
     notices.start(this.#sysTopics());
-    // A virtual clock does not measure the process.
-    if (clock === systemClock) this.#monitor.start(time.nowMs);
+    // A virtual clock does not measure the process and the machine.
+    if (clock === systemClock) {
+      this.#monitor.start(time.nowMs);
+      this.#machine.start();
+    }
     life.begin();
     for (const session of this.sessions.values()) session.lifecycle.rearmOffline();
     this.connections.openEarly();
@@ -177,6 +181,8 @@ export class Engine {
     life.next();
     notices.stop();
     this.#monitor.stop();
+    this.#machine.stop();
+    this.sessions.stop();
     for (const { session, isClosed } of [...this.connections.all]) {
       try {
         if (!isClosed) session.lifecycle.close('server_shutting_down', { will });
@@ -197,6 +203,14 @@ export class Engine {
     wheel.clear();
     if (this.ledger === undefined)
       this.#delayed.clear((message) => announcer.dropped(message, 'server_shutting_down', undefined));
+  }
+
+  /** Add the hooks and the sources of the options. */
+  #addHooks({ hooks, auth }: Settings): void {
+    for (const [name, hook] of Object.entries(hooks))
+      if (hook !== undefined) this.services.hooks.add(name as HookName, hook as never);
+    for (const source of auth) this.access.load(source);
+    this.#hooksChanged();
   }
 
   /** Register a hook. @returns a function that removes it */

@@ -14,7 +14,7 @@ interface SpaceWatch {
 
 /** Make the ledger of the option `store`. @param space called when there is a commit, which is later than this; undefined: there is no store */
 export function makeLedger(services: Services, space: () => SpaceWatch | undefined): Ledger | undefined {
-  const { settings, clock, wheel, work, turn, notices, announcer, events } = services;
+  const { settings, clock, wheel, work, turn, alarms, announcer, events } = services;
   if (settings.store === undefined) return undefined;
   const host: LedgerHost = {
     clock,
@@ -25,15 +25,14 @@ export function makeLedger(services: Services, space: () => SpaceWatch | undefin
     failed: (error, during) => announcer.failed(error, during, undefined),
     storeFailed: (error) => {
       const summary = `${error.message}. Operations that must be persisted are refused until the store can be written again.`;
-      notices.alarm('alert', { id: STORE_ALARM, title: 'the store failed', summary });
+      alarms.raise({ id: STORE_ALARM, severity: 'critical', title: 'the store failed', summary });
       const announced = new BrokerError(error.code, summary, { cause: error.cause });
       announcer.failed(announced, 'writing to the store', undefined);
       if (events.heard['store.failed']) events.emit('store.failed', { error });
       space()?.checkSpace();
     },
     storeRecovered: () => {
-      const summary = 'the store can be written again';
-      notices.alarm('clear', { id: STORE_ALARM, title: 'the store failed', summary });
+      alarms.clear(STORE_ALARM);
       if (events.heard['store.recovered']) events.emit('store.recovered', {});
     }
   };

@@ -199,6 +199,51 @@ export const BROKER_OPTIONS = {
   }),
   sysDottedTopics: row('boolean', false, 'Publish the later, dotted `$SYS` names in addition to the documented ones.'),
   sysForRemoteClients: row('boolean', false, 'Allow clients on other machines to subscribe to `$SYS` topics.'),
+  maxAlarmHistory: row(
+    'integer',
+    1_000,
+    'Number of past alarms that `broker.alarms` keeps. The oldest ones are deleted.',
+    {
+      unit: 'alarms'
+    }
+  ),
+  cpuHighWatermark: row(
+    'percent',
+    80,
+    'Use of the processors of the machine in percent at which the alarm `cpu_high_watermark` is raised; 0: never.',
+    { aliases: ['os_mon.cpu_high_watermark'] }
+  ),
+  cpuLowWatermark: row('percent', 60, 'Use of the processors in percent below which that alarm is cleared.', {
+    aliases: ['os_mon.cpu_low_watermark']
+  }),
+  cpuCheckInterval: row('duration', 60_000, 'Time over which the use of the processors is measured; 0: never.', {
+    unit: 'ms',
+    aliases: ['os_mon.cpu_check_interval']
+  }),
+  sysmemHighWatermark: row(
+    'percent',
+    70,
+    'Use of the memory of the machine in percent at which the alarm `system_memory_high_watermark` is raised, and below which it is cleared; 0: never.',
+    { aliases: ['os_mon.sysmem_high_watermark'] }
+  ),
+  memCheckInterval: row('duration', 60_000, 'Interval at which the memory of the machine is checked; 0: never.', {
+    unit: 'ms',
+    aliases: ['os_mon.mem_check_interval']
+  }),
+  processHighWatermark: row(
+    'percent',
+    80,
+    'Number of sessions in percent of maxSessions at which the alarm `too_many_processes` is raised; 0: never. The name is the documented one: the original product has a process for each session.',
+    { aliases: ['vm_mon.process_high_watermark'] }
+  ),
+  processLowWatermark: row(
+    'percent',
+    60,
+    'Number of sessions in percent of maxSessions below which that alarm is cleared.',
+    {
+      aliases: ['vm_mon.process_low_watermark']
+    }
+  ),
   presenceQos: row(
     'integer',
     1 as QoS,

@@ -6,6 +6,7 @@ import { Announcer } from '../events/announcer.ts';
 import { Events } from '../events/events.ts';
 import { HookRegistry } from '../events/hooks.ts';
 import { type GaugeReaders, Metrics } from '../events/metrics.ts';
+import { Alarms, type AlarmTable } from '../monitor/alarms.ts';
 import { PacketTaps } from '../monitor/packet-taps.ts';
 import { SysNotices } from '../monitor/sys-notices.ts';
 import { Life } from './life.ts';
@@ -21,6 +22,8 @@ interface LaterParts {
   readonly observe: (filter: string) => () => void;
   /** Called at the end of a turn, when all connections are flushed. */
   readonly flushed: () => void;
+  /** The table that keeps past alarms. */
+  readonly alarmTable: () => AlarmTable;
 }
 
 /**
@@ -39,7 +42,8 @@ export class Services {
   readonly announcer: Announcer;
   readonly hooks: HookRegistry;
   readonly taps: PacketTaps;
-  readonly notices: SysNotices;
+  readonly notices = new SysNotices();
+  readonly alarms: Alarms;
   readonly turn: Turn;
 
   /** @param broker the `Broker` named in messages of the diagnostics channels */
@@ -64,7 +68,27 @@ export class Services {
       this.work
     );
     this.taps = new PacketTaps(broker, later.heardChanged);
-    this.notices = new SysNotices(() => clock.now());
+    this.alarms = this.#makeAlarms(later.alarmTable);
     this.turn = new Turn(this, later.flushed);
+  }
+
+  #makeAlarms(table: () => AlarmTable): Alarms {
+    const { clock, notices, events, announcer, settings } = this;
+    return new Alarms({
+      get table() {
+        return table();
+      },
+      maxHistory: settings.maxAlarmHistory,
+      now: () => clock.now(),
+      raised: (alarm) => {
+        notices.raised(alarm);
+        if (events.heard['alarm.raised']) events.emit('alarm.raised', { alarm });
+      },
+      cleared: (alarm) => {
+        notices.cleared(alarm);
+        if (events.heard['alarm.cleared']) events.emit('alarm.cleared', { alarm });
+      },
+      failed: (error, during) => announcer.failed(error, during, undefined)
+    });
   }
 }

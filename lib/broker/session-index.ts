@@ -1,6 +1,8 @@
 import { Roster } from '../base/roster.ts';
 import { TextMap } from '../base/text-map.ts';
 import { Metric } from '../events/metrics.ts';
+import { SlowConsumers } from '../monitor/slow-consumers.ts';
+import { Watermark } from '../monitor/watermark.ts';
 import type { Routing } from '../routing/routing.ts';
 import type { Subscription } from '../routing/subscription.ts';
 import { isShared } from '../routing/subscriptions.ts';
@@ -17,6 +19,9 @@ export class SessionIndex {
   readonly #routing: Routing;
   readonly #sessions = new TextMap<Session>();
   readonly #roster = new Roster<Session>();
+  readonly #slowConsumers: SlowConsumers;
+  /** Of the number of sessions. */
+  readonly #watermark: Watermark;
   #online = 0;
   #persistent = 0;
   #subscribers = 0;
@@ -25,6 +30,8 @@ export class SessionIndex {
   constructor(services: Services, routing: Routing) {
     this.#services = services;
     this.#routing = routing;
+    this.#slowConsumers = new SlowConsumers(services.wheel, services.alarms);
+    this.#watermark = sessionWatermark(services);
   }
 
   get count(): number {
@@ -94,6 +101,7 @@ export class SessionIndex {
     this.#roster.add(session);
     metrics.note('sessions', this.#sessions.size);
     metrics.note('channels', this.#sessions.size);
+    this.#watermark.is(this.#sessions.size);
   }
 
   /** A session has connected or disconnected. */
@@ -113,7 +121,14 @@ export class SessionIndex {
 
   /** A client has not read for the zone's slowConsumerTimeout. */
   slowConsumer(session: Session): void {
-    this.#services.notices.warn('busy_port', session.client.clientId, 'does not read what is sent to it');
+    const { notices, clock } = this.#services;
+    notices.warn('busy_port', session.client.clientId, 'does not read what is sent to it');
+    this.#slowConsumers.add(clock.monotonic());
+  }
+
+  /** The broker stops. */
+  stop(): void {
+    this.#slowConsumers.stop();
   }
 
   /** Drop all queued QoS 0 messages, because memory is short. */
@@ -164,6 +179,7 @@ export class SessionIndex {
     lifecycle.abortDecision();
     if (client.clientId === '' || this.#sessions.get(client.clientId) !== session) return;
     this.#sessions.delete(client.clientId);
+    this.#watermark.is(this.#sessions.size);
     this.#roster.delete(session);
     this.#subscriptions -= session.subscriptions.size;
     metrics.counts[Metric.sessionTerminated]++;
@@ -186,4 +202,14 @@ export class SessionIndex {
     }
     turn.later(() => this.#removeSlice(left));
   }
+}
+
+function sessionWatermark({ alarms, settings }: Services): Watermark {
+  const { maxSessions, processHighWatermark, processLowWatermark } = settings;
+  const [high, low] = [processHighWatermark, processLowWatermark].map((percent) => (maxSessions * percent) / 100);
+  return new Watermark(alarms, high, low, (count) => ({
+    id: 'too_many_processes',
+    title: 'there are many sessions',
+    summary: `there are ${count} sessions, connected or not; at most ${maxSessions} are possible (options maxSessions, processHighWatermark)`
+  }));
 }

@@ -1,5 +1,6 @@
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
+import type { PastAlarm, PresentAlarm } from '../records/alarm.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { DisconnectReason, DropReason } from './reasons.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
@@ -22,6 +23,8 @@ export interface FieldTypes {
   readonly QoS: QoS;
   readonly DisconnectReason: DisconnectReason;
   readonly DropReason: DropReason;
+  readonly PresentAlarm: PresentAlarm;
+  readonly PastAlarm: PastAlarm;
   readonly Error: Error;
   readonly boolean: boolean;
   readonly number: number;
@@ -147,6 +150,12 @@ export const EVENTS = {
     { error: 'Error' }
   ),
   'store.recovered': row('The store can be written again after `store.failed`.', {}),
+  'alarm.raised': row(
+    'A condition has begun that an operator should know: `broker.alarms.raise`, by the broker or the app.',
+    { alarm: 'PresentAlarm' },
+    { notice: 'alarms/alert' }
+  ),
+  'alarm.cleared': row('The condition of an alarm has ended.', { alarm: 'PastAlarm' }, { notice: 'alarms/clear' }),
   error: row(
     'An error that cannot be returned to a caller, for example from a listener, a hook, a session or a stream. `during` names what failed.',
     { error: 'Error', during: 'string', client: 'ClientInfo | undefined' }
@@ -159,13 +168,15 @@ export type EventName = keyof typeof EVENTS;
 /** The events of a broker, and the value that listeners of each event receive (`broker.on`). */
 export type BrokerEvents = { readonly [E in EventName]: EventValue<(typeof EVENTS)[E]['fields']> };
 
-/** The events with a `$SYS` notice. */
-export type NoticeName = { [E in EventName]: (typeof EVENTS)[E]['notice'] extends string ? E : never }[EventName];
+/** The events with a `$SYS` notice about a client. */
+export type NoticeName = {
+  [E in EventName]: (typeof EVENTS)[E]['notice'] extends `clients/${string}` ? E : never;
+}[EventName];
 
 /** Names of all events, in the order in which they are documented. */
 export const EVENT_NAMES = Object.keys(EVENTS) as readonly EventName[];
 
-function row<const F extends EventFields, N extends string | undefined = undefined>(
+function row<const F extends EventFields, const N extends string | undefined = undefined>(
   about: string,
   fields: F,
   columns: { readonly notice?: N; readonly action?: string; readonly ruleTopics?: readonly string[] } = {}

@@ -1,8 +1,6 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
-
-/** How urgent an alarm is. */
-export type AlarmSeverity = 'notice' | 'warning' | 'error' | 'critical';
+import type { AlarmSeverity, PastAlarm, PresentAlarm } from '../records/alarm.ts';
 
 /** An alarm to be raised: a condition that an operator should know. */
 export interface AlarmInput {
@@ -16,24 +14,8 @@ export interface AlarmInput {
   readonly summary?: string | undefined;
 }
 
-/** A condition that exists at present. */
-export interface PresentAlarm {
-  readonly id: string;
-  readonly severity: AlarmSeverity;
-  readonly title: string;
-  readonly summary: string;
-  /** In milliseconds since 1970. */
-  readonly raisedAt: number;
-}
-
-/** A condition that has ended. */
-export interface PastAlarm extends PresentAlarm {
-  /** In milliseconds since 1970. */
-  readonly clearedAt: number;
-}
-
 /** The table that keeps the past alarms by id; see `Broker.table`. */
-interface AlarmTable extends Iterable<readonly [key: string, value: Omit<PastAlarm, 'id'>]> {
+export interface AlarmTable extends Iterable<readonly [key: string, value: Omit<PastAlarm, 'id'>]> {
   readonly size: number;
   set(key: string, value: Omit<PastAlarm, 'id'>): Promise<void>;
   delete(key: string): Promise<boolean>;
@@ -64,6 +46,8 @@ const INPUT_NAMES = ['id', 'severity', 'title', 'summary'] as const;
 export class Alarms {
   readonly #host: AlarmHost;
   readonly #present = new Map<string, PresentAlarm>();
+  /** Past alarms that could not be persisted, because the store has failed or is not open. The next one is written with them. */
+  readonly #unwritten = new Map<string, PastAlarm>();
 
   /** @internal */
   constructor(host: AlarmHost) {
@@ -103,21 +87,40 @@ export class Alarms {
 
   /** The conditions that have ended, the newest first. */
   history(): PastAlarm[] {
-    const past = [...this.#host.table].map(([id, alarm]) => ({ id, ...alarm }));
-    return past.sort((a, b) => b.clearedAt - a.clearedAt);
+    const past = new Map([...this.#host.table].map(([id, alarm]) => [id, { id, ...alarm }]));
+    for (const [id, alarm] of this.#unwritten) past.set(id, alarm);
+    return [...past.values()].sort((a, b) => b.clearedAt - a.clearedAt).slice(0, this.#host.maxHistory);
   }
 
   /** Delete the history. Resolves when this is persisted; rejects as `Table.delete` does. */
   async deleteHistory(): Promise<void> {
+    this.#unwritten.clear();
     await Promise.all([...this.#host.table].map(([id]) => this.#host.table.delete(id)));
   }
 
-  #remember({ id, ...past }: PastAlarm): void {
+  #remember(past: PastAlarm): void {
     const { table, maxHistory } = this.#host;
-    const failed = (error: unknown) => this.#host.failed(error, 'writing the history of alarms');
-    table.set(id, past).catch(failed);
+    this.#unwritten.set(past.id, past);
+    for (const alarm of [...this.#unwritten.values()]) this.#write(alarm);
     if (table.size <= maxHistory) return;
-    for (const { id: old } of this.history().slice(maxHistory)) table.delete(old).catch(failed);
+    const kept = new Set(this.history().map(({ id }) => id));
+    for (const [id] of [...table]) if (!kept.has(id)) table.delete(id).catch((error: unknown) => this.#failed(error));
+  }
+
+  #write(alarm: PastAlarm): void {
+    const { id, ...past } = alarm;
+    this.#unwritten.delete(id);
+    this.#host.table.set(id, past).catch((error: unknown) => {
+      if (!this.#unwritten.has(id)) this.#unwritten.set(id, alarm);
+      this.#failed(error);
+    });
+  }
+
+  #failed(error: unknown): void {
+    const { code } = error as { readonly code?: unknown };
+    // reported already
+    if (code !== 'STORE_FAILED' && code !== 'BROKER_NOT_STARTED')
+      this.#host.failed(error, 'writing the history of alarms');
   }
 }
 

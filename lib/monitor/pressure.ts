@@ -4,8 +4,12 @@ import type { Announcer } from '../events/announcer.ts';
 import { Metric, type Metrics } from '../events/metrics.ts';
 import { StoredBacklog } from '../session/stored-backlog.ts';
 import { TotalBacklog } from '../session/total-backlog.ts';
+import type { Alarms } from './alarms.ts';
 import { Memory } from './memory.ts';
 import type { SysNotices } from './sys-notices.ts';
+
+const SPACE_ALARM = 'store_space_low';
+const MEMORY_ALARM = 'memory_high_watermark';
 
 /** The services of the broker that `Pressure` uses. */
 interface PressureServices {
@@ -13,6 +17,7 @@ interface PressureServices {
   readonly metrics: Metrics;
   readonly announcer: Announcer;
   readonly notices: SysNotices;
+  readonly alarms: Alarms;
   readonly settings: {
     readonly maxTotalMqueueBytes: number;
     readonly memoryHighWatermark: number;
@@ -81,19 +86,24 @@ export class Pressure {
     if (isLow === this.isSpaceLow) return;
     this.isSpaceLow = isLow;
     const summary = `${storeName}: the space of the store is used up; writes that would make it grow are refused until disk space is freed`;
-    const { notices, announcer } = this.#services;
-    notices.alarm(isLow ? 'alert' : 'clear', { id: 'store_space_low', title: 'the store is full', summary });
-    if (isLow)
-      announcer.failed(new BrokerError('STORE_SPACE_LOW', summary), 'checking the space of the store', undefined);
+    const { alarms, announcer } = this.#services;
+    if (!isLow) {
+      alarms.clear(SPACE_ALARM);
+      return;
+    }
+    alarms.raise({ id: SPACE_ALARM, severity: 'critical', title: 'the store is full', summary });
+    announcer.failed(new BrokerError('STORE_SPACE_LOW', summary), 'checking the space of the store', undefined);
   }
 
   #shed(isShort: boolean): void {
-    const { notices, announcer, metrics } = this.#services;
-    const id = 'memory_high_watermark';
+    const { notices, alarms, announcer, metrics } = this.#services;
+    if (!isShort) {
+      alarms.clear(MEMORY_ALARM);
+      return;
+    }
     const summary =
       'memory in use is above memoryHighWatermark: the broker closes new connections and those whose CONNECT is not accepted yet, except those of clients that return to a stored session, and does not queue QoS 0 messages';
-    notices.alarm(isShort ? 'alert' : 'clear', { id, title: 'memory is short', summary });
-    if (!isShort) return;
+    alarms.raise({ id: MEMORY_ALARM, severity: 'critical', title: 'memory is short', summary });
     metrics.counts[Metric.overloadShed]++;
     this.#relief.shedQos0();
     notices.warn('large_heap', 'process', summary);

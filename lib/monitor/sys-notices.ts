@@ -1,15 +1,11 @@
 import type { QoS } from '../packets/types.ts';
+import type { PastAlarm, PresentAlarm } from '../records/alarm.ts';
 import type { ClientInfo } from '../records/client.ts';
-import type { Alarm, SysTopics, WarningKind } from './sys.ts';
+import type { SysTopics, WarningKind } from './sys.ts';
 
 /** Publishes alarms, warnings and notices about clients under `$SYS`. Before the first start of the broker, it does nothing. */
 export class SysNotices {
   #sys: SysTopics | undefined;
-  readonly #wallMs: () => number;
-
-  constructor(wallMs: () => number) {
-    this.#wallMs = wallMs;
-  }
 
   /** Begin to publish, when the broker has started. */
   start(sys: SysTopics): void {
@@ -21,9 +17,14 @@ export class SysNotices {
     this.#sys?.stop();
   }
 
-  /** Raise or clear an alarm. */
-  alarm(change: 'alert' | 'clear', { id, title, summary }: Alarm): void {
-    this.#sys?.alarm(change, { id, desc: { severity: 'critical', title, summary, timestamp: this.#wallMs() } });
+  /** Publish that an alarm has been raised. */
+  raised({ id, severity, title, summary, raisedAt }: PresentAlarm): void {
+    this.#sys?.alarm('alert', { id, desc: { severity, title, summary, timestamp: raisedAt } });
+  }
+
+  /** Publish that an alarm has been cleared. */
+  cleared({ id }: PastAlarm): void {
+    this.#sys?.alarm('clear', { id });
   }
 
   /** Publish a warning about the process or a client. */

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { COUNTERS, type CounterName, GAUGES, type Metrics, PLAIN_GAUGES } from '../events/metrics.ts';
 import type { QoS } from '../packets/types.ts';
+import type { AlarmSeverity } from '../records/alarm.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { checkTopicName } from '../topics/topic.ts';
 
@@ -24,24 +25,15 @@ const WITHOUT_DIRECTION: ReadonlyMap<string, readonly CounterName[]> = new Map([
 /** Minimum time between two warnings of the same kind about the same subject. */
 const WARNING_PAUSE_MS = 2000;
 
-/** A condition that an operator should know, as an adapter reports it. */
-export interface Alarm {
-  /** Identifies the alarm, for example `descriptors_short:tcp:1883`. The same for `alert` and `clear`. */
-  readonly id: string;
-  /** A short title. */
-  readonly title: string;
-  /** The problem, its consequences and the remedy. */
-  readonly summary: string;
-}
-
 /** An alarm as it is published. */
 interface AlarmNotice {
   /** For example `cpu_high_watermark`. */
   readonly id: string;
-  readonly desc:
+  /** Absent when the alarm is cleared. */
+  readonly desc?:
     | string
     | {
-        readonly severity: 'notice' | 'warning' | 'error' | 'critical';
+        readonly severity: AlarmSeverity;
         readonly title: string;
         readonly summary: string;
         /** Wall-clock milliseconds. */

@@ -1,5 +1,6 @@
 import { PerformanceObserver } from 'node:perf_hooks';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import type { Alarms } from './alarms.ts';
 import type { WarningKind } from './sys.ts';
 
 /** Minimum duration of a garbage collection that is reported. */
@@ -7,28 +8,48 @@ const LONG_GC_MS = 100;
 /** Minimum delay of a timer that is reported. */
 const LONG_SCHEDULE_MS = 240;
 const CHECK_INTERVAL_MS = 1_000;
+/** The alarm considers this many checks, one bit each. */
+const RECENT_CHECKS = 0x3ff;
+/** The alarm is raised if this many of them found a long turn, and cleared if none did. */
+const LATE_CHECKS = 3;
+const ALARM = 'event_loop_delay';
 
-/** Detects long garbage collections and long turns of the event loop, which are reported under `$SYS/.../sysmon/`. */
+/** The services of the broker that `SystemMonitor` uses. */
+interface MonitorServices {
+  readonly wheel: TimingWheel;
+  readonly notices: { warn(kind: WarningKind, subject: string, text: string): void };
+  readonly alarms: Alarms;
+  readonly settings: { readonly timerResolution: number };
+}
+
+/**
+ * Detects long garbage collections and long turns of the event loop, which are reported under `$SYS/.../sysmon/`. Several long turns within
+ * ten seconds raise an alarm.
+ */
 export class SystemMonitor extends BaseTimer {
   readonly #wheel: TimingWheel;
   readonly #toleratedMs: number;
-  readonly #warn: (kind: WarningKind, subject: string, text: string) => void;
+  readonly #notices: MonitorServices['notices'];
+  readonly #alarms: Alarms;
   #expectedMs = Infinity;
+  /** The results of the last checks; 1: a turn was too long. */
+  #lateness = 0;
+  #isRaised = false;
   #collections: PerformanceObserver | undefined;
 
-  /** @param tickMs the tick of the timing wheel, by which its timers may be late */
-  constructor(wheel: TimingWheel, tickMs: number, warn: (kind: WarningKind, subject: string, text: string) => void) {
+  constructor({ wheel, notices, alarms, settings }: MonitorServices) {
     super();
     this.#wheel = wheel;
-    this.#toleratedMs = LONG_SCHEDULE_MS + tickMs;
-    this.#warn = warn;
+    this.#toleratedMs = LONG_SCHEDULE_MS + settings.timerResolution; // by which timers may be late
+    this.#notices = notices;
+    this.#alarms = alarms;
   }
 
   start(nowMs: number): void {
     this.#armNext(nowMs);
     this.#collections = new PerformanceObserver((list) => {
       for (const { duration } of list.getEntries()) {
-        if (duration >= LONG_GC_MS) this.#warn('long_gc', 'process', `took ${Math.round(duration)} ms`);
+        if (duration >= LONG_GC_MS) this.#notices.warn('long_gc', 'process', `took ${Math.round(duration)} ms`);
       }
     });
     this.#collections.observe({ entryTypes: ['gc'] });
@@ -43,7 +64,22 @@ export class SystemMonitor extends BaseTimer {
   ring(nowMs: number): void {
     const lateMs = nowMs - this.#expectedMs;
     this.#armNext(nowMs);
-    if (lateMs >= this.#toleratedMs) this.#warn('long_schedule', 'process', `a turn took ${Math.round(lateMs)} ms`);
+    const isLate = lateMs >= this.#toleratedMs;
+    if (isLate) this.#notices.warn('long_schedule', 'process', `a turn took ${Math.round(lateMs)} ms`);
+    this.#lateness = ((this.#lateness << 1) | Number(isLate)) & RECENT_CHECKS;
+    if (isLate || this.#isRaised) this.#setAlarm();
+  }
+
+  #setAlarm(): void {
+    const count = this.#lateness.toString(2).replaceAll('0', '').length;
+    if (!this.#isRaised && count >= LATE_CHECKS) {
+      this.#isRaised = true;
+      const summary = `${count} of the last 10 checks found that a turn of the event loop took ${LONG_SCHEDULE_MS} ms or more. The process has more work than one processor can do, or something in it blocks.`;
+      this.#alarms.raise({ id: ALARM, title: 'the event loop is delayed', summary });
+    } else if (this.#isRaised && count === 0) {
+      this.#isRaised = false;
+      this.#alarms.clear(ALARM);
+    }
   }
 
   #armNext(nowMs: number): void {

@@ -48,7 +48,9 @@ describe('The catalogue of events', () => {
   it('has the documented topics of notices under $SYS', () => {
     assert.deepEqual(column('notice'), [
       ['client.connected', 'clients/{clientid}/connected'],
-      ['client.disconnected', 'clients/{clientid}/disconnected']
+      ['client.disconnected', 'clients/{clientid}/disconnected'],
+      ['alarm.raised', 'alarms/alert'],
+      ['alarm.cleared', 'alarms/clear']
     ]);
   });
 

@@ -62,6 +62,44 @@ describe('alarms', () => {
     assert.deepEqual(all.history(), []);
   });
 
+  it('keep their history while it cannot be persisted, and persist it with the next one', async () => {
+    const table = mapTable<never>();
+    let code: string | undefined = 'STORE_FAILED';
+    const errors: unknown[] = [];
+    const all = new Alarms({
+      table: {
+        ...table,
+        get size() {
+          return table.size;
+        },
+        set: async (key, value) => {
+          if (code !== undefined) throw Object.assign(new Error('no'), { code });
+          await table.set(key, value as never);
+        },
+        [Symbol.iterator]: () => table[Symbol.iterator]()
+      },
+      maxHistory: 10,
+      now: () => 1,
+      raised: () => {},
+      cleared: () => {},
+      failed: (error) => errors.push(error)
+    });
+    const change = async (id: string) => {
+      all.raise({ id });
+      all.clear(id);
+      await new Promise(setImmediate);
+    };
+    await change('a');
+    assert.deepEqual([all.history().length, table.size, errors.length], [1, 0, 0]);
+    code = 'OTHER';
+    await change('b');
+    assert.deepEqual([all.history().length, table.size], [2, 0]);
+    assert.ok(errors.length > 0, 'other errors are reported');
+    code = undefined;
+    await change('c');
+    assert.deepEqual([...table].map(([id]) => id).sort(), ['a', 'b', 'c']);
+  });
+
   it('are checked', () => {
     const { alarms: all } = alarms();
     for (const input of [

@@ -130,15 +130,18 @@ describe('a reserve of descriptors', () => {
   it('admits connections down to the reserve, reports once that it closes others [DESCRIPTORS_SHORT], and clears the alarm', () => {
     const { broker, clock, use, reserve } = reserveOf({ limit: 1000, used: 936 }, 64);
     assert.equal(reserve.admits(), true);
-    assert.equal(broker.alarms.length, 0);
+    assert.equal(broker.alarmed.length, 0);
     use(937);
     assert.equal(reserve.admits(), false);
     assert.equal(reserve.admits(), false);
     assert.deepEqual(
-      broker.alarms.map(({ change, id }) => [change, id]),
-      [['alert', 'descriptors_short:tcp:1883']]
+      broker.alarmed.map(({ change, id }) => [change, id]),
+      [['raise', 'descriptors_short:tcp:1883']]
     );
-    assert.match(broker.alarms[0].summary, /^63 of 1000 file descriptors are free, and 64 are reserved for the store/);
+    assert.match(
+      broker.alarmed[0].summary ?? '',
+      /^63 of 1000 file descriptors are free, and 64 are reserved for the store/
+    );
     assert.deepEqual(
       broker.reports.map(({ error }) => (error as Error & { code: string }).code),
       ['DESCRIPTORS_SHORT']
@@ -146,10 +149,10 @@ describe('a reserve of descriptors', () => {
     use(936);
     assert.equal(reserve.admits(), true, 'one descriptor is free again');
     clock.advance(10_000);
-    assert.equal(broker.alarms.length, 1, 'the alarm stays until a quarter more is free');
+    assert.equal(broker.alarmed.length, 1, 'the alarm stays until a quarter more is free');
     use(920);
     clock.advance(1_000);
-    assert.equal(broker.alarms[1].change, 'clear');
+    assert.equal(broker.alarmed[1].change, 'clear');
     assert.equal(clock.pending, 0);
   });
 
@@ -180,8 +183,8 @@ describe('a reserve of descriptors', () => {
     clock.advance(5_000);
     assert.equal(reserve.admits(), false);
     assert.deepEqual(
-      broker.alarms.map(({ change }) => change),
-      ['alert']
+      broker.alarmed.map(({ change }) => change),
+      ['raise']
     );
     reserve.close();
   });
@@ -192,8 +195,8 @@ describe('a reserve of descriptors', () => {
     reserve.close();
     reserve.close();
     assert.deepEqual(
-      broker.alarms.map(({ change }) => change),
-      ['alert', 'clear']
+      broker.alarmed.map(({ change }) => change),
+      ['raise', 'clear']
     );
     assert.equal(clock.pending, 0);
   });

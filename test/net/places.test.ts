@@ -122,4 +122,22 @@ describe('maxConnections of a listener', () => {
     }
     assert.equal(listener.info().shutdownCount.max_connections, undefined);
   });
+
+  it('raises an alarm while the places of a listener are taken, until less than nine tenths are', async () => {
+    const changes: string[] = [];
+    broker.on('alarm.raised', ({ alarm }) => changes.push(`raised ${alarm.id}`));
+    broker.on('alarm.cleared', ({ alarm }) => changes.push(`cleared ${alarm.id}`));
+    const listener = await listen(broker, { port: 0, maxConnections: 2, name: 'gate' });
+    const first = await client(listener);
+    assert.deepEqual(changes, []);
+    await client(listener);
+    assert.deepEqual(changes, ['raised too_many_connections:gate']);
+    const gone = broker.nextEvent('client.disconnected');
+    first(DISCONNECT);
+    await gone;
+    assert.deepEqual(changes, ['raised too_many_connections:gate', 'cleared too_many_connections:gate']);
+    await client(listener);
+    await listener.close();
+    assert.deepEqual(changes.slice(2), ['raised too_many_connections:gate', 'cleared too_many_connections:gate']);
+  });
 });

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { mock } from 'node:test';
 import type { Acceptor, ZoneSizes } from '../../adapters/net/index.ts';
 import {
-  type Alarm,
+  type AlarmInput,
   type Clock,
   type GatheringStream,
   type ListenerHandle,
@@ -25,7 +25,12 @@ export class StubBroker implements Acceptor {
   attached: ListenerHandle[] = [];
   readonly taken: Taken[] = [];
   readonly reports: { error: Error; during: string }[] = [];
-  readonly alarms: { change: string; id: string; summary: string }[] = [];
+  /** The changes of alarms. */
+  readonly alarmed: { change: 'raise' | 'clear'; id: string; summary: string | undefined }[] = [];
+  readonly alarms = {
+    raise: ({ id, summary }: AlarmInput) => void this.alarmed.push({ change: 'raise', id, summary }),
+    clear: (id: string) => this.alarmed.push({ change: 'clear', id, summary: undefined }) > 0
+  };
   readonly #waiting: ((taken: Taken) => void)[] = [];
   readonly #unheard: Taken[] = [];
   readonly #awaitingReport: (() => void)[] = [];
@@ -54,10 +59,6 @@ export class StubBroker implements Acceptor {
 
   zone(): ZoneSizes {
     return { maxPacketSize: 1_048_576, maxConnectSize: 65_536, connectTimeout: 10_000, idleTimeout: 15_000 };
-  }
-
-  alarm(change: 'alert' | 'clear', { id, summary }: Alarm): void {
-    this.alarms.push({ change, id, summary });
   }
 
   on(): void {}

@@ -1,0 +1,35 @@
+import type { AlarmInput, Alarms } from './alarms.ts';
+
+/** Raises an alarm when a value reaches its high watermark, and clears it when the value is below the low one. */
+export class Watermark {
+  readonly #alarms: Alarms;
+  readonly #high: number;
+  readonly #low: number;
+  readonly #describe: (value: number) => AlarmInput;
+  /** The alarm that was raised; undefined: none is. */
+  #raised: string | undefined = undefined;
+
+  /** @param high 0: the alarm is never raised @param describe creates the alarm */
+  constructor(alarms: Alarms, high: number, low: number, describe: (value: number) => AlarmInput) {
+    this.#alarms = alarms;
+    this.#high = high;
+    this.#low = low;
+    this.#describe = describe;
+  }
+
+  /** Compare a new value with the watermarks. */
+  is(value: number): void {
+    if (this.#raised === undefined) {
+      if (this.#high > 0 && value >= this.#high) this.#raise(value);
+    } else if (value < this.#low) {
+      this.#alarms.clear(this.#raised);
+      this.#raised = undefined;
+    }
+  }
+
+  #raise(value: number): void {
+    const alarm = this.#describe(value);
+    this.#raised = alarm.id;
+    this.#alarms.raise(alarm);
+  }
+}
