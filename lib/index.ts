@@ -3,7 +3,7 @@
 
 export { parseAclFile } from './access/acl-file.ts';
 export type { AclRecord, AclRecords, AclSubject } from './access/acl-records.ts';
-export type { Ban, BanInput, BannedClients, BannedKind } from './access/banned.ts';
+export type { BanInput, BannedClients } from './access/banned.ts';
 export type { CredentialRecord, CredentialRecords } from './access/credential-records.ts';
 export {
   type ForeignCheck,
@@ -149,6 +149,7 @@ export type {
 } from './packets/types.ts';
 export type { AccessRule, RuleAction } from './records/access-rule.ts';
 export type { AlarmSeverity, PastAlarm, PresentAlarm } from './records/alarm.ts';
+export type { Ban, BannedKind } from './records/ban.ts';
 export type { ClientInfo, TransportInfo } from './records/client.ts';
 export type {
   CountedStream,

@@ -1,24 +1,8 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
+import type { Ban, BannedKind } from '../records/ban.ts';
 import { contains, isNetwork, type Network, networkOf } from './network.ts';
 import type { Subject } from './rule.ts';
-
-/** What a ban is about. */
-export type BannedKind = 'clientId' | 'username' | 'address';
-
-/** A ban, as lists and look-ups show it. */
-export interface Ban {
-  readonly kind: BannedKind;
-  /** The client id, the user name, or the IP address or network (`10.0.0.0/8`). */
-  readonly who: string;
-  /** Who has made the ban. Default `user`. */
-  readonly by: string;
-  readonly reason: string | undefined;
-  /** Time at which it was made, in milliseconds since 1970. */
-  readonly at: number;
-  /** Time at which it ends, in milliseconds since 1970; `Infinity`: never. */
-  readonly until: number;
-}
 
 /** A ban to be made, as `broker.access.banned.add` takes it: `kind` and `who`, and any of the others. */
 export interface BanInput extends Pick<Ban, 'kind' | 'who'> {
@@ -156,6 +140,15 @@ export class BannedClients implements Iterable<Ban> {
   restored(): void {
     this.#networks = undefined;
   }
+}
+
+/** Returns a function that tells whether a ban is about a client. */
+export function concerns({ kind, who }: Ban): (client: Subject) => boolean {
+  if (kind === 'clientId') return ({ clientId }) => clientId === who;
+  if (kind === 'username') return ({ username }) => username === who;
+  const network = networkOf(who);
+  return ({ transportInfo: { remoteAddress } }) =>
+    remoteAddress !== undefined && (remoteAddress === who || contains(network, remoteAddress));
 }
 
 function keyOf(kind: BannedKind, who: string): string {

@@ -1,3 +1,5 @@
+import { parseDuration } from '../base/options-table.ts';
+
 /** When a client id that connects and disconnects again and again is banned. */
 export interface FlappingPolicy {
   /** Number of lost connections. */
@@ -6,6 +8,17 @@ export interface FlappingPolicy {
   readonly windowMs: number;
   /** Duration of the ban, in milliseconds. */
   readonly banMs: number;
+}
+
+/**
+ * Read a policy from its documented form: count, window and duration of the ban, such as `30,1m,5m`.
+ * @returns undefined if it is not valid
+ */
+export function flappingPolicyOf(text: string): FlappingPolicy | undefined {
+  const [count, window, ban, ...rest] = text.split(',').map((part) => part.trim());
+  const [windowMs, banMs] = [parseDuration(window ?? ''), parseDuration(ban ?? '')];
+  const isGood = /^[1-9]\d{0,8}$/.test(count) && rest.length === 0 && windowMs !== undefined && banMs !== undefined;
+  return isGood ? { count: Number(count), windowMs, banMs } : undefined;
 }
 
 /** Lost connections of a client id. */

@@ -110,7 +110,8 @@ export class Admission {
   }
 
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
-    if (this.#host.access.banned.find(session.client) !== undefined)
+    const { client } = session;
+    if (client.agreement.zone.enableBan && this.#host.access.banned.find(client) !== undefined)
       this.#refuse(session, { reasonCode: ReasonCode.banned });
     else if (this.#services.hooks.preConnect.length === 0) this.#authenticate(session, connection, packet);
     else this.#askPreConnect(session, connection, packet);

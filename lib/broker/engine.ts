@@ -14,6 +14,7 @@ import { remapTopics } from '../session/handlers/publish.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { Actors } from './actors.ts';
 import { Admission } from './admission.ts';
+import { Bans } from './bans.ts';
 import { Connections } from './connections.ts';
 import { DelayedMessages } from './features/delayed.ts';
 import { Features } from './features/features.ts';
@@ -54,6 +55,7 @@ export class Engine {
   readonly subscribing: Subscribing;
   readonly admission: Admission;
   readonly connections: Connections;
+  readonly bans: Bans;
   readonly actors: Actors;
   /** undefined: there is no store. */
   readonly persistence: Persistence | undefined;
@@ -124,6 +126,7 @@ export class Engine {
     this.actors = new Actors((error) => announcer.failed(error, 'an actor', undefined));
     this.connections = new Connections(services, (...arrival) => sessionFactory.begin(...arrival));
     const { admission, actors, connections } = this;
+    this.bans = new Bans(services, { access, ledger, connections });
     const sessionFactory = new SessionFactory(services, actors, {
       access,
       pressure,
@@ -170,6 +173,7 @@ export class Engine {
     }
     life.begin();
     for (const session of this.sessions.values()) session.lifecycle.rearmOffline();
+    this.bans.start();
     this.connections.openEarly();
   }
 
@@ -256,7 +260,7 @@ export class Engine {
         this.#review.begin();
       },
       hooksChanged: () => this.#hooksChanged(),
-      banned: () => {},
+      banned: (ban) => this.bans.made(ban),
       failed: (error, during) => announcer.failed(error, during, undefined)
     });
   }

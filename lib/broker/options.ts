@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
+import { flappingPolicyOf } from '../access/flapping.ts';
 import type { AuthSource } from '../access/source.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
@@ -199,6 +200,17 @@ export const BROKER_OPTIONS = {
   }),
   sysDottedTopics: row('boolean', false, 'Publish the later, dotted `$SYS` names in addition to the documented ones.'),
   sysForRemoteClients: row('boolean', false, 'Allow clients on other machines to subscribe to `$SYS` topics.'),
+  banDisconnects: row(
+    'boolean',
+    false,
+    'Disconnect the connected clients that a new ban is about. Otherwise a ban is checked only when a client connects.'
+  ),
+  flappingDetectPolicy: row(
+    'text',
+    '30,1m,5m',
+    'When a client is flapping: number of lost connections, the time within which they are counted, and the duration of the ban of its client id. See enableFlappingDetect.',
+    { check: checkFlappingPolicy }
+  ),
   maxAlarmHistory: row(
     'integer',
     1_000,
@@ -290,6 +302,8 @@ export type Settings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'
 
 /** The zone of listeners that do not name one. */
 export const DEFAULT_ZONE = 'external';
+/** The zone for clients of the operator's own machines. It always exists. */
+const INTERNAL_ZONE = 'internal';
 
 /**
  * Read the options of a broker and check them.
@@ -336,9 +350,11 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     else throw unknownKey(written, ALL_NAMES, '');
   }
   const everywhere = readOptions(ZONE_OPTIONS, zoneGiven, '');
+  const isBanGiven = Object.keys(zoneGiven).some((key) => optionName(ZONE_OPTIONS, key) === 'enableBan');
   const read = new Map<string, Zone>();
-  for (const name of new Set([DEFAULT_ZONE, 'internal', ...zoneParts.keys()])) {
-    const values = readOptions(ZONE_OPTIONS, zoneParts.get(name) ?? {}, `zones.${name}`, everywhere);
+  for (const name of new Set([DEFAULT_ZONE, INTERNAL_ZONE, ...zoneParts.keys()])) {
+    const base = name === INTERNAL_ZONE && !isBanGiven ? { ...everywhere, enableBan: false } : everywhere;
+    const values = readOptions(ZONE_OPTIONS, zoneParts.get(name) ?? {}, `zones.${name}`, base);
     read.set(name, { ...(values as Values<typeof ZONE_OPTIONS>), name });
   }
   const settings = readOptions(BROKER_OPTIONS, brokerGiven, '') as Values<typeof BROKER_OPTIONS>;
@@ -418,6 +434,12 @@ function checkNode(value: unknown, field: string): unknown {
   if (!/^[^/+#\0]+$/.test(value as string)) {
     throw new InvalidInput('OPTION_INVALID', field, 'one level of a topic name, such as "embermq@10.0.0.7"', value);
   }
+  return value;
+}
+
+function checkFlappingPolicy(value: unknown, field: string): unknown {
+  if (flappingPolicyOf(value as string) === undefined)
+    throw new InvalidInput('OPTION_INVALID', field, 'a count and two durations, such as "30,1m,5m"', value);
   return value;
 }
 

@@ -1,6 +1,7 @@
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { PastAlarm, PresentAlarm } from '../records/alarm.ts';
+import type { Ban } from '../records/ban.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { DisconnectReason, DropReason } from './reasons.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
@@ -23,6 +24,7 @@ export interface FieldTypes {
   readonly QoS: QoS;
   readonly DisconnectReason: DisconnectReason;
   readonly DropReason: DropReason;
+  readonly Ban: Ban;
   readonly PresentAlarm: PresentAlarm;
   readonly PastAlarm: PastAlarm;
   readonly Error: Error;
@@ -99,6 +101,10 @@ export const EVENTS = {
     { action: 'client_unsubscribe' }
   ),
   'client.ping': row('A PINGREQ was answered.', { client: 'ClientInfo' }),
+  'client.banned': row(
+    'A ban was made or replaced: by the app, an operator or the detection of flapping. `ban.kind` and `ban.who` name the clients.',
+    { ban: 'Ban' }
+  ),
   'session.created': row('A session has begun; the CONNACK to its client follows.', { client: 'ClientInfo' }),
   'session.resumed': row('A new connection has resumed an existing session.', { client: 'ClientInfo' }),
   'session.takenover': row('Another connection with the same client id has taken over the session.', {

@@ -52,6 +52,10 @@ export const DISCONNECT_REASONS = {
     about: 'The application or an operator disconnected the client.',
     reasonCode: ReasonCode.administrativeAction
   },
+  banned: {
+    about: 'The client was banned (option `banDisconnects`). A DISCONNECT carries 0x87, because it cannot carry 0x8A.',
+    reasonCode: ReasonCode.banned
+  },
   discarded: {
     about: 'A connection with the same client id and Clean Start, or the application, ended the session.',
     reasonCode: ReasonCode.sessionTakenOver

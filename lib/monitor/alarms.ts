@@ -34,6 +34,8 @@ interface AlarmHost {
   failed(error: unknown, during: string): void;
 }
 
+/** The table may exceed `maxHistory` by this share. */
+const SLACK = 0.1;
 const SEVERITIES: readonly AlarmSeverity[] = ['notice', 'warning', 'error', 'critical'];
 const INPUT_NAMES = ['id', 'severity', 'title', 'summary'] as const;
 
@@ -102,7 +104,7 @@ export class Alarms {
     const { table, maxHistory } = this.#host;
     this.#unwritten.set(past.id, past);
     for (const alarm of [...this.#unwritten.values()]) this.#write(alarm);
-    if (table.size <= maxHistory) return;
+    if (table.size <= maxHistory * (1 + SLACK)) return; // shortened rarely, because that looks at all of them
     const kept = new Set(this.history().map(({ id }) => id));
     for (const [id] of [...table]) if (!kept.has(id)) table.delete(id).catch((error: unknown) => this.#failed(error));
   }

@@ -105,6 +105,12 @@ export const ZONE_OPTIONS = {
     'Accept a client if no authenticate hook decides about it.'
   ),
   bypassAuthPlugins: row('boolean', false, 'Do not call the authenticate hooks for connections of the zone.'),
+  enableBan: row('boolean', true, 'Refuse banned clients (0x8A). In the zone `internal` the default is false.'),
+  enableFlappingDetect: row(
+    'boolean',
+    false,
+    'Ban a client id that loses its connection again and again (option flappingDetectPolicy).'
+  ),
   aclNomatch: row(
     'choice',
     undefined as 'allow' | 'deny' | undefined,

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Ban, type BanInput, BannedClients } from '../../lib/access/banned.ts';
+import { type BanInput, BannedClients } from '../../lib/access/banned.ts';
 import { FlappingDetector } from '../../lib/access/flapping.ts';
+import type { Ban } from '../../lib/records/ban.ts';
 import { mapTable } from '../support/map-table.ts';
 
 /** Bans with a clock that stands still. */

@@ -1,0 +1,110 @@
+import type { AccessControl } from '../access/access-control.ts';
+import { concerns } from '../access/banned.ts';
+import { FlappingDetector, flappingPolicyOf } from '../access/flapping.ts';
+import { FunctionTimer } from '../base/timing-wheel.ts';
+import type { Connection } from '../connection/connection.ts';
+import type { BrokerEvents } from '../events/catalogue.ts';
+import type { DisconnectReason } from '../events/reasons.ts';
+import type { Ban } from '../records/ban.ts';
+import type { Session } from '../session/session.ts';
+import type { Services } from './services.ts';
+
+/** The interval at which bans that have ended are deleted. */
+const SWEEP_MS = 60_000;
+/** The disconnections that count as lost connections. */
+const LOST: ReadonlySet<DisconnectReason> = new Set(['closed', 'stream_error', 'keepalive_timeout']);
+/** The longest id of an alarm. */
+const MAX_ALARM_ID = 256;
+
+/** The parts of the broker that `Bans` uses. */
+interface BansHost {
+  readonly access: Pick<AccessControl, 'banned'>;
+  readonly ledger: { readonly isFailed: boolean } | undefined;
+  readonly connections: { readonly all: Iterable<Connection<Session>> };
+}
+
+/** What follows from bans, and the ban of clients that are flapping. */
+export class Bans {
+  readonly #services: Services;
+  readonly #host: BansHost;
+  readonly #detector: FlappingDetector | undefined;
+  /** The client ids of the present alarms about flapping, by the ids of the alarms. */
+  readonly #flapping = new Map<string, string>();
+  readonly #sweep = new FunctionTimer(() => {
+    if (!this.#host.ledger?.isFailed) this.#host.access.banned.sweep();
+    this.#clearAlarms();
+    this.#sweepLater();
+  });
+
+  constructor(services: Services, host: BansHost) {
+    this.#services = services;
+    this.#host = host;
+    const { zones, flappingDetectPolicy } = services.settings;
+    const isOn = [...zones.values()].some(({ enableFlappingDetect }) => enableFlappingDetect);
+    const policy = isOn ? flappingPolicyOf(flappingDetectPolicy) : undefined;
+    this.#detector = policy && new FlappingDetector(policy);
+    if (policy !== undefined)
+      services.events.on('client.disconnected', (event) => this.#disconnected(event, policy.banMs), undefined);
+  }
+
+  /** The broker has started. */
+  start(): void {
+    this.#sweepLater();
+  }
+
+  /** A ban was made. */
+  made(ban: Ban): void {
+    const { events, settings, clock } = this.#services;
+    if (events.heard['client.banned']) events.emit('client.banned', { ban });
+    this.#sweepLater();
+    if (settings.banDisconnects && ban.until > clock.now()) this.#disconnect(ban);
+  }
+
+  #sweepLater(): void {
+    const isNeeded = this.#host.access.banned.size > 0 || this.#flapping.size > 0;
+    if (isNeeded && this.#services.life.isRunning && this.#sweep.dueMs === Infinity)
+      this.#services.wheel.arm(this.#sweep, SWEEP_MS);
+  }
+
+  #disconnect(ban: Ban): void {
+    const isConcerned = concerns(ban);
+    for (const { session, isClosed } of [...this.#host.connections.all])
+      if (!isClosed && isConcerned(session.client)) this.#close(session);
+  }
+
+  #close(session: Session): void {
+    if (session.client.agreement.zone.enableBan) session.lifecycle.close('banned');
+  }
+
+  #disconnected({ client, reason }: BrokerEvents['client.disconnected'], banMs: number): void {
+    const { settings, clock, announcer } = this.#services;
+    const zone = settings.zones.get(client.zone);
+    if (!zone?.enableFlappingDetect || !LOST.has(reason)) return;
+    const { clientId } = client;
+    if (!this.#detector?.lost(clientId, clock.monotonic())) return;
+    const ban = { kind: 'clientId', who: clientId, by: 'flapping detector', reason: 'flapping is detected' } as const;
+    const until = clock.now() + banMs;
+    this.#host.access.banned
+      .add({ ...ban, until })
+      .catch((error: unknown) => announcer.failed(error, 'banning a client that is flapping', client));
+    this.#raise(clientId);
+  }
+
+  #raise(clientId: string): void {
+    const { alarms, settings } = this.#services;
+    const id = `flapping_detected:${clientId}`.slice(0, MAX_ALARM_ID).replace(/[\ud800-\udbff]$/, '');
+    const summary = `the client id has lost its connection again and again and is banned (option flappingDetectPolicy: ${settings.flappingDetectPolicy})`;
+    this.#flapping.set(id, clientId);
+    alarms.raise({ id, title: 'a client is flapping', summary });
+    this.#sweepLater();
+  }
+
+  /** Clear the alarms about the client ids that are no longer banned. */
+  #clearAlarms(): void {
+    for (const [id, clientId] of this.#flapping) {
+      if (this.#host.access.banned.get('clientId', clientId) !== undefined) continue;
+      this.#flapping.delete(id);
+      this.#services.alarms.clear(id);
+    }
+  }
+}

@@ -1,0 +1,16 @@
+/** What a ban is about. */
+export type BannedKind = 'clientId' | 'username' | 'address';
+
+/** A ban, as lists and look-ups show it. */
+export interface Ban {
+  readonly kind: BannedKind;
+  /** The client id, the user name, or the IP address or network (`10.0.0.0/8`). */
+  readonly who: string;
+  /** Who has made the ban. Default `user`. */
+  readonly by: string;
+  readonly reason: string | undefined;
+  /** Time at which it was made, in milliseconds since 1970. */
+  readonly at: number;
+  /** Time at which it ends, in milliseconds since 1970; `Infinity`: never. */
+  readonly until: number;
+}
