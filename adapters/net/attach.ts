@@ -164,6 +164,10 @@ class ForwardedListener implements Listener {
     throw withoutTlsError(this.name);
   }
 
+  refused(reason: string): void {
+    this.#gate.count(reason);
+  }
+
   info(): ListenerFigures {
     return this.#gate.figures();
   }

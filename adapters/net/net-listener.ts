@@ -102,6 +102,10 @@ export class NetListener implements Listener {
     return this.#tls === undefined ? Promise.reject(withoutTlsError(this.name)) : this.#tls.reload(material);
   }
 
+  refused(reason: string): void {
+    this.#gate.count(reason);
+  }
+
   info(): ListenerFigures {
     return this.#gate.figures();
   }

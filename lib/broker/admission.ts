@@ -21,6 +21,7 @@ import { Will, type WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
 import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
+import { checkEntry } from './entry-checks.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
 import type { StoredSessions } from './stored-sessions.ts';
@@ -246,30 +247,15 @@ export class Admission {
   #enter(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
     const services = this.#services;
     const host = this.#host;
-    const { client, lifecycle } = session;
+    const { client } = session;
     services.time.read(); // queued messages may have expired while a hook decided, or while the session was read
     const stored = host.sessions.get(client.clientId);
-    if (host.pressure.isShedding && !host.sessions.isReturning(client))
-      throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
     if (stored?.state === 'connected' && connection.hasPeerEnded) {
       connection.lost('closed'); // it closed while a hook decided, and must not take over from the live connection
       return;
     }
-    if (stored === undefined && !host.sessions.hasRoom()) {
-      throw new ProtocolError(
-        ReasonCode.quotaExceeded,
-        'the maximum number of sessions is reached (option maxSessions)'
-      );
-    }
-    if (stored === undefined && host.pressure.isSpaceLow && client.isPersistent)
-      throw new ProtocolError(
-        ReasonCode.quotaExceeded,
-        'no new persistent session is possible: the space of the store is used up'
-      );
+    checkEntry(services.settings, host, session, stored);
     const { ledger } = host;
-    const isPersisted = stored?.log !== undefined || client.isPersistent || lifecycle.will !== undefined;
-    if (ledger?.isFailed && isPersisted)
-      throw new ProtocolError(ReasonCode.serverUnavailable, 'the session cannot be persisted: the store has failed');
     const resumes = stored !== undefined && !packet.clean && stored.client.isPersistent;
     const loading = resumes ? stored.log?.load() : undefined;
     if (loading !== undefined) {

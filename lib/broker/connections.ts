@@ -5,11 +5,15 @@ import { Watermark } from '../monitor/watermark.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Session } from '../session/session.ts';
+import { AddressCount } from './address-count.ts';
 import type { Services } from './services.ts';
 import type { SessionFactory } from './session-factory.ts';
 
 /** Begins a session for a new connection; see `SessionFactory`. */
 type BeginSession = SessionFactory['begin'];
+
+/** Why the broker closes a new connection at once. */
+export type ConnectionRefusal = 'max_connections' | 'max_connections_per_address';
 
 /** The connections of a broker, from the moment a stream is passed to the broker until it has closed. */
 export class Connections {
@@ -21,6 +25,8 @@ export class Connections {
   readonly #early = new Map<ByteStream, readonly [transportInfo: TransportInfo, zone: Zone]>();
   /** Number of connections that count towards `maxConnections`; those that are closing do not. */
   #places = 0;
+  /** The connections that count towards `maxConnectionsPerAddress`. */
+  readonly #byAddress: AddressCount<Connection<Session>>;
   /** Of `#places`. */
   readonly #watermark: Watermark;
   #onAllClosed: (() => void) | undefined = undefined;
@@ -28,7 +34,8 @@ export class Connections {
   constructor(services: Services, beginSession: BeginSession) {
     this.#services = services;
     this.#beginSession = beginSession;
-    const { maxConnections } = services.settings;
+    const { maxConnections, maxConnectionsPerAddress } = services.settings;
+    this.#byAddress = new AddressCount(maxConnectionsPerAddress);
     this.#watermark = new Watermark(services.alarms, maxConnections, maxConnections * 0.9, () => ({
       id: 'too_many_connections',
       severity: 'error',
@@ -42,28 +49,31 @@ export class Connections {
     return isAttached(stream) || this.#early.has(stream);
   }
 
-  /** Begin to serve a stream. */
-  open(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): void {
+  /** Begin to serve a stream. @returns why it is closed instead; undefined: it is served, or was closed already */
+  open(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): ConnectionRefusal | undefined {
     const { settings, metrics, life, time, turn } = this.#services;
     const { maxConnections } = settings;
     const isFull = maxConnections > 0 && this.#places + this.#early.size >= maxConnections;
-    if (isFull || stream.destroyed) {
+    const refusal = isFull ? 'max_connections' : this.#byAddress.refusal(transportInfo.remoteAddress);
+    if (refusal !== undefined || stream.destroyed) {
       metrics.counts[Metric.connectionsRefused]++;
       stream.destroy();
-      return;
+      return refusal;
     }
     if (!life.isRunning) {
       stream.on('error', () => undefined); // an error destroys the stream, which `openEarly` then refuses
       this.#early.set(stream, [transportInfo, zone]);
-      return;
+      return undefined;
     }
     time.readMonotonic();
     const session = this.#beginSession(stream, transportInfo, zone);
     const connection = session.connection as Connection<Session>;
     this.all.add(connection);
     this.#watermark.is(++this.#places);
+    this.#byAddress.add(connection, transportInfo.remoteAddress);
     turn.connectionArrived();
     connection.open();
+    return undefined;
   }
 
   /** Serve the streams that arrived while the broker was starting. */
@@ -81,8 +91,9 @@ export class Connections {
     for (const stream of streams) stream.destroy();
   }
 
-  /** A connection has begun to close and no longer counts towards `maxConnections`. Called once for each connection. */
-  placeFreed(): void {
+  /** A connection has begun to close and no longer counts towards the limits. Called once for each connection. */
+  placeFreed(connection: Connection<Session>): void {
+    this.#byAddress.delete(connection);
     this.#watermark.is(--this.#places);
   }
 

@@ -66,6 +66,18 @@ export const BROKER_OPTIONS = {
       unit: 'connections'
     }
   ),
+  maxConnectionsPerAddress: row(
+    'integer',
+    0,
+    'Maximum number of connections of one remote address, of all listeners together. Further connections are closed immediately. Behind a proxy, this is the address that the PROXY protocol reports. 0: unlimited.',
+    { unit: 'connections' }
+  ),
+  takeoverByOtherUser: row(
+    'choice',
+    'allow' as 'allow' | 'refuse',
+    'Whether a client may take over the session of a connected client with the same client id and another user name. Otherwise its CONNECT is refused (0x85).',
+    { choices: ['allow', 'refuse'] }
+  ),
   maxUnwrittenBytes: row(
     'size',
     8_388_608,

@@ -131,7 +131,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
   #freePlace(): void {
     if (!this.#hasPlace) return;
     this.#hasPlace = false;
-    this.ports.connections.placeFreed();
+    this.ports.connections.placeFreed(this);
     (this.stream as Attached).placeFreed?.();
   }
 

@@ -110,8 +110,8 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
     ): void;
   };
   readonly connections: {
-    /** The connection is closing and no longer counts for `maxConnections`. Called once. */
-    placeFreed(): void;
+    /** The connection is closing and no longer counts for `maxConnections` and `maxConnectionsPerAddress`. Called once. */
+    placeFreed(connection: ConnectionCore<S>): void;
     /** The stream has closed. */
     streamClosed(connection: ConnectionCore<S>): void;
   };

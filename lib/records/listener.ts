@@ -65,6 +65,11 @@ export interface ListenerHandle {
   accept?(): void;
   /** Stop accepting, and close the connections that wait for `accept`. The broker closes the connections that it has received. */
   close(): Promise<void>;
+  /**
+   * Called when the broker has closed a connection of this listener at once, so that the listener can count it.
+   * @param reason `max_connections` or `max_connections_per_address`
+   */
+  refused?(reason: string): void;
   /** Get the present numbers of the listener. */
   info(): ListenerFigures;
 }
