@@ -3,8 +3,10 @@
 
 export { parseAclFile } from './access/acl-file.ts';
 export type { AclRecord, AclRecords, AclSubject } from './access/acl-records.ts';
+export type { Application, ApplicationChange, ApplicationInput, Applications } from './access/applications.ts';
 export type { BanInput, BannedClients } from './access/banned.ts';
 export type { CredentialRecord, CredentialRecords } from './access/credential-records.ts';
+export type { ManagementUser, ManagementUsers } from './access/management-users.ts';
 export {
   type ForeignCheck,
   type ForeignChecks,

@@ -1,5 +1,7 @@
 import '../base/async-dispose.ts';
 import type { Duplex } from 'node:stream';
+import type { Applications } from '../access/applications.ts';
+import type { ManagementUsers } from '../access/management-users.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
@@ -71,6 +73,10 @@ export class Broker {
   readonly features: Features;
   /** The conditions that an operator should know, present and past. */
   readonly alarms: Alarms;
+  /** The applications that may use the management interface. */
+  readonly applications: Applications;
+  /** The users of the management interface and its console. They are not MQTT clients. */
+  readonly users: ManagementUsers;
   readonly #engine: Engine;
   readonly #services: Services;
   readonly #lifecycle: BrokerLifecycle;
@@ -103,6 +109,8 @@ export class Broker {
     this.directory = directory;
     this.features = features;
     this.alarms = services.alarms;
+    this.applications = engine.applications;
+    this.users = engine.users;
     this.#subscriptions = new AppSubscriptions(services, { routing, retainer, ledger });
     this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
   }

@@ -1,4 +1,6 @@
 import { AccessControl } from '../access/access-control.ts';
+import { Applications } from '../access/applications.ts';
+import { ManagementUsers } from '../access/management-users.ts';
 import { systemClock } from '../base/clock.ts';
 import type { VerdictRecord } from '../connection/verdicts.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
@@ -50,6 +52,8 @@ export class Engine {
   readonly ledger: Ledger | undefined;
   readonly tables: Tables;
   readonly access: AccessControl;
+  readonly applications: Applications;
+  readonly users: ManagementUsers;
   readonly retainer: Retainer;
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
@@ -86,6 +90,9 @@ export class Engine {
     this.ledger = makeLedger(services, () => this.persistence);
     this.tables = new Tables(this.ledger);
     this.access = this.#accessControl(this.tables);
+    const own = (name: string) => this.tables.own(name) as never;
+    this.applications = new Applications(own('$applications'), this.access.secrets, () => services.clock.now());
+    this.users = new ManagementUsers(own('$users'), this.access.secrets);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),
       settings.routeCacheTargets,

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { memoryStore } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+
+describe('broker.applications and broker.users', () => {
+  it('are persisted, checked after a restart, and no tables of the app', async () => {
+    const store = memoryStore();
+    let secret: string;
+    {
+      await using kit = await createTestBroker({ store });
+      ({ secret } = await kit.broker.applications.add({ id: 'meter', name: 'Meters' }));
+      await kit.broker.users.add('admin', 'first', 'administrator');
+      await kit.broker.users.changePassword('admin', 'first', 'second');
+      assert.throws(() => kit.broker.table('$users'), { code: 'TABLE_NAME_INVALID' });
+    }
+    await using kit = await createTestBroker({ store });
+    const { applications, users } = kit.broker;
+    assert.equal((await applications.verify('meter', secret))?.name, 'Meters');
+    assert.equal(await applications.verify('meter', `${secret}x`), undefined);
+    assert.equal((await users.verify('admin', 'second'))?.role, 'administrator');
+    assert.equal(await users.verify('admin', 'first'), undefined);
+    await assert.rejects(users.delete('admin'), { code: 'ADMIN_PERMANENT' });
+  });
+
+  it('refuse an application that has expired, by the clock of the broker', async () => {
+    await using kit = await createTestBroker();
+    const { applications } = kit.broker;
+    const { secret } = await applications.add({ id: 'a', expiresAt: kit.clock.now() + 1_000 });
+    assert.equal((await applications.verify('a', secret))?.id, 'a');
+    await kit.clock.advance('1s');
+    assert.equal(await applications.verify('a', secret), undefined);
+  });
+
+  it('are empty at first, and do not decide about MQTT clients', async () => {
+    await using kit = await createTestBroker();
+    assert.deepEqual([kit.broker.applications.size, kit.broker.users.size], [0, 0]);
+    await kit.broker.users.add('u', 'p');
+    await (await kit.connect({ username: 'u', password: 'wrong' })).disconnect();
+  });
+});
