@@ -9,6 +9,7 @@ import {
   readRefusal,
   type Verdict
 } from '../events/hooks.ts';
+import { Metric } from '../events/metrics.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
@@ -124,10 +125,22 @@ export class Authentication implements AuthExchange {
     });
   }
 
+  /** @param isAnonymous the client is admitted without a user name if no hook decides */
+  #count(answer: Answer, isAnonymous: boolean): void {
+    const { counts } = this.#session.ports.metrics;
+    if (answer === undefined) {
+      counts[Metric.clientAuthIgnore]++;
+      if (isAnonymous) counts[Metric.clientAuthAnonymous]++;
+    } else if (answer === true || (answer !== false && 'allow' in answer && answer.allow === true))
+      counts[Metric.clientAuthSuccess]++;
+    else if (answer === false || !('challenge' in answer)) counts[Metric.clientAuthFailure]++;
+  }
+
   /** @param admits whether the client is admitted if no hook decides */
   #settle(answer: Answer, admits: boolean): void {
     const { username, agreement } = this.#session.client;
     const { authMethod } = agreement;
+    this.#count(answer, admits && authMethod === undefined && username === undefined);
     if (answer === true) this.#outcome.approved({ allow: true });
     else if (answer === false) this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
     else if (answer === undefined) {

@@ -97,8 +97,10 @@ export class MessageHooks {
     const { settings, time } = this.#services;
     const verdicts = this.#keepsVerdicts ? topics?.verdicts(settings, this.verdictEpoch) : undefined;
     const known = verdicts?.get('publish', route.topic, time.nowMs);
-    if (known !== undefined)
+    if (known !== undefined) {
+      metrics.counts[Metric.clientAclCacheHit]++;
       return known === 0 ? this.change(message, route, client) : { message, route, reasonCode: known };
+    }
     const isAllowed = allowsUnmatched(client.agreement.zone, hooks, 'authorizePublish');
     if (client.isSuperuser || (isAllowed && hooks.authorizePublish.length === 0)) {
       verdicts?.set('publish', route.topic, 0, time.nowMs);
@@ -115,6 +117,7 @@ export class MessageHooks {
     );
     const act = (answer: Verdict | undefined) => {
       const code = refusalCode(answer ?? isAllowed);
+      metrics.counts[aclMetric(answer, code === 0)]++;
       if (answer !== FAILED) verdicts?.set('publish', route.topic, code, time.nowMs);
       return code === 0 ? this.change(message, route, client) : { message, route, reasonCode: code };
     };
@@ -199,6 +202,12 @@ export class MessageHooks {
       return { message, route, reasonCode: ReasonCode.implementationSpecificError };
     }
   }
+}
+
+/** The counter of a decision about a PUBLISH or a subscription. @param answer of the hooks; undefined: none has decided */
+export function aclMetric(answer: unknown, isAllowed: boolean): number {
+  if (answer === undefined) return Metric.clientAclIgnore;
+  return isAllowed ? Metric.clientAclAllow : Metric.clientAclDeny;
 }
 
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpecificError };

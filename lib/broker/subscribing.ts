@@ -24,6 +24,7 @@ import {
   unmountedFilter
 } from '../topics/topic.ts';
 import type { Retainer } from './features/retainer.ts';
+import { aclMetric } from './message-hooks.ts';
 import type { AutoSubscription } from './options.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
@@ -229,6 +230,7 @@ export class Subscribing {
     );
     const act = (answer: Verdict | number | undefined): number => {
       const code = this.#codeOf(answer ?? isAllowed, request.qos);
+      metrics.counts[aclMetric(answer, code < 0x80)]++;
       if (code >= 0x80 || isApproval(answer ?? isAllowed))
         verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs);
       if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK

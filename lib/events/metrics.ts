@@ -86,8 +86,15 @@ export const COUNTERS = [
   'client.connack',
   'client.connected',
   'client.authenticate',
-  'client.auth.anonymous',
+  'client.auth.anonymous', // admitted without a user name, because nothing decides about it
+  'client.auth.success', // a hook or a source has approved the client
+  'client.auth.failure', // a hook or a source has refused it
+  'client.auth.ignore', // none has decided about it
   'client.check_acl',
+  'client.acl.allow', // a hook, a source or a rule has allowed a PUBLISH, a will or a subscription
+  'client.acl.deny',
+  'client.acl.ignore', // none has decided about it: aclNomatch does
+  'client.acl.cache_hit', // a verdict kept for the connection was used; messages on the fast path are not counted
   'client.subscribe',
   'client.unsubscribe',
   'client.disconnected',

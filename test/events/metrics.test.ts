@@ -33,6 +33,8 @@ describe('COUNTERS', () => {
       delivery.dropped delivery.dropped.no_local delivery.dropped.too_large delivery.dropped.qos0_msg
       delivery.dropped.queue_full delivery.dropped.expired
       client.connect client.connack client.connected client.authenticate client.auth.anonymous client.check_acl
+      client.auth.success client.auth.failure client.auth.ignore client.acl.allow client.acl.deny client.acl.ignore
+      client.acl.cache_hit
       client.subscribe client.unsubscribe client.disconnected
       session.created session.resumed session.takeovered session.discarded session.terminated`;
     const names = new Set<string>(COUNTERS);
