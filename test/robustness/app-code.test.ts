@@ -176,6 +176,9 @@ describe('A listener that throws', () => {
       const { events } = engineOf(broker).services; // no store that could fail is configured here
       events.emit('store.failed', { error: new Error('full') });
       events.emit('store.recovered', {});
+      broker.alarms.raise({ id: 'a' });
+      broker.alarms.clear('a');
+      await broker.access.banned.add({ kind: 'clientId', who: 'nobody' });
       await pass(10);
       const missing = EVENT_NAMES.filter((name) => !asked.has(name));
       assert.deepEqual(missing, [], 'each of them was called');
