@@ -2,10 +2,10 @@
 /** The public names of `embermq`. */
 
 export { parseAclFile } from './access/acl-file.ts';
-export type { AclRecord, AclRecords, AclSubject } from './access/acl-records.ts';
+export type { AclGroup, AclRecord, AclRecords, AclSubject } from './access/acl-records.ts';
 export type { Application, ApplicationChange, ApplicationInput, Applications } from './access/applications.ts';
 export type { BanInput, BannedClients } from './access/banned.ts';
-export type { CredentialRecord, CredentialRecords } from './access/credential-records.ts';
+export type { CredentialOptions, CredentialRecord, CredentialRecords } from './access/credential-records.ts';
 export type { ManagementUser, ManagementUsers } from './access/management-users.ts';
 export {
   type ForeignCheck,
@@ -15,6 +15,7 @@ export {
   type PasswordCheck,
   passwordCheckOf
 } from './access/password-hash.ts';
+export { checkAccessRules } from './access/rule.ts';
 export {
   formatScram,
   parseScram,
@@ -23,7 +24,6 @@ export {
   scramCredentialsOf
 } from './access/scram.ts';
 export { authenticateByScram, type ScramLookup } from './access/scram-login.ts';
-export { checkAccessRules } from './access/rule.ts';
 export {
   type AuthorizeRequest,
   type AuthSource,

@@ -7,9 +7,11 @@ import type { ClientInfo } from '../records/client.ts';
 import { parseSharedFilter } from '../topics/topic.ts';
 import { AccessRules, type RuledClient } from './access-rules.ts';
 import { AclRecords } from './acl-records.ts';
+import { Applications } from './applications.ts';
 import { BannedClients } from './banned.ts';
 import { CredentialRecords } from './credential-records.ts';
 import { DeliveryRights } from './delivery-rights.ts';
+import { ManagementUsers } from './management-users.ts';
 import { PasswordChecks } from './password-checks.ts';
 import { authenticateByRecords } from './record-login.ts';
 import { Secrets } from './secrets.ts';
@@ -58,6 +60,8 @@ export class AccessControl {
   readonly rules: AccessRules;
   readonly acl: AclRecords;
   readonly banned: BannedClients;
+  readonly applications: Applications;
+  readonly users: ManagementUsers;
   readonly deliveryRights: DeliveryRights;
   readonly secrets = new Secrets(new PasswordChecks());
   readonly #host: AccessHost;
@@ -80,6 +84,8 @@ export class AccessControl {
     this.rules = new AccessRules(() => this.#rulesChanged());
     this.deliveryRights = new DeliveryRights(this.rules);
     this.acl = new AclRecords(own('$acl'), this.rules.records, () => this.rules.recordsChanged(this.acl.size > 0));
+    this.applications = new Applications(own('$applications'), this.secrets, () => host.clock.now());
+    this.users = new ManagementUsers(own('$users'), this.secrets);
     this.banned = new BannedClients({
       table: own('$banned'),
       now: () => host.clock.now(),
@@ -207,11 +213,15 @@ export class AccessControl {
         const ask = (client: ClientInfo, action: 'publish' | 'subscribe', topic: string) =>
           authorize({ client, action, topic, signal: new AbortController().signal });
         release.push(
-          hooks.add('authorizePublish', ({ client, message }) => ask(client, 'publish', message.topic), {
-            timeoutMs,
-            cache: 'route',
-            isDeciding: false
-          }),
+          hooks.add(
+            'authorizePublish',
+            ({ client, message }) => ask(client, 'publish', unmounted(client, message.topic)),
+            {
+              timeoutMs,
+              cache: 'route',
+              isDeciding: false
+            }
+          ),
           hooks.add('authorizeSubscribe', ({ client, filter }) => ask(client, 'subscribe', innerFilter(filter)), {
             timeoutMs,
             cache: 'route',
@@ -261,7 +271,7 @@ export class AccessControl {
     const removals = [
       hooks.add(
         'authorizePublish',
-        ({ client, message }): Verdict => rules.decide(client as RuledClient, message.topic),
+        ({ client, message }): Verdict => rules.decide(client as RuledClient, unmounted(client, message.topic)),
         { ...options, cache: 'route' }
       ),
       hooks.add(
@@ -289,6 +299,11 @@ async function close(loaded: Loaded): Promise<void> {
   if (!loaded.isOpen) return;
   loaded.isOpen = false;
   await loaded.source.close?.();
+}
+
+/** A topic name as the client knows it. */
+function unmounted({ mountpoint }: ClientInfo, topic: string): string {
+  return topic.slice(mountpoint.length);
 }
 
 /** A topic filter without its share prefix. */

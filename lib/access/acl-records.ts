@@ -29,8 +29,9 @@ interface AclTable extends Iterable<readonly [key: string, value: StoredRecord]>
 }
 
 /** The groups, in the order in which their rules are asked. */
-const GROUPS = ['clientId', 'username', 'all'] as const;
-type Group = (typeof GROUPS)[number];
+const GROUPS: readonly AclGroup[] = ['clientId', 'username', 'all'];
+/** Whose records are listed. */
+export type AclGroup = 'clientId' | 'username' | 'all';
 /** Distance of the orders of two groups: more than there can be records. */
 const GROUP_DISTANCE = 2 ** 48;
 
@@ -108,7 +109,7 @@ export class AclRecords {
   }
 
   /** All rules for client ids, for user names, or for all, the newest first. */
-  list(group: Group): AclRecord[] {
+  list(group: AclGroup): AclRecord[] {
     return this.#listed((key) => key.startsWith(`${group}:`));
   }
 
@@ -158,8 +159,8 @@ function keyOf(subject: AclSubject, topic: string): string {
   return `${group}:${name.length}:${name}${topic}`;
 }
 
-function groupOf(key: string): Group {
-  return key.slice(0, key.indexOf(':')) as Group;
+function groupOf(key: string): AclGroup {
+  return key.slice(0, key.indexOf(':')) as AclGroup;
 }
 
 function recordOf(key: string, { access, action }: StoredRecord): AclRecord {

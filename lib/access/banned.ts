@@ -102,7 +102,10 @@ export class BannedClients implements Iterable<Ban> {
     return this.#host.table.delete(keyOf(kind, who));
   }
 
-  /** Find the ban that keeps a client out; undefined if there is none. */
+  /**
+   * Find the ban that keeps a client out; undefined if there is none.
+   * @internal
+   */
   find(client: Subject): Ban | undefined {
     if (this.#host.table.size === 0) return undefined;
     const { clientId, username, transportInfo } = client;

@@ -35,9 +35,9 @@ export interface CredentialRecord {
   readonly isSuperuser: boolean;
 }
 
-/** Options of a record. */
-interface CredentialOptions {
-  /** Exempt the client from access control. Default false. */
+/** Options of a credential record. */
+export interface CredentialOptions {
+  /** Access control does not apply to the client. Default false. */
   readonly isSuperuser?: boolean;
 }
 

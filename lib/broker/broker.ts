@@ -109,8 +109,8 @@ export class Broker {
     this.directory = directory;
     this.features = features;
     this.alarms = services.alarms;
-    this.applications = engine.applications;
-    this.users = engine.users;
+    this.applications = engine.access.applications;
+    this.users = engine.access.users;
     this.#subscriptions = new AppSubscriptions(services, { routing, retainer, ledger });
     this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
   }

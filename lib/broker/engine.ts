@@ -1,6 +1,4 @@
 import { AccessControl } from '../access/access-control.ts';
-import { Applications } from '../access/applications.ts';
-import { ManagementUsers } from '../access/management-users.ts';
 import { systemClock } from '../base/clock.ts';
 import type { VerdictRecord } from '../connection/verdicts.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
@@ -52,8 +50,6 @@ export class Engine {
   readonly ledger: Ledger | undefined;
   readonly tables: Tables;
   readonly access: AccessControl;
-  readonly applications: Applications;
-  readonly users: ManagementUsers;
   readonly retainer: Retainer;
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
@@ -90,9 +86,6 @@ export class Engine {
     this.ledger = makeLedger(services, () => this.persistence);
     this.tables = new Tables(this.ledger);
     this.access = this.#accessControl(this.tables);
-    const own = (name: string) => this.tables.own(name) as never;
-    this.applications = new Applications(own('$applications'), this.access.secrets, () => services.clock.now());
-    this.users = new ManagementUsers(own('$users'), this.access.secrets);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),
       settings.routeCacheTargets,
@@ -134,22 +127,8 @@ export class Engine {
     this.connections = new Connections(services, (...arrival) => sessionFactory.begin(...arrival));
     const { admission, actors, connections } = this;
     this.bans = new Bans(services, { access, ledger, connections });
-    const sessionFactory = new SessionFactory(services, actors, {
-      access,
-      pressure,
-      routing,
-      sessions,
-      ledger,
-      storedSessions,
-      retainer,
-      rewrites,
-      publishing,
-      subscribing,
-      handOvers,
-      wills,
-      admission,
-      connections
-    });
+    const serving = { ...admitting, routing, rewrites, publishing, handOvers, admission, connections };
+    const sessionFactory = new SessionFactory(services, actors, serving);
     const restored = { sessions, tables, retainer, delayed, handOvers, wills, sessionFactory };
     this.persistence =
       ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
@@ -251,6 +230,7 @@ export class Engine {
   /** The verdicts that the connection of a client keeps. */
   cacheOf(clientId: string): VerdictRecord[] {
     const { settings, time } = this.services;
+    time.read();
     const topics = this.sessions.get(clientId)?.connection?.reader.topics;
     return topics?.verdicts(settings, this.publishing.hooks.verdictEpoch).list(time.nowMs) ?? [];
   }

@@ -24,7 +24,6 @@ export interface SubscribeOptions {
 
 /** A subscriber that calls a handler of the app. */
 export class HandlerSubscriber implements Subscriber {
-  readonly clientId = '';
   readonly receiver = undefined;
   readonly mountpoint = '';
   readonly isOnline = true;

@@ -50,7 +50,7 @@ export class Publishing {
     const lacksRoom = (isPersisted: boolean, hasRoom: boolean) =>
       isPersisted ? isSpaceLow : isMemoryExhausted && !hasRoom;
     for (const { subscriber, qos, noLocal } of targets) {
-      if (qos === 0 || (noLocal && subscriber.clientId === message.clientId)) continue;
+      if (qos === 0 || (noLocal && subscriber.receiver?.clientId === message.clientId)) continue;
       if (lacksRoom(subscriber.isPersisted, subscriber.hasRoom)) return true;
     }
     return groups.some((group) => lacksRoom(group.mayPersist, group.hasRoom));

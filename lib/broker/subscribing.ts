@@ -331,17 +331,11 @@ export class Subscribing {
   ): Subscription {
     const { events } = this.#services;
     const { routing } = this.#host;
+    const { delivery } = session;
+    const { qos, noLocal, retainAsPublished, retainHandling } = options;
     let subscription = session.subscriptions.get(filter);
     if (subscription === undefined) {
-      subscription = new Subscription(
-        session.delivery,
-        filter,
-        options.qos,
-        options.noLocal,
-        options.retainAsPublished,
-        options.retainHandling,
-        ids
-      );
+      subscription = new Subscription(delivery, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
       this.#host.sessions.addSubscription(session, subscription);
     } else {
       // [MQTT-3.8.4-3]: change the options of the existing subscription, so that no message is missed.
@@ -350,7 +344,6 @@ export class Subscribing {
       session.log?.subscribed(filter);
     }
     if (events.heard['session.subscribed']) {
-      const { qos, noLocal, retainAsPublished, retainHandling } = options;
       events.emit('session.subscribed', {
         client: session.client,
         filter: unmountedFilter(filter, session.client.mountpoint),

@@ -34,7 +34,7 @@ interface Entry {
  * forgotten; after `aclCacheTtl` each is decided again.
  */
 export class Verdicts {
-  /** Changes when a verdict is forgotten: what was derived from verdicts must then be derived again. */
+  /** Changes when a verdict is forgotten: what depends on verdicts must then be decided again. */
   version = 0;
   readonly #limits: VerdictLimits;
   readonly #entries: Readonly<Record<RuleAction, Map<string, Entry>>> = { publish: new Map(), subscribe: new Map() };

@@ -22,7 +22,7 @@ export interface SubscriptionRecord {
 
 /** What the record of a subscription is read from. */
 export interface SubscriptionSource {
-  readonly subscriber: { readonly clientId: string; readonly mountpoint: string };
+  readonly subscriber: { readonly receiver: { readonly clientId: string } | undefined; readonly mountpoint: string };
   readonly filter: string;
   readonly qos: QoS;
   readonly noLocal: boolean;
@@ -34,7 +34,7 @@ export interface SubscriptionSource {
 export const SUBSCRIPTION_FIELDS: RecordTable<SubscriptionSource, SubscriptionRecord> = {
   node: { from: (_, node) => node, later: 'node', earlier: 'node', rule: 'node' },
   clientId: {
-    from: ({ subscriber }) => subscriber.clientId,
+    from: ({ subscriber }) => subscriber.receiver?.clientId ?? '',
     later: 'clientid',
     earlier: 'client_id',
     webhook: 'clientid',

@@ -6,7 +6,6 @@ export type SharedStrategy = 'random' | 'round_robin' | 'sticky' | 'hash';
 /** The fields of a subscription that a share group reads. */
 export interface GroupMember {
   readonly subscriber: {
-    readonly clientId: string;
     readonly isOnline: boolean;
     /** True if its in-flight window is not full and its connection accepts output. */
     readonly hasRoom: boolean;

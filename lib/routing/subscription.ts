@@ -7,7 +7,6 @@ import type { Receiver } from './receiving-rights.ts';
  * A receiver of messages: a session, or a handler of the application. Routing knows nothing else about its targets.
  */
 export interface Subscriber {
-  readonly clientId: string;
   /** The client of the subscriber, whose rights apply; undefined: a handler of the app, which may receive everything. */
   readonly receiver: Receiver | undefined;
   /** Prefix of all topics of the subscriber; empty if there is none. */

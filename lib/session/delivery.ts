@@ -48,10 +48,6 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
 
   // ------------------------------------------------------------------------------------------------------------- subscriber
 
-  get clientId(): string {
-    return this.flows.client.clientId;
-  }
-
   get receiver(): SessionClient {
     return this.flows.client;
   }

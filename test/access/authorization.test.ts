@@ -252,6 +252,34 @@ describe('access rules', () => {
     assert.deepEqual(topics, ['a', 'a']);
   });
 
+  it('are about topics without the mount point of the client', async () => {
+    await using kit = await createTestBroker({
+      auth: [
+        acl([
+          { access: 'deny', topic: 'a/secret' },
+          { access: 'allow', topic: 'a/#' }
+        ])
+      ],
+      allowAnonymous: true,
+      mountpoint: 'm/'
+    });
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
+    assert.deepEqual(
+      [await mayPublish(client, 'a/x'), await mayPublish(client, 'a/secret'), await mayPublish(client, 'b')],
+      [true, false, false]
+    );
+    assert.deepEqual(
+      [await mayPublish(client, '$delayed/1/a/x'), await mayPublish(client, '$delayed/1/b')],
+      [true, false]
+    );
+    const { topics, codes } = await subscribed(client, 'a/#', 'm/a/#');
+    assert.deepEqual(codes, [1, 0x87]);
+    await publishAll(broker, 'm/a/y', 'm/a/secret');
+    await clock.settle();
+    assert.deepEqual(topics, ['a/y']);
+  });
+
   it('can be given to a client by its authentication', async () => {
     const rules: AccessRule[] = [
       { access: 'deny', topic: 'a/secret' },

@@ -14,7 +14,7 @@ import { nothing, publish, sendAll, startBroker } from '../support/wire.ts';
 const SETTINGS = { sharedSubscriptionStrategy: 'random', sharedDispatchAckEnabled: false } as const;
 
 function subscription(filter: string): Subscription {
-  const subscriber = { clientId: '', mountpoint: '' } as Subscriber;
+  const subscriber = { clientId: '', mountpoint: '' } as unknown as Subscriber;
   return new Subscription(subscriber, filter, 0, false, false, 0, undefined);
 }
 
