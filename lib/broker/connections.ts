@@ -99,9 +99,8 @@ export class Connections {
 
   /** The stream of a connection has closed. */
   streamClosed(connection: Connection<Session>): void {
-    this.all.delete(connection);
     const { events } = this.#services;
-    if (events.heard['connection.closed'])
+    if (this.all.delete(connection) && events.heard['connection.closed'])
       events.emit('connection.closed', { client: connection.session.client, isAccepted: connection.isConnackSent });
     if (this.all.size === 0) this.#onAllClosed?.();
   }

@@ -148,7 +148,7 @@ export const EVENTS = {
     { action: 'message_dropped', ruleTopics: ['$events/message_dropped', '$events/delivery_dropped'] }
   ),
   'connection.closed': row(
-    'The stream of a connection has closed. `isAccepted`: its client had received a CONNACK with success; then `client.disconnected` came before.',
+    'The stream of a connection has closed. `isAccepted`: its client had received a CONNACK with success; `client.disconnected` is emitted for it as well, before or after.',
     { client: 'ClientInfo', isAccepted: 'boolean' }
   ),
   'store.failed': row(

@@ -31,7 +31,7 @@ export class ChartActions implements SessionActions {
 
   admit(): void {
     const session = this.#session;
-    const { ports, client, delivery, inbound, lifecycle } = session;
+    const { ports, client, delivery, inbound, lifecycle, timers } = session;
     lifecycle.takeover?.attach();
     const connection = connectionOf(session);
     connection.attach(session); // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
@@ -39,6 +39,7 @@ export class ChartActions implements SessionActions {
     client.noteConnected(true, ports.clock.now());
     delivery.attach(connection.writer);
     inbound?.attach();
+    timers.accepted();
     ports.sessions.changed(session);
   }
 

@@ -75,6 +75,11 @@ export class SessionTimers extends BaseTimer {
     this.#session.ports.wheel.armAt(this, Math.min(this.#deadlineMs, acceptedMs + idleTimeout));
   }
 
+  /** The client is accepted. Its CONNACK may still wait for a commit. */
+  accepted(): void {
+    this.#deadline = undefined;
+  }
+
   /** The client has connected. @param expiresAt see `authenticated` */
   connected(nowMs: number, expiresAt: number | undefined): void {
     this.#beginRetry(nowMs);

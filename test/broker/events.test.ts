@@ -34,8 +34,11 @@ function line<E extends EventName>(name: E, value: BrokerEvents[E]): string {
   return [name, ...parts.filter((part) => part !== '')].join(' ');
 }
 
+/** All events but `connection.closed`, which comes before or after `client.disconnected`. */
+const ORDERED = EVENT_NAMES.filter((name) => name !== 'connection.closed');
+
 /** Collects every event of the broker as lines in order. */
-function listening(broker: Broker, names: readonly EventName[] = EVENT_NAMES): string[] {
+function listening(broker: Broker, names: readonly EventName[] = ORDERED): string[] {
   const lines: string[] = [];
   for (const name of names) broker.on(name, (value) => void lines.push(line(name, value)));
   return lines;
@@ -184,7 +187,12 @@ describe('Events', () => {
       `client.subscribe c filter=old/x options=${options(2, 3)}`,
       `session.subscribed c filter=new/x options=${options(1, 3)}`,
       `client.subscribe c filter=secret options=${options(0, 3)}`,
-      `client.subscribe c filter=$queue/ options=${options(0, 3)}`
+      `client.subscribe c filter=$queue/ options=${options(0, 3)}`,
+      `client.suback c results=${JSON.stringify([
+        { filter: 'old/x', options: JSON.parse(options(2, 3)), reasonCode: 1 },
+        { filter: 'secret', options: JSON.parse(options(0, 3)), reasonCode: 135 },
+        { filter: '$queue/', options: JSON.parse(options(0, 3)), reasonCode: 143 }
+      ])}`
     ]);
     client.send(unsubscribe(2, 'old/x', 'never'));
     await client.next('unsuback');

@@ -173,6 +173,7 @@ describe('A listener that throws', () => {
         });
       }
       await everything(it);
+      (await client(broker)).say({ cmd: 'pingreq' });
       const { events } = engineOf(broker).services; // no store that could fail is configured here
       events.emit('store.failed', { error: new Error('full') });
       events.emit('store.recovered', {});

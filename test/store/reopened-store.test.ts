@@ -221,7 +221,10 @@ describe('A broker whose store failed', () => {
     await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
     await kit.clock.advance('1m');
     const { opens } = store;
-    await assert.rejects(kit.broker.stop({ timeoutMs: 0 }), /a listener or the store could not be closed/);
+    await assert.rejects(
+      kit.broker.stop({ timeoutMs: 0 }),
+      /a listener, a source of authentication or the store could not be closed/
+    );
     await kit.clock.advance('1m');
     assert.equal(store.opens, opens);
     await kit[Symbol.asyncDispose]();
@@ -250,7 +253,10 @@ describe('A broker whose store failed', () => {
     await kit.clock.advance('1s');
     store.fault = 'rejects';
     await assert.rejects(async () => kit.broker.publish('kept/1', 'y', { qos: 1 }), { code: 'STORE_FAILED' });
-    await assert.rejects(kit.broker.stop({ timeoutMs: 0 }), /a listener or the store could not be closed/);
+    await assert.rejects(
+      kit.broker.stop({ timeoutMs: 0 }),
+      /a listener, a source of authentication or the store could not be closed/
+    );
     await store.inner.open();
     await loseLastCommit(store);
     await store.inner.close();
@@ -285,7 +291,10 @@ describe('A broker whose store failed', () => {
     const { kit, store } = await stage();
     store.fault = 'rejects';
     await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
-    await assert.rejects(kit.broker.stop({ timeoutMs: 0 }), /a listener or the store could not be closed/);
+    await assert.rejects(
+      kit.broker.stop({ timeoutMs: 0 }),
+      /a listener, a source of authentication or the store could not be closed/
+    );
     store.fault = undefined;
     await kit.broker.start();
     assert.deepEqual(await kit.broker.publish('kept/1', 'y', { qos: 1 }), { receivers: 1 });
