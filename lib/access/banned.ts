@@ -43,7 +43,7 @@ interface BannedHost {
 }
 
 /** The kinds, in the order in which they are checked. */
-export const BANNED_KINDS: readonly BannedKind[] = ['clientId', 'username', 'address'];
+const BANNED_KINDS: readonly BannedKind[] = ['clientId', 'username', 'address'];
 const BAN_NAMES = ['kind', 'who', 'by', 'reason', 'at', 'until'] as const;
 const DEFAULT_MS = 300_000;
 

@@ -135,16 +135,6 @@ export class ScramExchange {
   }
 }
 
-/**
- * Invent credentials for a user that does not exist, so that a client cannot tell. The same name always gets the same salt.
- * @param key a secret of the broker
- */
-export function inventedCredentials(method: ScramMethod, username: string, key: Buffer): ScramCredentials {
-  const salt = hmac('sha256', key, `${method} ${username}`).subarray(0, SALT_BYTES);
-  const length = createHash(SCRAM_METHODS[method]).digest().length;
-  return { method, salt, iterations: ITERATIONS, storedKey: randomBytes(length), serverKey: randomBytes(length) };
-}
-
 function hmac(digest: string, key: Buffer, text: string): Buffer {
   return createHmac(digest, key).update(text).digest();
 }
