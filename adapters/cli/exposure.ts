@@ -30,10 +30,10 @@ export function checkExposure(
   throw new InvalidInput(
     'ANONYMOUS_EXPOSED',
     'host',
-    'a loopback address, a password file, or an explicit allowAnonymous',
+    'a loopback address, a source of authentication, or an explicit allowAnonymous',
     bound.host,
     `${place}: ${bound.host} can be reached from other machines, ${why} anyone could connect: bind a loopback address, ` +
-      'require passwords (--password-file) or client certificates (--ca), or set allowAnonymous: true (--allow-anonymous) to allow this'
+      'require passwords (--password-file, or "auth" in the config file) or client certificates (--ca), or set allowAnonymous: true (--allow-anonymous) to allow this'
   );
 }
 

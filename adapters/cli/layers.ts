@@ -13,7 +13,7 @@ export interface Layer {
 
 const PREFIX = 'EMBERMQ_';
 /** Options of the library that are functions, or objects with functions. */
-const IN_CODE = new Set(['auth', 'clock', 'hooks', 'memoryUsage', 'store']);
+const IN_CODE = new Set(['clock', 'hooks', 'memoryUsage', 'store']);
 /** For a service named `embermq`, Kubernetes sets these variables in every container of the namespace. They are not options. */
 const FROM_KUBERNETES = /^EMBERMQ_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d.*)?)$/;
 

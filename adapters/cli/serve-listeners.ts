@@ -15,11 +15,11 @@ export interface Served {
   readonly files: ReloadedFile[];
 }
 
-/** A file that the broker reads again on SIGHUP. */
+/** A file or a source that is read again on SIGHUP. */
 export interface ReloadedFile {
   /** What it is, for messages: `password file users`. */
   readonly label: string;
-  /** @throws Error that names the file */
+  /** @throws Error */
   reload(): Promise<void>;
 }
 

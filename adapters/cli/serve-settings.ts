@@ -5,6 +5,7 @@ import { checkExposure } from './exposure.ts';
 import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from './flags.ts';
 import { environmentLayer, fileLayer, flagLayer, type Layer } from './layers.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts';
+import { type ConfiguredSource, configuredSources } from './serve-sources.ts';
 
 /** A listener to open. */
 export interface PlannedListener {
@@ -23,11 +24,17 @@ export interface ServeSettings {
   readonly own: FlagValues<typeof SERVE_OPTIONS>;
   readonly broker: BrokerOptions;
   readonly listeners: readonly PlannedListener[];
+  /** Sources of authentication and of access rules, in the order in which they are asked. */
+  readonly sources: readonly ConfiguredSource[];
 }
 
-const LISTENERS = { listeners: { kind: 'object', default: undefined, about: 'more listeners' } } as const;
+/** Lists that only the config file can contain. */
+const LISTS = {
+  listeners: { kind: 'object', default: undefined, about: 'more listeners' },
+  auth: { kind: 'object', default: undefined, about: 'sources of authentication and of access rules' }
+} as const;
 const ALL = { ...SERVE_OPTIONS, ...LIBRARY_OPTIONS };
-const IN_FILE = { ...ALL, ...LISTENERS };
+const IN_FILE = { ...ALL, ...LISTS };
 const WITH_CONFIG = { ...ALL, ...CONFIG_FLAG };
 
 /**
@@ -56,11 +63,13 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
       'nothing to listen on: all ports are off, and no config file defines listeners; turn on a port, for example --mqtt-port 1883';
     throw new InvalidInput('OPTION_MISSING', 'mqttPort', 'a port', 'off', message);
   }
+  const sources = await configuredSources(own, merged.auth, config, shell);
+  const hasSource = sources.some(({ isAuthenticating }) => isAuthenticating);
   for (const { place, transport } of listeners) {
-    checkExposure(place, transport, broker, own.passwordFile !== undefined);
+    checkExposure(place, transport, broker, hasSource);
     checkZone(place, transport, broker);
   }
-  return { own, broker, listeners };
+  return { own, broker, listeners, sources };
 }
 
 /** Check that the zone of a listener is defined. @throws InvalidInput ZONE_UNKNOWN, which names the entry of the config file */

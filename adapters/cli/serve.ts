@@ -1,7 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import { type AuthSource, type Broker, createBroker, type Store } from '../../lib/index.ts';
-import { aclFile } from '../auth/acl-file/index.ts';
-import { passwordFile } from '../auth/password-file/index.ts';
+import { type Broker, createBroker, type Store } from '../../lib/index.ts';
 import { levelStore } from '../level/index.ts';
 import { listen } from '../net/index.ts';
 import { type Command, log, type Shell } from './command.ts';
@@ -10,6 +8,7 @@ import { spelledAsVariable } from './layers.ts';
 import { openOptional, places, reloadAtHangup, type Served } from './serve-listeners.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
+import type { ConfiguredSource } from './serve-sources.ts';
 
 /** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
 const SMALL_DISK_BYTES = 67_108_864;
@@ -22,16 +21,17 @@ export const serve: Command = {
 
 Runs an MQTT broker. When all listeners accept connections, it prints one line on standard output: "ready" and a JSON object with the
 actual ports and the process id. All other output goes to standard error. On SIGTERM or SIGINT it stops gracefully and exits with code 0;
-a second signal ends it immediately. SIGHUP reloads the password file, the access rules and the certificates of the TLS listeners; if a
-new file has an error, the error is reported and the previous content stays in force. Sessions, queued and retained messages are
-persisted in --data-dir and survive every kind of exit, including kill -9. With --memory, nothing is persisted.
+a second signal ends it immediately. SIGHUP reloads the sources of authentication, the access rules and the certificates of the TLS
+listeners; if a new file has an error, the error is reported and the previous content stays in force. Sessions, queued and retained messages
+are persisted in --data-dir and survive every kind of exit, including kill -9. With --memory, nothing is persisted.
 
 ${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
 
 Each flag can also be set in the config file (mqttPort) and in the environment (${spelledAsVariable('mqttPort')}). So can every option of
 the library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-size); "embermq help options" lists them. Flags override the
 environment, and the environment overrides the file. This also applies to --memory against --data-dir, --durability, --verify-store or
---reserve. The file may also define "listeners": [{ "kind": "unix", "path": ... }].`,
+--reserve. The file may also define "listeners": [{ "kind": "unix", "path": ... }], and
+"auth": [{ "kind": "http", ... }], a list of sources of authentication and of access rules.`,
   outlivesOutput: true,
   async run(args, shell) {
     const served: Served = { opened: [], files: [] };
@@ -43,9 +43,8 @@ environment, and the environment overrides the file. This also applies to --memo
       const settings = await readServeSettings(args, shell);
       const { memory, dataDir, durability, verifyStore, reserve } = settings.own;
       const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve });
-      const sources = sourcesOf(settings.own);
-      const broker = prepare(settings, sources, store, shell);
-      for (const { label, source } of sources) files.push({ label, reload: () => broker.access.reload(source.name) });
+      const broker = prepare(settings, store, shell);
+      files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
       const needed = settings.listeners.filter(({ isOptional }) => !isOptional);
       for (const plan of needed) opened.push({ plan, listening: listen(broker, plan.transport) });
       await broker.start();
@@ -88,29 +87,18 @@ function awaitSignals(shell: Shell): { first: Promise<string>; release: () => vo
   return { first, release };
 }
 
-/** A source that reads a file. */
-interface FileSource {
-  readonly label: string;
-  readonly source: AuthSource;
+/** Reload a source. @throws its error; the previous content then stays in force */
+async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
+  await broker.access.reload(source.name);
+  if (source.failure !== undefined) throw source.failure;
 }
 
-function sourcesOf(own: ServeSettings['own']): FileSource[] {
-  const sources: FileSource[] = [];
-  const { passwordFile: passwords, aclFile: rules } = own;
-  if (passwords !== undefined)
-    sources.push({ label: `password file ${passwords}`, source: passwordFile({ file: passwords }) });
-  if (rules !== undefined) sources.push({ label: `ACL file ${rules}`, source: aclFile({ file: rules }) });
-  return sources;
-}
-
-function prepare(
-  settings: ServeSettings,
-  sources: readonly FileSource[],
-  store: Store | undefined,
-  shell: Shell
-): Broker {
-  const auth = sources.map(({ source }) => source);
-  const broker = createBroker({ ...settings.broker, auth, ...(store === undefined ? {} : { store }) });
+function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
+  const broker = createBroker({
+    ...settings.broker,
+    auth: settings.sources,
+    ...(store === undefined ? {} : { store })
+  });
   broker.on('error', ({ error, during }) => log(shell, `error in ${during}: ${error.stack ?? error.message}`));
   broker.on('store.recovered', () => log(shell, 'the store can be written again'));
   if (settings.own.verbose) logClients(broker, shell);

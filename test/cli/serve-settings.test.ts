@@ -129,7 +129,7 @@ describe('options of serve', () => {
   });
 
   it('reports that options that are functions can only be set in code', async () => {
-    for (const name of ['auth', 'hooks', 'clock', 'store', 'memoryUsage'])
+    for (const name of ['hooks', 'clock', 'store', 'memoryUsage'])
       await assert.rejects(read([], { file: { [name]: {} } }), {
         code: 'OPTION_UNKNOWN',
         message: `e.json: "${name}" can only be set in code`

@@ -6,7 +6,8 @@ import {
   BrokerError,
   InvalidInput,
   parseAclFile,
-  type SourceContext
+  type SourceContext,
+  unknownKey
 } from '../../../lib/index.ts';
 import { readTextFile } from '../text-file.ts';
 
@@ -26,9 +27,12 @@ export interface AclFileOptions {
  * hooks. What no rule is about is refused, unless `aclNomatch` is `allow`.
  *
  * A file with an error is refused as a whole: the broker does not start, or the previous rules stay in force. YAML needs the package `yaml`.
- * @throws InvalidInput OPTION_INVALID
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function aclFile({ file, name = 'acl-file' }: AclFileOptions): AuthSource {
+export function aclFile(options: AclFileOptions): AuthSource {
+  const { file, name = 'acl-file' } = options;
+  for (const key of Object.keys(options))
+    if (key !== 'file' && key !== 'name') throw unknownKey(key, ['file', 'name'], 'acl-file');
   if (typeof file !== 'string' || file === '') throw new InvalidInput('OPTION_INVALID', 'file', 'a path', file);
   let context: SourceContext | undefined;
   const reload = async (): Promise<void> => {

@@ -11,6 +11,7 @@ import {
   ReasonCode,
   type ScramLookup,
   type SourceContext,
+  unknownKey,
   type Verdict
 } from '../../../lib/index.ts';
 import { readTextFile } from '../text-file.ts';
@@ -38,11 +39,13 @@ export interface PasswordFileOptions {
  * for SCRAM-SHA-256 and SCRAM-SHA-512. `editPasswordFile` and the command `embermq passwd` write such lines.
  *
  * A file with an error is refused as a whole, with the number of the line: the broker does not start, or the previous users stay in force.
- * @throws InvalidInput OPTION_INVALID
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function passwordFile(options: PasswordFileOptions): AuthSource {
   return new PasswordFile(options);
 }
+
+const OPTIONS = ['file', 'name', 'bcrypt'];
 
 class PasswordFile implements AuthSource {
   readonly name: string;
@@ -57,7 +60,10 @@ class PasswordFile implements AuthSource {
   #list: readonly FileUser[] = [];
   #context: SourceContext | undefined = undefined;
 
-  constructor({ file, name = 'password-file', bcrypt }: PasswordFileOptions) {
+  constructor(options: PasswordFileOptions) {
+    const { file, name = 'password-file', bcrypt } = options;
+    const unknown = Object.keys(options).find((key) => !OPTIONS.includes(key));
+    if (unknown !== undefined) throw unknownKey(unknown, OPTIONS, 'password-file');
     if (typeof file !== 'string' || file === '') throw new InvalidInput('OPTION_INVALID', 'file', 'a path', file);
     if (bcrypt !== undefined && typeof bcrypt !== 'function')
       throw new InvalidInput('OPTION_INVALID', 'bcrypt', 'a function', bcrypt);
