@@ -11,10 +11,10 @@ import {
 import { AnswerCache } from '../outgoing/answer-cache.ts';
 import type { HttpCall } from '../outgoing/http-client.ts';
 import { Slots } from '../outgoing/slots.ts';
+import { credentialsOf, type Facts } from '../outgoing/template.ts';
 import { type Decision, Endpoint } from './endpoint.ts';
 import { type HttpOptions, type HttpSettings, readHttpOptions } from './options.ts';
 import { NotEncodable, type RequestTemplate } from './request-template.ts';
-import type { Facts } from './template.ts';
 
 type Login = Approval | Refusal | undefined;
 
@@ -183,16 +183,6 @@ function answerFor({ kind, status }: Decision, isSuperuser: boolean): Login {
   if (kind === 'ignore') return undefined;
   if (kind === 'allow') return { allow: true, isSuperuser };
   return { allow: false, reasonCode: REASON_CODES[status] ?? ReasonCode.notAuthorized };
-}
-
-/** The facts of some placeholders as an unambiguous string. */
-function credentialsOf(facts: Facts, letters: readonly string[]): string {
-  return JSON.stringify(
-    letters.map((letter) => {
-      const value = facts[letter];
-      return typeof value === 'object' ? value.toString('latin1') : value;
-    })
-  );
 }
 
 function factsOf({ clientId, username, mountpoint, transportInfo }: ClientInfo): Facts {

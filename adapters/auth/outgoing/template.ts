@@ -3,6 +3,16 @@ import { InvalidInput } from '../../../lib/index.ts';
 /** What can be inserted into a request, by the letter of its placeholder. */
 export type Facts = Readonly<Record<string, string | Buffer | undefined>>;
 
+/** The facts of some placeholders as an unambiguous string. */
+export function credentialsOf(facts: Facts, letters: readonly string[]): string {
+  return JSON.stringify(
+    letters.map((letter) => {
+      const value = facts[letter];
+      return typeof value === 'object' ? value.toString('latin1') : value;
+    })
+  );
+}
+
 /** The letters of the placeholders, for error messages and checks. */
 export const COMMON_PLACEHOLDERS = 'ucarpCdm';
 

@@ -1,0 +1,50 @@
+import { type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
+
+/** When to stop asking a server that fails. */
+export interface BreakerOptions {
+  /** Failures in a row after which it is not asked for some time. Default 5. */
+  failures?: number;
+  /** That time, after which one request is let through, in milliseconds or such as `30s`. Default 30 seconds. */
+  pauseMs?: number | string;
+}
+
+/** Limits of a source that asks a server. */
+export interface LimitOptions {
+  /** The answer if the server fails. `ignore` leaves the decision to the next source. Default `deny`. */
+  onError?: 'deny' | 'ignore';
+  /** Time for a request, with its time in the queue. Default 5 seconds. */
+  timeoutMs?: number | string;
+  /** Answers about logins are kept for this time, and a password that was changed counts until then. Default 0: not at all. */
+  cacheMs?: number | string;
+  /** Answers that are kept. Default 10,000. */
+  cacheSize?: number;
+  /** Requests at the same time. */
+  maxConcurrent?: number;
+  /** Requests that wait; beyond them, the server counts as failed. Default 1,000. */
+  maxQueued?: number;
+  breaker?: BreakerOptions;
+}
+
+const BREAKER_OPTIONS = {
+  failures: row('integer', 5, 'Failures in a row.', { min: 1 }),
+  pauseMs: row('duration', 30_000, 'Time for which the server is not asked.', { unit: 'ms' })
+};
+type Breaker = OptionValues<typeof BREAKER_OPTIONS>;
+
+/** Rows of these options. @param maxConcurrent default of the option */
+export function limitRows(maxConcurrent: number) {
+  return {
+    onError: row('choice', 'deny' as 'deny' | 'ignore', 'Answer if the server fails.', { choices: ['deny', 'ignore'] }),
+    timeoutMs: row('duration', 5_000, 'Time for a request.', { unit: 'ms', min: 1 }),
+    cacheMs: row('duration', 0, 'Time for which answers are kept.', { unit: 'ms' }),
+    cacheSize: row('integer', 10_000, 'Answers that are kept.', { min: 1, max: 1_000_000 }),
+    maxConcurrent: row('integer', maxConcurrent, 'Requests at the same time.', { min: 1, max: 10_000 }),
+    maxQueued: row('integer', 1_000, 'Requests that wait.', { max: 1_000_000 }),
+    breaker: row('object', readOptions(BREAKER_OPTIONS, {}, '') as unknown as Breaker, 'When to stop asking.', {
+      check: (value, field) => readOptions(BREAKER_OPTIONS, value as object, field)
+    })
+  };
+}
+
+/** These options after checks. */
+export type Limits = OptionValues<ReturnType<typeof limitRows>>;
