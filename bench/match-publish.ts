@@ -1,9 +1,9 @@
-import { Duplex } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Broker, createBroker } from 'embermq';
-import { connectFrame, Supply, subscribeFrame } from './load/frames.ts';
+import type { Supply } from './load/frames.ts';
 import { type MakeFilter, MIXES } from './match.ts';
 import { median } from './report.ts';
+import { checkSequence, connect, subscribe, supplyOf, type Wire } from './support/wire.ts';
 
 /**
  * The cost of a QoS 0 message to one subscriber with many other subscriptions that do not match, from the incoming to the outgoing bytes:
@@ -33,29 +33,10 @@ const WARMING = 3;
 const HOT_TOPICS = 1000;
 /** The number of messages per chunk. Each turn of the event loop processes one chunk. */
 const BATCH = 20;
-const PAYLOAD_BYTES = 64;
 /** The number of sessions that the subscriptions are spread over. */
 const SESSIONS = 100;
 const FILTERS_PER_PACKET = 10;
 const HEARD = 'site/+/+/temperature';
-const PUBLISH = 3;
-
-/** A connection without a socket. Incoming bytes are passed to `push`; outgoing bytes are checked and discarded. */
-class Wire extends Duplex {
-  readonly #look: (bytes: Buffer) => void;
-
-  constructor(look: (bytes: Buffer) => void) {
-    super();
-    this.#look = look;
-  }
-
-  override _read(): void {}
-
-  override _write(bytes: Buffer, _encoding: string, done: () => void): void {
-    this.#look(bytes);
-    done();
-  }
-}
 
 /** Publish with these numbers of subscriptions that do not match, the lowest first; default: 1,000 and 1,000,000. Needs `--expose-gc`. */
 export async function run(sizes: readonly number[] = [1000, 1_000_000]): Promise<Row[]> {
@@ -146,48 +127,6 @@ async function subscribeAll(broker: Broker, makeFilter: MakeFilter, count: numbe
   const subscriptions = broker.metrics.gauge('subscriptions');
   if (subscriptions !== count) throw new Error(`${subscriptions} of ${count} subscriptions were accepted`);
   return ((await heldBytes()) - before) / count;
-}
-
-async function connect(broker: Broker, clientId: string, look: (bytes: Buffer) => void): Promise<Wire> {
-  const wire = new Wire((bytes) => {
-    if (bytes[0] >> 4 === PUBLISH) look(bytes);
-  });
-  broker.handle(wire);
-  wire.push(connectFrame(clientId, { v5: false, clean: true }));
-  await turn();
-  return wire;
-}
-
-async function subscribe(wire: Wire, filters: readonly string[]): Promise<void> {
-  wire.push(subscribeFrame(filters, { v5: false, qos: 0, id: 1 }));
-  await turn();
-}
-
-function supplyOf(count: number, topicOf: (i: number) => string): Supply {
-  return new Supply({
-    publisher: 0,
-    v5: false,
-    qos: 0,
-    retain: false,
-    payloadBytes: PAYLOAD_BYTES,
-    topics: Array.from({ length: count }, (_, i) => topicOf(i)),
-    flows: new Array(count).fill(0)
-  });
-}
-
-/**
- * Check the sequence numbers of complete frames, which are all shorter than 128 + 2 bytes.
- * @returns the next sequence number
- */
-function checkSequence(bytes: Buffer, expected: number): number {
-  let next = expected;
-  for (let at = 0; at < bytes.length; ) {
-    at += 2 + bytes[at + 1];
-    const sequence = bytes.readUInt32LE(at - PAYLOAD_BYTES + 8);
-    if (sequence !== next) throw new Error(`expected message ${next}, received message ${sequence}`);
-    next++;
-  }
-  return next;
 }
 
 async function heldBytes(): Promise<number> {

@@ -5,7 +5,7 @@ import type { BrokerName, Durability, Observer } from './support/brokers.ts';
 export interface Figure {
   readonly key: string;
   readonly label: string;
-  readonly unit: 'us' | 'bytes';
+  readonly unit: 'us' | 'bytes' | 'times';
   readonly goal?: Goal;
 }
 
@@ -33,10 +33,12 @@ export interface Row {
   /** For `v5` rows: the same row over 3.1.1. For `store` rows: the same row without a store. */
   readonly sameAs?: string;
   /**
-   * What embermq observes: an authorizePublish hook whose answers may be kept, a listener on topics that are not published to, or 1,000
-   * access rules, the last of which allows everything.
+   * What embermq has in addition: an authorizePublish hook whose answers may be kept, a listener on topics that are not published to, 1,000
+   * access rules, the last of which allows everything, or 1,000 users with passwords.
    */
   readonly observer?: Observer;
+  /** The broker is not pinned to one core. */
+  readonly usesAllCores?: boolean;
 }
 
 const BROKERS: readonly BrokerName[] = ['embermq', 'aedes', 'mosquitto'];
@@ -116,6 +118,45 @@ const ROWS_FLOOD: readonly Row[] = (
   ])
 );
 
+/** Logins with passwords, which the broker hashes on all cores. */
+const ROWS_LOGIN: readonly Row[] = [
+  {
+    ...row(
+      'logins 1000 users',
+      { mode: 'logins', count: 1000 },
+      ['embermq'],
+      [
+        {
+          key: 'hashTimes',
+          label: 'all connected, over the time of their hashes',
+          unit: 'times',
+          goal: { value: 1.5 }
+        },
+        { key: 'cpuUs', label: 'login', unit: 'us' }
+      ]
+    ),
+    observer: 'users',
+    usesAllCores: true
+  },
+  {
+    ...row(
+      'wrong logins 1000/s durable',
+      { mode: 'wrong-logins', qos: 1, count: 1000 },
+      ['embermq'],
+      [
+        { key: 'p99Times', label: 'QoS 1 p99, over quiet', unit: 'times', goal: { value: 2 } },
+        { key: 'p99Us', label: 'QoS 1 p99', unit: 'us' },
+        { key: 'connectTimes', label: 'CONNECT of a known user, median over quiet', unit: 'times', goal: { value: 2 } },
+        { key: 'connectUs', label: 'CONNECT of a known user', unit: 'us' },
+        { key: 'connectP99Us', label: 'CONNECT of a known user, p99', unit: 'us' }
+      ]
+    ),
+    store: 'process',
+    observer: 'users',
+    usesAllCores: true
+  }
+];
+
 /** There are no v5 rows for aedes, which does not support version 5, and for the blind relay, for which they would be identical. */
 const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
   ...same,
@@ -186,7 +227,8 @@ export const ROWS: readonly Row[] = [
     ...[...ROWS_STORED, ...ROWS_OBSERVED].filter(({ sameAs }) => sameAs === same.name)
   ]),
   ...ROWS_STORED.filter(({ sameAs }) => sameAs === undefined),
-  ...ROWS_FLOOD
+  ...ROWS_FLOOD,
+  ...ROWS_LOGIN
 ];
 
 /** A row with small sizes, for a run that only checks that everything works. */

@@ -8,7 +8,8 @@ import { nameProfile, profileTable } from './support/profile.ts';
 
 const HELP = `npm run bench -- [options]
 
-  --only REGEX      measure only rows whose name matches; also: match, store, start, session-life, test-kit
+  --only REGEX      measure only rows whose name matches; also: match, store, start, session-life, test-kit,
+                    access
   --brokers A,B     any of embermq, aedes, mosquitto, min, raw (all; a broker that is not found is skipped with a message)
   --reps N          number of repetitions (3)
   --warm MS         duration of the load before the measurement (1000)
@@ -32,7 +33,8 @@ const EXTRAS: Readonly<Record<string, string>> = {
   store: 'Store over LevelDB',
   start: 'Start on persisted state',
   'session-life': 'Life of a session in actors',
-  'test-kit': 'Test kit'
+  'test-kit': 'Test kit',
+  access: 'Access control'
 };
 /** Rows that check nothing in small size that other rows do not check as well. */
 const SMOKE_LEAVES_OUT =
@@ -113,7 +115,7 @@ async function measureAll(
 async function measureOne(kind: BrokerKind, row: Row, repetition: number): Promise<Sample> {
   const sample = { row: row.name, broker: kind.name, repetition };
   try {
-    return { ...sample, outcome: await measure(kind, row.task, cores, row.store, row.observer) };
+    return { ...sample, outcome: await measure(kind, row, cores) };
   } catch (error) {
     return { ...sample, error: (error as Error).message };
   }

@@ -1,22 +1,33 @@
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { join } from 'node:path';
-import { type AccessRule, acl, type BrokerOptions, createBroker } from 'embermq';
+import { type AccessRule, acl, type BrokerOptions, createBroker, hashPassword } from 'embermq';
+import { passwordFile } from 'embermq/auth/password-file';
 import { levelStore } from 'embermq/level';
 import { listen } from 'embermq/net';
+import { HASH_COST } from '../load/frames.ts';
+import { userOf } from '../load/logins.ts';
+import type { Observer } from '../support/brokers.ts';
 
 /**
  * Runs embermq as it is measured: with default options, and with the limits and statistics that are off by default turned on, but with
  * limits that are never reached. `maxInflight` is 1000 instead of 128, as for mosquitto, because fan-in at QoS 1 has 2,000 messages for
  * one subscriber in flight.
  *
- * `observer` beside the options adds a hook, a listener or access rules, as `Row.observer` says.
+ * `observer` beside the options adds a hook, a listener, access rules or users, as `Row.observer` says. The password file is in `folder`.
  *
  *     node embermq.js PORT [JSON of options that override these] [none|process|power FOLDER of the store]
  *         [FOLDER for a CPU profile, from the start of listening until SIGTERM]
  */
 const [port, more = '{}', durability = 'none', folder, profiles] = process.argv.slice(2);
-const { observer, ...settings } = JSON.parse(more) as BrokerOptions & { observer?: 'hook' | 'listener' | 'rules' };
+const {
+  observer,
+  folder: scratch = '.',
+  ...settings
+} = JSON.parse(more) as BrokerOptions & {
+  observer?: Observer;
+  folder?: string;
+};
 const options: BrokerOptions = {
   allowAnonymous: true,
   publishLimit: { amount: 1e9, perMs: 1000 },
@@ -39,11 +50,21 @@ if (observer === 'rules') {
   });
   await broker.access.add(acl([...others, { access: 'allow' }]));
 }
+if (observer === 'users') await broker.access.add(passwordFile({ file: await writeUsers(join(scratch, 'users')) }));
 if (observer === 'listener') broker.on('message.publish', () => {}, { filter: 'a/#' });
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();
 if (profiles === undefined) process.once('SIGTERM', () => process.exit(0));
 else recordProfile(profiles);
+
+async function writeUsers(file: string): Promise<string> {
+  const users = Array.from({ length: 1000 }, (_, i) => userOf(i));
+  const lines = await Promise.all(
+    users.map(async ({ username, password }) => `${username}:${await hashPassword(password, HASH_COST)}\n`)
+  );
+  writeFileSync(file, lines.join(''));
+  return file;
+}
 
 /** Profile the process. `--cpu-prof` is not used, because it would include the second in which modules are loaded. */
 function recordProfile(folder: string): void {

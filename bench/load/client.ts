@@ -1,5 +1,5 @@
 import { connect as connectSocket, type Socket } from 'node:net';
-import { connectFrame, DISCONNECT_FRAME, type Supply, subscribeFrame } from './frames.ts';
+import { type Credentials, connectFrame, DISCONNECT_FRAME, type Supply, subscribeFrame } from './frames.ts';
 import { FRONT_BYTES, type Load } from './load.ts';
 
 /** A publisher with more unsent bytes than this waits for its socket. */
@@ -15,6 +15,8 @@ export class Client {
   readonly index: number;
   readonly id: string;
   readonly v5: boolean;
+  /** For the next CONNECT. */
+  credentials: Credentials | undefined;
   socket: Socket | undefined;
   online = false;
   sessionPresent = false;
@@ -85,7 +87,7 @@ export class Client {
     socket.on('error', () => {});
     socket.on('close', () => this.#closed(socket));
     socket.on('drain', () => this.wake());
-    socket.write(connectFrame(this.id, { v5: this.v5, clean }));
+    socket.write(connectFrame(this.id, { v5: this.v5, clean, credentials: this.credentials }));
   }
 
   /** Subscribe and wait for the SUBACK. Rejects if a filter is refused. */

@@ -100,16 +100,28 @@ function publishFrame(topic: string, { v5, qos, retain, payloadBytes }: PublishS
   return packet(0x30 | (qos << 1) | (retain ? 1 : 0), [text(topic), Buffer.from([...id, ...properties]), payload]);
 }
 
+/** A user name and its password. */
+export interface Credentials {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** The base-2 logarithm of the cost of the password hashes of the measured broker. */
+export const HASH_COST = 12;
+
 export interface ConnectShape {
   readonly v5: boolean;
   readonly clean: boolean;
+  readonly credentials?: Credentials;
 }
 
 /** A CONNECT without keep alive. In v5, a session that is not clean expires after an hour. */
-export function connectFrame(clientId: string, { v5, clean }: ConnectShape): Buffer {
-  const head = Buffer.from([v5 ? 5 : 4, clean ? 2 : 0, 0, 0]);
+export function connectFrame(clientId: string, { v5, clean, credentials }: ConnectShape): Buffer {
+  const flags = (clean ? 2 : 0) | (credentials === undefined ? 0 : 0xc0);
+  const head = Buffer.from([v5 ? 5 : 4, flags, 0, 0]);
+  const names = credentials === undefined ? [] : [text(credentials.username), text(credentials.password)];
   const properties = !v5 ? [] : clean ? [0] : [5, 0x11, 0, 0, 0x0e, 0x10];
-  return packet(0x10, [text('MQTT'), head, Buffer.from(properties), text(clientId)]);
+  return packet(0x10, [text('MQTT'), head, Buffer.from(properties), text(clientId), ...names]);
 }
 
 export interface SubscribeShape {

@@ -4,6 +4,7 @@ import { runIdle, runStorm } from './connections.ts';
 import { runFlow, runWild } from './flow.ts';
 import { runOffline, runRetained } from './kept.ts';
 import { Load } from './load.ts';
+import { runLogins, runWrongLogins } from './logins.ts';
 import { type Outcome, TASK_DEFAULTS, type Task } from './task.ts';
 
 /**
@@ -22,7 +23,9 @@ const MODES: Readonly<Record<Task['mode'], (load: Load) => Promise<Record<string
   idle: runIdle,
   retained: runRetained,
   offline: runOffline,
-  bystander: runBystander
+  bystander: runBystander,
+  logins: runLogins,
+  'wrong-logins': runWrongLogins
 };
 
 /** Run one task with a listening broker. Rejects if the broker refuses a connection or a subscription. */

@@ -2,7 +2,18 @@ import type { Flood } from './frames.ts';
 
 /** The task of a load generator. `TASK_DEFAULTS` contains the defaults of numbers. */
 export interface Task {
-  readonly mode: 'pairs' | 'fanin' | 'fanout' | 'wild' | 'storm' | 'idle' | 'retained' | 'offline' | 'bystander';
+  readonly mode:
+    | 'pairs'
+    | 'fanin'
+    | 'fanout'
+    | 'wild'
+    | 'storm'
+    | 'idle'
+    | 'retained'
+    | 'offline'
+    | 'bystander'
+    | 'logins'
+    | 'wrong-logins';
   /** The port of the broker on 127.0.0.1. */
   readonly port: number;
   /** The process id of the broker, whose CPU time and memory are measured. */
@@ -31,7 +42,10 @@ export interface Task {
   readonly hotTopics?: number;
   /** For `bystander`: the type of packet that the other clients send. */
   readonly flood?: Flood;
-  /** The number of topics (`retained`), connections (`idle`), sessions (`offline`) or flooding clients (`bystander`). */
+  /**
+   * The number of topics (`retained`), connections (`idle`), sessions (`offline`), flooding clients (`bystander`), users (`logins`) or
+   * logins per second (`wrong-logins`).
+   */
   readonly count?: number;
   /** For `offline`: the number of messages per session. */
   readonly perSession?: number;

@@ -7,8 +7,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 /** Whether a store survives only the end of the process, or also loss of power. */
 export type Durability = 'process' | 'power';
 
-/** What embermq observes while it is measured, see `Row.observer`. */
-export type Observer = 'hook' | 'listener' | 'rules';
+/** What embermq has in addition while it is measured, see `Row.observer`. */
+export type Observer = 'hook' | 'listener' | 'rules' | 'users';
 
 export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
 
@@ -68,7 +68,7 @@ export function findBroker(
         process.execPath,
         program('brokers/embermq.js'),
         String(port),
-        JSON.stringify({ ...JSON.parse(options), observer }),
+        JSON.stringify({ ...JSON.parse(options), observer, folder }),
         store ?? 'none',
         join(folder, 'data'),
         ...(profiles === undefined ? [] : [profiles])

@@ -5,7 +5,8 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome, Task } from '../load/task.ts';
-import { type BrokerKind, type Durability, findProgram, type Observer, program } from './brokers.ts';
+import type { Row } from '../rows.ts';
+import { type BrokerKind, findProgram, program } from './brokers.ts';
 
 /** The cores that broker and load generator are pinned to; undefined if they cannot be pinned. */
 export interface Cores {
@@ -39,17 +40,18 @@ export function endAll(): void {
   for (const child of running) child.kill('SIGKILL');
 }
 
+/** What of a row one measurement needs. */
+type Measured = Pick<Row, 'task' | 'store' | 'observer' | 'usesAllCores'>;
+
 /** Make one measurement: start a new broker and a new load generator, run one task, and end both. */
 export async function measure(
   kind: BrokerKind,
-  task: Omit<Task, 'port' | 'pid'>,
-  cores: Cores | undefined,
-  store?: Durability,
-  observer?: Observer
+  { task, store, observer, usesAllCores }: Measured,
+  cores: Cores | undefined
 ): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-bench-'));
   const port = await freePort();
-  const broker = start(pinned(kind.command(port, folder, store, observer), cores?.broker));
+  const broker = start(pinned(kind.command(port, folder, store, observer), usesAllCores ? undefined : cores?.broker));
   try {
     await listening(broker, port);
     // Let the broker finish its work for the connection above, so that it is not measured.

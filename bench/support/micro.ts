@@ -1,6 +1,6 @@
 /**
  * Runs a measurement without a broker process in a separate process, with its own heap: `node --expose-gc micro.js
- * match|store|start|session-life|test-kit [short]` prints a Markdown table.
+ * match|store|start|session-life|test-kit|access [short]` prints a Markdown table.
  */
 const PUBLISHING = `
 A whole publish, beside subscriptions that do not match: a QoS 0 message of 64 bytes from the bytes that come to the bytes that go to its
@@ -22,6 +22,11 @@ if (name === 'match') {
 } else if (name === 'start') {
   const { run, table } = await import('../start.ts');
   console.log(table(await run(short ? 200 : 10_000, short ? 20 : 100)));
+} else if (name === 'access') {
+  const { runVerdicts, runLogins, table } = await import('../access.ts');
+  console.log(
+    table(await runVerdicts(short ? 1000 : 20_000, short ? 1000 : 100_000), await runLogins(short ? 100 : 2000))
+  );
 } else if (name === 'test-kit') {
   const { run, table } = await import('../test-kit.ts');
   console.log(table(run(short ? 1 : 7, short ? 100 : 1000)));
