@@ -1,3 +1,4 @@
+import { Cancellation } from '../base/cancellation.ts';
 import { ProtocolError } from '../base/errors.ts';
 import {
   type Approval,
@@ -39,8 +40,11 @@ export class Authentication implements AuthExchange {
   readonly #session: Session;
   readonly #hooks: HookRegistry;
   readonly #outcome: AuthOutcome;
-  readonly #request: { -readonly [K in keyof AuthenticateRequest]: AuthenticateRequest[K] };
-  readonly #abort = new AbortController();
+  readonly #password: Buffer | undefined;
+  readonly #isReauthentication: boolean;
+  readonly #state = new Map<string, unknown>();
+  readonly #cancellation = new Cancellation();
+  #round = 0;
   #isWaiting = false;
   #hasChallenged = false;
 
@@ -51,23 +55,12 @@ export class Authentication implements AuthExchange {
     isReauthentication: boolean,
     outcome: AuthOutcome
   ) {
-    const { client } = session;
-    const { authMethod } = client.agreement;
-    this.method = authMethod ?? '';
+    this.method = session.client.agreement.authMethod ?? '';
     this.#session = session;
     this.#hooks = hooks;
+    this.#password = password;
+    this.#isReauthentication = isReauthentication;
     this.#outcome = outcome;
-    this.#request = {
-      client,
-      username: client.username,
-      password,
-      method: authMethod,
-      data: undefined,
-      round: 0,
-      isReauthentication,
-      state: new Map(),
-      signal: this.#abort.signal
-    };
   }
 
   /** A hook has not answered yet. */
@@ -85,27 +78,40 @@ export class Authentication implements AuthExchange {
   }
 
   receive(data: Buffer | undefined): void {
-    this.#request.round++;
+    this.#round++;
     this.#ask(data);
   }
 
   /** Abort the signal of the hooks, because the connection is closed. */
   abort(reason: Error): void {
-    this.#abort.abort(reason);
+    this.#cancellation.abort(reason);
   }
 
   #ask(data: Buffer | undefined): void {
-    this.#request.data = data;
-    const request = { ...this.#request };
+    const { client } = this.#session;
+    const cancellation = this.#cancellation;
+    const request: AuthenticateRequest = {
+      client,
+      username: client.username,
+      password: this.#password,
+      method: client.agreement.authMethod,
+      data,
+      round: this.#round,
+      isReauthentication: this.#isReauthentication,
+      state: this.#state,
+      get signal() {
+        return cancellation.signal;
+      }
+    };
     // Decided before the hooks run: the removal of a hook during its decision must not admit anonymous clients.
-    const admits = admitsAnonymous(this.#session.client.agreement.zone, this.#hooks);
+    const admits = admitsAnonymous(client.agreement.zone, this.#hooks);
     const answer = this.#hooks.first<AuthenticateRequest, Answer>(
       'authenticate',
       this.#hooks.authenticate,
       request,
       FAILED,
-      this.#session.client,
-      this.#abort
+      client,
+      cancellation
     );
     if (!isThenable(answer)) {
       this.#settle(answer, admits);

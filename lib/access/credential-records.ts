@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { formatScram, parseScram, type ScramCredentials, type ScramMethod, scramCredentialsOf } from './scram.ts';
 
@@ -117,8 +117,9 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
     name: string,
     password: Buffer | undefined
   ): { readonly isRight: boolean; readonly isSuperuser: boolean } | undefined {
+    if (this.#table.size === 0) return undefined;
     const stored = this.#table.get(name) ?? UNKNOWN;
-    const isRight = timingSafeEqual(digestOf(stored.salt, password ?? ''), Buffer.from(stored.hash, 'hex'));
+    const isRight = timingSafeEqual(Buffer.from(digestOf(stored.salt, password ?? '')), Buffer.from(stored.hash));
     return stored === UNKNOWN ? undefined : { isRight, isSuperuser: isRight && stored.isSuperuser === true };
   }
 
@@ -138,9 +139,9 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
 
   #put(name: string, password: string, options: CredentialOptions, scram: string[], number: number): Promise<void> {
     const salt = randomBytes(4).toString('hex');
-    const hash = digestOf(salt, password).toString('hex');
+    const digest = digestOf(salt, password);
     const superuser = options.isSuperuser === true ? ({ isSuperuser: true } as const) : {};
-    return this.#table.set(name, { salt, hash, ...superuser, scram, number });
+    return this.#table.set(name, { salt, hash: digest, ...superuser, scram, number });
   }
 
   #nextNumber(): number {
@@ -176,8 +177,9 @@ function shown(name: string, { hash, isSuperuser }: StoredCredential): Credentia
   return { name, passwordHash: hash, isSuperuser: isSuperuser === true };
 }
 
-function digestOf(salt: string, password: string | Buffer): Buffer {
-  return createHash('sha256').update(Buffer.from(salt, 'hex')).update(password).digest();
+/** Hexadecimal. `createHash` takes four times as long as `hash`. */
+function digestOf(salt: string, password: string | Buffer): string {
+  return hash('sha256', Buffer.concat([Buffer.from(salt, 'hex'), Buffer.from(password)]));
 }
 
 async function scramOf(password: string): Promise<string[]> {

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { AccessControl } from '../access/access-control.ts';
 import { Authentication, admitsAnonymous, isTrusted } from '../access/authentication.ts';
+import { Cancellation } from '../base/cancellation.ts';
 import { ProtocolError } from '../base/errors.ts';
 import type { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
@@ -120,11 +121,13 @@ export class Admission {
 
   #askPreConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
     const { hooks } = this.#services;
-    const abort = new AbortController();
+    const cancellation = new Cancellation();
     const { client } = session;
-    session.lifecycle.decidedBy(abort);
-    const request = { packet, transportInfo: client.transportInfo, client, signal: abort.signal };
-    const verdict = hooks.first<typeof request, Verdict>('preConnect', hooks.preConnect, request, false, client, abort);
+    const { transportInfo } = client;
+    session.lifecycle.decidedBy(cancellation);
+    const request = { packet, transportInfo, client, signal: cancellation.signal };
+    const ask = hooks.preConnect;
+    const verdict = hooks.first<typeof request, Verdict>('preConnect', ask, request, false, client, cancellation);
     const go = (answer: Verdict | undefined) => {
       if (!isWaiting(session, connection)) return;
       if (answer === undefined || isApproval(answer)) this.#authenticate(session, connection, packet);

@@ -1,4 +1,5 @@
 import { isUint8Array } from 'node:util/types';
+import type { Cancellation } from '../base/cancellation.ts';
 import type { Clock } from '../base/clock.ts';
 import { BrokerError, InvalidInput, show } from '../base/errors.ts';
 import { nearest, unknownName } from '../base/options-table.ts';
@@ -278,9 +279,9 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    abort?: AbortController
+    cancellation?: Cancellation
   ): A | undefined | Promise<A | undefined> {
-    return this.#from(0, name, hooks, request, onFailure, client, abort);
+    return this.#from(0, name, hooks, request, onFailure, client, cancellation);
   }
 
   #from<Q, A>(
@@ -290,14 +291,14 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    abort: AbortController | undefined
+    cancellation: Cancellation | undefined
   ): A | undefined | Promise<A | undefined> {
     for (; at < hooks.length; at++) {
-      const answer = this.call(name, hooks[at], request, onFailure, client, abort);
+      const answer = this.call(name, hooks[at], request, onFailure, client, cancellation);
       if (isThenable(answer)) {
         const next = at + 1;
         return answer.then((value) =>
-          value == null ? this.#from(next, name, hooks, request, onFailure, client, abort) : value
+          value == null ? this.#from(next, name, hooks, request, onFailure, client, cancellation) : value
         );
       }
       if (answer != null) return answer;
@@ -312,12 +313,13 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    abort?: AbortController
+    cancellation?: Cancellation
   ): A | Promise<A> {
     const work = this.#work;
     // the closure for each call is only made while a test clock is watching
-    if (work?.isWatched) return work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, abort), request);
-    const answer = this.#ask(name, hook, request, onFailure, client, abort);
+    if (work?.isWatched)
+      return work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, cancellation), request);
+    const answer = this.#ask(name, hook, request, onFailure, client, cancellation);
     return work === undefined ? answer : work.during(answer);
   }
 
@@ -327,12 +329,12 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    abort: AbortController | undefined
+    cancellation: Cancellation | undefined
   ): A | Promise<A> {
     try {
       const answer = hook(request);
       if (typeof (answer as PromiseLike<A> | undefined)?.then === 'function')
-        return this.#within(name, hook, answer as PromiseLike<A>, request, onFailure, client, abort);
+        return this.#within(name, hook, answer as PromiseLike<A>, request, onFailure, client, cancellation);
       checkAnswer(name, answer, request);
       return answer as A;
     } catch (error) {
@@ -348,7 +350,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    abort: AbortController | undefined
+    cancellation: Cancellation | undefined
   ): Promise<A> {
     return new Promise((resolve) => {
       let isOpen = true;
@@ -370,7 +372,7 @@ export class HookRegistry {
           `hook ${name} gave no answer within ${limitMs} ms (option hookTimeout)`
         );
         fail(error);
-        abort?.abort(error);
+        cancellation?.abort(error);
       };
       const timer = limitMs === 0 ? undefined : this.#clock.setTimeout(expire, limitMs);
       // A custom thenable may throw from its `then`.

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Cancellation } from '../../lib/base/cancellation.ts';
 import { BrokerError } from '../../lib/base/errors.ts';
 import { type Hook, HookRegistry, isThenable } from '../../lib/events/hooks.ts';
 import { clientInfo } from '../support/client-info.ts';
@@ -119,7 +120,7 @@ describe('HookRegistry.first', () => {
 
   it('refuses when there is no answer in time, aborts the signal of the hook, and reports the error once', async () => {
     const { clock, hooks, reports } = setUp();
-    const abort = new AbortController();
+    const abort = new Cancellation();
     let late = (_error: unknown) => {};
     const hanging = () =>
       new Promise<unknown>((_, reject) => {

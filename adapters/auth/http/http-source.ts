@@ -118,14 +118,15 @@ class Opened {
   }
 
   /** Decide about a CONNECT. It is synchronous if the answer is kept. */
-  login({ client, username, password, signal }: AuthenticateRequest): Promise<Login> | Login {
+  login(request: AuthenticateRequest): Promise<Login> | Login {
+    const { client, username, password } = request;
     const facts = { ...factsOf(client), u: username, P: password };
     const key = this.#answers?.keyOf(credentialsOf(facts, this.#letters)) ?? '';
     const known = this.#answers?.get(key);
     if (known !== undefined) return known.login;
     const logins = this.#logins as Endpoint;
     try {
-      return this.#askLogin(logins.template.fill(facts), this.#superusers?.template.fill(facts), key, signal);
+      return this.#askLogin(logins.template.fill(facts), this.#superusers?.template.fill(facts), key, request.signal);
     } catch (error) {
       if (error instanceof NotEncodable) return { allow: false, reasonCode: ReasonCode.notAuthorized };
       throw error;
