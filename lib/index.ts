@@ -15,7 +15,7 @@ export {
   type PasswordCheck,
   passwordCheckOf
 } from './access/password-hash.ts';
-export { checkAccessRules } from './access/rule.ts';
+export { checkAccessRules, decideByRules } from './access/rule.ts';
 export {
   formatScram,
   parseScram,

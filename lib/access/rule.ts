@@ -1,7 +1,8 @@
 import { InvalidInput, show } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
-import type { AccessRule } from '../records/access-rule.ts';
-import { checkTopicFilter, covers, matches, parseSharedFilter } from '../topics/topic.ts';
+import type { AccessRule, RuleAction } from '../records/access-rule.ts';
+import type { ClientInfo } from '../records/client.ts';
+import { checkTopicFilter, covers, isWildcard, matches, overlaps, parseSharedFilter } from '../topics/topic.ts';
 import { contains, isNetwork, type Network, networkOf } from './network.ts';
 
 /** The facts of a client that rules depend on. */
@@ -89,6 +90,14 @@ export class Rule {
     return filter !== undefined && covers(filter, requested);
   }
 
+  /** Tell whether the rule is about some topic that a topic filter matches. @param requested without a share prefix */
+  overlaps(client: Subject, requested: string): boolean {
+    if (this.filter === undefined) return !isSystem(requested);
+    if (this.#isExact && isWildcard(this.filter)) return this.filter === requested;
+    const filter = this.#filterFor(client);
+    return filter !== undefined && overlaps(filter, requested);
+  }
+
   /**
    * The topic filter with the names of a client. A name that cannot be a level of a filter fits nowhere in a rule that allows, and
    * everywhere in one that denies.
@@ -115,11 +124,13 @@ export function isSystem(topic: string): boolean {
 /**
  * Make the rules of a list of access rules, one for each topic filter, in their order.
  * @param field the option that contains the list, for error messages
+ * @param first the number of the first rule
  * @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID, OPTION_UNKNOWN for an unknown key
  */
-export function rulesOf(list: readonly AccessRule[], field = 'rules'): Rule[] {
+export function rulesOf(list: readonly AccessRule[], field = 'rules', first = 0): Rule[] {
   if (!Array.isArray(list)) throw new InvalidInput('ACCESS_RULE_INVALID', field, 'a list of access rules', list);
-  return list.flatMap((rule, at) => {
+  return list.flatMap((rule, i) => {
+    const at = first + i;
     checkRule(rule, `${field}[${at}]`);
     const topics = rule.topic === undefined ? [undefined] : listOf(rule.topic);
     return topics.map((topic) => new Rule(rule, topic, at));
@@ -132,6 +143,36 @@ export function rulesOf(list: readonly AccessRule[], field = 'rules'): Rule[] {
  */
 export function checkAccessRules(list: readonly AccessRule[]): void {
   rulesOf(list);
+}
+
+/**
+ * Decide by a list of rules that the broker does not hold: the first rule that applies decides, and those after it are not read.
+ *
+ * The messages of a subscription are not judged by such rules. So for a subscription, a rule that allows applies if it covers every topic
+ * that the filter can match, and a rule that denies already if it is about one of them.
+ * @param topic the topic name of a message, or the topic filter of a subscription, without a share prefix
+ * @param field names the list in error messages
+ * @returns undefined if no rule applies
+ * @throws InvalidInput as `checkAccessRules`, for rules up to the one that decides
+ */
+export function decideByRules(
+  list: Iterable<AccessRule>,
+  client: ClientInfo,
+  action: RuleAction,
+  topic: string,
+  field = 'rules'
+): boolean | undefined {
+  let at = 0;
+  for (const given of list) {
+    const rules = rulesOf([given], field, at++);
+    const deciding = rules.find((rule) => {
+      if (!rule[action] || !rule.appliesTo(client)) return false;
+      if (action === 'publish') return rule.matches(client, topic);
+      return rule.isAllow ? rule.covers(client, topic) : rule.overlaps(client, topic);
+    });
+    if (deciding !== undefined) return deciding.isAllow;
+  }
+  return undefined;
 }
 
 /** Check an access rule. @throws as `rulesOf` */

@@ -166,6 +166,23 @@ function isFilter(filter: unknown): boolean {
   return typeof filter === 'string' && checkTopicFilter(filter) === undefined;
 }
 
+/** Tell whether some topic name matches both of two topic filters without share prefixes. */
+export function overlaps(a: string, b: string): boolean {
+  const [one, other] = [a.split('/'), b.split('/')];
+  if (isWild(one[0]) ? other[0].startsWith('$') : isWild(other[0]) && one[0].startsWith('$')) return false;
+  for (let i = 0; i < one.length && i < other.length; i++) {
+    if (one[i] === '#' || other[i] === '#') return true;
+    if (one[i] !== '+' && other[i] !== '+' && one[i] !== other[i]) return false;
+  }
+  if (one.length === other.length) return true;
+  const [shorter, longer] = one.length < other.length ? [one, other] : [other, one];
+  return longer.length === shorter.length + 1 && longer[shorter.length] === '#'; // "a/#" matches "a"
+}
+
+function isWild(level: string): boolean {
+  return level === '+' || level === '#';
+}
+
 /**
  * Prefix a topic name with a mount point. In `$delayed/<seconds>/<topic>` the inner topic is prefixed.
  * @returns undefined if the result is longer than MQTT allows

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { rulesOf, type Subject } from '../../lib/access/rule.ts';
+import { decideByRules, rulesOf, type Subject } from '../../lib/access/rule.ts';
 import { RuleSet } from '../../lib/access/rule-set.ts';
-import { covers } from '../../lib/index.ts';
+import { type ClientInfo, covers } from '../../lib/index.ts';
 import type { AccessRule, RuleAction } from '../../lib/records/access-rule.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from '../topics/slow-matcher.ts';
 
@@ -204,3 +204,49 @@ function slowly(
   });
   return (isSafe || !isAllow) && slowMatches(levels.join('/'), topic);
 }
+
+describe('access rules that the broker does not hold', () => {
+  const rules: AccessRule[] = [
+    { access: 'deny', topic: 'a/secret' },
+    { access: 'deny', topic: '#', exact: true },
+    { access: 'allow', topic: 'a/#' },
+    { access: 'allow', topic: ['b/c', '%u/#'] }
+  ];
+  const decide = (action: RuleAction, topic: string, who = ANN) =>
+    decideByRules(rules, who as unknown as ClientInfo, action, topic);
+
+  it('decide about a message as the others do', () => {
+    assert.equal(decide('publish', 'a/secret'), false);
+    assert.equal(decide('publish', 'a/b'), true);
+    assert.equal(decide('publish', 'ann/x'), true);
+    assert.equal(decide('publish', 'x'), undefined);
+  });
+
+  it('refuse a subscription already if they deny one of its topics, and allow it only if all are allowed', () => {
+    assert.equal(decide('subscribe', 'a/b'), true);
+    assert.equal(decide('subscribe', 'a/#'), false);
+    assert.equal(decide('subscribe', '+/secret'), false);
+    assert.equal(decide('subscribe', '#'), false);
+    assert.equal(decide('subscribe', 'b/+'), undefined);
+    assert.equal(decide('subscribe', 'ann/+'), true);
+    assert.equal(decide('subscribe', '+/x'), undefined);
+    const deny = (rule: Partial<AccessRule>, filter: string, who = ANN) =>
+      decideByRules([{ access: 'deny', ...rule }], who as unknown as ClientInfo, 'subscribe', filter);
+    assert.equal(deny({ topic: 'a/b', exact: true }, 'a/+'), false);
+    assert.equal(deny({ topic: 'a/+', exact: true }, 'a/#'), undefined);
+    assert.equal(deny({ topic: '%c/x' }, '+/x', client('#')), false, 'a name with a wildcard is everywhere');
+    assert.equal(deny({}, '#'), false);
+    assert.equal(deny({}, '$SYS/#'), undefined);
+  });
+
+  it('are read up to the one that decides', () => {
+    const list: AccessRule[] = [
+      { access: 'allow', topic: 'a' },
+      { access: 'allow', topic: 'a/#/b' }
+    ];
+    assert.equal(decideByRules(list, ANN as unknown as ClientInfo, 'publish', 'a'), true);
+    assert.throws(() => decideByRules(list, ANN as unknown as ClientInfo, 'publish', 'b', 'rows'), {
+      field: 'rows[1].topic'
+    });
+  });
+});

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { argon2Check, nodeArgon2 } from '../../adapters/auth/password-file/argon2.ts';
+import { argon2Check, nodeArgon2 } from '../../adapters/auth/hashes/argon2.ts';
 import { editPasswordFile, passwordFile } from '../../adapters/auth/password-file/index.ts';
 import {
   type AuthenticateRequest,

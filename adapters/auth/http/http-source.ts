@@ -12,6 +12,7 @@ import { AnswerCache } from '../outgoing/answer-cache.ts';
 import type { HttpCall } from '../outgoing/http-client.ts';
 import { Slots } from '../outgoing/slots.ts';
 import { credentialsOf, type Facts } from '../outgoing/template.ts';
+import { UndecidedClients } from '../outgoing/undecided-clients.ts';
 import { type Decision, Endpoint } from './endpoint.ts';
 import { type HttpOptions, type HttpSettings, readHttpOptions } from './options.ts';
 import { NotEncodable, type RequestTemplate } from './request-template.ts';
@@ -25,8 +26,6 @@ const REASON_CODES: Readonly<Record<number, number>> = {
   401: ReasonCode.badUserNameOrPassword,
   429: ReasonCode.serverBusy
 };
-/** Clients that are asked about again one by one when the server works again; if there are more, all are. */
-const MAX_AFFECTED = 1_000;
 
 /**
  * A source that asks an HTTP server who clients are (`authenticate`, `superuser`) and what they may do (`acl`).
@@ -83,21 +82,17 @@ class HttpSource implements AuthSource {
 /** The source while it is open. */
 class Opened {
   readonly #settings: HttpSettings;
-  readonly #context: SourceContext;
   readonly #logins: Endpoint | undefined;
   readonly #superusers: Endpoint | undefined;
   readonly #topics: Endpoint | undefined;
   readonly #answers: AnswerCache<{ readonly login: Login }> | undefined;
   /** The facts on which the answer about a login depends. */
   readonly #letters: readonly string[];
-  /** Clients that were refused something because the server failed. */
-  readonly #affected = new Set<string>();
-  #timer: unknown = undefined;
+  readonly #undecided: UndecidedClients;
 
   constructor(settings: HttpSettings, context: SourceContext) {
     const { authenticate, superuser, acl, maxConcurrent, maxQueued, cacheMs, cacheSize } = settings;
     this.#settings = settings;
-    this.#context = context;
     const slots = new Slots(maxConcurrent, maxQueued, 'requests');
     const endpoint = (template: RequestTemplate | undefined) =>
       template && new Endpoint(template, settings, context, slots);
@@ -105,11 +100,12 @@ class Opened {
     this.#superusers = endpoint(superuser);
     this.#topics = endpoint(acl);
     this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
+    this.#undecided = new UndecidedClients(context, settings.breaker.pauseMs);
     this.#letters = [...new Set([authenticate, superuser].flatMap((template) => template?.letters ?? []))];
   }
 
   close(): void {
-    this.#context.clock.clearTimeout(this.#timer);
+    this.#undecided.close();
     for (const endpoint of [this.#logins, this.#superusers, this.#topics]) endpoint?.close();
   }
 
@@ -159,24 +155,11 @@ class Opened {
       throw error;
     }
     const { kind } = await topics.ask(call, signal);
-    if (kind === 'failed') return this.#undecided(client.clientId);
+    if (kind === 'failed') {
+      this.#undecided.add(client.clientId);
+      return this.#settings.onError === 'ignore' ? undefined : false;
+    }
     return kind === 'ignore' ? undefined : kind === 'allow';
-  }
-
-  /** The server has failed. The broker keeps the answer, so it is withdrawn after a while. */
-  #undecided(clientId: string): boolean | undefined {
-    const { clock } = this.#context;
-    if (this.#affected.size <= MAX_AFFECTED) this.#affected.add(clientId);
-    this.#timer ??= clock.setTimeout(() => this.#askAgain(), this.#settings.breaker.pauseMs);
-    return this.#settings.onError === 'ignore' ? undefined : false;
-  }
-
-  #askAgain(): void {
-    const affected = [...this.#affected];
-    this.#affected.clear();
-    this.#timer = undefined;
-    if (affected.length > MAX_AFFECTED) this.#context.invalidate();
-    else for (const clientId of affected) this.#context.invalidate(clientId);
   }
 }
 

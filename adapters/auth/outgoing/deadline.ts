@@ -28,3 +28,21 @@ export async function withDeadline<T>(
     outer?.removeEventListener('abort', forward);
   }
 }
+
+/** Wait for something that cannot be ended, at most until one of some signals is aborted. @throws the reason of the signal; what it throws */
+export async function untilAborted<T>(awaited: PromiseLike<T>, ...signals: AbortSignal[]): Promise<T> {
+  let abort = (_: AbortSignal) => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = ({ reason }) => reject(reason);
+  });
+  const listeners = signals.map((signal) => ({ signal, listener: () => abort(signal) }));
+  for (const { signal, listener } of listeners) {
+    if (signal.aborted) listener();
+    signal.addEventListener('abort', listener, { once: true });
+  }
+  try {
+    return await Promise.race([awaited, aborted]);
+  } finally {
+    for (const { signal, listener } of listeners) signal.removeEventListener('abort', listener);
+  }
+}

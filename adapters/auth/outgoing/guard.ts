@@ -36,9 +36,15 @@ export class Guard {
    * Send a request. A failure is reported, and nothing is thrown.
    * @param task gets a signal that is aborted when the time is over, and rejects with its reason then; an error of it means that the server
    *   does not work
+   * @param isCausedByClient tells whether the server works nevertheless: a client may be able to cause an error with an unusual name, and must
+   *   not be able to lock the others out
    * @returns undefined if the request has failed
    */
-  async run<T extends object>(signal: AbortSignal, task: (ending: AbortSignal) => Promise<T>): Promise<T | undefined> {
+  async run<T extends object>(
+    signal: AbortSignal,
+    task: (ending: AbortSignal) => Promise<T>,
+    isCausedByClient: (error: unknown) => boolean = () => false
+  ): Promise<T | undefined> {
     if (!this.#breaker.begin()) return undefined;
     const { timeoutMs } = this.#settings;
     try {
@@ -51,6 +57,7 @@ export class Guard {
       const wasOpen = this.#breaker.isOpen;
       const isOwn = signal.aborted || (error as BrokerError).code === 'SOURCE_BUSY'; // not the fault of the server
       if (isOwn) this.#breaker.abandoned();
+      else if (isCausedByClient(error)) this.#breaker.succeeded();
       else this.#breaker.failed();
       if (!signal.aborted) this.report(error, this.#breaker.isOpen && !wasOpen);
       return undefined;

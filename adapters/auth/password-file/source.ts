@@ -14,8 +14,8 @@ import {
   unknownKey,
   type Verdict
 } from '../../../lib/index.ts';
+import { BcryptChecker } from '../hashes/bcrypt.ts';
 import { readTextFile } from '../text-file.ts';
-import { BcryptChecker } from './bcrypt.ts';
 import { type FileUser, readUsers } from './users.ts';
 
 /** Options of `passwordFile`. */

@@ -5,12 +5,10 @@ import {
   foreignFormatOf,
   type PasswordCheck,
   parseScram,
-  passwordCheckOf,
   type ScramCredentials,
   type ScramMethod
 } from '../../../lib/index.ts';
-import { argon2Check, nodeArgon2 } from './argon2.ts';
-import { checkBcryptHash } from './bcrypt.ts';
+import { storedPasswordCheck } from '../hashes/stored-password-check.ts';
 import { linesOf, readLine, type UserLine } from './lines.ts';
 
 /** A user of a password file. */
@@ -55,9 +53,7 @@ export async function readUsers(
 /** @throws Error */
 function userOf({ name, words: [hash, ...scramWords] }: UserLine, foreign: ForeignChecks): FileUser {
   if (name === '' || hash === undefined) throw new Error('expected "name:HASH", as embermq passwd writes it');
-  const format = foreignFormatOf(hash);
-  if (format === 'bcrypt') checkBcryptHash(hash);
-  const check = format === 'argon2' ? argon2Check(hash, nodeArgon2) : passwordCheckOf(hash, foreign);
+  const check = storedPasswordCheck(hash, foreign);
   const scram = new Map<ScramMethod, ScramCredentials>();
   for (const word of scramWords) {
     const credentials = parseScram(word);
