@@ -1,7 +1,7 @@
 // Runs a command with servers for its tests: PostgreSQL, MariaDB, Redis and OpenLDAP, from Debian's packages, on free ports of 127.0.0.1 and
 // with all their files in a temporary folder. The exit code is that of the command. The command gets these environment variables:
 //
-// TEST_POSTGRESQL_URL, TEST_MARIADB_URL   a user who may create tables; both accept TLS, too
+// TEST_POSTGRESQL_URL, TEST_MARIADB_URL   a user who may create tables and databases (MariaDB: embermq...); both accept TLS, too
 // TEST_REDIS_URL, TEST_REDISS_URL         without and with TLS
 // TEST_LDAP_URL, TEST_LDAPS_URL           with the administrator and the password; the first accepts StartTLS. The entry dc=example,dc=com exists
 // TEST_LDAP_PASSWORD                      the same password
@@ -116,7 +116,7 @@ const SERVERS = [
         `ALTER USER root@localhost IDENTIFIED BY '${password}'`,
         `CREATE DATABASE ${DATABASE}`,
         `CREATE USER embermq@'%' IDENTIFIED BY '${password}'`,
-        `GRANT ALL ON ${DATABASE}.* TO embermq@'%'`
+        `GRANT ALL ON \`${DATABASE}%\`.* TO embermq@'%'`
       ];
       writeFileSync(at('init.sql'), `${statements.join(';\n')};\n`);
       const settings = {

@@ -1,0 +1,227 @@
+import { setMaxListeners } from 'node:events';
+import {
+  type AccessRule,
+  type Approval,
+  type AuthenticateRequest,
+  type AuthorizeRequest,
+  type AuthSource,
+  BrokerError,
+  type ClientInfo,
+  decideByRules,
+  ReasonCode,
+  type Refusal,
+  type SourceContext
+} from '../../../lib/index.ts';
+import { AnswerCache } from '../outgoing/answer-cache.ts';
+import { untilAborted } from '../outgoing/deadline.ts';
+import { Guard } from '../outgoing/guard.ts';
+import { Slots } from '../outgoing/slots.ts';
+import { UndecidedClients } from '../outgoing/undecided-clients.ts';
+import { DatabaseFailure } from './database-failure.ts';
+import type { Facts, Letter, Lookup, Row } from './lookup.ts';
+import type { DatabaseSettings } from './options.ts';
+import { PasswordVerifier } from './password-verifier.ts';
+import { isTrue } from './values.ts';
+
+type Login = Approval | Refusal | undefined;
+
+const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
+const WRONG: Refusal = { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+
+/** The queries of a kind of database. */
+export interface Queries {
+  readonly authenticate: Lookup | undefined;
+  readonly superuser: Lookup | undefined;
+  readonly acl: Lookup | undefined;
+  /** Whether a row of `authenticate` is about a client, and not only about one with a similar name. */
+  readonly isRowOf: (row: Row, facts: Facts) => boolean;
+  /** The access rules of the rows of `acl`. Reading throws an error for a row that is not valid. */
+  readonly rulesOf: (rows: readonly Row[]) => Iterable<AccessRule>;
+}
+
+/** A source that asks a database. */
+export class DatabaseSource implements AuthSource {
+  readonly name: string;
+  /** The source limits its queries itself, and a password may wait for its turn for longer than `hookTimeout`. */
+  readonly timeoutMs = 0;
+  readonly authenticate: AuthSource['authenticate'];
+  readonly authorize: AuthSource['authorize'];
+  readonly #settings: DatabaseSettings;
+  readonly #queries: Queries;
+  #opened: Opened | undefined = undefined;
+
+  constructor(settings: DatabaseSettings, queries: Queries) {
+    this.name = settings.name;
+    this.#settings = settings;
+    this.#queries = queries;
+    this.authenticate = queries.authenticate && ((request) => this.#login(request));
+    this.authorize = queries.acl && ((request) => this.#opened?.authorize(request) ?? false);
+  }
+
+  async open(context: SourceContext): Promise<void> {
+    const opened = new Opened(this.#settings, this.#queries, context);
+    await opened.open();
+    this.#opened = opened;
+  }
+
+  async close(): Promise<void> {
+    const opened = this.#opened;
+    this.#opened = undefined;
+    await opened?.close();
+  }
+
+  /** Forget the answers that are kept. */
+  reload(): void {
+    this.#opened?.forget();
+  }
+
+  #login(request: AuthenticateRequest): Promise<Login> | Login {
+    if (request.method !== undefined) return undefined; // enhanced authentication is for another source
+    return this.#opened === undefined ? UNAVAILABLE : this.#opened.login(request);
+  }
+}
+
+/** The source while it is open. */
+class Opened {
+  readonly #settings: DatabaseSettings;
+  readonly #queries: Queries;
+  readonly #server: Guard;
+  readonly #passwords: PasswordVerifier;
+  readonly #answers: AnswerCache<{ readonly login: Login }> | undefined;
+  /** The facts on which the answer about a login depends. */
+  readonly #letters: readonly Letter[];
+  readonly #undecided: UndecidedClients;
+  readonly #closing = new AbortController();
+  /** Queries in progress. */
+  readonly #asked = new Set<Promise<unknown>>();
+
+  constructor(settings: DatabaseSettings, queries: Queries, context: SourceContext) {
+    const { name, maxConcurrent, maxQueued, cacheMs, cacheSize, passwordHash, bcrypt, breaker } = settings;
+    this.#settings = settings;
+    this.#queries = queries;
+    this.#server = new Guard(
+      `the database of the source ${name}`,
+      settings,
+      context,
+      new Slots(maxConcurrent, maxQueued, 'queries')
+    );
+    this.#passwords = new PasswordVerifier(passwordHash, bcrypt, context);
+    this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
+    const { authenticate, superuser } = queries;
+    this.#letters = [...new Set<Letter>(['u', 'c', ...(authenticate?.letters ?? []), ...(superuser?.letters ?? [])])];
+    this.#undecided = new UndecidedClients(context, breaker.pauseMs);
+    setMaxListeners(0, this.#closing.signal); // each query in progress has one
+  }
+
+  open(): Promise<void> {
+    return this.#passwords.open();
+  }
+
+  async close(): Promise<void> {
+    this.#server.close();
+    this.#undecided.close();
+    this.#closing.abort(new BrokerError('SOURCE_CLOSED', `the source ${this.#settings.name} has been closed`));
+    await Promise.all(this.#asked);
+    await this.#passwords.close();
+  }
+
+  forget(): void {
+    this.#answers?.clear();
+  }
+
+  /** Decide about a CONNECT. It is synchronous if the answer is kept. */
+  login(request: AuthenticateRequest): Promise<Login> | Login {
+    const facts = { ...factsOf(request.client), u: request.username };
+    if (facts.u === undefined && this.#queries.authenticate?.letters.includes('u')) return undefined;
+    const key = this.#answers?.keyOf(this.#credentialsOf(facts, request.password)) ?? '';
+    const known = this.#answers?.get(key);
+    return known === undefined ? this.#askLogin(facts, request, key) : known.login;
+  }
+
+  async authorize({ client, action, topic, signal }: AuthorizeRequest): Promise<boolean | undefined> {
+    const rows = await this.#find(this.#queries.acl as Lookup, factsOf(client), signal);
+    if (rows === undefined) return this.#undecidedAbout(client);
+    try {
+      return decideByRules(this.#queries.rulesOf(rows), client, action, topic, 'rows');
+    } catch (error) {
+      this.#server.report(error);
+      return this.#undecidedAbout(client);
+    }
+  }
+
+  async #askLogin(facts: Facts, request: AuthenticateRequest, key: string): Promise<Login> {
+    const { authenticate, isRowOf } = this.#queries;
+    const rows = await this.#find(authenticate as Lookup, facts, request.signal);
+    if (rows === undefined) return this.#unavailable;
+    const row = rows.find((one) => isRowOf(one, facts));
+    let isRight: boolean | Refusal;
+    try {
+      isRight = await this.#passwords.verify(row, request);
+    } catch (error) {
+      if (request.signal.aborted) return WRONG; // the connection has ended
+      this.#server.report(error);
+      return this.#unavailable;
+    }
+    if (typeof isRight === 'object') return isRight;
+    if (row === undefined || !isRight) return this.#keep(key, row === undefined ? undefined : WRONG);
+    const isSuperuser = await this.#isSuperuser(row, facts, request.signal);
+    // without an answer about the rank, the client is asked about again next time
+    if (isSuperuser === undefined) return { allow: true };
+    return this.#keep(key, { allow: true, isSuperuser });
+  }
+
+  async #isSuperuser(row: Row, facts: Facts, signal: AbortSignal): Promise<boolean | undefined> {
+    const { superuser } = this.#queries;
+    const rows = superuser === undefined ? [row] : await this.#find(superuser, facts, signal);
+    try {
+      return rows === undefined ? undefined : isTrue(rows[0]?.is_superuser, 'is_superuser');
+    } catch (error) {
+      this.#server.report(error);
+      return undefined;
+    }
+  }
+
+  /** @returns undefined if the database has failed */
+  async #find(lookup: Lookup, facts: Facts, signal: AbortSignal): Promise<readonly Row[] | undefined> {
+    const find = async (ending: AbortSignal): Promise<readonly Row[]> => {
+      try {
+        return await untilAborted(lookup.find(facts), ending, this.#closing.signal);
+      } catch (error) {
+        throw ending.aborted ? error : new DatabaseFailure(error);
+      }
+    };
+    const isCausedByClient = (error: unknown) => error instanceof DatabaseFailure && error.isCausedByClient;
+    const asked = this.#server.run(signal, find, isCausedByClient);
+    this.#asked.add(asked);
+    try {
+      return await asked;
+    } finally {
+      this.#asked.delete(asked);
+    }
+  }
+
+  #keep(key: string, login: Login): Login {
+    this.#answers?.set(key, { login }, this.#settings.cacheMs);
+    return login;
+  }
+
+  get #unavailable(): Login {
+    return this.#settings.onError === 'ignore' ? undefined : UNAVAILABLE;
+  }
+
+  /** The broker keeps the answer, so it is withdrawn after a while. */
+  #undecidedAbout({ clientId }: ClientInfo): boolean | undefined {
+    if (!this.#closing.signal.aborted) this.#undecided.add(clientId);
+    return this.#settings.onError === 'ignore' ? undefined : false;
+  }
+
+  /** What the answer depends on, as an unambiguous string. */
+  #credentialsOf(facts: Facts, password: Buffer | undefined): string {
+    return JSON.stringify([password?.toString('latin1'), ...this.#letters.map((letter) => facts[letter])]);
+  }
+}
+
+function factsOf({ clientId, username, transportInfo }: ClientInfo): Facts {
+  const { remoteAddress, certificate } = transportInfo;
+  return { c: clientId, u: username, a: remoteAddress, C: certificate?.commonName, d: certificate?.subject };
+}

@@ -1,0 +1,65 @@
+import {
+  type ForeignCheck,
+  type OptionTable,
+  type OptionValues,
+  readOptions,
+  optionRow as row
+} from '../../../lib/index.ts';
+import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
+import { type PasswordFormat, readPasswordFormat } from './password-format.ts';
+
+/** Options of `postgresql`, `mysql`, `redis` and `mongodb`. */
+export interface DatabaseOptions extends LimitOptions {
+  /**
+   * How passwords are stored.
+   *
+   * - `auto` (default): hashes that name their format: scrypt, PBKDF2, Argon2 (Node 24.7 or newer) and those of mosquitto, as `embermq passwd`
+   *   and `hashPassword` write them, and bcrypt (`npm install bcryptjs`, or the option `bcrypt`)
+   * - of old tables, as hexadecimal digits: `md5`, `sha`, `sha256`, `sha512`, with a salt before or behind the password `salt,sha256` or
+   *   `sha256,salt`, or `pbkdf2,sha256,1000,20` (digest, iterations, bytes), which has a salt, too. Who reads such a table finds most passwords
+   *   within minutes, except with a large number of iterations
+   * - `bcrypt`, and `plain`: the password itself
+   */
+  passwordHash?: string;
+  /** Checks a password against a bcrypt hash, for example `compare` of the package `bcrypt`. Default: the package `bcryptjs`, in a thread. */
+  bcrypt?: ForeignCheck;
+  /**
+   * The answer if the database fails: the function rejects, takes too long, or returns what cannot be read. `ignore` leaves the decision to
+   * the next source. Default `deny`.
+   */
+  onError?: 'deny' | 'ignore';
+  /** Queries that wait; beyond them, the database counts as failed. Default 10,000. */
+  maxQueued?: number;
+  /** Name of the source, if there are several. Default: the name of the function. */
+  name?: string;
+}
+
+function tableOf(name: string) {
+  const limits = limitRows(32);
+  return {
+    ...limits,
+    maxQueued: { ...limits.maxQueued, default: 10_000 },
+    passwordHash: row('text', readPasswordFormat('auto', '') as PasswordFormat, 'How passwords are stored.', {
+      check: readPasswordFormat
+    }),
+    bcrypt: row('function', undefined as ForeignCheck | undefined, 'Checks bcrypt hashes.'),
+    name: row('text', name, 'Name of the source.')
+  };
+}
+
+/** The common options after checks. */
+export type DatabaseSettings = OptionValues<ReturnType<typeof tableOf>>;
+
+/**
+ * Read the options of a kind of database.
+ * @param rows of the options that only this kind has
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function readDatabaseOptions<T extends OptionTable>(
+  kind: string,
+  given: object,
+  rows: T
+): { readonly settings: DatabaseSettings; readonly own: OptionValues<T> } {
+  const values = readOptions({ ...tableOf(kind), ...rows }, given, kind);
+  return { settings: values as unknown as DatabaseSettings, own: values as OptionValues<T> };
+}

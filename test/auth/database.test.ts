@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import bcrypt from 'bcryptjs';
+import { mongodb, mysql, postgresql, redis, type SqlOptions } from '../../adapters/auth/database/index.ts';
+import { hashPassword } from '../../lib/index.ts';
+import { sourceBroker } from './source-kit.ts';
+
+type Rows = Record<string, unknown>[];
+
+const ANN = { password: 'a-secret' };
+
+/** A source with a function that a test controls. */
+function source(query: SqlOptions['query'], options: Partial<SqlOptions> = {}) {
+  return postgresql({ query, acl: false, passwordHash: 'plain', ...options });
+}
+
+describe('SQL with placeholders', () => {
+  const texts = async (sql: string, make: typeof mysql) => {
+    const asked: [string, (string | null)[]][] = [];
+    const query: SqlOptions['query'] = (text, values) => {
+      asked.push([text, values]);
+      return [];
+    };
+    await using broker = await sourceBroker(make({ query, authenticate: sql, acl: false }));
+    const transportInfo = {
+      transport: 'tls',
+      remoteAddress: '192.0.2.1',
+      certificate: { commonName: 'device', subject: 'CN=device' }
+    } as const;
+    await broker.attempt({ ...ANN, clientId: 'c"', transportInfo });
+    return asked[0];
+  };
+
+  it('has the values beside the text', async () => {
+    const sql =
+      "SELECT 1 FROM t WHERE a = %u AND b = '%c' AND c IN (%a, %C, '%d') AND d = %u AND e LIKE 'x%%' AND f = 7 % 3";
+    assert.deepEqual(await texts(sql, postgresql), [
+      "SELECT 1 FROM t WHERE a = $1 AND b = $2 AND c IN ($3, $4, $5) AND d = $1 AND e LIKE 'x%' AND f = 7 % 3",
+      ['ann', 'c"', '192.0.2.1', 'device', 'CN=device']
+    ]);
+    assert.deepEqual(await texts(sql, mysql), [
+      "SELECT 1 FROM t WHERE a = ? AND b = ? AND c IN (?, ?, ?) AND d = ? AND e LIKE 'x%' AND f = 7 % 3",
+      ['ann', 'c"', '192.0.2.1', 'device', 'CN=device', 'ann']
+    ]);
+    assert.deepEqual((await texts("SELECT '\\' %x', '?', \"it''s\" WHERE a = %u", mysql))[1], ['ann']);
+  });
+
+  it('is refused if a value would be part of quoted text, or a placeholder is unknown', () => {
+    const query = () => [];
+    const refused: [string, RegExp][] = [
+      ["a = 'x%u'", /no placeholder inside quoted text/],
+      ["a = '%u' AND b = 'it''s %c'", /no placeholder inside quoted text/],
+      ['a = %P', /only the placeholders %u, %c/],
+      ['', /a query/]
+    ];
+    for (const [authenticate, message] of refused)
+      assert.throws(() => postgresql({ query, authenticate }), { code: 'OPTION_INVALID', message });
+    assert.throws(() => postgresql({ query, acl: 'a = $1' }), { message: /the parameters are made from them/ });
+    assert.throws(() => mysql({ query, acl: 'a = ?' }), { message: /the parameters are made from them/ });
+  });
+});
+
+describe('the options of database sources', () => {
+  it('are refused with the reason', () => {
+    const query = () => [];
+    assert.throws(() => postgresql({} as never), { message: /postgresql\.query: expected a function/ });
+    assert.throws(() => mysql({ query, acls: '' } as never), {
+      message: /unknown option "acls" in mysql; did you mean "acl"/
+    });
+    for (const passwordHash of ['sha3', 'salt,sha256,salt', 'pbkdf2,sha256', 'pbkdf2,sha256,0,20', 'constructor'])
+      assert.throws(() => mysql({ query, passwordHash }), { message: /mysql\.passwordHash: expected auto, plain/ });
+    const command = () => null;
+    for (const acl of ['GET', 'EVAL x%u', '%u a', ['GET', 7], 'HGETALL a:%u:%c'])
+      assert.throws(() => redis({ command, acl } as never), { code: 'OPTION_INVALID' });
+    assert.throws(() => mongodb({ find: query, authenticate: { filter: [] } } as never), { code: 'OPTION_INVALID' });
+  });
+});
+
+describe('a function that asks a database', () => {
+  it('may throw, reject, or return nonsense, which refuses clients or leaves them to the next source', async () => {
+    const fail = (error: unknown) => () => {
+      throw error;
+    };
+    const answers: [SqlOptions['query'], RegExp][] = [
+      [fail(new Error('a\nb')), /^the query failed: a b \//],
+      [fail(undefined), /the query failed: undefined/],
+      [() => Promise.reject(Object.assign(new Error(''), { code: 'ECONNREFUSED' })), /ECONNREFUSED/],
+      [() => undefined, /must return a list of objects/],
+      [() => [7], /must return a list of objects/],
+      [() => [{ password: { $ne: 1 } }], /the field "password" is neither text nor a number/]
+    ];
+    for (const [query, message] of answers) {
+      await using broker = await sourceBroker(source(query));
+      assert.equal(await broker.attempt(ANN), 0x88);
+      assert.match(broker.errors[0], message);
+      await using ignoring = await sourceBroker(source(query, { onError: 'ignore' }), { allowAnonymous: true });
+      assert.equal(await ignoring.attempt(ANN), 0);
+    }
+  });
+
+  it('is called for some clients at a time, and beyond the queue the others are refused', async () => {
+    const waiting: ((rows: Rows) => void)[] = [];
+    await using broker = await sourceBroker(
+      source(() => new Promise((resolve) => waiting.push(resolve)), { maxConcurrent: 2, maxQueued: 1 })
+    );
+    const codes = ['1', '2', '3', '4'].map((clientId) => broker.attempt({ ...ANN, clientId }));
+    assert.equal(await codes[3], 0x88);
+    assert.equal(waiting.length, 2);
+    for (let at = 0; at < 3; at++) {
+      while (waiting.length <= at) await new Promise((resolve) => setImmediate(resolve));
+      waiting[at]([{ password: 'a-secret' }]);
+    }
+    assert.deepEqual(await Promise.all(codes.slice(0, 3)), [0, 0, 0]);
+    assert.match(broker.errors[0], /1 queries are waiting already/);
+  });
+
+  it('is not called again for the same credentials while the answer is kept', async () => {
+    let asked = 0;
+    let password = 'a-secret';
+    const query = () => {
+      asked++;
+      return [{ password }];
+    };
+    await using broker = await sourceBroker(source(query, { cacheMs: '10s' }));
+    for (let at = 0; at < 3; at++) assert.equal(await broker.attempt(ANN), 0);
+    assert.equal(asked, 1);
+    assert.equal(await broker.attempt({ password: 'b' }), 0x86);
+    assert.equal(await broker.attempt({ password: 'b' }), 0x86);
+    assert.equal(await broker.attempt({ ...ANN, username: 'bob' }), 0);
+    assert.equal(asked, 3);
+    password = 'changed';
+    assert.equal(await broker.attempt(ANN), 0);
+    await broker.kit.clock.advance('10s');
+    assert.equal(await broker.attempt(ANN), 0x86);
+    password = 'a-secret';
+    await broker.kit.broker.access.reload('postgresql');
+    assert.equal(await broker.attempt(ANN), 0);
+  });
+
+  it('is not called for a source that decides nothing about the client', async () => {
+    let asked = 0;
+    const query = () => {
+      asked++;
+      return [];
+    };
+    await using broker = await sourceBroker(source(query, { onError: 'ignore' }), { allowAnonymous: true });
+    assert.equal(await broker.attempt({ username: undefined }), 0);
+    assert.equal(asked, 0);
+  });
+});
+
+describe('the check of a stored password', () => {
+  it('takes place for unknown names, too, against a hash of the same kind', async () => {
+    const checks: string[] = [];
+    const hash = bcrypt.hashSync('a-secret', 4);
+    const query: SqlOptions['query'] = (_, [username]) => (username === 'ann' ? [{ password: hash }] : []);
+    const options: Partial<SqlOptions> = {
+      passwordHash: 'bcrypt',
+      bcrypt: async (password, stored) => {
+        checks.push(stored);
+        return bcrypt.compare(password.toString(), stored);
+      }
+    };
+    await using broker = await sourceBroker(source(query, options));
+    assert.equal(await broker.attempt({ password: 'wrong' }), 0x86);
+    assert.equal(await broker.attempt({ username: 'nobody', password: 'a-secret' }), 0x86);
+    assert.deepEqual(checks, [hash, hash]);
+  });
+
+  it('accepts bytes of a column', async () => {
+    const password = Buffer.from(await hashPassword('a-secret', 10));
+    await using broker = await sourceBroker(
+      source(() => [{ password, is_superuser: Buffer.from([1]) }], { passwordHash: 'auto' })
+    );
+    assert.deepEqual(await broker.rights(ANN, { publish: ['a'] }), [0]);
+  });
+});
