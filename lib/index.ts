@@ -126,6 +126,9 @@ export {
 export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { AlarmInput, Alarms } from './monitor/alarms.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
+export type { Trace, TraceEnd, TraceOptions } from './monitor/trace.ts';
+export type { TraceFunction, TraceRecord } from './monitor/trace-output.ts';
+export type { Traces } from './monitor/traces.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';
 export type { Message, MessageInput } from './packets/message.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';

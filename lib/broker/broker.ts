@@ -16,6 +16,8 @@ import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/catalo
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
 import type { Alarms } from '../monitor/alarms.ts';
+import type { Trace, TraceOptions } from '../monitor/trace.ts';
+import type { Traces } from '../monitor/traces.ts';
 import { type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
@@ -77,6 +79,8 @@ export class Broker {
   readonly applications: Applications;
   /** The users of the management interface and its console. They are not MQTT clients. */
   readonly users: ManagementUsers;
+  /** The active traces; `trace` begins one. */
+  readonly traces: Traces;
   readonly #engine: Engine;
   readonly #services: Services;
   readonly #lifecycle: BrokerLifecycle;
@@ -111,6 +115,7 @@ export class Broker {
     this.alarms = services.alarms;
     this.applications = engine.access.applications;
     this.users = engine.access.users;
+    this.traces = services.traces;
     this.#subscriptions = new AppSubscriptions(services, { routing, retainer, ledger });
     this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
   }
@@ -378,7 +383,7 @@ export class Broker {
 
   /**
    * Add a listener for an event. What the listener throws or rejects with becomes an `error` event. Adding it again has no effect.
-   * @param options.filter for `message.publish`, `message.delivered`, `message.acked` and `message.dropped`: call the listener only for
+   * @param options.filter for `message.publish`, `message.queued`, `message.delivered`, `message.acked` and `message.dropped`: call the listener only for
    *   topics that match this topic filter. QoS 0 messages of other topics stay on the fast path
    * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID, TOPIC_FILTER_INVALID, OPTION_INVALID for a filter on another event
    */
@@ -435,6 +440,11 @@ export class Broker {
     return this.#engine.hook(name, hook, options);
   }
 
+  /** Trace a client, the messages of a topic, or the clients of an address: see `Traces.start`. @throws as `Traces.start` */
+  trace(options: TraceOptions): Trace {
+    return this.traces.start(options);
+  }
+
   /**
    * Report an error that has no caller to throw to, as an `error` event. For adapters.
    * @param during the operation that failed, such as `closing the store`
@@ -452,6 +462,7 @@ export function createBroker(options: BrokerOptions = {}): Broker {
 /** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
 const EVENTS_WITH_TOPIC: readonly EventName[] = [
   'message.publish',
+  'message.queued',
   'message.delivered',
   'message.acked',
   'message.dropped'

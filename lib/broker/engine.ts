@@ -187,9 +187,10 @@ export class Engine {
 
   /** Remove all timers and pending work. */
   end(): void {
-    const { life, wheel, announcer } = this.services;
+    const { life, wheel, traces, announcer } = this.services;
     life.next();
     this.connections.forgetWaiting();
+    traces.end('broker_stopped');
     wheel.clear();
     if (this.ledger === undefined)
       this.#delayed.clear((message) => announcer.dropped(message, 'server_shutting_down', undefined));

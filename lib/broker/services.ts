@@ -9,6 +9,7 @@ import { type GaugeReaders, Metrics } from '../events/metrics.ts';
 import { Alarms, type AlarmTable } from '../monitor/alarms.ts';
 import { PacketTaps } from '../monitor/packet-taps.ts';
 import { SysNotices } from '../monitor/sys-notices.ts';
+import { Traces } from '../monitor/traces.ts';
 import { Life } from './life.ts';
 import type { Settings } from './options.ts';
 import { Turn } from './turn.ts';
@@ -42,6 +43,7 @@ export class Services {
   readonly announcer: Announcer;
   readonly hooks: HookRegistry;
   readonly taps: PacketTaps;
+  readonly traces: Traces;
   readonly notices = new SysNotices();
   readonly alarms: Alarms;
   readonly turn: Turn;
@@ -68,6 +70,13 @@ export class Services {
       this.work
     );
     this.taps = new PacketTaps(broker, later.heardChanged);
+    this.traces = new Traces({
+      clock,
+      wheel: this.wheel,
+      events: this.events,
+      taps: this.taps,
+      failed: (error, during) => this.announcer.failed(error, during, undefined)
+    });
     this.alarms = this.#makeAlarms(later.alarmTable);
     this.turn = new Turn(this, later.flushed);
   }

@@ -131,6 +131,10 @@ export const EVENTS = {
     { message: 'Message', client: 'ClientInfo | undefined' },
     { action: 'message_publish', ruleTopics: ['$events/message_publish'] }
   ),
+  'message.queued': row(
+    'A message waits for a receiver that is offline or slow, or has too many messages in flight. Messages of `$SYS` are not reported.',
+    { message: 'Message', client: 'ClientInfo' }
+  ),
   'message.delivered': row(
     'A message was handed to the connection of a receiver. `qos` and `retain` are those of the packet sent.',
     { message: 'Message', client: 'ClientInfo', qos: 'QoS', retain: 'boolean' },

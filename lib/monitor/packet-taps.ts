@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
+import type { ProtocolVersion } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 
 const PACKET_RECEIVED = channel('embermq:packet:received');
@@ -16,12 +17,33 @@ export interface PacketTap {
   readonly bytes: Buffer;
 }
 
-/** Publishes packets on the diagnostics channels while they have subscribers. */
+/** The part of a session that observers of packets use. */
+export interface TappedSession {
+  readonly client: ClientInfo;
+  readonly protocolVersion: ProtocolVersion;
+  /** The topic names, as they are routed, of the topic aliases that the client has set. */
+  readonly inbound: { topicOf(alias: number): string | undefined } | undefined;
+  readonly delivery: {
+    /** The topic names, as they are routed, of the topic aliases that the broker has set. */
+    readonly flows: { topicOf(alias: number): string | undefined };
+  };
+}
+
+/** Receives the packets of all connections, besides the diagnostics channels. It must not throw. */
+export interface PacketObserver {
+  /** A packet has arrived and is not handled yet. */
+  received(session: TappedSession, bytes: Buffer): void;
+  /** A packet was added to the output of a connection. */
+  sent(session: TappedSession, bytes: Buffer): void;
+}
+
+/** Publishes packets on the diagnostics channels while they have subscribers, and passes them to an observer. */
 export class PacketTaps {
-  /** At least one of the channels has a subscriber. */
+  /** At least one of the channels has a subscriber, or there is an observer. */
   isOpen = false;
   readonly #broker: object;
   readonly #onChange: () => void;
+  #observer: PacketObserver | undefined = undefined;
 
   /** @param onChange called when `isOpen` has changed */
   constructor(broker: object, onChange: () => void) {
@@ -31,17 +53,25 @@ export class PacketTaps {
 
   /** Update `isOpen`. */
   look(): void {
-    const isOpen = PACKET_RECEIVED.hasSubscribers || PACKET_SENT.hasSubscribers;
+    const isOpen = PACKET_RECEIVED.hasSubscribers || PACKET_SENT.hasSubscribers || this.#observer !== undefined;
     if (isOpen === this.isOpen) return;
     this.isOpen = isOpen;
     this.#onChange();
   }
 
-  received({ session }: { readonly session: { readonly client: ClientInfo } }, bytes: Buffer): void {
+  /** Pass all packets to an observer from now on. @param observer undefined: to none */
+  observe(observer: PacketObserver | undefined): void {
+    this.#observer = observer;
+    this.look();
+  }
+
+  received({ session }: { readonly session: TappedSession }, bytes: Buffer): void {
+    this.#observer?.received(session, bytes);
     PACKET_RECEIVED.publish({ broker: this.#broker, client: session.client, bytes } satisfies PacketTap);
   }
 
-  sent({ session }: { readonly session: { readonly client: ClientInfo } }, bytes: Buffer): void {
+  sent({ session }: { readonly session: TappedSession }, bytes: Buffer): void {
+    this.#observer?.sent(session, bytes);
     PACKET_SENT.publish({ broker: this.#broker, client: session.client, bytes } satisfies PacketTap);
   }
 }

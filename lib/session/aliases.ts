@@ -72,6 +72,12 @@ export class TopicAliases {
     this.#others.set(topic, other);
   }
 
+  /** The topic of an alias; undefined if it is not assigned. */
+  topicOf(alias: number): string | undefined {
+    for (const [topic, known] of this.#aliases) if (known.alias === alias) return topic;
+    return undefined;
+  }
+
   /** Free the alias of a topic, because the packet that sets it was not sent. */
   forget(topic: string): void {
     const known = this.#aliases.get(topic);

@@ -140,8 +140,15 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     if (isInMemory) return persisted;
     this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
+    this.#reportQueued(message);
     if (this.flows.ports.ledger?.isFailed) log.queue.trim(); // there may be no commit for long
     return true;
+  }
+
+  #reportQueued(message: Message): void {
+    const { events } = this.flows.ports;
+    if (events.heard['message.queued'] && !message.isSystem)
+      events.emit('message.queued', { message, client: this.flows.client });
   }
 
   /** Whether the backlog has room for more persisted messages, which can wait in the store. */
@@ -171,7 +178,9 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     this.enqueued++;
     detachFromPublisher(message);
     if (qos === 0) this.outboundFastPath = 0;
-    return this.ensureWaiting().enqueue(message, qos, retain, ids, persisted);
+    const isQueued = this.ensureWaiting().enqueue(message, qos, retain, ids, persisted);
+    if (isQueued) this.#reportQueued(message);
+    return isQueued;
   }
 
   #refusesQos0(): boolean {

@@ -19,7 +19,8 @@ import type { StoredMessages } from './stored-messages.ts';
 interface LoggedDelivery {
   readonly flows: {
     readonly inflight: Inflight | undefined;
-    readonly isOnline: boolean;
+    /** undefined: the client is not connected. */
+    readonly connection: unknown;
     /** Use these packet ids; their messages follow (`Inflight.restoreMessage`). */
     restore(inflight: Inflight | undefined): void;
   };

@@ -263,8 +263,8 @@ export class SessionLog implements Durable, LogPorts {
   get #inFlight(): Buffer {
     if (this.offline !== undefined) return this.offline.record;
     const { delivery, inbound } = this.session;
-    const { inflight, isOnline } = delivery.flows;
-    return encodeInFlight(inflight, inbound?.awaitingRel, inbound?.undecided, !isOnline);
+    const { inflight, connection } = delivery.flows;
+    return encodeInFlight(inflight, inbound?.awaitingRel, inbound?.undecided, connection === undefined);
   }
 
   /** Restore a flow record at the start of the broker, or a newer one from a journal. Call `queue.resized` afterwards. */

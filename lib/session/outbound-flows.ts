@@ -97,14 +97,14 @@ export class OutboundFlows {
     this.inflight = this.resending = undefined;
   }
 
-  /** The client is connected. */
-  get isOnline(): boolean {
-    return this.connection !== undefined;
-  }
-
   /** Runs of QoS 0 frames need no changes for this client. */
   get isPlain(): boolean {
     return this.#aliases === undefined && this.client.mountpoint === '';
+  }
+
+  /** The topic of a topic alias that the broker has set. */
+  topicOf(alias: number): string | undefined {
+    return this.#aliases?.topicOf(alias);
   }
 
   /** Most bytes of a QoS 1 or 2 message that may be sent now; 0 if none may. A message larger than `maxInflightBytes` is sent alone. */

@@ -85,7 +85,7 @@ export class Paging {
     }
     this.#isReading = false;
     session.ports.announcer.failed(error, 'reading queued messages from the store', session.client);
-    if (session.delivery.flows.isOnline) session.lifecycle.close('store_failed');
+    if (session.delivery.flows.connection !== undefined) session.lifecycle.close('store_failed');
   }
 
   /** Read one page: records of the store, or at last the messages that are in no segment yet. */

@@ -1,0 +1,104 @@
+import type { Writable } from 'node:stream';
+import { asError } from '../events/events.ts';
+
+/** One line of a trace. The README describes the fields. */
+export interface TraceRecord {
+  /** Time in UTC, as ISO 8601. */
+  readonly time: string;
+  readonly [field: string]: unknown;
+}
+
+/** A function that receives the lines of a trace. */
+export type TraceFunction = (record: TraceRecord, line: string) => unknown;
+
+/** Why the output of a trace has ended. @param error undefined: somebody has ended the stream */
+type Ended = (error: Error | undefined) => void;
+
+/** The lines of a trace, on their way to a stream or a function. */
+export interface TraceOutput {
+  /** Write a line. @returns its bytes; 0 if it was dropped because too much waits already */
+  write(record: TraceRecord): number;
+  /** No more lines follow. */
+  end(): void;
+}
+
+/** Lines to a stream. Those that the stream has not written yet are bounded; further ones are dropped. */
+export class StreamOutput implements TraceOutput {
+  readonly #stream: Writable;
+  readonly #maxBytes: number;
+  readonly #isEnded: boolean;
+  #onEnd: Ended | undefined;
+  #waitingBytes = 0;
+  readonly #onError = (error: Error) => this.#ended(error);
+  readonly #onClose = () => this.#ended(undefined);
+
+  /** @param isEnded end the stream after the last line */
+  constructor(stream: Writable, maxBytes: number, isEnded: boolean, onEnd: Ended) {
+    this.#stream = stream;
+    this.#maxBytes = maxBytes;
+    this.#isEnded = isEnded;
+    this.#onEnd = onEnd;
+    stream.on('error', this.#onError);
+    stream.on('close', this.#onClose);
+  }
+
+  write(record: TraceRecord): number {
+    const stream = this.#stream;
+    if (!stream.writable) {
+      this.#ended(stream.errored ?? undefined);
+      return 0;
+    }
+    const line = `${JSON.stringify(record)}\n`;
+    const bytes = Buffer.byteLength(line);
+    if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > this.#maxBytes) return 0;
+    this.#waitingBytes += bytes;
+    stream.write(line, (error) => {
+      this.#waitingBytes -= bytes;
+      if (error == null && this.#waitingBytes === 0 && this.#onEnd === undefined) this.#release();
+    });
+    return bytes;
+  }
+
+  end(): void {
+    this.#onEnd = undefined;
+    const stream = this.#stream;
+    if (this.#isEnded && stream.writable) stream.end();
+    else if (this.#waitingBytes === 0) this.#release();
+  }
+
+  /** Until the last line is written, an error of the stream is expected here: without a listener it would be an uncaught exception. */
+  #release(): void {
+    if (this.#isEnded) return;
+    this.#stream.off('error', this.#onError);
+    this.#stream.off('close', this.#onClose);
+  }
+
+  #ended(error: Error | undefined): void {
+    const onEnd = this.#onEnd;
+    this.#onEnd = undefined;
+    onEnd?.(error);
+  }
+}
+
+/** Lines to a function, which is called at once. */
+export class FunctionOutput implements TraceOutput {
+  readonly #to: TraceFunction;
+  #onEnd: Ended | undefined;
+
+  constructor(to: TraceFunction, onEnd: Ended) {
+    this.#to = to;
+    this.#onEnd = onEnd;
+  }
+
+  write(record: TraceRecord): number {
+    const line = JSON.stringify(record);
+    const result = this.#to(record, line);
+    if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function')
+      (result as PromiseLike<unknown>).then(undefined, (error: unknown) => this.#onEnd?.(asError(error)));
+    return Buffer.byteLength(line);
+  }
+
+  end(): void {
+    this.#onEnd = undefined;
+  }
+}

@@ -1,0 +1,231 @@
+import type { Writable } from 'node:stream';
+import { contains, isNetwork, type Network, networkOf } from '../access/network.ts';
+import { InvalidInput } from '../base/errors.ts';
+import { type Duration, row, type Size } from '../base/options-table.ts';
+import { BaseTimer } from '../base/timing-wheel.ts';
+import type { ClientInfo } from '../records/client.ts';
+import { checkTopicFilter, matches, parseSharedFilter } from '../topics/topic.ts';
+import type { PayloadForm } from './trace-fields.ts';
+import {
+  FunctionOutput,
+  StreamOutput,
+  type TraceFunction,
+  type TraceOutput,
+  type TraceRecord
+} from './trace-output.ts';
+
+/** The options of `broker.trace` with a default. */
+export const TRACE_OPTIONS = {
+  clientId: row('text', undefined as string | undefined, 'Trace this client.', { check: checkClientId }),
+  topic: row('text', undefined as string | undefined, 'Trace the messages whose topic matches this topic filter.', {
+    check: checkTopic
+  }),
+  address: row('text', undefined as string | undefined, 'Trace the clients with this IP address, or of this network.', {
+    check: checkAddress
+  }),
+  payload: row(
+    'choice',
+    'text' as PayloadForm['payload'],
+    'How payloads are written. With `text`, a payload that is not UTF-8 is written in hexadecimal.',
+    { choices: ['text', 'hex', 'base64', 'none'] }
+  ),
+  maxPayloadBytes: row('size', 1_024, 'Only this many bytes at the beginning of a payload are written.', {
+    unit: 'bytes'
+  }),
+  maxBufferedBytes: row(
+    'size',
+    1_048_576,
+    'While the stream has this many bytes to write, further lines are dropped and counted.',
+    { unit: 'bytes', min: 1_024 }
+  ),
+  durationMs: row('duration', Infinity, 'Stop the trace after this time.', { unit: 'ms', min: 1, max: Infinity })
+} as const;
+
+/** Options of `broker.trace`. At least one of `clientId`, `topic` and `address` is required; a trace selects what all that are given select. */
+export interface TraceOptions {
+  /** Trace this client: its packets, and what happens to it and to its messages. */
+  readonly clientId?: string;
+  /**
+   * Trace the messages whose topic matches this topic filter, which may not be shared. It is compared with the topic as the broker routes
+   * it, with the mount point of the client.
+   */
+  readonly topic?: string;
+  /** Trace the clients with this IP address, or of this network (`192.0.2.0/24`). */
+  readonly address?: string;
+  /**
+   * Receives the lines: a stream, each line as JSON with a line feed; or a function, which receives the object and the same line without
+   * line feed. The function is called within the handling of the packet, so it must be fast. What it does with the broker is not traced.
+   */
+  readonly to: Writable | TraceFunction;
+  /** How payloads are written. Default `text`: a payload that is not UTF-8 is written in hexadecimal. */
+  readonly payload?: 'text' | 'hex' | 'base64' | 'none';
+  /** Only this many bytes at the beginning of a payload are written. Default 1024. */
+  readonly maxPayloadBytes?: Size;
+  /** While the stream has this many bytes to write, further lines are dropped and counted. Default 1 MB. */
+  readonly maxBufferedBytes?: Size;
+  /** Stop the trace after this time, by the clock of the broker. Default: it lasts until it is stopped. */
+  readonly durationMs?: Duration;
+  /** End the stream when the trace stops. Default true, except for the standard streams of the process. */
+  readonly end?: boolean;
+}
+
+/** `TraceOptions` after reading. */
+export interface TraceSettings extends PayloadForm {
+  readonly clientId: string | undefined;
+  readonly topic: string | undefined;
+  readonly address: string | undefined;
+  readonly to: Writable | TraceFunction;
+  readonly maxBufferedBytes: number;
+  readonly durationMs: number;
+  readonly end: boolean;
+}
+
+/**
+ * Why a trace has ended: `stopped` by a call; `duration`: its time was over; `error`: the stream or the function has failed, which is
+ * reported as an `error` event; `closed`: somebody else has ended the stream; `broker_stopped`.
+ */
+export type TraceEnd = 'stopped' | 'duration' | 'error' | 'closed' | 'broker_stopped';
+
+/** What a trace asks of `Traces`. */
+interface TraceHost {
+  readonly now: number;
+  /** The trace has ended. */
+  ended(trace: Trace, error: Error | undefined): void;
+}
+
+/** An active trace, or one that has ended: what `broker.trace` returns. */
+export class Trace {
+  /** Number of the trace; the first one has 1. */
+  readonly id: number;
+  /** The client that is traced; undefined: any. */
+  readonly clientId: string | undefined;
+  /** The topic filter of the messages that are traced; undefined: any, and other packets as well. */
+  readonly topic: string | undefined;
+  /** The IP address or network of the clients that are traced; undefined: any. */
+  readonly address: string | undefined;
+  /** When the trace has begun, in milliseconds since 1970. */
+  readonly startedAt: number;
+  readonly #form: PayloadForm;
+  readonly #network: Network | undefined;
+  readonly #output: TraceOutput;
+  readonly #host: TraceHost;
+  #lines = 0;
+  #bytes = 0;
+  #dropped = 0;
+  /** Lines that were dropped since the last one that was written. */
+  #missing = 0;
+  #endReason: TraceEnd | undefined = undefined;
+
+  /** @internal */
+  constructor(id: number, settings: TraceSettings, host: TraceHost) {
+    const { clientId, topic, address, to, maxBufferedBytes, end } = settings;
+    this.id = id;
+    this.clientId = clientId;
+    this.topic = topic;
+    this.address = address;
+    this.startedAt = host.now;
+    this.#form = settings;
+    this.#network = address === undefined ? undefined : networkOf(address);
+    this.#host = host;
+    const ended = (error: Error | undefined) => this.close(error === undefined ? 'closed' : 'error', error);
+    this.#output =
+      typeof to === 'function' ? new FunctionOutput(to, ended) : new StreamOutput(to, maxBufferedBytes, end, ended);
+  }
+
+  /** Number of lines written. */
+  get lines(): number {
+    return this.#lines;
+  }
+
+  /** Bytes written. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Number of lines dropped because the stream was too slow. The next line that is written has them as `droppedBefore`. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Why the trace has ended; undefined while it is active. */
+  get endReason(): TraceEnd | undefined {
+    return this.#endReason;
+  }
+
+  /** Stop the trace. A trace that has ended stays as it is. */
+  stop(): void {
+    this.close('stopped');
+  }
+
+  /** How payloads are written. @internal */
+  get form(): PayloadForm {
+    return this.#form;
+  }
+
+  /** Whether a client is traced. @param clientId the client id of a client that is not known yet @internal */
+  selectsClient(client: ClientInfo, clientId = client.clientId): boolean {
+    if (this.clientId !== undefined && this.clientId !== clientId) return false;
+    return this.#network === undefined || contains(this.#network, client.transportInfo.remoteAddress);
+  }
+
+  /** Whether messages of a topic are traced. @internal */
+  selectsTopic(topic: string): boolean {
+    return this.topic === undefined || matches(this.topic, topic);
+  }
+
+  /** Write a line. @internal */
+  write(record: TraceRecord): void {
+    if (this.#endReason !== undefined) return;
+    const missing = this.#missing;
+    const bytes = this.#output.write(missing === 0 ? record : { ...record, droppedBefore: missing });
+    if (bytes === 0) {
+      if (this.#endReason !== undefined) return;
+      this.#dropped++;
+      this.#missing++;
+      return;
+    }
+    this.#missing = 0;
+    this.#lines++;
+    this.#bytes += bytes;
+  }
+
+  /** End the trace. @internal */
+  close(reason: TraceEnd, error?: Error): void {
+    if (this.#endReason !== undefined) return;
+    this.#endReason = reason;
+    this.#output.end();
+    this.#host.ended(this, error);
+  }
+}
+
+/** Ends a trace after its time. */
+export class TraceTimer extends BaseTimer {
+  readonly #trace: Trace;
+
+  constructor(trace: Trace) {
+    super();
+    this.#trace = trace;
+  }
+
+  ring(): void {
+    this.#trace.close('duration');
+  }
+}
+
+function checkClientId(value: unknown, field: string): string {
+  if (typeof value === 'string' && value !== '') return value;
+  throw new InvalidInput('OPTION_INVALID', field, 'a client id', value);
+}
+
+function checkTopic(value: unknown, field: string): string {
+  const fault = typeof value === 'string' ? checkTopicFilter(value) : 'the topic filter must be a string';
+  if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', field, 'a topic filter', value, fault);
+  if (parseSharedFilter(value as string) !== undefined)
+    throw new InvalidInput('TOPIC_FILTER_INVALID', field, 'a topic filter that is not shared', value);
+  return value as string;
+}
+
+function checkAddress(value: unknown, field: string): string {
+  if (isNetwork(value)) return value;
+  throw new InvalidInput('OPTION_INVALID', field, 'an IP address, or a network such as "192.0.2.0/24"', value);
+}
