@@ -13,6 +13,8 @@ import {
   type DropRow,
   EVENTS,
   type EventRow,
+  LOG_LEVELS,
+  LOG_ROWS,
   type OptionRow,
   type OptionTable,
   reasonName,
@@ -28,6 +30,7 @@ const tables: Readonly<Record<string, () => string>> = {
   features,
   'disconnect reasons': disconnectReasons,
   'drop reasons': dropReasons,
+  log: logLines,
   'zone options': () => options(ZONE_OPTIONS),
   'broker options': () => options(BROKER_OPTIONS)
 };
@@ -72,6 +75,27 @@ function features(): string {
     ['feature', 'what it does'],
     features.list().map(({ name, about }) => [code(name), about])
   );
+}
+
+/** Levels and messages that depend on the event are listed by hand. */
+const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>> = {
+  'client.disconnected': ['`info`; `warn` if the cause is not the client'],
+  'client.connack': ['`info`, unless it is accepted'],
+  'connection.closed': ['`debug`, unless its client was accepted'],
+  'access.unguarded': [undefined, 'unknown clients still get in although there are records'],
+  'source.reloaded': ['`info`; `error` if it has failed', 'source of authentication reloaded, or not'],
+  'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],
+  'alarm.cleared': [undefined, 'alarm cleared: its title'],
+  error: ['`error`; `info` for a protocol error of a client', 'what failed, and the message of the error']
+};
+
+function logLines(): string {
+  const rows = Object.entries(LOG_ROWS).map(([name, { level, message }]) => {
+    const [levels = code(level as string), text = message as string] = LOG_IN_WORDS[name] ?? [];
+    assert.ok(typeof level === 'function' || LOG_LEVELS.includes(level));
+    return [code(name), levels, text];
+  });
+  return markdown(['event', 'level', 'message'], rows);
 }
 
 function disconnectReasons(): string {

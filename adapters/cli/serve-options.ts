@@ -1,4 +1,4 @@
-import { BROKER_OPTIONS, InvalidInput, ZONE_OPTIONS } from '../../lib/index.ts';
+import { BROKER_OPTIONS, InvalidInput, LOG_LEVELS, type LogLevel, ZONE_OPTIONS } from '../../lib/index.ts';
 import { ws } from '../net/index.ts';
 import { describeFlags, type FlagTable, flag, timeFlag } from './flags.ts';
 
@@ -70,7 +70,43 @@ export const SERVE_OPTIONS = {
     false,
     'keep all state in memory only; not with --data-dir, --durability, --verify-store or --reserve'
   ),
-  verbose: flag('boolean', false, 'print a line for every client that connects or disconnects', { short: 'v' })
+  logLevel: flag(
+    'choice',
+    undefined as LogLevel | undefined,
+    'what is logged to standard error: errors, also warnings (the default), also connections of clients, or also sessions and subscriptions',
+    { choices: LOG_LEVELS, value: LOG_LEVELS.join('|') }
+  ),
+  verbose: flag(
+    'boolean',
+    false,
+    'the same as --log-level info, which has a line for every client that connects or disconnects',
+    {
+      short: 'v'
+    }
+  ),
+  traceClient: flag('text', undefined as string | undefined, 'trace this client: write its packets as lines of JSON', {
+    value: 'ID',
+    check: notEmpty('a client id')
+  }),
+  traceTopic: flag('text', undefined as string | undefined, 'trace the messages whose topic matches this filter', {
+    value: 'FILTER',
+    check: notEmpty('a topic filter')
+  }),
+  traceAddress: flag(
+    'text',
+    undefined as string | undefined,
+    'trace the clients with this IP address, or of this network',
+    {
+      value: 'ADDRESS',
+      check: notEmpty('an IP address')
+    }
+  ),
+  traceFile: flag(
+    'text',
+    undefined as string | undefined,
+    'where the trace is written, 10 MB at most; then to FILE.1 and a new file. Default: standard error',
+    FILE
+  )
 };
 
 /** The path of the config file, which can only be set on the command line and in the environment. */

@@ -6,6 +6,7 @@ import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
 import { openOptional, places, reloadAtHangup, type Served } from './serve-listeners.ts';
+import { serveLogger, startTrace } from './serve-log.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 import type { ConfiguredSource } from './serve-sources.ts';
@@ -47,6 +48,7 @@ environment, and the environment overrides the file. This also applies to --memo
       files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
       const needed = settings.listeners.filter(({ isOptional }) => !isOptional);
       for (const plan of needed) opened.push({ plan, listening: listen(broker, plan.transport) });
+      const completeTrace = await startTrace(broker, settings.own, shell);
       await broker.start();
       await openOptional(settings.listeners, broker, opened, shell);
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
@@ -56,6 +58,7 @@ environment, and the environment overrides the file. This also applies to --memo
       }
       log(shell, `${await first}: draining`);
       await broker.stop({ timeoutMs: settings.own.drainTimeout });
+      await completeTrace();
       return 0;
     } finally {
       release();
@@ -94,22 +97,10 @@ async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
 }
 
 function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
-  const broker = createBroker({
+  return createBroker({
     ...settings.broker,
+    logger: serveLogger(shell, settings.own),
     auth: settings.sources,
     ...(store === undefined ? {} : { store })
   });
-  broker.on('error', ({ error, during }) => log(shell, `error in ${during}: ${error.stack ?? error.message}`));
-  broker.on('store.recovered', () => log(shell, 'the store can be written again'));
-  if (settings.own.verbose) logClients(broker, shell);
-  return broker;
-}
-
-function logClients(broker: Broker, shell: Shell): void {
-  broker.on('client.connected', ({ client }) => {
-    const { remoteAddress, remotePort, transport } = client.transportInfo;
-    const place = remoteAddress === undefined ? '' : ` from ${remoteAddress}:${remotePort}`;
-    log(shell, `${client.clientId} connected${place} (${transport}, MQTT version ${client.protocolVersion})`);
-  });
-  broker.on('client.disconnected', ({ client, reason }) => log(shell, `${client.clientId} disconnected: ${reason}`));
 }

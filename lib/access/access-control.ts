@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, NotFound } from '../base/errors.ts';
+import { asError } from '../events/events.ts';
 import type { HookRegistry, Verdict } from '../events/hooks.ts';
 import type { AccessRule } from '../records/access-rule.ts';
 import type { Ban } from '../records/ban.ts';
@@ -31,6 +32,10 @@ interface AccessHost {
   hooksChanged(): void;
   /** A ban was made. */
   banned(ban: Ban): void;
+  /** The first record of clients was added. @param kind what has a password now: `client id` */
+  recordAdded(kind: string): void;
+  /** A source was loaded again. @param error why it was not */
+  reloaded(source: string, error: Error | undefined): void;
   failed(error: unknown, during: string): void;
 }
 
@@ -77,10 +82,13 @@ export class AccessControl {
   constructor(host: AccessHost) {
     this.#host = host;
     const own = (name: string) => host.ownTable(name) as never;
-    const added = () => this.#askRecords();
-    this.clientIds = new CredentialRecords(own('$clientids'), 'client id', added);
-    this.usernames = new CredentialRecords(own('$usernames'), 'user name', added);
-    this.logins = new CredentialRecords(own('$logins'), 'login', added);
+    const records = (table: string, kind: string) =>
+      new CredentialRecords(own(table), kind, () => {
+        if (this.#askRecords()) host.recordAdded(kind);
+      });
+    this.clientIds = records('$clientids', 'client id');
+    this.usernames = records('$usernames', 'user name');
+    this.logins = records('$logins', 'login');
     this.rules = new AccessRules(() => this.#rulesChanged());
     this.deliveryRights = new DeliveryRights(this.rules);
     this.acl = new AclRecords(own('$acl'), this.rules.records, () => this.rules.recordsChanged(this.acl.size > 0));
@@ -140,13 +148,19 @@ export class AccessControl {
   /** Load a source again: it reads its files, and is asked after the others from now on. @throws NotFound SOURCE_UNKNOWN; what `reload` throws */
   async reload(name: string): Promise<void> {
     const loaded = this.#known(name);
-    await loaded.source.reload?.();
+    try {
+      await loaded.source.reload?.();
+    } catch (error) {
+      this.#host.reloaded(name, asError(error));
+      throw error;
+    }
     if (this.#sources.get(name) !== loaded) return; // it was removed meanwhile
     this.#sources.delete(name);
     this.#sources.set(name, loaded);
     for (const release of loaded.release.splice(0)) release();
     this.#register(loaded);
     this.rules.moveLast(name);
+    this.#host.reloaded(name, undefined);
   }
 
   /** Open the sources. The store has been read. @throws what their `open` throws; those that are open then stay open until `stop` */
@@ -233,12 +247,13 @@ export class AccessControl {
     this.#host.hooksChanged();
   }
 
-  /** There are records of clients: ask them first. */
-  #askRecords(): void {
-    if (this.#removeRecords !== undefined) return;
+  /** There are records of clients: ask them first. @returns whether there were none before */
+  #askRecords(): boolean {
+    if (this.#removeRecords !== undefined) return false;
     const ask = (request: Parameters<typeof authenticateByRecords>[1]) => authenticateByRecords(this, request);
     this.#removeRecords = this.#host.hooks.add('authenticate', ask, { isFirst: true, isDeciding: false });
     this.#host.hooksChanged();
+    return true;
   }
 
   /** The rules that the broker holds have changed: ask them, as long as there are any. */

@@ -129,6 +129,20 @@ export class BrokerLifecycle {
     this.#send('started');
     host.persistence?.brokerStarted();
     for (const listener of this.listeners.values()) listener.accept?.();
+    this.#services.events.emit('broker.started', { listeners: [...this.listeners.values()] });
+  }
+
+  /** Add a listener. */
+  attach(listener: ListenerHandle): void {
+    this.listeners.set(listener.name, listener);
+    if (this.state === 'connected') this.#services.events.emit('listener.attached', { listener });
+  }
+
+  /** Remove a listener, if it was added. */
+  detach(listener: ListenerHandle): void {
+    if (this.listeners.get(listener.name) !== listener) return;
+    this.listeners.delete(listener.name);
+    if (this.state === 'connected') this.#services.events.emit('listener.detached', { listener });
   }
 
   /** See `Broker.stop`. */
@@ -165,6 +179,7 @@ export class BrokerLifecycle {
       if (failure !== undefined) failures.push(failure);
       this.#send('stopped'); // no effect on a broker that was never started: it is stopped already
       this.#onStopped();
+      this.#services.events.emit('broker.stopped', {});
       if (failures.length > 0)
         throw new AggregateError(
           failures,

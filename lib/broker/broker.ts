@@ -296,12 +296,12 @@ export class Broker {
     if (this.#lifecycle.listeners.has(listener.name)) {
       throw new InvalidInput('LISTENER_NAME_IN_USE', 'name', 'a name that no other listener has', listener.name);
     }
-    this.#lifecycle.listeners.set(listener.name, listener);
+    this.#lifecycle.attach(listener);
   }
 
   /** Detach a listener. The caller closes it. */
   detach(listener: ListenerHandle): void {
-    if (this.#lifecycle.listeners.get(listener.name) === listener) this.#lifecycle.listeners.delete(listener.name);
+    this.#lifecycle.detach(listener);
   }
 
   /** The attached listeners, in the order in which they are opened. */

@@ -1,8 +1,10 @@
 import { AccessControl } from '../access/access-control.ts';
+import { admitsAnonymous } from '../access/authentication.ts';
 import { systemClock } from '../base/clock.ts';
 import type { VerdictRecord } from '../connection/verdicts.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { GaugeReaders } from '../events/metrics.ts';
+import { Log } from '../monitor/log.ts';
 import { MachineMonitor } from '../monitor/machine-monitor.ts';
 import { Pressure } from '../monitor/pressure.ts';
 import { SysTopics } from '../monitor/sys.ts';
@@ -196,8 +198,9 @@ export class Engine {
       this.#delayed.clear((message) => announcer.dropped(message, 'server_shutting_down', undefined));
   }
 
-  /** Add the hooks and the sources of the options. */
-  #addHooks({ hooks, auth }: Settings): void {
+  /** Add the logger, the hooks and the sources of the options. */
+  #addHooks({ logger, hooks, auth }: Settings): void {
+    if (logger !== undefined) new Log(logger, this.services.events);
     for (const [name, hook] of Object.entries(hooks))
       if (hook !== undefined) this.services.hooks.add(name as HookName, hook as never);
     for (const source of auth) this.access.load(source);
@@ -237,7 +240,7 @@ export class Engine {
   }
 
   #accessControl(tables: Tables): AccessControl {
-    const { clock, hooks, announcer } = this.services;
+    const { settings, clock, hooks, events, announcer } = this.services;
     return new AccessControl({
       clock,
       hooks,
@@ -249,6 +252,12 @@ export class Engine {
       },
       hooksChanged: () => this.#hooksChanged(),
       banned: (ban) => this.bans.made(ban),
+      recordAdded: (record) => {
+        const zones = [...settings.zones.values()];
+        const isOpen = zones.some((zone) => zone.allowAnonymous === undefined && admitsAnonymous(zone, hooks));
+        if (isOpen) events.emit('access.unguarded', { record });
+      },
+      reloaded: (source, error) => events.emit('source.reloaded', { source, error }),
       failed: (error, during) => announcer.failed(error, during, undefined)
     });
   }

@@ -13,6 +13,7 @@ import {
   type Values
 } from '../base/options-table.ts';
 import type { Hooks } from '../events/hooks.ts';
+import { LOG_LEVELS, type Logger } from '../monitor/log.ts';
 import type { QoS } from '../packets/types.ts';
 import { type Given, ZONE_OPTIONS, type Zone, type ZoneInput } from '../records/zone.ts';
 import type { SharedStrategy } from '../routing/share-group.ts';
@@ -285,6 +286,8 @@ export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   clock?: Clock;
   /** Persists the state of the broker: `levelStore` of `embermq/level`, or a store of your own. Default: none; all state is in memory. */
   store?: Store;
+  /** Receives log lines: pino, winston, console, or any object with their four methods. Default: nothing is logged. */
+  logger?: Logger;
   /** Returns the bytes in use, which are compared with `memoryHighWatermark` once a second. Default: heap and buffers of the process. */
   memoryUsage?: () => number;
   /** Settings of single zones, which override those at the top level. A listener names its zone; the default is `external`. */
@@ -304,6 +307,7 @@ export type Settings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'
   readonly maxTotalMqueueBytes: number;
   readonly clock: Clock;
   readonly store: Store | undefined;
+  readonly logger: Logger | undefined;
   readonly memoryUsage: (() => number) | undefined;
   readonly zones: ReadonlyMap<string, Zone>;
   readonly hooks: Hooks;
@@ -328,6 +332,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   const {
     clock = systemClock,
     store,
+    logger,
     memoryUsage,
     zones = {},
     hooks = {},
@@ -338,6 +343,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   } = given;
   checkMembers(clock, 'clock', ['now', 'monotonic', 'setTimeout', 'clearTimeout']);
   if (store !== undefined) checkMembers(store, 'store', ['open', 'commit', 'read', 'close']);
+  if (logger !== undefined) checkMembers(logger, 'logger', LOG_LEVELS);
   checkObject(hooks, 'hooks');
   if (!Array.isArray(auth))
     throw new InvalidInput('OPTION_INVALID', 'auth', 'a list of sources, such as [users([...])]', auth);
@@ -390,6 +396,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     maxTotalMqueueBytes,
     clock,
     store,
+    logger,
     memoryUsage,
     zones: read,
     hooks,
@@ -402,7 +409,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
 const ALL_NAMES: readonly string[] = [
   ...Object.keys(ZONE_OPTIONS),
   ...Object.keys(BROKER_OPTIONS),
-  ...['clock', 'store', 'memoryUsage', 'zones', 'hooks', 'auth', 'rewrite', 'autoSubscriptions']
+  ...['clock', 'store', 'logger', 'memoryUsage', 'zones', 'hooks', 'auth', 'rewrite', 'autoSubscriptions']
 ];
 
 /** The options of a subscription by every accepted spelling: camelCase, snake_case, and the short one of documented settings files. */

@@ -3,6 +3,7 @@ import type { QoS } from '../packets/types.ts';
 import type { PastAlarm, PresentAlarm } from '../records/alarm.ts';
 import type { Ban } from '../records/ban.ts';
 import type { ClientInfo } from '../records/client.ts';
+import type { ListenerHandle } from '../records/listener.ts';
 import type { DisconnectReason, DropReason } from './reasons.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
 
@@ -27,7 +28,10 @@ export interface FieldTypes {
   readonly Ban: Ban;
   readonly PresentAlarm: PresentAlarm;
   readonly PastAlarm: PastAlarm;
+  readonly ListenerHandle: ListenerHandle;
+  readonly 'ListenerHandle[]': readonly ListenerHandle[];
   readonly Error: Error;
+  readonly 'Error | undefined': Error | undefined;
   readonly boolean: boolean;
   readonly number: number;
   readonly string: string;
@@ -58,6 +62,12 @@ export type EventValue<F extends EventFields> = { readonly [field in keyof F]: F
  * follow from these rows.
  */
 export const EVENTS = {
+  'broker.started': row('The broker has started: its listeners accept clients.', { listeners: 'ListenerHandle[]' }),
+  'broker.stopped': row('The broker has stopped.', {}),
+  'listener.attached': row('A listener was added to the started broker; it is opened next.', {
+    listener: 'ListenerHandle'
+  }),
+  'listener.detached': row('A listener was removed from the started broker.', { listener: 'ListenerHandle' }),
   'client.connect': row(
     'A well-formed CONNECT has arrived; no hook has been called yet.',
     { client: 'ClientInfo' },
@@ -154,6 +164,14 @@ export const EVENTS = {
   'connection.closed': row(
     'The stream of a connection has closed. `isAccepted`: its client had received a CONNACK with success; `client.disconnected` is emitted for it as well, before or after.',
     { client: 'ClientInfo', isAccepted: 'boolean' }
+  ),
+  'access.unguarded': row(
+    'The first record of a client id, user name or login was added while no hook or source of authentication is configured. Records are checked at the next CONNECT, but unknown clients still get in; `allowAnonymous: false` refuses them. `record`: what was added.',
+    { record: 'string' }
+  ),
+  'source.reloaded': row(
+    'A source of authentication or of access rules was loaded again. `error`: this has failed, and its previous content stays in force.',
+    { source: 'string', error: 'Error | undefined' }
   ),
   'store.failed': row(
     'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',

@@ -228,8 +228,76 @@ describe('serve', () => {
     shell.signal('SIGTERM');
     await code;
     const told = shell.err();
-    assert.match(told, /^visitor connected from 127\.0\.0\.1:\d+ \(tcp, MQTT version 5\)$/m);
-    assert.match(told, /^visitor disconnected: normal$/m);
+    const visitor = 'clientId=visitor address=127\\.0\\.0\\.1:\\d+';
+    const connected = `^info: client connected ${visitor} transport=tcp listener=\\S+ protocolVersion=5 sessionPresent=false$`;
+    assert.match(told, new RegExp(connected, 'm'));
+    assert.match(told, new RegExp(`^info: client disconnected ${visitor} reason=normal reasonCode=0$`, 'm'));
+  });
+
+  it('logs what --log-level says, and quotes values that could imitate a line', async () => {
+    for (const [level, expected] of [
+      ['error', /^$/],
+      ['warn', /^$/],
+      ['info', /^info: client connected clientId="a b\\"" .*\n.*client disconnected/],
+      ['debug', /^debug: session created .*\ninfo: client connected clientId="a b\\""/]
+    ] as const) {
+      const shell = testShell();
+      const code = runCommand(['serve', ...FREE, '--log-level', level], shell);
+      const { mqtt } = await readyPorts(shell, code);
+      await runCommand(['pub', '-p', String(mqtt), '-i', 'a b"', '-t', 'a', '-m', 'x'], testShell());
+      shell.signal('SIGTERM');
+      await code;
+      const told = shell.err().replace('SIGTERM: draining\n', '');
+      assert.match(told, expected, level);
+    }
+    const wrong = testShell();
+    assert.equal(await runCommand(['serve', ...FREE, '--log-level', 'all'], wrong), 2);
+    assert.match(wrong.err(), /--log-level.*"error", "warn", "info", "debug"|--log-level.*error, warn, info, debug/);
+  });
+
+  it('writes a trace to standard error or to a file', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
+    const file = join(folder, 't.jsonl');
+    try {
+      for (const [flags, packets] of [
+        [
+          ['--trace-client', 'visitor'],
+          ['connect', 'connack', 'publish', 'disconnect']
+        ],
+        [['--trace-topic', 'a/#'], ['publish']],
+        [
+          ['--trace-address', '127.0.0.0/8', '--trace-file', file],
+          ['connect', 'connack', 'publish', 'disconnect']
+        ],
+        [['--trace-address', '10.0.0.0/8'], []]
+      ] as const) {
+        const shell = testShell();
+        const code = runCommand(['serve', ...FREE, ...flags], shell);
+        const { mqtt } = await readyPorts(shell, code);
+        await runCommand(['pub', '-p', String(mqtt), '-i', 'visitor', '-t', 'a/b', '-m', 'x'], testShell());
+        shell.signal('SIGTERM');
+        assert.equal(await code, 0);
+        const told = shell.err();
+        const text = flags.length > 2 ? readFileSync(file, 'utf8') : told;
+        const records = text
+          .split('\n')
+          .filter((line) => line.startsWith('{'))
+          .map((line) => JSON.parse(line));
+        assert.deepEqual(
+          records.flatMap(({ packet = 'ping' }) => (packet.startsWith('ping') ? [] : [packet])),
+          packets
+        );
+      }
+      const alone = testShell();
+      assert.equal(await runCommand(['serve', ...FREE, '--trace-file', file], alone), 2);
+      assert.match(alone.err(), /--trace-file needs --trace-client, --trace-topic or --trace-address/);
+      const missing = testShell();
+      const nowhere = join(folder, 'no', 't');
+      assert.equal(await runCommand(['serve', ...FREE, '--trace-topic', '#', '--trace-file', nowhere], missing), 1);
+      assert.match(missing.err(), /cannot write the trace file .*: the folder .* does not exist/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('opens the listeners of its config file under their own names', async () => {

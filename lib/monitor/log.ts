@@ -1,0 +1,207 @@
+import { BrokerError, ProtocolError } from '../base/errors.ts';
+import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/catalogue.ts';
+import { asError, type Events } from '../events/events.ts';
+import type { DisconnectReason } from '../events/reasons.ts';
+import { reasonName } from '../packets/reason-codes.ts';
+import type { ClientInfo } from '../records/client.ts';
+import type { ListenerHandle } from '../records/listener.ts';
+import { clientFields } from './trace-fields.ts';
+
+/**
+ * A logger: pino, winston, console, or any object with these four methods.
+ *
+ * Each method is called with a message and an object with the fields: the fields first for pino and bunyan, which are recognized by their
+ * methods `bindings` and `addSerializers`, otherwise the message first, as winston and console expect it.
+ */
+export interface Logger {
+  // `never`: a method may accept whatever it likes
+  readonly error: (...parts: never[]) => unknown;
+  readonly warn: (...parts: never[]) => unknown;
+  readonly info: (...parts: never[]) => unknown;
+  readonly debug: (...parts: never[]) => unknown;
+  /** Whether lines of a level are written. If the logger has it, it is asked before a line is built. */
+  readonly isLevelEnabled?: ((level: string) => boolean) | undefined;
+}
+
+/** The levels of log lines. */
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+/** The level of a log line. */
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** How an event is logged. */
+export interface LogRow<E extends EventName> {
+  readonly level: LogLevel | ((event: BrokerEvents[E]) => LogLevel | undefined);
+  readonly message: string | ((event: BrokerEvents[E]) => string);
+  /** Fields in addition to those of `client`. Never: passwords, authentication data, payloads, headers. */
+  readonly fields?: (event: BrokerEvents[E]) => object;
+}
+
+/** Disconnections that point to a fault of the broker, its machine or the network to the client. */
+const WARNED_REASONS: readonly DisconnectReason[] = ['slow_consumer', 'store_failed', 'internal_error', 'stream_error'];
+
+/** The events that are logged. The README shows this table. */
+export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
+  'broker.started': {
+    level: 'info',
+    message: 'broker started',
+    fields: ({ listeners }) => ({ listeners: listeners.map(listenerText) })
+  },
+  'broker.stopped': { level: 'info', message: 'broker stopped' },
+  'listener.attached': {
+    level: 'info',
+    message: 'listener added',
+    fields: ({ listener }) => ({ listener: listener.name })
+  },
+  'listener.detached': {
+    level: 'info',
+    message: 'listener removed',
+    fields: ({ listener }) => ({ listener: listener.name })
+  },
+  'client.connected': {
+    level: 'info',
+    message: 'client connected',
+    fields: ({ client, sessionPresent }) => ({ ...connectionFields(client), sessionPresent })
+  },
+  'client.disconnected': {
+    level: ({ reason }) => (WARNED_REASONS.includes(reason) ? 'warn' : 'info'),
+    message: 'client disconnected',
+    fields: ({ reason, reasonCode }) => ({ reason, reasonCode })
+  },
+  'client.connack': {
+    level: ({ reasonCode }) => (reasonCode === 0 ? undefined : 'info'),
+    message: 'client refused',
+    fields: ({ client, reasonCode }) => ({ ...connectionFields(client), reason: reasonName(reasonCode), reasonCode })
+  },
+  'connection.closed': {
+    level: ({ isAccepted }) => (isAccepted ? undefined : 'debug'),
+    message: 'connection closed before its client was accepted',
+    fields: ({ client }) => connectionFields(client)
+  },
+  'client.banned': {
+    level: 'warn',
+    message: 'clients banned',
+    fields: ({ ban: { kind, who, by, reason, until } }) => ({
+      kind,
+      who,
+      by,
+      reason,
+      until: until === Infinity ? 'forever' : new Date(until).toISOString()
+    })
+  },
+  'session.created': { level: 'debug', message: 'session created' },
+  'session.resumed': { level: 'debug', message: 'session resumed' },
+  'session.takenover': { level: 'debug', message: 'session taken over' },
+  'session.discarded': { level: 'debug', message: 'session discarded' },
+  'session.terminated': { level: 'debug', message: 'session terminated', fields: ({ reason }) => ({ reason }) },
+  'session.subscribed': {
+    level: 'debug',
+    message: 'subscribed',
+    fields: ({ filter, options }) => ({ filter, qos: options.qos })
+  },
+  'session.unsubscribed': { level: 'debug', message: 'unsubscribed', fields: ({ filter }) => ({ filter }) },
+  'access.unguarded': {
+    level: 'warn',
+    message: ({ record }) =>
+      `a ${record} with a password was added, which is checked at the next CONNECT; unknown clients still get in, because there is no source of authentication: set allowAnonymous to false to refuse them`,
+    fields: ({ record }) => ({ record })
+  },
+  'source.reloaded': {
+    level: ({ error }) => (error === undefined ? 'info' : 'error'),
+    message: ({ error }) =>
+      error === undefined
+        ? 'source of authentication reloaded'
+        : 'source of authentication could not be reloaded; its previous content stays in force',
+    fields: ({ source, error }) => ({ source, ...(error === undefined ? {} : { error: errorFields(error) }) })
+  },
+  'store.failed': {
+    level: 'error',
+    message: 'the store cannot be written',
+    fields: ({ error }) => ({ error: errorFields(error) })
+  },
+  // as visible as the error that it ends
+  'store.recovered': { level: 'warn', message: 'the store can be written again' },
+  'alarm.raised': {
+    level: ({ alarm: { severity } }) => (severity === 'notice' ? 'info' : severity === 'warning' ? 'warn' : 'error'),
+    message: ({ alarm }) => `alarm raised: ${alarm.title}`,
+    fields: ({ alarm: { id, severity, summary } }) => ({ alarm: id, severity, summary })
+  },
+  'alarm.cleared': {
+    level: 'info',
+    message: ({ alarm }) => `alarm cleared: ${alarm.title}`,
+    fields: ({ alarm: { id } }) => ({ alarm: id })
+  },
+  error: {
+    level: ({ error }) => (error instanceof ProtocolError ? 'info' : 'error'),
+    message: ({ error, during }) => `${during}: ${error.message}`,
+    fields: ({ error, during }) => ({ during, error: errorFields(error) })
+  }
+};
+
+/** Writes the events of the broker to a logger. Without a logger, no event is listened to. */
+export class Log {
+  readonly #logger: Logger;
+  readonly #isFieldsFirst: boolean;
+  #hasFailed = false;
+
+  constructor(logger: Logger, events: Events) {
+    this.#logger = logger;
+    this.#isFieldsFirst = isFieldsFirst(logger);
+    for (const name of EVENT_NAMES) {
+      const row = LOG_ROWS[name] as LogRow<EventName> | undefined;
+      if (row !== undefined) events.on(name, (event) => this.#event(name, row, event));
+    }
+  }
+
+  #event(name: EventName, row: LogRow<EventName>, event: BrokerEvents[EventName]): void {
+    try {
+      this.#write(name, row, event);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #write(name: EventName, row: LogRow<EventName>, event: BrokerEvents[EventName]): void {
+    const level = typeof row.level === 'function' ? row.level(event) : row.level;
+    const logger = this.#logger;
+    if (level === undefined || logger.isLevelEnabled?.(level) === false) return;
+    const message = typeof row.message === 'function' ? row.message(event) : row.message;
+    const { client } = event as { readonly client?: ClientInfo };
+    const fields = { event: name, ...(client === undefined ? {} : clientFields(client)), ...row.fields?.(event) };
+    const parts: unknown[] = this.#isFieldsFirst ? [fields, message] : [message, fields];
+    const result = logger[level](...(parts as never[]));
+    // a method of the app may be async
+    if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function')
+      (result as PromiseLike<unknown>).then(undefined, (error: unknown) => this.#failed(error));
+  }
+
+  /** The logger has failed. It is reported once, as a process warning, because an `error` event would be logged. */
+  #failed(cause: unknown): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    const { message } = asError(cause);
+    const text = `the logger has failed: ${message} (further failures are not reported)`;
+    process.emitWarning(new BrokerError('LOGGER_FAILED', text, { cause }));
+  }
+}
+
+/** Whether a logger takes the fields before the message: pino (and the logger of Fastify) and bunyan do. */
+function isFieldsFirst(logger: Logger): boolean {
+  const { bindings, addSerializers } = logger as { readonly bindings?: unknown; readonly addSerializers?: unknown };
+  return typeof bindings === 'function' || typeof addSerializers === 'function';
+}
+
+function connectionFields({ transportInfo, protocolVersion }: ClientInfo): object {
+  const { transport, listener } = transportInfo;
+  return { transport, listener, protocolVersion };
+}
+
+/** What is known of an error, in a plain object: loggers would write all its properties, among them the values that it is about. */
+function errorFields({ name, message, stack, code }: Error & { readonly code?: unknown }): object {
+  return { name, code, message, stack };
+}
+
+function listenerText({ name, address }: ListenerHandle): string {
+  if (address === undefined) return name;
+  const { host, port, path } = address;
+  return `${name} (${path ?? `${host?.includes(':') ? `[${host}]` : host}:${port}`})`;
+}
