@@ -25,13 +25,14 @@ const MAX_DEPTH = 16;
  *   Who is `all`, `{user, "name"}`, `{user, all}`, `{client, "id"}`, `{client, all}`, `{ipaddr, "10.0.0.0/8"}`, `{'and', [Who, ...]}` or
  *   `{'or', [Who, ...]}`; Topic is `"filter"` or `{eq, "topic"}`. `%u` and `%c` as whole levels are the user name and the client id.
  * - JSON: a list of access rules, as `acl` takes them.
- * @throws BrokerError ACL_FILE_INVALID with line and column
+ * @param lineOf the line of a rule of a JSON list, counted from 0, if the list was converted from another form. Default: its line in `text`
+ * @throws BrokerError ACL_FILE_INVALID with the line; for terms with the column too
  */
-export function parseAclFile(text: string): AccessRule[] {
-  const rules = /^\s*\[/.test(text)
-    ? parseJson(text)
-    : new TermReader(text).all().flatMap((term) => ruleOf(text, term));
-  for (const [at, rule] of rules.entries()) checkRule(rule, `rule ${at + 1}`);
+export function parseAclFile(text: string, lineOf?: (rule: number) => number | undefined): AccessRule[] {
+  if (!/^\s*\[/.test(text)) return new TermReader(text).all().flatMap((term, at) => ruleOf(text, term, at + 1));
+  const rules = parseJson(text);
+  const line = lineOf ?? ((at: number) => lineAt(text, startsOfItems(text)[at]));
+  for (const [at, rule] of rules.entries()) check(rule, `rule ${at + 1}`, () => `line ${line(at)}`);
   return rules;
 }
 
@@ -40,6 +41,29 @@ function parseJson(text: string): AccessRule[] {
     return JSON.parse(text) as AccessRule[];
   } catch (error) {
     throw new BrokerError('ACL_FILE_INVALID', `not valid JSON: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** The indices at which the items of a valid JSON list begin. */
+function startsOfItems(text: string): number[] {
+  const starts: number[] = [];
+  let depth = 0;
+  let isBehind = true; // behind the bracket or a comma of the list
+  for (const { index, 0: token } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},]|[^\s[\]{},":]+/g)) {
+    if (depth === 1 && isBehind && token !== ']') starts.push(index);
+    isBehind = depth === 1 ? token === ',' : depth === 0;
+    if (token === '[' || token === '{') depth++;
+    else if (token === ']' || token === '}') depth--;
+  }
+  return starts;
+}
+
+/** @param place where the rule stands @throws BrokerError ACL_FILE_INVALID */
+function check(rule: AccessRule, name: string, place: () => string): void {
+  try {
+    checkRule(rule, name);
+  } catch (cause) {
+    throw new BrokerError('ACL_FILE_INVALID', `${place()}: ${(cause as Error).message}`, { cause });
   }
 }
 
@@ -109,8 +133,8 @@ class TermReader {
   }
 }
 
-/** The rules of a term: one for each combination of clients and kind of topic. */
-function ruleOf(text: string, term: Term): AccessRule[] {
+/** The rules of a term: one for each combination of clients and kind of topic. @param number of the term, from 1 on */
+function ruleOf(text: string, term: Term, number: number): AccessRule[] {
   const fail = (what: Term, expected: string): never => {
     throw faultAt(text, what.at, `expected ${expected}`);
   };
@@ -121,19 +145,27 @@ function ruleOf(text: string, term: Term): AccessRule[] {
   if (whoTerm === undefined || (items.length !== 2 && items.length !== 4))
     return fail(term, `{${access}, all} or {${access}, Who, Action, [Topic, ...]}`);
   const who = clientsOf(whoTerm, fail);
-  if (actionTerm === undefined || topicTerm === undefined) return who.map((one) => ({ access, ...one }));
+  const checked = (rule: AccessRule, { at }: Term): AccessRule => {
+    check(rule, `rule ${number}`, () => placeAt(text, at));
+    return rule;
+  };
+  if (actionTerm === undefined || topicTerm === undefined)
+    return who.map((one) => checked({ access, ...one }, whoTerm));
   const action = actionTerm.kind === 'word' ? actionTerm.text : '';
   if (action !== 'subscribe' && action !== 'publish' && action !== 'pubsub')
     return fail(actionTerm, 'subscribe, publish or pubsub');
   const topics = topicTerm.kind === 'list' ? topicTerm.items : fail(topicTerm, 'a list of topics such as ["a/#"]');
   if (topics.length === 0) return fail(topicTerm, 'at least one topic');
+  for (const one of who) checked({ access, ...one }, whoTerm); // so that the place is that of the clients, not of a topic
   return topics.flatMap((topic) => {
     const isString = topic.kind === 'string';
     const exact = isString ? undefined : argumentOf(topic, 'eq');
     if (!isString && exact?.kind !== 'string')
       return fail(topic, 'a topic filter in quotation marks, or {eq, "topic"}');
     const name = isString ? topic.text : (exact as { text: string }).text;
-    return who.map((one) => ({ access, action, topic: name, ...(isString ? {} : { exact: true }), ...one }));
+    return who.map((one) =>
+      checked({ access, action, topic: name, ...(isString ? {} : { exact: true }), ...one }, topic)
+    );
   });
 }
 
@@ -182,8 +214,15 @@ function unescaped(text: string): string {
 
 /** @param at index of the character where the text is wrong */
 function faultAt(text: string, at: number, what: string): BrokerError {
-  const before = text.slice(0, at).split('\n');
   const found = at >= text.length ? 'the end of the file' : show(text.slice(at, at + 20).split('\n')[0]);
-  const place = `line ${before.length}, column ${before[before.length - 1].length + 1}`;
-  return new BrokerError('ACL_FILE_INVALID', `${place}: ${what}, found ${found}`);
+  return new BrokerError('ACL_FILE_INVALID', `${placeAt(text, at)}: ${what}, found ${found}`);
+}
+
+function placeAt(text: string, at: number): string {
+  return `line ${lineAt(text, at)}, column ${at - text.lastIndexOf('\n', at - 1)}`;
+}
+
+/** The number of the line of a character. */
+function lineAt(text: string, at: number): number {
+  return text.slice(0, at).split('\n').length;
 }

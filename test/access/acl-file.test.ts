@@ -60,14 +60,19 @@ describe('an ACL file of terms', () => {
       assert.throws(() => parseAclFile(text), { code: 'ACL_FILE_INVALID', message }, text);
   });
 
-  it('reports invalid topic filters and addresses by the number of the rule', () => {
-    const filter = '{allow, all}.\n{allow, all, publish, ["a/#/b"]}.';
-    assert.throws(() => parseAclFile(filter), {
-      code: 'TOPIC_FILTER_INVALID',
-      message: /"#" may only be the last level/
-    });
-    const address = '{allow, {ipaddr, "10.0.0.0/40"}, publish, ["a"]}.';
-    assert.throws(() => parseAclFile(address), { code: 'ACCESS_RULE_INVALID', message: /rule 1\.address/ });
+  it('reports invalid topic filters and addresses with line and column', () => {
+    const faults: readonly (readonly [string, RegExp])[] = [
+      [
+        '{allow, all}.\n{allow, all, publish, ["b",\n  "a/#/b"]}.',
+        /^line 3, column 3: .*"#" may only be the last level/
+      ],
+      ['{deny, all, publish, [{eq, "a/#/b"}]}.', /^line 1, column 23: .*"#" may only be the last level/],
+      ['{deny, all, publish, ["$share/g/a"]}.', /^line 1, column 23: .*leave the share prefix out/],
+      ['\n{allow, {ipaddr, "10.0.0.0/40"}, publish, ["a"]}.', /^line 2, column 9: rule 1\.address/],
+      ['{allow, all}.\n{allow, {user, ""}}.', /^line 2, column 9: rule 2\.username/]
+    ];
+    for (const [text, message] of faults)
+      assert.throws(() => parseAclFile(text), { code: 'ACL_FILE_INVALID', message }, text);
   });
 });
 
@@ -80,6 +85,14 @@ describe('an ACL file in JSON', () => {
   it('reports text that is not JSON, unknown keys and wrong values', () => {
     assert.throws(() => parseAclFile('[{]'), { code: 'ACL_FILE_INVALID', message: /not valid JSON/ });
     assert.throws(() => parseAclFile('[{"acces":"deny"}]'), { message: /did you mean "access"/ });
-    assert.throws(() => parseAclFile('[{"access":"no"}]'), { message: /rule 1\.access: expected "allow" or "deny"/ });
+    assert.throws(() => parseAclFile('[{"access":"no"}]'), {
+      message: /^line 1: rule 1\.access: expected "allow" or "deny"/
+    });
+    const list = '[\n  {"access": "deny", "topic": ["a", "b]{"]},\n\n  {"access": "allow",\n   "topic": "a/#/b"},\n 5]';
+    assert.throws(() => parseAclFile(list), {
+      code: 'ACL_FILE_INVALID',
+      message: /^line 4: .*"#" may only be the last level/
+    });
+    assert.throws(() => parseAclFile(list.replace('/b', '')), { message: /^line 6: / });
   });
 });

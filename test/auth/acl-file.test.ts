@@ -87,8 +87,13 @@ describe('an ACL file', () => {
   it('with an error is refused, and the message names the file and the rule', async () => {
     const wrong: readonly (readonly [name: string, text: string, message: RegExp])[] = [
       ['acl.conf', '{allow, nobody}.', /acl\.conf: line 1, column 9: expected all/],
-      ['acl.json', '[{"access":"permit"}]', /acl\.json: rule 1\.access: expected "allow" or "deny"/],
-      ['acl.yaml', '- access: allow\n- acess: deny\n', /acl\.yaml: .*did you mean "access"/],
+      ['acl.json', '[{"access":"permit"}]', /acl\.json: line 1: rule 1\.access: expected "allow" or "deny"/],
+      ['acl.yaml', '- access: allow\n- acess: deny\n', /acl\.yaml: line 2: .*did you mean "access"/],
+      [
+        'acl.yaml',
+        '# rules\n- access: deny\n-\n  access: allow\n  topic: a/#/b\n',
+        /acl\.yaml: line 4: .*"#" may only be/
+      ],
       ['acl.yaml', 'access: allow\n', /acl\.yaml: expected a list of access rules/],
       ['acl.yaml', '- [\n', /acl\.yaml: /]
     ];

@@ -54,23 +54,27 @@ export function aclFile(options: AclFileOptions): AuthSource {
 /** @throws BrokerError FILE_UNREADABLE, ACL_FILE_INVALID, PACKAGE_MISSING; the message names the file */
 async function readRules(file: string): Promise<AccessRule[]> {
   const text = await readTextFile(file);
-  const isYaml = /\.ya?ml$/.test(file);
-  const parse = isYaml ? (await loadYaml()).parse : undefined;
+  const yaml = /\.ya?ml$/.test(file) ? await loadYaml() : undefined;
   try {
-    return parse === undefined ? parseAclFile(text) : parseAclFile(listText(parse(text)));
+    return yaml === undefined ? parseAclFile(text) : parseYaml(text, yaml);
   } catch (cause) {
     throw new BrokerError('ACL_FILE_INVALID', `${file}: ${(cause as Error).message}`, { cause });
   }
 }
 
-/** The JSON text of a list of rules. An empty YAML file is an empty list. @throws Error */
-function listText(parsed: unknown): string {
-  if (parsed === null) return '[]';
-  if (!Array.isArray(parsed)) throw new Error('expected a list of access rules, such as "- access: deny"');
-  return JSON.stringify(parsed);
+/** An empty file is an empty list. @throws Error */
+function parseYaml(text: string, { LineCounter, parseDocument }: typeof import('yaml')): AccessRule[] {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  if (document.errors.length > 0) throw document.errors[0];
+  const list = document.toJS() as unknown;
+  if (list === null) return [];
+  if (!Array.isArray(list)) throw new Error('expected a list of access rules, such as "- access: deny"');
+  const { items = [] } = document.contents as { readonly items?: readonly { readonly range?: [number] }[] };
+  return parseAclFile(JSON.stringify(list), (at) => lines.linePos(items[at]?.range?.[0] ?? 0).line);
 }
 
-async function loadYaml(): Promise<{ parse(text: string): unknown }> {
+async function loadYaml(): Promise<typeof import('yaml')> {
   try {
     return await import('yaml');
   } catch (cause) {
