@@ -15,6 +15,7 @@ import { DeliveryRights } from './delivery-rights.ts';
 import { ManagementUsers } from './management-users.ts';
 import { PasswordChecks } from './password-checks.ts';
 import { authenticateByRecords } from './record-login.ts';
+import { InventedScram } from './scram.ts';
 import { Secrets } from './secrets.ts';
 import type { AuthSource, SourceContext } from './source.ts';
 
@@ -69,6 +70,8 @@ export class AccessControl {
   readonly users: ManagementUsers;
   readonly deliveryRights: DeliveryRights;
   readonly secrets = new Secrets(new PasswordChecks());
+  /** SCRAM credentials for users that do not exist. */
+  readonly inventedScram = new InventedScram();
   readonly #host: AccessHost;
   readonly #sources = new Map<string, Loaded>();
   #removeRecords: (() => void) | undefined = undefined;

@@ -16,6 +16,8 @@ import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { AuthExchange } from '../session/lifecycle.ts';
 import type { Session } from '../session/session.ts';
+import type { InventedScram } from './scram.ts';
+import { refuseByScram } from './scram-login.ts';
 
 type Answer = Verdict | Approval | Challenge;
 
@@ -39,6 +41,7 @@ export class Authentication implements AuthExchange {
   readonly method: string;
   readonly #session: Session;
   readonly #hooks: HookRegistry;
+  readonly #invented: InventedScram;
   readonly #outcome: AuthOutcome;
   readonly #password: Buffer | undefined;
   readonly #isReauthentication: boolean;
@@ -48,9 +51,11 @@ export class Authentication implements AuthExchange {
   #isWaiting = false;
   #hasChallenged = false;
 
+  /** @param invented credentials for users that do not exist */
   constructor(
     session: Session,
     hooks: HookRegistry,
+    invented: InventedScram,
     password: Buffer | undefined,
     isReauthentication: boolean,
     outcome: AuthOutcome
@@ -58,6 +63,7 @@ export class Authentication implements AuthExchange {
     this.method = session.client.agreement.authMethod ?? '';
     this.#session = session;
     this.#hooks = hooks;
+    this.#invented = invented;
     this.#password = password;
     this.#isReauthentication = isReauthentication;
     this.#outcome = outcome;
@@ -114,7 +120,7 @@ export class Authentication implements AuthExchange {
       cancellation
     );
     if (!isThenable(answer)) {
-      this.#settle(answer, admits);
+      this.#settle(answer ?? refuseByScram(request, this.#invented), admits);
       return;
     }
     this.#isWaiting = true;
@@ -122,7 +128,7 @@ export class Authentication implements AuthExchange {
     answer.then((value) => {
       this.#isWaiting = false;
       try {
-        this.#settle(value, admits);
+        this.#settle(value ?? refuseByScram(request, this.#invented), admits);
       } catch (error) {
         if (error instanceof ProtocolError) this.#session.fail(error);
         else this.#session.failInternally(error, 'authentication');

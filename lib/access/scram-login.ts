@@ -1,6 +1,13 @@
 import type { Approval, AuthenticateRequest, Challenge, Refusal } from '../events/hooks.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
-import { isScramMethod, type ScramCredentials, ScramExchange, ScramFailure, type ScramMethod } from './scram.ts';
+import {
+  type InventedScram,
+  isScramMethod,
+  type ScramCredentials,
+  ScramExchange,
+  ScramFailure,
+  type ScramMethod
+} from './scram.ts';
 
 /** What a source knows of a user: `undefined`: nothing; `none`: the user, but no SCRAM credentials of the method. */
 export type ScramLookup = (
@@ -14,8 +21,16 @@ interface Progress {
   readonly isSuperuser: boolean;
 }
 
+/** The key of the state of a request: a source has SCRAM, but does not know the user. */
+const UNKNOWN = 'scram:unknown';
+/** The key of the state of a request: the exchange with invented credentials. */
+const INVENTED = 'scram:invented';
+
 /**
  * Authenticate a client by SCRAM, if its CONNECT asks for that: one round for each message of the client.
+ *
+ * A user without credentials of the method is refused with 0x8C. If no source knows the user, the broker continues with invented
+ * credentials and refuses at the end, as for a wrong password.
  * @param source name of the source, which finds the exchange of the earlier rounds by it
  * @returns undefined if the client does not use SCRAM, or the source does not know the user
  */
@@ -34,16 +49,44 @@ export function authenticateByScram(
     }
     const exchange = new ScramExchange(data);
     const known = lookUp(exchange.username, method);
-    if (known === undefined) return undefined;
+    if (known === undefined) {
+      state.set(UNKNOWN, true);
+      return undefined;
+    }
     if (known === 'none') return { allow: false, reasonCode: ReasonCode.badAuthenticationMethod };
     state.set(key, { exchange, isSuperuser: known.isSuperuser } satisfies Progress);
     return { challenge: exchange.challenge(known.credentials) };
   } catch (error) {
-    if (!(error instanceof ScramFailure)) throw error;
-    const { badUserNameOrPassword, protocolError } = ReasonCode;
-    const reasonCode = error.isMalformed ? protocolError : badUserNameOrPassword;
-    return { allow: false, reasonCode, reasonString: error.message };
+    return refusalFor(error);
   }
+}
+
+/**
+ * Continue an authentication by SCRAM whose user no source knows, and refuse it at the end as for a wrong password: the answers do not tell
+ * which users exist.
+ * @returns undefined if no source has SCRAM, or one knows the user
+ */
+export function refuseByScram(request: AuthenticateRequest, invented: InventedScram): Challenge | Refusal | undefined {
+  const { method, data, round, state } = request;
+  if (!isScramMethod(method) || !state.has(UNKNOWN)) return undefined;
+  try {
+    if (round === 0) {
+      const exchange = new ScramExchange(data);
+      state.set(INVENTED, exchange);
+      return { challenge: exchange.challenge(invented.credentialsOf(exchange.username, method)) };
+    }
+    (state.get(INVENTED) as ScramExchange | undefined)?.finish(data); // throws: no password fits the invented keys
+    return { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+  } catch (error) {
+    return refusalFor(error);
+  }
+}
+
+function refusalFor(error: unknown): Refusal {
+  if (!(error instanceof ScramFailure)) throw error;
+  const { badUserNameOrPassword, protocolError } = ReasonCode;
+  const reasonCode = error.isMalformed ? protocolError : badUserNameOrPassword;
+  return { allow: false, reasonCode, reasonString: error.message };
 }
 
 function finish({ exchange, isSuperuser }: Progress, data: Buffer | undefined): Approval {

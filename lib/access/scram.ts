@@ -51,6 +51,18 @@ export async function scramCredentialsOf(
   );
 }
 
+/** Credentials for users that do not exist. They are the same for a name as long as the object exists, and no password fits them. */
+export class InventedScram {
+  readonly #secret = randomBytes(32);
+
+  credentialsOf(username: string, method: ScramMethod): ScramCredentials {
+    const digest = SCRAM_METHODS[method];
+    const derive = (what: string) => hmac(digest, this.#secret, `${what} ${method} ${username}`);
+    const salt = derive('salt').subarray(0, SALT_BYTES);
+    return { method, salt, iterations: ITERATIONS, storedKey: derive('stored'), serverKey: derive('server') };
+  }
+}
+
 /** Write credentials as one word: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>` (RFC 5803). */
 export function formatScram({ method, iterations, salt, storedKey, serverKey }: ScramCredentials): string {
   const [saltText, stored, server] = [salt, storedKey, serverKey].map((bytes) => bytes.toString('base64'));

@@ -11,12 +11,90 @@ import {
   type ScramMethod,
   scramCredentialsOf
 } from '../../lib/access/scram.ts';
+import { type Broker, users } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
 import { clientFinal } from '../support/scram-client.ts';
 
 async function credentialsOf(password: string, method: ScramMethod): Promise<ScramCredentials> {
   const all = await scramCredentialsOf(password, 4096);
   return all.find((one) => one.method === method) as ScramCredentials;
 }
+
+/** Begin or complete a login by SCRAM. @returns the challenges, and the reason code that ended it (0: accepted) */
+async function logIn(
+  broker: Broker,
+  name: string,
+  method: ScramMethod,
+  answer: (challenge: string, bare: string) => string
+): Promise<{ challenges: string[]; code: number; text?: string }> {
+  const bare = `n=${name},r=nonce`;
+  const challenges: string[] = [];
+  try {
+    await using _ = await broker.connect({
+      protocolVersion: 5,
+      properties: { authenticationMethod: method, authenticationData: Buffer.from(`n,,${bare}`) },
+      onAuth: ({ data }) => {
+        challenges.push(String(data));
+        return Buffer.from(answer(String(data), bare));
+      }
+    });
+    return { challenges, code: 0 };
+  } catch (error) {
+    const { reasonCode, reasonString } = error as { reasonCode: number; reasonString?: string };
+    return { challenges, code: reasonCode, text: reasonString };
+  }
+}
+
+describe('SCRAM for users that do not exist', () => {
+  for (const method of Object.keys(SCRAM_METHODS) as ScramMethod[])
+    it(`${method} continues with invented credentials, and fails at the end like a wrong password`, async () => {
+      await using kit = await createTestBroker({ auth: [users([{ username: 'ann', password: 'secret' }])] });
+      const { broker } = kit;
+      const right = (challenge: string, bare: string) => clientFinal('secret', bare, challenge, method);
+      const wrong = (challenge: string, bare: string) => clientFinal('wrong', bare, challenge, method);
+      assert.equal((await logIn(broker, 'ann', method, right)).code, 0);
+      const ann = await logIn(broker, 'ann', method, wrong);
+      const eve = await logIn(broker, 'eve', method, wrong);
+      const again = await logIn(broker, 'eve', method, right);
+      assert.deepEqual([eve.code, eve.text], [ann.code, ann.text]);
+      assert.equal(eve.code, 0x86);
+      assert.equal(eve.challenges.length, 1);
+      const saltOf = (text: string) => /,s=(.*),i=4096$/.exec(text)?.[1];
+      const [known, first, second] = [ann, eve, again].map(({ challenges }) => saltOf(challenges[0]) as string);
+      assert.equal(first.length, known.length);
+      assert.equal(first, second, 'the salt of a name stays the same');
+      const bob = await logIn(broker, 'bob', method, wrong);
+      assert.notEqual(saltOf(bob.challenges[0]), first);
+      // messages that are not valid end both exchanges in the same way
+      const broken = () => 'c=biws';
+      assert.deepEqual(
+        (await logIn(broker, 'eve', method, broken)).code,
+        (await logIn(broker, 'ann', method, broken)).code
+      );
+    });
+
+  it('asks the sources behind it first, and refuses the method if none has SCRAM', async () => {
+    const asked: string[] = [];
+    await using kit = await createTestBroker({
+      auth: [
+        users([{ username: 'ann', password: 'secret' }]),
+        {
+          name: 'other',
+          authenticate: ({ data, round }) => {
+            asked.push(`${round}`);
+            return String(data).includes('n=eve') ? true : undefined;
+          }
+        }
+      ]
+    });
+    const wrong = (challenge: string, bare: string) => clientFinal('wrong', bare, challenge, 'SCRAM-SHA-256');
+    assert.equal((await logIn(kit.broker, 'eve', 'SCRAM-SHA-256', wrong)).code, 0);
+    assert.equal((await logIn(kit.broker, 'bob', 'SCRAM-SHA-256', wrong)).code, 0x86);
+    assert.deepEqual(asked, ['0', '0', '1']);
+    await using bare = await createTestBroker({ auth: [{ name: 'none', authenticate: () => undefined }] });
+    assert.equal((await logIn(bare.broker, 'eve', 'SCRAM-SHA-256', wrong)).code, 0x8c);
+  });
+});
 
 describe('SCRAM', () => {
   it('exchanges the messages of the example in RFC 7677', () => {
