@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { InvalidInput, NotFound } from '../base/errors.ts';
 import { asError } from '../events/events.ts';
 import type { HookRegistry, Verdict } from '../events/hooks.ts';
-import type { AccessRule } from '../records/access-rule.ts';
+import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { Ban } from '../records/ban.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { parseSharedFilter } from '../topics/topic.ts';
@@ -17,7 +17,7 @@ import { PasswordChecks } from './password-checks.ts';
 import { authenticateByRecords } from './record-login.ts';
 import { InventedScram } from './scram.ts';
 import { Secrets } from './secrets.ts';
-import type { AuthSource, SourceContext } from './source.ts';
+import type { AuthorizeRequest, AuthSource, SourceContext } from './source.ts';
 
 /** What `AccessControl` needs from the broker. */
 interface AccessHost {
@@ -227,19 +227,19 @@ export class AccessControl {
       for (const name of ['authorizePublish', 'authorizeSubscribe'] as const) release.push(hooks.decide(name));
       const authorize = source.authorize?.bind(source);
       if (authorize !== undefined) {
-        const ask = (client: ClientInfo, action: 'publish' | 'subscribe', topic: string) =>
-          authorize({ client, action, topic, signal: new AbortController().signal });
+        const ask = (question: Asked, action: RuleAction, topic: string) =>
+          authorize(new SourceQuestion(question, action, topic));
         release.push(
           hooks.add(
             'authorizePublish',
-            ({ client, message }) => ask(client, 'publish', unmounted(client, message.topic)),
+            (question) => ask(question, 'publish', unmounted(question.client, question.message.topic)),
             {
               timeoutMs,
               cache: 'route',
               isDeciding: false
             }
           ),
-          hooks.add('authorizeSubscribe', ({ client, filter }) => ask(client, 'subscribe', innerFilter(filter)), {
+          hooks.add('authorizeSubscribe', (question) => ask(question, 'subscribe', innerFilter(question.filter)), {
             timeoutMs,
             cache: 'route',
             isDeciding: false
@@ -302,6 +302,30 @@ export class AccessControl {
     return () => {
       for (const one of removals) one();
     };
+  }
+}
+
+/** The part of the request of a hook that a source sees. */
+type Asked = Pick<AuthorizeRequest, 'client' | 'signal'>;
+
+/** What a source is asked. It reads the signal of the request only if the source does, because that creates it. */
+class SourceQuestion implements AuthorizeRequest {
+  readonly action: RuleAction;
+  readonly topic: string;
+  readonly #question: Asked;
+
+  constructor(question: Asked, action: RuleAction, topic: string) {
+    this.#question = question;
+    this.action = action;
+    this.topic = topic;
+  }
+
+  get client(): ClientInfo {
+    return this.#question.client;
+  }
+
+  get signal(): AbortSignal {
+    return this.#question.signal;
   }
 }
 

@@ -9,7 +9,7 @@ export interface AuthorizeRequest {
   readonly action: RuleAction;
   /** The topic name of a message, or the topic filter of a subscription, without a share prefix. */
   readonly topic: string;
-  /** Aborted when the answer is no longer needed. */
+  /** Aborted when the connection closes or `hookTimeout` has passed. It is created when it is read for the first time. */
   readonly signal: AbortSignal;
 }
 

@@ -2,6 +2,7 @@ import { InvalidInput } from '../base/errors.ts';
 import type { PublishedTopics } from '../connection/published-topics.ts';
 import { allowsUnmatched, type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
 import { Metric } from '../events/metrics.ts';
+import { PublishQuestion } from '../events/questions.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -11,7 +12,7 @@ import { type Route, TopicKind } from '../routing/subscription.ts';
 import type { PublishDecision } from '../session/ports.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import { parseDelayed } from './features/delayed.ts';
-import { boundProperties, newMessage, retopic } from './new-message.ts';
+import { boundProperties, changedForReceiver, newMessage, retopic } from './new-message.ts';
 import type { Services } from './services.ts';
 
 type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
@@ -66,20 +67,27 @@ export class MessageHooks {
     this.verdictEpoch++;
   }
 
-  /** Call the deliver hooks, which must answer synchronously. */
-  mayDeliver(message: Message, client: ClientInfo): boolean {
+  /**
+   * Call the deliver hooks, which must answer synchronously. Each receives the message as the previous one has changed it.
+   * @returns the message for this receiver; undefined if it does not get it
+   */
+  deliverable(message: Message, client: ClientInfo): Message | undefined {
     const { hooks, announcer } = this.#services;
+    let outcome = message;
     for (const hook of hooks.deliver) {
-      const answer = hooks.call('deliver', hook, { message, client }, false, client);
-      if (answer === false) return false;
-      if (typeof answer === 'object' && isThenable(answer)) {
-        const text = 'deliver: expected true, false or undefined at once, got a promise';
-        const wrong = new InvalidInput('HOOK_INVALID', 'deliver', 'an answer at once', 'a promise', text);
-        announcer.failed(wrong, 'hook deliver', client);
-        return false;
+      const request = { message: outcome, client };
+      const answer = hooks.call<typeof request, ReturnType<Hook<'deliver'>>>('deliver', hook, request, false, client);
+      if (answer === false) return undefined;
+      if (typeof answer !== 'object') continue;
+      try {
+        if (isThenable(answer)) throw notAtOnce();
+        outcome = changedForReceiver(outcome, answer, client.mountpoint);
+      } catch (error) {
+        announcer.failed(error, 'hook deliver', client);
+        return undefined;
       }
     }
-    return true;
+    return outcome;
   }
 
   /**
@@ -107,15 +115,17 @@ export class MessageHooks {
       return this.change(message, route, client);
     }
     metrics.counts[Metric.clientCheckAcl]++;
-    const question = { client, message: this.#inner(message, route) };
-    const verdict = hooks.first<typeof question, Verdict>(
+    const question = new PublishQuestion(client, hooks.questions, this.#inner(message, route));
+    const verdict = hooks.first<PublishQuestion, Verdict>(
       'authorizePublish',
       hooks.authorizePublish,
       question,
       FAILED,
-      client
+      client,
+      question
     );
     const act = (answer: Verdict | undefined) => {
+      question.answered();
       const code = refusalCode(answer ?? isAllowed);
       metrics.counts[aclMetric(answer, code === 0)]++;
       if (answer !== FAILED) verdicts?.set('publish', route.topic, code, time.nowMs);
@@ -202,6 +212,11 @@ export class MessageHooks {
       return { message, route, reasonCode: ReasonCode.implementationSpecificError };
     }
   }
+}
+
+function notAtOnce(): InvalidInput {
+  const text = 'deliver: expected true, false, undefined or a changed message at once, got a promise';
+  return new InvalidInput('HOOK_INVALID', 'deliver', 'an answer at once', 'a promise', text);
 }
 
 /** The counter of a decision about a PUBLISH or a subscription. @param answer of the hooks; undefined: none has decided */

@@ -1,4 +1,4 @@
-import { InvalidInput } from '../base/errors.ts';
+import { InvalidInput, show } from '../base/errors.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import { Message, type MessageInput } from '../packets/message.ts';
 import type { SessionClient } from '../session/session-client.ts';
@@ -15,10 +15,32 @@ export function newMessage(
   time: TimeReading,
   isSystem = false
 ): Message {
-  const fault = typeof input.topic === 'string' ? checkTopicName(input.topic) : 'the topic must be a string';
-  if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', input.topic, fault);
+  checkTopic(input.topic);
   time.read();
   return Message.from(input, origin, time.nowMs, time.wallMs, isSystem);
+}
+
+/** @throws InvalidInput TOPIC_NAME_INVALID */
+function checkTopic(topic: unknown): void {
+  const fault = typeof topic === 'string' ? checkTopicName(topic) : 'the topic must be a string';
+  if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', topic, fault);
+}
+
+/**
+ * The message that a deliver hook has made of a message.
+ * @param given fields that it does not contain stay unchanged
+ * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID
+ */
+export function changedForReceiver(message: Message, given: Partial<MessageInput>, mountpoint: string): Message {
+  const { topic = message.topic, payload = message.payload, qos = message.qos, retain = message.retain } = given;
+  checkTopic(topic);
+  if (!topic.startsWith(mountpoint) || topic === mountpoint) {
+    const expected = `a topic that begins with the mount point ${show(mountpoint)} of the client`;
+    throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', expected, topic);
+  }
+  if (qos > message.qos)
+    throw new InvalidInput('MESSAGE_INVALID', 'qos', `at most ${message.qos}, the QoS of the message`, qos);
+  return message.changed({ topic, payload, qos, retain, properties: given.properties ?? boundProperties(message) });
 }
 
 /** A copy of a message with another topic and the current time. */

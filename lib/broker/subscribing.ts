@@ -6,6 +6,7 @@ import { Pause } from '../connection/pause.ts';
 import type { Verdicts } from '../connection/verdicts.ts';
 import { allowsUnmatched, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
 import { Metric } from '../events/metrics.ts';
+import { SubscribeQuestion } from '../events/questions.ts';
 import type { SubscriptionOptions } from '../events/subscription-options.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -220,15 +221,17 @@ export class Subscribing {
     if (known === 0) return this.#grant(session, filter, request, request.qos, ids, feeds);
     if (known !== undefined) return this.#refused(session, known);
     metrics.counts[Metric.clientCheckAcl]++;
-    const question = { client, filter, options };
-    const verdict = hooks.first<typeof question, Verdict | number>(
+    const question = new SubscribeQuestion(client, hooks.questions, filter, options);
+    const verdict = hooks.first<SubscribeQuestion, Verdict | number>(
       'authorizeSubscribe',
       hooks.authorizeSubscribe,
       question,
       ReasonCode.unspecifiedError,
-      client
+      client,
+      question
     );
     const act = (answer: Verdict | number | undefined): number => {
+      question.answered();
       const code = this.#codeOf(answer ?? isAllowed, request.qos);
       metrics.counts[aclMetric(answer, code < 0x80)]++;
       if (code >= 0x80 || isApproval(answer ?? isAllowed))

@@ -1,5 +1,4 @@
 import { isUint8Array } from 'node:util/types';
-import type { Cancellation } from '../base/cancellation.ts';
 import type { Clock } from '../base/clock.ts';
 import { BrokerError, InvalidInput, show } from '../base/errors.ts';
 import { nearest, unknownName } from '../base/options-table.ts';
@@ -11,6 +10,7 @@ import type { ConnectPacket, UserProperty } from '../packets/types.ts';
 import type { AccessRule } from '../records/access-rule.ts';
 import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
+import { OpenQuestions } from './questions.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
 
 /** A value or a promise of it. */
@@ -119,7 +119,12 @@ export interface Hooks {
    * is set to 'allow'. For a delayed message the hook is called when the message is accepted. It is not called for messages that the
    * application publishes with `broker.publish`.
    */
-  authorizePublish?(request: { readonly client: ClientInfo; readonly message: Message }): Awaitable<Verdict>;
+  authorizePublish?(request: {
+    readonly client: ClientInfo;
+    readonly message: Message;
+    /** Aborted when the connection closes or `hookTimeout` has passed. */
+    readonly signal: AbortSignal;
+  }): Awaitable<Verdict>;
   /**
    * Decides whether a client may subscribe to a topic filter. A number from 0 to 2 allows it and is the highest QoS to grant, so 0 does not
    * refuse; a number of 0x80 or above refuses with that reason code. If no hook decides, the subscription is refused, unless the option
@@ -129,6 +134,8 @@ export interface Hooks {
     readonly client: ClientInfo;
     readonly filter: string;
     readonly options: SubscriptionOptions;
+    /** Aborted when the connection closes or `hookTimeout` has passed. */
+    readonly signal: AbortSignal;
   }): Awaitable<Verdict | number>;
   /**
    * Changes or refuses a message before it is routed. An object with any of topic, payload, qos, retain and properties replaces those
@@ -141,13 +148,20 @@ export interface Hooks {
     readonly client: ClientInfo | undefined;
   }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /**
-   * Decides whether a message is sent to one receiver. `true` or undefined sends it; `false` drops it for this receiver. Any other value
-   * (0, '', null, an object) drops it and is reported (HOOK_ANSWER_INVALID; HOOK_INVALID for a promise).
+   * Decides whether one receiver gets a message, and may change it for this receiver. `true` or undefined delivers it as it is; `false`
+   * drops it for this receiver. An object with any of topic, payload, qos, retain and properties delivers a changed message: `qos` may only
+   * be lower than that of the message, `retain` is the flag of the packet, and a topic keeps the mount point of the client. Any other value
+   * (0, '', null, an empty object) drops it and is reported (HOOK_ANSWER_INVALID; HOOK_INVALID for a promise).
    *
-   * It is synchronous and on the packet path, so it should be fast. It is called once for each receiver, when the message is about to be
-   * sent: for a queued message, when it leaves the backlog. It is not called again when an unacknowledged message is sent again.
+   * It is synchronous and on the packet path, so it should be fast. It is called once for each receiver, before the message is sent, queued
+   * or persisted: the queue, the store and every later resend have the changed message. Access rules are applied to a changed topic as well.
+   * It is not called for messages of the broker itself (`$SYS`). A message that is handed over to another member of a share group is a new
+   * delivery.
    */
-  deliver?(request: { readonly message: Message; readonly client: ClientInfo }): boolean | NoOpinion;
+  deliver?(request: {
+    readonly message: Message;
+    readonly client: ClientInfo;
+  }): Partial<MessageInput> | boolean | NoOpinion;
 }
 
 /** Name of a hook, as `broker.hook` takes it. */
@@ -178,6 +192,13 @@ export interface SourceHookOptions extends HookOptions {
   readonly isDeciding?: boolean;
 }
 
+/** What aborts the signal of a request; `AbortController` is one. */
+interface Abortable {
+  /** The signal is aborted already. */
+  readonly isAborted?: boolean;
+  abort(reason: Error): void;
+}
+
 /** Names of all hooks, in the order in which they run. */
 const HOOK_NAMES: readonly HookName[] = [
   'preConnect',
@@ -196,6 +217,8 @@ export class HookRegistry {
   authorizeSubscribe: readonly Hook<'authorizeSubscribe'>[] = [];
   publish: readonly Hook<'publish'>[] = [];
   deliver: readonly Hook<'deliver'>[] = [];
+  /** What authorize hooks have still to answer. */
+  readonly questions = new OpenQuestions();
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #report: (error: unknown, during: string, client: ClientInfo | undefined) => void;
@@ -279,7 +302,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation?: Cancellation
+    cancellation?: Abortable
   ): A | undefined | Promise<A | undefined> {
     return this.#from(0, name, hooks, request, onFailure, client, cancellation);
   }
@@ -291,7 +314,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation: Cancellation | undefined
+    cancellation: Abortable | undefined
   ): A | undefined | Promise<A | undefined> {
     for (; at < hooks.length; at++) {
       const answer = this.call(name, hooks[at], request, onFailure, client, cancellation);
@@ -313,7 +336,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation?: Cancellation
+    cancellation?: Abortable
   ): A | Promise<A> {
     const work = this.#work;
     // the closure for each call is only made while a test clock is watching
@@ -329,7 +352,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation: Cancellation | undefined
+    cancellation: Abortable | undefined
   ): A | Promise<A> {
     try {
       const answer = hook(request);
@@ -350,7 +373,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation: Cancellation | undefined
+    cancellation: Abortable | undefined
   ): Promise<A> {
     return new Promise((resolve) => {
       let isOpen = true;
@@ -363,7 +386,7 @@ export class HookRegistry {
       const fail = (error: unknown) => {
         // After the timeout a hook often rejects because its signal was aborted; that is not reported as a second failure.
         if (!isOpen) return;
-        this.#report(error, `hook ${name}`, client);
+        if (cancellation?.isAborted !== true) this.#report(error, `hook ${name}`, client); // else nobody waits for the answer
         settle(onFailure);
       };
       const expire = () => {
@@ -405,7 +428,7 @@ const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
   authorizePublish: REFUSAL_KEYS,
   authorizeSubscribe: REFUSAL_KEYS,
   publish: [...REFUSAL_KEYS, 'topic', 'payload', 'qos', 'retain', 'properties'],
-  deliver: []
+  deliver: ['topic', 'payload', 'qos', 'retain', 'properties']
 };
 
 /** Allowed values of these keys; undefined counts as absent. The keys of a message are checked when the message is built. */
@@ -435,7 +458,7 @@ const EXPECTED: Readonly<Record<HookName, string>> = {
   authorizePublish: 'true, false, undefined, { allow: true } or { allow: false }',
   authorizeSubscribe: 'true, false, undefined, { allow: true }, { allow: false }, a QoS or a reason code of SUBACK',
   publish: 'true, false, undefined, { allow } or an object with topic, payload, qos, retain or properties',
-  deliver: 'true, false or undefined'
+  deliver: 'true, false, undefined or an object with topic, payload, qos, retain or properties'
 };
 
 /** The packet that carries the reason code when a hook refuses. A refused re-authentication ends with DISCONNECT. */
@@ -455,14 +478,14 @@ const REFUSING_PACKETS: Readonly<Record<HookName, readonly [name: string, ...set
  */
 function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
   if (answer === undefined || typeof answer === 'boolean') return;
-  const isDeciding = name !== 'publish' && name !== 'deliver';
-  if (answer === null && isDeciding) return; // not a decision
+  const isChanging = name === 'publish' || name === 'deliver';
+  if (answer === null && !isChanging) return; // not a decision
   if (name === 'authorizeSubscribe' && typeof answer === 'number' && isAllowedCode('suback', answer)) return;
   if (typeof answer !== 'object' || answer === null) throw wrongAnswer(name, answer);
   const keys = ANSWER_KEYS[name];
   for (const [key, value] of Object.entries(answer)) {
-    // a publish hook may return a spread copy of its message
-    if (!keys.includes(key) && !(name === 'publish' && key in (request as { message: object }).message))
+    // such a hook may return a spread copy of its message
+    if (!keys.includes(key) && !(isChanging && key in (request as { message: object }).message))
       throw unknownAnswer(name, key, keys);
     const rule = Object.hasOwn(ANSWER_VALUES, key) ? ANSWER_VALUES[key] : undefined;
     if (rule === undefined || value === undefined || rule[1](value)) continue;
@@ -487,7 +510,7 @@ function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
 /** Tell whether an object has a key that makes it an answer of this hook. */
 function hasAnswerKey(name: HookName, answer: object, keys: readonly string[]): boolean {
   const given = answer as Readonly<Record<string, unknown>>;
-  if (name === 'publish') return keys.some((key) => given[key] !== undefined);
+  if (name === 'publish' || name === 'deliver') return keys.some((key) => given[key] !== undefined);
   return typeof given.allow === 'boolean' || (name === 'authenticate' && 'challenge' in given);
 }
 
@@ -497,8 +520,7 @@ function wrongAnswer(name: HookName, answer: unknown): InvalidInput {
 
 function unknownAnswer(name: HookName, key: string, keys: readonly string[]): InvalidInput {
   const near = nearest(key, keys);
-  const allowed =
-    keys.length > 0 ? `allowed keys are ${keys.join(', ')}` : 'allowed answers are true, false and undefined';
+  const allowed = `allowed keys are ${keys.join(', ')}`;
   const hint = near === undefined ? allowed : `did you mean "${near}"?`;
   const text = `the hook ${name} returned an object with the unknown key "${key}"; ${hint}`;
   return new InvalidInput('HOOK_ANSWER_INVALID', key, `one of ${keys.join(', ')}`, key, text);

@@ -197,6 +197,19 @@ export class Message {
     return message;
   }
 
+  /**
+   * This message as a deliver hook has changed it for one receiver. It is as old as this one, and depends on the same commit.
+   * @param input complete; the caller has checked the topic name
+   * @throws InvalidInput as `from`
+   * @internal
+   */
+  changed(input: MessageInput): Message {
+    const message = Message.from(input, this.origin, this.takenAtMs, this.timestamp);
+    message.ticket = this.ticket;
+    message.isDeferred = this.isDeferred;
+    return message;
+  }
+
   /** Create a message from a packet that this broker encoded. @internal */
   static of(
     buf: Buffer,

@@ -120,6 +120,8 @@ export class Lifecycle {
   abortDecision(): void {
     this.decision?.abort(new StateError('CONNECTION_CLOSED', 'the connection is closed'));
     this.decision = undefined;
+    const { client, ports } = this.#session;
+    ports.hooks.questions.closed(client);
   }
 
   /** CONNACK with success has been sent: messages may follow. @param expiresAt see `Approval` */

@@ -132,10 +132,6 @@ export class OutboundFlows {
     const { ports } = this;
     const { layout, maxFrame } = this.agreement;
     const hasPacketId = id > 0;
-    if (ports.hooks.deliver.length > 0 && !message.isSystem) {
-      const taken = this.#askHooks(connection, message, qos, retain, ids, persisted, id);
-      if (taken !== undefined) return taken;
-    }
     let expirySec = -1;
     let isAged = false;
     if (message.expiryInterval >= 0) {
@@ -180,45 +176,6 @@ export class OutboundFlows {
     if (id > 0) this.inflight?.free(id);
     this.#owner.drop(message, reason, persisted);
     return false;
-  }
-
-  /**
-   * Ask the deliver hooks. They are asked when a message is sent and not when it is queued, so that permissions withdrawn meanwhile count.
-   * @returns undefined if the message may be sent; false if it was dropped; true if it was left to the next connection
-   */
-  #askHooks(
-    connection: Outlet,
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined,
-    id: number
-  ): boolean | undefined {
-    if (!this.ports.publishing.hooks.mayDeliver(message, this.client))
-      return this.#giveUp(message, 'hook', persisted, id);
-    return this.connection === connection
-      ? undefined
-      : this.#leaveToNextConnection(message, qos, retain, ids, persisted, id);
-  }
-
-  /** Leave a message to the next connection, because a hook has closed this one. @returns false if it was dropped */
-  #leaveToNextConnection(
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined,
-    id: number
-  ): boolean {
-    if (this.isOver) {
-      this.#owner.drop(message, 'session_terminated', persisted);
-      return false;
-    }
-    if (qos === 0) return persisted !== undefined || this.#owner.enqueue(message, qos, retain, ids, persisted);
-    if (id === 0) id = this.takeId(message, qos, retain, ids, persisted);
-    this.inflight?.markUnsent(id); // messages in flight are sent before queued ones
-    return true;
   }
 
   #count(qos: QoS): void {
@@ -370,7 +327,7 @@ export class OutboundFlows {
       const message = inflight.messageOf(id);
       if (message === undefined) continue;
       this.#resendOne(connection, inflight, id, message);
-      if (this.connection !== connection) return; // a hook or a listener closed it
+      if (this.connection !== connection) return; // a listener closed it
     }
     this.resending = undefined;
   }
@@ -378,15 +335,11 @@ export class OutboundFlows {
   #resendOne(connection: Outlet, inflight: Inflight, id: number, message: Message): void {
     const { ports } = this;
     const isFirst = !inflight.wasSent(id);
-    if (isFirst) {
-      const reason = this.#refusal(message);
-      if (reason !== undefined) {
-        const refused = inflight.persistedOf(id);
-        inflight.free(id);
-        this.#owner.drop(message, reason, refused);
-        return;
-      }
-      if (this.connection !== connection) return; // a hook closed it
+    if (isFirst && hasExpired(message, ports.time.nowMs)) {
+      const expired = inflight.persistedOf(id);
+      inflight.free(id);
+      this.#owner.drop(message, 'expired', expired); // [MQTT-3.3.2-5]
+      return;
     }
     const flags = inflight.flagsOf(id);
     const qos = (flags & 3) as QoS;
@@ -407,14 +360,6 @@ export class OutboundFlows {
     this.#count(qos);
     if (isFirst && !message.isSystem && ports.events.heard['message.delivered'])
       ports.events.emit('message.delivered', { message, client: this.client, qos, retain });
-  }
-
-  /** Check a message that was never sent. @returns why it must be dropped; undefined if it may be sent */
-  #refusal(message: Message): DropReason | undefined {
-    const { ports } = this;
-    const hasHook = ports.hooks.deliver.length > 0 && !message.isSystem;
-    if (hasHook && !ports.publishing.hooks.mayDeliver(message, this.client)) return 'hook';
-    return hasExpired(message, ports.time.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]
   }
 }
 

@@ -55,8 +55,8 @@ export interface DeliveryPorts {
   };
   readonly publishing: {
     readonly hooks: {
-      /** Ask the hooks `deliver`. */
-      mayDeliver(message: Message, client: ClientInfo): boolean;
+      /** Ask the hooks `deliver`. @returns the message for this receiver; undefined if it does not get it */
+      deliverable(message: Message, client: ClientInfo): Message | undefined;
     };
   };
   readonly retained: { get(topic: string): FeedEntry | undefined };

@@ -208,7 +208,8 @@ describe('An unknown key in the answer of a hook', () => {
     ['authorizePublish', { allow: true, isSuperuser: true }, /"isSuperuser"; allowed keys are allow, reasonCode/],
     ['authorizeSubscribe', { allowed: true }, /"allowed"; did you mean "allow"/],
     ['publish', { topic: 'a', paylod: 'changed' }, /"paylod"; did you mean "payload"/],
-    ['deliver', { allow: true }, /"allow"; allowed answers are true, false and undefined/]
+    ['deliver', { allow: true }, /"allow"; allowed keys are topic, payload, qos, retain, properties/],
+    ['deliver', { topic: 'a', paylod: 'changed' }, /"paylod"; did you mean "payload"/]
   ];
 
   for (const [name, answer, suggestion] of misspelt) {

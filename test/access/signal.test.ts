@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { AuthorizeRequest } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { publish, subscribe, turns } from '../support/wire.ts';
+
+/** A source that does not answer until its signal is aborted, and notes the reasons. */
+function silent(requests: AuthorizeRequest[], reasons: string[]) {
+  return {
+    name: 'silent',
+    authorize: (request: AuthorizeRequest) => {
+      requests.push(request);
+      return new Promise<boolean>((_, reject) =>
+        request.signal.addEventListener('abort', () => {
+          reasons.push(request.signal.reason.code);
+          reject(request.signal.reason);
+        })
+      );
+    }
+  };
+}
+
+describe('The signal of a question to a source', () => {
+  for (const action of ['publish', 'subscribe'] as const) {
+    it(`is aborted when the connection closes (${action}), and that is no error`, async () => {
+      const requests: AuthorizeRequest[] = [];
+      const reasons: string[] = [];
+      await using kit = await createTestBroker({ auth: [silent(requests, reasons)], allowAnonymous: true });
+      const errors: string[] = [];
+      kit.broker.on('error', ({ error }) => errors.push(error.message));
+      const client = await rawClient(kit.broker);
+      client.send(action === 'publish' ? publish('a', 'x', { qos: 1, messageId: 1 }) : subscribe(1, 'a'));
+      await turns();
+      assert.equal(requests.length, 1);
+      assert.equal(requests[0].signal, requests[0].signal);
+      client.cut();
+      await turns();
+      assert.deepEqual([reasons, errors], [['CONNECTION_CLOSED'], []]);
+    });
+
+    it(`is aborted when hookTimeout has passed (${action})`, async () => {
+      const reasons: string[] = [];
+      await using kit = await createTestBroker({
+        auth: [silent([], reasons)],
+        allowAnonymous: true,
+        hookTimeout: 1000
+      });
+      const errors: string[] = [];
+      kit.broker.on('error', ({ error }) => errors.push((error as Error & { code: string }).code));
+      const client = await rawClient(kit.broker);
+      client.send(action === 'publish' ? publish('a', 'x', { qos: 1, messageId: 1 }) : subscribe(1, 'a'));
+      await turns();
+      await kit.clock.advance(999);
+      assert.deepEqual(reasons, []);
+      await kit.clock.advance(1);
+      assert.deepEqual([reasons, errors], [['HOOK_TIMEOUT'], ['HOOK_TIMEOUT']]);
+      const code =
+        action === 'publish' ? (await client.next('puback')).reasonCode : (await client.next('suback')).granted[0];
+      assert.equal(code, action === 'publish' ? 0x83 : 0x80);
+    });
+  }
+
+  it('is not aborted after the answer, and each connection has its own', async () => {
+    const signals: AbortSignal[] = [];
+    await using kit = await createTestBroker({
+      auth: [{ name: 'quick', authorize: async ({ signal }) => signals.push(signal) > 0 }],
+      allowAnonymous: true
+    });
+    const clients = [await rawClient(kit.broker), await rawClient(kit.broker)];
+    for (const client of clients) {
+      for (const topic of ['a', 'b', 'a']) client.send(publish(topic, 'x', { qos: 0 }));
+      await turns();
+      client.cut();
+      await turns();
+    }
+    assert.equal(signals.length, 4, 'a kept answer asks nobody');
+    assert.ok(signals.every(({ aborted }) => !aborted));
+    assert.equal(new Set(signals).size, 4);
+  });
+
+  it('belongs to authorize hooks of the app as well', async () => {
+    const reasons: string[] = [];
+    await using kit = await createTestBroker({
+      hooks: {
+        authorizeSubscribe: ({ signal }) =>
+          new Promise((resolve) =>
+            signal.addEventListener('abort', () => {
+              reasons.push(signal.reason.code);
+              resolve(false);
+            })
+          )
+      }
+    });
+    const client = await rawClient(kit.broker);
+    client.send(subscribe(1, 'a'));
+    await turns();
+    client.cut();
+    await turns();
+    assert.deepEqual(reasons, ['CONNECTION_CLOSED']);
+  });
+});
