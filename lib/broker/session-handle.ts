@@ -89,14 +89,8 @@ export class SessionHandle {
    * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN; StateError SESSION_ENDED; BrokerError STORE_FAILED
    */
   async send(message: MessageInput): Promise<boolean> {
-    const { client, delivery, log, ports, state } = this.#session;
-    if (state === 'gone' || state === 'idle')
-      throw new StateError(
-        'SESSION_ENDED',
-        `client "${this.clientId}" has no session: it has ended, or has no CONNACK yet`
-      );
-    const refusal = this.#refusal;
-    if (refusal !== undefined) throw refusal;
+    const { client, delivery, log, ports } = this.#session;
+    this.#checkBegun();
     const topic = mountedName(message.topic, client.mountpoint);
     if (topic === undefined)
       throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic that fits behind the mount point', message.topic);
@@ -106,6 +100,36 @@ export class SessionHandle {
     const ticket = log === undefined || ports.ledger === undefined ? 0 : ports.ledger.ticketOf(log);
     if (ticket > 0) await ports.ledger?.committed(ticket);
     return isAccepted;
+  }
+
+  /**
+   * Drop the messages that wait for the client, whether or not it is connected: each is counted, and announced as `message.dropped` with the
+   * reason `queue_cleared`. Messages in flight and retained messages of new subscriptions stay, and so do messages that arrive meanwhile.
+   * @returns the number of messages that were dropped; the promise resolves when that is persisted, if the session is
+   * @throws StateError SESSION_ENDED; BrokerError STORE_FAILED
+   */
+  async clearQueue(): Promise<number> {
+    const { delivery, log, ports } = this.#session;
+    this.#checkBegun();
+    if (log === undefined || ports.ledger === undefined) return delivery.clearBacklog();
+    const count = await log.queue.clear();
+    if (count > 0) {
+      log.flowChanged();
+      await ports.ledger.committed(ports.ledger.ticketOf(log));
+    }
+    return count;
+  }
+
+  /** @throws StateError SESSION_ENDED; BrokerError STORE_FAILED */
+  #checkBegun(): void {
+    const { state } = this.#session;
+    if (state === 'gone' || state === 'idle')
+      throw new StateError(
+        'SESSION_ENDED',
+        `client "${this.clientId}" has no session: it has ended, or has no CONNACK yet`
+      );
+    const refusal = this.#refusal;
+    if (refusal !== undefined) throw refusal;
   }
 
   /**

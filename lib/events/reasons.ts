@@ -127,6 +127,7 @@ export const DROP_REASONS = {
     delivery: ['delivery.dropped', 'delivery.dropped.queue_full'],
     message: ['messages.dropped', 'delivery.dropped.queue_full']
   },
+  queue_cleared: { about: 'The app cleared the queue (`session.clearQueue`).', delivery: ['delivery.dropped'] },
   total_queue_full: {
     about: 'The backlogs of all sessions together reached their limit.',
     delivery: ['delivery.dropped', 'delivery.dropped.queue_full']

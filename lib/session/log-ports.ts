@@ -40,6 +40,8 @@ interface LoggedDelivery {
   unload(): void;
   /** Send waiting messages. */
   pump(): void;
+  /** Drop what waits in memory; of persisted messages those with a lower number. @returns their number */
+  clearBacklog(before: number): number;
   /** Count and announce a dropped message. */
   drop(message: Message, reason: DropReason): void;
 }
@@ -83,4 +85,6 @@ export interface LogPorts {
   flowTouched(): void;
   /** Read the next page of messages into memory, unless one is being read. */
   page(): void;
+  /** Read the messages below this number, and drop those that would wait. It ends early when the client disconnects. */
+  dropPages(to: number, drop: (persisted: PersistedMessage) => void): Promise<void>;
 }

@@ -307,6 +307,10 @@ export class SessionLog implements Durable, LogPorts {
     if (!this.messages.isCaughtUp) (this.#paging ??= new Paging(this)).start();
   }
 
+  dropPages(to: number, drop: (persisted: PersistedMessage) => void): Promise<void> {
+    return (this.#paging ??= new Paging(this)).drop(to, drop);
+  }
+
   #stopPaging(): void {
     this.#paging?.stop();
     this.#paging = undefined;

@@ -43,6 +43,11 @@ export class OfflineFlights {
     return this.#loading !== undefined;
   }
 
+  /** Resolves when the messages are loaded, or cannot be; undefined: they are not being loaded. */
+  get loading(): Promise<void> | undefined {
+    return this.#loading?.catch(() => undefined);
+  }
+
   /** Load the messages with this function, unless that is in progress. */
   load(run: () => Promise<void>): Promise<void> {
     this.#loading ??= run().finally(() => {

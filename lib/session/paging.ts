@@ -22,7 +22,10 @@ export class Paging {
   readonly #log: LogPorts;
   readonly #reader: SegmentReader;
   #records = 32;
-  #isReading = false;
+  /** The page that is being read. */
+  #reading: Promise<void> | undefined = undefined;
+  /** Messages with a lower number are dropped instead of being queued. */
+  #dropped: { readonly to: number; readonly drop: (persisted: PersistedMessage) => void } | undefined = undefined;
   /** The client has disconnected. */
   isStopped = false;
   /** Messages that are in flight, and where they go: packet ids by message number. */
@@ -56,11 +59,10 @@ export class Paging {
 
   /** Start to read the next page, unless one is being read; then send what waits. */
   start(): void {
-    if (this.#isReading) return;
+    if (this.#reading !== undefined) return;
     const { session } = this.#log;
-    this.#isReading = true;
     session.ports.work.begin();
-    this.#read()
+    this.#reading = this.#read()
       .then(
         () => this.#end(),
         (error: unknown) => this.#failed(error)
@@ -69,9 +71,21 @@ export class Paging {
       .finally(() => session.ports.work.end());
   }
 
+  /** Read the messages below this number, and drop those that would wait. It ends early when the client disconnects. */
+  async drop(to: number, drop: (persisted: PersistedMessage) => void): Promise<void> {
+    const { messages, ledger } = this.#log;
+    const dropped = { to, drop };
+    this.#dropped = dropped;
+    while (messages.pageFrom < to && !this.isStopped && !ledger.isFailed) {
+      this.start();
+      await this.#reading;
+    }
+    if (this.#dropped === dropped) this.#dropped = undefined;
+  }
+
   #end(): void {
     if (this.isStopped) return;
-    this.#isReading = false;
+    this.#reading = undefined;
     this.#log.session.delivery.pump();
   }
 
@@ -83,7 +97,7 @@ export class Paging {
       afterCommit(ledger, () => this.#end());
       return;
     }
-    this.#isReading = false;
+    this.#reading = undefined;
     session.ports.announcer.failed(error, 'reading queued messages from the store', session.client);
     if (session.delivery.flows.connection !== undefined) session.lifecycle.close('store_failed');
   }
@@ -132,7 +146,9 @@ export class Paging {
   #place(persisted: PersistedMessage): void {
     if (persisted.isDone) return;
     const id = this.#wanted?.get(persisted.seq);
-    if (id === undefined) this.#log.session.delivery.ensureWaiting().queue(persisted);
+    const dropped = this.#dropped;
+    if (id === undefined && dropped !== undefined && persisted.seq < dropped.to) dropped.drop(persisted);
+    else if (id === undefined) this.#log.session.delivery.ensureWaiting().queue(persisted);
     else {
       this.#wanted?.delete(persisted.seq);
       this.#inflight?.restoreMessage(id, persisted);

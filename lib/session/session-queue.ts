@@ -1,7 +1,7 @@
 import { BrokerError } from '../base/errors.ts';
 import type { DropReason } from '../events/reasons.ts';
 import { Dropper } from './dropper.ts';
-import { NOTHING_IN_FLIGHT } from './in-flight-record.ts';
+import { forEachInFlight, NOTHING_IN_FLIGHT } from './in-flight-record.ts';
 import type { LogPorts } from './log-ports.ts';
 import type { OfflineFlights } from './offline-flights.ts';
 import { type PersistedMessage, segmentFirst } from './segment.ts';
@@ -139,6 +139,87 @@ export class SessionQueue extends StoredQueue {
   }
 
   // ---------------------------------------------------------------------------------------------------------------- dropping
+
+  /**
+   * Drop all messages that wait, and none in flight. Messages that arrive in the meantime are kept.
+   * @returns their number
+   * @throws BrokerError STORE_FAILED; the errors of the store
+   */
+  async clear(): Promise<number> {
+    const { work } = this.#log.session.ports;
+    // not while messages are dropped or loaded: a message that was read twice would be dropped and sent
+    for (let other = this.#otherTask; other !== undefined; other = this.#otherTask) await other;
+    work.begin();
+    const clearing = this.#clear().finally(() => work.end());
+    const task = clearing.then(
+      () => undefined,
+      () => undefined
+    );
+    this.#trimming = task.finally(() => {
+      this.#trimming = undefined;
+    });
+    return clearing;
+  }
+
+  get #otherTask(): Promise<void> | undefined {
+    return this.#trimming ?? this.#log.offline?.loading;
+  }
+
+  async #clear(): Promise<number> {
+    const log = this.#log;
+    const { messages, session, ledger } = log;
+    const to = messages.next;
+    let count = 0;
+    const drop = (persisted: PersistedMessage) => {
+      if (persisted.isDone || persisted.seq >= to) return;
+      count++;
+      this.drop(persisted, 'queue_cleared');
+    };
+    while (!messages.isEnded) {
+      if (ledger.isFailed) throw ledger.refusal();
+      const { offline } = log;
+      if (offline === undefined) count += session.delivery.clearBacklog(to);
+      if (session.state === 'connected') {
+        if (messages.pageFrom >= to) break;
+        await log.dropPages(to, drop);
+      } else if (await this.#clearStored(offline, drop)) break;
+    }
+    this.resized();
+    return count;
+  }
+
+  /** Drop messages of the store, as long as the client is away. @returns false if that has changed */
+  async #clearStored(
+    offline: OfflineFlights | undefined,
+    drop: (persisted: PersistedMessage) => void
+  ): Promise<boolean> {
+    const log = this.#log;
+    const { messages, session } = log;
+    const inFlight = new Set<number>();
+    if (offline !== undefined) forEachInFlight(offline.record, (_id, _state, _flags, seq) => inFlight.add(seq));
+    const dropAll = (read: readonly PersistedMessage[]) => {
+      for (const persisted of read) if (!inFlight.has(persisted.seq)) drop(persisted);
+    };
+    const isOver = () => log.offline !== offline || messages.isEnded || session.state === 'connected';
+    const reader = new SegmentReader(log);
+    let from = messages.pageFrom; // what is in memory is below it
+    for (let limit = FIRST_DROP_RECORDS; from < messages.unwritten; limit = Math.min(limit * 2, MAX_DROP_RECORDS)) {
+      const { unwritten } = messages;
+      const entries = await reader.records(from, unwritten, limit);
+      if (isOver()) return false;
+      for (const entry of entries) {
+        const read = reader.read(entry);
+        from = segmentFirst(entry.key) + 1;
+        if (!(read instanceof BrokerError)) dropAll(read.messages);
+        else await reader.discard(entry, unwritten, read);
+        if (isOver()) return false; // a listener may have done anything
+      }
+      if (entries.length < limit) from = unwritten;
+    }
+    dropAll(messages.outsideSegments(from));
+    messages.forgetDone();
+    return true;
+  }
 
   /** Drop messages beyond the limits. @param mostBytes what the limit on the backlogs of all sessions leaves to this one */
   async #trim(slack: number, mostBytes = Infinity): Promise<void> {
