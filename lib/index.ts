@@ -98,6 +98,7 @@ export type {
   AuthenticateRequest,
   Awaitable,
   Challenge,
+  ChangedFilter,
   Hook,
   HookName,
   HookOptions,

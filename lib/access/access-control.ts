@@ -240,6 +240,7 @@ export class AccessControl {
             }
           ),
           hooks.add('authorizeSubscribe', (question) => ask(question, 'subscribe', innerFilter(question.filter)), {
+            isAsking: true,
             timeoutMs,
             cache: 'route',
             isDeciding: false

@@ -62,8 +62,8 @@ export interface AuthSource {
   /** Decide who a client is; see `Hooks.authenticate`. undefined: the source does not know the client, the next one is asked. */
   authenticate?(request: AuthenticateRequest): Awaitable<Verdict | Approval | Challenge>;
   /**
-   * Decide what a client may do, if the rules that the broker holds do not. Answers are kept for `aclCacheTtl`. undefined: the next source
-   * is asked.
+   * Decide what a client may do, if the rules that the broker holds do not. Answers are kept for `aclCacheTtl`, and the
+   * source is asked again about subscriptions that it has allowed. undefined: the next source is asked.
    */
   authorize?(request: AuthorizeRequest): Awaitable<Verdict>;
 }

@@ -9,7 +9,7 @@ import type { VerdictRecord } from '../connection/verdicts.ts';
 /** The parts of the broker that `Access` uses. */
 interface AccessHost {
   readonly access: AccessControl;
-  rightsChanged(clientId: string | undefined): void;
+  answersChanged(clientId: string | undefined): void;
   cacheOf(clientId: string): VerdictRecord[];
 }
 
@@ -87,13 +87,13 @@ export class Access {
 
   /**
    * Empty the ACL caches: forget what clients may do, because the app's own policy has changed. The authorizePublish hooks registered with `cache: 'route'` are
-   * asked again. Messages that the broker has already read are not affected.
+   * asked again, and sources are asked again about the subscriptions that they have allowed. Messages that the broker has already read are not affected.
    * @param clientId the client that the change concerns; default: all clients
    * @throws InvalidInput CLIENT_ID_INVALID if `clientId` is not a string
    */
   invalidate(clientId?: string): void {
     if (clientId !== undefined && typeof clientId !== 'string')
       throw new InvalidInput('CLIENT_ID_INVALID', 'clientId', 'a string', clientId);
-    this.#host.rightsChanged(clientId);
+    this.#host.answersChanged(clientId);
   }
 }

@@ -25,6 +25,7 @@ import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
 import { checkEntry } from './entry-checks.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
+import type { SourceReview } from './source-review.ts';
 import type { StoredSessions } from './stored-sessions.ts';
 
 /** The characters of client ids that the broker assigns. */
@@ -45,6 +46,8 @@ interface AdmissionHost {
   readonly access: AccessControl;
   /** Judges the subscriptions of a session whose client has other rights than before. */
   readonly review: { judge(session: Session): void };
+  /** Asks sources about the subscriptions of a session whose client returns. */
+  readonly sourceReview: SourceReview;
 }
 
 /** How a client is admitted. */
@@ -253,8 +256,17 @@ export class Admission {
       .finally(() => resumeAfterHook(connection));
   }
 
-  /** Begin or resume the session of a client whose client id belongs to this node: one synchronous step. */
-  #enter(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
+  /**
+   * Begin or resume the session of a client whose client id belongs to this node: one synchronous step.
+   * @param isJudged sources have decided about the subscriptions of the session that is resumed
+   */
+  #enter(
+    session: Session,
+    connection: Connection<Session>,
+    packet: ConnectPacket,
+    approval: Approval,
+    isJudged = false
+  ): void {
     const services = this.#services;
     const host = this.#host;
     const { client } = session;
@@ -267,7 +279,9 @@ export class Admission {
     checkEntry(services.settings, host, session, stored);
     const { ledger } = host;
     const resumes = stored !== undefined && !packet.clean && stored.client.isPersistent;
-    const loading = resumes ? stored.log?.load() : undefined;
+    const isStillWaiting = () => isWaiting(session, connection);
+    const judging = resumes && !isJudged ? host.sourceReview.judge(stored, client, isStillWaiting) : undefined;
+    const loading = judging ?? (resumes ? stored.log?.load() : undefined);
     if (loading !== undefined) {
       this.#enterLoaded(loading, session, connection, packet, approval);
       return;
@@ -297,7 +311,7 @@ export class Admission {
     approval: Approval
   ): void {
     this.#after(loading, connection, () => {
-      if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval);
+      if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval, true);
     });
   }
 

@@ -13,6 +13,7 @@ import type { Message } from '../packets/message.ts';
 import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
 import { remapTopics } from '../session/handlers/publish.ts';
+import type { Session } from '../session/session.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { Actors } from './actors.ts';
 import { Admission } from './admission.ts';
@@ -31,6 +32,7 @@ import { RightsReview } from './rights-review.ts';
 import { Services } from './services.ts';
 import { SessionFactory } from './session-factory.ts';
 import { SessionIndex } from './session-index.ts';
+import { SourceReview } from './source-review.ts';
 import { StoredSessions } from './stored-sessions.ts';
 import { Subscribing } from './subscribing.ts';
 import { Tables } from './tables.ts';
@@ -65,6 +67,7 @@ export class Engine {
   readonly features: Features;
   readonly #delayed: DelayedMessages;
   readonly #review: RightsReview;
+  readonly #sourceReview: SourceReview;
   readonly #monitor: SystemMonitor;
   readonly #machine: MachineMonitor;
 
@@ -106,23 +109,19 @@ export class Engine {
 
     // The paths of PUBLISH, SUBSCRIBE and CONNECT.
     this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites });
-    this.subscribing = new Subscribing(services, {
-      access,
-      pressure,
-      routing,
-      sessions,
-      ledger,
-      retainer,
-      rewrites,
-      publishing: this.publishing
-    });
-    const { publishing, subscribing } = this;
-    this.#review = new RightsReview(services, { access, sessions, routing, subscribing });
-    const review = this.#review;
+    const remove = (session: Session, filter: string) => this.subscribing.remove(session, filter);
+    const sourceReview = new SourceReview(services, { access, sessions, routing, remove });
+    const { publishing } = this;
+    const subscribed = { access, pressure, routing, sessions, ledger, retainer, rewrites, publishing, sourceReview };
+    this.subscribing = new Subscribing(services, subscribed);
+    const { subscribing } = this;
+    const review = new RightsReview(services, { access, sessions, routing, subscribing, sourceReview });
+    this.#review = review;
+    this.#sourceReview = sourceReview;
     const handOvers = new HandOvers(services, { routing, ledger });
     const wills = new Wills(services, { publishing, storedSessions });
     const admitting = { access, review, pressure, sessions, ledger, storedSessions, retainer, subscribing, wills };
-    this.admission = new Admission(services, admitting);
+    this.admission = new Admission(services, { ...admitting, sourceReview });
 
     // Connections and sessions, and the sessions that the store has.
     this.actors = new Actors((error) => announcer.failed(error, 'an actor', undefined));
@@ -194,6 +193,7 @@ export class Engine {
     this.connections.forgetWaiting();
     traces.end('broker_stopped');
     wheel.clear();
+    this.#sourceReview.stop();
     if (this.ledger === undefined)
       this.#delayed.clear((message) => announcer.dropped(message, 'server_shutting_down', undefined));
   }
@@ -222,6 +222,12 @@ export class Engine {
     this.rightsChanged(undefined);
   }
 
+  /** What the app or a source would answer has changed: ask again. @param clientId undefined: about all clients */
+  answersChanged(clientId: string | undefined): void {
+    this.rightsChanged(clientId);
+    this.#sourceReview.changed(clientId);
+  }
+
   /** What clients may do has changed: decide again. @param clientId undefined: for all clients */
   rightsChanged(clientId: string | undefined): void {
     this.routing.rightsChanged();
@@ -245,7 +251,7 @@ export class Engine {
       clock,
       hooks,
       ownTable: (name) => tables.own(name),
-      rightsChanged: (clientId) => this.rightsChanged(clientId),
+      rightsChanged: (clientId) => this.answersChanged(clientId),
       rulesChanged: () => {
         this.rightsChanged(undefined);
         this.#review.begin();

@@ -1,6 +1,6 @@
 import { InvalidInput, show } from '../base/errors.ts';
 import type { TimeReading } from '../base/time-reading.ts';
-import { Message, type MessageInput } from '../packets/message.ts';
+import { changedMessage, Message, type MessageInput } from '../packets/message.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import { checkTopicName } from '../topics/topic.ts';
 
@@ -40,7 +40,8 @@ export function changedForReceiver(message: Message, given: Partial<MessageInput
   }
   if (qos > message.qos)
     throw new InvalidInput('MESSAGE_INVALID', 'qos', `at most ${message.qos}, the QoS of the message`, qos);
-  return message.changed({ topic, payload, qos, retain, properties: given.properties ?? boundProperties(message) });
+  const properties = given.properties ?? boundProperties(message);
+  return changedMessage(message, { topic, payload, qos, retain, properties });
 }
 
 /** A copy of a message with another topic and the current time. */

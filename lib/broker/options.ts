@@ -186,15 +186,20 @@ export const BROKER_OPTIONS = {
     'Number of topics for which each connection keeps what access rules and sources have decided; 0: none. One count for topics that are published to, one for filters.',
     { aliases: ['acl_cache_max_size'], max: 100_000 }
   ),
-  aclCacheTtl: row('duration', 60_000, 'Time after which a decision about a topic is taken again.', {
-    unit: 'ms',
-    min: 1,
-    aliases: ['acl_cache_ttl']
-  }),
+  aclCacheTtl: row(
+    'duration',
+    60_000,
+    'Time after which a decision about a topic is taken again; sources that must be asked are then also asked again about subscriptions.',
+    {
+      unit: 'ms',
+      min: 1,
+      aliases: ['acl_cache_ttl']
+    }
+  ),
   aclRemoveSubscriptions: row(
     'boolean',
     false,
-    'When a change of access rules takes the right to a subscription away, remove the subscription. Otherwise it stays and nothing is delivered through it until the right is given back.'
+    'When a change of access rules or the answer of a source takes the right to a subscription away, remove the subscription. Otherwise it stays and nothing is delivered through it until the right is given back.'
   ),
   delayedPublish: row('boolean', true, 'Publish messages to `$delayed/<seconds>/<topic>` after that delay.'),
   maxDelayedMessages: row('integer', 100_000, 'Maximum number of delayed messages; 0: unlimited.', {

@@ -2,7 +2,8 @@ import { BrokerError } from '../base/errors.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import { Space, type SpaceHost } from '../monitor/space.ts';
 import { type PendingFeed, RetainedFeed } from '../retained/retained-feed.ts';
-import { Subscription } from '../routing/subscription.ts';
+import { RequestedFilters } from '../routing/requested-filters.ts';
+import { ASKED_SUBSCRIPTIONS, Subscription } from '../routing/subscription.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
 import type { Session } from '../session/session.ts';
@@ -134,20 +135,20 @@ export class Persistence {
         content.handingOver.add(session);
       }
     });
-    await read(
-      RECORDS.subscription,
-      ({ session: number, filter, qos, noLocal, retainAsPublished, retainHandling, ids, pendingBefore }) => {
-        const session = sessions.get(number);
-        if (session === undefined) {
-          faults.add(`session ${number} is missing, but has a subscription to ${JSON.stringify(filter)}`);
-          return;
-        }
-        const { delivery } = session;
-        const subscription = new Subscription(delivery, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
-        content.subscriptions.push({ session, subscription });
-        if (pendingBefore !== undefined) content.pending.push({ session, subscription, before: pendingBefore });
+    await read(RECORDS.subscription, (entry) => {
+      const { session: number, filter, qos, noLocal, retainAsPublished, retainHandling, ids, pendingBefore } = entry;
+      const session = sessions.get(number);
+      if (session === undefined) {
+        faults.add(`session ${number} is missing, but has a subscription to ${JSON.stringify(filter)}`);
+        return;
       }
-    );
+      const { delivery } = session;
+      const subscription = new Subscription(delivery, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
+      if (entry.isAsked) ASKED_SUBSCRIPTIONS.add(subscription);
+      for (const name of entry.requested ?? []) RequestedFilters.ensure(session.subscriptions).add(name, filter);
+      content.subscriptions.push({ session, subscription });
+      if (pendingBefore !== undefined) content.pending.push({ session, subscription, before: pendingBefore });
+    });
     const takeFlow = (flow: FlowRecord & { readonly session: number }) => {
       const session = sessions.get(flow.session);
       if (session === undefined) faults.add(`session ${flow.session} is missing, but has messages`);

@@ -17,13 +17,15 @@ interface ReviewHost {
   readonly routing: Routing;
   /** Remove a subscription. */
   readonly subscribing: { remove(session: Session, filter: string): boolean };
+  /** Knows what sources have refused. */
+  readonly sourceReview: { refuses(subscription: Subscription): boolean };
 }
 
 /**
  * Judges subscriptions again when access rules have changed: those that the rules would refuse now are revoked, and those that they would
  * accept are restored. It does so in slices, so that other work is not delayed.
  *
- * Hooks and sources that must be asked are not asked again: what only they have granted stays granted.
+ * Hooks are not asked again: what only they have granted stays granted. Sources that must be asked are the concern of `SourceReview`.
  */
 export class RightsReview {
   readonly #services: Services;
@@ -70,10 +72,11 @@ export class RightsReview {
   }
 
   #judge(session: Session, subscription: Subscription): void {
-    const { access, subscribing } = this.#host;
+    const { access, subscribing, sourceReview } = this.#host;
     const { client } = session;
     const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
-    const isGranted = client.isSuperuser || (access.rules.decideFilter(client, filter) ?? this.#staysGranted(session));
+    const stays = () => this.#staysGranted(session) && !sourceReview.refuses(subscription);
+    const isGranted = client.isSuperuser || (access.rules.decideFilter(client, filter) ?? stays());
     if (isGranted) access.deliveryRights.restore(subscription);
     else if (this.#services.settings.aclRemoveSubscriptions) subscribing.remove(session, subscription.filter);
     else access.deliveryRights.revoke(subscription);

@@ -111,7 +111,7 @@ export class SessionHandle {
   async clearQueue(): Promise<number> {
     const { delivery, log, ports } = this.#session;
     this.#checkBegun();
-    if (log === undefined || ports.ledger === undefined) return delivery.clearBacklog();
+    if (log === undefined || ports.ledger === undefined) return delivery.waiting?.dropBacklog() ?? 0;
     const count = await log.queue.clear();
     if (count > 0) {
       log.flowChanged();

@@ -4,16 +4,17 @@ import { BrokerError, ProtocolError } from '../base/errors.ts';
 import type { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
 import type { Verdicts } from '../connection/verdicts.ts';
-import { allowsUnmatched, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
+import { isThenable } from '../events/hooks.ts';
 import { Metric } from '../events/metrics.ts';
-import { SubscribeQuestion } from '../events/questions.ts';
 import type { SubscriptionOptions } from '../events/subscription-options.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../packets/types.ts';
 import type { RetainedFeed } from '../retained/retained-feed.ts';
+import { RequestedFilters } from '../routing/requested-filters.ts';
 import type { Routing } from '../routing/routing.ts';
 import { Subscription } from '../routing/subscription.ts';
+import { isShared } from '../routing/subscriptions.ts';
 import { resumeAfterHook, type Session } from '../session/session.ts';
 import type { Ledger } from '../store/ledger.ts';
 import {
@@ -25,10 +26,12 @@ import {
   unmountedFilter
 } from '../topics/topic.ts';
 import type { Retainer } from './features/retainer.ts';
-import { aclMetric } from './message-hooks.ts';
+import { type FilterDecision, FilterDecisions } from './filter-decisions.ts';
+import { FilterRequests, grantedBefore, requestedFilters } from './filter-requests.ts';
 import type { AutoSubscription } from './options.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
+import type { SourceReview } from './source-review.ts';
 
 const LOCAL = /^(::1|127\.|::ffff:127\.)/;
 
@@ -51,18 +54,23 @@ interface SubscribingHost {
   readonly pressure: { readonly isSpaceLow: boolean };
   readonly access: AccessControl;
   readonly publishing: { readonly hooks: { readonly verdictEpoch: number } };
+  /** Notes until when a subscription is allowed. */
+  readonly sourceReview: SourceReview;
 }
 
 /** Processes SUBSCRIBE and UNSUBSCRIBE, and subscribes and unsubscribes on behalf of clients. */
 export class Subscribing {
   readonly #services: Services;
   readonly #host: SubscribingHost;
+  readonly #decisions: FilterDecisions;
+  readonly #requests = new FilterRequests((session, filter) => this.remove(session, filter));
   /** Number of answers that wait for a commit, by connection. */
   readonly #waiting = new Map<Connection<Session>, number>();
 
   constructor(services: Services, host: SubscribingHost) {
     this.#services = services;
     this.#host = host;
+    this.#decisions = new FilterDecisions(services);
   }
 
   /** Process the filters of a SUBSCRIBE in order and answer with one SUBACK [MQTT-3.8.4-5]. */
@@ -103,12 +111,18 @@ export class Subscribing {
     this.#holdWhile(session, connection, next(0), 'subscribing');
   }
 
-  #announce({ client }: Session, { subscriptions, properties }: SubscribePacket, granted: readonly number[]): void {
+  #announce(session: Session, { subscriptions, properties }: SubscribePacket, granted: readonly number[]): void {
     const { events } = this.#services;
     if (!events.heard['client.suback']) return;
+    const { client } = session;
     const id = properties?.subscriptionIdentifier?.[0];
+    const requests = RequestedFilters.of(session.subscriptions);
     const results = subscriptions.map(({ topic: filter, ...options }, at) => {
-      return { filter, options: { ...options, id }, reasonCode: granted[at] };
+      const stored = requests && mountedFilter(this.#host.rewrites.apply(filter, 'subscribe'), client.mountpoint);
+      const found = stored === undefined || granted[at] >= 0x80 ? undefined : requests?.grantedFor(stored);
+      const grantedFilter =
+        found === undefined || found === stored ? undefined : unmountedFilter(found, client.mountpoint);
+      return { filter, grantedFilter, options: { ...options, id }, reasonCode: granted[at] };
     });
     events.emit('client.suback', { client, results });
   }
@@ -212,47 +226,33 @@ export class Subscribing {
     const filter = this.#host.rewrites.apply(request.topic, 'subscribe');
     const fault = this.#check(session, filter, ids !== undefined);
     if (fault !== 0) return this.#refused(session, fault);
-    const isAllowed = client.isSuperuser || allowsUnmatched(client.agreement.zone, hooks, 'authorizeSubscribe');
-    if (isAllowed && (client.isSuperuser || hooks.authorizeSubscribe.length === 0))
-      return this.#grant(session, filter, request, request.qos, ids, feeds);
-    const verdicts = hooks.isCached('authorizeSubscribe') ? this.#verdictsOf(session) : undefined;
-    const { nowMs } = this.#services.time;
-    const known = verdicts?.get('subscribe', filter, nowMs);
-    if (known === 0) return this.#grant(session, filter, request, request.qos, ids, feeds);
-    if (known !== undefined) return this.#refused(session, known);
-    metrics.counts[Metric.clientCheckAcl]++;
-    const question = new SubscribeQuestion(client, hooks.questions, filter, options);
-    const verdict = hooks.first<SubscribeQuestion, Verdict | number>(
-      'authorizeSubscribe',
-      hooks.authorizeSubscribe,
-      question,
-      ReasonCode.unspecifiedError,
+    const unasked = this.#decisions.unasked(client);
+    if (unasked === false) return this.#refused(session, ReasonCode.notAuthorized);
+    if (unasked)
+      return this.#grant(session, { filter, code: request.qos, dueMs: undefined }, filter, request, ids, feeds);
+    const asking = {
       client,
-      question
-    );
-    const act = (answer: Verdict | number | undefined): number => {
-      question.answered();
-      const code = this.#codeOf(answer ?? isAllowed, request.qos);
-      metrics.counts[aclMetric(answer, code < 0x80)]++;
-      if (code >= 0x80 || isApproval(answer ?? isAllowed))
-        verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs);
-      if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK
-      return code >= 0x80
-        ? this.#refused(session, code)
-        : this.#grant(session, filter, request, code as QoS, ids, feeds);
+      options,
+      verdicts: hooks.isCached('authorizeSubscribe') ? this.#verdictsOf(session) : undefined,
+      check: (changed: string) => this.#checkChanged(session, changed, request, ids !== undefined)
     };
-    return isThenable(verdict) ? verdict.then(act) : act(verdict);
+    const decision = this.#decisions.decide(filter, asking);
+    const act = (decided: FilterDecision): number => {
+      if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK
+      if (decided.code >= 0x80) return this.#refused(session, decided.code);
+      return this.#grant(session, decided, filter, request, ids, feeds);
+    };
+    return isThenable(decision) ? decision.then(act) : act(decision);
+  }
+
+  /** Check a filter that a hook has put in place of another. @returns 0 or the reason code that refuses it */
+  #checkChanged(session: Session, filter: string, { noLocal }: SubscriptionRequest, hasId: boolean): number {
+    if (noLocal && isShared(filter)) return ReasonCode.topicFilterInvalid; // [MQTT-3.8.3-4]
+    return this.#check(session, filter, hasId);
   }
 
   #verdictsOf({ connection }: Session): Verdicts | undefined {
     return connection?.reader.topics.verdicts(this.#services.settings, this.#host.publishing.hooks.verdictEpoch);
-  }
-
-  /** The SUBACK reason code for the answer of an authorizeSubscribe hook: a granted QoS or an error code [MQTT-3.9.3-2]. */
-  #codeOf(answer: Verdict | number, asked: QoS): number {
-    if (isApproval(answer)) return asked;
-    if (typeof answer === 'number') return answer < 0x80 ? Math.min(asked, answer) : answer;
-    return (answer as Partial<Refusal>).reasonCode ?? ReasonCode.notAuthorized;
   }
 
   #refused(session: Session, code: number): number {
@@ -292,17 +292,18 @@ export class Subscribing {
     return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);
   }
 
+  /** @param requested the filter that the client has asked for, after topic rewriting */
   #grant(
     session: Session,
-    filter: string,
+    { filter, code, dueMs }: FilterDecision,
+    requested: string,
     request: SubscriptionRequest,
-    qos: QoS,
     ids: readonly number[] | undefined,
     feeds: RetainedFeed[]
   ): number {
     if (session.state === 'gone') return ReasonCode.unspecifiedError; // a listener ended it
     const { zone } = session.client.agreement;
-    const granted = Math.min(qos, zone.maxQosAllowed) as QoS;
+    const granted = Math.min(code, zone.maxQosAllowed) as QoS;
     const stored = mountedFilter(filter, session.client.mountpoint);
     const known = session.subscriptions.get(stored);
     if (session.log !== undefined && this.#host.ledger?.isFailed)
@@ -313,7 +314,10 @@ export class Subscribing {
       if (isFull || !mayGrow || !this.#host.sessions.hasRoomForSubscription())
         return this.#refused(session, ReasonCode.quotaExceeded);
     }
+    if (!this.#requests.note(session, mountedFilter(requested, session.client.mountpoint), stored))
+      return this.#refused(session, ReasonCode.quotaExceeded);
     const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
+    this.#host.sourceReview.decided(session, subscription, dueMs);
     const handling = session.protocolVersion === 5 ? request.retainHandling : 0;
     if (handling === 0 || (handling === 1 && known === undefined)) {
       // [MQTT-3.3.1-9, -10]. Shared subscriptions have no feed.
@@ -350,6 +354,7 @@ export class Subscribing {
       events.emit('session.subscribed', {
         client: session.client,
         filter: unmountedFilter(filter, session.client.mountpoint),
+        requestedFilters: requestedFilters(session, filter),
         options: { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] }
       });
     }
@@ -399,12 +404,15 @@ export class Subscribing {
         continue;
       }
       const filter = mountedFilter(this.#host.rewrites.apply(topic, 'subscribe'), session.client.mountpoint);
-      if (ledger?.isFailed && mayBePersisted(session, filter)) {
+      const stored = RequestedFilters.of(session.subscriptions)?.grantedFor(filter) ?? filter;
+      if (ledger?.isFailed && mayBePersisted(session, stored)) {
         metrics.counts[Metric.packetsUnsubscribeError]++;
         granted.push(NOT_PERSISTED);
         continue;
       }
-      granted.push(this.remove(session, filter) ? ReasonCode.success : ReasonCode.noSubscriptionExisted);
+      const subscribed = grantedBefore(session, filter);
+      if (subscribed !== undefined) this.#requests.release(session, filter, subscribed);
+      granted.push(subscribed === undefined ? ReasonCode.noSubscriptionExisted : ReasonCode.success);
     }
   }
 
@@ -414,9 +422,10 @@ export class Subscribing {
     const { client } = session;
     const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
     if (subscription === undefined) return false;
+    const shown = unmountedFilter(filter, client.mountpoint);
+    const event = { client, filter: shown, requestedFilters: requestedFilters(session, filter) };
     this.#host.sessions.removeSubscription(session, subscription);
-    if (events.heard['session.unsubscribed'])
-      events.emit('session.unsubscribed', { client, filter: unmountedFilter(filter, client.mountpoint) });
+    if (events.heard['session.unsubscribed']) events.emit('session.unsubscribed', event);
     return true;
   }
 
@@ -434,20 +443,18 @@ export class Subscribing {
     const fault = this.#check(session, request.topic, false);
     if (fault !== 0 && fault !== ReasonCode.notAuthorized) return fault;
     const feeds: RetainedFeed[] = [];
-    const code = this.#grant(
-      session,
-      request.topic,
-      { topic: request.topic, ...options },
-      options.qos,
-      undefined,
-      feeds
-    );
+    const { topic } = request;
+    const decision = { filter: topic, code: options.qos, dueMs: undefined };
+    const code = this.#grant(session, decision, topic, { topic, ...options }, undefined, feeds);
     releaseFeeds(session, feeds);
     return code;
   }
 
+  /** Unsubscribe on behalf of a client. @param filter that of the subscription, or the one that the client has asked for */
   unsubscribeFor(session: Session, filter: string): boolean {
-    return this.remove(session, mountedFilter(filter, session.client.mountpoint));
+    const stored = mountedFilter(filter, session.client.mountpoint);
+    const granted = RequestedFilters.of(session.subscriptions)?.grantedFor(stored);
+    return this.remove(session, session.subscriptions.get(stored) === undefined ? (granted ?? stored) : stored);
   }
 }
 

@@ -10,6 +10,8 @@ import type { SubscriptionOptions } from './subscription-options.ts';
 /** What a SUBSCRIBE has asked for one topic filter, and the answer. */
 export interface SubscribeResult {
   readonly filter: string;
+  /** The topic filter of the subscription, if a hook has put another one in place of `filter`. */
+  readonly grantedFilter: string | undefined;
   readonly options: SubscriptionOptions;
   /** The granted QoS, or from 0x80 the reason code of the refusal, as SUBACK has it. */
   readonly reasonCode: number;
@@ -35,6 +37,7 @@ export interface FieldTypes {
   readonly boolean: boolean;
   readonly number: number;
   readonly string: string;
+  readonly 'string[] | undefined': readonly string[] | undefined;
 }
 
 /** The fields of an event, with the names of their types. */
@@ -122,13 +125,18 @@ export const EVENTS = {
   }),
   'session.discarded': row('A Clean Start has ended the previous session of the client id.', { client: 'ClientInfo' }),
   'session.subscribed': row(
-    'A subscription was made or changed: by SUBSCRIBE, by the application, or automatically at connect.',
-    { client: 'ClientInfo', filter: 'string', options: 'SubscriptionOptions' },
+    'A subscription was made or changed: by SUBSCRIBE, by the application, or automatically at connect. `requestedFilters`: what the client has asked for, if a hook has changed it to `filter`.',
+    {
+      client: 'ClientInfo',
+      filter: 'string',
+      requestedFilters: 'string[] | undefined',
+      options: 'SubscriptionOptions'
+    },
     { action: 'session_subscribed', ruleTopics: ['$events/session_subscribed'] }
   ),
   'session.unsubscribed': row(
-    'A subscription was removed. Not emitted for subscriptions that end with their session.',
-    { client: 'ClientInfo', filter: 'string' },
+    'A subscription was removed. Not emitted for subscriptions that end with their session. `requestedFilters` is as in `session.subscribed`.',
+    { client: 'ClientInfo', filter: 'string', requestedFilters: 'string[] | undefined' },
     { action: 'session_unsubscribe', ruleTopics: ['$events/session_unsubscribed'] } // as documented, unlike its siblings
   ),
   'session.terminated': row(

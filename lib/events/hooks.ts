@@ -6,11 +6,11 @@ import type { WorkCount } from '../base/pending-work.ts';
 import { type CodeSet, isAllowedCode } from '../packets/allowed-codes.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
-import type { ConnectPacket, UserProperty } from '../packets/types.ts';
+import type { ConnectPacket, QoS, UserProperty } from '../packets/types.ts';
 import type { AccessRule } from '../records/access-rule.ts';
 import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
-import { OpenQuestions } from './questions.ts';
+import { OpenQuestions, SubscribeQuestion } from './questions.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
 
 /** A value or a promise of it. */
@@ -76,6 +76,15 @@ export interface Challenge {
   readonly challenge: Buffer | undefined;
 }
 
+/** The answer of an `authorizeSubscribe` hook that allows another topic filter than the one that the client has asked for. */
+export interface ChangedFilter {
+  readonly allow?: true;
+  /** The topic filter to subscribe to, without the mount point; with the share prefix, if the subscription is to be a shared one. */
+  readonly filter: string;
+  /** The maximum QoS to grant. Default: the requested one. */
+  readonly qos?: QoS;
+}
+
 /** The answer of a hook that does not decide. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is a good hook
 export type NoOpinion = undefined | void;
@@ -136,7 +145,7 @@ export interface Hooks {
     readonly options: SubscriptionOptions;
     /** Aborted when the connection closes or `hookTimeout` has passed. */
     readonly signal: AbortSignal;
-  }): Awaitable<Verdict | number>;
+  }): Awaitable<Verdict | number | ChangedFilter>;
   /**
    * Changes or refuses a message before it is routed. An object with any of topic, payload, qos, retain and properties replaces those
    * fields and keeps the others. `true`, `{ allow: true }` or undefined leaves the message unchanged; `false` or a refusal refuses it. Any
@@ -188,6 +197,8 @@ export interface SourceHookOptions extends HookOptions {
   readonly timeoutMs?: number | undefined;
   /** Call the function after all others, also after those that are registered later. Default false. */
   readonly isLast?: boolean;
+  /** The function asks something else, such as a server, and is asked again when its answer expires. Default false. */
+  readonly isAsking?: boolean;
   /** False: the function alone does not close the broker to unknown clients and to what no rule allows. Default true. */
   readonly isDeciding?: boolean;
 }
@@ -229,6 +240,8 @@ export class HookRegistry {
   readonly #timeouts = new WeakMap<object, number>();
   /** The functions that are called after all others. */
   readonly #last = new WeakSet<object>();
+  /** The functions that ask something else. */
+  readonly #asking = new WeakSet<object>();
   /** For each hook, the number of functions that decide; see `decides`. */
   readonly #deciding = new Map<HookName, number>();
 
@@ -251,7 +264,7 @@ export class HookRegistry {
    * @throws InvalidInput HOOK_UNKNOWN, with a suggestion, if there is no such hook; HOOK_INVALID if `hook` is not a function; OPTION_INVALID
    */
   add<N extends HookName>(name: N, hook: Hook<N>, options: SourceHookOptions = {}): () => void {
-    const { isFirst = false, isLast = false, cache, timeoutMs, isDeciding = true } = options;
+    const { isFirst = false, isLast = false, cache, timeoutMs, isDeciding = true, isAsking = false } = options;
     if (!HOOK_NAMES.includes(name)) throw unknownName('HOOK_UNKNOWN', 'hook', name, HOOK_NAMES);
     if (typeof hook !== 'function') throw new InvalidInput('HOOK_INVALID', name, 'a function', hook);
     const own = ((request: never) => (hook as (request: never) => unknown)(request)) as unknown as Hook<N>;
@@ -262,6 +275,7 @@ export class HookRegistry {
       this.#cached.add(own);
     }
     if (timeoutMs !== undefined) this.#timeouts.set(own, timeoutMs);
+    if (isAsking) this.#asking.add(own);
     const others = this[name] as readonly Hook<N>[];
     if (isLast) this.#last.add(own);
     const behind = isLast ? [] : others.filter((other) => this.#last.has(other));
@@ -292,6 +306,16 @@ export class HookRegistry {
     return this[name].every((hook) => this.#cached.has(hook));
   }
 
+  /** Whether a function asks something else, see `SourceHookOptions`. */
+  isAsking(hook: object | undefined): boolean {
+    return hook !== undefined && this.#asking.has(hook);
+  }
+
+  /** Whether some authorizeSubscribe function asks something else. */
+  get asksForSubscriptions(): boolean {
+    return this.authorizeSubscribe.some((hook) => this.#asking.has(hook));
+  }
+
   /**
    * Call functions in order until one of them decides. Returns no promise unless one of them does.
    * @returns the first answer that is neither undefined nor null; `onFailure` if a function failed or timed out; undefined if none decided
@@ -320,11 +344,15 @@ export class HookRegistry {
       const answer = this.call(name, hooks[at], request, onFailure, client, cancellation);
       if (isThenable(answer)) {
         const next = at + 1;
-        return answer.then((value) =>
-          value == null ? this.#from(next, name, hooks, request, onFailure, client, cancellation) : value
-        );
+        return answer.then((value) => {
+          if (value == null) return this.#from(next, name, hooks, request, onFailure, client, cancellation);
+          if (value !== onFailure) noteDecider(request, hooks[next - 1]);
+          return value;
+        });
       }
-      if (answer != null) return answer;
+      if (answer == null) continue;
+      if (answer !== onFailure) noteDecider(request, hooks[at]);
+      return answer;
     }
     return undefined;
   }
@@ -426,7 +454,7 @@ const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
     'challenge'
   ],
   authorizePublish: REFUSAL_KEYS,
-  authorizeSubscribe: REFUSAL_KEYS,
+  authorizeSubscribe: [...REFUSAL_KEYS, 'filter', 'qos'],
   publish: [...REFUSAL_KEYS, 'topic', 'payload', 'qos', 'retain', 'properties'],
   deliver: ['topic', 'payload', 'qos', 'retain', 'properties']
 };
@@ -437,6 +465,7 @@ const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound
   reasonCode: ['a number', (value) => typeof value === 'number'],
   reasonString: ['a string', (value) => typeof value === 'string'],
   serverReference: ['a string', (value) => typeof value === 'string'],
+  filter: ['a string', (value) => typeof value === 'string'],
   username: ['a string', (value) => typeof value === 'string'],
   isSuperuser: ['true or false', (value) => typeof value === 'boolean'],
   rules: ['a list of access rules', Array.isArray],
@@ -456,7 +485,8 @@ const EXPECTED: Readonly<Record<HookName, string>> = {
   preConnect: 'true, false, undefined, { allow: true } or { allow: false }',
   authenticate: 'true, false, undefined, { allow: true }, { allow: false } or { challenge }',
   authorizePublish: 'true, false, undefined, { allow: true } or { allow: false }',
-  authorizeSubscribe: 'true, false, undefined, { allow: true }, { allow: false }, a QoS or a reason code of SUBACK',
+  authorizeSubscribe:
+    'true, false, undefined, { allow: true }, { allow: false }, { filter }, a QoS or a reason code of SUBACK',
   publish: 'true, false, undefined, { allow } or an object with topic, payload, qos, retain or properties',
   deliver: 'true, false, undefined or an object with topic, payload, qos, retain or properties'
 };
@@ -511,7 +541,11 @@ function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
 function hasAnswerKey(name: HookName, answer: object, keys: readonly string[]): boolean {
   const given = answer as Readonly<Record<string, unknown>>;
   if (name === 'publish' || name === 'deliver') return keys.some((key) => given[key] !== undefined);
-  return typeof given.allow === 'boolean' || (name === 'authenticate' && 'challenge' in given);
+  if (name === 'authorizeSubscribe' && typeof given.filter === 'string')
+    return given.allow !== false && (given.qos === undefined || [0, 1, 2].includes(given.qos as number));
+  return (
+    (typeof given.allow === 'boolean' && given.qos === undefined) || (name === 'authenticate' && 'challenge' in given)
+  );
 }
 
 function wrongAnswer(name: HookName, answer: unknown): InvalidInput {
@@ -524,6 +558,10 @@ function unknownAnswer(name: HookName, key: string, keys: readonly string[]): In
   const hint = near === undefined ? allowed : `did you mean "${near}"?`;
   const text = `the hook ${name} returned an object with the unknown key "${key}"; ${hint}`;
   return new InvalidInput('HOOK_ANSWER_INVALID', key, `one of ${keys.join(', ')}`, key, text);
+}
+
+function noteDecider(request: unknown, hook: object): void {
+  if (request instanceof SubscribeQuestion) request.decidedBy(hook);
 }
 
 /** Tell whether a value is a promise. */

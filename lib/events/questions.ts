@@ -78,10 +78,22 @@ export class PublishQuestion extends Question {
 export class SubscribeQuestion extends Question {
   readonly filter: string;
   readonly options: SubscriptionOptions;
+  /** The function whose answer was final. */
+  #decider: object | undefined = undefined;
 
   constructor(client: ClientInfo, open: OpenQuestions, filter: string, options: SubscriptionOptions) {
     super(client, open);
     this.filter = filter;
     this.options = options;
+  }
+
+  /** The function whose answer was final; undefined: none has decided, or it has failed. */
+  get decider(): object | undefined {
+    return this.#decider;
+  }
+
+  /** @internal */
+  decidedBy(hook: object): void {
+    this.#decider = hook;
   }
 }

@@ -197,19 +197,6 @@ export class Message {
     return message;
   }
 
-  /**
-   * This message as a deliver hook has changed it for one receiver. It is as old as this one, and depends on the same commit.
-   * @param input complete; the caller has checked the topic name
-   * @throws InvalidInput as `from`
-   * @internal
-   */
-  changed(input: MessageInput): Message {
-    const message = Message.from(input, this.origin, this.takenAtMs, this.timestamp);
-    message.ticket = this.ticket;
-    message.isDeferred = this.isDeferred;
-    return message;
-  }
-
   /** Create a message from a packet that this broker encoded. @internal */
   static of(
     buf: Buffer,
@@ -375,6 +362,18 @@ export class Message {
     (this.#forms ??= [undefined, undefined, undefined, undefined])[at] = frame;
     return frame;
   }
+}
+
+/**
+ * A message as a deliver hook has changed it for one receiver. It is as old as the original, and depends on the same commit.
+ * @param input complete; the caller has checked the topic name
+ * @throws InvalidInput as `Message.from`
+ */
+export function changedMessage(original: Message, input: MessageInput): Message {
+  const message = Message.from(input, original.origin, original.takenAtMs, original.timestamp);
+  message.ticket = original.ticket;
+  message.isDeferred = original.isDeferred;
+  return message;
 }
 
 /**

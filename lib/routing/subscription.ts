@@ -74,6 +74,12 @@ export class Subscription {
   }
 }
 
+/**
+ * The subscriptions that a source has allowed which must be asked: it is asked again when its answer expires. Most brokers have none, so
+ * this is no field of them.
+ */
+export const ASKED_SUBSCRIPTIONS = new WeakSet<Subscription>();
+
 /** The combination of several subscriptions of one subscriber for one topic. */
 class MergedSubscription extends Subscription {
   readonly #own: Subscription | undefined;

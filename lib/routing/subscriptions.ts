@@ -1,4 +1,5 @@
 import { TextMap } from '../base/text-map.ts';
+import { RequestedFilters } from './requested-filters.ts';
 import type { Subscription } from './subscription.ts';
 
 /** Maximum number of subscriptions in an array. More are stored in a Map, so that a lookup stays fast. */
@@ -35,6 +36,7 @@ export class Subscriptions {
 
   delete(filter: string): void {
     if (isShared(filter) && this.get(filter) !== undefined) this.shared--;
+    RequestedFilters.of(this)?.removed(filter);
     if (this.#all instanceof TextMap) this.#all.delete(filter);
     else this.#all = this.#all.filter((one) => one.filter !== filter);
   }

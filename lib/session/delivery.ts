@@ -222,21 +222,6 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     this.flows.ports.announcer.dropped(message, reason, this.flows.client);
   }
 
-  /** Drop what waits in the backlog; of persisted messages those with a lower number. @returns their number */
-  clearBacklog(before = Infinity): number {
-    const backlog = this.waiting?.backlog;
-    // first all, because a listener of the drop may publish
-    const taken = backlog?.take(({ persisted }) => persisted === undefined || persisted.seq < before) ?? [];
-    let count = 0;
-    for (const { message, persisted } of taken) {
-      if (persisted?.isDone) continue;
-      count++;
-      this.drop(message, 'queue_cleared', persisted);
-    }
-    this.updateFastPath();
-    return count;
-  }
-
   // -------------------------------------------------------------------------------------------------------- send what waits
 
   /** Send waiting messages, as far as the window and the stream allow. */

@@ -27,6 +27,8 @@ interface LoggedDelivery {
   readonly waiting:
     | {
         readonly backlog: Backlog | undefined;
+        /** Drop what waits in memory; of persisted messages those with a lower number. @returns their number */
+        dropBacklog(before: number): number;
         readonly feeds:
           | { readonly pending: readonly PendingFeed[]; pendingBefore(subscription: Subscription): number | undefined }
           | undefined;
@@ -40,8 +42,6 @@ interface LoggedDelivery {
   unload(): void;
   /** Send waiting messages. */
   pump(): void;
-  /** Drop what waits in memory; of persisted messages those with a lower number. @returns their number */
-  clearBacklog(before: number): number;
   /** Count and announce a dropped message. */
   drop(message: Message, reason: DropReason): void;
 }
@@ -83,8 +83,16 @@ export interface LogPorts {
   finish(persisted: PersistedMessage): void;
   /** The state of messages has changed. Nothing waits for the commit. */
   flowTouched(): void;
-  /** Read the next page of messages into memory, unless one is being read. */
-  page(): void;
-  /** Read the messages below this number, and drop those that would wait. It ends early when the client disconnects. */
-  dropPages(to: number, drop: (persisted: PersistedMessage) => void): Promise<void>;
+  /**
+   * Read the next page of messages into memory, unless one is being read.
+   * @param dropped read these messages and drop those that would wait; resolves when that is done, or the client has disconnected
+   */
+  page(dropped?: DroppedPages): Promise<void> | undefined;
+}
+
+/** Messages that are dropped when they are read. */
+export interface DroppedPages {
+  /** Those with a lower number. */
+  readonly to: number;
+  drop(persisted: PersistedMessage): void;
 }

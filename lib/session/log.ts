@@ -1,5 +1,6 @@
 import { detachFromPublisher, type Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
+import { RequestedFilters } from '../routing/requested-filters.ts';
 import type { CommitFailure, Durable } from '../store/durable.ts';
 import { Kind } from '../store/keys.ts';
 import type { Ledger } from '../store/ledger.ts';
@@ -7,7 +8,7 @@ import type { Draft } from '../store/record.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { HandOverQueue } from './hand-over-queue.ts';
 import { encodeInFlight } from './in-flight-record.ts';
-import type { LogOwner, LogPorts } from './log-ports.ts';
+import type { DroppedPages, LogOwner, LogPorts } from './log-ports.ts';
 import { OfflineFlights } from './offline-flights.ts';
 import { Paging } from './paging.ts';
 import type { PersistedMessage } from './segment.ts';
@@ -171,9 +172,11 @@ export class SessionLog implements Durable, LogPorts {
   #writeSubscriptions(draft: Draft, filters: Set<string>): void {
     const { subscriptions, delivery } = this.session;
     const feeds = delivery.waiting?.feeds;
+    const requested = RequestedFilters.of(subscriptions);
     for (const filter of filters) {
       const subscription = subscriptions.get(filter);
-      writeSubscription(draft, this.number, filter, subscription, subscription && feeds?.pendingBefore(subscription));
+      const pendingBefore = subscription && feeds?.pendingBefore(subscription);
+      writeSubscription(draft, this.number, filter, subscription, pendingBefore, requested?.namesOf(filter));
     }
     this.#writingFilters = filters;
     this.#filters = undefined;
@@ -302,13 +305,12 @@ export class SessionLog implements Durable, LogPorts {
     this.ledger.touch(this); // if the client does not connect after all, the next commit unloads the session again
   }
 
-  /** Read the next page of messages into memory, unless one is being read. */
-  page(): void {
-    if (!this.messages.isCaughtUp) (this.#paging ??= new Paging(this)).start();
-  }
-
-  dropPages(to: number, drop: (persisted: PersistedMessage) => void): Promise<void> {
-    return (this.#paging ??= new Paging(this)).drop(to, drop);
+  page(dropped?: DroppedPages): Promise<void> | undefined {
+    if (this.messages.isCaughtUp) return undefined;
+    const paging = (this.#paging ??= new Paging(this));
+    if (dropped !== undefined) return paging.drop(dropped);
+    paging.start();
+    return undefined;
   }
 
   #stopPaging(): void {

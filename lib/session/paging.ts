@@ -2,7 +2,7 @@ import { BrokerError } from '../base/errors.ts';
 import { afterCommit } from '../store/after-commit.ts';
 import type { Entry } from '../store/store.ts';
 import type { Inflight } from './inflight.ts';
-import type { LogPorts } from './log-ports.ts';
+import type { DroppedPages, LogPorts } from './log-ports.ts';
 import { type PersistedMessage, segmentFirst } from './segment.ts';
 import { SegmentReader } from './segment-reader.ts';
 
@@ -25,7 +25,7 @@ export class Paging {
   /** The page that is being read. */
   #reading: Promise<void> | undefined = undefined;
   /** Messages with a lower number are dropped instead of being queued. */
-  #dropped: { readonly to: number; readonly drop: (persisted: PersistedMessage) => void } | undefined = undefined;
+  #dropped: DroppedPages | undefined = undefined;
   /** The client has disconnected. */
   isStopped = false;
   /** Messages that are in flight, and where they go: packet ids by message number. */
@@ -71,12 +71,11 @@ export class Paging {
       .finally(() => session.ports.work.end());
   }
 
-  /** Read the messages below this number, and drop those that would wait. It ends early when the client disconnects. */
-  async drop(to: number, drop: (persisted: PersistedMessage) => void): Promise<void> {
+  /** Read messages, and drop those that would wait. It ends early when the client disconnects. */
+  async drop(dropped: DroppedPages): Promise<void> {
     const { messages, ledger } = this.#log;
-    const dropped = { to, drop };
     this.#dropped = dropped;
-    while (messages.pageFrom < to && !this.isStopped && !ledger.isFailed) {
+    while (messages.pageFrom < dropped.to && !this.isStopped && !ledger.isFailed) {
       this.start();
       await this.#reading;
     }

@@ -178,10 +178,10 @@ export class SessionQueue extends StoredQueue {
     while (!messages.isEnded) {
       if (ledger.isFailed) throw ledger.refusal();
       const { offline } = log;
-      if (offline === undefined) count += session.delivery.clearBacklog(to);
+      if (offline === undefined) count += session.delivery.waiting?.dropBacklog(to) ?? 0;
       if (session.state === 'connected') {
         if (messages.pageFrom >= to) break;
-        await log.dropPages(to, drop);
+        await log.page({ to, drop });
       } else if (await this.#clearStored(offline, drop)) break;
     }
     this.resized();

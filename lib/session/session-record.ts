@@ -1,7 +1,7 @@
 import { Message, type MessageInput, type Publisher } from '../packets/message.ts';
 import type { ProtocolVersion, QoS, UserProperty } from '../packets/types.ts';
 import type { TransportInfo } from '../records/client.ts';
-import type { Subscription } from '../routing/subscription.ts';
+import { ASKED_SUBSCRIPTIONS, type Subscription } from '../routing/subscription.ts';
 import { Kind } from '../store/keys.ts';
 import { type Now, readMessage, writeMessage } from '../store/message-record.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
@@ -16,6 +16,7 @@ const SUPERUSER = 8;
 const WILL = 16;
 const NO_LOCAL = 4;
 const RETAIN_AS_PUBLISHED = 8;
+const ASKED = 1;
 const TRANSPORTS: readonly TransportInfo['transport'][] = ['tcp', 'tls', 'ws', 'wss', 'unix', 'stream', 'local'];
 
 /** The persisted properties of a session and its client. */
@@ -124,13 +125,15 @@ function readWill(reader: RecordReader, now: Now): WillState {
  * Write the record of a subscription, or delete it.
  * @param given undefined deletes the record
  * @param pendingBefore retained messages with a `seq` below this are still to be sent for the subscription; undefined if none are
+ * @param requested see `RequestedFilters.namesOf`
  */
 export function writeSubscription(
   draft: Draft,
   session: number,
   filter: string,
   given: Subscription | undefined,
-  pendingBefore?: number
+  pendingBefore?: number,
+  requested?: ReadonlySet<string>
 ): void {
   draft.key(Kind.subscription).u48(session).tail(filter);
   if (given === undefined) {
@@ -143,7 +146,13 @@ export function writeSubscription(
     .u8(qos | (noLocal ? NO_LOCAL : 0) | (retainAsPublished ? RETAIN_AS_PUBLISHED : 0) | (retainHandling << 4));
   draft.varint(ids?.length ?? 0);
   for (const id of ids ?? []) draft.varint(id);
-  if (pendingBefore !== undefined) draft.varint(pendingBefore);
+  const isAsked = ASKED_SUBSCRIPTIONS.has(given);
+  const hasMore = isAsked || requested !== undefined;
+  if (pendingBefore !== undefined || hasMore) draft.varint(pendingBefore ?? 0);
+  if (hasMore) {
+    draft.u8(isAsked ? ASKED : 0).varint(requested?.size ?? 0);
+    for (const name of requested ?? []) draft.text(name);
+  }
   draft.put();
 }
 
@@ -158,6 +167,10 @@ export interface SubscriptionEntry {
   readonly ids: readonly number[] | undefined;
   /** Retained messages with a `seq` below this are still to be sent; undefined if none are. */
   readonly pendingBefore: number | undefined;
+  /** A source that must be asked has allowed it. */
+  readonly isAsked: boolean;
+  /** What the client has asked for, if a hook has changed the filter. */
+  readonly requested: readonly string[] | undefined;
 }
 
 /** Read the record of a subscription. @throws RecordError if the record is damaged or too new */
@@ -166,6 +179,10 @@ export function readSubscription({ key, value }: Entry): SubscriptionEntry {
   const flags = reader.u8();
   const ids: number[] = [];
   for (let left = reader.varint(); left > 0; left--) ids.push(reader.varint());
+  const pendingBefore = reader.isAtEnd ? 0 : reader.varint();
+  const isAsked = !reader.isAtEnd && (reader.u8() & ASKED) !== 0;
+  const requested: string[] = [];
+  if (!reader.isAtEnd) for (let left = reader.varint(); left > 0; left--) requested.push(reader.text());
   return {
     session: key.readUIntBE(1, 6),
     filter: key.toString('utf8', 7),
@@ -174,6 +191,8 @@ export function readSubscription({ key, value }: Entry): SubscriptionEntry {
     retainAsPublished: (flags & RETAIN_AS_PUBLISHED) !== 0,
     retainHandling: (flags >> 4) as 0 | 1 | 2,
     ids: ids.length > 0 ? ids : undefined,
-    pendingBefore: reader.isAtEnd ? undefined : reader.varint()
+    pendingBefore: pendingBefore > 0 ? pendingBefore : undefined,
+    isAsked,
+    requested: requested.length > 0 ? requested : undefined
   };
 }

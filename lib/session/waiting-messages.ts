@@ -252,6 +252,20 @@ export class WaitingMessages implements DeferralOwner {
     this.backlog = undefined;
   }
 
+  /** Drop the messages of the backlog; of persisted ones those with a lower number. @returns their number */
+  dropBacklog(before = Infinity): number {
+    // first all, because a listener of the drop may publish
+    const taken = this.backlog?.take(({ persisted }) => persisted === undefined || persisted.seq < before) ?? [];
+    let count = 0;
+    for (const { message, persisted } of taken) {
+      if (persisted?.isDone) continue;
+      count++;
+      this.#owner.drop(message, 'queue_cleared', persisted);
+    }
+    this.#owner.updateFastPath();
+    return count;
+  }
+
   /** The session has ended; see `Delivery.clear`. */
   clear(reason: DropReason | undefined, giveAway?: (message: Message) => boolean): void {
     if (reason !== undefined) this.backlog?.clear(reason, giveAway);

@@ -354,7 +354,8 @@ describe('the ACL cache of a connection', () => {
     await mayPublish(client, 'yes');
     access.invalidate();
     await mayPublish(client, 'yes');
-    assert.deepEqual(asked, ['publish yes', 'publish yes', 'publish yes']);
+    const published = asked.filter((what) => what.startsWith('publish')); // the subscription is asked about again as well
+    assert.deepEqual(published, ['publish yes', 'publish yes', 'publish yes']);
     assert.deepEqual(access.cache('nobody'), []);
   });
 

@@ -4,7 +4,7 @@ import { acl, memoryStore } from '../../lib/index.ts';
 import type { PublishPacket } from '../../lib/packets/types.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, nothing, rest, startBroker, turns } from '../support/wire.ts';
+import { granted, nothing, rest, startBroker, subscribe, turns } from '../support/wire.ts';
 
 /** A hook that changes messages for the client `c`, and counts its calls. */
 function changing(calls: string[] = []) {
@@ -165,9 +165,8 @@ describe('A deliver hook that returns a message', () => {
     await using broker = await startBroker({ hooks: changing() });
     await broker.publish('a', 'r', { retain: true });
     const client = await rawClient(broker, { clientId: 'c' });
-    await granted(client, 1, 'a');
-    await granted(client, 2, '$share/g/b');
-    await granted(client, 3, '$SYS/brokers/+/version');
+    client.send(subscribe(1, 'a'), subscribe(2, '$share/g/b'), subscribe(3, '$SYS/brokers/+/version'));
+    await turns();
     await broker.publish('b', 's');
     assert.deepEqual((await published(client)).sort(), [
       `$SYS/brokers/embermq@127.0.0.1/version=${broker.version} q0 retain`,

@@ -185,7 +185,7 @@ describe('Events', () => {
     await client.next('suback');
     assert.deepEqual(takeLines(lines), [
       `client.subscribe c filter=old/x options=${options(2, 3)}`,
-      `session.subscribed c filter=new/x options=${options(1, 3)}`,
+      `session.subscribed c filter=new/x requestedFilters=undefined options=${options(1, 3)}`,
       `client.subscribe c filter=secret options=${options(0, 3)}`,
       `client.subscribe c filter=$queue/ options=${options(0, 3)}`,
       `client.suback c results=${JSON.stringify([
@@ -198,14 +198,14 @@ describe('Events', () => {
     await client.next('unsuback');
     assert.deepEqual(takeLines(lines), [
       'client.unsubscribe c filter=old/x',
-      'session.unsubscribed c filter=new/x',
+      'session.unsubscribed c filter=new/x requestedFilters=undefined',
       'client.unsubscribe c filter=never'
     ]);
     broker.sessions.get('c').subscribe('by/the/app', { qos: 1 });
     broker.sessions.get('c').unsubscribe('by/the/app');
     assert.deepEqual(takeLines(lines), [
-      `session.subscribed c filter=by/the/app options=${options(1)}`,
-      'session.unsubscribed c filter=by/the/app'
+      `session.subscribed c filter=by/the/app requestedFilters=undefined options=${options(1)}`,
+      'session.unsubscribed c filter=by/the/app requestedFilters=undefined'
     ]);
   });
 

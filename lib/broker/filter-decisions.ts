@@ -1,0 +1,192 @@
+import { BrokerError, InvalidInput } from '../base/errors.ts';
+import type { Verdicts } from '../connection/verdicts.ts';
+import {
+  allowsUnmatched,
+  type ChangedFilter,
+  type Hook,
+  isApproval,
+  isThenable,
+  type Refusal,
+  type Verdict
+} from '../events/hooks.ts';
+import { Metric } from '../events/metrics.ts';
+import { SubscribeQuestion } from '../events/questions.ts';
+import type { SubscriptionOptions } from '../events/subscription-options.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { SessionClient } from '../session/session-client.ts';
+import { aclMetric } from './message-hooks.ts';
+import type { Services } from './services.ts';
+
+type Answer = Verdict | number | ChangedFilter;
+
+/** The answer of a hook that has failed. */
+const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
+
+/** Whether a client may subscribe to a topic filter. */
+export interface FilterDecision {
+  /** The filter to subscribe to: the requested one, or the one that a hook has put in its place. */
+  readonly filter: string;
+  /** The maximum QoS to grant, or from 0x80 the reason code of the refusal [MQTT-3.9.3-2]. */
+  readonly code: number;
+  /** Monotonic time at which the answer of a source that must be asked expires; undefined: no such source has allowed the subscription. */
+  readonly dueMs: number | undefined;
+  /** A hook or a source has failed. */
+  readonly isFailure?: boolean;
+}
+
+/** How a decision about a filter is taken. */
+interface Asking {
+  readonly client: SessionClient;
+  readonly options: SubscriptionOptions;
+  /** What the connection has kept; undefined: nothing is kept. */
+  readonly verdicts: Verdicts | undefined;
+  /** Check a filter that a hook has put in place of the requested one. @returns 0 or a reason code */
+  check(filter: string): number;
+}
+
+/** Asks the authorizeSubscribe hooks, which include rules and sources. */
+export class FilterDecisions {
+  readonly #services: Services;
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** Whether nobody is asked about a client: what is decided then. @returns undefined if hooks must be asked */
+  unasked({ isSuperuser, agreement }: SessionClient): boolean | undefined {
+    const { hooks } = this.#services;
+    if (isSuperuser) return true;
+    return hooks.authorizeSubscribe.length > 0
+      ? undefined
+      : allowsUnmatched(agreement.zone, hooks, 'authorizeSubscribe');
+  }
+
+  /** Decide about a filter of a SUBSCRIBE. It is synchronous if the hooks are. */
+  decide(filter: string, asking: Asking): FilterDecision | Promise<FilterDecision> {
+    const { hooks, metrics, settings, time } = this.#services;
+    const { options, verdicts } = asking;
+    const { nowMs } = time;
+    const known = verdicts?.get('subscribe', filter, nowMs);
+    if (known !== undefined) {
+      const isExpiring = known === 0 && hooks.asksForSubscriptions; // perhaps the source has decided
+      return {
+        filter,
+        code: known === 0 ? options.qos : known,
+        dueMs: isExpiring ? verdicts?.dueMs('subscribe', filter) : undefined
+      };
+    }
+    metrics.counts[Metric.clientCheckAcl]++;
+    return this.#ask(filter, asking, hooks.authorizeSubscribe, (answer, decider, isAllowed) => {
+      if (isChanged(answer) && answer.filter !== filter) return this.#askAboutChange(answer, decider, asking);
+      const decision = this.#decisionOf(filter, answer ?? isAllowed, decider, asking, answer);
+      const { code } = decision;
+      if (code >= 0x80 || isApproval(answer ?? isAllowed))
+        verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs);
+      return decision.dueMs === undefined ? decision : { ...decision, dueMs: nowMs + settings.aclCacheTtl };
+    });
+  }
+
+  /**
+   * Decide again about a subscription. A hook that changes filters has done so already: the others are asked.
+   * @returns the decision; undefined if only hooks that change filters would decide
+   */
+  again(
+    filter: string,
+    asking: Asking,
+    left = this.#services.hooks.authorizeSubscribe
+  ): FilterDecision | undefined | Promise<FilterDecision | undefined> {
+    return this.#ask<FilterDecision | undefined>(filter, asking, left, (answer, decider, isAllowed) => {
+      if (!isChanged(answer)) return this.#decisionOf(filter, answer ?? isAllowed, decider, asking, answer);
+      const others = left.filter((hook) => hook !== decider);
+      return others.length === 0 ? undefined : this.again(filter, asking, others);
+    });
+  }
+
+  /** A hook has put another filter in place of the requested one: ask all others about it. */
+  #askAboutChange(
+    { filter, qos = 2 }: ChangedFilter,
+    decider: object | undefined,
+    asking: Asking
+  ): FilterDecision | Promise<FilterDecision> {
+    const { announcer, hooks } = this.#services;
+    const { client, options, check } = asking;
+    const highest = Math.min(qos, options.qos);
+    const fault = check(filter);
+    if (fault !== 0) {
+      if (fault !== ReasonCode.notAuthorized) {
+        const text = `the hook authorizeSubscribe returned the filter ${JSON.stringify(filter)}, which the client cannot subscribe to (0x${fault.toString(16)})`;
+        const wrong = new InvalidInput(
+          'HOOK_ANSWER_INVALID',
+          'filter',
+          'a topic filter that the client may use',
+          filter,
+          text
+        );
+        announcer.failed(wrong, 'hook authorizeSubscribe', client);
+      }
+      return { filter, code: fault, dueMs: undefined };
+    }
+    const others = hooks.authorizeSubscribe.filter((hook) => hook !== decider);
+    return this.#ask(filter, asking, others, (answer, second) => {
+      if (isChanged(answer) && answer.filter !== filter) {
+        const text = `two authorizeSubscribe hooks have changed a filter: to ${JSON.stringify(filter)}, and then to ${JSON.stringify(answer.filter)}`;
+        announcer.failed(new BrokerError('HOOK_ANSWER_INVALID', text), 'hook authorizeSubscribe', client);
+        return { filter, code: ReasonCode.unspecifiedError, dueMs: undefined };
+      }
+      const decision = this.#decisionOf(filter, answer ?? true, second, asking, answer);
+      return decision.code < 0x80 ? { ...decision, code: Math.min(decision.code, highest) } : decision;
+    });
+  }
+
+  #ask<D>(
+    filter: string,
+    { client, options }: Asking,
+    functions: readonly Hook<'authorizeSubscribe'>[],
+    act: (answer: Answer | undefined, decider: object | undefined, isAllowed: boolean) => D | Promise<D>
+  ): D | Promise<D> {
+    const { hooks } = this.#services;
+    // before the hooks run: the removal of a hook during its decision must allow nothing
+    const isAllowed = allowsUnmatched(client.agreement.zone, hooks, 'authorizeSubscribe');
+    const question = new SubscribeQuestion(client, hooks.questions, filter, options);
+    const answered = (answer: Answer | undefined) => {
+      question.answered();
+      return act(answer, question.decider, isAllowed);
+    };
+    const answer = hooks.first<SubscribeQuestion, Answer>(
+      'authorizeSubscribe',
+      functions,
+      question,
+      FAILED,
+      client,
+      question
+    );
+    return isThenable(answer) ? answer.then(answered) : answered(answer);
+  }
+
+  /** @param given the answer of the hooks; undefined: none has decided, and `answer` follows from the options */
+  #decisionOf(
+    filter: string,
+    answer: Answer,
+    decider: object | undefined,
+    { options }: Asking,
+    given: Answer | undefined
+  ): FilterDecision {
+    const { hooks, metrics, settings, time } = this.#services;
+    const code = codeOf(answer, options.qos);
+    metrics.counts[aclMetric(given, code < 0x80)]++;
+    const dueMs = code < 0x80 && hooks.isAsking(decider) ? time.nowMs + settings.aclCacheTtl : undefined;
+    return answer === FAILED ? { filter, code, dueMs, isFailure: true } : { filter, code, dueMs };
+  }
+}
+
+function isChanged(answer: Answer | undefined): answer is ChangedFilter {
+  return typeof answer === 'object' && answer !== null && typeof (answer as Partial<ChangedFilter>).filter === 'string';
+}
+
+/** @param asked the requested QoS */
+function codeOf(answer: Answer, asked: number): number {
+  if (isChanged(answer)) return Math.min(asked, answer.qos ?? 2);
+  if (isApproval(answer)) return asked;
+  if (typeof answer === 'number') return answer < 0x80 ? Math.min(asked, answer) : answer;
+  return (answer as Partial<Refusal>).reasonCode ?? ReasonCode.notAuthorized;
+}
