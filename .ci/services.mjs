@@ -37,6 +37,22 @@ const HOST = '127.0.0.1';
 const BASE = 'dc=example,dc=com';
 const DATABASE = 'embermq';
 
+/** The attributes of MQTT users that the documented interface has, with object identifiers of the arc for tests, 1.1. */
+const MQTT_SCHEMA = [
+  ['mqttPublishTopic', 'caseExactMatch', 15],
+  ['mqttSubscriptionTopic', 'caseExactMatch', 15],
+  ['mqttPubSubTopic', 'caseExactMatch', 15],
+  ['isEnabled', 'booleanMatch', 7],
+  ['isSuperuser', 'booleanMatch', 7]
+].map(([name, rule, syntax], at) => {
+  const type = `NAME '${name}' EQUALITY ${rule} SYNTAX 1.3.6.1.4.1.1466.115.121.1.${syntax}`;
+  return `attributetype ( 1.1.2.1.${at + 1} ${type} )`;
+});
+MQTT_SCHEMA.push(
+  "objectclass ( 1.1.2.2.1 NAME 'mqttUser' SUP top AUXILIARY",
+  '  MAY ( mqttPublishTopic $ mqttSubscriptionTopic $ mqttPubSubTopic $ isEnabled $ isSuperuser ) )'
+);
+
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;
 const PATHS = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/sbin', '/usr/sbin', '/sbin'];
@@ -194,8 +210,10 @@ const SERVERS = [
     program: () => find('slapd'),
     async prepare({ program, at, ports: [port, tlsPort], password }) {
       mkdirSync(at('data'));
+      writeFileSync(at('mqtt.schema'), `${MQTT_SCHEMA.join('\n')}\n`);
       const lines = [
         ...['core', 'cosine', 'inetorgperson'].map((name) => `include /etc/ldap/schema/${name}.schema`),
+        `include ${at('mqtt.schema')}`,
         'modulepath /usr/lib/ldap',
         'moduleload back_mdb',
         `pidfile ${at('pid')}`,

@@ -26,7 +26,8 @@ const KINDS: Readonly<Record<string, SourceKind>> = {
   http: {
     load: async () => (await import('../auth/http/index.ts')).http,
     isTemplate: (path) => /^(authenticate|superuser|acl)\.(?!url$)/.test(path)
-  }
+  },
+  ldap: { load: async () => (await import('../auth/ldap/index.ts')).ldap }
 };
 
 /** Where a source is configured, and with which options. */

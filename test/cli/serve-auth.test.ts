@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
@@ -8,14 +8,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { SignJWT } from 'jose';
+import { Client } from 'ldapts';
 import { editPasswordFile } from '../../adapters/auth/password-file/index.ts';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { readServeSettings } from '../../adapters/cli/serve-settings.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { service, servicesCa } from '../support/services.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
 
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
 const AUTH = { url: 'http://127.0.0.1:9/' };
+
+const directory = service('ldap');
 
 let folder: string;
 
@@ -117,14 +121,48 @@ describe('the list "auth" of the config file', () => {
     };
   }
 
-  it('makes sources in their order, as the example of the README shows', async () => {
+  /** Add a user to the directory. @returns the URL for TLS, and the replacements for the names in the example */
+  async function addPerson(
+    uid: string,
+    password: string
+  ): Promise<{ url: string; names: [from: string, to: string][] }> {
+    const url = new URL(directory.url);
+    const admin = decodeURIComponent(url.username);
+    const people = `ou=${randomUUID()},dc=example,dc=com`;
+    const client = new Client({ url: `ldap://${url.host}` });
+    try {
+      await client.bind(admin, url.password);
+      await client.add(people, { objectClass: 'organizationalUnit', ou: people.slice(3, people.indexOf(',')) });
+      const objectClass = ['inetOrgPerson', 'mqttUser'];
+      const person = { objectClass, uid, cn: uid, sn: uid, userPassword: password, mqttPubSubTopic: 'people/#' };
+      await client.add(`uid=${uid},${people}`, person);
+    } finally {
+      await client.unbind();
+    }
+    write('ldap-password', `${url.password}\n`);
+    write('ldap-ca.pem', readFileSync(servicesCa(), 'utf8'));
+    const names: [string, string][] = [
+      ['cn=embermq,dc=example,dc=com', admin],
+      ['ou=people,dc=example,dc=com', people]
+    ];
+    return { url: `ldaps://${new URL(process.env.TEST_LDAPS_URL as string).host}`, names };
+  }
+
+  it('makes sources in their order, as the example of the README shows', { skip: directory.skip }, async () => {
     const example = /```json\n(\{[^`]*"auth"[^`]*)```/.exec(README)?.[1];
     assert.ok(example);
     await using server = await authServer();
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     write('issuer.pem', publicKey.export({ type: 'spki', format: 'pem' }) as string);
     write('auth-ca.pem', certificates.ca.cert);
-    const config = example.replaceAll('/etc/embermq/', `${folder}/`).replaceAll('https://auth.example', server.url);
+    const person = await addPerson('lea', 'l-secret');
+    const replacements: [string, string][] = [
+      ['/etc/embermq/', `${folder}/`],
+      ['https://auth.example', server.url],
+      ['ldaps://ldap.example', person.url],
+      ...person.names
+    ];
+    const config = replacements.reduce((text, [from, to]) => text.replaceAll(from, to), example);
     const env = { AUTH_SERVER_TOKEN: 't0k%en' };
     await serving(
       config,
@@ -137,6 +175,9 @@ describe('the list "auth" of the config file', () => {
         assert.match(await pub(port, 'holly', 'h-secret', 'other/x'), /not authorized/);
         assert.match(await pub(port, 'holly', 'wrong', 'holly/x'), /bad user name or password/);
         assert.match(await pub(port, 'nobody', 'x', 'nobody/x'), /bad user name or password/);
+        assert.equal(await pub(port, 'LEA', 'l-secret', 'people/x'), '', 'a user of the directory');
+        assert.match(await pub(port, 'lea', 'l-secret', 'lea/x'), /not authorized/);
+        assert.match(await pub(port, 'lea', 'wrong', 'people/x'), /bad user name or password/);
         assert.equal(logins()[0].headers.authorization, 't0k%en');
       },
       env

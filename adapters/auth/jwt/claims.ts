@@ -1,4 +1,5 @@
 import { type AccessRule, checkAccessRules } from '../../../lib/index.ts';
+import { isUserName } from '../outgoing/user-name.ts';
 
 /** The claims of a token. */
 export type Claims = Readonly<Record<string, unknown>>;
@@ -8,9 +9,6 @@ export interface Names {
   readonly clientId: string;
   readonly username: string | undefined;
 }
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: names that contain them are refused, as in CONNECT
-const CONTROLS = /[\u0000-\u001f\u007f-\u009f]/;
 
 /** Find the claim that does not have its required value. @returns undefined if all have */
 export function wrongClaim(claims: Claims, required: ReadonlyMap<string, string>, names: Names): string | undefined {
@@ -30,9 +28,7 @@ export function wrongClaim(claims: Claims, required: ReadonlyMap<string, string>
 /** The user name in a claim. @returns undefined if the claim is no name */
 export function usernameIn(claims: Claims, name: string): string | undefined {
   const value = own(claims, name);
-  const isName =
-    typeof value === 'string' && value !== '' && !CONTROLS.test(value) && Buffer.byteLength(value) <= 65_535;
-  return isName ? value : undefined;
+  return isUserName(value) ? value : undefined;
 }
 
 /**

@@ -1,0 +1,372 @@
+import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
+import type { Entry } from 'ldapts';
+import {
+  type AccessRule,
+  type Approval,
+  type AuthenticateRequest,
+  type AuthSource,
+  BrokerError,
+  checkAccessRules,
+  type PasswordCheck,
+  ReasonCode,
+  type Refusal,
+  type SourceContext
+} from '../../../lib/index.ts';
+import { AnswerCache } from '../outgoing/answer-cache.ts';
+import { Guard } from '../outgoing/guard.ts';
+import { Slots } from '../outgoing/slots.ts';
+import { credentialsOf } from '../outgoing/template.ts';
+import { isUserName } from '../outgoing/user-name.ts';
+import { type LdapConnection, type Ldapts, Refused } from './connection.ts';
+import { filledDn, filledFilter, type Values } from './names.ts';
+import { type LdapOptions, type LdapSettings, readLdapOptions } from './options.ts';
+import { ConnectionPool } from './pool.ts';
+import { checkOfUserPassword } from './user-password.ts';
+
+type Login = Approval | Refusal | undefined;
+
+const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
+const WRONG: Refusal = { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+const REFUSED: Refusal = { allow: false, reasonCode: ReasonCode.notAuthorized };
+
+/** Result codes [RFC 4511 appendix A.1]. */
+const NO_SUCH_OBJECT = 32;
+const INVALID_DN_SYNTAX = 34;
+const UNKNOWN_NAME = [NO_SUCH_OBJECT, INVALID_DN_SYNTAX];
+/**
+ * Result codes of a bind that say something about the server and not about the client: operationsError, protocolError,
+ * authMethodNotSupported, strongerAuthRequired, adminLimitExceeded, confidentialityRequired, busy, unavailable, other.
+ */
+const NOT_ABOUT_CLIENT = [1, 2, 7, 8, 11, 13, 51, 52, 80];
+/** Asks for entries without attributes [RFC 4511 section 4.5.1.8]. */
+const NO_ATTRIBUTES = '1.1';
+/** Values of `userPassword` that are compared. */
+const MAX_PASSWORDS = 8;
+
+/**
+ * A source that asks an LDAP directory who clients are: it searches for the entry of a client and binds with its password.
+ *
+ * ```ts
+ * createBroker({ auth: [ldap({ url: 'ldaps://ldap.example', baseDn: 'ou=people,dc=example,dc=com' })] });
+ * ```
+ *
+ * Values of clients are always escaped. An empty password never reaches the server, which would take it for a login without
+ * authentication. Referrals to other servers are not followed.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function ldap(options: LdapOptions): AuthSource {
+  return new LdapSource(readLdapOptions(options));
+}
+
+class LdapSource implements AuthSource {
+  readonly name: string;
+  /** The source limits its requests itself. */
+  readonly timeoutMs = 0;
+  readonly #settings: LdapSettings;
+  #directory: Directory | undefined = undefined;
+
+  constructor(settings: LdapSettings) {
+    this.name = settings.name;
+    this.#settings = settings;
+  }
+
+  /** The broker starts also if the server does not answer. @throws BrokerError PACKAGE_MISSING, LDAP_FILTER_INVALID */
+  async open(context: SourceContext): Promise<void> {
+    const ldapts = await loadLdapts();
+    checkFilters(ldapts, this.#settings);
+    this.#directory = new Directory(ldapts, this.#settings, context);
+  }
+
+  close(): void {
+    this.#directory?.close();
+    this.#directory = undefined;
+  }
+
+  /** Forget the answers that are kept. */
+  reload(): void {
+    this.#directory?.forget();
+  }
+
+  authenticate(request: AuthenticateRequest): Promise<Login> | Login {
+    if (request.method !== undefined) return undefined; // enhanced authentication is for another source
+    return this.#directory === undefined ? UNAVAILABLE : this.#directory.login(request);
+  }
+}
+
+/** What the directory says about a client. */
+type Found =
+  | { readonly kind: 'nobody' }
+  | { readonly kind: 'failed' }
+  | { readonly kind: 'ambiguous' }
+  | {
+      readonly kind: 'client';
+      readonly dn: string;
+      /** undefined: it was not read */
+      readonly entry: Entry | undefined;
+      /** Whether the bind was successful; undefined: the password is to be compared. */
+      readonly isRight: boolean | undefined;
+    };
+
+/** The source while it is open. */
+class Directory {
+  readonly #ldapts: Ldapts;
+  readonly #settings: LdapSettings;
+  readonly #context: SourceContext;
+  readonly #guard: Guard;
+  readonly #pool: ConnectionPool;
+  readonly #answers: AnswerCache<{ readonly login: Login }> | undefined;
+  /** The placeholders that occur: the answer about a login depends on them and the password. */
+  readonly #letters: readonly string[];
+  /** The attributes to read; empty: the entry is not read. */
+  readonly #attributes: readonly string[];
+
+  constructor(ldapts: Ldapts, settings: LdapSettings, context: SourceContext) {
+    const { url, maxConcurrent, maxQueued, cacheMs, cacheSize, userDn, filter, superuserFilter, acl } = settings;
+    this.#ldapts = ldapts;
+    this.#settings = settings;
+    this.#context = context;
+    this.#guard = new Guard(url.host, settings, context, new Slots(maxConcurrent, maxQueued, 'logins'));
+    this.#pool = new ConnectionPool(ldapts, settings, context.clock);
+    this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
+    const templates = [userDn ?? filter, superuserFilter].filter((template) => template !== undefined);
+    this.#letters = [...new Set(templates.flatMap(({ letters }) => letters))].filter((letter) => letter !== 'd');
+    const { method, passwordAttribute, enabledAttribute, usernameAttribute, superuserAttribute } = settings;
+    this.#attributes = [
+      ...(method === 'compare' ? [passwordAttribute] : []),
+      ...[enabledAttribute, usernameAttribute, superuserAttribute].filter((name) => name !== undefined),
+      ...(acl === undefined ? [] : [acl.publish, acl.subscribe, acl.all])
+    ];
+  }
+
+  close(): void {
+    this.#guard.close();
+    this.#pool.close();
+  }
+
+  forget(): void {
+    this.#answers?.clear();
+  }
+
+  /** Decide about a CONNECT. It is synchronous if the answer is kept. */
+  login(request: AuthenticateRequest): Promise<Login> | Login {
+    const { client, username, password } = request;
+    const values: Record<string, string> = { c: client.clientId, u: username ?? '' };
+    // a server could take what is before the NUL for the whole name
+    if (this.#letters.some((letter) => values[letter] === '' || values[letter].includes('\0'))) return undefined;
+    const credentials = credentialsOf({ ...values, P: password }, [...this.#letters, 'u', 'P']);
+    const key = this.#answers?.keyOf(credentials) ?? '';
+    const known = this.#answers?.get(key);
+    return known === undefined ? this.#decide(values, request, key) : known.login;
+  }
+
+  async #decide(values: Values, request: AuthenticateRequest, key: string): Promise<Login> {
+    try {
+      const found = await this.#ask(request.signal, (ending) => this.#find(values, request.password, ending));
+      const login = await this.#loginOf(found, values, request);
+      if (login === 'failed') return this.#settings.onError === 'ignore' ? undefined : UNAVAILABLE;
+      this.#answers?.set(key, { login }, this.#settings.cacheMs);
+      return login;
+    } catch (error) {
+      if (request.signal.aborted) return REFUSED; // the connection has ended
+      if ((error as BrokerError).code === 'PASSWORD_QUEUE_FULL')
+        return { allow: false, reasonCode: ReasonCode.serverBusy, reasonString: (error as BrokerError).message };
+      this.#guard.report(error);
+      return REFUSED;
+    }
+  }
+
+  /** Ask the server. A failure is reported. */
+  async #ask<T extends { readonly kind: string }>(
+    signal: AbortSignal,
+    task: (ending: AbortSignal) => Promise<T>
+  ): Promise<T | { kind: 'failed' }> {
+    const isCausedByClient = (error: unknown) => error instanceof Refused && !NOT_ABOUT_CLIENT.includes(error.result);
+    const answer = await this.#guard.run(signal, task, isCausedByClient);
+    return answer ?? { kind: 'failed' };
+  }
+
+  async #loginOf(found: Found, values: Values, request: AuthenticateRequest): Promise<Login | 'failed'> {
+    if (found.kind === 'failed') return 'failed';
+    if (found.kind === 'ambiguous') {
+      const who = JSON.stringify(values.u.slice(0, 80));
+      const text = `the filter finds more than one entry for the user name ${who}, who is refused`;
+      throw new BrokerError('LDAP_AMBIGUOUS', text);
+    }
+    if (found.kind === 'nobody') {
+      if (this.#settings.method === 'compare')
+        await this.#context.verifyPassword('unknown', request, async () => false);
+      return undefined;
+    }
+    const isRight = found.isRight ?? (await this.#compare(found.entry, request));
+    return isRight ? this.#admit(found.dn, found.entry, values, request.signal) : WRONG;
+  }
+
+  /** Find the entry of a client, and bind with its password. */
+  async #find(values: Values, password: Buffer | undefined, signal: AbortSignal): Promise<Found> {
+    const { userDn, method, baseDn } = this.#settings;
+    const name = userDn && filledDn(this.#ldapts, userDn, values);
+    const isRead = name === undefined || this.#attributes.length > 0;
+    const entries = isRead ? await this.#read(name, values, signal) : [];
+    if (entries.length > 1) return { kind: 'ambiguous' };
+    const [entry] = entries;
+    const dn = isRead ? entry?.dn : name;
+    const nobody = { kind: 'nobody' } as const;
+    if (method === 'compare') return dn === undefined ? nobody : { kind: 'client', dn, entry, isRight: undefined };
+    const text = passwordText(password);
+    // for an unknown client there is a bind as well, so that the time does not show that it is unknown
+    const isRight = text !== undefined && (await this.#bind(dn ?? name ?? `cn=unknown,${baseDn}`, text, signal));
+    return dn === undefined ? nobody : { kind: 'client', dn, entry, isRight };
+  }
+
+  /** Read the entries that may be those of a client: at most two. */
+  async #read(name: string | undefined, values: Values, signal: AbortSignal): Promise<Entry[]> {
+    const { filter, scope, baseDn = '', passwordAttribute } = this.#settings;
+    const search = {
+      filter: name === undefined ? filledFilter(this.#ldapts, filter, values) : '(objectClass=*)',
+      scope: name === undefined ? scope : ('base' as const),
+      sizeLimit: 2,
+      attributes: this.#attributes.length === 0 ? [NO_ATTRIBUTES] : [...this.#attributes],
+      explicitBufferAttributes: [passwordAttribute]
+    };
+    const find = (connection: LdapConnection) => connection.search(name ?? baseDn, search, signal);
+    try {
+      return await this.#pool.use('search', signal, find);
+    } catch (error) {
+      const isUnknown = name !== undefined && error instanceof Refused && UNKNOWN_NAME.includes(error.result);
+      if (isUnknown) return [];
+      throw error;
+    }
+  }
+
+  /** Tell whether a bind is successful. */
+  async #bind(dn: string, password: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#pool.use('bind', signal, (connection) => connection.bind(dn, password, signal));
+      return true;
+    } catch (error) {
+      if (error instanceof Refused && !NOT_ABOUT_CLIENT.includes(error.result)) return false;
+      throw error;
+    }
+  }
+
+  /** Compare the password with those of the entry. @throws BrokerError PASSWORD_HASH_INVALID */
+  async #compare(entry: Entry | undefined, request: AuthenticateRequest): Promise<boolean> {
+    const stored = valuesOf(entry, this.#settings.passwordAttribute).slice(0, MAX_PASSWORDS);
+    if (passwordText(request.password) === undefined) return false;
+    let fault: unknown;
+    for (const value of stored) {
+      let check: PasswordCheck;
+      try {
+        check = checkOfUserPassword(Buffer.from(value as string));
+      } catch (error) {
+        fault ??= error;
+        continue;
+      }
+      const key = createHash('sha256').update(value).digest('base64');
+      if (await this.#context.verifyPassword(key, request, check)) return true;
+    }
+    if (fault !== undefined) throw fault;
+    return false;
+  }
+
+  /** Decide about a client whose password is right. */
+  async #admit(dn: string, entry: Entry | undefined, values: Values, signal: AbortSignal): Promise<Login | 'failed'> {
+    const { enabledAttribute, usernameAttribute, superuserAttribute, acl } = this.#settings;
+    const has = (name: string | undefined, expected: string) =>
+      name !== undefined && textsOf(entry, name).some((value) => value.toUpperCase() === expected);
+    if (has(enabledAttribute, 'FALSE')) return REFUSED;
+    const approval: { -readonly [K in keyof Approval]: Approval[K] } = { allow: true };
+    if (usernameAttribute !== undefined) approval.username = nameIn(entry, usernameAttribute, values.u);
+    const rules = acl === undefined ? undefined : rulesIn(entry, acl);
+    if (rules !== undefined) approval.rules = rules;
+    const rank = has(superuserAttribute, 'TRUE') ? { kind: 'superuser' } : await this.#rankOf(dn, values, signal);
+    if (rank.kind === 'failed') return 'failed';
+    approval.isSuperuser = rank.kind === 'superuser';
+    return approval;
+  }
+
+  async #rankOf(dn: string, values: Values, outer: AbortSignal): Promise<{ readonly kind: string }> {
+    const { superuserFilter, superuserBaseDn, baseDn } = this.#settings;
+    if (superuserFilter === undefined) return { kind: 'client' };
+    const filter = filledFilter(this.#ldapts, superuserFilter, { ...values, d: dn });
+    const search = { filter, scope: 'sub', sizeLimit: 1, attributes: [NO_ATTRIBUTES] } as const;
+    return this.#ask(outer, async (signal) => {
+      const found = await this.#pool.use('search', signal, (connection) =>
+        connection.search(superuserBaseDn ?? (baseDn as string), { ...search, attributes: [NO_ATTRIBUTES] }, signal)
+      );
+      return { kind: found.length > 0 ? 'superuser' : 'client' };
+    });
+  }
+}
+
+/** A password that can be sent. An empty one would be a login without authentication, also if a server ends it at a NUL. */
+function passwordText(password: Buffer | undefined): string | undefined {
+  const isGood = password !== undefined && password.length > 0 && !password.includes(0) && isUtf8(password);
+  return isGood ? password.toString() : undefined;
+}
+
+/** The values of an attribute, whose name may be in upper or lower case. */
+function valuesOf(entry: Entry | undefined, name: string): (string | Buffer)[] {
+  const [, value = []] = Object.entries(entry ?? {}).find(([key]) => key.toLowerCase() === name.toLowerCase()) ?? [];
+  return Array.isArray(value) ? [...value] : [value];
+}
+
+function textsOf(entry: Entry | undefined, name: string): string[] {
+  return valuesOf(entry, name).filter((value) => typeof value === 'string');
+}
+
+/** The user name in an entry: the one that the client has given, as the directory writes it, or the first one. @throws BrokerError LDAP_NAME_INVALID */
+function nameIn(entry: Entry | undefined, attribute: string, given: string): string {
+  const names = textsOf(entry, attribute);
+  const name = names.find((one) => one.toLowerCase() === given.toLowerCase()) ?? names[0];
+  if (isUserName(name)) return name;
+  throw new BrokerError('LDAP_NAME_INVALID', `the entry has no attribute ${attribute} with a user name`);
+}
+
+/**
+ * The access rules in an entry. What they do not allow is denied.
+ * @returns undefined if the entry has none of the attributes
+ * @throws InvalidInput if a topic filter is not valid
+ */
+function rulesIn(
+  entry: Entry | undefined,
+  names: { readonly publish: string; readonly subscribe: string; readonly all: string }
+): readonly AccessRule[] | undefined {
+  const lists = [
+    ['publish', names.publish],
+    ['subscribe', names.subscribe],
+    ['pubsub', names.all]
+  ] as const;
+  const allowed = lists.flatMap(([action, name]): AccessRule[] => {
+    const topic = textsOf(entry, name);
+    return topic.length === 0 ? [] : [{ access: 'allow', action, topic }];
+  });
+  if (allowed.length === 0) return undefined;
+  const rules: AccessRule[] = [...allowed, { access: 'deny', action: 'pubsub' }];
+  checkAccessRules(rules);
+  return rules;
+}
+
+/** Check the filters with a value in place of each placeholder. @throws BrokerError LDAP_FILTER_INVALID */
+function checkFilters(ldapts: Ldapts, { name, userDn, filter, superuserFilter }: LdapSettings): void {
+  const filters = { filter: userDn === undefined ? filter : undefined, superuserFilter };
+  for (const [option, template] of Object.entries(filters)) {
+    if (template === undefined) continue;
+    try {
+      ldapts.FilterParser.parseString(filledFilter(ldapts, template, { u: 'u', c: 'c', d: 'd' }));
+    } catch (cause) {
+      const text = `the option ${option} of the source ${name} is not a valid filter: ${(cause as Error).message}`;
+      throw new BrokerError('LDAP_FILTER_INVALID', text, { cause });
+    }
+  }
+}
+
+async function loadLdapts(): Promise<Ldapts> {
+  try {
+    return await import('ldapts');
+  } catch (cause) {
+    const text = 'authentication against a directory needs the package ldapts: npm install ldapts@8';
+    throw new BrokerError('PACKAGE_MISSING', text, { cause });
+  }
+}

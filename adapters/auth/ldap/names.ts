@@ -1,0 +1,27 @@
+import type { Template } from '../outgoing/template.ts';
+import type { Ldapts } from './connection.ts';
+
+/** The values of placeholders, before they are escaped. */
+export type Values = Readonly<Record<string, string>>;
+
+/** A filter with the values of its placeholders [RFC 4515]. */
+export function filledFilter({ Filter }: Ldapts, filter: Template, values: Values): string {
+  return filter.fill(escaped(values, (value) => Filter.escape(value))).toString();
+}
+
+/** A distinguished name with the values of its placeholders [RFC 4514]. */
+export function filledDn({ DN }: Ldapts, dn: Template, values: Values): string {
+  return dn.fill(escaped(values, (value) => dnValue(DN, value))).toString();
+}
+
+function escaped(values: Values, escapeValue: (value: string) => string): Values {
+  return Object.fromEntries(Object.entries(values).map(([letter, value]) => [letter, escapeValue(value)]));
+}
+
+/** The library puts a value with a space at its end in quotes, which are only valid around a whole value, so these spaces are escaped here. */
+function dnValue(DN: Ldapts['DN'], value: string): string {
+  const [, before, inner, after] = /^( *)(.*?)( *)$/s.exec(value) as RegExpExecArray;
+  const spaces = (text: string) => '\\20'.repeat(text.length);
+  const escapedInner = new DN().addPairRDN('x', inner).toString().slice('x='.length);
+  return spaces(before) + escapedInner.replaceAll('\0', '\\00') + spaces(after);
+}

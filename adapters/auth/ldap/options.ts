@@ -1,0 +1,171 @@
+import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
+import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
+import { Template } from '../outgoing/template.ts';
+import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/tls.ts';
+
+/** Attributes of an entry with the topic filters that the client may use. */
+export interface LdapAclAttributes {
+  /** Default `mqttPublishTopic`. */
+  publish?: string;
+  /** Default `mqttSubscriptionTopic`. */
+  subscribe?: string;
+  /** For both. Default `mqttPubSubTopic`. */
+  all?: string;
+}
+
+/**
+ * Options of `ldap`. Either `baseDn` or `userDn` is needed. The server fails if it cannot be reached, takes too long, or refuses a search or
+ * `bindDn`. By default at most 8 logins run at the same time, each of which has a connection.
+ */
+export interface LdapOptions extends OutgoingTls, LimitOptions {
+  /** The server: `ldaps://host`, `ldap://host`, with a port unless it is 636 or 389. */
+  url: string | URL;
+  /** Begin TLS on a connection to `ldap://` before anything else is sent. Default false. */
+  startTls?: boolean;
+  /** The name under which the broker searches. Default: none, so it searches without authentication. */
+  bindDn?: string;
+  /** The password of `bindDn`. */
+  bindPassword?: string;
+  /** Where to search for the entry of a client. */
+  baseDn?: string;
+  /** The filter of this search; `%u` stands for the user name and `%c` for the client id. Default `(uid=%u)`. */
+  filter?: string;
+  /** How deep to search: all entries below `baseDn` (`sub`), or those directly below (`one`). Default `sub`. */
+  scope?: 'sub' | 'one';
+  /** The name of the entry instead of a search, with `%u` and `%c`: `uid=%u,ou=people,dc=example,dc=com`. */
+  userDn?: string;
+  /**
+   * How to check the password: `bind` as the client, or `compare` it with the attribute `passwordAttribute`, which `bindDn` must be allowed
+   * to read. Default `bind`.
+   */
+  method?: 'bind' | 'compare';
+  /** Default `userPassword`. */
+  passwordAttribute?: string;
+  /** Clients whose entry has the value `FALSE` here are refused. Default: `isEnabled`, with `userDn` none. */
+  enabledAttribute?: string;
+  /** The attribute that becomes the user name of the client, for example `uid`. Default: the user name of CONNECT is kept. */
+  usernameAttribute?: string;
+  /** Clients whose entry has the value `TRUE` here are exempt from access control. Default: none. */
+  superuserAttribute?: string;
+  /**
+   * Clients for whom this filter finds an entry are exempt from access control. `%d` stands for the name of the client's entry, as in
+   * `(&(cn=admins)(member=%d))`. Default: none.
+   */
+  superuserFilter?: string;
+  /** Where to search with `superuserFilter`. Default `baseDn`. */
+  superuserBaseDn?: string;
+  /** Attributes with access rules; `true` takes the default names. What they do not allow is then denied. Default false. */
+  acl?: boolean | LdapAclAttributes;
+  /** Name of the source, if there are several. Default `ldap`. */
+  name?: string;
+}
+
+/** Names of the attributes. */
+interface AclNames {
+  readonly publish: string;
+  readonly subscribe: string;
+  readonly all: string;
+}
+
+const ATTRIBUTE = /^[A-Za-z][\w;.-]*$|^\d+(\.\d+)*$/;
+
+const ACL_OPTIONS = {
+  publish: attribute('mqttPublishTopic', 'Topics to publish to.'),
+  subscribe: attribute('mqttSubscriptionTopic', 'Topics to subscribe to.'),
+  all: attribute('mqttPubSubTopic', 'Topics for both.')
+};
+
+const LDAP_OPTIONS = {
+  ...OUTGOING_TLS_OPTIONS,
+  ...limitRows(8),
+  url: row('object', undefined as URL | undefined, 'The server.', { check: checkUrl }),
+  startTls: row('boolean', false, 'Begin TLS.'),
+  bindDn: row('text', undefined as string | undefined, 'Name for searches.', { check: checkFilled }),
+  bindPassword: row('text', undefined as string | undefined, 'Password of the name.', { check: checkFilled }),
+  baseDn: row('text', undefined as string | undefined, 'Where to search.'),
+  filter: template('uc', 'Filter of the search.'),
+  scope: row('choice', 'sub' as 'sub' | 'one', 'How deep to search.', { choices: ['sub', 'one'] }),
+  userDn: template('uc', 'Name of the entry.'),
+  method: row('choice', 'bind' as 'bind' | 'compare', 'How to check a password.', { choices: ['bind', 'compare'] }),
+  passwordAttribute: attribute('userPassword', 'Attribute with the password.'),
+  enabledAttribute: attribute(undefined as string | undefined, 'Attribute that admits a client.'),
+  usernameAttribute: attribute(undefined as string | undefined, 'Attribute with the user name.'),
+  superuserAttribute: attribute(undefined as string | undefined, 'Attribute that makes a superuser.'),
+  superuserFilter: template('ucd', 'Filter that finds superusers.'),
+  superuserBaseDn: row('text', undefined as string | undefined, 'Where to search for superusers.'),
+  acl: row('object', undefined as AclNames | undefined, 'Attributes with access rules.', { check: checkAcl }),
+  name: row('text', 'ldap', 'Name of the source.')
+};
+
+/** Options after checks. */
+export interface LdapSettings extends Omit<OptionValues<typeof LDAP_OPTIONS>, 'url' | 'filter'> {
+  readonly url: URL;
+  readonly filter: Template;
+}
+
+/** Read the options of `ldap`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; the error contains no password */
+export function readLdapOptions(given: LdapOptions): LdapSettings {
+  const read = readOptions(LDAP_OPTIONS, given, 'ldap') as unknown as OptionValues<typeof LDAP_OPTIONS>;
+  const { url, userDn, baseDn, bindDn, bindPassword, startTls, superuserFilter } = read;
+  const fail = (field: string, expected: string, got: unknown): never => {
+    throw new InvalidInput('OPTION_INVALID', `ldap.${field}`, expected, got);
+  };
+  if (url === undefined) return fail('url', 'a URL such as "ldaps://ldap.example"', undefined);
+  if (startTls && url.protocol === 'ldaps:') fail('startTls', 'a URL that begins with ldap://', url.href);
+  if ((userDn === undefined) === (baseDn === undefined)) fail('baseDn', 'exactly one of "baseDn" and "userDn"', baseDn);
+  if (userDn !== undefined && given.filter !== undefined) fail('filter', '"baseDn" instead of "userDn"', given.filter);
+  if ((bindDn === undefined) !== (bindPassword === undefined))
+    fail('bindPassword', '"bindDn" and "bindPassword" together', bindPassword === undefined ? undefined : 'only one');
+  if (superuserFilter !== undefined && (read.superuserBaseDn ?? baseDn) === undefined)
+    fail('superuserBaseDn', 'where to search with "superuserFilter"', undefined);
+  const filter = read.filter ?? new Template('(uid=%u)', 'uc', 'ldap.filter');
+  for (const [name, one] of Object.entries({ userDn: userDn ?? filter, superuserFilter }))
+    if (one !== undefined && one.letters.length === 0)
+      fail(name === 'userDn' && userDn === undefined ? 'filter' : name, 'a placeholder for the client', 'none');
+  const enabledAttribute = read.enabledAttribute ?? (userDn === undefined ? 'isEnabled' : undefined);
+  return { ...read, url, filter, enabledAttribute };
+}
+
+function template(letters: string, about: string) {
+  return row('text', undefined as Template | undefined, about, {
+    check: (value, field) => new Template(value as string, letters, field)
+  });
+}
+
+function attribute<T extends string | undefined>(name: T, about: string) {
+  return row('text', name, about, {
+    check: (value, field) => {
+      if (!ATTRIBUTE.test(value as string))
+        throw new InvalidInput('OPTION_INVALID', field, 'the name of an attribute', value);
+      return value;
+    }
+  });
+}
+
+function checkAcl(value: unknown, field: string): AclNames | undefined {
+  if (value === false) return undefined;
+  return readOptions(ACL_OPTIONS, value === true ? {} : (value as object), field) as unknown as AclNames;
+}
+
+/** In particular, an empty password would be an unauthenticated bind, which servers let succeed [RFC 4513 section 5.1.2]. */
+function checkFilled(value: unknown, field: string): unknown {
+  if (value === '') throw new InvalidInput('OPTION_INVALID', field, 'a string that is not empty', value);
+  return value;
+}
+
+function checkUrl(value: unknown, field: string): URL {
+  const fail = (expected: string): never => {
+    const shown =
+      typeof value === 'string' || value instanceof URL ? String(value).replace(/\/\/[^/]*@/, '//***@') : value;
+    throw new InvalidInput('OPTION_INVALID', field, expected, shown);
+  };
+  const isText = typeof value === 'string' || value instanceof URL;
+  if (!isText || !URL.canParse(String(value))) return fail('a URL such as "ldaps://ldap.example"');
+  const url = new URL(value);
+  if (url.protocol !== 'ldap:' && url.protocol !== 'ldaps:') return fail('a URL that begins with ldap:// or ldaps://');
+  if (url.hostname === '') return fail('a URL with the name of the server');
+  if (url.username !== '' || url.password !== '') return fail('a URL without credentials; use "bindDn"');
+  if (!['', '/'].includes(url.pathname) || url.search !== '' || url.hash !== '')
+    return fail('a URL with nothing after the server; use "baseDn" and "filter"');
+  return url;
+}
