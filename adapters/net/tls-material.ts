@@ -36,9 +36,18 @@ export async function loadMaterial(settings: TlsRead): Promise<LoadedMaterial> {
   const context = { ...shared, ...certificate };
   checkedContext(context, settings);
   const contextFor = await loadServerNames(settings.serverNames, shared);
-  const pskText = settings.pskFile === undefined ? undefined : (await readRegularFile(settings.pskFile)).toString();
-  const fromFile = pskText === undefined ? undefined : parsePskFile(pskText, settings.pskDelimiter);
-  return { context, contextFor, keys: keyLookup(settings.psk, fromFile) };
+  return { context, contextFor, keys: keyLookup(settings.psk, await keysInFile(settings)) };
+}
+
+/** @throws Error that names the file and the line */
+async function keysInFile({ pskFile, pskDelimiter }: TlsRead): Promise<ReadonlyMap<string, Uint8Array> | undefined> {
+  if (pskFile === undefined) return undefined;
+  const text = (await readRegularFile(pskFile)).toString();
+  try {
+    return parsePskFile(text, pskDelimiter);
+  } catch (error) {
+    throw new Error(`${pskFile}: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 async function loadServerNames(

@@ -165,6 +165,16 @@ describe('a broker with listeners', () => {
     assert.deepEqual(asked, []);
   });
 
+  it('refuses a banned user also with a pre-shared key', async () => {
+    await broker.start();
+    await broker.access.banned.add({ kind: 'username', who: 'device-7' });
+    const listener = await listen(broker, tls({ port: 0, psk: { 'device-7': '0011' } }));
+    const psk = Buffer.from('0011', 'hex');
+    const options = { ciphers: 'PSK', pskCallback: () => ({ identity: 'device-7', psk }), protocolVersion: 5 as const };
+    const login = dial('mqtts', listener, { ...options, checkServerIdentity: () => undefined } as IClientOptions);
+    await assert.rejects(login, { code: 0x8a });
+  });
+
   it('counts for each listener why clients disconnected', async () => {
     await broker.start();
     const listener = await listen(broker, { port: 0, name: 'counted' });
