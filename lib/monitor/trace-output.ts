@@ -16,6 +16,8 @@ type Ended = (error: Error | undefined) => void;
 
 /** The lines of a trace, on their way to a stream or a function. */
 export interface TraceOutput {
+  /** Further lines would be dropped, so they need not be built. */
+  readonly isFull: boolean;
   /** Write a line. @returns its bytes; 0 if it was dropped because too much waits already */
   write(record: TraceRecord): number;
   /** No more lines follow. */
@@ -24,6 +26,8 @@ export interface TraceOutput {
 
 /** Lines to a stream. Those that the stream has not written yet are bounded; further ones are dropped. */
 export class StreamOutput implements TraceOutput {
+  /** From the first line that was dropped until half of the waiting bytes are written. */
+  isFull = false;
   readonly #stream: Writable;
   readonly #maxBytes: number;
   readonly #isEnded: boolean;
@@ -50,10 +54,14 @@ export class StreamOutput implements TraceOutput {
     }
     const line = `${JSON.stringify(record)}\n`;
     const bytes = Buffer.byteLength(line);
-    if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > this.#maxBytes) return 0;
+    if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > this.#maxBytes) {
+      this.isFull = true;
+      return 0;
+    }
     this.#waitingBytes += bytes;
     stream.write(line, (error) => {
       this.#waitingBytes -= bytes;
+      if (this.#waitingBytes <= this.#maxBytes / 2) this.isFull = false;
       if (error == null && this.#waitingBytes === 0 && this.#onEnd === undefined) this.#release();
     });
     return bytes;
@@ -82,6 +90,7 @@ export class StreamOutput implements TraceOutput {
 
 /** Lines to a function, which is called at once. */
 export class FunctionOutput implements TraceOutput {
+  readonly isFull = false;
   readonly #to: TraceFunction;
   #onEnd: Ended | undefined;
 

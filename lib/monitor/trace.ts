@@ -173,9 +173,15 @@ export class Trace {
     return this.topic === undefined || matches(this.topic, topic);
   }
 
-  /** Write a line. @internal */
-  write(record: TraceRecord): void {
+  /** Write a line. @param build called if there is room for it @internal */
+  write(build: () => TraceRecord): void {
     if (this.#endReason !== undefined) return;
+    if (this.#output.isFull) {
+      this.#dropped++;
+      this.#missing++;
+      return;
+    }
+    const record = build();
     const missing = this.#missing;
     const bytes = this.#output.write(missing === 0 ? record : { ...record, droppedBefore: missing });
     if (bytes === 0) {

@@ -162,14 +162,16 @@ export class Traces {
         routed ??= routedTopic(direction, session, bytes);
         if (!trace.selectsTopic(routed)) return;
       }
-      const content = packet();
-      const fields =
-        content instanceof Error
-          ? { packet: PACKET_NAMES[type], bytes: bytes.length, error: content.message }
-          : packetFields(content, trace.form);
-      if (type === PacketType.publish && 'topic' in fields && fields.topic === '')
-        fields.topic = (routed ??= routedTopic(direction, session, bytes)).slice(client.mountpoint.length);
-      this.#write(trace, { ...clientFields(client), direction, ...fields });
+      this.#write(trace, () => {
+        const content = packet();
+        const fields =
+          content instanceof Error
+            ? { packet: PACKET_NAMES[type], bytes: bytes.length, error: content.message }
+            : packetFields(content, trace.form);
+        if (type === PacketType.publish && 'topic' in fields && fields.topic === '')
+          fields.topic = (routed ??= routedTopic(direction, session, bytes)).slice(client.mountpoint.length);
+        return { ...clientFields(client), direction, ...fields };
+      });
     });
   }
 
@@ -178,7 +180,7 @@ export class Traces {
   #clientEvent(event: string, client: ClientInfo, fields: object): void {
     this.#each((trace) => {
       if (trace.topic === undefined && trace.selectsClient(client))
-        this.#write(trace, { ...clientFields(client), event, ...fields });
+        this.#write(trace, () => ({ ...clientFields(client), event, ...fields }));
     });
   }
 
@@ -194,12 +196,12 @@ export class Traces {
       if (!trace.selectsTopic(message.topic)) return;
       if (!isPublisher(trace) && (client === undefined || !trace.selectsClient(client))) return;
       const about = client ?? publisher;
-      this.#write(trace, {
+      this.#write(trace, () => ({
         ...(about === undefined ? {} : clientFields(about)),
         event,
         ...messageFields(message, trace.form),
         ...fields
-      });
+      }));
     });
   }
 
@@ -217,10 +219,10 @@ export class Traces {
     }
   }
 
-  #write(trace: Trace, fields: object): void {
+  #write(trace: Trace, fields: () => object): void {
     this.#isWriting = true;
     try {
-      trace.write({ time: new Date(this.#host.clock.now()).toISOString(), ...fields });
+      trace.write(() => ({ time: new Date(this.#host.clock.now()).toISOString(), ...fields() }));
     } finally {
       this.#isWriting = false;
     }
