@@ -13,10 +13,16 @@ import { filledOptions, type Inserted } from './config-values.ts';
 /** A kind of source that the list `auth` of the config file may contain. */
 interface SourceKind {
   /** Load the entry point. @returns a function that makes a source from its options, and throws InvalidInput if one is not valid */
-  load(): Promise<(options: never) => Awaitable<AuthSource>>;
+  load(shell: Shell): Promise<(options: never) => Awaitable<AuthSource>>;
   /** Whether the string at a path is a template, so that a percent sign in a value from a file or the environment is doubled there. */
   readonly isTemplate?: (path: string) => boolean;
 }
+
+/** A database that `serve` asks with a driver of its own. */
+const database = (kind: 'postgresql' | 'mysql' | 'redis' | 'mongodb'): SourceKind => ({
+  load: async (shell) => (await import('./database-kinds.ts')).databaseKind(kind, shell),
+  isTemplate: (path) => /^(authenticate|superuser|acl)\b/.test(path)
+});
 
 /** The kinds. The field names in the errors of a kind begin with its name. */
 const KINDS: Readonly<Record<string, SourceKind>> = {
@@ -27,7 +33,11 @@ const KINDS: Readonly<Record<string, SourceKind>> = {
     load: async () => (await import('../auth/http/index.ts')).http,
     isTemplate: (path) => /^(authenticate|superuser|acl)\.(?!url$)/.test(path)
   },
-  ldap: { load: async () => (await import('../auth/ldap/index.ts')).ldap }
+  ldap: { load: async () => (await import('../auth/ldap/index.ts')).ldap },
+  postgresql: database('postgresql'),
+  mysql: database('mysql'),
+  redis: database('redis'),
+  mongodb: database('mongodb')
 };
 
 /** Where a source is configured, and with which options. */
@@ -186,7 +196,7 @@ export class ConfiguredSource implements AuthSource {
 async function make({ kind, place, options }: SourceEntry, shell: Shell): Promise<Made> {
   const { load, isTemplate } = KINDS[kind];
   const { filled, inserted } = await filledOptions(options, place, shell, isTemplate);
-  const create = await load();
+  const create = await load(shell);
   try {
     return { source: await create(filled as never), inserted };
   } catch (error) {

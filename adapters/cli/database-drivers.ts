@@ -1,0 +1,177 @@
+import { Socket } from 'node:net';
+import type { Redis } from 'ioredis';
+import type { MongoClient } from 'mongodb';
+import type { createPool } from 'mysql2/promise';
+import type pg from 'pg';
+
+/** TLS settings of a connection, PEM. */
+export type DatabaseTls = Readonly<Record<'ca' | 'cert' | 'key' | 'passphrase' | 'servername', string | undefined>>;
+
+/** How to reach a database. */
+export interface DatabaseConnection {
+  /** URL with user name, password, host and name of the database. */
+  readonly url: URL;
+  /** The same as written, because the hosts of a replica set are no URL. */
+  readonly text: string;
+  /** undefined: without TLS. */
+  readonly tls: DatabaseTls | undefined;
+  readonly poolSize: number;
+  /** Time for a connection, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** A driver with open connections, or ready to open them. */
+export interface Driver<A extends unknown[]> {
+  /** The function that the source calls. */
+  readonly ask: (...args: A) => Promise<unknown>;
+  /** Close the connections. It may wait for queries in progress. */
+  close(): Promise<unknown>;
+}
+
+type SqlArguments = [text: string, values: (string | null)[]];
+
+/** The kinds of databases with their drivers. `open` starts no query, so the database may be down. */
+export const DRIVERS = {
+  postgresql: {
+    package: 'pg',
+    schemes: ['postgresql:', 'postgres:'],
+    secureSchemes: [],
+    open: (
+      { url, tls, poolSize, timeoutMs }: DatabaseConnection,
+      module: { default: typeof pg }
+    ): Driver<SqlArguments> => {
+      const [host, port] = [hostOf(url), portOf(url, 5432)];
+      const pool = new module.default.Pool({
+        ...credentialsOf(url),
+        // the driver requires that the certificate has this name
+        host: tls?.servername ?? host,
+        port,
+        stream: () => new DirectSocket(host),
+        ssl: tls && { ...pemsOf(tls), rejectUnauthorized: true },
+        max: poolSize,
+        connectionTimeoutMillis: timeoutMs,
+        query_timeout: timeoutMs,
+        allowExitOnIdle: true
+      });
+      pool.on('error', () => {}); // an idle connection; the next query opens another one
+      return { ask: async (text, values) => (await pool.query(text, values)).rows, close: () => pool.end() };
+    }
+  },
+  mysql: {
+    package: 'mysql2',
+    module: 'mysql2/promise',
+    schemes: ['mysql:', 'mariadb:'],
+    secureSchemes: [],
+    open: (
+      { url, tls, poolSize, timeoutMs }: DatabaseConnection,
+      module: { createPool: typeof createPool }
+    ): Driver<SqlArguments> => {
+      const [host, port] = [hostOf(url), portOf(url, 3306)];
+      const pool = module.createPool({
+        ...credentialsOf(url),
+        host: tls?.servername ?? host, // as above
+        port,
+        stream: () => new Socket().connect(port, host),
+        ...(tls === undefined
+          ? {}
+          : { ssl: { ...pemsOf(tls), rejectUnauthorized: true, verifyIdentity: true } as never }),
+        connectionLimit: poolSize,
+        connectTimeout: timeoutMs
+      });
+      return {
+        ask: async (text, values) => (await pool.execute({ sql: text, timeout: timeoutMs }, values))[0],
+        close: () => pool.end()
+      };
+    }
+  },
+  redis: {
+    package: 'ioredis',
+    schemes: ['redis:', 'rediss:'],
+    secureSchemes: ['rediss:'],
+    open: (
+      { url, tls, timeoutMs }: DatabaseConnection,
+      module: { Redis: typeof Redis }
+    ): Driver<[[string, ...string[]]]> => {
+      const { user, password, database } = credentialsOf(url);
+      const host = hostOf(url);
+      const client = new module.Redis({
+        ...(user === undefined ? {} : { username: user }),
+        ...(password === undefined ? {} : { password }),
+        host,
+        port: portOf(url, 6379),
+        db: Number(database ?? 0),
+        ...(tls === undefined
+          ? {}
+          : { tls: { ...pemsOf(tls), servername: tls.servername, rejectUnauthorized: true } as never }),
+        connectTimeout: timeoutMs,
+        maxRetriesPerRequest: 1
+      });
+      client.on('error', () => {}); // the next command fails, or the client has connected again
+      return {
+        ask: (args) => client.call(...args),
+        close: async () => client.disconnect()
+      };
+    }
+  },
+  mongodb: {
+    package: 'mongodb',
+    schemes: ['mongodb:', 'mongodb+srv:'],
+    secureSchemes: ['mongodb+srv:'],
+    open: (
+      { text, tls, poolSize, timeoutMs }: DatabaseConnection,
+      module: { MongoClient: typeof MongoClient }
+    ): Driver<[string, Record<string, unknown>]> => {
+      const client = new module.MongoClient(text, {
+        ...(tls === undefined ? {} : ({ ...pemsOf(tls), servername: tls.servername, tls: true } as object)),
+        maxPoolSize: poolSize,
+        connectTimeoutMS: timeoutMs,
+        serverSelectionTimeoutMS: timeoutMs
+      });
+      return {
+        ask: (collection, filter) => client.db().collection(collection).find(filter).toArray(),
+        close: () => client.close()
+      };
+    }
+  }
+} as const;
+
+export type DriverKind = keyof typeof DRIVERS;
+
+/** A socket that connects to a host of its own, whatever name the driver expects in the certificate. */
+class DirectSocket extends Socket {
+  readonly #host: string;
+
+  constructor(host: string) {
+    super();
+    this.#host = host;
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: the driver calls it with port and host
+  override connect(port: any): this {
+    return super.connect(port as number, this.#host);
+  }
+}
+
+function credentialsOf({ username, password, pathname }: URL) {
+  const [user, secret, database] = [username, password, pathname.slice(1)].map(decodeURIComponent);
+  return {
+    ...(user === '' ? {} : { user }),
+    ...(secret === '' ? {} : { password: secret }),
+    ...(database === '' ? {} : { database })
+  } as { user?: string; password?: string; database?: string };
+}
+
+/** The host, without the brackets of an IPv6 address. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '') || 'localhost';
+}
+
+function portOf({ port }: URL, usual: number): number {
+  return port === '' ? usual : Number(port);
+}
+
+/** The options of TLS as node:tls takes them. */
+function pemsOf({ ca, cert, key, passphrase }: DatabaseTls): Record<string, unknown> {
+  const given: Record<string, string | undefined> = { ca, cert, key, passphrase };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
