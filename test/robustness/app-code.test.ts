@@ -180,7 +180,15 @@ describe('A listener that throws', () => {
       broker.alarms.raise({ id: 'a' });
       broker.alarms.clear('a');
       await broker.access.banned.add({ kind: 'clientId', who: 'nobody' });
+      await broker.access.usernames.add('somebody', 'password');
+      await broker.access.add({ name: 'rules', authorize: () => true, reload: () => {} });
+      await broker.access.reload('rules');
+      const listener = { name: 'x', open: async () => {}, close: async () => {} } as never;
+      broker.attach(listener);
+      broker.detach(listener);
       await pass(10);
+      await broker.stop();
+      await broker.start();
       const missing = EVENT_NAMES.filter((name) => !asked.has(name));
       assert.deepEqual(missing, [], 'each of them was called');
       assert.ok(await isServed(await client(broker)));
