@@ -17,7 +17,7 @@ export interface LoginRecords {
 export function authenticateByRecords(
   { clientIds, usernames, logins }: LoginRecords,
   request: AuthenticateRequest
-): boolean | Approval | Challenge | Refusal | undefined {
+): boolean | Approval<never> | Challenge | Refusal | undefined {
   const { client, username, password, method } = request;
   if (method !== undefined)
     return authenticateByScram('records', request, (name, asked) => {

@@ -38,7 +38,7 @@ export function authenticateByScram(
   source: string,
   request: AuthenticateRequest,
   lookUp: ScramLookup
-): Approval | Challenge | Refusal | undefined {
+): Approval<never> | Challenge | Refusal | undefined {
   const { method, data, round, state } = request;
   if (!isScramMethod(method)) return undefined;
   const key = `scram:${source}`;
@@ -89,6 +89,6 @@ function refusalFor(error: unknown): Refusal {
   return { allow: false, reasonCode, reasonString: error.message };
 }
 
-function finish({ exchange, isSuperuser }: Progress, data: Buffer | undefined): Approval {
+function finish({ exchange, isSuperuser }: Progress, data: Buffer | undefined): Approval<never> {
   return { allow: true, data: exchange.finish(data), username: exchange.username, isSuperuser };
 }

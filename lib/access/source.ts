@@ -4,8 +4,8 @@ import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
 
 /** What a source is asked about the rights of a client. */
-export interface AuthorizeRequest {
-  readonly client: ClientInfo;
+export interface AuthorizeRequest<Data = unknown> {
+  readonly client: ClientInfo<Data>;
   readonly action: RuleAction;
   /** The topic name of a message, or the topic filter of a subscription, without a share prefix. */
   readonly topic: string;
@@ -40,8 +40,10 @@ export interface SourceContext {
 /**
  * A source of authentication, of access rules, or of both, as the option `auth` and `broker.access.add` take it. Sources are asked in the
  * order in which they were added; the records of the broker are asked first.
+ *
+ * `Data` is the type of what it keeps with clients (`Approval.clientData`), `never` if it keeps nothing: then it fits every broker.
  */
-export interface AuthSource {
+export interface AuthSource<Data = unknown> {
   /** Identifies the source among those of a broker, for example `jwt`. */
   readonly name: string;
   /** Time that `authenticate` and `authorize` may take, in milliseconds; 0: the source limits it itself. Default: `hookTimeout`. */
@@ -60,12 +62,14 @@ export interface AuthSource {
   /** Read files again. If this rejects, what was in force stays in force. */
   reload?(): Awaitable<void>;
   /** Decide who a client is; see `Hooks.authenticate`. undefined: the source does not know the client, the next one is asked. */
-  authenticate?(request: AuthenticateRequest): Awaitable<Verdict | Approval | Challenge>;
+  authenticate?(
+    request: AuthenticateRequest<[Data] extends [never] ? unknown : Data>
+  ): Awaitable<Verdict | Approval<Data> | Challenge>;
   /**
    * Decide what a client may do, if the rules that the broker holds do not. Answers are kept for `aclCacheTtl`, and the
    * source is asked again about subscriptions that it has allowed. undefined: the next source is asked.
    */
-  authorize?(request: AuthorizeRequest): Awaitable<Verdict>;
+  authorize?(request: AuthorizeRequest<[Data] extends [never] ? unknown : Data>): Awaitable<Verdict>;
 }
 
 /** A user of `users`. */
@@ -80,7 +84,7 @@ export interface UserInput {
  * A source with users that are written in the code of the app. They become login records (`broker.access.logins`) when the broker starts.
  * A record that exists already stays as it is, so a password that was changed at run time is not changed back by a restart.
  */
-export function users(list: readonly UserInput[]): AuthSource {
+export function users(list: readonly UserInput[]): AuthSource<never> {
   return {
     name: 'users',
     provides: ['authentication'],
@@ -91,6 +95,6 @@ export function users(list: readonly UserInput[]): AuthSource {
 }
 
 /** A source with access rules that are written in the code of the app. The first rule that applies decides. */
-export function acl(rules: readonly AccessRule[]): AuthSource {
+export function acl(rules: readonly AccessRule[]): AuthSource<never> {
   return { name: 'acl', provides: ['authorization'], open: ({ setRules }) => setRules(rules) };
 }

@@ -18,7 +18,7 @@ interface AccessHost {
  *
  * The records and rules here exist in every broker and start empty. They are persisted with the state of the broker.
  */
-export class Access {
+export class Access<Data = unknown> {
   readonly #host: AccessHost;
 
   /** @internal */
@@ -60,8 +60,8 @@ export class Access {
    * Add a source of authentication or of access rules, which is asked after the others.
    * @throws InvalidInput SOURCE_INVALID, SOURCE_NAME_IN_USE; if the broker is started, what `open` of the source throws
    */
-  add(source: AuthSource): Promise<void> {
-    return this.#host.access.add(source);
+  add(source: AuthSource<Data>): Promise<void> {
+    return this.#host.access.add(source as AuthSource);
   }
 
   /** Remove a source. Connected clients stay connected. @throws NotFound SOURCE_UNKNOWN; what `close` of the source throws */

@@ -54,7 +54,7 @@ export let serveLocal: (broker: Broker, stream: ByteStream, transportInfo: Parti
  *
  * The lifecycle of the broker is an actor with the states `idle`, `connected` and `disconnected`. Each session has such an actor, too.
  */
-export class Broker {
+export class Broker<Data = unknown> {
   /** The options after reading, with defaults. */
   readonly settings: Settings;
   /** The clock of the broker (option `clock`). */
@@ -64,9 +64,9 @@ export class Broker {
   /** Counts asynchronous work in progress inside the broker. The virtual clock of the test kit waits until it is done. */
   readonly work: WorkCount;
   /** What clients may do. */
-  readonly access: Access;
+  readonly access: Access<Data>;
   /** The sessions, connected or not. */
-  readonly sessions: Sessions;
+  readonly sessions: Sessions<Data>;
   /** The retained messages. */
   readonly retained: Retained;
   /** Lists clients, sessions, subscriptions, routes and retained messages page by page, and looks them up. */
@@ -389,27 +389,27 @@ export class Broker {
    */
   on<E extends EventName>(
     event: E,
-    listener: (event: BrokerEvents[E]) => unknown,
+    listener: (event: BrokerEvents<Data>[E]) => unknown,
     options: { readonly filter?: string | undefined } = {}
   ): this {
     checkEvent(event, listener);
     checkObject(options, 'options');
     const { filter } = options;
     if (filter !== undefined) checkEventFilter(event, filter);
-    this.#services.events.on(event, listener, filter);
+    this.#services.events.on(event, listener as Listener<E>, filter);
     return this;
   }
 
   /** Add a listener for the next event of a name only. @throws InvalidInput as `on` */
-  once<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
+  once<E extends EventName>(event: E, listener: (event: BrokerEvents<Data>[E]) => unknown): this {
     checkEvent(event, listener);
-    this.#services.events.once(event, listener);
+    this.#services.events.once(event, listener as Listener<E>);
     return this;
   }
 
   /** Remove a listener. A listener that is not registered is ignored. */
-  off<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
-    this.#services.events.off(event, listener);
+  off<E extends EventName>(event: E, listener: (event: BrokerEvents<Data>[E]) => unknown): this {
+    this.#services.events.off(event, listener as Listener<E>);
     return this;
   }
 
@@ -422,11 +422,12 @@ export class Broker {
    */
   nextEvent<E extends EventName>(
     event: E,
-    options: { signal?: AbortSignal; where?: (event: BrokerEvents[E]) => boolean } = {}
-  ): Promise<BrokerEvents[E]> {
+    options: { signal?: AbortSignal; where?: (event: BrokerEvents<Data>[E]) => boolean } = {}
+  ): Promise<BrokerEvents<Data>[E]> {
     checkEvent(event, () => undefined);
     checkObject(options, 'options');
-    return this.#services.events.next(event, options);
+    const where = options.where as ((value: BrokerEvents[E]) => boolean) | undefined;
+    return this.#services.events.next(event, { ...options, where }) as Promise<BrokerEvents<Data>[E]>;
   }
 
   /**
@@ -435,9 +436,9 @@ export class Broker {
    * @returns a function that removes the hook
    * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID, OPTION_INVALID
    */
-  hook<N extends HookName>(name: N, hook: Hook<N>, options: HookOptions = {}): () => void {
+  hook<N extends HookName>(name: N, hook: Hook<N, Data>, options: HookOptions = {}): () => void {
     checkObject(options, 'options');
-    return this.#engine.hook(name, hook, options);
+    return this.#engine.hook(name, hook as unknown as Hook<N>, options);
   }
 
   /** Trace a client, the messages of a topic, or the clients of an address: see `Traces.start`. @throws as `Traces.start` */
@@ -454,12 +455,22 @@ export class Broker {
   }
 }
 
-/** Create a broker. It accepts clients after `await broker.start()`. @throws as the constructor of `Broker` */
-export function createBroker(options: BrokerOptions = {}): Broker {
-  return new Broker(options);
+/**
+ * Create a broker. It accepts clients after `await broker.start()`.
+ *
+ * `createBroker<Data>()` gives the type of what hooks and sources keep with clients: `client.data` is `Data | undefined` in hooks, events,
+ * sources and sessions. Without it, the type is `unknown`.
+ * @throws as the constructor of `Broker`
+ */
+export function createBroker(options?: BrokerOptions): Broker;
+export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data>;
+export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data> {
+  return new Broker<Data>(options);
 }
 
 /** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
+type Listener<E extends EventName> = (event: BrokerEvents[E]) => unknown;
+
 const EVENTS_WITH_TOPIC: readonly EventName[] = [
   'message.publish',
   'message.queued',

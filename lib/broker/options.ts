@@ -286,7 +286,7 @@ export const BROKER_OPTIONS = {
 };
 
 /** The options of `createBroker`. The documented spelling of a name (`max_packet_size`) is also accepted. */
-export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
+export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   /** The clock for all timers and timestamps. Default: the system clock. */
   clock?: Clock;
   /** Persists the state of the broker: `levelStore` of `embermq/level`, or a store of your own. Default: none; all state is in memory. */
@@ -298,9 +298,9 @@ export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   /** Settings of single zones, which override those at the top level. A listener names its zone; the default is `external`. */
   zones?: Readonly<Record<string, ZoneInput>>;
   /** Hooks to register. `broker.hook` registers more. */
-  hooks?: Hooks;
+  hooks?: Hooks<Data>;
   /** Sources of authentication and of access rules, in the order in which they are asked. `broker.access.add` adds more. */
-  auth?: readonly AuthSource[];
+  auth?: readonly AuthSource<Data>[];
   /** Rewrite rules for the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE. If several rules match, the last one is used. */
   rewrite?: readonly (RewriteRule | string)[];
   /** Subscriptions that the broker makes for every client when it connects. */

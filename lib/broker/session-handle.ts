@@ -34,7 +34,7 @@ export interface KickOptions {
  * With a store, changes to a persistent session take effect immediately and are persisted with the next commit. While the store cannot be
  * written, methods that change a persistent session throw STORE_FAILED and change nothing, unless stated otherwise.
  */
-export class SessionHandle {
+export class SessionHandle<Data = unknown> {
   readonly #session: Session;
   readonly #subscribing: Subscribing;
 
@@ -55,8 +55,8 @@ export class SessionHandle {
   }
 
   /** The record of the client, as hooks and events receive it. */
-  get client(): ClientInfo {
-    return this.#session.client;
+  get client(): ClientInfo<Data> {
+    return this.#session.client as ClientInfo<Data>;
   }
 
   /** The transport of the current or last connection. */

@@ -16,7 +16,7 @@ interface SessionsHost {
 }
 
 /** The sessions of the broker by client id, connected or not: `broker.sessions`. */
-export class Sessions implements Iterable<SessionHandle> {
+export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
   readonly #host: SessionsHost;
 
   /** @internal */
@@ -35,7 +35,7 @@ export class Sessions implements Iterable<SessionHandle> {
   }
 
   /** The session of a client id, connected or not. @throws NotFound SESSION_NOT_FOUND */
-  get(clientId: string): SessionHandle {
+  get(clientId: string): SessionHandle<Data> {
     const { sessions, subscribing } = this.#host;
     const session = this.has(clientId) ? sessions.get(clientId) : undefined;
     if (session === undefined)
@@ -49,7 +49,7 @@ export class Sessions implements Iterable<SessionHandle> {
   }
 
   /** All sessions, connected or not, in order of creation. To list many, use `list`. */
-  *[Symbol.iterator](): IterableIterator<SessionHandle> {
+  *[Symbol.iterator](): IterableIterator<SessionHandle<Data>> {
     const { sessions, subscribing } = this.#host;
     for (const session of sessions.values()) yield new SessionHandle(session, subscribing);
   }

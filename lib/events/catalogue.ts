@@ -18,9 +18,9 @@ export interface SubscribeResult {
 }
 
 /** The types of the fields of events, by their names in the catalogue. */
-export interface FieldTypes {
-  readonly ClientInfo: ClientInfo;
-  readonly 'ClientInfo | undefined': ClientInfo | undefined;
+export interface FieldTypes<Data = unknown> {
+  readonly ClientInfo: ClientInfo<Data>;
+  readonly 'ClientInfo | undefined': ClientInfo<Data> | undefined;
   readonly SubscriptionOptions: SubscriptionOptions;
   readonly 'SubscribeResult[]': readonly SubscribeResult[];
   readonly Message: Message;
@@ -58,7 +58,9 @@ export interface EventRow<F extends EventFields = EventFields, N extends string 
 }
 
 /** The value that listeners of an event receive. */
-export type EventValue<F extends EventFields> = { readonly [field in keyof F]: FieldTypes[F[field]] };
+export type EventValue<F extends EventFields, Data = unknown> = {
+  readonly [field in keyof F]: FieldTypes<Data>[F[field]];
+};
 
 /**
  * All events of a broker, in the order in which they are documented. The types of events, the `$SYS` notices and the table of the README
@@ -202,7 +204,9 @@ export const EVENTS = {
 export type EventName = keyof typeof EVENTS;
 
 /** The events of a broker, and the value that listeners of each event receive (`broker.on`). */
-export type BrokerEvents = { readonly [E in EventName]: EventValue<(typeof EVENTS)[E]['fields']> };
+export type BrokerEvents<Data = unknown> = {
+  readonly [E in EventName]: EventValue<(typeof EVENTS)[E]['fields'], Data>;
+};
 
 /** The events with a `$SYS` notice about a client. */
 export type NoticeName = {

@@ -31,8 +31,8 @@ export interface Refusal {
 }
 
 /** The argument of an authenticate hook. */
-export interface AuthenticateRequest {
-  readonly client: ClientInfo;
+export interface AuthenticateRequest<Data = unknown> {
+  readonly client: ClientInfo<Data>;
   readonly username: string | undefined;
   readonly password: Buffer | undefined;
   /** Authentication Method of MQTT 5.0; undefined if CONNECT has none. */
@@ -50,7 +50,7 @@ export interface AuthenticateRequest {
 }
 
 /** The answer of an authenticate hook that accepts a client. */
-export interface Approval {
+export interface Approval<Data = unknown> {
   readonly allow: true;
   /** User name to use instead of the one in CONNECT. */
   readonly username?: string;
@@ -59,7 +59,7 @@ export interface Approval {
   /** Access rules for this client alone; see `AccessRule`. They hold until its next authentication and are not persisted. */
   readonly rules?: readonly AccessRule[];
   /** Any value to be kept as `data` of the client, which hooks and events receive. It is not persisted. */
-  readonly clientData?: unknown;
+  readonly clientData?: Data;
   /**
    * When the authentication expires, in milliseconds since 1970: the broker then closes the connection (`expired_token`). A time that has
    * passed already refuses the client. Each authentication sets it anew, so a re-authentication without it removes it. Default: never.
@@ -110,26 +110,26 @@ export type Verdict = boolean | NoOpinion | Refusal;
  * (HOOK_TIMEOUT), or answers with an unknown key or a value of the wrong type (HOOK_ANSWER_INVALID). null means the same as undefined,
  * except for publish and deliver, where it is a value of the wrong type.
  */
-export interface Hooks {
+export interface Hooks<Data = unknown> {
   /** Decides whether a client may try to connect; called for each well-formed CONNECT. Can redirect the client with `serverReference`. */
   preConnect?(request: {
     readonly packet: ConnectPacket;
     readonly transportInfo: TransportInfo;
-    readonly client: ClientInfo;
+    readonly client: ClientInfo<Data>;
     readonly signal: AbortSignal;
   }): Awaitable<Verdict>;
   /**
    * Decides whether a client may connect. If no hook decides, the client is refused, unless the option `allowAnonymous` is set to true. A
    * CONNECT with an Authentication Method about which no hook decides is refused with 0x8C.
    */
-  authenticate?(request: AuthenticateRequest): Awaitable<Verdict | Approval | Challenge>;
+  authenticate?(request: AuthenticateRequest<Data>): Awaitable<Verdict | Approval<Data> | Challenge>;
   /**
    * Decides whether a client may publish a message, or its will. If no hook decides, the message is refused, unless the option `aclNomatch`
    * is set to 'allow'. For a delayed message the hook is called when the message is accepted. It is not called for messages that the
    * application publishes with `broker.publish`.
    */
   authorizePublish?(request: {
-    readonly client: ClientInfo;
+    readonly client: ClientInfo<Data>;
     readonly message: Message;
     /** Aborted when the connection closes or `hookTimeout` has passed. */
     readonly signal: AbortSignal;
@@ -140,7 +140,7 @@ export interface Hooks {
    * `aclNomatch` is set to 'allow'. It is not called for `autoSubscriptions` or for subscriptions that the application makes for a client.
    */
   authorizeSubscribe?(request: {
-    readonly client: ClientInfo;
+    readonly client: ClientInfo<Data>;
     readonly filter: string;
     readonly options: SubscriptionOptions;
     /** Aborted when the connection closes or `hookTimeout` has passed. */
@@ -154,7 +154,7 @@ export interface Hooks {
    */
   publish?(request: {
     readonly message: Message;
-    readonly client: ClientInfo | undefined;
+    readonly client: ClientInfo<Data> | undefined;
   }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /**
    * Decides whether one receiver gets a message, and may change it for this receiver. `true` or undefined delivers it as it is; `false`
@@ -169,7 +169,7 @@ export interface Hooks {
    */
   deliver?(request: {
     readonly message: Message;
-    readonly client: ClientInfo;
+    readonly client: ClientInfo<Data>;
   }): Partial<MessageInput> | boolean | NoOpinion;
 }
 
@@ -177,7 +177,7 @@ export interface Hooks {
 export type HookName = keyof Hooks;
 
 /** The function of one hook, as `broker.hook` takes it. */
-export type Hook<N extends HookName> = Required<Hooks>[N];
+export type Hook<N extends HookName, Data = unknown> = Required<Hooks<Data>>[N];
 
 /** How `broker.hook` registers a function. */
 export interface HookOptions {

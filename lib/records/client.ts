@@ -32,8 +32,8 @@ export interface TransportInfo {
   readonly headers?: Readonly<Record<string, string | string[] | undefined>> | undefined;
 }
 
-/** A client with a connection or a session, as hooks and events receive it. */
-export interface ClientInfo {
+/** A client with a connection or a session, as hooks and events receive it. `Data` is the type that the app keeps with its clients. */
+export interface ClientInfo<Data = unknown> {
   readonly clientId: string;
   readonly username: string | undefined;
   readonly protocolVersion: ProtocolVersion;
@@ -48,8 +48,11 @@ export interface ClientInfo {
   readonly isBridge: boolean;
   /** True if an authenticate hook exempted the client from access control. */
   readonly isSuperuser: boolean;
-  /** What the authenticate hook or the source has stored with the client (`Approval.clientData`). It is not persisted. */
-  readonly data: unknown;
+  /**
+   * What the authenticate hook or the source has stored with the client (`Approval.clientData`). It is not persisted, so a session from the
+   * store has none until its client returns.
+   */
+  readonly data: Data | undefined;
   /** Address, transport and handshake facts of the present connection, or of the last one. */
   readonly transportInfo: TransportInfo;
   /** User properties of CONNECT, in their order. */

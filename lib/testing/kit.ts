@@ -15,7 +15,7 @@ import { Expectation, type ExpectOptions, type SeenMessage } from './expectation
 import { Link, type LoggedPacket } from './link.ts';
 
 /** Options of the broker and of the kit. */
-export interface TestBrokerOptions extends Omit<BrokerOptions, 'clock'> {
+export interface TestBrokerOptions<Data = unknown> extends Omit<BrokerOptions<Data>, 'clock'> {
   /** A virtual clock, or options for a new one. */
   readonly clock?: VirtualClock | VirtualClockOptions;
   /**
@@ -72,16 +72,18 @@ export type LinkTarget = string | Client | Duplex;
  * `kit.clock.advance`. The reconnect, connect timeout and keep alive of MQTT.js use real timers. For its keep alive pass
  * `timerVariant: kit.mqttTimers`; disable reconnecting (`reconnectPeriod: 0`) and call `reconnect` from a timer of the clock.
  */
-export async function createTestBroker(options: TestBrokerOptions = {}): Promise<TestBroker> {
-  const kit = new TestBroker(options);
+export async function createTestBroker(options?: TestBrokerOptions): Promise<TestBroker>;
+export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>>;
+export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>> {
+  const kit = new TestBroker<Data>(options);
   await kit.broker.start();
   return kit;
 }
 
 /** A broker with its virtual clock and the links to its clients. Created by `createTestBroker`. */
-export class TestBroker {
+export class TestBroker<Data = unknown> {
   /** The broker, which is started. */
-  readonly broker: Broker;
+  readonly broker: Broker<Data>;
   /** The clock of the broker. Pass it to the code under test. */
   readonly clock: VirtualClock;
   /** Interval timers of the clock, for the option `timerVariant` of MQTT.js. Its keep alive then runs in virtual time. */
@@ -110,7 +112,7 @@ export class TestBroker {
       throw new InvalidInput('OPTION_INVALID', 'leaks', `one of ${POLICIES.join(', ')}`, leaks);
     this.clock = clock instanceof VirtualClock ? clock : new VirtualClock(clock);
     this.#policy = leaks;
-    this.broker = new Broker({ timerResolution: 1, memoryHighWatermark: 0, ...rest, clock: this.clock });
+    this.broker = new Broker<Data>({ timerResolution: 1, memoryHighWatermark: 0, ...rest, clock: this.clock });
     this.clock.attach(this.broker.work);
     this.mqttTimers = {
       set: (run, delayMs = 0) => this.#setInterval(run, delayMs),

@@ -4,7 +4,7 @@ export const CONSUMER = `
   import { createServer } from 'node:net';
   import {
     type BrokerEvents, type BrokerOptions, type Client, type ClientMessageHandler, createBroker, type Hook, type Hooks,
-    type MessageHandler, ReasonCode
+    type MessageHandler, ReasonCode, users
   } from 'embermq';
   import { attachWebSocket, listen, upgradeHandler } from 'embermq/net';
   import { levelStore } from 'embermq/level';
@@ -46,6 +46,13 @@ export const CONSUMER = `
   await using kit = await createTestBroker({ hooks });
   await kit.clock.advance('1s');
   broker.sessions.get('c').kick({ session: 'keep' });
+  interface User { readonly tenant: string }
+  const typed = createBroker<User>({
+    auth: [users([]), { name: 'tenants', authenticate: () => ({ allow: true, clientData: { tenant: 'a' } }) }],
+    hooks: { deliver: ({ client }) => client.data?.tenant === 'a' }
+  });
+  typed.on('client.connected', ({ client }) => console.log(client.data?.tenant.length));
+  listen(typed, { port: 0 });
   stop();
   remove();
 `;

@@ -29,7 +29,7 @@ export interface AclFileOptions {
  * A file with an error is refused as a whole: the broker does not start, or the previous rules stay in force. YAML needs the package `yaml`.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function aclFile(options: AclFileOptions): AuthSource {
+export function aclFile(options: AclFileOptions): AuthSource<never> {
   const { file, name = 'acl-file' } = options;
   for (const key of Object.keys(options))
     if (key !== 'file' && key !== 'name') throw unknownKey(key, ['file', 'name'], 'acl-file');

@@ -23,7 +23,7 @@ import type { DatabaseSettings } from './options.ts';
 import { PasswordVerifier } from './password-verifier.ts';
 import { isTrue } from './values.ts';
 
-type Login = Approval | Refusal | undefined;
+type Login = Approval<never> | Refusal | undefined;
 
 const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
 const WRONG: Refusal = { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
@@ -40,12 +40,12 @@ export interface Queries {
 }
 
 /** A source that asks a database. */
-export class DatabaseSource implements AuthSource {
+export class DatabaseSource implements AuthSource<never> {
   readonly name: string;
   /** The source limits its queries itself, and a password may wait for its turn for longer than `hookTimeout`. */
   readonly timeoutMs = 0;
-  readonly authenticate: AuthSource['authenticate'];
-  readonly authorize: AuthSource['authorize'];
+  readonly authenticate: AuthSource<never>['authenticate'];
+  readonly authorize: AuthSource<never>['authorize'];
   readonly #settings: DatabaseSettings;
   readonly #queries: Queries;
   #opened: Opened | undefined = undefined;

@@ -54,7 +54,7 @@ const ACTIONS = ['publish', 'subscribe', 'pubsub'] as const;
  * If the client does not have one of the values of a filter, nothing is looked up.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function mongodb(options: MongodbOptions): AuthSource {
+export function mongodb(options: MongodbOptions): AuthSource<never> {
   const users = { collection: 'mqtt_user', filter: { username: '%u' } };
   const rules = { ...users, collection: 'mqtt_acl' };
   const reader = (defaults: Required<MongodbQuery>) => (value: unknown, field: string) =>

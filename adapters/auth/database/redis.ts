@@ -44,7 +44,7 @@ const SCRIPTS = /^(eval|evalsha|eval_ro|evalsha_ro|script|function|config)$/i;
  * never more than a part of its element. If the client does not have one of the values, the command is not sent, and there is no reply.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function redis(options: RedisOptions): AuthSource {
+export function redis(options: RedisOptions): AuthSource<never> {
   const line = (value: unknown, field: string): CommandLine => new CommandLine(value, field);
   const optional = (value: unknown, field: string) => (value === false ? undefined : line(value, field));
   const login = line('HMGET mqtt_user:%u password salt is_superuser', '') as CommandLine | undefined;

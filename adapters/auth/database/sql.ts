@@ -79,7 +79,7 @@ const MYSQL: Dialect = {
  * the client certificate); quotes around them are removed. The values are never part of the text. What a client does not have is NULL.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function postgresql(options: SqlOptions): AuthSource {
+export function postgresql(options: SqlOptions): AuthSource<never> {
   return sqlSource(POSTGRESQL, options);
 }
 
@@ -92,11 +92,11 @@ export function postgresql(options: SqlOptions): AuthSource {
  * ```
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function mysql(options: SqlOptions): AuthSource {
+export function mysql(options: SqlOptions): AuthSource<never> {
   return sqlSource(MYSQL, options);
 }
 
-function sqlSource(dialect: Dialect, options: SqlOptions): AuthSource {
+function sqlSource(dialect: Dialect, options: SqlOptions): AuthSource<never> {
   const text = (value: unknown, field: string): SqlText => new SqlText(value, dialect, field);
   const optional = (value: unknown, field: string) => (value === false ? undefined : text(value, field));
   const { name } = dialect;

@@ -17,7 +17,7 @@ import { type Decision, Endpoint } from './endpoint.ts';
 import { type HttpOptions, type HttpSettings, readHttpOptions } from './options.ts';
 import { NotEncodable, type RequestTemplate } from './request-template.ts';
 
-type Login = Approval | Refusal | undefined;
+type Login = Approval<never> | Refusal | undefined;
 
 const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
 /** The reason codes of refusals by status. */
@@ -38,16 +38,16 @@ const REASON_CODES: Readonly<Record<number, number>> = {
  * `acl` for a time of its own (`aclCacheTtl`).
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function http(options: HttpOptions): AuthSource {
+export function http(options: HttpOptions): AuthSource<never> {
   return new HttpSource(readHttpOptions(options));
 }
 
-class HttpSource implements AuthSource {
+class HttpSource implements AuthSource<never> {
   readonly name: string;
   /** The source limits its requests itself. */
   readonly timeoutMs = 0;
-  readonly authenticate: AuthSource['authenticate'];
-  readonly authorize: AuthSource['authorize'];
+  readonly authenticate: AuthSource<never>['authenticate'];
+  readonly authorize: AuthSource<never>['authorize'];
   readonly #settings: HttpSettings;
   #opened: Opened | undefined = undefined;
 

@@ -27,8 +27,8 @@ type Jose = typeof import('jose');
  * ```
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function jwt(options: JwtOptions): AuthSource {
-  return new JwtSource(readJwtOptions(options));
+export function jwt<Data = never>(options: JwtOptions<Data>): AuthSource<Data> {
+  return new JwtSource(readJwtOptions(options)) as AuthSource as AuthSource<Data>;
 }
 
 /** A token that was verified is not verified again for this time. */

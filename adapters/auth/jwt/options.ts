@@ -5,7 +5,7 @@ import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/tls.ts';
 import { type FixedKey, publicKeyOf, secretKeyOf, UNKNOWN_KEY_ALGORITHMS } from './fixed-key.ts';
 
 /** Options of `jwt`. Exactly one of `secret`, `publicKey` and `jwksUrl` is needed. The TLS options are those of the request to `jwksUrl`. */
-export interface JwtOptions extends OutgoingTls {
+export interface JwtOptions<Data = unknown> extends OutgoingTls {
   /** The secret of tokens signed with HS256, HS384 or HS512. A string is used as UTF-8. */
   secret?: string | Uint8Array;
   /** The key that verifies tokens: PEM (also of a certificate), a JWK, or a key of node:crypto. RSA, EC or Ed25519. */
@@ -44,7 +44,7 @@ export interface JwtOptions extends OutgoingTls {
   /** The claim that exempts a client from access control if it is `true`. Default: none. */
   superuserClaim?: string;
   /** What to keep as `data` of the client. Default: nothing. */
-  data?: (claims: Readonly<Record<string, unknown>>) => unknown;
+  data?: (claims: Readonly<Record<string, unknown>>) => Data;
   /** Keys from `jwksUrl` are fetched again after this time, in milliseconds or such as `10m`. Default 10 minutes. */
   jwksCacheMs?: number | string;
   /** They remain in use for this time if the URL does not answer. Default 1 hour. */

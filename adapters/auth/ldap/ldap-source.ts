@@ -24,7 +24,7 @@ import { type LdapOptions, type LdapSettings, readLdapOptions } from './options.
 import { ConnectionPool } from './pool.ts';
 import { checkOfUserPassword } from './user-password.ts';
 
-type Login = Approval | Refusal | undefined;
+type Login = Approval<never> | Refusal | undefined;
 
 const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
 const WRONG: Refusal = { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
@@ -55,11 +55,11 @@ const MAX_PASSWORDS = 8;
  * authentication. Referrals to other servers are not followed.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function ldap(options: LdapOptions): AuthSource {
+export function ldap(options: LdapOptions): AuthSource<never> {
   return new LdapSource(readLdapOptions(options));
 }
 
-class LdapSource implements AuthSource {
+class LdapSource implements AuthSource<never> {
   readonly name: string;
   /** The source limits its requests itself. */
   readonly timeoutMs = 0;
@@ -276,7 +276,7 @@ class Directory {
     const has = (name: string | undefined, expected: string) =>
       name !== undefined && textsOf(entry, name).some((value) => value.toUpperCase() === expected);
     if (has(enabledAttribute, 'FALSE')) return REFUSED;
-    const approval: { -readonly [K in keyof Approval]: Approval[K] } = { allow: true };
+    const approval: { -readonly [K in keyof Approval<never>]: Approval<never>[K] } = { allow: true };
     if (usernameAttribute !== undefined) approval.username = nameIn(entry, usernameAttribute, values.u);
     const rules = acl === undefined ? undefined : rulesIn(entry, acl);
     if (rules !== undefined) approval.rules = rules;

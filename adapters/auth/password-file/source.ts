@@ -41,13 +41,13 @@ export interface PasswordFileOptions {
  * A file with an error is refused as a whole, with the number of the line: the broker does not start, or the previous users stay in force.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function passwordFile(options: PasswordFileOptions): AuthSource {
+export function passwordFile(options: PasswordFileOptions): AuthSource<never> {
   return new PasswordFile(options);
 }
 
 const OPTIONS = ['file', 'name', 'bcrypt'];
 
-class PasswordFile implements AuthSource {
+class PasswordFile implements AuthSource<never> {
   readonly name: string;
   readonly timeoutMs = 0; // a password may wait for its turn for longer than hookTimeout; connections that end give up their place
   readonly provides = ['authentication'] as const;
@@ -87,7 +87,7 @@ class PasswordFile implements AuthSource {
     return this.#checker.close();
   }
 
-  authenticate(request: AuthenticateRequest): Promise<Verdict> | Approval | Challenge | Verdict {
+  authenticate(request: AuthenticateRequest): Promise<Verdict> | Approval<never> | Challenge | Verdict {
     const { username, method } = request;
     if (method !== undefined) return authenticateByScram(this.name, request, this.#scram);
     if (username === undefined || this.#context === undefined) return undefined;
