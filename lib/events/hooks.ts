@@ -162,10 +162,11 @@ export interface Hooks<Data = unknown> {
    * be lower than that of the message, `retain` is the flag of the packet, and a topic keeps the mount point of the client. Any other value
    * (0, '', null, an empty object) drops it and is reported (HOOK_ANSWER_INVALID; HOOK_INVALID for a promise).
    *
-   * It is synchronous and on the packet path, so it should be fast. It is called once for each receiver, before the message is sent, queued
-   * or persisted: the queue, the store and every later resend have the changed message. Access rules are applied to a changed topic as well.
-   * It is not called for messages of the broker itself (`$SYS`). A message that is handed over to another member of a share group is a new
-   * delivery.
+   * It is synchronous and on the packet path, so it should be fast. It is called when the message is sent to the receiver, not when it is
+   * queued. The changed message is resent until it is acknowledged. The store keeps the message as it was published, so the hook is called
+   * again for a message that was in flight and is read from the store. Access rules are applied to a changed topic as well. It is not
+   * called for messages of the broker itself (`$SYS`). A message that is handed over to another member of a share group is handed over as
+   * it was published, as a new delivery.
    */
   deliver?(request: {
     readonly message: Message;

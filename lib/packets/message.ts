@@ -364,6 +364,14 @@ export class Message {
   }
 }
 
+/** The messages of which deliver hooks have made others. */
+const originals = new WeakMap<Message, Message>();
+
+/** A message as it was before deliver hooks changed it. */
+export function originalOf(message: Message): Message {
+  return originals.get(message) ?? message;
+}
+
 /**
  * A message as a deliver hook has changed it for one receiver. It is as old as the original, and depends on the same commit.
  * @param input complete; the caller has checked the topic name
@@ -373,6 +381,7 @@ export function changedMessage(original: Message, input: MessageInput): Message 
   const message = Message.from(input, original.origin, original.takenAtMs, original.timestamp);
   message.ticket = original.ticket;
   message.isDeferred = original.isDeferred;
+  originals.set(message, originalOf(original));
   return message;
 }
 

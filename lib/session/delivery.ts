@@ -1,6 +1,6 @@
 import { Metric } from '../events/metrics.ts';
 import type { DropReason } from '../events/reasons.ts';
-import { detachFromPublisher, type Frame, type Message } from '../packets/message.ts';
+import { detachFromPublisher, type Frame, type Message, originalOf } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import { effectiveQos, type Subscriber, type Subscription } from '../routing/subscription.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
@@ -100,28 +100,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     const qos = effectiveQos(message, subscription, zone.upgradeQos);
     if (!isRetained) this.waiting?.feeds?.handOutFirst(message.topic);
     const retain = isRetained || (subscription.retainAsPublished && message.retain); // [MQTT-3.3.1-12, -13]
-    if (flows.ports.hooks.deliver.length > 0 && !message.isSystem)
-      return this.#deliverHooked(message, qos, retain, subscription.ids);
-    return this.#deliver(message, qos, retain, subscription.ids);
-  }
-
-  /** Ask the deliver hooks, once for each message, and deliver what they make of it. @returns false if the message was dropped */
-  #deliverHooked(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
-    const { flows } = this;
-    const { rights, publishing } = flows.ports;
-    const changed = publishing.hooks.deliverable(message, flows.client);
-    if (changed === message && !flows.isOver) return this.#deliver(message, qos, retain, ids);
-    const isDenied = changed !== undefined && rights.isActive && !rights.mayReceive(flows.client, changed.topic);
-    if (changed === undefined || isDenied || flows.isOver) {
-      this.drop(message, changed === undefined ? 'hook' : flows.isOver ? 'session_terminated' : 'not_authorized');
-      return false;
-    }
-    const changedQos = changed.qos < qos ? changed.qos : qos;
-    return this.#deliver(changed, changedQos, changed.retain === message.retain ? retain : changed.retain, ids);
-  }
-
-  #deliver(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
-    const { flows } = this;
+    const { ids } = subscription;
     const { connection, log } = flows;
     let persisted: PersistedMessage | undefined;
     if (log !== undefined && (qos > 0 || connection === undefined || log.messages.qos0Count > 0)) {
@@ -309,7 +288,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
       for (const id of inflight.inOrder()) {
         const message = inflight.messageOf(id);
         const isFree = (inflight.flagsOf(id) & 3) === 1 || !inflight.wasSent(id); // [MQTT-4.8.2-5]
-        if (message !== undefined && isFree && !isRefused(message, ports.ledger)) giveAway(message);
+        if (message !== undefined && isFree && !isRefused(message, ports.ledger)) giveAway(originalOf(message));
       }
     }
     this.waiting?.clear(reason, giveAway);

@@ -6,6 +6,8 @@ export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as cons
 
 /** Flag of a packet id whose PUBLISH has never been sent, so that the client cannot acknowledge it. */
 export const UNSENT = 8;
+/** Flag of a packet id whose message was read from the store, where it is as it was before deliver hooks changed it. */
+const RESTORED = 16;
 
 /**
  * Outgoing QoS 1 and 2 messages that wait for an acknowledgement.
@@ -87,9 +89,23 @@ export class Inflight {
   restoreMessage(id: number, persisted: PersistedMessage): void {
     const at = id & this.#mask;
     this.#messages[at] = persisted.message;
+    this.#flags[at] |= RESTORED;
     this.bytes += persisted.message.bytes;
     if (persisted.ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, persisted.ids);
     (this.#persisted ??= new Array(this.#mask + 1).fill(undefined))[at] = persisted;
+  }
+
+  /** Whether the message of a packet id was read from the store, and `replaceMessage` has not been called since. */
+  isRestored(id: number): boolean {
+    return (this.#flags[id & this.#mask] & RESTORED) !== 0;
+  }
+
+  /** Replace a restored message by what the deliver hooks have made of it. */
+  replaceMessage(id: number, message: Message): void {
+    const at = id & this.#mask;
+    this.bytes += message.bytes - (this.#messages[at]?.bytes ?? 0);
+    this.#messages[at] = message;
+    this.#flags[at] &= ~RESTORED;
   }
 
   /** The message of a packet id as the store has it. */

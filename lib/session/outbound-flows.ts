@@ -129,6 +129,20 @@ export class OutboundFlows {
     persisted: PersistedMessage | undefined,
     id: number
   ): boolean {
+    const isHooked = this.ports.hooks.deliver.length > 0 && !message.isSystem;
+    if (isHooked) return this.#sendHooked(connection, message, qos, retain, ids, persisted, id);
+    return this.#send(connection, message, qos, retain, ids, persisted, id);
+  }
+
+  #send(
+    connection: Outlet,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined,
+    id: number
+  ): boolean {
     const { ports } = this;
     const { layout, maxFrame } = this.agreement;
     const hasPacketId = id > 0;
@@ -176,6 +190,58 @@ export class OutboundFlows {
     if (id > 0) this.inflight?.free(id);
     this.#owner.drop(message, reason, persisted);
     return false;
+  }
+
+  /**
+   * Ask the deliver hooks, and send what they make of the message. They are asked when it is sent and not when it is queued, so that
+   * permissions withdrawn meanwhile count.
+   * @returns false if the message was dropped
+   */
+  #sendHooked(
+    connection: Outlet,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined,
+    id: number
+  ): boolean {
+    const changed = this.#askHooks(message);
+    if (typeof changed === 'string') return this.#giveUp(message, changed, persisted, id);
+    if (this.connection !== connection) return this.#leaveToNextConnection(message, qos, retain, ids, persisted, id); // a hook closed it
+    if (changed === message) return this.#send(connection, message, qos, retain, ids, persisted, id);
+    if (id > 0) this.inflight?.free(id); // the message that is in flight now is another one
+    const changedQos = changed.qos < qos ? changed.qos : qos;
+    const changedRetain = changed.retain === message.retain ? retain : changed.retain;
+    return this.#send(connection, changed, changedQos, changedRetain, ids, persisted, 0);
+  }
+
+  /** Ask the deliver hooks. @returns the message for this client; or why it does not get it */
+  #askHooks(message: Message): Message | DropReason {
+    const { publishing, rights } = this.ports;
+    const changed = publishing.hooks.deliverable(message, this.client);
+    if (changed === undefined) return 'hook';
+    const isDenied = changed !== message && rights.isActive && !rights.mayReceive(this.client, changed.topic);
+    return isDenied ? 'not_authorized' : changed;
+  }
+
+  /** Leave a message to the next connection, because a hook has closed this one. @returns false if it was dropped */
+  #leaveToNextConnection(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined,
+    id: number
+  ): boolean {
+    if (this.isOver) {
+      this.#owner.drop(message, 'session_terminated', persisted);
+      return false;
+    }
+    if (qos === 0) return persisted !== undefined || this.#owner.enqueue(message, qos, retain, ids, persisted);
+    if (id === 0) id = this.takeId(message, qos, retain, ids, persisted);
+    this.inflight?.markUnsent(id); // messages in flight are sent before queued ones
+    return true;
   }
 
   #count(qos: QoS): void {
@@ -327,27 +393,35 @@ export class OutboundFlows {
       const message = inflight.messageOf(id);
       if (message === undefined) continue;
       this.#resendOne(connection, inflight, id, message);
-      if (this.connection !== connection) return; // a listener closed it
+      if (this.connection !== connection) return; // a hook or a listener closed it
     }
     this.resending = undefined;
   }
 
-  #resendOne(connection: Outlet, inflight: Inflight, id: number, message: Message): void {
+  #resendOne(connection: Outlet, inflight: Inflight, id: number, original: Message): void {
     const { ports } = this;
-    const isFirst = !inflight.wasSent(id);
-    if (isFirst && hasExpired(message, ports.time.nowMs)) {
-      const expired = inflight.persistedOf(id);
-      inflight.free(id);
-      this.#owner.drop(message, 'expired', expired); // [MQTT-3.3.2-5]
-      return;
-    }
     const flags = inflight.flagsOf(id);
     const qos = (flags & 3) as QoS;
     const retain = (flags & 4) !== 0;
+    if (!inflight.wasSent(id)) {
+      this.send(connection, original, qos, retain, inflight.subscriptionIdsOf(id), inflight.persistedOf(id), id);
+      return;
+    }
+    let message = original;
+    if (inflight.isRestored(id) && ports.hooks.deliver.length > 0 && !message.isSystem) {
+      const changed = this.#askHooks(message); // the store has the message as it was before
+      if (typeof changed === 'string') {
+        this.#giveUp(message, changed, inflight.persistedOf(id), id);
+        return;
+      }
+      if (this.connection !== connection) return; // a hook closed it
+      inflight.replaceMessage(id, changed);
+      message = changed;
+    }
     const { expiryInterval } = message;
     const expirySec =
       expiryInterval < 0 ? -1 : Math.max(0, expiryInterval - secondsInBroker(message, ports.time.nowMs)); // [MQTT-4.3.3-7]
-    const packet = this.#encode(message, qos, retain, !isFirst, id, inflight.subscriptionIdsOf(id), expirySec);
+    const packet = this.#encode(message, qos, retain, true, id, inflight.subscriptionIdsOf(id), expirySec);
     const persisted = inflight.persistedOf(id);
     if (packet === undefined) {
       inflight.free(id);
@@ -355,11 +429,8 @@ export class OutboundFlows {
       return;
     }
     persisted?.sent();
-    inflight.markSent(id);
     connection.sendMessage({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, -1);
     this.#count(qos);
-    if (isFirst && !message.isSystem && ports.events.heard['message.delivered'])
-      ports.events.emit('message.delivered', { message, client: this.client, qos, retain });
   }
 }
 

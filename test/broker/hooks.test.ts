@@ -705,15 +705,16 @@ describe('The deliver hook', () => {
     assert.equal(drops.filter((drop) => drop === 'hook c').length, 2);
   });
 
-  it('is called once for each message, before it is sent or queued, and not when it is sent later or again', async () => {
+  it('is called when a message leaves the backlog, so that a permission withdrawn in the meantime applies', async () => {
     for (const qos of [0, 1, 2] as const) {
+      let mayRead = true;
       const asked: string[] = [];
       await using broker = await startBroker({
-        maxInflight: 1,
+        maxInflight: 2,
         hooks: {
           deliver: ({ message: { payload } }) => {
             asked.push(String(payload));
-            return String(payload) !== 'no';
+            return mayRead || String(payload) === 'last';
           }
         }
       });
@@ -722,21 +723,46 @@ describe('The deliver hook', () => {
       const properties = { sessionExpiryInterval: 60 };
       const first = await rawClient(broker, { clientId: 'c', properties });
       await granted(first, 1, { topic: 'a', qos });
-      for (const text of ['1', '2']) await broker.publish('a', text, { qos });
-      assert.deepEqual(await payloads(first), qos === 0 ? ['1', '2'] : ['1']);
       first.cut();
       await turns();
-      for (const text of ['3', 'no']) await broker.publish('a', text, { qos });
-      assert.deepEqual([asked, drops], [['1', '2', '3', 'no'], ['hook no']]);
+      for (const text of ['1', '2', 'last']) await broker.publish('a', text, { qos });
+      assert.deepEqual(asked, []);
+      mayRead = false;
       const again = await rawClient(broker, { clientId: 'c', clean: false, properties });
-      const [resent] = await rest(again);
-      assert.ok(resent.cmd === 'publish' && resent.dup === qos > 0);
-      if (qos === 1) {
-        again.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
-        assert.deepEqual(await payloads(again), ['2']);
-      }
-      assert.equal(asked.length, 4);
+      assert.deepEqual(await payloads(again), ['last']);
+      assert.deepEqual(
+        [asked, drops],
+        [
+          ['1', '2', 'last'],
+          ['hook 1', 'hook 2']
+        ]
+      );
+      const { inflight, mqueueLen, mqueueDropped } = broker.sessions.get('c').figures();
+      assert.deepEqual([inflight, mqueueLen, mqueueDropped], [qos === 0 ? 0 : 1, 0, 2]);
     }
+  });
+
+  it('is called once for a message that is sent at once or waits for the window, and not for one that is sent again', async () => {
+    const asked: string[] = [];
+    await using broker = await startBroker({
+      maxInflight: 1,
+      hooks: { deliver: ({ message }) => asked.push(String(message.payload)) > 0 }
+    });
+    const properties = { sessionExpiryInterval: 60 };
+    const first = await rawClient(broker, { clientId: 'c', properties });
+    await granted(first, 1, { topic: 'a', qos: 1 });
+    for (const text of ['1', '2']) await broker.publish('a', text, { qos: 1 });
+    assert.deepEqual(await payloads(first), ['1']);
+    assert.deepEqual(asked, ['1']);
+    first.cut();
+    await turns();
+    const again = await rawClient(broker, { clientId: 'c', clean: false, properties });
+    const [resent] = await rest(again);
+    assert.ok(resent.cmd === 'publish' && resent.dup);
+    assert.deepEqual(asked, ['1']);
+    again.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+    assert.deepEqual(await payloads(again), ['2']);
+    assert.deepEqual(asked, ['1', '2']);
   });
 
   it('leaves the message for the next connection of the session when it ends the connection', async () => {
