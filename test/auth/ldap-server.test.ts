@@ -63,8 +63,11 @@ function result(id: Buffer, tag: number, code: number): Buffer {
   return encoded(0x30, id, encoded(tag, ...parts));
 }
 
-function entry(id: Buffer, dn: string): Buffer {
-  return encoded(0x30, id, encoded(0x64, encoded(4, Buffer.from(dn)), encoded(0x30)));
+function entry(id: Buffer, dn: string, attributes: Readonly<Record<string, string>> = {}): Buffer {
+  const list = Object.entries(attributes).map(([name, value]) =>
+    encoded(0x30, encoded(4, Buffer.from(name)), encoded(0x31, encoded(4, Buffer.from(value))))
+  );
+  return encoded(0x30, id, encoded(0x64, encoded(4, Buffer.from(dn)), encoded(0x30, ...list)));
 }
 
 /** A server to which every bind is successful, and that finds an entry for every search. */
@@ -245,6 +248,139 @@ describe('a server that fails in between', () => {
     assert.deepEqual(broker.errors, []);
     for (const socket of server.sockets)
       if (!socket.destroyed) await new Promise((resolve) => socket.on('close', resolve));
+  });
+});
+
+describe('questions about access rules', () => {
+  const rules = { acl: { publish: 'pp', subscribe: 'ss', all: 'aa' } };
+
+  /** A server with the entries of all users, and the names for whose rules it was asked. Some wait until `release`. */
+  async function rulesServer() {
+    const searched: string[] = [];
+    const held: (() => void)[] = [];
+    const awaited: (() => void)[] = [];
+    let isHolding = false;
+    const server = await fake(({ id, operation, bytes }, socket) => {
+      if (operation !== SEARCH || !bytes.includes('pp')) return agreeing({ id, operation, bytes });
+      searched.push(/user\d/.exec(bytes.toString('latin1'))?.[0] ?? '');
+      const answer = Buffer.concat([entry(id, 'uid=u', { pp: 'up', ss: 'down/#' }), result(id, 0x65, 0)]);
+      if (!isHolding) return answer;
+      held.push(() => socket.write(answer));
+      awaited.shift()?.();
+      return undefined;
+    });
+    return {
+      url: server.url,
+      searched,
+      hold: () => {
+        isHolding = true;
+      },
+      release: () => {
+        isHolding = false;
+        for (const send of held.splice(0)) send();
+      },
+      /** Resolves when the next search has arrived that is held, after those awaited before. */
+      arrival: () =>
+        new Promise<void>((resolve) => {
+          awaited.push(resolve);
+        }),
+      [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]()
+    };
+  }
+  const connect = ({ kit }: Awaited<ReturnType<typeof start>>, name: string, clientId = name) =>
+    kit.connect({ clientId, username: name, password: 'p', protocolVersion: 5 });
+
+  it('share one search for each client if they arrive at the same time', async () => {
+    await using server = await rulesServer();
+    await using broker = await start({ url: server.url, baseDn: 'dc=example', ...rules });
+    const clients = [];
+    for (const name of ['user1', 'user1', 'user1', 'user2'])
+      clients.push(await connect(broker, name, `c${clients.length}`));
+    server.hold();
+    const arrivals = [server.arrival(), server.arrival()];
+    const answers = clients.map((client, at) => client.subscribe(at === 1 ? 'x' : `down/${at}`));
+    await Promise.all(arrivals); // those of user2 come last
+    server.release();
+    assert.deepEqual(await Promise.all(answers), [[0], [0x87], [0], [0]]);
+    assert.deepEqual(server.searched, ['user1', 'user2']);
+    await clients[0].publish({ topic: 'up', payload: '', qos: 1 });
+    assert.equal(server.searched.length, 3, 'nothing is kept without cacheMs');
+    assert.deepEqual(broker.errors, []);
+  });
+
+  it('are answered by the entry that is kept for cacheMs, also by that of another connection', async () => {
+    await using server = await rulesServer();
+    await using broker = await start({ url: server.url, baseDn: 'dc=example', ...rules, cacheMs: '5s' });
+    const first = await connect(broker, 'user1');
+    assert.deepEqual(await first.subscribe(['down/1', 'down/2', 'x']), [0, 0, 0x87]);
+    const again = await connect(broker, 'user1', 'other');
+    await again.publish({ topic: 'up', payload: '', qos: 1 });
+    await assert.rejects(again.publish({ topic: 'down/1', payload: '', qos: 1 }), { reasonCode: 0x87 });
+    assert.deepEqual(server.searched, ['user1']);
+    await broker.kit.clock.advance('5s');
+    await assert.rejects(again.publish({ topic: 'other', payload: '', qos: 1 }), { reasonCode: 0x87 });
+    assert.deepEqual(server.searched, ['user1', 'user1']);
+  });
+
+  it('do not take the result of a search that had begun before a reload', async () => {
+    await using server = await rulesServer();
+    await using broker = await start({ url: server.url, baseDn: 'dc=example', ...rules, cacheMs: '5s' });
+    const client = await connect(broker, 'user1');
+    server.hold();
+    const arrival = server.arrival();
+    const answer = client.subscribe('down/1');
+    await arrival;
+    await broker.kit.broker.access.reload('ldap');
+    server.release();
+    assert.deepEqual(await answer, [0]);
+    await client.publish({ topic: 'up', payload: '', qos: 1 });
+    assert.deepEqual(server.searched, ['user1', 'user1']);
+  });
+
+  it('are refused if the server does not answer in time, or if too many wait', async () => {
+    await using server = await rulesServer();
+    const limits = { timeoutMs: '3s', maxConcurrent: 1, maxQueued: 1 };
+    await using broker = await start({ url: server.url, baseDn: 'dc=example', ...rules, ...limits });
+    const clients = [];
+    for (const name of ['user1', 'user2', 'user3']) clients.push(await connect(broker, name));
+    server.hold();
+    const arrival = server.arrival();
+    const answers = clients.map((client) => client.subscribe('down/1'));
+    await arrival;
+    assert.deepEqual(await answers[2], [0x87]);
+    assert.match(broker.errors[0], /^1 requests are waiting already \(option maxQueued\)$/);
+    await broker.kit.clock.advance('3s');
+    assert.deepEqual(await Promise.all(answers), [[0x87], [0x87], [0x87]]);
+    assert.match(broker.errors[1], /did not answer within 3000 ms$/);
+    server.release();
+    await broker.kit.clock.advance('30s'); // the broker asks about these clients again
+    assert.deepEqual(await clients[0].subscribe('down/1'), [0]);
+  });
+
+  it('do not delay the end of the broker', async () => {
+    await using server = await rulesServer();
+    const broker = await start({ url: server.url, baseDn: 'dc=example', ...rules });
+    const client = await connect(broker, 'user1');
+    server.hold();
+    const arrival = server.arrival();
+    const answer = client.subscribe('down/1').catch((error: Error) => error);
+    await arrival;
+    await broker.kit.broker.stop();
+    assert.ok((await answer) instanceof Error);
+    await broker[Symbol.asyncDispose]();
+    assert.deepEqual(broker.errors, []);
+  });
+
+  it('find out at the login that the entry cannot be read', async () => {
+    await using server = await fake(({ id, operation }) => result(id, operation === BIND ? 0x61 : 0x65, 0));
+    await using broker = await start({ url: server.url, userDn: 'uid=%u', ...rules });
+    assert.equal(await broker.attempt('u', 'p'), 0x87);
+    assert.match(
+      broker.errors[0],
+      /^the option acl needs to find the entry of the user name "u" by userDn, and the right/
+    );
+    await using without = await start({ url: server.url, userDn: 'uid=%u' });
+    assert.equal(await without.attempt('u', 'p'), 0);
   });
 });
 

@@ -106,7 +106,8 @@ describe('the list "auth" of the config file', () => {
         response.writeHead(isHolly ? 200 : name === 'holly' ? 401 : 200).end(isHolly ? '' : 'ignore');
       } else {
         const { username, topic } = Object.fromEntries(new URLSearchParams(body));
-        response.writeHead(topic?.startsWith(`${username}/`) ? 200 : 403).end();
+        const isKnown = username === 'holly' || username === 'jane';
+        response.writeHead(!isKnown || topic?.startsWith(`${username}/`) ? 200 : 403).end(isKnown ? '' : 'ignore');
       }
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

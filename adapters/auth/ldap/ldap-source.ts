@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import type { Entry } from 'ldapts';
 import {
-  type AccessRule,
   type Approval,
   type AuthenticateRequest,
+  type AuthorizeRequest,
   type AuthSource,
   BrokerError,
-  checkAccessRules,
   type PasswordCheck,
   ReasonCode,
   type Refusal,
@@ -19,6 +19,8 @@ import { Slots } from '../outgoing/slots.ts';
 import { credentialsOf } from '../outgoing/template.ts';
 import { isUserName } from '../outgoing/user-name.ts';
 import { type LdapConnection, type Ldapts, Refused } from './connection.ts';
+import { ambiguity, isValue, shownName, textsOf, valuesOf } from './entries.ts';
+import { attributesOf, EntryRights } from './entry-rights.ts';
 import { filledDn, filledFilter, type Values } from './names.ts';
 import { type LdapOptions, type LdapSettings, readLdapOptions } from './options.ts';
 import { ConnectionPool } from './pool.ts';
@@ -45,7 +47,8 @@ const NO_ATTRIBUTES = '1.1';
 const MAX_PASSWORDS = 8;
 
 /**
- * A source that asks an LDAP directory who clients are: it searches for the entry of a client and binds with its password.
+ * A source that asks an LDAP directory who clients are: it searches for the entry of a client and binds with its password. With the option
+ * `acl` it also asks what they may do.
  *
  * ```ts
  * createBroker({ auth: [ldap({ url: 'ldaps://ldap.example', baseDn: 'ou=people,dc=example,dc=com' })] });
@@ -63,12 +66,14 @@ class LdapSource implements AuthSource<never> {
   readonly name: string;
   /** The source limits its requests itself. */
   readonly timeoutMs = 0;
+  readonly authorize: AuthSource<never>['authorize'];
   readonly #settings: LdapSettings;
   #directory: Directory | undefined = undefined;
 
   constructor(settings: LdapSettings) {
     this.name = settings.name;
     this.#settings = settings;
+    this.authorize = settings.acl && ((request) => this.#authorize(request));
   }
 
   /** The broker starts also if the server does not answer. @throws BrokerError PACKAGE_MISSING, LDAP_FILTER_INVALID */
@@ -92,12 +97,16 @@ class LdapSource implements AuthSource<never> {
     if (request.method !== undefined) return undefined; // enhanced authentication is for another source
     return this.#directory === undefined ? UNAVAILABLE : this.#directory.login(request);
   }
+
+  #authorize(request: AuthorizeRequest): ReturnType<EntryRights['authorize']> {
+    const rights = this.#directory?.rights;
+    return rights === undefined ? false : rights.authorize(request);
+  }
 }
 
 /** What the directory says about a client. */
 type Found =
   | { readonly kind: 'nobody' }
-  | { readonly kind: 'failed' }
   | { readonly kind: 'ambiguous' }
   | {
       readonly kind: 'client';
@@ -118,15 +127,18 @@ class Directory {
   readonly #answers: AnswerCache<{ readonly login: Login }> | undefined;
   /** The placeholders that occur: the answer about a login depends on them and the password. */
   readonly #letters: readonly string[];
-  /** The attributes to read; empty: the entry is not read. */
+  /** The attributes to read for a login; empty: the entry is not read. */
   readonly #attributes: readonly string[];
+  readonly #closing = new AbortController();
+  /** undefined: it does not decide what clients may do. */
+  readonly rights: EntryRights | undefined;
 
   constructor(ldapts: Ldapts, settings: LdapSettings, context: SourceContext) {
     const { url, maxConcurrent, maxQueued, cacheMs, cacheSize, userDn, filter, superuserFilter, acl } = settings;
     this.#ldapts = ldapts;
     this.#settings = settings;
     this.#context = context;
-    this.#guard = new Guard(url.host, settings, context, new Slots(maxConcurrent, maxQueued, 'logins'));
+    this.#guard = new Guard(url.host, settings, context, new Slots(maxConcurrent, maxQueued, 'requests'));
     this.#pool = new ConnectionPool(ldapts, settings, context.clock);
     this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
     const templates = [userDn ?? filter, superuserFilter].filter((template) => template !== undefined);
@@ -134,18 +146,26 @@ class Directory {
     const { method, passwordAttribute, enabledAttribute, usernameAttribute, superuserAttribute } = settings;
     this.#attributes = [
       ...(method === 'compare' ? [passwordAttribute] : []),
-      ...[enabledAttribute, usernameAttribute, superuserAttribute].filter((name) => name !== undefined),
-      ...(acl === undefined ? [] : [acl.publish, acl.subscribe, acl.all])
+      ...[enabledAttribute, usernameAttribute, superuserAttribute].filter((name) => name !== undefined)
     ];
+    setMaxListeners(0, this.#closing.signal); // each search in progress has one
+    this.rights =
+      acl &&
+      new EntryRights(acl, settings, context, this.#guard, (values) =>
+        this.#ask(this.#closing.signal, (ending) => this.#read(values, attributesOf(acl, settings), ending))
+      );
   }
 
   close(): void {
     this.#guard.close();
+    this.rights?.close();
+    this.#closing.abort(new BrokerError('SOURCE_CLOSED', `the source ${this.#settings.name} has been closed`));
     this.#pool.close();
   }
 
   forget(): void {
     this.#answers?.clear();
+    this.rights?.forget();
   }
 
   /** Decide about a CONNECT. It is synchronous if the answer is kept. */
@@ -163,7 +183,7 @@ class Directory {
   async #decide(values: Values, request: AuthenticateRequest, key: string): Promise<Login> {
     try {
       const found = await this.#ask(request.signal, (ending) => this.#find(values, request.password, ending));
-      const login = await this.#loginOf(found, values, request);
+      const login = found === undefined ? 'failed' : await this.#loginOf(found, values, request);
       if (login === 'failed') return this.#settings.onError === 'ignore' ? undefined : UNAVAILABLE;
       this.#answers?.set(key, { login }, this.#settings.cacheMs);
       return login;
@@ -176,23 +196,14 @@ class Directory {
     }
   }
 
-  /** Ask the server. A failure is reported. */
-  async #ask<T extends { readonly kind: string }>(
-    signal: AbortSignal,
-    task: (ending: AbortSignal) => Promise<T>
-  ): Promise<T | { kind: 'failed' }> {
+  /** Ask the server. A failure is reported. @returns undefined if it has failed */
+  #ask<T extends object>(signal: AbortSignal, task: (ending: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const isCausedByClient = (error: unknown) => error instanceof Refused && !NOT_ABOUT_CLIENT.includes(error.result);
-    const answer = await this.#guard.run(signal, task, isCausedByClient);
-    return answer ?? { kind: 'failed' };
+    return this.#guard.run(signal, task, isCausedByClient);
   }
 
   async #loginOf(found: Found, values: Values, request: AuthenticateRequest): Promise<Login | 'failed'> {
-    if (found.kind === 'failed') return 'failed';
-    if (found.kind === 'ambiguous') {
-      const who = JSON.stringify(values.u.slice(0, 80));
-      const text = `the filter finds more than one entry for the user name ${who}, who is refused`;
-      throw new BrokerError('LDAP_AMBIGUOUS', text);
-    }
+    if (found.kind === 'ambiguous') throw ambiguity(values.u);
     if (found.kind === 'nobody') {
       if (this.#settings.method === 'compare')
         await this.#context.verifyPassword('unknown', request, async () => false);
@@ -207,7 +218,7 @@ class Directory {
     const { userDn, method, baseDn } = this.#settings;
     const name = userDn && filledDn(this.#ldapts, userDn, values);
     const isRead = name === undefined || this.#attributes.length > 0;
-    const entries = isRead ? await this.#read(name, values, signal) : [];
+    const entries = isRead ? await this.#read(values, this.#attributes, signal) : [];
     if (entries.length > 1) return { kind: 'ambiguous' };
     const [entry] = entries;
     const dn = isRead ? entry?.dn : name;
@@ -220,13 +231,14 @@ class Directory {
   }
 
   /** Read the entries that may be those of a client: at most two. */
-  async #read(name: string | undefined, values: Values, signal: AbortSignal): Promise<Entry[]> {
-    const { filter, scope, baseDn = '', passwordAttribute } = this.#settings;
+  async #read(values: Values, attributes: readonly string[], signal: AbortSignal): Promise<Entry[]> {
+    const { userDn, filter, scope, baseDn = '', passwordAttribute } = this.#settings;
+    const name = userDn && filledDn(this.#ldapts, userDn, values);
     const search = {
       filter: name === undefined ? filledFilter(this.#ldapts, filter, values) : '(objectClass=*)',
       scope: name === undefined ? scope : ('base' as const),
       sizeLimit: 2,
-      attributes: this.#attributes.length === 0 ? [NO_ATTRIBUTES] : [...this.#attributes],
+      attributes: attributes.length === 0 ? [NO_ATTRIBUTES] : [...attributes],
       explicitBufferAttributes: [passwordAttribute]
     };
     const find = (connection: LdapConnection) => connection.search(name ?? baseDn, search, signal);
@@ -272,31 +284,49 @@ class Directory {
 
   /** Decide about a client whose password is right. */
   async #admit(dn: string, entry: Entry | undefined, values: Values, signal: AbortSignal): Promise<Login | 'failed'> {
-    const { enabledAttribute, usernameAttribute, superuserAttribute, acl } = this.#settings;
-    const has = (name: string | undefined, expected: string) =>
-      name !== undefined && textsOf(entry, name).some((value) => value.toUpperCase() === expected);
-    if (has(enabledAttribute, 'FALSE')) return REFUSED;
-    const approval: { -readonly [K in keyof Approval<never>]: Approval<never>[K] } = { allow: true };
-    if (usernameAttribute !== undefined) approval.username = nameIn(entry, usernameAttribute, values.u);
-    const rules = acl === undefined ? undefined : rulesIn(entry, acl);
-    if (rules !== undefined) approval.rules = rules;
-    const rank = has(superuserAttribute, 'TRUE') ? { kind: 'superuser' } : await this.#rankOf(dn, values, signal);
-    if (rank.kind === 'failed') return 'failed';
-    approval.isSuperuser = rank.kind === 'superuser';
-    return approval;
+    const { enabledAttribute, usernameAttribute, superuserAttribute } = this.#settings;
+    if (isValue(entry, enabledAttribute, 'FALSE')) return REFUSED;
+    const isRanked = isValue(entry, superuserAttribute, 'TRUE');
+    const isSuperuser = isRanked || (await this.#isSuperuser(dn, values, signal));
+    if (isSuperuser === undefined) return 'failed';
+    const named = usernameAttribute === undefined ? {} : { username: nameIn(entry, usernameAttribute, values.u) };
+    const approval: Approval<never> = { allow: true, isSuperuser, ...named };
+    const hasRights = isSuperuser || (await this.#findsRights(entry, values, named.username));
+    return hasRights === undefined ? 'failed' : approval;
   }
 
-  async #rankOf(dn: string, values: Values, outer: AbortSignal): Promise<{ readonly kind: string }> {
+  /**
+   * Check that the entry of a client will be found and can be read when the broker asks for its rights.
+   * @param username the name that the client gets in place of its own
+   * @returns undefined if the server has failed
+   * @throws BrokerError LDAP_RIGHTS_UNREADABLE
+   */
+  async #findsRights(entry: Entry | undefined, values: Values, username = values.u): Promise<true | undefined> {
+    if (this.rights === undefined || (entry !== undefined && username === values.u)) return true;
+    const entries = await this.rights.entriesOf({ ...values, u: username });
+    if (entries === undefined) return undefined;
+    if (entries.length === 1 && (entry === undefined || entries[0].dn === entry.dn)) return true;
+    const text =
+      `the option acl needs to find the entry of the user name ${shownName(username)} by ` +
+      `${this.#settings.userDn === undefined ? 'filter' : 'userDn'}, and the right to read it; the client is refused`;
+    throw new BrokerError('LDAP_RIGHTS_UNREADABLE', text);
+  }
+
+  /** Tell whether the filter for superusers finds a client. @returns undefined if the server has failed */
+  async #isSuperuser(dn: string, values: Values, outer: AbortSignal): Promise<boolean | undefined> {
     const { superuserFilter, superuserBaseDn, baseDn } = this.#settings;
-    if (superuserFilter === undefined) return { kind: 'client' };
+    if (superuserFilter === undefined) return false;
     const filter = filledFilter(this.#ldapts, superuserFilter, { ...values, d: dn });
-    const search = { filter, scope: 'sub', sizeLimit: 1, attributes: [NO_ATTRIBUTES] } as const;
-    return this.#ask(outer, async (signal) => {
-      const found = await this.#pool.use('search', signal, (connection) =>
-        connection.search(superuserBaseDn ?? (baseDn as string), { ...search, attributes: [NO_ATTRIBUTES] }, signal)
-      );
-      return { kind: found.length > 0 ? 'superuser' : 'client' };
-    });
+    const found = await this.#ask(outer, (signal) =>
+      this.#pool.use('search', signal, (connection) =>
+        connection.search(
+          superuserBaseDn ?? (baseDn as string),
+          { filter, scope: 'sub', sizeLimit: 1, attributes: [NO_ATTRIBUTES] },
+          signal
+        )
+      )
+    );
+    return found && found.length > 0;
   }
 }
 
@@ -306,46 +336,12 @@ function passwordText(password: Buffer | undefined): string | undefined {
   return isGood ? password.toString() : undefined;
 }
 
-/** The values of an attribute, whose name may be in upper or lower case. */
-function valuesOf(entry: Entry | undefined, name: string): (string | Buffer)[] {
-  const [, value = []] = Object.entries(entry ?? {}).find(([key]) => key.toLowerCase() === name.toLowerCase()) ?? [];
-  return Array.isArray(value) ? [...value] : [value];
-}
-
-function textsOf(entry: Entry | undefined, name: string): string[] {
-  return valuesOf(entry, name).filter((value) => typeof value === 'string');
-}
-
 /** The user name in an entry: the one that the client has given, as the directory writes it, or the first one. @throws BrokerError LDAP_NAME_INVALID */
 function nameIn(entry: Entry | undefined, attribute: string, given: string): string {
   const names = textsOf(entry, attribute);
   const name = names.find((one) => one.toLowerCase() === given.toLowerCase()) ?? names[0];
   if (isUserName(name)) return name;
   throw new BrokerError('LDAP_NAME_INVALID', `the entry has no attribute ${attribute} with a user name`);
-}
-
-/**
- * The access rules in an entry. What they do not allow is denied.
- * @returns undefined if the entry has none of the attributes
- * @throws InvalidInput if a topic filter is not valid
- */
-function rulesIn(
-  entry: Entry | undefined,
-  names: { readonly publish: string; readonly subscribe: string; readonly all: string }
-): readonly AccessRule[] | undefined {
-  const lists = [
-    ['publish', names.publish],
-    ['subscribe', names.subscribe],
-    ['pubsub', names.all]
-  ] as const;
-  const allowed = lists.flatMap(([action, name]): AccessRule[] => {
-    const topic = textsOf(entry, name);
-    return topic.length === 0 ? [] : [{ access: 'allow', action, topic }];
-  });
-  if (allowed.length === 0) return undefined;
-  const rules: AccessRule[] = [...allowed, { access: 'deny', action: 'pubsub' }];
-  checkAccessRules(rules);
-  return rules;
 }
 
 /** Check the filters with a value in place of each placeholder. @throws BrokerError LDAP_FILTER_INVALID */

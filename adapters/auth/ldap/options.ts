@@ -15,7 +15,7 @@ export interface LdapAclAttributes {
 
 /**
  * Options of `ldap`. Either `baseDn` or `userDn` is needed. The server fails if it cannot be reached, takes too long, or refuses a search or
- * `bindDn`. By default at most 8 logins run at the same time, each of which has a connection.
+ * `bindDn`. By default at most 8 requests run at the same time, each of which has a connection.
  */
 export interface LdapOptions extends OutgoingTls, LimitOptions {
   /** The server: `ldaps://host`, `ldap://host`, with a port unless it is 636 or 389. */
@@ -54,14 +54,23 @@ export interface LdapOptions extends OutgoingTls, LimitOptions {
   superuserFilter?: string;
   /** Where to search with `superuserFilter`. Default `baseDn`. */
   superuserBaseDn?: string;
-  /** Attributes with access rules; `true` takes the default names. What they do not allow is then denied. Default false. */
+  /**
+   * Attributes with access rules; `true` takes the default names. They are read when the broker asks what a client may do. What they do not
+   * allow is denied; a client without an entry, or whose entry has none of them, is left to the next source. `bindDn`, or without it everyone,
+   * must be allowed to read them. With `usernameAttribute`, `filter` or `userDn` must find the entry by this name as well. Default false.
+   */
   acl?: boolean | LdapAclAttributes;
+  /**
+   * Answers about logins, and with `acl` the entries, are kept for this time. A password that was changed counts until then, and a right that
+   * was withdrawn for this time and `aclCacheTtl`. Default 0: not at all.
+   */
+  cacheMs?: number | string;
   /** Name of the source, if there are several. Default `ldap`. */
   name?: string;
 }
 
-/** Names of the attributes. */
-interface AclNames {
+/** Names of the attributes with access rules. */
+export interface AclNames {
   readonly publish: string;
   readonly subscribe: string;
   readonly all: string;

@@ -1,0 +1,132 @@
+import type { Entry } from 'ldapts';
+import {
+  type AccessRule,
+  type AuthorizeRequest,
+  type ClientInfo,
+  decideByRules,
+  type SourceContext
+} from '../../../lib/index.ts';
+import { AnswerCache } from '../outgoing/answer-cache.ts';
+import type { Guard } from '../outgoing/guard.ts';
+import { credentialsOf } from '../outgoing/template.ts';
+import { UndecidedClients } from '../outgoing/undecided-clients.ts';
+import { ambiguity, isValue, textsOf } from './entries.ts';
+import type { Values } from './names.ts';
+import type { AclNames, LdapSettings } from './options.ts';
+
+type Entries = readonly Entry[];
+
+/** What clients may do, by the attributes of their entries. Questions about a client that arrive at the same time share one search. */
+export class EntryRights {
+  readonly #acl: AclNames;
+  readonly #settings: LdapSettings;
+  readonly #guard: Guard;
+  readonly #search: (values: Values) => Promise<Entries | undefined>;
+  /** The placeholders that occur: the entry depends on their values alone. */
+  readonly #letters: readonly string[];
+  readonly #undecided: UndecidedClients;
+  /** Entries that are kept for `cacheMs`. */
+  readonly #kept: AnswerCache<Entries> | undefined;
+  /** Searches in progress. */
+  readonly #searches = new Map<string, Promise<Entries | undefined>>();
+  #isClosed = false;
+
+  /** @param search reads at most two entries of a client, with the attributes `attributesOf`; undefined if the server has failed */
+  constructor(
+    acl: AclNames,
+    settings: LdapSettings,
+    context: SourceContext,
+    guard: Guard,
+    search: (values: Values) => Promise<Entries | undefined>
+  ) {
+    const { userDn, filter, cacheMs, cacheSize, breaker } = settings;
+    this.#acl = acl;
+    this.#settings = settings;
+    this.#guard = guard;
+    this.#search = search;
+    this.#letters = [...new Set((userDn ?? filter).letters)];
+    this.#undecided = new UndecidedClients(context, breaker.pauseMs);
+    this.#kept = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#undecided.close();
+  }
+
+  /** Search again for each client, also if a search is in progress. */
+  forget(): void {
+    this.#kept?.clear();
+    this.#searches.clear();
+  }
+
+  /** Decide what a client may do. It is synchronous if the entry is kept. */
+  authorize({ client, action, topic }: AuthorizeRequest): Promise<boolean | undefined> | boolean | undefined {
+    const decide = (entries: Entries | undefined) =>
+      entries === undefined ? this.#undecidedAbout(client) : this.#decide(entries, client, action, topic);
+    const entries = this.entriesOf({ c: client.clientId, u: client.username ?? '' });
+    return entries instanceof Promise ? entries.then(decide) : decide(entries);
+  }
+
+  /** The entries of a client, which are kept, or searched for. @returns undefined if the server has failed */
+  entriesOf(values: Values): Promise<Entries | undefined> | Entries {
+    // a server could take what is before the NUL for the whole name
+    if (this.#letters.some((letter) => values[letter] === '' || values[letter].includes('\0'))) return [];
+    const names = credentialsOf(values, this.#letters);
+    const known = this.#kept?.get(this.#kept.keyOf(names));
+    if (known !== undefined) return known;
+    const current = this.#searches.get(names);
+    if (current !== undefined) return current;
+    const search = this.#search(values).then((entries) => {
+      if (this.#searches.get(names) !== search) return entries; // forgotten meanwhile
+      this.#searches.delete(names);
+      if (entries !== undefined) this.#kept?.set(this.#kept.keyOf(names), entries, this.#settings.cacheMs);
+      return entries;
+    });
+    this.#searches.set(names, search);
+    return search;
+  }
+
+  #decide(
+    entries: Entries,
+    client: ClientInfo,
+    action: AuthorizeRequest['action'],
+    topic: string
+  ): boolean | undefined {
+    const [entry] = entries;
+    if (entry === undefined) return undefined;
+    if (isValue(entry, this.#settings.enabledAttribute, 'FALSE')) return false;
+    try {
+      if (entries.length > 1) throw ambiguity(client.username ?? '');
+      return decideByRules(rulesIn(entry, this.#acl), client, action, topic, 'rules of the entry');
+    } catch (error) {
+      this.#guard.report(error);
+      return false;
+    }
+  }
+
+  /** The broker keeps the answer, so it is withdrawn after a while. */
+  #undecidedAbout({ clientId }: ClientInfo): boolean | undefined {
+    if (!this.#isClosed) this.#undecided.add(clientId);
+    return this.#settings.onError === 'ignore' ? undefined : false;
+  }
+}
+
+/** The attributes that tell what a client may do. */
+export function attributesOf({ publish, subscribe, all }: AclNames, { enabledAttribute }: LdapSettings): string[] {
+  return [publish, subscribe, all, ...(enabledAttribute === undefined ? [] : [enabledAttribute])];
+}
+
+/** The access rules in an entry. What they do not allow is denied; an entry without the attributes has no rules. */
+function rulesIn(entry: Entry, names: AclNames): AccessRule[] {
+  const lists = [
+    ['publish', names.publish],
+    ['subscribe', names.subscribe],
+    ['pubsub', names.all]
+  ] as const;
+  const allowed = lists.flatMap(([action, name]): AccessRule[] => {
+    const topic = textsOf(entry, name);
+    return topic.length === 0 ? [] : [{ access: 'allow', action, topic }];
+  });
+  return allowed.length === 0 ? [] : [...allowed, { access: 'deny', action: 'pubsub' }];
+}
