@@ -211,7 +211,8 @@ export class OutboundFlows {
     if (this.connection !== connection) return this.#leaveToNextConnection(message, qos, retain, ids, persisted, id); // a hook closed it
     if (changed === message) return this.#send(connection, message, qos, retain, ids, persisted, id);
     if (id > 0) this.inflight?.free(id); // the message that is in flight now is another one
-    const changedQos = changed.qos < qos ? changed.qos : qos;
+    const isLower = changed.qos < message.qos && changed.qos < qos; // with upgradeQos, the QoS may be above that of the message
+    const changedQos = isLower ? changed.qos : qos;
     const changedRetain = changed.retain === message.retain ? retain : changed.retain;
     return this.#send(connection, changed, changedQos, changedRetain, ids, persisted, 0);
   }

@@ -104,6 +104,17 @@ describe('A deliver hook that returns a message', () => {
     }
   });
 
+  it('leaves a QoS that upgradeQos has raised as it is, unless it lowers that of the message', async () => {
+    await using broker = await startBroker({
+      upgradeQos: true,
+      hooks: { deliver: ({ message }) => (message.topic === 'lower' ? { qos: 0 } : { payload: 'new' }) }
+    });
+    const client = await rawClient(broker);
+    await granted(client, 1, { topic: '#', qos: 2 });
+    for (const topic of ['a', 'lower']) await broker.publish(topic, 'x', { qos: 1 });
+    assert.deepEqual(await published(client), ['a=new q2', 'lower=x q0']);
+  });
+
   it('passes what it returns to the next deliver hook', async () => {
     await using broker = await startBroker();
     broker.hook('deliver', ({ message }) => ({ payload: `${message.payload}1` }));
