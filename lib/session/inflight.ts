@@ -1,4 +1,5 @@
 import type { Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
 import type { PersistedMessage } from './segment.ts';
 
 /** The acknowledgement that an outgoing packet id waits for. */
@@ -100,12 +101,16 @@ export class Inflight {
     return (this.#flags[id & this.#mask] & RESTORED) !== 0;
   }
 
-  /** Replace a restored message by what the deliver hooks have made of it. */
-  replaceMessage(id: number, message: Message): void {
+  /** Replace a message that waits for PUBACK or PUBREC by what the deliver hooks have made of it. */
+  replaceMessage(id: number, message: Message, qos: QoS, retain: boolean): void {
     const at = id & this.#mask;
-    this.bytes += message.bytes - (this.#messages[at]?.bytes ?? 0);
-    this.#messages[at] = message;
-    this.#flags[at] &= ~RESTORED;
+    const replaced = this.#messages[at];
+    if (replaced !== undefined) {
+      this.bytes += message.bytes - replaced.bytes;
+      this.#messages[at] = message;
+    }
+    this.#states[at] = qos === 1 ? Awaiting.puback : Awaiting.pubrec;
+    this.#flags[at] = (this.#flags[at] & UNSENT) | qos | (retain ? 4 : 0);
   }
 
   /** The message of a packet id as the store has it. */

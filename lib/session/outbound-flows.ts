@@ -210,11 +210,12 @@ export class OutboundFlows {
     if (typeof changed === 'string') return this.#giveUp(message, changed, persisted, id);
     if (this.connection !== connection) return this.#leaveToNextConnection(message, qos, retain, ids, persisted, id); // a hook closed it
     if (changed === message) return this.#send(connection, message, qos, retain, ids, persisted, id);
-    if (id > 0) this.inflight?.free(id); // the message that is in flight now is another one
-    const isLower = changed.qos < message.qos && changed.qos < qos; // with upgradeQos, the QoS may be above that of the message
-    const changedQos = isLower ? changed.qos : qos;
+    const changedQos = changedQosOf(changed, message, qos);
     const changedRetain = changed.retain === message.retain ? retain : changed.retain;
-    return this.#send(connection, changed, changedQos, changedRetain, ids, persisted, 0);
+    // the packet id may be in the store, so it stays the same
+    if (changedQos > 0 && id > 0) this.inflight?.replaceMessage(id, changed, changedQos, changedRetain);
+    else if (id > 0) this.inflight?.free(id);
+    return this.#send(connection, changed, changedQos, changedRetain, ids, persisted, changedQos > 0 ? id : 0);
   }
 
   /** Ask the deliver hooks. @returns the message for this client; or why it does not get it */
@@ -222,8 +223,8 @@ export class OutboundFlows {
     const { publishing, rights } = this.ports;
     const changed = publishing.hooks.deliverable(message, this.client);
     if (changed === undefined) return 'hook';
-    const isDenied = changed !== message && rights.isActive && !rights.mayReceive(this.client, changed.topic);
-    return isDenied ? 'not_authorized' : changed;
+    if (changed === message || !rights.isActive || rights.mayReceive(this.client, changed.topic)) return changed;
+    return 'not_authorized';
   }
 
   /** Leave a message to the next connection, because a hook has closed this one. @returns false if it was dropped */
@@ -401,38 +402,43 @@ export class OutboundFlows {
 
   #resendOne(connection: Outlet, inflight: Inflight, id: number, original: Message): void {
     const { ports } = this;
-    const flags = inflight.flagsOf(id);
-    const qos = (flags & 3) as QoS;
-    const retain = (flags & 4) !== 0;
+    const qos = (inflight.flagsOf(id) & 3) as QoS;
+    const retain = (inflight.flagsOf(id) & 4) !== 0;
+    const ids = inflight.subscriptionIdsOf(id);
+    const persisted = inflight.persistedOf(id);
     if (!inflight.wasSent(id)) {
-      this.send(connection, original, qos, retain, inflight.subscriptionIdsOf(id), inflight.persistedOf(id), id);
+      this.send(connection, original, qos, retain, ids, persisted, id);
       return;
     }
     let message = original;
     if (inflight.isRestored(id) && ports.hooks.deliver.length > 0 && !message.isSystem) {
       const changed = this.#askHooks(message); // the store has the message as it was before
       if (typeof changed === 'string') {
-        this.#giveUp(message, changed, inflight.persistedOf(id), id);
+        // the client may have received it with QoS 2: it would take another message with this packet id for the same one
+        if (qos === 1) this.#giveUp(message, changed, persisted, id);
         return;
       }
       if (this.connection !== connection) return; // a hook closed it
-      inflight.replaceMessage(id, changed);
+      inflight.replaceMessage(id, changed, qos, retain);
       message = changed;
     }
     const { expiryInterval } = message;
-    const expirySec =
-      expiryInterval < 0 ? -1 : Math.max(0, expiryInterval - secondsInBroker(message, ports.time.nowMs)); // [MQTT-4.3.3-7]
-    const packet = this.#encode(message, qos, retain, true, id, inflight.subscriptionIdsOf(id), expirySec);
-    const persisted = inflight.persistedOf(id);
+    const agedSec = secondsInBroker(message, ports.time.nowMs);
+    const expirySec = expiryInterval < 0 ? -1 : Math.max(0, expiryInterval - agedSec); // [MQTT-4.3.3-7]
+    const packet = this.#encode(message, qos, retain, true, id, ids, expirySec);
     if (packet === undefined) {
-      inflight.free(id);
-      this.#owner.drop(message, 'too_large', persisted);
+      this.#giveUp(message, 'too_large', persisted, id);
       return;
     }
     persisted?.sent();
     connection.sendMessage({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, -1);
     this.#count(qos);
   }
+}
+
+/** The QoS of a delivery after a deliver hook has changed the message. With `upgradeQos`, it may be above that of the message. */
+function changedQosOf(changed: Message, message: Message, qos: QoS): QoS {
+  return changed.qos < message.qos && changed.qos < qos ? changed.qos : qos;
 }
 
 const QOS_SENT = [Metric.messagesQos0Sent, Metric.messagesQos1Sent, Metric.messagesQos2Sent];

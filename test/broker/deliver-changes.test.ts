@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { acl, memoryStore } from '../../lib/index.ts';
 import type { PublishPacket } from '../../lib/packets/types.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
+import { MortalStore } from '../store/support.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { granted, nothing, rest, startBroker, subscribe, turns } from '../support/wire.ts';
 
@@ -159,6 +160,26 @@ describe('A deliver hook that returns a message', () => {
           'the hook is asked when a message is sent, and not when it is queued'
         );
       });
+
+  for (const answer of [{ payload: 'new' }, { qos: 1 }, { qos: 0 }] as const)
+    it(`has the packet id of the store if the process ends right after it was sent, when it returns ${JSON.stringify(answer)}`, async () => {
+      const store = new MortalStore();
+      const hooks = { deliver: () => answer };
+      const broker = await startBroker({ store, hooks });
+      const first = await rawClient(broker, { clientId: 'c', ...PERSISTENT });
+      await granted(first, 1, { topic: 'a', qos: 2 });
+      broker.publish('a', 'x', { qos: 2 }).catch(() => undefined);
+      store.turnsBefore = () => 3;
+      const sent = (await first.next('publish')) as PublishPacket;
+      await store.die();
+      const copy = await store.copy();
+      copy.turnsBefore = () => 0;
+      await using next = await startBroker({ store: copy, hooks });
+      const again = await rawClient(next, { clientId: 'c', clean: false, ...PERSISTENT });
+      const [resent] = (await rest(again)).filter((packet): packet is PublishPacket => packet.cmd === 'publish');
+      if ('qos' in answer) assert.equal(sent.qos, answer.qos);
+      else assert.deepEqual([resent.messageId, resent.dup, `${resent.payload}`], [sent.messageId, true, 'new']);
+    });
 
   it('is asked again by the next process, for what was in flight and what is queued', async () => {
     const store = memoryStore();
