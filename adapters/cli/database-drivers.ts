@@ -28,6 +28,9 @@ export interface Driver<A extends unknown[]> {
   close(): Promise<unknown>;
 }
 
+/** The maximum number of documents of an answer. All of them allow, so those beyond it allow nothing. */
+const MAX_DOCUMENTS = 10_000;
+
 type SqlArguments = [text: string, values: (string | null)[]];
 
 /** The kinds of databases with their drivers. `open` starts no query, so the database may be down. */
@@ -47,7 +50,8 @@ export const DRIVERS = {
         host: tls?.servername ?? host,
         port,
         stream: () => new DirectSocket(host),
-        ssl: tls && { ...pemsOf(tls), rejectUnauthorized: true },
+        // older versions of the driver compare the certificate of an IP address with this name only
+        ssl: tls && { host: tls.servername ?? host, ...pemsOf(tls), rejectUnauthorized: true },
         max: poolSize,
         connectionTimeoutMillis: timeoutMs,
         query_timeout: timeoutMs,
@@ -79,7 +83,15 @@ export const DRIVERS = {
         connectTimeout: timeoutMs
       });
       return {
-        ask: async (text, values) => (await pool.execute({ sql: text, timeout: timeoutMs }, values))[0],
+        ask: async (text, values) => {
+          const connection = await pool.getConnection();
+          // the driver has no timeout for preparing a statement, and after that of a query it keeps the connection
+          const asked = connection.execute(text, values);
+          const [rows] = await withTimeout(asked, timeoutMs, () => connection.destroy()).finally(() =>
+            connection.release()
+          );
+          return rows;
+        },
         close: () => pool.end()
       };
     }
@@ -104,6 +116,7 @@ export const DRIVERS = {
           ? {}
           : { tls: { ...pemsOf(tls), servername: tls.servername, rejectUnauthorized: true } as never }),
         connectTimeout: timeoutMs,
+        socketTimeout: timeoutMs, // ends a connection that does not answer
         maxRetriesPerRequest: 1
       });
       client.on('error', () => {}); // the next command fails, or the client has connected again
@@ -125,10 +138,13 @@ export const DRIVERS = {
         ...(tls === undefined ? {} : ({ ...pemsOf(tls), servername: tls.servername, tls: true } as object)),
         maxPoolSize: poolSize,
         connectTimeoutMS: timeoutMs,
+        socketTimeoutMS: timeoutMs,
+        waitQueueTimeoutMS: timeoutMs,
         serverSelectionTimeoutMS: timeoutMs
       });
       return {
-        ask: (collection, filter) => client.db().collection(collection).find(filter).toArray(),
+        ask: (collection, filter) =>
+          client.db().collection(collection).find(filter, { maxTimeMS: timeoutMs, limit: MAX_DOCUMENTS }).toArray(),
         close: () => client.close()
       };
     }
@@ -149,6 +165,22 @@ class DirectSocket extends Socket {
   // biome-ignore lint/suspicious/noExplicitAny: the driver calls it with port and host
   override connect(port: any): this {
     return super.connect(port as number, this.#host);
+  }
+}
+
+/** Wait for an answer. If there is none in time, `giveUp` is called, and the error says so. */
+async function withTimeout<T>(answer: Promise<T>, timeoutMs: number, giveUp: () => void): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      giveUp();
+      reject(new Error(`no answer within ${timeoutMs} ms`));
+    }, timeoutMs);
+  });
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

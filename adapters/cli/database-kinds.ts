@@ -33,13 +33,19 @@ const CONNECTION_OPTIONS = {
   passphrase: text('Passphrase of the key.'),
   servername: text('Name that the certificate of the server must have.'),
   connection: text('URL of the database.'),
-  tls: row('boolean', undefined as boolean | undefined, 'Whether to use TLS.'),
+  tls: row('boolean', undefined as boolean | undefined, 'Whether to use TLS.')
+};
+const POOL_OPTIONS = {
+  ...CONNECTION_OPTIONS,
   poolSize: row('integer', 10, 'Connections at the same time.', { min: 1, max: 1_000 })
 };
-type ConnectionOptions = OptionValues<typeof CONNECTION_OPTIONS>;
+type ConnectionOptions = OptionValues<typeof CONNECTION_OPTIONS> & Partial<OptionValues<typeof POOL_OPTIONS>>;
 
 /** Parameters of a URL that would weaken the check of certificates, or that have an option here. */
 const TLS_PARAMETER = /^(ssl|tls)/i;
+/** The hosts of a replica set: credentials with the first host, and the others. */
+const HOSTS = /^([^/]*\/\/(?:[^@/?]*@|(?![^/?]*@))[^,/?]*),[^/?]*/;
+const REDIS_DATABASE = /^\/?$|^\/\d{1,4}$/;
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** Time to close connections, which wait for their queries. */
 const CLOSE_MS = 2_000;
@@ -101,7 +107,7 @@ class ConnectedSource implements AuthSource {
     this.#driver = undefined;
     await this.#source.close?.();
     if (driver === undefined || context === undefined) return;
-    // what still hangs then is ended by the timeouts of the driver
+    // what is still in progress then is ended by the timeouts of the driver
     await new Promise<void>((resolve) => {
       const timer = context.clock.setTimeout(resolve, CLOSE_MS);
       const closed = () => {
@@ -120,10 +126,11 @@ class ConnectedSource implements AuthSource {
 /** @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 function readConnection(kind: DriverKind, options: object): { connection: DatabaseConnection; others: object } {
   const [own, others]: [Record<string, unknown>, Record<string, unknown>] = [{}, {}];
+  const table = kind === 'redis' ? CONNECTION_OPTIONS : POOL_OPTIONS; // a client of Redis has one connection
   for (const [key, value] of Object.entries(options))
-    (optionName(CONNECTION_OPTIONS, key) === undefined ? others : own)[key] = value;
-  const settings = readOptions(CONNECTION_OPTIONS, own, kind) as unknown as ConnectionOptions;
-  const { connection: text, poolSize } = settings;
+    (optionName(table, key) === undefined ? others : own)[key] = value;
+  const settings = readOptions(table, own, kind) as unknown as ConnectionOptions;
+  const { connection: text, poolSize = 1 } = settings;
   const url = checkConnection(kind, text);
   const connection = {
     url,
@@ -161,8 +168,7 @@ function checkConnection(kind: DriverKind, text: string | undefined): URL {
   };
   const example = `a URL such as "${schemes[0]}//user:password@host/database"`;
   if (text === undefined) return fail(example);
-  // the hosts of a replica set are separated by commas
-  const single = kind === 'mongodb' ? text.replace(/,[^/?]*/, '') : text;
+  const single = kind === 'mongodb' ? text.replace(HOSTS, '$1') : text;
   if (!URL.canParse(single)) return fail(example);
   const url = new URL(single);
   if (!(schemes as readonly string[]).includes(url.protocol)) return fail(example);
@@ -170,8 +176,9 @@ function checkConnection(kind: DriverKind, text: string | undefined): URL {
   if (parameters.some((name) => TLS_PARAMETER.test(name)))
     return fail('a URL without parameters of TLS; use the options tls, ca, cert, key and servername');
   if (kind !== 'mongodb' && parameters.length > 0) return fail('a URL without parameters');
+  if (kind === 'redis' && !REDIS_DATABASE.test(url.pathname)) return fail('a URL with the number of a database');
   try {
-    decodeURIComponent(url.username + url.password + url.pathname);
+    for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
   } catch {
     return fail('a URL with valid percent signs');
   }

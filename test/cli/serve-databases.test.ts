@@ -9,6 +9,7 @@ import pg from 'pg';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { readServeSettings } from '../../adapters/cli/serve-settings.ts';
 import { hashPassword } from '../../lib/index.ts';
+import { sourceBroker } from '../auth/source-kit.ts';
 import { service, servicesCa } from '../support/services.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
@@ -25,19 +26,22 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Run `serve` with a list of sources while `use` runs, on a free port. */
-async function serving(auth: object[], use: (port: number, shell: TestShell) => Promise<void>): Promise<void> {
+/** Run `serve` with a list of sources while `use` runs, on a free port. @returns the time that it took to stop, in milliseconds */
+async function serving(auth: object[], use: (port: number, shell: TestShell) => Promise<void>): Promise<number> {
   const shell = testShell();
   const path = join(folder, 'embermq.json');
   writeFileSync(path, JSON.stringify({ auth }));
   const code = runCommand(['serve', '-c', path, '--memory', '--mqtt-port', '0', '--ws-port', 'off'], shell);
   const { mqtt } = await readyPorts(shell, code);
+  let stoppedMs = 0;
   try {
     await use(mqtt, shell);
   } finally {
+    stoppedMs = performance.now();
     shell.signal('SIGTERM');
     assert.equal(await code, 0);
   }
+  return performance.now() - stoppedMs;
 }
 
 /** Publish a message. @returns the reason of a refusal; the empty string if there was none */
@@ -82,11 +86,28 @@ async function checkServe(kind: 'postgresql' | 'mysql' | 'redis', url: string, s
   await serving([{ kind, connection: proxy.replaceIn(url) }], async (port, shell) => {
     assert.match(await pub(port, 'ann', 'a-secret'), /server unavailable/i);
     await proxy.start();
-    let refusal = await pub(port, 'ann', 'a-secret');
-    while (/server unavailable/i.test(refusal)) refusal = await pub(port, 'ann', 'a-secret'); // Redis waits before it connects again
+    await admitted(port);
     await checkAnn(port);
     assert.doesNotMatch(shell.err(), new RegExp(new URL(url).password));
   });
+  // what is open no longer answers, as behind a load balancer whose server is gone; new connections do
+  const limits = { timeoutMs: 300, breaker: { failures: 1_000 }, ...(kind === 'redis' ? {} : { poolSize: 1 }) };
+  const stopMs = await serving([{ kind, connection: proxy.replaceIn(url), ...limits }], async (port) => {
+    for (let round = 0; round < 2; round++) {
+      await checkAnn(port);
+      proxy.hang();
+      assert.match(await pub(port, 'ann', 'a-secret'), /server unavailable/i);
+      await admitted(port);
+    }
+  });
+  assert.ok(stopMs < 2_000, 'no connection is waited for');
+}
+
+/** Wait until ann is admitted again; Redis waits before it connects again. */
+async function admitted(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 100; attempt++)
+    if (!/server unavailable/i.test(await pub(port, 'ann', 'a-secret'))) return;
+  assert.fail('the database is not asked again');
 }
 
 describe('serve with a database in the list "auth"', () => {
@@ -151,10 +172,14 @@ describe('serve with a database in the list "auth"', () => {
       [{ kind: 'postgresql' }, /auth\[0\]\.connection: expected a URL such as "postgresql:/],
       [{ kind: 'mysql', connection: 'postgresql://u:s3cret@h/d' }, /such as "mysql:/],
       [{ kind: 'redis', connection: 's3cret' }, /such as "redis:/],
+      [{ kind: 'redis', connection: 'redis://:s3cret@h/first' }, /a URL with the number of a database/],
+      [{ kind: 'redis', connection: 'redis://:s3cret@h/-1' }, /a URL with the number of a database/],
+      [{ kind: 'redis', connection: 'redis://:s3cret@h', poolSize: 2 }, /unknown option "poolSize"/],
       [{ kind: 'redis', connection: 'rediss://:s3cret@h', tls: false }, /auth\[0\]\.tls: expected true/],
       [{ kind: 'postgresql', connection: 'postgres://u:s3cret@h/d?sslmode=no-verify' }, /without parameters of TLS/],
       [{ kind: 'mysql', connection: 'mysql://u:s3cret@h/d?x=1' }, /without parameters/],
       [{ kind: 'mysql', connection: 'mysql://u:s3cret%@h/d' }, /with valid percent signs/],
+      [{ kind: 'mysql', connection: 'mysql://u%E2%82:%ACs3cret@h/d' }, /with valid percent signs/],
       [{ kind: 'mongodb', connection: 'mongodb://u:s3cret@a:1,b:2/d?tlsInsecure=true' }, /without parameters of TLS/],
       [
         { kind: 'mysql', connection: 'mysql://u:s3cret@127.0.0.1/d', tls: true },
@@ -173,6 +198,50 @@ describe('serve with a database in the list "auth"', () => {
         assert.doesNotMatch(error.message, /s3cret/);
         return true;
       });
-    await read({ kind: 'mongodb', connection: 'mongodb://u:p@a:27017,b:27017/d?replicaSet=r', acl: false });
+    for (const connection of ['mongodb://u:p@a:27017,b:27017/d?replicaSet=r', 'mongodb://u:p,q@a,b/d', 'mongodb://a,b'])
+      await read({ kind: 'mongodb', connection, acl: false });
+  });
+
+  it('gives the driver of PostgreSQL the name that the certificate must have', async () => {
+    const seen: unknown[] = [];
+    class Pool {
+      constructor({ ssl }: { ssl: { host: string } }) {
+        seen.push(ssl.host);
+      }
+      on() {}
+      async end() {}
+    }
+    const shell = { ...testShell(), importPackage: async () => ({ default: { Pool } }) };
+    for (const more of [{}, { servername: 'db.example' }]) {
+      const { sources } = await read(
+        { kind: 'postgresql', connection: 'postgresql://192.0.2.1', tls: true, ...more },
+        shell
+      );
+      await using _ = await sourceBroker(sources[0]);
+    }
+    assert.deepEqual(seen, ['192.0.2.1', 'db.example']);
+  });
+
+  it('asks MongoDB with limits of time and number (a double of the driver)', async () => {
+    const seen: unknown[] = [];
+    class MongoClient {
+      constructor(_: string, { socketTimeoutMS, waitQueueTimeoutMS }: Record<string, unknown>) {
+        seen.push(socketTimeoutMS, waitQueueTimeoutMS);
+      }
+      db() {
+        const find = (filter: object, options: object) => {
+          seen.push(filter, options);
+          return { toArray: async () => [{ password: 'a-secret' }] };
+        };
+        return { collection: () => ({ find }) };
+      }
+      async close() {}
+    }
+    const shell = { ...testShell(), importPackage: async () => ({ MongoClient }) };
+    const options = { connection: 'mongodb://u:p@a,b/d', passwordHash: 'plain', timeoutMs: '3s' };
+    const { sources } = await read({ kind: 'mongodb', ...options }, shell);
+    await using broker = await sourceBroker(sources[0]);
+    assert.equal(await broker.attempt({ password: 'a-secret' }), 0);
+    assert.deepEqual(seen, [3_000, 3_000, { username: 'ann' }, { maxTimeMS: 3_000, limit: 10_000 }]);
   });
 });
