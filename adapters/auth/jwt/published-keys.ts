@@ -98,7 +98,7 @@ export class PublishedKeys {
         clock,
         timeoutMs,
         url.origin + url.pathname,
-        this.#closed.signal,
+        [this.#closed.signal],
         (signal) => this.#client.send(call, signal)
       );
       if (status !== 200)

@@ -1,22 +1,22 @@
 import { BrokerError, type Clock } from '../../../lib/index.ts';
 
 /**
- * Run something that ends by itself, when a time has passed on a clock, or when a signal is aborted.
+ * Run something that ends by itself, when a time has passed on a clock, or when one of some signals is aborted.
  * @param what for the error message
  * @param run gets a signal that is aborted in the last two cases, and rejects with its reason then
- * @throws BrokerError SOURCE_TIMEOUT; the reason of `outer`
+ * @throws BrokerError SOURCE_TIMEOUT; the reason of one of `outers`
  */
 export async function withDeadline<T>(
   clock: Clock,
   timeoutMs: number,
   what: string,
-  outer: AbortSignal | undefined,
+  outers: readonly AbortSignal[],
   run: (signal: AbortSignal) => Promise<T>
 ): Promise<T> {
-  outer?.throwIfAborted();
+  for (const outer of outers) outer.throwIfAborted();
   const abort = new AbortController();
-  const forward = () => abort.abort(outer?.reason);
-  outer?.addEventListener('abort', forward, { once: true });
+  const forward = ({ target }: Event) => abort.abort((target as AbortSignal).reason);
+  for (const outer of outers) outer.addEventListener('abort', forward, { once: true });
   const timer = clock.setTimeout(
     () => abort.abort(new BrokerError('SOURCE_TIMEOUT', `${what} did not answer within ${timeoutMs} ms`)),
     timeoutMs
@@ -25,7 +25,7 @@ export async function withDeadline<T>(
     return await run(abort.signal);
   } finally {
     clock.clearTimeout(timer);
-    outer?.removeEventListener('abort', forward);
+    for (const outer of outers) outer.removeEventListener('abort', forward);
   }
 }
 

@@ -1,4 +1,5 @@
-import type { BrokerError, SourceContext } from '../../../lib/index.ts';
+import { setMaxListeners } from 'node:events';
+import { BrokerError, type SourceContext } from '../../../lib/index.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { withDeadline } from './deadline.ts';
 import type { Limits } from './limits.ts';
@@ -21,7 +22,9 @@ export class Guard {
   readonly #slots: Slots;
   readonly #breaker: CircuitBreaker;
   #reportedMs = -Infinity;
-  #isClosed = false;
+  readonly #closing = new AbortController();
+  /** Answers of the server, and failures that were counted. */
+  #outcomes = 0;
 
   /** @param what names the server in errors */
   constructor(what: string, settings: GuardSettings, context: SourceContext, slots: Slots) {
@@ -30,11 +33,12 @@ export class Guard {
     this.#context = context;
     this.#slots = slots;
     this.#breaker = new CircuitBreaker(context.clock, settings.breaker.failures, settings.breaker.pauseMs);
+    setMaxListeners(0, this.#closing.signal); // each request has one
   }
 
   /**
    * Send a request. A failure is reported, and nothing is thrown.
-   * @param task gets a signal that is aborted when the time is over, and rejects with its reason then; an error of it means that the server
+   * @param task gets a signal that is aborted when the time is over or the source is closed, and rejects with its reason then; an error of it means that the server
    *   does not work
    * @param isCausedByClient tells whether the server works nevertheless: a client may be able to cause an error with an unusual name, and must
    *   not be able to lock the others out
@@ -45,20 +49,27 @@ export class Guard {
     task: (ending: AbortSignal) => Promise<T>,
     isCausedByClient: (error: unknown) => boolean = () => false
   ): Promise<T | undefined> {
-    if (!this.#breaker.begin()) return undefined;
-    const { timeoutMs } = this.#settings;
+    if (this.#closing.signal.aborted || !this.#breaker.begin()) return undefined;
+    const before = this.#outcomes;
+    let isSent = false;
+    const answer = this.#send(signal, (ending) => {
+      isSent = true;
+      return task(ending);
+    });
+    const hasWaited = !isSent;
     try {
-      const answer = await withDeadline(this.#context.clock, timeoutMs, this.#what, signal, (ending) =>
-        this.#slots.run(ending, () => task(ending))
-      );
-      this.#breaker.succeeded();
-      return answer;
+      const received = await answer;
+      this.#succeed();
+      return received;
     } catch (error) {
       const wasOpen = this.#breaker.isOpen;
-      const isOwn = signal.aborted || (error as BrokerError).code === 'SOURCE_BUSY'; // not the fault of the server
+      const { code } = error as BrokerError;
+      // a request that has waited shows that the server fails only if nothing else has shown how the server is meanwhile
+      const isWaitOver = code === 'SOURCE_TIMEOUT' && hasWaited && this.#outcomes !== before;
+      const isOwn = signal.aborted || this.#closing.signal.aborted || code === 'SOURCE_BUSY' || isWaitOver;
       if (isOwn) this.#breaker.abandoned();
-      else if (isCausedByClient(error)) this.#breaker.succeeded();
-      else this.#breaker.failed();
+      else if (isCausedByClient(error)) this.#succeed();
+      else this.#fail();
       if (!signal.aborted) this.report(error, this.#breaker.isOpen && !wasOpen);
       return undefined;
     }
@@ -70,15 +81,38 @@ export class Guard {
    */
   report(error: unknown, hasOpened = false): void {
     const nowMs = this.#context.clock.monotonic();
-    if (this.#isClosed || (nowMs - this.#reportedMs < REPORT_PAUSE_MS && !hasOpened)) return;
+    if (this.#closing.signal.aborted || (nowMs - this.#reportedMs < REPORT_PAUSE_MS && !hasOpened)) return;
     this.#reportedMs = nowMs;
     const { name, breaker } = this.#settings;
     const pause = hasOpened ? ` (it will not be asked for ${breaker.pauseMs} ms)` : '';
     this.#context.failed(error, `asking the server of the source ${name}${pause}`);
   }
 
-  /** Failures are no longer reported. */
+  /** End the requests in progress and those that wait. No more are sent, and no more failures are reported. */
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort(new BrokerError('SOURCE_CLOSED', `the source ${this.#settings.name} has been closed`));
+  }
+
+  /** Run a task when there is room. @throws BrokerError SOURCE_BUSY, SOURCE_TIMEOUT, SOURCE_CLOSED; what the task throws */
+  #send<T>(signal: AbortSignal, task: (ending: AbortSignal) => Promise<T>): Promise<T> {
+    const { clock } = this.#context;
+    const { timeoutMs } = this.#settings;
+    const untilMs = clock.monotonic() + timeoutMs;
+    const begin = (ending: AbortSignal): Promise<T> => {
+      if (clock.monotonic() < untilMs) return task(ending);
+      throw new BrokerError('SOURCE_BUSY', `a request to ${this.#what} has waited for ${timeoutMs} ms`);
+    };
+    const run = (ending: AbortSignal) => this.#slots.run(ending, () => begin(ending));
+    return withDeadline(clock, timeoutMs, this.#what, [signal, this.#closing.signal], run);
+  }
+
+  #succeed(): void {
+    this.#outcomes++;
+    this.#breaker.succeeded();
+  }
+
+  #fail(): void {
+    this.#outcomes++;
+    this.#breaker.failed();
   }
 }

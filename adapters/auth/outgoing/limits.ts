@@ -20,7 +20,7 @@ export interface LimitOptions {
   cacheSize?: number;
   /** Requests at the same time. */
   maxConcurrent?: number;
-  /** Requests that wait; beyond them, the server counts as failed. Default 1,000. */
+  /** Requests that wait. Beyond them, the answer is that of `onError` at once. Default 1,000. */
   maxQueued?: number;
   breaker?: BreakerOptions;
 }
