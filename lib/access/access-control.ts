@@ -132,6 +132,7 @@ export class AccessControl {
     if (!this.#isStarted) return;
     try {
       await this.#open(this.#known(source.name));
+      this.#host.rightsChanged();
     } catch (error) {
       await this.remove(source.name);
       throw error;
@@ -145,6 +146,7 @@ export class AccessControl {
     for (const release of loaded.release) release();
     this.rules.set(name, [], loaded.source.hasLastRules);
     this.#host.hooksChanged();
+    this.#host.rightsChanged();
     await close(loaded);
   }
 
@@ -163,6 +165,7 @@ export class AccessControl {
     for (const release of loaded.release.splice(0)) release();
     this.#register(loaded);
     this.rules.moveLast(name);
+    this.#host.rightsChanged();
     this.#host.reloaded(name, undefined);
   }
 

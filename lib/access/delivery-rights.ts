@@ -2,11 +2,16 @@ import type { RuleAction } from '../records/access-rule.ts';
 import type { Receiver, ReceivingRights } from '../routing/receiving-rights.ts';
 import type { AccessRules, RuledClient } from './access-rules.ts';
 
-/** Decides which messages subscribers may receive, by the access rules that the broker holds. */
+/**
+ * Decides which messages subscribers may receive, by the access rules that the broker holds and by what sources have answered about
+ * subscriptions.
+ */
 export class DeliveryRights implements ReceivingRights {
   readonly #rules: AccessRules;
-  /** Subscriptions that the rules would refuse now. */
+  /** Subscriptions through which nothing is delivered: the rules would refuse them now, or a source has. */
   readonly #revoked = new Set<object>();
+  /** Subscriptions that a source has refused when it was asked again. Some of them are not revoked: the client is a superuser now. */
+  readonly #refused = new Set<object>();
 
   constructor(rules: AccessRules) {
     this.#rules = rules;
@@ -17,7 +22,25 @@ export class DeliveryRights implements ReceivingRights {
   }
 
   get isActive(): boolean {
-    return !this.#rules.isEmpty || this.#revoked.size > 0;
+    return !this.#rules.isEmpty || this.#revoked.size > 0 || this.#refused.size > 0;
+  }
+
+  /** A source has refused a subscription: deliver nothing through it. @returns whether that is a change */
+  refuse(subscription: object): boolean {
+    this.#refused.add(subscription);
+    if (this.#revoked.has(subscription)) return false;
+    this.#revoked.add(subscription);
+    return true;
+  }
+
+  /** A source no longer refuses a subscription: deliver through it. @returns whether that is a change */
+  accept(subscription: object): boolean {
+    return this.#refused.delete(subscription) && this.#revoked.delete(subscription);
+  }
+
+  /** Whether the last answer of a source about a subscription has refused it. */
+  isRefused(subscription: object): boolean {
+    return this.#refused.has(subscription);
   }
 
   /** Deliver nothing through a subscription. */
@@ -25,9 +48,15 @@ export class DeliveryRights implements ReceivingRights {
     this.#revoked.add(subscription);
   }
 
-  /** Deliver through a subscription again, or forget one that was removed. */
+  /** Deliver through a subscription again. */
   restore(subscription: object): void {
     this.#revoked.delete(subscription);
+  }
+
+  /** A subscription was removed. */
+  forget(subscription: object): void {
+    this.#revoked.delete(subscription);
+    this.#refused.delete(subscription);
   }
 
   get hasRevoked(): boolean {

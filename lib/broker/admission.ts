@@ -25,7 +25,7 @@ import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
 import { checkEntry } from './entry-checks.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
-import type { SourceReview } from './source-review.ts';
+import type { Judgement, SourceReview } from './source-review.ts';
 import type { StoredSessions } from './stored-sessions.ts';
 
 /** The characters of client ids that the broker assigns. */
@@ -258,14 +258,14 @@ export class Admission {
 
   /**
    * Begin or resume the session of a client whose client id belongs to this node: one synchronous step.
-   * @param isJudged sources have decided about the subscriptions of the session that is resumed
+   * @param judged what sources have decided about the subscriptions of the session that is resumed
    */
   #enter(
     session: Session,
     connection: Connection<Session>,
     packet: ConnectPacket,
     approval: Approval,
-    isJudged = false
+    judged?: Judgement
   ): void {
     const services = this.#services;
     const host = this.#host;
@@ -279,12 +279,21 @@ export class Admission {
     checkEntry(services.settings, host, session, stored);
     const { ledger } = host;
     const resumes = stored !== undefined && !packet.clean && stored.client.isPersistent;
-    const isStillWaiting = () => isWaiting(session, connection);
-    const judging = resumes && !isJudged ? host.sourceReview.judge(stored, client, isStillWaiting) : undefined;
-    const loading = judging ?? (resumes ? stored.log?.load() : undefined);
-    if (loading !== undefined) {
-      this.#enterLoaded(loading, session, connection, packet, approval);
-      return;
+    if (resumes) {
+      const judgement = judged?.session === stored ? judged : host.sourceReview.judge(stored, client);
+      const later = isThenable(judgement) ? judgement : stored.log?.load()?.then(() => judgement);
+      if (later !== undefined) {
+        this.#after(later, connection, (known) => {
+          if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval, known);
+        });
+        return;
+      }
+      (judgement as Judgement | undefined)?.apply();
+      if (!isWaiting(session, connection)) return; // a listener ended it
+      if (host.sessions.get(client.clientId) !== stored) {
+        this.#enter(session, connection, packet, approval); // a listener ended the session
+        return;
+      }
     }
     const promises = ledger?.promises;
     const facts = { sessionPresent: resumes, isRetainAvailable: this.#isRetainAvailable(client, packet) };
@@ -301,18 +310,6 @@ export class Admission {
     // The same commit removes the will of the previous connection from the store and must contain the effects of its publication.
     if (superseded !== undefined) host.wills.publish(owner, superseded);
     if (isServed(owner, connection)) this.#serveCommitted(ledger, owner, connection, welcome);
-  }
-
-  #enterLoaded(
-    loading: Promise<void>,
-    session: Session,
-    connection: Connection<Session>,
-    packet: ConnectPacket,
-    approval: Approval
-  ): void {
-    this.#after(loading, connection, () => {
-      if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval, true);
-    });
   }
 
   #serveCommitted(ledger: Ledger, owner: Session, connection: Connection<Session>, welcome: Welcome): void {
@@ -335,14 +332,14 @@ export class Admission {
   }
 
   /**
-   * Continue after a commit or a read from the store. Until then, the connection is not read.
+   * Continue after a commit, the answers of sources or a read from the store. Until then, the connection is not read.
    * @param isNew the session is new. If the commit fails, it ends, so that the client does not find a session that was never acknowledged
    */
-  #after(persisted: Promise<void>, connection: Connection<Session>, run: () => void, isNew = false): void {
+  #after<T>(awaited: Promise<T>, connection: Connection<Session>, run: (value: T) => void, isNew = false): void {
     connection.reader.pause(Pause.hook);
-    persisted
+    awaited
       .then(
-        () => this.#guard(connection.session, run),
+        (value) => this.#guard(connection.session, () => run(value)),
         (error: unknown) => {
           if ((error as Error & { code?: string }).code !== 'STORE_FAILED')
             this.#services.announcer.failed(error, 'reading a session from the store', connection.session.client);

@@ -96,7 +96,7 @@ export class Engine {
       settings.routeCacheTargets,
       this.access.deliveryRights
     );
-    this.sessions = new SessionIndex(services, this.routing);
+    this.sessions = new SessionIndex(services, this.routing, (subscription) => this.#sourceReview.forget(subscription));
     const { pressure, access, routing, sessions, ledger, tables } = this;
     const storedSessions = ledger && new StoredSessions(services, ledger);
 
@@ -115,7 +115,7 @@ export class Engine {
     const subscribed = { access, pressure, routing, sessions, ledger, retainer, rewrites, publishing, sourceReview };
     this.subscribing = new Subscribing(services, subscribed);
     const { subscribing } = this;
-    const review = new RightsReview(services, { access, sessions, routing, subscribing, sourceReview });
+    const review = new RightsReview(services, { access, sessions, routing, subscribing });
     this.#review = review;
     this.#sourceReview = sourceReview;
     const handOvers = new HandOvers(services, { routing, ledger });
@@ -225,7 +225,7 @@ export class Engine {
   /** What the app or a source would answer has changed: ask again. @param clientId undefined: about all clients */
   answersChanged(clientId: string | undefined): void {
     this.rightsChanged(clientId);
-    this.#sourceReview.changed(clientId);
+    this.#sourceReview.askAgain(clientId);
   }
 
   /** What clients may do has changed: decide again. @param clientId undefined: for all clients */

@@ -80,7 +80,7 @@ export class FilterDecisions {
       if (isChanged(answer) && answer.filter !== filter) return this.#askAboutChange(answer, decider, asking);
       const decision = this.#decisionOf(filter, answer ?? isAllowed, decider, asking, answer);
       const { code } = decision;
-      if (code >= 0x80 || isApproval(answer ?? isAllowed))
+      if (code >= 0x80 || (isApproval(answer ?? isAllowed) && !isChanged(answer)))
         verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs);
       return decision.dueMs === undefined ? decision : { ...decision, dueMs: nowMs + settings.aclCacheTtl };
     });

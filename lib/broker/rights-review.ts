@@ -17,8 +17,6 @@ interface ReviewHost {
   readonly routing: Routing;
   /** Remove a subscription. */
   readonly subscribing: { remove(session: Session, filter: string): boolean };
-  /** Knows what sources have refused. */
-  readonly sourceReview: { refuses(subscription: Subscription): boolean };
 }
 
 /**
@@ -72,10 +70,10 @@ export class RightsReview {
   }
 
   #judge(session: Session, subscription: Subscription): void {
-    const { access, subscribing, sourceReview } = this.#host;
+    const { access, subscribing } = this.#host;
     const { client } = session;
     const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
-    const stays = () => this.#staysGranted(session) && !sourceReview.refuses(subscription);
+    const stays = () => this.#staysGranted(session) && !access.deliveryRights.isRefused(subscription);
     const isGranted = client.isSuperuser || (access.rules.decideFilter(client, filter) ?? stays());
     if (isGranted) access.deliveryRights.restore(subscription);
     else if (this.#services.settings.aclRemoveSubscriptions) subscribing.remove(session, subscription.filter);

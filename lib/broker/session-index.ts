@@ -17,6 +17,8 @@ const FORGET_AT_ONCE = 1_000;
 export class SessionIndex {
   readonly #services: Services;
   readonly #routing: Routing;
+  /** A subscription was removed. */
+  readonly #removed: (subscription: Subscription) => void;
   readonly #sessions = new TextMap<Session>();
   readonly #roster = new Roster<Session>();
   readonly #slowConsumers: SlowConsumers;
@@ -27,9 +29,10 @@ export class SessionIndex {
   #subscribers = 0;
   #subscriptions = 0;
 
-  constructor(services: Services, routing: Routing) {
+  constructor(services: Services, routing: Routing, removed: (subscription: Subscription) => void) {
     this.#services = services;
     this.#routing = routing;
+    this.#removed = removed;
     this.#slowConsumers = new SlowConsumers(services.wheel, services.alarms);
     this.#watermark = sessionWatermark(services);
   }
@@ -165,6 +168,7 @@ export class SessionIndex {
     this.#subscriptions--;
     session.log?.subscribed(subscription.filter);
     this.#routing.remove(subscription);
+    this.#removed(subscription);
     if (session.subscriptions.size === 0) this.#subscribers--;
   }
 
@@ -199,6 +203,7 @@ export class SessionIndex {
       const next = left.next();
       if (next.done) return;
       if (!isShared(next.value.filter)) routing.remove(next.value);
+      this.#removed(next.value);
     }
     turn.later(() => this.#removeSlice(left));
   }

@@ -58,6 +58,17 @@ interface SubscribingHost {
   readonly sourceReview: SourceReview;
 }
 
+/** What is granted to a client. */
+interface Granting {
+  /** The filter that the client has asked for, after topic rewriting. */
+  readonly requested: string;
+  readonly request: SubscriptionRequest;
+  readonly ids: readonly number[] | undefined;
+  readonly feeds: RetainedFeed[];
+  /** See `SourceReview.note`. */
+  readonly epoch: number;
+}
+
 /** Processes SUBSCRIBE and UNSUBSCRIBE, and subscribes and unsubscribes on behalf of clients. */
 export class Subscribing {
   readonly #services: Services;
@@ -228,8 +239,9 @@ export class Subscribing {
     if (fault !== 0) return this.#refused(session, fault);
     const unasked = this.#decisions.unasked(client);
     if (unasked === false) return this.#refused(session, ReasonCode.notAuthorized);
-    if (unasked)
-      return this.#grant(session, { filter, code: request.qos, dueMs: undefined }, filter, request, ids, feeds);
+    const epoch = this.#host.sourceReview.epochOf(session);
+    const granting = { requested: filter, request, ids, feeds, epoch };
+    if (unasked) return this.#grant(session, { filter, code: request.qos, dueMs: undefined }, granting);
     const asking = {
       client,
       options,
@@ -240,7 +252,7 @@ export class Subscribing {
     const act = (decided: FilterDecision): number => {
       if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK
       if (decided.code >= 0x80) return this.#refused(session, decided.code);
-      return this.#grant(session, decided, filter, request, ids, feeds);
+      return this.#grant(session, decided, granting);
     };
     return isThenable(decision) ? decision.then(act) : act(decision);
   }
@@ -292,16 +304,12 @@ export class Subscribing {
     return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);
   }
 
-  /** @param requested the filter that the client has asked for, after topic rewriting */
   #grant(
     session: Session,
     { filter, code, dueMs }: FilterDecision,
-    requested: string,
-    request: SubscriptionRequest,
-    ids: readonly number[] | undefined,
-    feeds: RetainedFeed[]
+    { requested, request, ids, feeds, epoch }: Granting
   ): number {
-    if (session.state === 'gone') return ReasonCode.unspecifiedError; // a listener ended it
+    if (isGone(session)) return ReasonCode.unspecifiedError; // a listener ended it
     const { zone } = session.client.agreement;
     const granted = Math.min(code, zone.maxQosAllowed) as QoS;
     const stored = mountedFilter(filter, session.client.mountpoint);
@@ -316,8 +324,10 @@ export class Subscribing {
     }
     if (!this.#requests.note(session, mountedFilter(requested, session.client.mountpoint), stored))
       return this.#refused(session, ReasonCode.quotaExceeded);
+    if (isGone(session)) return ReasonCode.unspecifiedError; // a listener of the previous subscription's removal ended it
     const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
-    this.#host.sourceReview.decided(session, subscription, dueMs);
+    if (isGone(session)) return ReasonCode.unspecifiedError;
+    this.#host.sourceReview.note(session, subscription, dueMs, epoch);
     const handling = session.protocolVersion === 5 ? request.retainHandling : 0;
     if (handling === 0 || (handling === 1 && known === undefined)) {
       // [MQTT-3.3.1-9, -10]. Shared subscriptions have no feed.
@@ -445,7 +455,9 @@ export class Subscribing {
     const feeds: RetainedFeed[] = [];
     const { topic } = request;
     const decision = { filter: topic, code: options.qos, dueMs: undefined };
-    const code = this.#grant(session, decision, topic, { topic, ...options }, undefined, feeds);
+    const epoch = this.#host.sourceReview.epochOf(session);
+    const granting = { requested: topic, request: { topic, ...options }, ids: undefined, feeds, epoch };
+    const code = this.#grant(session, decision, granting);
     releaseFeeds(session, feeds);
     return code;
   }
@@ -456,6 +468,10 @@ export class Subscribing {
     const granted = RequestedFilters.of(session.subscriptions)?.grantedFor(stored);
     return this.remove(session, session.subscriptions.get(stored) === undefined ? (granted ?? stored) : stored);
   }
+}
+
+function isGone({ state }: Session): boolean {
+  return state === 'gone';
 }
 
 /** Start to send the retained messages of new subscriptions, after their SUBACK. */

@@ -14,7 +14,7 @@ export interface ReceivingRights {
   /** Tell whether nothing may be delivered through a subscription any more. */
   isRevoked(subscription: object): boolean;
   /** Note that a subscription was removed. */
-  restore(subscription: object): void;
+  forget(subscription: object): void;
   /** Tell whether a rule may deny the messages of a topic to subscribers without a mount point. */
   mayDeny(topic: string): boolean;
   /** Decide for one client. @param topic with the mount point of the client */
@@ -26,7 +26,7 @@ export const ALL_RIGHTS: ReceivingRights = {
   isActive: false,
   hasRevoked: false,
   isRevoked: () => false,
-  restore: () => {},
+  forget: () => {},
   mayDeny: () => false,
   mayReceive: () => true
 };

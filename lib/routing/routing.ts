@@ -205,7 +205,7 @@ export class Routing {
   }
 
   remove(subscription: Subscription): void {
-    if (this.#rights.hasRevoked) this.#rights.restore(subscription);
+    this.#rights.forget(subscription);
     const group = this.#groupOf.get(subscription);
     this.count--;
     if (group !== undefined) {

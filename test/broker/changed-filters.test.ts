@@ -28,7 +28,7 @@ async function unsubscribed(client: RawClient, ...unsubscriptions: string[]): Pr
 }
 
 describe('An authorizeSubscribe hook that returns a filter', () => {
-  it('makes the subscription for that filter, and the client unsubscribes the one that it has asked for', async () => {
+  it('subscribes the client to that filter; the client unsubscribes with the one that it sent', async () => {
     await using broker = await startBroker({ hooks: PREFIXED });
     const events: unknown[] = [];
     broker.on('client.subscribe', ({ filter }) => events.push(['subscribe', filter]));
@@ -196,6 +196,27 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     assert.deepEqual(await topics(client), ['all']);
     assert.deepEqual(await unsubscribed(client, 'f0'), [0]);
     assert.equal(broker.sessions.get('c').figures().subscriptions, 0);
+  });
+
+  it('adds no subscription to a session that ends when the previous one is removed', async () => {
+    let filter = 'b';
+    await using broker = await startBroker({ hooks: { authorizeSubscribe: () => ({ filter }) } });
+    const client = await rawClient(broker, PERSISTENT);
+    await granted(client, 1, 'a');
+    broker.on('session.unsubscribed', () => broker.sessions.get('c').kick());
+    filter = 'd';
+    client.send(subscribe(2, 'a'));
+    await client.closed();
+    await turns();
+    assert.equal(broker.sessions.has('c'), false);
+    assert.equal(broker.metrics.gauge('subscriptions'), 0);
+  });
+
+  it('limits the QoS of each SUBSCRIBE, also with cache: route', async () => {
+    await using broker = await startBroker();
+    broker.hook('authorizeSubscribe', ({ filter }) => ({ allow: true, filter, qos: 0 }), { cache: 'route' });
+    const client = await rawClient(broker);
+    for (const id of [1, 2]) assert.deepEqual(await granted(client, id, { topic: 'a', qos: 2 }), [0]);
   });
 
   it('comes after topic rewriting, and below the mount point', async () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { turns } from '../fuzz/wire.ts';
-import { client, memory, startTestBed } from './support.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { client, memory, startTestBed, subscribe } from './support.ts';
 
 const MOST_BYTES = 12 * 2 ** 20;
 
@@ -38,5 +39,35 @@ describe('Messages that replace each other before any is sent', () => {
       }
       const grown = memory() - before;
       assert.ok(grown < MOST_BYTES, `${grown} bytes more`);
+    });
+});
+
+describe('Subscriptions that a source has allowed', () => {
+  for (const [what, ends] of [
+    ['unsubscribed', false],
+    ['ended with their sessions', true]
+  ] as const)
+    it(`are released when they are ${what}, long before the answer of the source expires`, async () => {
+      const source = { name: 'source', authorize: () => true };
+      await using it = await startTestBed({ auth: [source], allowAnonymous: true, aclCacheTtl: 3_600_000 });
+      let peer = await rawClient(it.broker);
+      const run = async (count: number) => {
+        for (let at = 0; at < count; at += 100) {
+          peer.received.length = 0;
+          for (let filter = 0; filter < 100; filter++) {
+            peer.send(subscribe(1, 0, `a/${filter}`));
+            if (!ends) peer.send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: [`a/${filter}`] });
+          }
+          while (peer.received.length < (ends ? 100 : 200)) await turns(1);
+          if (!ends) continue;
+          peer.cut();
+          peer = await rawClient(it.broker);
+        }
+      };
+      await run(1_000);
+      const before = memory();
+      await run(60_000);
+      const grown = memory() - before;
+      assert.ok(grown < 3 * 2 ** 20, `${grown} bytes more`);
     });
 });

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type AuthorizeRequest, type AuthSource, memoryStore } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
+import { granted, payloads, subscribe, turns } from '../support/wire.ts';
+
+/** A source that answers at once, or when the test does. */
+class Manual implements AuthSource {
+  readonly name = 'manual';
+  readonly provides = ['authorization'] as const;
+  /** undefined: the test answers. */
+  isAllowed: boolean | undefined = true;
+  /** Answer the open questions, in the order in which they were asked. */
+  readonly answers: ((isAllowed: boolean) => void)[] = [];
+  asked = 0;
+
+  authorize({ action }: AuthorizeRequest): boolean | Promise<boolean> {
+    if (action === 'publish') return true;
+    this.asked++;
+    return this.isAllowed ?? new Promise((resolve) => this.answers.push(resolve));
+  }
+
+  reload(): void {}
+}
+
+const TTL = 60_000;
+const HOUR = 3_600_000;
+const PERSISTENT = { clientId: 'c', properties: { sessionExpiryInterval: 3600 } };
+
+function start(source: AuthSource, more: object = {}) {
+  return createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL, hookTimeout: HOUR, ...more });
+}
+
+describe('The answer of a source about a subscription', () => {
+  for (const clientId of [undefined, 'c'])
+    it(`that was asked for before the answers ${clientId ? 'about the client' : 'about all clients'} were withdrawn is followed by a question`, async () => {
+      const source = new Manual();
+      await using kit = await start(source);
+      const client = await rawClient(kit.broker, { clientId: 'c' });
+      await granted(client, 1, 'a');
+      source.isAllowed = undefined;
+      await kit.clock.advance(TTL + 2_000);
+      assert.equal(source.answers.length, 1);
+      source.isAllowed = false;
+      kit.broker.access.invalidate(clientId);
+      await turns();
+      source.answers[0](true);
+      await turns();
+      await kit.broker.publish('a', 'secret');
+      assert.deepEqual(await payloads(client), []);
+    });
+
+  it('does not count when a later question was answered first', async () => {
+    const source = new Manual();
+    await using kit = await start(source);
+    const client = await rawClient(kit.broker, { clientId: 'c' });
+    await granted(client, 1, 'a');
+    source.isAllowed = undefined;
+    await kit.clock.advance(TTL + 2_000);
+    kit.broker.access.invalidate('c');
+    await turns();
+    const [first, second] = source.answers;
+    second(false);
+    await turns();
+    first(true);
+    await turns();
+    await kit.broker.publish('a', 'secret');
+    assert.deepEqual(await payloads(client), []);
+  });
+
+  it('does not count when the client has subscribed again meanwhile', async () => {
+    const source = new Manual();
+    await using kit = await start(source);
+    const client = await rawClient(kit.broker, { clientId: 'c' });
+    await granted(client, 1, 'a');
+    source.isAllowed = undefined;
+    await kit.clock.advance(TTL + 2_000);
+    client.send(subscribe(2, 'a'));
+    await turns();
+    source.answers[1](true);
+    await client.next('suback');
+    source.answers[0](false);
+    await turns();
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  for (const clientId of [undefined, 'c'])
+    it(`to a SUBSCRIBE is followed by a question if the answers ${clientId ? 'about the client' : 'about all clients'} were withdrawn meanwhile`, async () => {
+      const source = new Manual();
+      source.isAllowed = undefined;
+      await using kit = await start(source);
+      const client = await rawClient(kit.broker, { clientId: 'c' });
+      client.send(subscribe(1, 'a'));
+      await turns();
+      kit.broker.access.invalidate(clientId);
+      source.isAllowed = false;
+      source.answers[0](true);
+      await client.next('suback');
+      await turns();
+      await kit.broker.publish('a', 'secret');
+      assert.deepEqual(await payloads(client), []);
+    });
+
+  it('is followed by a question if the answers were withdrawn while the client returned', async () => {
+    const source = new Manual();
+    await using kit = await start(source);
+    const first = await rawClient(kit.broker, PERSISTENT);
+    await granted(first, 1, 'a');
+    first.cut();
+    await turns();
+    source.isAllowed = undefined;
+    const returning = rawClient(kit.broker, { ...PERSISTENT, clean: false });
+    await turns();
+    kit.broker.access.invalidate();
+    source.isAllowed = false;
+    source.answers[0](true);
+    const again = await returning;
+    await turns();
+    await kit.broker.publish('a', 'secret');
+    assert.deepEqual(await payloads(again), []);
+  });
+
+  for (const store of [undefined, memoryStore()])
+    it(`refuses again after a connection as superuser${store ? ', with a store' : ''}`, async () => {
+      const source = new Manual();
+      let isSuperuser = false;
+      const hooks = { authenticate: () => ({ allow: true, isSuperuser }) as const };
+      await using kit = await start(source, { hooks, ...(store && { store }) });
+      const returns = async () => {
+        const client = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
+        await kit.broker.publish('a', 'x');
+        const texts = await payloads(client);
+        client.cut();
+        await turns();
+        return texts;
+      };
+      const first = await rawClient(kit.broker, PERSISTENT);
+      await granted(first, 1, 'a');
+      source.isAllowed = false;
+      await kit.clock.advance(TTL + 2_000);
+      assert.deepEqual(await returns(), []);
+      isSuperuser = true;
+      assert.deepEqual(await returns(), ['x']);
+      isSuperuser = false;
+      assert.deepEqual(await returns(), []);
+    });
+
+  it('is asked for again when a source is loaded again, added or removed', async () => {
+    const source = new Manual();
+    await using kit = await start(source);
+    const client = await rawClient(kit.broker, { clientId: 'c' });
+    await granted(client, 1, 'a');
+    const texts = async () => {
+      await kit.clock.advance(10);
+      await kit.broker.publish('a', 'x');
+      return payloads(client);
+    };
+    source.isAllowed = false;
+    await kit.broker.access.reload('manual');
+    assert.deepEqual(await texts(), []);
+    source.isAllowed = true;
+    await kit.broker.access.add({ name: 'other', authorize: () => undefined });
+    assert.deepEqual(await texts(), ['x']);
+    source.isAllowed = false;
+    kit.broker.access.invalidate();
+    assert.deepEqual(await texts(), []);
+    await kit.broker.access.add({ name: 'third', authorize: () => true });
+    await kit.broker.access.remove('manual');
+    assert.deepEqual(await texts(), ['x']);
+  });
+});
+
+describe('The judgement about a client that takes a session over', () => {
+  /** Allows everything to ann, and lets the test answer about others. */
+  class Ann extends Manual {
+    override authorize(request: AuthorizeRequest): boolean | Promise<boolean> {
+      return request.client.username === 'ann' || super.authorize(request);
+    }
+  }
+
+  it('takes effect only if the client gets the session', async () => {
+    const source = new Ann();
+    source.isAllowed = undefined;
+    await using kit = await start(source, { aclRemoveSubscriptions: true, takeoverByOtherUser: 'refuse' });
+    const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
+    await granted(first, 1, 'a');
+    first.cut();
+    await turns();
+    const bob = await rawClient(kit.broker, { connect: false });
+    bob.send(connectPacket({ ...PERSISTENT, clean: false, username: 'bob' }));
+    await turns();
+    const ann = await rawClient(kit.broker, { ...PERSISTENT, clean: false, username: 'ann' });
+    source.answers[0](false);
+    assert.notEqual((await bob.next('connack')).reasonCode, 0);
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(await payloads(ann), ['x']);
+    assert.equal(kit.broker.sessions.get('c').figures().subscriptions, 1);
+  });
+
+  it('is taken again if another session has taken the place of the one that was judged', async () => {
+    const source = new Ann();
+    source.isAllowed = undefined;
+    await using kit = await start(source);
+    const ann = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
+    await granted(ann, 1, 'a');
+    const bob = await rawClient(kit.broker, { connect: false });
+    bob.send(connectPacket({ ...PERSISTENT, clean: false, username: 'bob' }));
+    await turns();
+    const anew = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
+    await granted(anew, 1, 'b');
+    source.isAllowed = false;
+    source.answers[0](true);
+    await bob.next('connack');
+    await kit.broker.publish('b', 'secret');
+    assert.deepEqual(await payloads(bob), []);
+  });
+
+  it('includes what the previous connection subscribes meanwhile', async () => {
+    const source = new Ann();
+    source.isAllowed = undefined;
+    await using kit = await start(source);
+    const ann = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
+    await granted(ann, 1, 'a');
+    const bob = await rawClient(kit.broker, { connect: false });
+    bob.send(connectPacket({ ...PERSISTENT, clean: false, username: 'bob' }));
+    await turns();
+    await granted(ann, 2, 'b');
+    source.isAllowed = false;
+    source.answers[0](true);
+    await bob.next('connack');
+    await turns();
+    await kit.broker.publish('b', 'secret');
+    assert.deepEqual(await payloads(bob), []);
+  });
+});
