@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkSecret } from './credential-checks.ts';
+import { RecordOrder } from './record-order.ts';
 import type { Secrets } from './secrets.ts';
 
 /** An application that may use the management interface. */
@@ -32,6 +34,8 @@ interface StoredApplication {
   readonly description: string;
   readonly isEnabled: boolean;
   readonly expiresAt?: number;
+  /** See `RecordOrder`. */
+  readonly number?: number;
 }
 
 /** The table that keeps the applications; see `Broker.table`. */
@@ -54,6 +58,7 @@ const SECRET_LENGTH = 48;
  */
 export class Applications implements Iterable<Application> {
   readonly #table: ApplicationTable;
+  readonly #order: RecordOrder<StoredApplication>;
   readonly #secrets: Secrets;
   readonly #now: () => number;
 
@@ -63,6 +68,7 @@ export class Applications implements Iterable<Application> {
    */
   constructor(table: ApplicationTable, secrets: Secrets, now: () => number) {
     this.#table = table;
+    this.#order = new RecordOrder(table);
     this.#secrets = secrets;
     this.#now = now;
   }
@@ -80,7 +86,7 @@ export class Applications implements Iterable<Application> {
 
   /** The applications, in the order in which they were added. */
   *[Symbol.iterator](): Iterator<Application> {
-    for (const [id, stored] of this.#table) yield shown(id, stored);
+    for (const [id, stored] of this.#order.oldestFirst()) yield shown(id, stored);
   }
 
   /**
@@ -94,14 +100,14 @@ export class Applications implements Iterable<Application> {
     const { id, secret = randomSecret(), ...change } = input;
     if (typeof id !== 'string' || id === '' || id.length > 256 || id.includes(':'))
       throw new InvalidInput('APPLICATION_INVALID', 'id', '1 to 256 characters without ":"', id);
-    if (typeof secret !== 'string' || secret === '')
-      throw new InvalidInput('APPLICATION_INVALID', 'secret', 'a string that is not empty', typeof secret);
+    checkSecret(secret, 'secret', 'APPLICATION_INVALID');
     checkChange(change);
     this.#checkFree(id);
     const hash = await this.#secrets.hash(secret);
     this.#checkFree(id);
     const { name = id, description = '', isEnabled = true, expiresAt } = change;
-    await this.#table.set(id, storedOf(hash, { name, description, isEnabled, expiresAt }));
+    const fields = { name, description, isEnabled, expiresAt };
+    await this.#table.set(id, storedOf(hash, fields, this.#order.next()));
     return { secret };
   }
 
@@ -117,7 +123,8 @@ export class Applications implements Iterable<Application> {
     if (stored === undefined) throw new NotFound('RECORD_NOT_FOUND', `there is no application "${id}"`);
     const { name = stored.name, description = stored.description, isEnabled = stored.isEnabled } = change;
     const expiresAt = 'expiresAt' in change ? change.expiresAt : stored.expiresAt;
-    await this.#table.set(id, storedOf(stored.hash, { name, description, isEnabled, expiresAt }));
+    const fields = { name, description, isEnabled, expiresAt };
+    await this.#table.set(id, storedOf(stored.hash, fields, stored.number));
   }
 
   /** Delete an application. @returns whether there was one */
@@ -128,10 +135,11 @@ export class Applications implements Iterable<Application> {
   /**
    * Check the credentials of a request.
    * @param address of the client; each address has its own queue of checks
-   * @returns the application; undefined if the id or the secret is wrong, or the application is disabled or has expired
+   * @returns the application; undefined if the id or the secret is wrong or no string, or the application is disabled or has expired
    * @throws BrokerError PASSWORD_QUEUE_FULL
    */
   async verify(id: string, secret: string, address = ''): Promise<Application | undefined> {
+    if (typeof id !== 'string' || typeof secret !== 'string') return undefined;
     const isRight = await this.#secrets.verify(this.#table.get(id)?.hash, Buffer.from(secret), address);
     const application = isRight ? this.get(id) : undefined;
     if (application === undefined || !application.isEnabled) return undefined;
@@ -148,9 +156,9 @@ function shown(id: string, { name, description, isEnabled, expiresAt }: StoredAp
   return { id, name, description, isEnabled, expiresAt };
 }
 
-function storedOf(hash: string, fields: Omit<Application, 'id'>): StoredApplication {
+function storedOf(hash: string, fields: Omit<Application, 'id'>, number = 0): StoredApplication {
   const { name, description, isEnabled, expiresAt } = fields;
-  return { hash, name, description, isEnabled, ...(expiresAt === undefined ? {} : { expiresAt }) };
+  return { hash, name, description, isEnabled, ...(expiresAt === undefined ? {} : { expiresAt }), number };
 }
 
 function checkChange({ name, description, isEnabled, expiresAt }: ApplicationChange): void {

@@ -1,7 +1,9 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { Ban, BannedKind } from '../records/ban.ts';
+import { CLIENT_NAME, isClientName } from './credential-checks.ts';
 import { contains, isNetwork, type Network, networkOf } from './network.ts';
+import { RecordOrder } from './record-order.ts';
 import type { Subject } from './rule.ts';
 
 /** A ban to be made, as `broker.access.banned.add` takes it: `kind` and `who`, and any of the others. */
@@ -21,6 +23,8 @@ interface StoredBan {
   readonly at: number;
   /** Absent: it does not end. */
   readonly until?: number;
+  /** See `RecordOrder`. */
+  readonly number?: number;
 }
 
 /** The table that keeps the bans; see `Broker.table`. The keys are kind and name with a slash between. */
@@ -53,12 +57,14 @@ const DEFAULT_MS = 300_000;
  */
 export class BannedClients implements Iterable<Ban> {
   readonly #host: BannedHost;
+  readonly #order: RecordOrder<StoredBan>;
   /** The bans of networks, by key; undefined: they must be collected again. */
   #networks: Map<string, Network> | undefined = undefined;
 
   /** @internal */
   constructor(host: BannedHost) {
     this.#host = host;
+    this.#order = new RecordOrder(host.table);
   }
 
   /** Number of bans, including those that have ended since the last `sweep`. */
@@ -73,9 +79,9 @@ export class BannedClients implements Iterable<Ban> {
     return ban !== undefined && ban.until > this.#host.now() ? ban : undefined;
   }
 
-  /** The bans, also those that have ended and are still listed. */
+  /** The bans, in the order in which they were added, also those that have ended and are still listed. */
   *[Symbol.iterator](): Iterator<Ban> {
-    for (const [key, stored] of this.#host.table) {
+    for (const [key, stored] of this.#order.oldestFirst()) {
       const at = key.indexOf('/');
       yield banOf(key.slice(0, at) as BannedKind, key.slice(at + 1), stored);
     }
@@ -87,8 +93,11 @@ export class BannedClients implements Iterable<Ban> {
     const { kind, who } = input;
     checkBan(input);
     const { by = 'user', reason, at = now, until = now + DEFAULT_MS } = input;
-    const stored = { by, at, ...(reason === undefined ? {} : { reason }), ...(until === Infinity ? {} : { until }) };
-    const set = this.#host.table.set(keyOf(kind, who), stored);
+    const key = keyOf(kind, who);
+    const number = this.#host.table.get(key)?.number ?? this.#order.next();
+    const details = { ...(reason === undefined ? {} : { reason }), ...(until === Infinity ? {} : { until }) };
+    const stored = { by, at, ...details, number };
+    const set = this.#host.table.set(key, stored);
     this.#networks = undefined;
     await set;
     const ban = banOf(kind, who, stored);
@@ -170,7 +179,7 @@ function checkBan(input: BanInput): void {
     throw new InvalidInput('BAN_INVALID', field, expected, got);
   };
   if (!BANNED_KINDS.includes(kind)) fail('kind', `one of ${BANNED_KINDS.join(', ')}`, kind);
-  if (typeof who !== 'string' || who === '') fail('who', 'a string that is not empty', who);
+  if (!isClientName(who)) fail('who', CLIENT_NAME, who);
   if (kind === 'address' && !isNetwork(who)) fail('who', 'an IP address or a network such as 10.0.0.0/8', who);
   for (const [field, text] of [
     ['by', by],

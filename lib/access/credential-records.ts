@@ -1,5 +1,8 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import { CLIENT_NAME, checkSecret, isClientName } from './credential-checks.ts';
+import { RecordOrder } from './record-order.ts';
 import { formatScram, parseScram, type ScramCredentials, type ScramMethod, scramCredentialsOf } from './scram.ts';
 
 /** What a record is persisted as. */
@@ -11,7 +14,7 @@ interface StoredCredential {
   readonly isSuperuser?: true;
   /** As `formatScram` writes them. */
   readonly scram: readonly string[];
-  /** Grows with each record that is added. */
+  /** See `RecordOrder`. */
   readonly number: number;
 }
 
@@ -50,8 +53,7 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
   readonly #table: RecordTable;
   readonly #kind: string;
   #added: (() => void) | undefined;
-  /** The greatest number of a record; undefined: not known yet. */
-  #last: number | undefined = undefined;
+  readonly #order: RecordOrder<StoredCredential>;
 
   /**
    * @internal
@@ -60,6 +62,7 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
    */
   constructor(table: RecordTable, kind: string, added?: () => void) {
     this.#table = table;
+    this.#order = new RecordOrder(table);
     this.#kind = kind;
     this.#added = added;
   }
@@ -77,17 +80,17 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
 
   /** The records, the newest first. */
   [Symbol.iterator](): Iterator<CredentialRecord> {
-    const all = [...this.#table].sort(([, a], [, b]) => b.number - a.number);
+    const all = this.#order.oldestFirst().reverse();
     return all.map(([name, stored]) => shown(name, stored))[Symbol.iterator]();
   }
 
-  /** Add a record. @throws StateError RECORD_EXISTS; InvalidInput NAME_INVALID, PASSWORD_INVALID */
+  /** Add a record. @throws StateError RECORD_EXISTS; InvalidInput NAME_INVALID, PASSWORD_INVALID, OPTION_INVALID, OPTION_UNKNOWN */
   async add(name: string, password: string, options: CredentialOptions = {}): Promise<void> {
     this.#check(name, password, options);
     if (this.#table.get(name) !== undefined) throw this.#exists(name);
     const scram = await scramOf(password);
     if (this.#table.get(name) !== undefined) throw this.#exists(name);
-    await this.#put(name, password, options, scram, this.#nextNumber());
+    await this.#put(name, password, options, scram, this.#order.next());
     this.#added?.();
     this.#added = undefined;
   }
@@ -144,19 +147,12 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
     return this.#table.set(name, { salt, hash: digest, ...superuser, scram, number });
   }
 
-  #nextNumber(): number {
-    if (this.#last === undefined) {
-      this.#last = 0;
-      for (const [, { number }] of this.#table) this.#last = Math.max(this.#last, number);
-    }
-    return ++this.#last;
-  }
-
-  #check(name: string, password: string, { isSuperuser }: CredentialOptions): void {
-    if (typeof name !== 'string' || name === '')
-      throw new InvalidInput('NAME_INVALID', this.#kind, 'a string that is not empty', name);
-    if (typeof password !== 'string' || password === '')
-      throw new InvalidInput('PASSWORD_INVALID', 'password', 'a string that is not empty', typeof password);
+  #check(name: string, password: string, options: CredentialOptions): void {
+    if (!isClientName(name)) throw new InvalidInput('NAME_INVALID', this.#kind, CLIENT_NAME, name);
+    checkSecret(password, 'password', 'PASSWORD_INVALID');
+    checkObject(options, 'options');
+    checkNames(options, ['isSuperuser'], 'a credential record');
+    const { isSuperuser } = options;
     if (isSuperuser !== undefined && typeof isSuperuser !== 'boolean')
       throw new InvalidInput('OPTION_INVALID', 'isSuperuser', 'true or false', isSuperuser);
   }

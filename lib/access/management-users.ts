@@ -1,4 +1,6 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { checkSecret } from './credential-checks.ts';
+import { RecordOrder } from './record-order.ts';
 import type { Secrets } from './secrets.ts';
 
 /** A user of the management interface or the console. */
@@ -14,6 +16,8 @@ export interface ManagementUser {
 interface StoredUser {
   readonly hash: string;
   readonly tags: string;
+  /** See `RecordOrder`. */
+  readonly number?: number;
 }
 
 /** The table that keeps the users; see `Broker.table`. */
@@ -36,11 +40,13 @@ const PERMANENT = 'admin';
  */
 export class ManagementUsers implements Iterable<ManagementUser> {
   readonly #table: UserTable;
+  readonly #order: RecordOrder<StoredUser>;
   readonly #secrets: Secrets;
 
   /** @internal */
   constructor(table: UserTable, secrets: Secrets) {
     this.#table = table;
+    this.#order = new RecordOrder(table);
     this.#secrets = secrets;
   }
 
@@ -57,38 +63,38 @@ export class ManagementUsers implements Iterable<ManagementUser> {
 
   /** The users, in the order in which they were added. */
   *[Symbol.iterator](): Iterator<ManagementUser> {
-    for (const [name, stored] of this.#table) yield shown(name, stored);
+    for (const [name, stored] of this.#order.oldestFirst()) yield shown(name, stored);
   }
 
   /** Add a user. @throws StateError RECORD_EXISTS; InvalidInput NAME_INVALID, PASSWORD_INVALID, OPTION_INVALID */
   async add(name: string, password: string, tags = ''): Promise<void> {
     if (typeof name !== 'string' || name === '')
       throw new InvalidInput('NAME_INVALID', 'user name', 'a string that is not empty', name);
-    checkPassword(password);
+    checkSecret(password, 'password', 'PASSWORD_INVALID');
     checkTags(tags);
     this.#checkFree(name);
     const hash = await this.#secrets.hash(password);
     this.#checkFree(name);
-    await this.#table.set(name, { hash, tags });
+    await this.#table.set(name, { hash, tags, number: this.#order.next() });
   }
 
   /** Change the tags of a user. @throws NotFound RECORD_NOT_FOUND; InvalidInput OPTION_INVALID */
   async update(name: string, tags: string): Promise<void> {
     checkTags(tags);
-    await this.#table.set(name, { hash: this.#known(name).hash, tags });
+    await this.#table.set(name, { ...this.#known(name), tags });
   }
 
   /** Change the password of a user who knows the old one. @throws StateError PASSWORD_WRONG; NotFound RECORD_NOT_FOUND; as `add` */
   async changePassword(name: string, oldPassword: string, newPassword: string): Promise<void> {
-    checkPassword(newPassword);
+    checkSecret(newPassword, 'password', 'PASSWORD_INVALID');
     const { hash: before } = this.#known(name);
-    if (!(await this.#secrets.verify(before, Buffer.from(oldPassword), '')))
+    if (typeof oldPassword !== 'string' || !(await this.#secrets.verify(before, Buffer.from(oldPassword), '')))
       throw new StateError('PASSWORD_WRONG', `the old password of the user "${name}" is wrong`);
     const hash = await this.#secrets.hash(newPassword);
-    const { hash: present, tags } = this.#known(name);
-    if (present !== before)
+    const present = this.#known(name);
+    if (present.hash !== before)
       throw new StateError('PASSWORD_WRONG', `the password of the user "${name}" was changed meanwhile`);
-    await this.#table.set(name, { hash, tags });
+    await this.#table.set(name, { ...present, hash });
   }
 
   /** Delete a user. @throws StateError ADMIN_PERMANENT for the user `admin`; NotFound RECORD_NOT_FOUND */
@@ -101,10 +107,11 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   /**
    * Check the credentials of a request.
    * @param address of the client; each address has its own queue of checks
-   * @returns the user; undefined if the name or the password is wrong
+   * @returns the user; undefined if the name or the password is wrong or no string
    * @throws BrokerError PASSWORD_QUEUE_FULL
    */
   async verify(name: string, password: string, address = ''): Promise<ManagementUser | undefined> {
+    if (typeof name !== 'string' || typeof password !== 'string') return undefined;
     const isRight = await this.#secrets.verify(this.#table.get(name)?.hash, Buffer.from(password), address);
     return isRight ? this.get(name) : undefined;
   }
@@ -122,11 +129,6 @@ export class ManagementUsers implements Iterable<ManagementUser> {
 
 function shown(name: string, { tags }: StoredUser): ManagementUser {
   return { name, tags, role: tags === ADMINISTRATOR ? ADMINISTRATOR : 'viewer' };
-}
-
-function checkPassword(password: string): void {
-  if (typeof password !== 'string' || password === '')
-    throw new InvalidInput('PASSWORD_INVALID', 'password', 'a string that is not empty', typeof password);
 }
 
 function checkTags(tags: string): void {

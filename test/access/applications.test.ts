@@ -60,6 +60,16 @@ describe('applications', () => {
     ])
       await assert.rejects(apps.add(input as never), { code: 'APPLICATION_INVALID' }, JSON.stringify(input));
     await assert.rejects(apps.add({ id: 'c', secrets: 'x' } as never), { code: 'OPTION_UNKNOWN' });
+    await assert.rejects(apps.add({ id: 'c', secret: '' }), { message: /got ""$/ });
+  });
+
+  it('are not found by credentials that are no strings', async () => {
+    const apps = make();
+    await apps.add({ id: 'a', secret: 's' });
+    for (const wrong of [undefined, null, 5, {}, ['s']] as never[]) {
+      assert.equal(await apps.verify('a', wrong), undefined);
+      assert.equal(await apps.verify(wrong, 's'), undefined);
+    }
   });
 });
 
@@ -87,7 +97,9 @@ describe('management users', () => {
     await users.changePassword('eve', 'old', 'new');
     assert.equal(await users.verify('eve', 'old'), undefined);
     assert.equal((await users.verify('eve', 'new'))?.name, 'eve');
-    await assert.rejects(users.changePassword('eve', 'new', ''), { code: 'PASSWORD_INVALID' });
+    await assert.rejects(users.changePassword('eve', 'new', ''), { code: 'PASSWORD_INVALID', message: /got ""$/ });
+    await assert.rejects(users.changePassword('eve', undefined as never, 'x'), { code: 'PASSWORD_WRONG' });
+    assert.equal(await users.verify('eve', undefined as never), undefined);
     await assert.rejects(users.changePassword('bob', 'a', 'b'), { code: 'RECORD_NOT_FOUND' });
   });
 

@@ -80,6 +80,8 @@ describe('bans', () => {
     const wrong: readonly (readonly [unknown, string])[] = [
       [{ kind: 'ip', who: 'a' }, 'kind'],
       [{ kind: 'clientId', who: '' }, 'who'],
+      [{ kind: 'clientId', who: 'a\0' }, 'who'],
+      [{ kind: 'username', who: 'x'.repeat(70_000) }, 'who'],
       [{ kind: 'address', who: 'localhost' }, 'who'],
       [{ kind: 'clientId', who: 'a', reason: 5 }, 'reason'],
       [{ kind: 'clientId', who: 'a', until: Number.NaN }, 'until'],

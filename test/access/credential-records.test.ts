@@ -78,4 +78,32 @@ describe('credential records', () => {
     await assert.rejects(users.add('d', 5 as never), { code: 'PASSWORD_INVALID' });
     await assert.rejects(users.add('d', 'x', { isSuperuser: 'yes' as never }), { code: 'OPTION_INVALID' });
   });
+
+  it('refuse unknown options, so that no right is lost by a misspelled name', async () => {
+    const users = records();
+    await users.add('a', 'x');
+    const misspelled = { isSuperUser: true } as never;
+    const expected = { code: 'OPTION_UNKNOWN', message: /did you mean "isSuperuser"/ };
+    await assert.rejects(users.add('b', 'x', misspelled), expected);
+    await assert.rejects(users.update('a', 'x', misspelled), expected);
+    await assert.rejects(users.add('b', 'x', true as never), { code: 'OPTION_INVALID' });
+  });
+
+  it('refuse names that no MQTT client can have', async () => {
+    const users = records();
+    for (const name of ['a\0b', 'x'.repeat(65_536), '\u00e9'.repeat(32_768), '\ud800'])
+      await assert.rejects(users.add(name, 'x'), {
+        code: 'NAME_INVALID',
+        message: /^user name: expected a string of 1 to 65,535 bytes of UTF-8 without U\+0000, got "/
+      });
+    await users.add('x'.repeat(65_535), 'x');
+  });
+
+  it('show an empty password as what it is, and no other password, in the error', async () => {
+    const expected = 'password: expected a string that is not empty, got ';
+    await assert.rejects(records().add('a', ''), { message: `${expected}""` });
+    await assert.rejects(records().add('a', 5 as never), { message: `${expected}a value of type number` });
+    await assert.rejects(records().add('a', undefined as never), { message: `${expected}undefined` });
+    await assert.rejects(records().add('a', null as never), { message: `${expected}null` });
+  });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { memoryStore } from '../../lib/index.ts';
+import { type Broker, memoryStore } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 describe('broker.applications and broker.users', () => {
@@ -21,6 +21,39 @@ describe('broker.applications and broker.users', () => {
     assert.equal((await users.verify('admin', 'second'))?.role, 'administrator');
     assert.equal(await users.verify('admin', 'first'), undefined);
     await assert.rejects(users.delete('admin'), { code: 'ADMIN_PERMANENT' });
+  });
+
+  it('are listed in the order in which they were added, as the bans are, also after a restart', async () => {
+    const store = memoryStore();
+    const listed = ({ applications, users, access }: Broker) => ({
+      applications: [...applications].map(({ id }) => id),
+      users: [...users].map(({ name }) => name),
+      banned: [...access.banned].map(({ who }) => who)
+    });
+    const add = async ({ applications, users, access }: Broker, name: string) => {
+      await applications.add({ id: name });
+      await users.add(name, 'p');
+      await access.banned.add({ kind: 'clientId', who: name, until: Infinity });
+    };
+    {
+      await using kit = await createTestBroker({ store });
+      const { broker } = kit;
+      for (const name of ['zed', 'ann', 'mid']) await add(broker, name);
+      await broker.applications.update('zed', { name: 'Z' });
+      await broker.users.update('zed', 'administrator');
+      await broker.users.changePassword('zed', 'p', 'q');
+      await broker.access.banned.add({ kind: 'clientId', who: 'zed', reason: 'again', until: Infinity });
+    }
+    {
+      await using kit = await createTestBroker({ store });
+      const names = ['zed', 'ann', 'mid'];
+      assert.deepEqual(listed(kit.broker), { applications: names, users: names, banned: names });
+      await kit.broker.users.delete('ann');
+      await add(kit.broker, 'bob');
+    }
+    await using kit = await createTestBroker({ store });
+    const names = ['zed', 'ann', 'mid', 'bob'];
+    assert.deepEqual(listed(kit.broker), { applications: names, users: ['zed', 'mid', 'bob'], banned: names });
   });
 
   it('refuse an application that has expired, by the clock of the broker', async () => {
