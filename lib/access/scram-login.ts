@@ -84,9 +84,7 @@ export function refuseByScram(request: AuthenticateRequest, invented: InventedSc
 
 function refusalFor(error: unknown): Refusal {
   if (!(error instanceof ScramFailure)) throw error;
-  const { badUserNameOrPassword, protocolError } = ReasonCode;
-  const reasonCode = error.isMalformed ? protocolError : badUserNameOrPassword;
-  return { allow: false, reasonCode, reasonString: error.message };
+  return { allow: false, reasonCode: error.reasonCode, reasonString: error.message };
 }
 
 function finish({ exchange, isSuperuser }: Progress, data: Buffer | undefined): Approval<never> {

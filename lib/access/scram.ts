@@ -1,6 +1,7 @@
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { BrokerError } from '../base/errors.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
 
 const pbkdf2Async = promisify(pbkdf2);
 
@@ -83,13 +84,14 @@ export function parseScram(text: string): ScramCredentials {
   return { method: method as ScramMethod, iterations, salt: saltBytes, storedKey, serverKey };
 }
 
-/** Why a SCRAM exchange has failed. `malformed`: the client has sent something that is no message of SCRAM. */
+/** Why a SCRAM exchange has failed. */
 export class ScramFailure extends Error {
-  readonly isMalformed: boolean;
+  /** 0x82 if the client has sent something that is no message of SCRAM. */
+  readonly reasonCode: number;
 
-  constructor(message: string, isMalformed: boolean) {
+  constructor(message: string, reasonCode: number = ReasonCode.protocolError) {
     super(message);
-    this.isMalformed = isMalformed;
+    this.reasonCode = reasonCode;
   }
 }
 
@@ -106,9 +108,12 @@ export class ScramExchange {
   /** @param data the first message of the client @throws ScramFailure */
   constructor(data: Buffer | undefined, nonce = randomBytes(NONCE_BYTES).toString('base64')) {
     const text = data?.toString() ?? '';
-    const found = /^((?:n|y),(?:a=[^,]*)?,)(n=((?:[^,=]|=2C|=3D)+),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/s.exec(text);
-    if (found === null) throw new ScramFailure('the first message of the client is not valid', true);
-    const [, header, bare, name, clientNonce] = found;
+    const found = /^((?:n|y),(?:a=([^,]*))?,)(n=((?:[^,=]|=2C|=3D)+),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/s.exec(text);
+    if (found === null) throw new ScramFailure('the first message of the client is not valid');
+    const [, header, authzid = '', bare, name, clientNonce] = found;
+    // Escapes have one spelling, so equal names are equal strings.
+    if (authzid !== '' && authzid !== name)
+      throw new ScramFailure('the client asks to act as another user (authzid)', ReasonCode.notAuthorized);
     this.#gs2Header = header;
     this.#clientFirstBare = bare;
     this.username = name.replaceAll('=2C', ',').replaceAll('=3D', '=');
@@ -131,18 +136,18 @@ export class ScramExchange {
     const digest = SCRAM_METHODS[credentials.method];
     const text = data?.toString() ?? '';
     const found = /^(c=([\w+/]+=*),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?),p=([\w+/]+=*)$/s.exec(text);
-    if (found === null) throw new ScramFailure('the final message of the client is not valid', true);
+    if (found === null) throw new ScramFailure('the final message of the client is not valid');
     const [, withoutProof, binding, nonce, proofText] = found;
-    if (nonce !== this.#nonce) throw new ScramFailure('the nonce of the client is not the one of this exchange', true);
+    if (nonce !== this.#nonce) throw new ScramFailure('the nonce of the client is not the one of this exchange');
     if (Buffer.from(binding, 'base64').toString() !== this.#gs2Header)
-      throw new ScramFailure('the channel binding of the client differs from its first message', true);
+      throw new ScramFailure('the channel binding of the client differs from its first message');
     const message = `${this.#clientFirstBare},${this.#serverFirst},${withoutProof}`;
     const signature = hmac(digest, credentials.storedKey, message);
     const proof = Buffer.from(proofText, 'base64');
-    if (proof.length !== signature.length) throw new ScramFailure('the proof of the client is not valid', true);
+    if (proof.length !== signature.length) throw new ScramFailure('the proof of the client is not valid');
     const clientKey = Buffer.from(proof.map((byte, at) => byte ^ signature[at]));
     if (!timingSafeEqual(createHash(digest).update(clientKey).digest(), credentials.storedKey))
-      throw new ScramFailure('the password is wrong', false);
+      throw new ScramFailure('the password is wrong', ReasonCode.badUserNameOrPassword);
     return Buffer.from(`v=${hmac(digest, credentials.serverKey, message).toString('base64')}`);
   }
 }

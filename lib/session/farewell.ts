@@ -91,6 +91,6 @@ function connackCode(code: number): number {
 
 /** Map a reason code to one that DISCONNECT of a server has [MQTT-3.14.2-1]. */
 export function disconnectCode(code: number): number {
-  if (isAllowedCode('disconnectFromServer', code)) return code;
+  if (isAllowedCode('disconnectFromServer', code) && code !== ReasonCode.badAuthenticationMethod) return code;
   return isAuthError(code) ? ReasonCode.notAuthorized : ReasonCode.unspecifiedError;
 }

@@ -8,6 +8,7 @@ import {
   SCRAM_METHODS,
   type ScramCredentials,
   ScramExchange,
+  ScramFailure,
   type ScramMethod,
   scramCredentialsOf
 } from '../../lib/access/scram.ts';
@@ -136,10 +137,29 @@ describe('SCRAM', () => {
         const challenge = exchange.challenge(credentials).toString();
         const final = Buffer.from(clientFinal(password, bare, challenge, method));
         if (isRight) assert.match(exchange.finish(final).toString(), /^v=[\w+/]+=*$/);
-        else assert.throws(() => exchange.finish(final), { message: 'the password is wrong', isMalformed: false });
+        else assert.throws(() => exchange.finish(final), { message: 'the password is wrong', reasonCode: 0x86 });
       }
     });
   }
+
+  it('refuses a client that asks to act as another user (authzid)', async () => {
+    for (const own of ['n,a=an=2Cn=3D,', 'y,a=an=2Cn=3D,', 'n,a=,', 'n,,'])
+      assert.equal(new ScramExchange(Buffer.from(`${own}n=an=2Cn=3D,r=a`)).username, 'an,n=', own);
+    for (const foreign of ['log', 'an,n=', 'an', 'AN=2Cn=3D'])
+      assert.throws(() => new ScramExchange(Buffer.from(`n,a=${foreign},n=an=2Cn=3D,r=a`)), ScramFailure, foreign);
+    assert.throws(() => new ScramExchange(Buffer.from('n,a=log,n=rec,r=a')), {
+      message: 'the client asks to act as another user (authzid)',
+      reasonCode: 0x87
+    });
+    await using kit = await createTestBroker();
+    await kit.broker.access.usernames.add('rec', 'secret');
+    await kit.broker.access.usernames.add('log', 'secret');
+    for (const name of ['rec', 'nobody']) {
+      const authenticationData = Buffer.from(`n,a=log,n=${name},r=nonce`);
+      const properties = { authenticationMethod: 'SCRAM-SHA-256', authenticationData };
+      await assert.rejects(kit.connect({ protocolVersion: 5, properties }), { reasonCode: 0x87 }, name);
+    }
+  });
 
   it('refuses messages that are not valid', async () => {
     for (const first of [
@@ -151,8 +171,8 @@ describe('SCRAM', () => {
       'n,,m=x,n=u,r=a',
       'n,,n=u,r=a b'
     ])
-      assert.throws(() => new ScramExchange(Buffer.from(first)), { isMalformed: true }, first);
-    assert.throws(() => new ScramExchange(undefined), { isMalformed: true });
+      assert.throws(() => new ScramExchange(Buffer.from(first)), { reasonCode: 0x82 }, first);
+    assert.throws(() => new ScramExchange(undefined), { reasonCode: 0x82 });
     const credentials = await credentialsOf('secret', 'SCRAM-SHA-256');
     const exchange = new ScramExchange(Buffer.from('y,,n=u,r=a'), 'b');
     const challenge = exchange.challenge(credentials).toString();
@@ -165,8 +185,8 @@ describe('SCRAM', () => {
       right.replace(/p=.*/, 'p=AAAA'),
       'c=eSws,r=ab'
     ])
-      assert.throws(() => exchange.finish(Buffer.from(final)), { isMalformed: true }, final);
-    assert.throws(() => exchange.finish(undefined), { isMalformed: true });
+      assert.throws(() => exchange.finish(Buffer.from(final)), { reasonCode: 0x82 }, final);
+    assert.throws(() => exchange.finish(undefined), { reasonCode: 0x82 });
     assert.match(exchange.finish(Buffer.from(right)).toString(), /^v=/);
   });
 

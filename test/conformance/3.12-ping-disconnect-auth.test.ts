@@ -98,10 +98,11 @@ describe('DISCONNECT', () => {
 
   it('[MQTT-3.14.2-1] has a valid reason code when the broker sends it, whatever a hook or the app returns', async () => {
     let round = 0;
+    let refusal = 0;
     await using broker = await startBroker({
       aclDenyAction: 'disconnect',
       hooks: {
-        authenticate: ({ isReauthentication }) => (isReauthentication ? { allow: false, reasonCode: 0x86 } : true),
+        authenticate: ({ isReauthentication }) => (isReauthentication ? { allow: false, reasonCode: refusal } : true),
         authorizePublish: () => ({ allow: false, reasonCode: [0x87, 0x85, 0x10, 0x123][round++] })
       }
     });
@@ -111,9 +112,12 @@ describe('DISCONNECT', () => {
       await refused(client, code);
     }
     const properties = { authenticationMethod: 'm' };
-    const client = await rawClient(broker, { properties });
-    client.send({ cmd: 'auth', reasonCode: 0x19, properties });
-    await refused(client, 0x87); // bad user name or password is valid in CONNACK only
+    // bad user name or password, and bad authentication method are valid in CONNACK only
+    for (refusal of [0x86, 0x8c]) {
+      const client = await rawClient(broker, { properties });
+      client.send({ cmd: 'auth', reasonCode: 0x19, properties });
+      await refused(client, 0x87);
+    }
     const kicked = await rawClient(broker, { clientId: 'kicked' });
     broker.sessions.get('kicked').kick({ reasonCode: 0x84 });
     await refused(kicked, 0x80);

@@ -331,6 +331,15 @@ describe('Re-authentication', () => {
     assert.equal(await refused(client, 0x87), 'wrong answer');
   });
 
+  it('[MQTT-4.12.1-2] closes with 0x87 if no hook decides, because DISCONNECT has no 0x8C (table 3.14.2.1)', async () => {
+    await using broker = await startBroker({
+      hooks: { authenticate: ({ isReauthentication }) => (isReauthentication ? undefined : true) }
+    });
+    const client = await rawClient(broker, { properties: { authenticationMethod: 'steps' } });
+    client.send(auth(0x19, 'garbage', 'steps'));
+    await refused(client, 0x87);
+  });
+
   it('[MQTT-4.12.1-2] processes other packets with the old permissions until it ends, while hooks decide', async () => {
     const answer = withResolvers<boolean>();
     await using broker = await startBroker({
