@@ -97,14 +97,50 @@ function listEntries(list: unknown, field: string): SourceEntry[] {
 }
 
 /** A source that was made from its entry, and the values that were inserted into its options. */
-interface Made {
+class MadeSource {
   readonly source: AuthSource;
   readonly inserted: readonly Inserted[];
+  /** Questions in progress. */
+  readonly #asked = new Set<Promise<unknown>>();
+  #closed: Promise<void> | undefined = undefined;
+
+  constructor(source: AuthSource, inserted: readonly Inserted[]) {
+    this.source = source;
+    this.inserted = inserted;
+  }
+
+  authenticate(request: AuthenticateRequest): ReturnType<NonNullable<AuthSource['authenticate']>> {
+    return this.#noted(this.source.authenticate?.(request));
+  }
+
+  authorize(request: AuthorizeRequest): ReturnType<NonNullable<AuthSource['authorize']>> {
+    return this.#noted(this.source.authorize?.(request));
+  }
+
+  /** Wait for the questions in progress. Each source limits their time. */
+  async finish(): Promise<void> {
+    await Promise.allSettled(this.#asked);
+  }
+
+  /** Close the source, once. */
+  close(): Promise<void> {
+    this.#closed ??= (async () => this.source.close?.())();
+    return this.#closed;
+  }
+
+  #noted<T>(answer: Awaitable<T>): Awaitable<T> {
+    if (answer instanceof Promise) {
+      const forget = () => this.#asked.delete(answer);
+      this.#asked.add(answer);
+      answer.then(forget, forget);
+    }
+    return answer;
+  }
 }
 
 /**
  * A source of the settings. When it is reloaded, it reads its files again. If a file has changed from which an option was taken, it makes the
- * source again.
+ * source again; the previous one is closed when it has answered the questions in progress.
  */
 export class ConfiguredSource implements AuthSource {
   readonly label: string;
@@ -116,20 +152,21 @@ export class ConfiguredSource implements AuthSource {
   readonly authorize: AuthSource['authorize'];
   readonly #entry: SourceEntry;
   readonly #shell: Shell;
-  #made: Made;
+  #made: MadeSource;
+  /** Previous ones that are not closed yet. */
+  readonly #previous = new Set<MadeSource>();
   #context: SourceContext | undefined = undefined;
   #failure: Error | undefined = undefined;
 
-  private constructor(entry: SourceEntry, shell: Shell, made: Made) {
+  private constructor(entry: SourceEntry, shell: Shell, made: MadeSource) {
     const { source } = made;
     this.label = entry.label ?? `source ${source.name}`;
     this.name = source.name;
     this.timeoutMs = source.timeoutMs;
     this.provides = source.provides;
     this.hasLastRules = source.hasLastRules;
-    this.authenticate =
-      source.authenticate && ((request: AuthenticateRequest) => this.#made.source.authenticate?.(request));
-    this.authorize = source.authorize && ((request: AuthorizeRequest) => this.#made.source.authorize?.(request));
+    this.authenticate = source.authenticate && ((request: AuthenticateRequest) => this.#made.authenticate(request));
+    this.authorize = source.authorize && ((request: AuthorizeRequest) => this.#made.authorize(request));
     this.#entry = entry;
     this.#shell = shell;
     this.#made = made;
@@ -157,7 +194,7 @@ export class ConfiguredSource implements AuthSource {
 
   async close(): Promise<void> {
     this.#context = undefined;
-    await this.#made.source.close?.();
+    await Promise.all([this.#made, ...this.#previous].map((made) => made.close()));
   }
 
   /** It never rejects, because a source that cannot be reloaded must keep its place in the order. See `failure`. */
@@ -177,9 +214,21 @@ export class ConfiguredSource implements AuthSource {
     const context = this.#context;
     if (context === undefined) return; // the broker has stopped
     await made.source.open?.(context);
-    const isClosed = this.#context === undefined;
-    if (!isClosed) this.#made = made;
-    await (isClosed ? made : before).source.close?.();
+    if (this.#context === undefined) return made.close();
+    this.#made = made;
+    void this.#retire(before, context);
+  }
+
+  /** Close a previous source when it has answered the questions in progress. */
+  async #retire(made: MadeSource, context: SourceContext): Promise<void> {
+    this.#previous.add(made);
+    await made.finish();
+    try {
+      await made.close();
+    } catch (error) {
+      context.failed(error, `closing the previous ${this.label}`);
+    }
+    this.#previous.delete(made);
   }
 
   async #reloadMade(): Promise<void> {
@@ -193,22 +242,25 @@ export class ConfiguredSource implements AuthSource {
   }
 }
 
-async function make({ kind, place, options }: SourceEntry, shell: Shell): Promise<Made> {
+async function make({ kind, place, options }: SourceEntry, shell: Shell): Promise<MadeSource> {
   const { load, isTemplate } = KINDS[kind];
   const { filled, inserted } = await filledOptions(options, place, shell, isTemplate);
   const create = await load(shell);
   try {
-    return { source: await create(filled as never), inserted };
+    return new MadeSource(await create(filled as never), inserted);
   } catch (error) {
     throw error instanceof InvalidInput ? located(error, kind, place, inserted) : error;
   }
 }
 
+/** Options that may contain a secret, in any part of them. */
+const SECRET = /^(bindPassword|connection|key|passphrase|secret)\b|^\w+\.(headers|query|form|json)\b/;
+
 /** The error with the place of the entry in its message, and without values that are secret. */
 function located(error: InvalidInput, kind: string, place: string, inserted: readonly Inserted[]): InvalidInput {
   const { code, field, expected, message } = error;
   const own = field.startsWith(`${kind}.`) ? field.slice(kind.length + 1) : field;
-  const isSecret = contains(error.got, inserted);
+  const isSecret = SECRET.test(own) || contains(error.got, inserted);
   const got = isSecret ? undefined : error.got;
   const text = isSecret ? `${field}: expected ${expected}` : message;
   if (code === 'OPTION_UNKNOWN')

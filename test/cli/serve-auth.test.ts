@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
+import { createServer as createPlainServer, type IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -254,6 +254,32 @@ describe('the list "auth" of the config file', () => {
     await read({ auth: [{ kind: 'http', acl: { url: { fromEnv: 'URL' } } }] }, { URL: 'http://127.0.0.1/%C3%A9' });
   });
 
+  it('never shows secrets of the file in errors, also if they are not valid', async () => {
+    const cases: [entry: object, message: RegExp][] = [
+      [
+        { kind: 'ldap', url: 'ldap://h', baseDn: 'x', bindDn: 'a', bindPassword: 4711 },
+        /bindPassword: expected a string$/
+      ],
+      [{ kind: 'ldap', url: 'ldaps://h', baseDn: 'x', key: [['4711']] }, /auth\[0\]\.key: expected [^"]*$/],
+      [{ kind: 'ldap', url: 'ldap://a:4711@h', baseDn: 'x' }, /auth\[0\]\.url: expected /],
+      [{ kind: 'postgresql', connection: ['postgresql://u:4711@h/d'] }, /auth\[0\]\.connection: expected [^"]*$/],
+      [{ kind: 'http', acl: AUTH, passphrase: ['4711'] }, /auth\[0\]\.passphrase: expected [^"]*$/],
+      [{ kind: 'http', acl: { ...AUTH, headers: { Key: ['4711'] } } }, /auth\[0\]\.acl\.headers: expected [^"]*$/],
+      [{ kind: 'http', acl: { ...AUTH, headers: { Key: '4711%z' } } }, /acl\.headers\.Key: expected [^"]*$/],
+      [{ kind: 'http', acl: { ...AUTH, headers: '4711' } }, /acl\.headers: expected [^"]*$/],
+      [{ kind: 'http', acl: { ...AUTH, form: { key: '4711%z' } } }, /acl\.form\.key: expected [^"]*$/],
+      [{ kind: 'http', acl: { ...AUTH, json: { a: ['4711%z'] } } }, /acl\.json\.a\.0: expected [^"]*$/],
+      [{ kind: 'jwt', secret: [4711] }, /auth\[0\]\.secret: expected [^"]*$/]
+    ];
+    for (const [entry, message] of cases)
+      await assert.rejects(read({ auth: [entry] }), (error: Error) => {
+        assert.match(error.message, message);
+        assert.doesNotMatch(error.message + JSON.stringify(error), /4711/);
+        return true;
+      });
+    await assert.rejects(read({ auth: [{ kind: 'ldap', url: 'ldap://h', baseDn: 7 }] }), /baseDn: .*, got 7$/);
+  });
+
   it('lets other machines connect if one of the sources authenticates', async () => {
     const open = { host: '0.0.0.0' };
     for (const entry of [
@@ -308,6 +334,52 @@ describe('SIGHUP with the list "auth"', () => {
       assert.match(await pub(port, '', first, 'jane/y'), /not authorized/);
       assert.equal(await pub(port, '', second, 'jane/y'), '');
     });
+  });
+
+  it('lets the previous source answer the questions in progress, and closes it then', async () => {
+    const asked: { key: unknown; allow: () => void; closed: Promise<unknown> }[] = [];
+    let arrived = () => {};
+    const server = createPlainServer((request, response) => {
+      const closed = new Promise((resolve) => request.socket.on('close', resolve));
+      asked.push({ key: request.headers['x-key'], allow: () => response.end(), closed });
+      arrived();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const key = write('key', 'first');
+    try {
+      await serving(
+        { auth: [{ kind: 'http', authenticate: { url, headers: { 'X-Key': { fromFile: key } } } }] },
+        async (port, shell) => {
+          const login = async () => {
+            const request = new Promise<void>((resolve) => (arrived = resolve));
+            const answer = pub(port, 'ann', 'one');
+            await request;
+            return { answer };
+          };
+          const before = await login();
+          write('key', 'second');
+          await hungUp(shell, 1);
+          const after = await login();
+          asked[0].allow();
+          assert.equal(await before.answer, '');
+          await asked[0].closed;
+          asked[1].allow();
+          assert.equal(await after.answer, '');
+          assert.deepEqual(
+            asked.map((one) => one.key),
+            ['first', 'second']
+          );
+          await login();
+          write('key', 'third');
+          await hungUp(shell, 1);
+        }
+      );
+      await asked[2].closed;
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
   });
 
   it('leaves the old content in force if a file has an error', async () => {
