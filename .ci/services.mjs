@@ -322,7 +322,8 @@ async function tryStart(server, home, folder, cleaner, isInterrupted) {
   const { user, program, prepare, answers, variables, stop } = server;
   const owner = isRoot ? await ownerOf(user) : {};
   const at = (name) => join(home, name);
-  const execute = (file, args) => run(file, args, { cwd: home, ...owner });
+  const env = { ...process.env, TMPDIR: home }; // a server that runs as another user may not write to the folder of this one
+  const execute = (file, args) => run(file, args, { cwd: home, env, ...owner });
   const [ports, password] = [await freePorts(2), randomBytes(16).toString('hex')];
   const facts = { program: program(), at, ports, password, execute, ca: join(folder, 'ca.crt') };
   mkdirSync(home, { mode: 0o700 });
@@ -334,7 +335,7 @@ async function tryStart(server, home, folder, cleaner, isInterrupted) {
   const [file, ...args] = await prepare(facts);
   if (isRoot) await run('chown', ['-R', `${owner.uid}:${owner.gid}`, home]);
   // A group of its own, because the signal of Ctrl+C in a terminal is for the command alone.
-  const child = spawn(file, args, { cwd: home, ...owner, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(file, args, { cwd: home, env, ...owner, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let end;
   let output = '';
   for (const stream of [child.stdout, child.stderr])
