@@ -45,9 +45,16 @@ export interface Command {
 /** While standard error has this many unwritten bytes, further lines are dropped, because its reader may have stopped reading. */
 const MAX_UNREAD_BYTES = 1_048_576;
 
-/** Write a line to standard error. */
+/** Control characters other than line feeds, line separators, and characters that change the direction of text. */
+const UNPRINTABLE = /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/gu;
+
+/** Write a line to standard error, with escapes for what a terminal would not print. The caller replaces line feeds that are not its own. */
 export function log(shell: Shell, line: string): void {
-  if (shell.stderr.writableLength < MAX_UNREAD_BYTES) shell.stderr.write(`${line}\n`);
+  if (shell.stderr.writableLength < MAX_UNREAD_BYTES) shell.stderr.write(`${line.replace(UNPRINTABLE, escaped)}\n`);
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 /** Read a file that the user has named. @throws BrokerError FILE_UNREADABLE */

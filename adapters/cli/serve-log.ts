@@ -15,13 +15,20 @@ import type { ServeSettings } from './serve-settings.ts';
 
 type Fields = Readonly<Record<string, unknown>> & {
   readonly event: string;
-  readonly error?: { readonly stack?: string };
+  readonly error?: { readonly message?: string; readonly stack?: string };
 };
 
 /** The command itself reports these events. */
 const REPORTED: readonly string[] = ['broker.started', 'broker.stopped', 'source.reloaded'];
-/** The message of these events has what these fields have. */
+/** The message already contains these fields. */
 const IN_MESSAGE: readonly string[] = ['event', 'error', 'during', 'record'];
+
+/** The flags of the options that select what is traced. */
+const TRACE_FLAGS = {
+  'trace.clientId': 'traceClient',
+  'trace.topic': 'traceTopic',
+  'trace.address': 'traceAddress'
+} as const;
 
 /** A logger that writes lines to standard error: the level, the message, and the fields as `name=value`. */
 export function serveLogger(shell: Shell, { logLevel, verbose }: ServeSettings['own']): Logger {
@@ -37,8 +44,15 @@ function lineOf(level: LogLevel, message: string, fields: Fields): string {
   const shown = Object.entries(fields)
     .filter(([name, value]) => value !== undefined && !IN_MESSAGE.includes(name))
     .map(([name, value]) => ` ${name}=${valueText(value)}`);
-  const stack = level === 'error' && fields.error?.stack !== undefined ? `\n${fields.error.stack}` : '';
-  return `${level}: ${oneLine(message)}${shown.join('')}${stack}`;
+  const calls = level === 'error' ? callsOf(fields.error) : [];
+  return [`${level}: ${oneLine(message)}${shown.join('')}`, ...calls].join('\n');
+}
+
+/** The lines of the stack of an error that follow its message, which may have several lines and could imitate others. */
+function callsOf({ message = '', stack = '' }: NonNullable<Fields['error']> = {}): string[] {
+  const from = stack.indexOf(message);
+  const calls = from < 0 ? stack : stack.slice(from + message.length);
+  return calls.split('\n').filter((line) => /^\s+at /.test(line));
 }
 
 /** A value that could be mistaken for something else is quoted: names of clients must not be able to imitate lines or fields. */
@@ -70,11 +84,21 @@ export async function startTrace(
     throw new InvalidInput('OPTION_MISSING', 'traceClient', 'a client id', undefined, message);
   }
   const selection = Object.fromEntries(given) as Pick<TraceOptions, 'clientId' | 'topic' | 'address'>;
-  if (file === undefined) {
-    broker.trace({ ...selection, to: shell.stderr, end: false });
-    return async () => {};
+  const to = file === undefined ? shell.stderr : await traceFile(file);
+  try {
+    broker.trace({ ...selection, to, end: file !== undefined });
+  } catch (error) {
+    if (file !== undefined) to.destroy();
+    throw error instanceof InvalidInput ? namedByFlag(error) : error;
   }
-  const to = await traceFile(file);
-  broker.trace({ ...selection, to });
+  if (file === undefined) return async () => {};
   return () => finished(to).catch(() => undefined); // the broker has reported the error
+}
+
+/** The error about an option of a trace with the flag in its message. */
+function namedByFlag({ code, field, expected, got, message }: InvalidInput): InvalidInput {
+  const option = TRACE_FLAGS[field as keyof typeof TRACE_FLAGS];
+  if (option === undefined) return new InvalidInput(code, field, expected, got, message);
+  const text = message.startsWith(`${field}: `) ? message.slice(field.length + 2) : message;
+  return new InvalidInput(code, option, expected, got, `${spelledAsFlag(option)}: ${text}`);
 }

@@ -10,6 +10,8 @@ import { log } from '../../adapters/cli/command.ts';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { serve } from '../../adapters/cli/serve.ts';
 import { openOptional, places } from '../../adapters/cli/serve-listeners.ts';
+import { serveLogger } from '../../adapters/cli/serve-log.ts';
+import type { ServeSettings } from '../../adapters/cli/serve-settings.ts';
 import { listen, tcp, ws } from '../../adapters/net/index.ts';
 import { createBroker } from '../../lib/index.ts';
 import { mosquitto, withMosquitto } from './mosquitto.ts';
@@ -255,6 +257,48 @@ describe('serve', () => {
     assert.match(wrong.err(), /--log-level.*"error", "warn", "info", "debug"|--log-level.*error, warn, info, debug/);
   });
 
+  it('escapes what could change the lines of the log or their order on a terminal', async () => {
+    const shell = testShell();
+    const code = runCommand(['serve', ...FREE, '--log-level', 'debug', '--control-characters', 'allow'], shell);
+    const { mqtt } = await readyPorts(shell, code);
+    for (const name of ['a\u009b31m', 'b\u202egnp', 'c\u2028info: x', 'd\u001b[31m', 'e\u0085', 'f\u2066', 'g\u007f'])
+      await runCommand(['pub', '-p', String(mqtt), '-i', name, '-t', 'a', '-m', 'x'], testShell());
+    shell.signal('SIGTERM');
+    await code;
+    const told = shell.err();
+    for (const name of [
+      'a\\u009b31m',
+      'b\\u202egnp',
+      'c\\u2028info: x',
+      'd\\u001b[31m',
+      'e\\u0085',
+      'f\\u2066',
+      'g\\u007f'
+    ])
+      assert.ok(told.includes(`info: client connected clientId="${name}" `), name);
+    assert.doesNotMatch(told, /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/u);
+  });
+
+  it('logs errors in one line, and the calls that led to them', () => {
+    const shell = testShell();
+    const own = { logLevel: 'error', verbose: false } as ServeSettings['own'];
+    const logger = serveLogger(shell, own) as { error(message: string, fields: object): void };
+    const during = 'asking the server of the source x';
+    const logged = (error: Error) => {
+      logger.error(`${during}: ${error.message}`, { event: 'error', during, error });
+      return shell.err().trimEnd().split('\n');
+    };
+    const [line, ...calls] = logged(new Error('no\nwarn: forged\n    at forged \u001b[2J\u202e'));
+    assert.equal(line, `error: ${during}: no warn: forged     at forged \\u001b[2J\\u202e`);
+    assert.match(calls[0], /^ {4}at /);
+    for (const call of calls) assert.match(call, /^ {4}at (?!forged)/);
+    const bare = new Error('no');
+    bare.stack = 'what\nwarn: forged\n    at here';
+    assert.deepEqual(logged(bare), [`error: ${during}: no`, '    at here']);
+    bare.stack = '';
+    assert.deepEqual(logged(bare), [`error: ${during}: no`]);
+  });
+
   it('writes a trace to standard error or to a file', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
     const file = join(folder, 't.jsonl');
@@ -291,6 +335,14 @@ describe('serve', () => {
       const alone = testShell();
       assert.equal(await runCommand(['serve', ...FREE, '--trace-file', file], alone), 2);
       assert.match(alone.err(), /--trace-file needs --trace-client, --trace-topic or --trace-address/);
+      for (const [flag, value, message] of [
+        ['--trace-topic', 'a/#/b', 'topic filter "a/#/b": "#" may only be the last level'],
+        ['--trace-address', '1.2.3', 'expected an IP address, or a network such as "192.0.2.0/24", got "1.2.3"']
+      ]) {
+        const wrong = testShell();
+        assert.equal(await runCommand(['serve', ...FREE, flag, value, '--trace-file', file], wrong), 2);
+        assert.equal(wrong.err(), `embermq: ${flag}: ${message}\n`);
+      }
       const missing = testShell();
       const nowhere = join(folder, 'no', 't');
       assert.equal(await runCommand(['serve', ...FREE, '--trace-topic', '#', '--trace-file', nowhere], missing), 1);
