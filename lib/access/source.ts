@@ -9,7 +9,10 @@ export interface AuthorizeRequest<Data = unknown> {
   readonly action: RuleAction;
   /** The topic name of a message, or the topic filter of a subscription, without a share prefix. */
   readonly topic: string;
-  /** Aborted when the connection closes or `hookTimeout` has passed. It is created when it is read for the first time. */
+  /**
+   * Aborted when the time for the answer has passed, and for a subscription when the connection closes. A message is published even if the
+   * connection closes before the answer. The signal is created when it is read for the first time.
+   */
   readonly signal: AbortSignal;
 }
 

@@ -1,4 +1,4 @@
-/** Aborts a signal that is only made when somebody asks for it: making an `AbortSignal` takes more than a microsecond. */
+/** Aborts a signal that is made when it is read for the first time: making an `AbortSignal` takes more than a microsecond. */
 export class Cancellation {
   #controller: AbortController | undefined = undefined;
   #reason: Error | undefined = undefined;
@@ -9,6 +9,11 @@ export class Cancellation {
       if (this.#reason !== undefined) this.#controller.abort(this.#reason);
     }
     return this.#controller.signal;
+  }
+
+  /** The signal is aborted, or will be when it is made. */
+  get isAborted(): boolean {
+    return this.#reason !== undefined;
   }
 
   /** Abort the signal. Further calls have no effect. */

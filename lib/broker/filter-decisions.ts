@@ -160,7 +160,7 @@ export class FilterDecisions {
       client,
       question
     );
-    return isThenable(answer) ? answer.then(answered) : answered(answer);
+    return isThenable(answer) ? question.wait(answer, FAILED).then(answered) : answered(answer);
   }
 
   /** @param given the answer of the hooks; undefined: none has decided, and `answer` follows from the options */

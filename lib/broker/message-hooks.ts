@@ -115,7 +115,7 @@ export class MessageHooks {
       return this.change(message, route, client);
     }
     metrics.counts[Metric.clientCheckAcl]++;
-    const question = new PublishQuestion(client, hooks.questions, this.#inner(message, route));
+    const question = new PublishQuestion(client, this.#inner(message, route));
     const verdict = hooks.first<PublishQuestion, Verdict>(
       'authorizePublish',
       hooks.authorizePublish,
@@ -125,7 +125,6 @@ export class MessageHooks {
       question
     );
     const act = (answer: Verdict | undefined) => {
-      question.answered();
       const code = refusalCode(answer ?? isAllowed);
       metrics.counts[aclMetric(answer, code === 0)]++;
       if (answer !== FAILED) verdicts?.set('publish', route.topic, code, time.nowMs);

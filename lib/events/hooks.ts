@@ -131,7 +131,7 @@ export interface Hooks<Data = unknown> {
   authorizePublish?(request: {
     readonly client: ClientInfo<Data>;
     readonly message: Message;
-    /** Aborted when the connection closes or `hookTimeout` has passed. */
+    /** Aborted when `hookTimeout` has passed. Not when the connection closes, because the broker has received the message. */
     readonly signal: AbortSignal;
   }): Awaitable<Verdict>;
   /**
@@ -229,7 +229,7 @@ export class HookRegistry {
   authorizeSubscribe: readonly Hook<'authorizeSubscribe'>[] = [];
   publish: readonly Hook<'publish'>[] = [];
   deliver: readonly Hook<'deliver'>[] = [];
-  /** What authorize hooks have still to answer. */
+  /** What authorizeSubscribe hooks have still to answer. */
   readonly questions = new OpenQuestions();
   readonly #clock: Clock;
   readonly #timeoutMs: number;
@@ -415,7 +415,7 @@ export class HookRegistry {
       const fail = (error: unknown) => {
         // After the timeout a hook often rejects because its signal was aborted; that is not reported as a second failure.
         if (!isOpen) return;
-        if (cancellation?.isAborted !== true) this.#report(error, `hook ${name}`, client); // else nobody waits for the answer
+        if (cancellation?.isAborted !== true) this.#report(error, `hook ${name}`, client); // else the answer is not needed
         settle(onFailure);
       };
       const expire = () => {

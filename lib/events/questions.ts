@@ -1,26 +1,27 @@
+import { Cancellation } from '../base/cancellation.ts';
 import { StateError } from '../base/errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
 
-/** The questions about the rights of clients that are not answered yet, as far as their signal was read. */
+/** The questions about subscriptions that are not answered yet. */
 export class OpenQuestions {
-  readonly #byClient = new Map<ClientInfo, Set<Question>>();
+  readonly #byClient = new Map<ClientInfo, Set<SubscribeQuestion>>();
 
   /** @internal */
-  add(question: Question): void {
+  add(question: SubscribeQuestion): void {
     const known = this.#byClient.get(question.client);
     if (known === undefined) this.#byClient.set(question.client, new Set([question]));
     else known.add(question);
   }
 
   /** @internal */
-  delete(question: Question): void {
+  delete(question: SubscribeQuestion): void {
     const known = this.#byClient.get(question.client);
     if (known?.delete(question) && known.size === 0) this.#byClient.delete(question.client);
   }
 
-  /** The connection of a client has closed: abort the signals of its questions. */
+  /** The connection of a client has closed: its questions need no answer. */
   closed(client: ClientInfo): void {
     const questions = this.#byClient.size === 0 ? undefined : this.#byClient.get(client);
     if (questions === undefined) return;
@@ -29,62 +30,35 @@ export class OpenQuestions {
   }
 }
 
-/** What authorize hooks are asked. Its signal is created when a hook reads it: an answer at once costs no signal. */
-export class Question {
+/** What an authorizePublish hook is asked. It is not aborted when the connection closes, because the broker has received the message. */
+export class PublishQuestion extends Cancellation {
   readonly client: ClientInfo;
-  readonly #open: OpenQuestions;
-  #abort: AbortController | undefined = undefined;
-
-  constructor(client: ClientInfo, open: OpenQuestions) {
-    this.client = client;
-    this.#open = open;
-  }
-
-  /** Aborted when the connection closes or `hookTimeout` has passed. */
-  get signal(): AbortSignal {
-    if (this.#abort === undefined) {
-      this.#abort = new AbortController();
-      this.#open.add(this);
-    }
-    return this.#abort.signal;
-  }
-
-  /** The signal is aborted. Does not create it. */
-  get isAborted(): boolean {
-    return this.#abort?.signal.aborted === true;
-  }
-
-  abort(reason: Error): void {
-    this.#abort?.abort(reason);
-  }
-
-  /** The question is answered. */
-  answered(): void {
-    if (this.#abort !== undefined) this.#open.delete(this);
-  }
-}
-
-/** What an authorizePublish hook is asked. */
-export class PublishQuestion extends Question {
   readonly message: Message;
 
-  constructor(client: ClientInfo, open: OpenQuestions, message: Message) {
-    super(client, open);
+  constructor(client: ClientInfo, message: Message) {
+    super();
+    this.client = client;
     this.message = message;
   }
 }
 
-/** What an authorizeSubscribe hook is asked. */
-export class SubscribeQuestion extends Question {
+/** What an authorizeSubscribe hook is asked. It is aborted when the connection closes. */
+export class SubscribeQuestion extends Cancellation {
+  readonly client: ClientInfo;
   readonly filter: string;
   readonly options: SubscriptionOptions;
+  readonly #open: OpenQuestions;
   /** The function whose answer was final. */
   #decider: object | undefined = undefined;
+  #giveUp: (() => void) | undefined = undefined;
 
   constructor(client: ClientInfo, open: OpenQuestions, filter: string, options: SubscriptionOptions) {
-    super(client, open);
+    super();
+    this.client = client;
     this.filter = filter;
     this.options = options;
+    this.#open = open;
+    open.add(this);
   }
 
   /** The function whose answer was final; undefined: none has decided, or it has failed. */
@@ -95,5 +69,24 @@ export class SubscribeQuestion extends Question {
   /** @internal */
   decidedBy(hook: object): void {
     this.#decider = hook;
+  }
+
+  /** Wait for the answer, which may never come. @param otherwise the answer if the question is aborted before */
+  wait<A>(answer: Promise<A>, otherwise: A): Promise<A> {
+    return new Promise((resolve, reject) => {
+      this.#giveUp = () => resolve(otherwise);
+      if (this.isAborted) this.#giveUp();
+      answer.then(resolve, reject);
+    });
+  }
+
+  override abort(reason: Error): void {
+    super.abort(reason);
+    this.#giveUp?.();
+  }
+
+  /** The question is answered. */
+  answered(): void {
+    this.#open.delete(this);
   }
 }

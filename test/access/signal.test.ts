@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { AuthorizeRequest } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
-import { publish, subscribe, turns } from '../support/wire.ts';
+import { granted, publish, subscribe, turns, withResolvers } from '../support/wire.ts';
 
 /** A source that does not answer until its signal is aborted, and notes the reasons. */
 function silent(requests: AuthorizeRequest[], reasons: string[]) {
@@ -23,7 +23,7 @@ function silent(requests: AuthorizeRequest[], reasons: string[]) {
 
 describe('The signal of a question to a source', () => {
   for (const action of ['publish', 'subscribe'] as const) {
-    it(`is aborted when the connection closes (${action}), and that is no error`, async () => {
+    it(`is ${action === 'publish' ? 'not ' : ''}aborted when the connection closes (${action}), and that is no error`, async () => {
       const requests: AuthorizeRequest[] = [];
       const reasons: string[] = [];
       await using kit = await createTestBroker({ auth: [silent(requests, reasons)], allowAnonymous: true });
@@ -36,7 +36,7 @@ describe('The signal of a question to a source', () => {
       assert.equal(requests[0].signal, requests[0].signal);
       client.cut();
       await turns();
-      assert.deepEqual([reasons, errors], [['CONNECTION_CLOSED'], []]);
+      assert.deepEqual([reasons, errors], [action === 'publish' ? [] : ['CONNECTION_CLOSED'], []]);
     });
 
     it(`is aborted when hookTimeout has passed (${action})`, async () => {
@@ -79,6 +79,34 @@ describe('The signal of a question to a source', () => {
     assert.equal(new Set(signals).size, 4);
   });
 
+  it('is aborted if it is read after the connection has closed or hookTimeout has passed', async () => {
+    for (const isTimeout of [false, true]) {
+      const late = withResolvers<void>();
+      let read: (() => AbortSignal) | undefined;
+      const source = {
+        name: 'late',
+        authorize: async (request: AuthorizeRequest) => {
+          read = () => request.signal;
+          await late.promise;
+          return true;
+        }
+      };
+      await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, hookTimeout: 1000 });
+      const client = await rawClient(kit.broker);
+      client.send(subscribe(1, 'a'));
+      await turns();
+      if (isTimeout) await kit.clock.advance(1000);
+      else client.cut();
+      await turns();
+      const signal = read?.();
+      assert.equal(signal?.reason.code, isTimeout ? 'HOOK_TIMEOUT' : 'CONNECTION_CLOSED');
+      late.resolve();
+      client.cut();
+      await turns();
+      assert.equal(read?.(), signal);
+    }
+  });
+
   it('belongs to authorize hooks of the app as well', async () => {
     const reasons: string[] = [];
     await using kit = await createTestBroker({
@@ -98,5 +126,57 @@ describe('The signal of a question to a source', () => {
     client.cut();
     await turns();
     assert.deepEqual(reasons, ['CONNECTION_CLOSED']);
+  });
+});
+
+describe('A message that the broker has received', () => {
+  for (const qos of [0, 1] as const)
+    it(`is published if its connection closes while a source decides (QoS ${qos})`, async () => {
+      const answer = withResolvers<boolean>();
+      const source = {
+        name: 'slow',
+        authorize: ({ signal }: AuthorizeRequest) => {
+          signal.addEventListener('abort', () => answer.resolve(false));
+          return answer.promise;
+        }
+      };
+      await using kit = await createTestBroker({ auth: [source], allowAnonymous: true });
+      const seen: string[] = [];
+      kit.broker.subscribe('a', ({ payload }) => void seen.push(String(payload)));
+      const client = await rawClient(kit.broker);
+      client.send(publish('a', 'x', { qos, messageId: qos === 0 ? undefined : 1 }));
+      await turns();
+      client.cut();
+      await turns();
+      answer.resolve(true);
+      await turns();
+      assert.deepEqual(seen, ['x']);
+    });
+});
+
+describe('A question about a subscription that is never answered', () => {
+  it('keeps nothing waiting after its client has gone', async () => {
+    let isSilent = false;
+    const source = {
+      name: 'silent',
+      timeoutMs: 0,
+      authorize: () => (isSilent ? new Promise<boolean>(() => {}) : true)
+    };
+    await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: 60_000 });
+    const first = await rawClient(kit.broker, { clientId: 'first' });
+    for (let at = 0; at < 64; at++) await granted(first, 1, `a/${at}`);
+    const second = await rawClient(kit.broker, { clientId: 'second' });
+    await granted(second, 1, 'b');
+    isSilent = true;
+    kit.broker.access.invalidate('first');
+    await turns();
+    first.cut();
+    await turns();
+    isSilent = false;
+    let asked = 0;
+    kit.broker.hook('authorizeSubscribe', () => void asked++, { isFirst: true });
+    kit.broker.access.invalidate('second');
+    await turns();
+    assert.equal(asked, 1);
   });
 });
