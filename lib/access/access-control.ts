@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, NotFound } from '../base/errors.ts';
+import { nearest, unknownKey } from '../base/options-table.ts';
 import { asError } from '../events/events.ts';
 import type { HookRegistry, Verdict } from '../events/hooks.ts';
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';
@@ -359,10 +360,22 @@ export function innerFilter(filter: string): string {
 }
 
 /** @throws InvalidInput SOURCE_INVALID */
+const SOURCE_FUNCTIONS = ['authenticate', 'authorize', 'open', 'close', 'reload'] as const;
+
 function checkSource(source: AuthSource): void {
   if (typeof source !== 'object' || source === null || typeof source.name !== 'string' || source.name === '')
     throw new InvalidInput('SOURCE_INVALID', 'source', 'a source of authentication, such as users([...])', source);
-  for (const name of ['open', 'close', 'reload', 'authenticate', 'authorize'] as const)
+  const place = `the source ${source.name}`;
+  for (const name of SOURCE_FUNCTIONS)
     if (source[name] !== undefined && typeof source[name] !== 'function')
-      throw new InvalidInput('SOURCE_INVALID', `${name} of the source ${source.name}`, 'a function', source[name]);
+      throw new InvalidInput('SOURCE_INVALID', `${name} of ${place}`, 'a function', source[name]);
+  // a misspelt function would leave the broker open
+  for (const [key, value] of Object.entries(source)) {
+    const isMeant = typeof value === 'function' && nearest(key, SOURCE_FUNCTIONS) !== undefined;
+    if (isMeant && !(SOURCE_FUNCTIONS as readonly string[]).includes(key))
+      throw unknownKey(key, SOURCE_FUNCTIONS, place);
+  }
+  const { authenticate, authorize, open } = source;
+  if ((authenticate ?? authorize ?? open) === undefined)
+    throw new InvalidInput('SOURCE_INVALID', place, 'a function authenticate, authorize or open', Object.keys(source));
 }

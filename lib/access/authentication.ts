@@ -177,9 +177,17 @@ export class Authentication implements AuthExchange {
   }
 }
 
-/** Whether a connection needs no authentication. */
-export function isTrusted(transportInfo: TransportInfo, { bypassAuthPlugins }: Zone): boolean {
-  return transportInfo.authenticated === true || bypassAuthPlugins;
+/**
+ * Whether a connection needs no authentication. In a zone with `bypassAuthPlugins`, the start value of the chain decides: `allowAnonymous`.
+ * @returns undefined if it is refused without authentication
+ */
+export function isTrusted(
+  { authenticated }: TransportInfo,
+  { bypassAuthPlugins, allowAnonymous = true }: Zone
+): boolean | undefined {
+  if (authenticated === true) return true;
+  if (bypassAuthPlugins) return allowAnonymous || undefined;
+  return false;
 }
 
 /** Whether clients are admitted if no authenticate hook decides. If a hook or a source decides, only the option `allowAnonymous` admits them. */

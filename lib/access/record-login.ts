@@ -11,7 +11,8 @@ export interface LoginRecords {
 }
 
 /**
- * Authenticate a client by the records of its client id and its user name. The password must fit one of them.
+ * Authenticate a client by the records of its client id and its user name. The password must fit one of them. A client id with a record
+ * needs a password: with enhanced authentication it is refused.
  * @returns undefined if there is no record of either name
  */
 export function authenticateByRecords(
@@ -19,11 +20,12 @@ export function authenticateByRecords(
   request: AuthenticateRequest
 ): boolean | Approval<never> | Challenge | Refusal | undefined {
   const { client, username, password, method } = request;
-  if (method !== undefined)
+  if (method !== undefined && clientIds.get(client.clientId) === undefined)
     return authenticateByScram('records', request, (name, asked) => {
       const found = logins.scram(name, asked) ?? usernames.scram(name, asked);
       return found ?? (logins.get(name) !== undefined || usernames.get(name) !== undefined ? 'none' : undefined);
     });
+  if (method !== undefined) return { allow: false, reasonCode: ReasonCode.badAuthenticationMethod };
   const answers = [
     clientIds.verify(client.clientId, password),
     ...(username === undefined ? [] : [usernames.verify(username, password), logins.verify(username, password)])

@@ -116,8 +116,7 @@ export class Admission {
 
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
     const { client } = session;
-    if (client.agreement.zone.enableBan && this.#host.access.banned.find(client) !== undefined)
-      this.#refuse(session, { reasonCode: ReasonCode.banned });
+    if (isBanned(this.#host.access, client)) this.#refuse(session, { reasonCode: ReasonCode.banned });
     else if (this.#services.hooks.preConnect.length === 0) this.#authenticate(session, connection, packet);
     else this.#askPreConnect(session, connection, packet);
   }
@@ -155,7 +154,9 @@ export class Admission {
     const { zone } = agreement;
     const isPlain =
       hooks.authenticate.length === 0 && agreement.authMethod === undefined && admitsAnonymous(zone, hooks);
-    if (isPlain || isTrusted(client.transportInfo, zone)) {
+    const isAdmitted = isPlain || isTrusted(client.transportInfo, zone);
+    if (isAdmitted === undefined) this.#refuse(session, {});
+    else if (isAdmitted) {
       if (isPlain && client.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
       this.#admit(session, connection, packet, { allow: true });
     } else this.#askAuthenticate(session, connection, packet);
@@ -218,15 +219,10 @@ export class Admission {
   #admit(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
     const { client, lifecycle } = session;
     lifecycle.decidedBy(undefined); // the hooks have answered
-    if (approval.username !== undefined) {
-      const { username } = approval;
-      const { agreement } = client;
-      const { zone } = agreement;
-      const clientId = usesUsername(zone, username) ? username : client.clientId;
-      client.identified(agreement, clientId, username, client.mountpoint);
-      checkClientId(clientId, zone);
-      const template = client.transportInfo.mountpoint ?? zone.mountpoint;
-      client.identified(agreement, clientId, username, mountpointOf(client, template));
+    if (approval.username !== undefined) rename(client, approval.username);
+    if (approval.username !== undefined && isBanned(this.#host.access, client)) {
+      this.#refuse(session, { reasonCode: ReasonCode.banned });
+      return;
     }
     entitle(this.#host.access, client, approval);
     agree(session, packet);
@@ -462,6 +458,21 @@ export class Admission {
 
 function isWaiting(session: Session, connection: Connection<Session>): boolean {
   return session.state === 'idle' && session.connection === connection && !connection.isClosed;
+}
+
+function isBanned({ banned }: AccessControl, client: SessionClient): boolean {
+  return client.agreement.zone.enableBan && banned.find(client) !== undefined;
+}
+
+/** The hooks have given another user name to a client. @throws ProtocolError if it cannot be the client id */
+function rename(client: SessionClient, username: string): void {
+  const { agreement } = client;
+  const { zone } = agreement;
+  const clientId = usesUsername(zone, username) ? username : client.clientId;
+  client.identified(agreement, clientId, username, client.mountpoint);
+  checkClientId(clientId, zone);
+  const template = client.transportInfo.mountpoint ?? zone.mountpoint;
+  client.identified(agreement, clientId, username, mountpointOf(client, template));
 }
 
 /** Give a client what its authentication has decided. @throws InvalidInput for rules that are not valid */

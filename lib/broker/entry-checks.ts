@@ -31,13 +31,11 @@ export function checkEntry(
       fail(ReasonCode.quotaExceeded, 'the maximum number of sessions is reached (option maxSessions)');
     if (pressure.isSpaceLow && client.isPersistent)
       fail(ReasonCode.quotaExceeded, 'no new persistent session is possible: the space of the store is used up');
-  } else if (stored.state === 'connected' && stored.client.username !== client.username) {
-    if (settings.takeoverByOtherUser === 'refuse')
-      fail(
-        ReasonCode.clientIdentifierNotValid,
-        'a client with this client id and another user name is connected (option takeoverByOtherUser)'
-      );
-  }
+  } else if (settings.takeoverByOtherUser === 'refuse' && stored.client.username !== client.username)
+    fail(
+      ReasonCode.clientIdentifierNotValid,
+      'the session of this client id belongs to another user name (option takeoverByOtherUser)'
+    );
   const isPersisted = stored?.log !== undefined || client.isPersistent || lifecycle.will !== undefined;
   if (ledger?.isFailed && isPersisted)
     fail(ReasonCode.serverUnavailable, 'the session cannot be persisted: the store has failed');

@@ -53,12 +53,10 @@ export class FilterDecisions {
   }
 
   /** Whether nobody is asked about a client: what is decided then. @returns undefined if hooks must be asked */
-  unasked({ isSuperuser, agreement }: SessionClient): boolean | undefined {
+  unasked(client: SessionClient): boolean | undefined {
     const { hooks } = this.#services;
-    if (isSuperuser) return true;
-    return hooks.authorizeSubscribe.length > 0
-      ? undefined
-      : allowsUnmatched(agreement.zone, hooks, 'authorizeSubscribe');
+    if (client.isSuperuser) return true;
+    return hooks.authorizeSubscribe.length > 0 ? undefined : allowsUnmatched(client, hooks, 'authorizeSubscribe');
   }
 
   /** Decide about a filter of a SUBSCRIBE. It is synchronous if the hooks are. */
@@ -146,7 +144,7 @@ export class FilterDecisions {
   ): D | Promise<D> {
     const { hooks } = this.#services;
     // before the hooks run: the removal of a hook during its decision must allow nothing
-    const isAllowed = allowsUnmatched(client.agreement.zone, hooks, 'authorizeSubscribe');
+    const isAllowed = allowsUnmatched(client, hooks, 'authorizeSubscribe');
     const question = new SubscribeQuestion(client, hooks.questions, filter, options);
     const answered = (answer: Answer | undefined) => {
       question.answered();

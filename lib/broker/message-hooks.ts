@@ -109,7 +109,7 @@ export class MessageHooks {
       metrics.counts[Metric.clientAclCacheHit]++;
       return known === 0 ? this.change(message, route, client) : { message, route, reasonCode: known };
     }
-    const isAllowed = allowsUnmatched(client.agreement.zone, hooks, 'authorizePublish');
+    const isAllowed = allowsUnmatched(client, hooks, 'authorizePublish');
     if (client.isSuperuser || (isAllowed && hooks.authorizePublish.length === 0)) {
       verdicts?.set('publish', route.topic, 0, time.nowMs);
       return this.change(message, route, client);

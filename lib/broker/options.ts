@@ -76,7 +76,7 @@ export const BROKER_OPTIONS = {
   takeoverByOtherUser: row(
     'choice',
     'allow' as 'allow' | 'refuse',
-    'Whether a client may take over the session of a connected client with the same client id and another user name. Otherwise its CONNECT is refused (0x85).',
+    'Whether a client may take over the session of its client id from another user name, also if that client is not connected. Otherwise its CONNECT is refused (0x85), with Clean Start as well.',
     { choices: ['allow', 'refuse'] }
   ),
   maxUnwrittenBytes: row(

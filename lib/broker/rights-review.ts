@@ -84,6 +84,6 @@ export class RightsReview {
   #staysGranted({ client }: Session): boolean {
     const { hooks } = this.#services;
     const others = hooks.authorizeSubscribe.length - this.#host.access.ruleHooks;
-    return others > 0 || allowsUnmatched(client.agreement.zone, hooks, 'authorizeSubscribe');
+    return others > 0 || allowsUnmatched(client, hooks, 'authorizeSubscribe');
   }
 }

@@ -56,7 +56,10 @@ export interface Approval<Data = unknown> {
   readonly username?: string;
   /** Exempt the client from access control: authorizePublish and authorizeSubscribe hooks are not called for it. Default false. */
   readonly isSuperuser?: boolean;
-  /** Access rules for this client alone; see `AccessRule`. They hold until its next authentication and are not persisted. */
+  /**
+   * Access rules for this client alone; see `AccessRule`. They hold until its next authentication and are not persisted. What neither they
+   * nor anything else allows is denied, unless `aclNomatch` is set to `allow`.
+   */
   readonly rules?: readonly AccessRule[];
   /** Any value to be kept as `data` of the client, which hooks and events receive. It is not persisted. */
   readonly clientData?: Data;
@@ -570,13 +573,17 @@ export function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
   return typeof (value as Promise<T> | undefined)?.then === 'function';
 }
 
-/** Tell whether an operation is allowed about which no authorize hook decides. If anything decides, only `aclNomatch` 'allow' allows it. */
+/**
+ * Tell whether an operation is allowed about which no authorize hook decides. If anything decides, or the client has rules of its own, only
+ * `aclNomatch` 'allow' allows it.
+ */
 export function allowsUnmatched(
-  { aclNomatch }: Zone,
+  { agreement, rules }: { readonly agreement: { readonly zone: Zone }; readonly rules: object | undefined },
   hooks: HookRegistry,
   name: 'authorizePublish' | 'authorizeSubscribe'
 ): boolean {
-  return aclNomatch === undefined ? !hooks.decides(name) : aclNomatch === 'allow';
+  const { aclNomatch } = agreement.zone;
+  return aclNomatch === undefined ? rules === undefined && !hooks.decides(name) : aclNomatch === 'allow';
 }
 
 /**

@@ -104,7 +104,11 @@ export const ZONE_OPTIONS = {
     undefined as boolean | undefined,
     'Accept a client if no authenticate hook decides about it.'
   ),
-  bypassAuthPlugins: row('boolean', false, 'Do not call the authenticate hooks for connections of the zone.'),
+  bypassAuthPlugins: row(
+    'boolean',
+    false,
+    'Do not call the authenticate hooks for connections of the zone, and admit them unless `allowAnonymous` is false.'
+  ),
   enableBan: row('boolean', true, 'Refuse banned clients (0x8A). In the zone `internal` the default is false.'),
   enableFlappingDetect: row(
     'boolean',

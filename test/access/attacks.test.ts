@@ -4,6 +4,7 @@ import mqtt, { type IClientOptions } from 'mqtt';
 import { listen } from '../../adapters/net/index.ts';
 import { type AccessRule, acl, type Broker, type BrokerOptions, createBroker, users } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
+import { clientFinal } from '../support/scram-client.ts';
 
 /** Names that would change a topic filter if they were inserted into it. */
 const HOSTILE_NAMES = ['#', '+', 'a/b', 'a/#', '+/+', '../x', 'x/../y', '/', '$SYS', '%c', '%u'];
@@ -244,3 +245,76 @@ describe('the takeover of a client id by another user', () => {
     assert.deepEqual(topics, ['mine']);
   });
 });
+
+describe('a ban', () => {
+  it('of a user name keeps out who gets this name by its authentication', async () => {
+    await using kit = await createTestBroker({
+      hooks: { authenticate: ({ username }) => (username === 'alias' ? { allow: true, username: 'bob' } : undefined) }
+    });
+    const { broker } = kit;
+    await broker.access.usernames.add('rec', 'right');
+    await broker.access.banned.add({ kind: 'username', who: 'rec' });
+    await broker.access.banned.add({ kind: 'username', who: 'bob' });
+    assert.equal(await connackOf(kit, { username: 'rec', password: 'right' }), 0x8a);
+    assert.equal(await scram(broker, 'rec', 'right'), 0x8a);
+    assert.equal(await connackOf(kit, { username: 'alias' }), 0x8a);
+  });
+});
+
+describe('a client id with a password', () => {
+  it('cannot be used with enhanced authentication as another user', async () => {
+    await using kit = await createTestBroker({
+      hooks: { authenticate: ({ method }) => (method === 'JWT' ? { allow: true } : undefined) }
+    });
+    const { broker } = kit;
+    await broker.access.usernames.add('fu', 'right');
+    assert.equal(await scram(broker, 'fu', 'right'), 0);
+    await broker.access.clientIds.add('c', 'of the device');
+    assert.equal(await scram(broker, 'fu', 'right'), 0x8c);
+    assert.equal(await connackOf(kit, { properties: { authenticationMethod: 'JWT' } }), 0x8c);
+    assert.equal(await connackOf(kit, { password: 'of the device' }), 0);
+  });
+});
+
+describe('a zone without authentication', () => {
+  it('admits nobody if allowAnonymous is set to false, and does not ask hooks', async () => {
+    let asked = 0;
+    const authenticate = () => ++asked > 0;
+    for (const [allowAnonymous, code] of [
+      [undefined, 0],
+      [true, 0],
+      [false, 0x87]
+    ] as const) {
+      await using kit = await createTestBroker({ bypassAuthPlugins: true, allowAnonymous, hooks: { authenticate } });
+      assert.equal(await connackOf(kit, { username: 'ann', password: 'x' }), code);
+    }
+    assert.equal(asked, 0);
+  });
+});
+
+/** The reason code of the answer to a CONNECT; 0 if it is accepted. */
+async function connackOf(kit: Awaited<ReturnType<typeof createTestBroker>>, options: object): Promise<number> {
+  try {
+    await using _ = await kit.connect({ clientId: 'c', protocolVersion: 5, ...options });
+    return 0;
+  } catch (error) {
+    return (error as { reasonCode: number }).reasonCode;
+  }
+}
+
+/** Connect with SCRAM-SHA-256 as the client `c`. @returns 0, or the reason code of the refusal */
+async function scram(broker: Broker, name: string, password: string): Promise<number> {
+  const bare = `n=${name},r=nonce`;
+  const method = 'SCRAM-SHA-256';
+  try {
+    await using _ = await broker.connect({
+      clientId: 'c',
+      protocolVersion: 5,
+      properties: { authenticationMethod: method, authenticationData: Buffer.from(`n,,${bare}`) },
+      onAuth: ({ data }) => Buffer.from(clientFinal(password, bare, String(data), method))
+    });
+    return 0;
+  } catch (error) {
+    return (error as { reasonCode: number }).reasonCode;
+  }
+}

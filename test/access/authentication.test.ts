@@ -183,6 +183,22 @@ describe('a chain of sources', () => {
     assert.equal(broker.state, 'idle');
   });
 
+  it('refuses sources with a misspelt function or none, which would leave the broker open', async () => {
+    const misspelt: readonly (readonly [object, RegExp])[] = [
+      [{ authentcate: () => false }, /unknown option "authentcate" in the source mine; did you mean "authenticate"/],
+      [{ Authenticate: () => false }, /did you mean "authenticate"/],
+      [{ open: () => undefined, authorise: () => false }, /did you mean "authorize"/],
+      [{}, /the source mine: expected a function authenticate, authorize or open/],
+      [{ check: () => false }, /expected a function authenticate, authorize or open, got \["name","check"\]/]
+    ];
+    await using kit = await createTestBroker();
+    for (const [functions, message] of misspelt) {
+      const source = { name: 'mine', ...functions };
+      assert.throws(() => createBroker({ auth: [source] }), { message });
+      await assert.rejects(kit.broker.access.add(source), { message });
+    }
+  });
+
   it('refuses sources that are none, and names that are in use', async () => {
     const broker = createBroker({ auth: [users([])] });
     await assert.rejects(broker.access.add(users([])), { code: 'SOURCE_NAME_IN_USE' });

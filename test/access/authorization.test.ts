@@ -299,6 +299,25 @@ describe('access rules', () => {
     assert.deepEqual(topics, ['a/x']);
   });
 
+  it('of a client alone deny what nothing else allows', async () => {
+    const rules: AccessRule[] = [{ access: 'allow', topic: 'x/#' }];
+    for (const [aclNomatch, own, isAllowed] of [
+      [undefined, rules, false],
+      [undefined, [], false],
+      ['allow', rules, true],
+      [undefined, undefined, true]
+    ] as const) {
+      await using kit = await createTestBroker({
+        aclNomatch,
+        hooks: { authenticate: () => ({ allow: true, rules: own }) }
+      });
+      await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
+      assert.equal(await mayPublish(client, 'y'), isAllowed);
+      assert.deepEqual((await subscribed(client, '#')).codes, [isAllowed ? 1 : 0x87]);
+      if (own !== undefined && own.length > 0) assert.equal(await mayPublish(client, 'x/1'), true);
+    }
+  });
+
   it('about $SYS override what is built in, and other rules do not', async () => {
     await using kit = await createTestBroker({ aclNomatch: 'allow' });
     const { broker } = kit;

@@ -82,12 +82,17 @@ describe('takeoverByOtherUser', () => {
     assert.deepEqual(await connectTwice('refuse', 'u', 'u'), { code: 0, isHeld: false });
   });
 
-  it('refuses also with Clean Start, and allows it when the client has disconnected', async () => {
+  it('refuses also with Clean Start and while the client is away, and allows it when the session has ended', async () => {
     await using kit = await createTestBroker({ takeoverByOtherUser: 'refuse', leakCheck: false });
     const held = await kit.connect({ clientId: 'c', username: 'u', clean: false, sessionExpiry: '1h' });
     const { connack } = await rawClient(kit.broker, { clientId: 'c', username: 'v', version: 4, clean: true });
     assert.equal(connack?.reasonCode, 0x85, 'as return code 2 is decoded');
     await held.disconnect();
+    for (const clean of [true, false]) {
+      const other = await rawClient(kit.broker, { clientId: 'c', username: 'v', version: 4, clean });
+      assert.equal(other.connack?.reasonCode, 0x85);
+    }
+    await kit.broker.sessions.get('c').discard();
     await (await kit.connect({ clientId: 'c', username: 'v' })).disconnect();
   });
 });

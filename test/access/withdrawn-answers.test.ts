@@ -182,16 +182,19 @@ describe('The judgement about a client that takes a session over', () => {
 
   it('takes effect only if the client gets the session', async () => {
     const source = new Ann();
-    source.isAllowed = undefined;
     await using kit = await start(source, { aclRemoveSubscriptions: true, takeoverByOtherUser: 'refuse' });
-    const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
+    const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'bob' });
     await granted(first, 1, 'a');
     first.cut();
     await turns();
+    source.isAllowed = undefined;
     const bob = await rawClient(kit.broker, { connect: false });
     bob.send(connectPacket({ ...PERSISTENT, clean: false, username: 'bob' }));
     await turns();
-    const ann = await rawClient(kit.broker, { ...PERSISTENT, clean: false, username: 'ann' });
+    source.isAllowed = true;
+    await kit.broker.sessions.get('c').discard();
+    const ann = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
+    await granted(ann, 1, 'a');
     source.answers[0](false);
     assert.notEqual((await bob.next('connack')).reasonCode, 0);
     await kit.broker.publish('a', 'x');

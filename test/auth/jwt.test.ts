@@ -257,7 +257,7 @@ describe('access rules in a token', () => {
 
   it('apply in the form of access rules, and by another claim if configured', async () => {
     await using broker = await start({ secret: SECRET, aclClaim: 'mqtt' });
-    const mqtt = [{ access: 'deny', action: 'publish', topic: 'a/#' }];
+    const mqtt = [{ access: 'deny', action: 'publish', topic: 'a/#' }, { access: 'allow' }];
     await using client = await broker.kit.broker.connect({
       clientId: 'c',
       password: await sign({ mqtt, acl: { pub: [] } }),

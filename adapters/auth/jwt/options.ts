@@ -38,7 +38,8 @@ export interface JwtOptions<Data = unknown> extends OutgoingTls {
   usernameClaim?: string;
   /**
    * The claim with access rules for the client. Default `acl`. Either a list of rules as `acl` takes them, or
-   * `{ pub: [...], sub: [...], all: [...] }` with topic filters: what they do not allow is denied then.
+   * `{ pub: [...], sub: [...], all: [...] }` with topic filters: what they do not allow is denied then. What a list is not about is
+   * decided by other rules and sources; if none decides, it is denied, unless `aclNomatch` is set to `allow`.
    */
   aclClaim?: string;
   /** The claim that exempts a client from access control if it is `true`. Default: none. */
