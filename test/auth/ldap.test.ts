@@ -261,7 +261,11 @@ describe('a login by LDAP', { skip }, () => {
     for (const [name, message] of Object.entries({ ...formats, odd: /format \{ODD\}/, bcrypt: /format bcrypt/ })) {
       await broker.kit.clock.advance('2s');
       const given = name === 'bcrypt' ? `$2b$10$${'a'.repeat(53)}` : 'a-secret';
-      assert.equal(await broker.attempt(`h-${name}`, given), 0x87);
+      assert.equal(
+        await broker.attempt(`h-${name}`, given),
+        0x86,
+        'as for a wrong password, which is not shown either'
+      );
       assert.match(broker.errors.pop() ?? '', message);
     }
     await using blind = await start({ ...SEARCH, method: 'compare' });
@@ -270,11 +274,32 @@ describe('a login by LDAP', { skip }, () => {
 
   it('refuses a client for whom there is more than one entry, and reports it', async () => {
     await using broker = await start(SEARCH);
-    assert.equal(await broker.attempt('double', 'a-secret'), 0x87);
+    assert.equal(await broker.attempt('double', 'a-secret'), 0x86, 'as for a wrong password');
     assert.deepEqual(broker.errors, [
       'the filter finds more than one entry for the user name "double", who is refused / asking the server of the source ldap'
     ]);
     assert.equal(await broker.attempt('twin', 'a-secret'), 0);
+  });
+
+  it('does not know clients whose name makes a request too long for the server', async () => {
+    const long = 'n'.repeat(60_000);
+    const filters = [
+      { filter: '(|(uid=%u)(cn=%u)(sn=%u)(mail=%u)(displayName=%u))' },
+      { superuserFilter: '(|(cn=%c)(sn=%c)(mail=%c)(displayName=%c)(uid=%c))' }
+    ];
+    for (const options of [
+      ...filters.map((one) => ({ ...SEARCH, ...one })),
+      { url: SERVER, userDn: `uid=%u+cn=%u,${BASE}` }
+    ]) {
+      await using broker = await start({ ...options, breaker: { failures: 2 } }, { maxClientidLen: 65_535 });
+      const { superuserFilter } = options as LdapOptions;
+      const known = superuserFilter === undefined ? undefined : 'ann';
+      for (const name of [long, ','.repeat(60_000), '('.repeat(60_000)])
+        for (let at = 0; at < 3; at++)
+          assert.equal(await broker.attempt(known ?? name, 'a-secret', name), known === undefined ? 0x86 : 0);
+      assert.equal(await broker.attempt('nobody', 'x'), 0x86, 'the server works');
+      assert.deepEqual(broker.errors, []);
+    }
   });
 
   it('refuses clients whose entry is not enabled', async () => {

@@ -6,6 +6,9 @@ import type { CheckedStream } from './checked-stream.ts';
 /** The package, which is imported when the broker starts. */
 export type Ldapts = typeof import('ldapts');
 
+/** What a connection is for: searches with the rights of `bindDn`, or binds as clients, which take these rights from it. */
+export type Purpose = 'search' | 'bind';
+
 /** The connection was lost during a request. */
 export class ConnectionLost extends BrokerError {}
 
@@ -22,7 +25,7 @@ export class Refused extends BrokerError {
 
 /** A connection to an LDAP server, for one request at a time. It never reconnects, because a new connection would not be authenticated. */
 export class LdapConnection {
-  #isForSearch = false;
+  #purpose: Purpose = 'bind';
   #wasUsed = false;
   #idleSinceMs = 0;
   readonly #stream: CheckedStream;
@@ -41,9 +44,9 @@ export class LdapConnection {
     });
   }
 
-  /** Whether it is authenticated for searches. */
-  get isForSearch(): boolean {
-    return this.#isForSearch;
+  /** What it is authenticated for. */
+  get purpose(): Purpose {
+    return this.#purpose;
   }
 
   /** Whether the server has answered a request on it. */
@@ -78,14 +81,14 @@ export class LdapConnection {
   }
 
   /** It is idle from now on. */
-  rest(nowMs: number): void {
+  release(nowMs: number): void {
     this.#idleSinceMs = nowMs;
     this.#stream.keepRunning(false);
   }
 
   /** Note what it is authenticated for. */
-  identified(isForSearch: boolean): void {
-    this.#isForSearch = isForSearch;
+  setPurpose(purpose: Purpose): void {
+    this.#purpose = purpose;
   }
 
   close(): void {

@@ -21,7 +21,7 @@ import { isUserName } from '../outgoing/user-name.ts';
 import { type LdapConnection, type Ldapts, Refused } from './connection.ts';
 import { ambiguity, isValue, shownName, textsOf, valuesOf } from './entries.ts';
 import { attributesOf, EntryRights } from './entry-rights.ts';
-import { filledDn, filledFilter, type Values } from './names.ts';
+import { filledDn, filledFilter, isSendable, type Values } from './names.ts';
 import { type LdapOptions, type LdapSettings, readLdapOptions } from './options.ts';
 import { ConnectionPool } from './pool.ts';
 import { checkOfUserPassword } from './user-password.ts';
@@ -41,6 +41,8 @@ const UNKNOWN_NAME = [NO_SUCH_OBJECT, INVALID_DN_SYNTAX];
  * authMethodNotSupported, strongerAuthRequired, adminLimitExceeded, confidentialityRequired, busy, unavailable, other.
  */
 const NOT_ABOUT_CLIENT = [1, 2, 7, 8, 11, 13, 51, 52, 80];
+/** Errors about a client whose password may be wrong: the answer must not show that there is an entry for the name. */
+const BEFORE_PASSWORD = ['LDAP_AMBIGUOUS', 'PASSWORD_HASH_INVALID'];
 /** Asks for entries without attributes [RFC 4511 section 4.5.1.8]. */
 const NO_ATTRIBUTES = '1.1';
 /** Values of `userPassword` that are compared. */
@@ -151,9 +153,10 @@ class Directory {
     setMaxListeners(0, this.#closing.signal); // each search in progress has one
     this.rights =
       acl &&
-      new EntryRights(acl, settings, context, this.#guard, (values) =>
-        this.#ask(this.#closing.signal, (ending) => this.#read(values, attributesOf(acl, settings), ending))
-      );
+      new EntryRights(acl, settings, context, this.#guard, async (values) => {
+        if (!this.#isSendable(values)) return [];
+        return this.#ask(this.#closing.signal, (ending) => this.#read(values, attributesOf(acl, settings), ending));
+      });
   }
 
   close(): void {
@@ -182,6 +185,7 @@ class Directory {
 
   async #decide(values: Values, request: AuthenticateRequest, key: string): Promise<Login> {
     try {
+      if (!this.#isSendable(values)) return undefined;
       const found = await this.#ask(request.signal, (ending) => this.#find(values, request.password, ending));
       const login = found === undefined ? 'failed' : await this.#loginOf(found, values, request);
       if (login === 'failed') return this.#settings.onError === 'ignore' ? undefined : UNAVAILABLE;
@@ -192,8 +196,15 @@ class Directory {
       if ((error as BrokerError).code === 'PASSWORD_QUEUE_FULL')
         return { allow: false, reasonCode: ReasonCode.serverBusy, reasonString: (error as BrokerError).message };
       this.#guard.report(error);
-      return REFUSED;
+      return BEFORE_PASSWORD.includes((error as BrokerError).code) ? WRONG : REFUSED;
     }
+  }
+
+  /** Whether a request about a client is short enough. If it is not, the directory knows no such client. */
+  #isSendable(values: Values): boolean {
+    const { userDn, filter } = this.#settings;
+    const isName = userDn !== undefined;
+    return isSendable(isName ? filledDn(this.#ldapts, userDn, values) : filledFilter(this.#ldapts, filter, values));
   }
 
   /** Ask the server. A failure is reported. @returns undefined if it has failed */
@@ -203,10 +214,10 @@ class Directory {
   }
 
   async #loginOf(found: Found, values: Values, request: AuthenticateRequest): Promise<Login | 'failed'> {
-    if (found.kind === 'ambiguous') throw ambiguity(values.u);
-    if (found.kind === 'nobody') {
+    if (found.kind !== 'client') {
       if (this.#settings.method === 'compare')
         await this.#context.verifyPassword('unknown', request, async () => false);
+      if (found.kind === 'ambiguous') throw ambiguity(values.u);
       return undefined;
     }
     const isRight = found.isRight ?? (await this.#compare(found.entry, request));
@@ -219,13 +230,13 @@ class Directory {
     const name = userDn && filledDn(this.#ldapts, userDn, values);
     const isRead = name === undefined || this.#attributes.length > 0;
     const entries = isRead ? await this.#read(values, this.#attributes, signal) : [];
-    if (entries.length > 1) return { kind: 'ambiguous' };
-    const [entry] = entries;
+    const isAmbiguous = entries.length > 1;
+    const entry = isAmbiguous ? undefined : entries.at(0);
     const dn = isRead ? entry?.dn : name;
-    const nobody = { kind: 'nobody' } as const;
+    const nobody = { kind: isAmbiguous ? 'ambiguous' : 'nobody' } as const;
     if (method === 'compare') return dn === undefined ? nobody : { kind: 'client', dn, entry, isRight: undefined };
     const text = passwordText(password);
-    // for an unknown client there is a bind as well, so that the time does not show that it is unknown
+    // for an unknown or ambiguous client there is a bind as well, so that the time does not show it
     const isRight = text !== undefined && (await this.#bind(dn ?? name ?? `cn=unknown,${baseDn}`, text, signal));
     return dn === undefined ? nobody : { kind: 'client', dn, entry, isRight };
   }
@@ -317,6 +328,7 @@ class Directory {
     const { superuserFilter, superuserBaseDn, baseDn } = this.#settings;
     if (superuserFilter === undefined) return false;
     const filter = filledFilter(this.#ldapts, superuserFilter, { ...values, d: dn });
+    if (!isSendable(filter)) return false;
     const found = await this.#ask(outer, (signal) =>
       this.#pool.use('search', signal, (connection) =>
         connection.search(

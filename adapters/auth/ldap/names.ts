@@ -4,6 +4,14 @@ import type { Ldapts } from './connection.ts';
 /** The values of placeholders, before they are escaped. */
 export type Values = Readonly<Record<string, string>>;
 
+/** OpenLDAP closes the connection at a request of more than 256 KB, and a client must not be able to cause that. */
+const MAX_FILLED_BYTES = 65_536;
+
+/** Whether a filter or a distinguished name with the values of a client may be sent. */
+export function isSendable(filled: string): boolean {
+  return Buffer.byteLength(filled) <= MAX_FILLED_BYTES;
+}
+
 /** A filter with the values of its placeholders [RFC 4515]. */
 export function filledFilter({ Filter }: Ldapts, filter: Template, values: Values): string {
   return filter.fill(escaped(values, (value) => Filter.escape(value))).toString();

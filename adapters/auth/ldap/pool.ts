@@ -1,10 +1,7 @@
 import { BrokerError, type Clock } from '../../../lib/index.ts';
-import { ConnectionLost, LdapConnection, type Ldapts, Refused } from './connection.ts';
+import { ConnectionLost, LdapConnection, type Ldapts, type Purpose, Refused } from './connection.ts';
 import { dial } from './dial.ts';
 import type { LdapSettings } from './options.ts';
-
-/** What a connection is for: searches with the rights of `bindDn`, or binds as clients, which take these rights from it. */
-export type Purpose = 'search' | 'bind';
 
 /** A connection that was idle for longer is not used, because a firewall may have forgotten it. */
 const MAX_IDLE_MS = 60_000;
@@ -37,7 +34,7 @@ export class ConnectionPool {
       try {
         connection.begin();
         if (purpose === 'search') await this.#identify(connection, signal);
-        else connection.identified(false);
+        else connection.setPurpose('bind');
         return await request(connection);
       } catch (error) {
         if (!(error instanceof ConnectionLost) || !wasUsed) throw error;
@@ -56,8 +53,7 @@ export class ConnectionPool {
 
   #take(purpose: Purpose): LdapConnection | undefined {
     this.#discard();
-    const isWanted = ({ isForSearch }: LdapConnection) => isForSearch === (purpose === 'search');
-    const fitting = this.#idle.findLastIndex(isWanted);
+    const fitting = this.#idle.findLastIndex((connection) => connection.purpose === purpose);
     if (fitting >= 0) return this.#idle.splice(fitting, 1)[0];
     return this.#count < this.#settings.maxConcurrent ? undefined : this.#idle.shift();
   }
@@ -80,7 +76,7 @@ export class ConnectionPool {
       this.#remove(connection);
       return;
     }
-    connection.rest(this.#clock.monotonic());
+    connection.release(this.#clock.monotonic());
     this.#idle.push(connection);
   }
 
@@ -100,7 +96,7 @@ export class ConnectionPool {
   /** Bind with the name for searches. @throws BrokerError LDAP_FAILED; ConnectionLost if another connection is needed */
   async #identify(connection: LdapConnection, signal: AbortSignal): Promise<void> {
     const { bindDn, bindPassword = '' } = this.#settings;
-    if (connection.isForSearch) return;
+    if (connection.purpose === 'search') return;
     const isFresh = !connection.wasUsed;
     try {
       // without a name, a new connection needs no bind, and a bind without name and password ends the authentication of a client
@@ -112,6 +108,6 @@ export class ConnectionPool {
       connection.close();
       throw new ConnectionLost('LDAP_FAILED', 'the server refuses a bind without name and password');
     }
-    connection.identified(true);
+    connection.setPurpose('search');
   }
 }
