@@ -33,7 +33,8 @@ export function checkExposure(
     'a loopback address, a source of authentication, or an explicit allowAnonymous',
     bound.host,
     `${place}: ${bound.host} can be reached from other machines, ${why} anyone could connect: bind a loopback address, ` +
-      'require passwords (--password-file, or "auth" in the config file) or client certificates (--ca), or set allowAnonymous: true (--allow-anonymous) to allow this'
+      'require passwords (--password-file, or "auth" in the config file) or client certificates (--ca), or set allowAnonymous: ' +
+      'true (--allow-anonymous) to allow this, false if the users are added at run time'
   );
 }
 

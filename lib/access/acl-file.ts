@@ -40,7 +40,8 @@ function parseJson(text: string): AccessRule[] {
   try {
     return JSON.parse(text) as AccessRule[];
   } catch (error) {
-    throw new BrokerError('ACL_FILE_INVALID', `not valid JSON: ${(error as Error).message}`, { cause: error });
+    const message = (error as Error).message.replace(/\s*\n\s*/g, ' '); // it can quote several lines of the text
+    throw new BrokerError('ACL_FILE_INVALID', `not valid JSON: ${message}`, { cause: error });
   }
 }
 

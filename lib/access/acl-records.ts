@@ -1,4 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
 import type { AccessRule } from '../records/access-rule.ts';
 import { checkRule, Rule } from './rule.ts';
 import type { RuleSet } from './rule-set.ts';
@@ -7,7 +8,7 @@ import type { RuleSet } from './rule-set.ts';
 export type AclSubject = { readonly clientId: string } | { readonly username: string } | 'all';
 
 /** An access rule that is set at run time, with one topic filter and at most one of client id and user name. */
-export interface AclRecord extends Pick<AccessRule, 'access' | 'clientId' | 'username'> {
+export interface AclRecord extends Pick<AccessRule, 'access' | 'clientId' | 'username' | 'exact'> {
   readonly topic: string;
   readonly action: 'publish' | 'subscribe' | 'pubsub';
 }
@@ -16,6 +17,7 @@ export interface AclRecord extends Pick<AccessRule, 'access' | 'clientId' | 'use
 interface StoredRecord {
   readonly access: 'allow' | 'deny';
   readonly action: AclRecord['action'];
+  readonly exact?: true;
   /** Grows with each record that is set. */
   readonly number: number;
 }
@@ -28,6 +30,7 @@ interface AclTable extends Iterable<readonly [key: string, value: StoredRecord]>
   delete(key: string): Promise<boolean>;
 }
 
+const RECORD_NAMES = ['access', 'action', 'topic', 'exact', 'clientId', 'username'] as const;
 /** The groups, in the order in which their rules are asked. */
 const GROUPS: readonly AclGroup[] = ['clientId', 'username', 'all'];
 /** Whose records are listed. */
@@ -68,16 +71,19 @@ export class AclRecords {
   /**
    * Set the rule for a client, or for all, and a topic filter.
    * @returns the record, with the action in its usual spelling
-   * @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID
+   * @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID, OPTION_UNKNOWN
    */
   async set(record: Omit<AclRecord, 'action'> & Pick<AccessRule, 'action'>): Promise<AclRecord> {
+    checkObject(record, 'rule');
+    checkNames(record, RECORD_NAMES, 'an access rule that is set at run time');
     checkRule(record, 'rule');
-    const { access, clientId, username, topic } = record;
+    const { access, clientId, username, topic, exact } = record;
     if (clientId !== undefined && username !== undefined)
       throw new InvalidInput('ACCESS_RULE_INVALID', 'username', 'undefined, because "clientId" is given', username);
     if (typeof topic !== 'string') throw new InvalidInput('ACCESS_RULE_INVALID', 'topic', 'one topic filter', topic);
     const key = keyOf(subjectOf(record), topic);
-    const stored = { access, action: actionOf(record), number: ++this.#last };
+    const more = exact === true ? { exact } : {};
+    const stored = { access, action: actionOf(record), ...more, number: ++this.#last };
     try {
       const done = this.#table.set(key, stored);
       this.#apply(key);
@@ -163,12 +169,18 @@ function groupOf(key: string): AclGroup {
   return key.slice(0, key.indexOf(':')) as AclGroup;
 }
 
-function recordOf(key: string, { access, action }: StoredRecord): AclRecord {
+function recordOf(key: string, { access, action, exact }: StoredRecord): AclRecord {
   const group = groupOf(key);
   const lengthEnd = key.indexOf(':', group.length + 1);
   const nameEnd = lengthEnd + 1 + Number(key.slice(group.length + 1, lengthEnd));
   const name = key.slice(lengthEnd + 1, nameEnd);
-  return { ...(group === 'all' ? {} : { [group]: name }), topic: key.slice(nameEnd), action, access };
+  return {
+    ...(group === 'all' ? {} : { [group]: name }),
+    topic: key.slice(nameEnd),
+    ...(exact ? { exact } : {}),
+    action,
+    access
+  };
 }
 
 function actionOf({ action = 'pubsub' }: Pick<AccessRule, 'action'>): AclRecord['action'] {

@@ -24,6 +24,9 @@ const ACTIONS: Readonly<Record<string, { readonly publish: boolean; readonly sub
   subpub: { publish: true, subscribe: true }
 };
 
+/** `eq ` before a topic is the spelling of database rows. Elsewhere it would be part of the filter. */
+const NO_EQ = 'a topic filter without "eq " (use "exact": true, or {eq, "topic"} in a file of terms)';
+
 /** A level that stands for a name of the client. */
 const PLACEHOLDER = /(^|\/)%[cu](?=\/|$)/;
 const PLACEHOLDERS = /(^|\/)(%[cu])(?=\/|$)/g;
@@ -197,7 +200,11 @@ export function checkRule(rule: AccessRule, field: string): void {
   if (topic === undefined) return;
   const topics = listOf(topic);
   if (topics.length === 0) fail('topic', 'at least one topic filter');
-  for (const filter of topics) checkRuleFilter(filter, field);
+  for (const filter of topics) {
+    checkRuleFilter(filter, field);
+    if (exact !== true && filter.startsWith('eq '))
+      throw new InvalidInput('ACCESS_RULE_INVALID', `${field}.topic`, NO_EQ, filter);
+  }
 }
 
 /** @throws InvalidInput TOPIC_FILTER_INVALID */

@@ -272,14 +272,18 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best;
 }
 
+/** The least number of letters to insert, delete, replace, or exchange with the next one. */
 function editDistance(a: string, b: string): number {
+  let beforeRow: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
       next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+      const isExchanged = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      if (isExchanged) next[j] = Math.min(next[j], beforeRow[j - 2] + 1);
     }
-    row = next;
+    [beforeRow, row] = [row, next];
   }
   return row[b.length];
 }

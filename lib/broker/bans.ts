@@ -87,24 +87,29 @@ export class Bans {
     this.#host.access.banned
       .add({ ...ban, until })
       .catch((error: unknown) => announcer.failed(error, 'banning a client that is flapping', client));
-    this.#raise(clientId);
+    this.#raise(clientId, banMs);
   }
 
-  #raise(clientId: string): void {
+  #raise(clientId: string, banMs: number): void {
     const { alarms, settings } = this.#services;
     const id = `flapping_detected:${clientId}`.slice(0, MAX_ALARM_ID).replace(/[\ud800-\udbff]$/, '');
     const summary = `the client id has lost its connection again and again and is banned (option flappingDetectPolicy: ${settings.flappingDetectPolicy})`;
     this.#flapping.set(id, clientId);
     alarms.raise({ id, title: 'a client is flapping', summary });
-    this.#sweepLater();
+    this.#services.wheel.arm(new FunctionTimer(() => this.#clearAlarm(id)), banMs);
+    this.#sweepLater(); // in case that the ban is lifted, or made longer
   }
 
   /** Clear the alarms about the client ids that are no longer banned. */
   #clearAlarms(): void {
-    for (const [id, clientId] of this.#flapping) {
-      if (this.#host.access.banned.get('clientId', clientId) !== undefined) continue;
-      this.#flapping.delete(id);
-      this.#services.alarms.clear(id);
-    }
+    for (const id of this.#flapping.keys()) this.#clearAlarm(id);
+  }
+
+  /** Clear an alarm if its client id is no longer banned. */
+  #clearAlarm(id: string): void {
+    const clientId = this.#flapping.get(id);
+    if (clientId === undefined || this.#host.access.banned.get('clientId', clientId) !== undefined) return;
+    this.#flapping.delete(id);
+    this.#services.alarms.clear(id);
   }
 }

@@ -15,7 +15,7 @@ export interface AccessRule {
   readonly action?: RuleAction | 'pubsub' | 'pub' | 'sub' | 'subpub';
   /**
    * Topic filters. `%c` and `%u` as whole levels stand for the client id and the user name of the client. Default: all topics except
-   * those under `$SYS`, to which only rules apply whose filter begins with `$SYS`.
+   * those under `$SYS`, to which only rules apply whose filter begins with `$SYS`. A filter that begins with `eq ` is refused unless `exact` is set.
    */
   readonly topic?: string | readonly string[];
   /** Compare topic names and topic filters with `topic` character by character. Default false. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AccessRule, type AuthSource, acl, type Broker, type Client } from '../../lib/index.ts';
+import { type AccessRule, type AuthSource, acl, type Broker, type Client, memoryStore } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 /** The topics of the messages that a client has received since it subscribed. */
@@ -170,6 +170,26 @@ describe('access rules', () => {
     assert.deepEqual(records.of({ clientId: 'c1' }), [
       { clientId: 'c1', topic: 'a/1', action: 'subscribe', access: 'allow' }
     ]);
+  });
+
+  it('that are set at run time can be exact, also after a restart, and have no keys that would be ignored', async () => {
+    const store = memoryStore();
+    const rule = { access: 'deny', topic: 'a/+', action: 'subscribe', exact: true } as const;
+    {
+      await using kit = await createTestBroker({ store });
+      assert.deepEqual(await kit.broker.access.acl.set(rule), rule);
+      for (const more of [{ address: '10.0.0.1' }, { hasUsername: true }])
+        await assert.rejects(kit.broker.access.acl.set({ ...rule, ...more } as never), { code: 'OPTION_UNKNOWN' });
+      await assert.rejects(kit.broker.access.acl.set({ access: 'deny', topic: 'eq a/+' }), {
+        message: /"exact": true/
+      });
+    }
+    await using kit = await createTestBroker({ store });
+    assert.deepEqual(kit.broker.access.acl.list('all'), [rule]);
+    await using client = await kit.connect({ protocolVersion: 5 });
+    assert.deepEqual((await subscribed(client, 'a/+', 'a/b')).codes, [0x87, 1]);
+    await kit.broker.access.acl.set({ access: 'deny', topic: 'a/+' });
+    assert.equal('exact' in kit.broker.access.acl.list('all')[0], false);
   });
 
   it('keep queued messages from a client that has lost the right to receive them', async () => {

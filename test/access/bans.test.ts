@@ -173,6 +173,23 @@ describe('the detection of flapping', () => {
     assert.equal(await codeOf(kit.connect({ clientId: 'c' })), 0);
   });
 
+  it('clears the alarm when the ban ends, later if it was made longer, and within a minute if it was lifted', async () => {
+    await using kit = await createTestBroker({ enableFlappingDetect: true, flappingDetectPolicy: '1,1m,2s' });
+    const { access, alarms } = kit.broker;
+    await lose(kit, 'c');
+    await kit.clock.advance('1900ms');
+    assert.equal(alarms.present().length, 1);
+    await kit.clock.advance('200ms');
+    assert.deepEqual(alarms.present(), [], 'after the two seconds of the ban');
+    await lose(kit, 'c');
+    await access.banned.add({ kind: 'clientId', who: 'c', until: kit.clock.now() + 600_000 });
+    await kit.clock.advance('5m');
+    assert.equal(alarms.present().length, 1);
+    await access.banned.delete('clientId', 'c');
+    await kit.clock.advance('1m');
+    assert.deepEqual(alarms.present(), []);
+  });
+
   it('counts neither DISCONNECT nor what happened before the window', async () => {
     await using kit = await createTestBroker({
       enable_flapping_detect: true,

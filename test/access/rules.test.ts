@@ -181,6 +181,13 @@ describe('access rules', () => {
       assert.throws(() => rulesOf([rule as AccessRule]), { code: 'ACCESS_RULE_INVALID', field }, JSON.stringify(rule));
     for (const topic of ['', 'a/#/b', '$share/g/a', 'a+'])
       assert.throws(() => rulesOf([{ access: 'allow', topic }]), { code: 'TOPIC_FILTER_INVALID' }, topic);
+    for (const topic of ['eq a/+', ['a', 'eq a']])
+      assert.throws(() => rulesOf([{ access: 'deny', topic }]), {
+        code: 'ACCESS_RULE_INVALID',
+        field: 'rules[0].topic',
+        message: /^rules\[0\]\.topic: expected a topic filter without "eq " \(use "exact": true, .*got /
+      });
+    assert.equal(rulesOf([{ access: 'deny', topic: 'eq a', exact: true }])[0].filter, 'eq a');
     assert.throws(() => rulesOf([{ access: 'allow', topics: 'a' } as never]), { code: 'OPTION_UNKNOWN' });
     assert.throws(() => rulesOf('x' as never), { code: 'ACCESS_RULE_INVALID' });
   });

@@ -95,7 +95,10 @@ describe('an ACL file', () => {
         /acl\.yaml: line 4: .*"#" may only be/
       ],
       ['acl.yaml', 'access: allow\n', /acl\.yaml: expected a list of access rules/],
-      ['acl.yaml', '- [\n', /acl\.yaml: /]
+      ['acl.yaml', '- access: allow\n- [a,\n', /^\S+acl\.yaml: [^\n]+ at line \d, column \d+$/],
+      ['acl.json', '[\n  { "access":\n x }\n]', /^\S+acl\.json: not valid JSON: [^\n]+$/],
+      ['acl.conf', '{allow, all, publish, ["eq a/+"]}.', /line 1, column 24: .*\{eq, "topic"\}/],
+      ['acl.json', '[{"access":"deny","topic":["b","eq a/+"]}]', /line 1: .*"exact": true/]
     ];
     for (const [name, text, message] of wrong) {
       file = join(folder, name);

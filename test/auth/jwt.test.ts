@@ -488,7 +488,7 @@ const WITHOUT_JOSE = `
   register('data:text/javascript,' + encodeURIComponent(hooks));
   const { createBroker } = await import('embermq');
   const { jwt } = await import('embermq/auth/jwt');
-  await createBroker({ auth: [jwt({ secret: 'x' })] }).start().catch(({ code, message }) => console.log(code + ': ' + message));
+  await createBroker({ auth: [jwt({ secret: 'x'.repeat(32) })] }).start().catch(({ code, message }) => console.log(code + ': ' + message));
 `;
 
 describe('the package jose', () => {
@@ -505,7 +505,9 @@ describe('the options of jwt', () => {
     const wrong: [JwtOptions, RegExp][] = [
       [{}, /exactly one of "secret", "publicKey" and "jwksUrl"/],
       [{ secret: SECRET, jwksUrl: 'https://a.example' }, /exactly one/],
-      [{ secret: '' }, /not empty/],
+      [{ secret: '' }, /^jwt\.secret: expected a secret of at least 32 bytes \(RFC 7518\), got "0 characters"$/],
+      [{ secret: 'x'.repeat(31) }, /at least 32 bytes \(RFC 7518\), got "31 characters"/],
+      [{ secret: Buffer.alloc(31, 1) }, /got "31 bytes"/],
       [{ secret: pem(keys.rsa.publicKey) }, /belongs to "publicKey"/],
       [{ publicKey: SECRET }, /a public key: PEM/],
       [{ publicKey: rsa512 }, /at least 2048 bits/],

@@ -318,4 +318,10 @@ describe('nearest', () => {
     assert.equal(nearest('nod', known), 'node');
     assert.equal(nearest('something', known), undefined);
   });
+
+  it('counts two letters in the wrong order as one change', () => {
+    assert.equal(nearest('secert', ['cert', 'secret']), 'secret');
+    assert.equal(nearest('flie', ['flee', 'file']), 'flee', 'of equal ones the first');
+    assert.equal(nearest('kye', ['bye1', 'key']), 'key');
+  });
 });

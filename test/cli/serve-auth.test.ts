@@ -17,6 +17,8 @@ import { service, servicesCa } from '../support/services.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
 
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+/** Secrets of tokens. */
+const [SECRET, FIRST, SECOND] = ['s'.repeat(32), '1'.repeat(32), '2'.repeat(32)];
 const AUTH = { url: 'http://127.0.0.1:9/' };
 
 const directory = service('ldap');
@@ -191,7 +193,7 @@ describe('the list "auth" of the config file', () => {
       [[5], /^e\.json: auth\[0\]: expected an object with "kind", got 5$/],
       [[{}], /^e\.json: auth\[0\]\.kind: expected one of password-file, .*got undefined$/],
       [[{ kind: 'toString' }], /^e\.json: auth\[0\]\.kind: expected one of /],
-      [[{ kind: 'jwt', secret: 's' }, { kind: 'http' }], /^e\.json: auth\[1\]\.authenticate: expected at least one/],
+      [[{ kind: 'jwt', secret: SECRET }, { kind: 'http' }], /^e\.json: auth\[1\]\.authenticate: expected at least one/],
       [[{ kind: 'http', authenticate: { url: 'x' } }], /^e\.json: auth\[0\]\.authenticate\.url: expected a URL/],
       [[{ kind: 'http', authenticat: AUTH }], /^unknown option "authenticat" in e\.json: auth\[0\]; did you mean/],
       [
@@ -220,7 +222,7 @@ describe('the list "auth" of the config file', () => {
   });
 
   it('takes strings from files and the environment, and never shows them in errors', async () => {
-    const key = write('key', 'a secret\nof two lines\r\n');
+    const key = write('key', 'a secret\nof two lines that is long enough\r\n');
     await read({ auth: [{ kind: 'jwt', secret: { fromFile: key } }] });
     const cases: [options: object, message: string | RegExp][] = [
       [{ secret: { fromFile: join(folder, 'none') } }, /^e\.json: auth\[0\]\.secret\.fromFile: cannot read .*ENOENT/],
@@ -236,7 +238,7 @@ describe('the list "auth" of the config file', () => {
         'e.json: auth[0].from: expected one of password, username'
       ],
       [
-        { secret: 's', claims: { a: { b: { fromEnv: 'KEY' } } } },
+        { secret: SECRET, claims: { a: { b: { fromEnv: 'KEY' } } } },
         /^e\.json: auth\[0\]\.claims: expected an object[^"]*$/
       ]
     ];
@@ -284,13 +286,13 @@ describe('the list "auth" of the config file', () => {
     const open = { host: '0.0.0.0' };
     for (const entry of [
       { kind: 'password-file', file: 'x' },
-      { kind: 'jwt', secret: 's' },
+      { kind: 'jwt', secret: SECRET },
       { kind: 'http', authenticate: AUTH }
     ])
       await read({ ...open, auth: [{ kind: 'acl-file', file: 'a' }, entry] });
     for (const auth of [[], [{ kind: 'acl-file', file: 'x' }], [{ kind: 'http', acl: AUTH }]])
       await assert.rejects(read({ ...open, auth }), { code: 'ANONYMOUS_EXPOSED', message: /or "auth" in the config/ });
-    await assert.rejects(read({ ...open, auth: [{ kind: 'jwt', secret: 's' }], bypassAuthPlugins: true }), {
+    await assert.rejects(read({ ...open, auth: [{ kind: 'jwt', secret: SECRET }], bypassAuthPlugins: true }), {
       code: 'ANONYMOUS_EXPOSED'
     });
   });
@@ -307,7 +309,7 @@ describe('SIGHUP with the list "auth"', () => {
   it('reloads all sources and the files of their options, and keeps their order', async () => {
     const users = join(folder, 'users');
     await editPasswordFile(users, 'ann', 'one', { cost: 10 });
-    const key = write('key', 'first');
+    const key = write('key', FIRST);
     const auth = [
       { kind: 'password-file', file: users },
       { kind: 'jwt', secret: { fromFile: key }, usernameClaim: 'sub' },
@@ -315,13 +317,13 @@ describe('SIGHUP with the list "auth"', () => {
     ];
     await serving({ auth }, async (port, shell) => {
       const [first, second] = await Promise.all(
-        ['first', 'second'].map((secret) => token(Buffer.from(secret), 'HS256', 'jane'))
+        [FIRST, SECOND].map((secret) => token(Buffer.from(secret), 'HS256', 'jane'))
       );
       assert.equal(await pub(port, 'ann', 'one', 'ann/x'), '');
       assert.equal(await pub(port, '', first, 'jane/x'), '');
       assert.match(await pub(port, '', second, 'jane/x'), /not authorized/);
       await editPasswordFile(users, 'ann', 'two', { cost: 10 });
-      writeFileSync(key, 'second\n');
+      writeFileSync(key, `${SECOND}\n`);
       write('rules.json', '[{ "access": "allow", "topic": "%u/y" }]');
       assert.deepEqual(await hungUp(shell, 3), [
         'SIGHUP: source password-file reloaded',
@@ -385,7 +387,7 @@ describe('SIGHUP with the list "auth"', () => {
   it('leaves the old content in force if a file has an error', async () => {
     const users = join(folder, 'users');
     await editPasswordFile(users, 'ann', 'one', { cost: 10 });
-    const key = write('key', 'first');
+    const key = write('key', FIRST);
     const auth = [
       { kind: 'password-file', file: users },
       { kind: 'jwt', secret: { fromFile: key }, usernameClaim: 'sub' }
@@ -397,10 +399,10 @@ describe('SIGHUP with the list "auth"', () => {
       assert.match(first, /^SIGHUP: source password-file: \S+users: line 1: .*; the previous content stays in force$/);
       assert.match(second, /^SIGHUP: \S+embermq\.json: auth\[1\]\.secret: expected a secret; .*; the previous content/);
       assert.equal(await pub(port, 'ann', 'one'), '');
-      assert.equal(await pub(port, '', await token(Buffer.from('first'), 'HS256', 'jane')), '');
+      assert.equal(await pub(port, '', await token(Buffer.from(FIRST), 'HS256', 'jane')), '');
       rmSync(key);
       assert.match((await hungUp(shell, 2))[1], /auth\[1\]\.secret\.fromFile: cannot read/);
-      assert.equal(await pub(port, '', await token(Buffer.from('first'), 'HS256', 'jane')), '');
+      assert.equal(await pub(port, '', await token(Buffer.from(FIRST), 'HS256', 'jane')), '');
     });
   });
 

@@ -294,6 +294,10 @@ describe('options of serve', () => {
 
   it('refuses a listener that other machines can reach, unless anonymous clients are explicitly allowed', async () => {
     await assert.rejects(read(['--host', '0.0.0.0']), { code: 'ANONYMOUS_EXPOSED', message: /allowAnonymous: true/ });
+    await assert.rejects(read(['--host', '0.0.0.0']), {
+      message: /allowAnonymous: true .*, false if the users are added at run time$/
+    });
+    await read(['--host', '0.0.0.0'], { file: { allowAnonymous: false } });
     await assert.rejects(read([], { file: { listeners: [{ kind: 'tcp', port: 0, host: '::' }] } }), {
       code: 'ANONYMOUS_EXPOSED'
     });

@@ -66,7 +66,9 @@ async function readRules(file: string): Promise<AccessRule[]> {
 function parseYaml(text: string, { LineCounter, parseDocument }: typeof import('yaml')): AccessRule[] {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
-  if (document.errors.length > 0) throw document.errors[0];
+  const [error] = document.errors;
+  // the message continues with the text around the error, on lines of its own
+  if (error !== undefined) throw new Error(error.message.split(/:?\n/, 1)[0], { cause: error });
   const list = document.toJS() as unknown;
   if (list === null) return [];
   if (!Array.isArray(list)) throw new Error('expected a list of access rules, such as "- access: deny"');

@@ -16,6 +16,8 @@ const EC_ALGORITHMS: Readonly<Record<string, string>> = { prime256v1: 'ES256', s
 /** The algorithms of keys that an issuer publishes: none with a secret, because everybody knows these keys. */
 export const UNKNOWN_KEY_ALGORITHMS = [...RSA_ALGORITHMS, ...Object.values(EC_ALGORITHMS), ...ED_ALGORITHMS];
 
+/** Shorter secrets are refused: from one token, its secret can be guessed [RFC 7518 section 3.2]. */
+const MIN_SECRET_BYTES = 32;
 /** Shorter RSA keys are refused [RFC 7518 section 3.3]. */
 const MIN_RSA_BITS = 2048;
 
@@ -25,11 +27,11 @@ export function secretKeyOf(value: unknown, field: string): FixedKey {
     throw new InvalidInput('OPTION_INVALID', field, expected, kindOf(value));
   };
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) return fail('a string or bytes');
-  if (value.length === 0) return fail('a secret that is not empty');
+  const bytes = Buffer.from(value as Uint8Array);
   // a public key as secret would let everybody sign tokens
-  if (Buffer.from(value as Uint8Array).includes('-----BEGIN'))
-    return fail('a secret; a key in PEM belongs to "publicKey"');
-  return { key: createSecretKey(Buffer.from(value as Uint8Array)), algorithms: SECRET_ALGORITHMS };
+  if (bytes.includes('-----BEGIN')) return fail('a secret; a key in PEM belongs to "publicKey"');
+  if (bytes.length < MIN_SECRET_BYTES) return fail(`a secret of at least ${MIN_SECRET_BYTES} bytes (RFC 7518)`);
+  return { key: createSecretKey(bytes), algorithms: SECRET_ALGORITHMS };
 }
 
 /** Read a public key. @throws InvalidInput OPTION_INVALID, without the key */

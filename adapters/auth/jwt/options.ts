@@ -6,7 +6,7 @@ import { type FixedKey, publicKeyOf, secretKeyOf, UNKNOWN_KEY_ALGORITHMS } from 
 
 /** Options of `jwt`. Exactly one of `secret`, `publicKey` and `jwksUrl` is needed. The TLS options are those of the request to `jwksUrl`. */
 export interface JwtOptions<Data = unknown> extends OutgoingTls {
-  /** The secret of tokens signed with HS256, HS384 or HS512. A string is used as UTF-8. */
+  /** The secret of tokens signed with HS256, HS384 or HS512: at least 32 bytes, as RFC 7518 requires. A string is used as UTF-8. */
   secret?: string | Uint8Array;
   /** The key that verifies tokens: PEM (also of a certificate), a JWK, or a key of node:crypto. RSA, EC or Ed25519. */
   publicKey?: string | Uint8Array | JsonWebKey | KeyObject;
