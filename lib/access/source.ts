@@ -1,4 +1,6 @@
 import type { Clock } from '../base/clock.ts';
+import { InvalidInput } from '../base/errors.ts';
+import { unknownKey } from '../base/options-table.ts';
 import type { Approval, AuthenticateRequest, Awaitable, Challenge, Verdict } from '../events/hooks.ts';
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
@@ -86,8 +88,10 @@ export interface UserInput {
 /**
  * A source with users that are written in the code of the app. They become login records (`broker.access.logins`) when the broker starts.
  * A record that exists already stays as it is, so a password that was changed at run time is not changed back by a restart.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function users(list: readonly UserInput[]): AuthSource<never> {
+  list.forEach(checkUser);
   return {
     name: 'users',
     provides: ['authentication'],
@@ -100,4 +104,13 @@ export function users(list: readonly UserInput[]): AuthSource<never> {
 /** A source with access rules that are written in the code of the app. The first rule that applies decides. */
 export function acl(rules: readonly AccessRule[]): AuthSource<never> {
   return { name: 'acl', provides: ['authorization'], open: ({ setRules }) => setRules(rules) };
+}
+
+const USER_KEYS: readonly string[] = ['username', 'password', 'isSuperuser'];
+
+function checkUser(user: UserInput, at: number): void {
+  const place = `users[${at}]`;
+  if (typeof user !== 'object' || user === null)
+    throw new InvalidInput('OPTION_INVALID', place, 'an object with username and password', user);
+  for (const key of Object.keys(user)) if (!USER_KEYS.includes(key)) throw unknownKey(key, USER_KEYS, place);
 }

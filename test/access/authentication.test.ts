@@ -199,6 +199,13 @@ describe('a chain of sources', () => {
     }
   });
 
+  it('refuses users with unknown keys, and entries that are no users', () => {
+    assert.throws(() => users([{ username: 'a', password: 'b', isSuperUser: true } as never]), {
+      message: 'unknown option "isSuperUser" in users[0]; did you mean "isSuperuser"?'
+    });
+    assert.throws(() => users(['ann:secret' as never]), { code: 'OPTION_INVALID' });
+  });
+
   it('refuses sources that are none, and names that are in use', async () => {
     const broker = createBroker({ auth: [users([])] });
     await assert.rejects(broker.access.add(users([])), { code: 'SOURCE_NAME_IN_USE' });
