@@ -111,6 +111,6 @@ const USER_KEYS: readonly string[] = ['username', 'password', 'isSuperuser'];
 function checkUser(user: UserInput, at: number): void {
   const place = `users[${at}]`;
   if (typeof user !== 'object' || user === null)
-    throw new InvalidInput('OPTION_INVALID', place, 'an object with username and password', user);
+    throw new InvalidInput('OPTION_INVALID', place, 'an object with username and password', typeof user);
   for (const key of Object.keys(user)) if (!USER_KEYS.includes(key)) throw unknownKey(key, USER_KEYS, place);
 }
