@@ -18,10 +18,10 @@ interface SourceKind {
   readonly isTemplate?: (path: string) => boolean;
 }
 
-/** A database that `serve` asks with a driver of its own. */
+/** A database that `serve` asks with a driver of its own. A query that is taken from a file as a whole has placeholders. */
 const database = (kind: 'postgresql' | 'mysql' | 'redis' | 'mongodb'): SourceKind => ({
   load: async (shell) => (await import('./database-kinds.ts')).databaseKind(kind, shell),
-  isTemplate: (path) => /^(authenticate|superuser|acl)\b/.test(path)
+  isTemplate: (path) => /^(authenticate|superuser|acl)[.[]/.test(path)
 });
 
 /** The kinds. The field names in the errors of a kind begin with its name. */

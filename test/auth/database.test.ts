@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import bcrypt from 'bcryptjs';
 import { mongodb, mysql, postgresql, redis, type SqlOptions } from '../../adapters/auth/database/index.ts';
-import { hashPassword } from '../../lib/index.ts';
+import { readPasswordFormat } from '../../adapters/auth/database/password-format.ts';
+import { BcryptChecker } from '../../adapters/auth/hashes/bcrypt.ts';
+import { type Awaitable, hashPassword } from '../../lib/index.ts';
 import { sourceBroker } from './source-kit.ts';
 
 type Rows = Record<string, unknown>[];
@@ -72,7 +74,21 @@ describe('the options of database sources', () => {
     const command = () => null;
     for (const acl of ['GET', 'EVAL x%u', '%u a', ['GET', 7], 'HGETALL a:%u:%c'])
       assert.throws(() => redis({ command, acl } as never), { code: 'OPTION_INVALID' });
+    for (const acl of ['FCALL f 1 %u', 'fcall_ro f 1 %u', 'MODULE LOAD %u', 'ACL SETUSER %u'])
+      assert.throws(() => redis({ command, acl }), { message: /redis\.acl: expected a command that reads a key/ });
     assert.throws(() => mongodb({ find: query, authenticate: { filter: [] } } as never), { code: 'OPTION_INVALID' });
+  });
+
+  it('require a placeholder in the queries that are about one client', () => {
+    const about = (option: string) => ({ code: 'OPTION_INVALID', field: option, message: /a placeholder such as %u/ });
+    const none = () => [];
+    assert.throws(
+      () => mongodb({ find: none, authenticate: { filter: { active: true } } }),
+      about('mongodb.authenticate')
+    );
+    assert.throws(() => redis({ command: none, superuser: 'GET rank' }), about('redis.superuser'));
+    assert.throws(() => mysql({ query: none, authenticate: 'SELECT 1 AS password' }), about('mysql.authenticate'));
+    postgresql({ query: none, acl: 'SELECT * FROM mqtt_acl' }); // rules for everyone
   });
 });
 
@@ -86,8 +102,7 @@ describe('a function that asks a database', () => {
       [fail(undefined), /the query failed: undefined/],
       [() => Promise.reject(Object.assign(new Error(''), { code: 'ECONNREFUSED' })), /ECONNREFUSED/],
       [() => undefined, /must return a list of objects/],
-      [() => [7], /must return a list of objects/],
-      [() => [{ password: { $ne: 1 } }], /the field "password" is neither text nor a number/]
+      [() => [7], /must return a list of objects/]
     ];
     for (const [query, message] of answers) {
       await using broker = await sourceBroker(source(query));
@@ -137,6 +152,39 @@ describe('a function that asks a database', () => {
     assert.equal(await broker.attempt(ANN), 0);
   });
 
+  it('is called again for an answer that was on its way when the source was reloaded', async () => {
+    let answer = () => {};
+    let arrive = () => {};
+    const arrived = new Promise<void>((resolve) => (arrive = resolve));
+    const answers: Awaitable<Rows>[] = [
+      new Promise((resolve) => (answer = () => resolve([{ password: 'old' }]))),
+      [{ password: 'new' }]
+    ];
+    const query = () => {
+      arrive();
+      return answers.shift();
+    };
+    await using broker = await sourceBroker(source(query, { cacheMs: '1h' }));
+    const first = broker.attempt({ password: 'old' });
+    await arrived;
+    await broker.kit.broker.access.reload('postgresql');
+    answer();
+    assert.equal(await first, 0);
+    assert.equal(await broker.attempt({ password: 'old' }), 0x86);
+  });
+
+  it('may return so many access rules that the client is refused', async () => {
+    const rules = (number: number) => () => Array.from({ length: number }, () => ({ allow: 1, access: 3, topic: 'b' }));
+    const rights = async (number: number) => {
+      const options = { authenticate: false, acl: 'SELECT x' } as const;
+      await using broker = await sourceBroker(source(rules(number), options), { allowAnonymous: true });
+      assert.deepEqual(await broker.rights({}, { publish: ['a', 'b'] }), [0x87, 0]);
+      return broker.errors;
+    };
+    assert.deepEqual(await rights(10_000), []);
+    assert.match((await rights(10_001))[0], /more than 10000 access rules/);
+  });
+
   it('is not called for a source that decides nothing about the client', async () => {
     let asked = 0;
     const query = () => {
@@ -165,6 +213,49 @@ describe('the check of a stored password', () => {
     assert.equal(await broker.attempt({ password: 'wrong' }), 0x86);
     assert.equal(await broker.attempt({ username: 'nobody', password: 'a-secret' }), 0x86);
     assert.deepEqual(checks, [hash, hash]);
+  });
+
+  it('refuses a password that cannot be read like a wrong one, and reports it', async () => {
+    const unreadable: [unknown, string, RegExp][] = [
+      ['$7$nonsense', 'auto', /mosquitto|hash/],
+      ['no hash', 'sha256', /the stored password is not of the format "sha256"/],
+      [{ $ne: 1 }, 'plain', /the field "password" is neither text nor a number/]
+    ];
+    for (const [password, passwordHash, message] of unreadable) {
+      await using broker = await sourceBroker(source(() => [{ password }], { passwordHash }));
+      assert.equal(await broker.attempt(ANN), 0x86);
+      assert.match(broker.errors[0], message);
+    }
+  });
+
+  it('admits nobody after the source has been removed, and leaves no thread', async () => {
+    const hash = bcrypt.hashSync('a-secret', 4);
+    let checking = () => {};
+    let finish = () => {};
+    const arrived = new Promise<void>((resolve) => (checking = resolve));
+    const options: Partial<SqlOptions> = {
+      passwordHash: 'bcrypt',
+      bcrypt: () => {
+        checking();
+        return new Promise((resolve) => (finish = () => resolve(true)));
+      }
+    };
+    await using broker = await sourceBroker(source(() => [{ password: hash }], options));
+    const code = broker.attempt(ANN);
+    await arrived;
+    await broker.kit.broker.access.remove('postgresql');
+    finish();
+    assert.equal(await code, 0x88);
+    const checker = new BcryptChecker();
+    await checker.close();
+    await assert.rejects(checker.check(Buffer.from('a-secret'), hash), { code: 'SOURCE_CLOSED' });
+  });
+
+  it('keeps no password in memory', () => {
+    const { read } = readPasswordFormat('plain', '');
+    const id = read({ password: 'a-secret' }, async () => false)?.id ?? '';
+    assert.ok(!id.includes('a-secret') && !id.includes(Buffer.from('a-secret').toString('hex')));
+    assert.notEqual(id, read({ password: 'b-secret' }, async () => false)?.id);
   });
 
   it('accepts bytes of a column', async () => {

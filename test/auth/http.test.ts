@@ -534,6 +534,21 @@ describe('many requests', () => {
     assert.equal(asked(), 2);
   });
 
+  it('that were on their way when the source was reloaded are not kept', async () => {
+    const waiting: ServerResponse[] = [];
+    await using server = await serve((_, response) => {
+      if (waiting.push(response) > 1) response.writeHead(401).end();
+    });
+    await using broker = await start({ authenticate: { url: server.url }, cacheMs: '1h' });
+    const arrived = new Promise<void>((resolve) => (server.onAsked = resolve));
+    const first = broker.attempt();
+    await arrived;
+    await broker.kit.broker.access.reload('http');
+    waiting[0].end();
+    assert.equal(await first, 0);
+    assert.equal(await broker.attempt(), 0x86);
+  });
+
   it('that failed are not kept', async () => {
     let status = 500;
     await using server = await serve((_, response) => response.writeHead(status).end());

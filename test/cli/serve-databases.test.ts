@@ -222,6 +222,43 @@ describe('serve with a database in the list "auth"', () => {
     assert.deepEqual(seen, ['192.0.2.1', 'db.example']);
   });
 
+  it('takes queries with placeholders from files, and inserts values into a part of one as they are', async () => {
+    const asked: unknown[] = [];
+    class Pool {
+      on() {}
+      async query(...args: unknown[]) {
+        asked.push(args);
+        return { rows: [] };
+      }
+      async end() {}
+    }
+    class Redis {
+      on() {}
+      async call(...args: string[]) {
+        asked.push(args);
+        return null;
+      }
+      disconnect() {}
+    }
+    const shell = { ...testShell(), importPackage: async () => ({ Redis, default: { Pool } }) };
+    shell.env.PREFIX = '5%u';
+    writeFileSync(join(folder, 'query.sql'), "SELECT password FROM users WHERE name = %u AND kind = 'a%%'\n");
+    const authenticate = { fromFile: join(folder, 'query.sql') };
+    const list = ['HGET', { fromEnv: 'PREFIX' }, 'name-%u'];
+    for (const source of [
+      { kind: 'postgresql', connection: 'postgresql://h/d', authenticate },
+      { kind: 'redis', connection: 'redis://h', authenticate: list }
+    ]) {
+      const { sources } = await read(source, shell);
+      await using broker = await sourceBroker(sources[0]);
+      await broker.attempt({ password: 'x' });
+    }
+    assert.deepEqual(asked, [
+      ["SELECT password FROM users WHERE name = $1 AND kind = 'a%'", ['ann']],
+      ['HGET', '5%u', 'name-ann']
+    ]);
+  });
+
   it('asks MongoDB with limits of time and number (a double of the driver)', async () => {
     const seen: unknown[] = [];
     class MongoClient {

@@ -18,7 +18,7 @@ import { Guard } from '../outgoing/guard.ts';
 import { Slots } from '../outgoing/slots.ts';
 import { UndecidedClients } from '../outgoing/undecided-clients.ts';
 import { DatabaseFailure } from './database-failure.ts';
-import type { Facts, Letter, Lookup, Row } from './lookup.ts';
+import { type Facts, type Letter, type Lookup, MAX_RULES, type Row } from './lookup.ts';
 import type { DatabaseSettings } from './options.ts';
 import { PasswordVerifier } from './password-verifier.ts';
 import { isTrue } from './values.ts';
@@ -105,7 +105,7 @@ class Opened {
       context,
       new Slots(maxConcurrent, maxQueued, 'queries')
     );
-    this.#passwords = new PasswordVerifier(passwordHash, bcrypt, context);
+    this.#passwords = new PasswordVerifier(passwordHash, bcrypt, context, (error) => this.#server.report(error));
     this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
     const { authenticate, superuser } = queries;
     this.#letters = [...new Set<Letter>(['u', 'c', ...(authenticate?.letters ?? []), ...(superuser?.letters ?? [])])];
@@ -142,7 +142,7 @@ class Opened {
     const rows = await this.#find(this.#queries.acl as Lookup, factsOf(client), signal);
     if (rows === undefined) return this.#undecidedAbout(client);
     try {
-      return decideByRules(this.#queries.rulesOf(rows), client, action, topic, 'rows');
+      return decideByRules(limited(this.#queries.rulesOf(rows)), client, action, topic, 'rows');
     } catch (error) {
       this.#server.report(error);
       return this.#undecidedAbout(client);
@@ -162,9 +162,11 @@ class Opened {
       this.#server.report(error);
       return this.#unavailable;
     }
+    if (this.#closing.signal.aborted) return this.#unavailable;
     if (typeof isRight === 'object') return isRight;
     if (row === undefined || !isRight) return this.#keep(key, row === undefined ? undefined : WRONG);
     const isSuperuser = await this.#isSuperuser(row, facts, request.signal);
+    if (this.#closing.signal.aborted) return this.#unavailable;
     // without an answer about the rank, the client is asked about again next time
     if (isSuperuser === undefined) return { allow: true };
     return this.#keep(key, { allow: true, isSuperuser });
@@ -218,6 +220,15 @@ class Opened {
   /** What the answer depends on, as an unambiguous string. */
   #credentialsOf(facts: Facts, password: Buffer | undefined): string {
     return JSON.stringify([password?.toString('latin1'), ...this.#letters.map((letter) => facts[letter])]);
+  }
+}
+
+/** Pass access rules on. @throws Error if there are too many */
+function* limited(rules: Iterable<AccessRule>): Iterable<AccessRule> {
+  let number = 0;
+  for (const rule of rules) {
+    if (++number > MAX_RULES) throw new Error(`the answer has more than ${MAX_RULES} access rules`);
+    yield rule;
   }
 }
 

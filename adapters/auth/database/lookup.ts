@@ -17,6 +17,9 @@ export interface Lookup {
   find(facts: Facts): Promise<readonly Row[]>;
 }
 
+/** The maximum number of access rules in an answer. */
+export const MAX_RULES = 10_000;
+
 const PLACEHOLDER = /%(.?)/gsu;
 const LETTERS = 'ucaCd';
 export const KNOWN_PLACEHOLDERS = '%u, %c, %a, %C and %d, and %% for a percent sign';

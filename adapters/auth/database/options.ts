@@ -1,11 +1,13 @@
 import {
   type ForeignCheck,
+  InvalidInput,
   type OptionTable,
   type OptionValues,
   readOptions,
   optionRow as row
 } from '../../../lib/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
+import type { Lookup } from './lookup.ts';
 import { type PasswordFormat, readPasswordFormat } from './password-format.ts';
 
 /** Options of `postgresql`, `mysql`, `redis` and `mongodb`. */
@@ -15,20 +17,23 @@ export interface DatabaseOptions extends LimitOptions {
    *
    * - `auto` (default): hashes that name their format: scrypt, PBKDF2, Argon2 (Node 24.7 or newer) and those of mosquitto, as `embermq passwd`
    *   and `hashPassword` write them, and bcrypt (`npm install bcryptjs`, or the option `bcrypt`)
-   * - of old tables, as hexadecimal digits: `md5`, `sha`, `sha256`, `sha512`, with a salt before or behind the password `salt,sha256` or
-   *   `sha256,salt`, or `pbkdf2,sha256,1000,20` (digest, iterations, bytes), which has a salt, too. Who reads such a table finds most passwords
-   *   within minutes, except with a large number of iterations
+   * - of old tables, as hexadecimal digits: `md5`, `sha`, `sha256`, `sha512`, with a salt before or after the password `salt,sha256` or
+   *   `sha256,salt`, or `pbkdf2,sha256,1000,20` (digest, iterations, bytes), which has a salt, too. Anyone who reads such a table can recover most
+   *   passwords within minutes, except with a large number of iterations
    * - `bcrypt`, and `plain`: the password itself
+   *
+   * The time of an answer does not tell whether a name is known. With `auto` and `bcrypt`, this is only true after the password of one user has
+   * been read, because the cost of the hashes is not known before.
    */
   passwordHash?: string;
   /** Checks a password against a bcrypt hash, for example `compare` of the package `bcrypt`. Default: the package `bcryptjs`, in a thread. */
   bcrypt?: ForeignCheck;
   /**
-   * The answer if the database fails: the function rejects, takes too long, or returns what cannot be read. `ignore` leaves the decision to
+   * The answer if the database fails: the function rejects, takes too long, or returns something else than rows. `ignore` leaves the decision to
    * the next source. Default `deny`.
    */
   onError?: 'deny' | 'ignore';
-  /** Queries that wait; beyond them, the database counts as failed. Default 10,000. */
+  /** Queries that wait. Beyond them, the answer is that of `onError` at once. Default 10,000. */
   maxQueued?: number;
   /** Name of the source, if there are several. Default: the name of the function. */
   name?: string;
@@ -53,7 +58,7 @@ export type DatabaseSettings = OptionValues<ReturnType<typeof tableOf>>;
 /**
  * Read the options of a kind of database.
  * @param rows of the options that only this kind has
- * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; a query about one client must have a placeholder
  */
 export function readDatabaseOptions<T extends OptionTable>(
   kind: string,
@@ -61,5 +66,15 @@ export function readDatabaseOptions<T extends OptionTable>(
   rows: T
 ): { readonly settings: DatabaseSettings; readonly own: OptionValues<T> } {
   const values = readOptions({ ...tableOf(kind), ...rows }, given, kind);
+  for (const name of ['authenticate', 'superuser']) {
+    const query = (values as Readonly<Record<string, Pick<Lookup, 'letters'> | undefined>>)[name];
+    if (query?.letters.length === 0)
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        `${kind}.${name}`,
+        'a placeholder such as %u, because the answer is about one client',
+        (given as Readonly<Record<string, unknown>>)[name]
+      );
+  }
   return { settings: values as unknown as DatabaseSettings, own: values as OptionValues<T> };
 }

@@ -1,15 +1,17 @@
-import { createHash, pbkdf2, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { BrokerError, type ForeignCheck, InvalidInput, type PasswordCheck } from '../../../lib/index.ts';
 import { storedPasswordCheck } from '../hashes/stored-password-check.ts';
 import type { Row } from './lookup.ts';
 import { bytesOf, textOf } from './values.ts';
 
+/** The key of the digests in memory, which may be of passwords. */
+const MEMORY_KEY = randomBytes(32);
 const pbkdf2Async = promisify(pbkdf2);
 
 /** A password of a row. */
 export interface StoredPassword {
-  /** The stored password with everything on which its check depends. */
+  /** A digest of the stored password with everything on which its check depends. */
   readonly id: string;
   /** Passwords of the same kind take the same time to check. */
   readonly kind: string;
@@ -34,7 +36,7 @@ export interface PasswordFormat {
 const DIGESTS: Readonly<Record<string, string>> = {
   ...{ md5: 'md5', sha: 'sha1', sha1: 'sha1', sha224: 'sha224', sha256: 'sha256', sha384: 'sha384', sha512: 'sha512' }
 };
-const SIMPLE = /^(?<before>salt,)?(?<digest>[a-z0-9]+)(?<behind>,salt)?$/;
+const SIMPLE = /^(?<before>salt,)?(?<digest>[a-z0-9]+)(?<after>,salt)?$/;
 const PBKDF2 = /^pbkdf2,(?<digest>[a-z0-9]+),(?<iterations>[1-9]\d{0,7}),(?<length>[1-9]\d{0,2})$/;
 const FORMATS =
   'auto, plain, bcrypt, md5, sha, sha256, sha512, "salt,sha256", "sha256,salt" or "pbkdf2,sha256,1000,20"';
@@ -53,10 +55,10 @@ export function readPasswordFormat(value: unknown, field: string): PasswordForma
     return fixed(text, true, (salt, password) => pbkdf2Async(password, salt, iterations, length, digest), hexKey);
   }
   const simple = SIMPLE.exec(text)?.groups;
-  const { digest = '', before, behind } = simple ?? {};
-  if (!Object.hasOwn(DIGESTS, digest) || (before !== undefined && behind !== undefined))
+  const { digest = '', before, after } = simple ?? {};
+  if (!Object.hasOwn(DIGESTS, digest) || (before !== undefined && after !== undefined))
     throw new InvalidInput('OPTION_INVALID', field, FORMATS, value);
-  const isSalted = before !== undefined || behind !== undefined;
+  const isSalted = before !== undefined || after !== undefined;
   const compute = (salt: Buffer, password: Buffer) =>
     createHash(DIGESTS[digest])
       .update(before === undefined ? password : salt)
@@ -74,7 +76,7 @@ function selfNamed(needsBcrypt: boolean): PasswordFormat {
       const hash = textOf(password, 'password');
       if (hash === undefined || hash === '') return undefined;
       // without salt and key, what is left are the format and its cost
-      return { id: hash, kind: hash.slice(0, kindEnd(hash)), check: storedPasswordCheck(hash, { bcrypt }) };
+      return { id: digestOf(hash), kind: hash.slice(0, kindEnd(hash)), check: storedPasswordCheck(hash, { bcrypt }) };
     }
   };
 }
@@ -95,7 +97,7 @@ function fixed(
   const stored = (row: Row, key: Buffer): StoredPassword => {
     const salt = isSalted ? (bytesOf(row.salt, 'salt') ?? Buffer.alloc(0)) : Buffer.alloc(0);
     const check = async (password: Buffer) => isEqual(await compute(salt, password), key);
-    return { id: `${kind}:${salt.toString('hex')}:${key.toString('hex')}`, kind, check };
+    return { id: digestOf(`${kind}:${salt.toString('hex')}:${key.toString('hex')}`), kind, check };
   };
   return {
     needsBcrypt: false,
@@ -110,6 +112,10 @@ function fixed(
       throw new BrokerError('PASSWORD_HASH_INVALID', `the stored password is not of the format "${kind}"`);
     }
   };
+}
+
+function digestOf(text: string): string {
+  return createHmac('sha256', MEMORY_KEY).update(text).digest('base64');
 }
 
 function hexKey(stored: string): Buffer | undefined {

@@ -14,20 +14,28 @@ import type { PasswordFormat, StoredPassword } from './password-format.ts';
 /** Kinds of hashes of which one is kept, to be checked for names that are unknown. */
 const MAX_KINDS = 16;
 
-/** Checks passwords against those of rows. The time does not tell whether there was a row. */
+/** Checks passwords against those of rows. Once one has been read, the time does not tell whether there was a row. */
 export class PasswordVerifier {
   readonly #format: PasswordFormat;
   readonly #context: SourceContext;
   readonly #bcrypt: ForeignCheck;
   readonly #checker = new BcryptChecker();
   readonly #ownBcrypt: ForeignCheck | undefined;
+  readonly #report: (error: unknown) => void;
   readonly #key = randomBytes(32);
   /** A stored password of each kind that was read. */
   readonly #samples = new Map<string, StoredPassword>();
 
-  constructor(format: PasswordFormat, bcrypt: ForeignCheck | undefined, context: SourceContext) {
+  /** @param report reports that a stored password cannot be read */
+  constructor(
+    format: PasswordFormat,
+    bcrypt: ForeignCheck | undefined,
+    context: SourceContext,
+    report: (error: unknown) => void
+  ) {
     this.#format = format;
     this.#context = context;
+    this.#report = report;
     this.#ownBcrypt = bcrypt;
     this.#bcrypt = bcrypt ?? ((password, hash) => this.#check(password, hash));
   }
@@ -43,12 +51,12 @@ export class PasswordVerifier {
 
   /**
    * Check the password of a request.
-   * @param row undefined: the name is unknown, and the answer is false
+   * @param row undefined: the name is unknown, and the answer is false, as for a stored password that cannot be read
    * @returns a refusal if too many checks are waiting
-   * @throws BrokerError PASSWORD_HASH_INVALID if the password of the row cannot be read; PACKAGE_MISSING; the reason of the signal
+   * @throws BrokerError PASSWORD_HASH_INVALID if bcryptjs cannot check the hash; PACKAGE_MISSING; SOURCE_CLOSED; the reason of the signal
    */
   async verify(row: Row | undefined, request: AuthenticateRequest): Promise<boolean | Refusal> {
-    const stored = row && this.#format.read(row, this.#bcrypt);
+    const stored = row && this.#read(row);
     if (stored !== undefined && this.#samples.size < MAX_KINDS && !this.#samples.has(stored.kind))
       this.#samples.set(stored.kind, stored);
     try {
@@ -59,6 +67,15 @@ export class PasswordVerifier {
     } catch (error) {
       if (!(error instanceof BrokerError) || error.code !== 'PASSWORD_QUEUE_FULL') throw error;
       return { allow: false, reasonCode: ReasonCode.serverBusy, reasonString: error.message };
+    }
+  }
+
+  #read(row: Row): StoredPassword | undefined {
+    try {
+      return this.#format.read(row, this.#bcrypt);
+    } catch (error) {
+      this.#report(error);
+      return undefined;
     }
   }
 

@@ -29,8 +29,8 @@ export interface RedisOptions extends DatabaseOptions {
   acl?: string | readonly string[] | false;
 }
 
-/** Commands whose arguments are programs. */
-const SCRIPTS = /^(eval|evalsha|eval_ro|evalsha_ro|script|function|config)$/i;
+/** Commands whose arguments are programs, or that administer the server. */
+const SCRIPTS = /^(eval|evalsha|eval_ro|evalsha_ro|fcall|fcall_ro|script|function|module|config|acl)$/i;
 
 /**
  * A source that asks Redis, or a server with its protocol, who clients are and what they may do.

@@ -122,7 +122,7 @@ function sqlSource(dialect: Dialect, options: SqlOptions): AuthSource<never> {
   });
 }
 
-/** A column that is not selected, or not text, tells nothing. */
+/** A column that is not selected, or not text, is not compared. */
 function isRowOf({ username, clientid }: Row, facts: Facts): boolean {
   return (
     (typeof username !== 'string' || username === facts.u) && (typeof clientid !== 'string' || clientid === facts.c)

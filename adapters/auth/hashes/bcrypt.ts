@@ -37,6 +37,7 @@ export class BcryptChecker {
   readonly #pending = new Map<number, Pending>();
   #worker: Worker | undefined = undefined;
   #last = 0;
+  #isClosed = false;
 
   /** Make sure that the package is installed. @throws BrokerError PACKAGE_MISSING */
   async load(): Promise<void> {
@@ -48,8 +49,9 @@ export class BcryptChecker {
     }
   }
 
-  /** Check a password. bcrypt itself takes only its first 72 bytes into account. */
+  /** Check a password. bcrypt itself takes only its first 72 bytes into account. @throws BrokerError SOURCE_CLOSED, PASSWORD_HASH_INVALID */
   async check(password: Buffer, hash: string): Promise<boolean> {
+    if (this.#isClosed) throw new BrokerError('SOURCE_CLOSED', 'the source has been closed');
     const worker = (this.#worker ??= this.#start());
     const number = ++this.#last;
     const isRight = await new Promise<boolean>((resolve, reject) => {
@@ -62,6 +64,7 @@ export class BcryptChecker {
 
   /** End the thread. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#worker?.terminate();
   }
 

@@ -6,7 +6,7 @@ import type { Clock } from '../../../lib/index.ts';
 export class AnswerCache<T extends object> {
   readonly #clock: Clock;
   /** The digest depends on it, so that it cannot be compared with digests of guessed passwords. */
-  readonly #secret = randomBytes(64).toString('base64');
+  #secret = randomSecret();
   readonly #answers: LRUCache<string, { readonly answer: T; readonly untilMs: number }>;
 
   constructor(clock: Clock, size: number) {
@@ -29,7 +29,13 @@ export class AnswerCache<T extends object> {
     this.#answers.set(key, { answer, untilMs: this.#clock.monotonic() + ttlMs });
   }
 
+  /** Forget the answers. Those that are still being asked for are kept in vain, because their keys are no longer used. */
   clear(): void {
+    this.#secret = randomSecret();
     this.#answers.clear();
   }
+}
+
+function randomSecret(): string {
+  return randomBytes(64).toString('base64');
 }
