@@ -231,7 +231,7 @@ export class AccessControl {
       for (const name of ['authorizePublish', 'authorizeSubscribe'] as const) release.push(hooks.decide(name));
       const authorize = source.authorize?.bind(source);
       if (authorize !== undefined) {
-        const ask = (question: Asked, action: RuleAction, topic: string) =>
+        const ask = (question: QuestionPart, action: RuleAction, topic: string) =>
           authorize(new SourceQuestion(question, action, topic));
         release.push(
           hooks.add(
@@ -311,15 +311,15 @@ export class AccessControl {
 }
 
 /** The part of the request of a hook that a source sees. */
-type Asked = Pick<AuthorizeRequest, 'client' | 'signal'>;
+type QuestionPart = Pick<AuthorizeRequest, 'client' | 'signal'>;
 
 /** What a source is asked. It reads the signal of the request only if the source does, because that creates it. */
 class SourceQuestion implements AuthorizeRequest {
   readonly action: RuleAction;
   readonly topic: string;
-  readonly #question: Asked;
+  readonly #question: QuestionPart;
 
-  constructor(question: Asked, action: RuleAction, topic: string) {
+  constructor(question: QuestionPart, action: RuleAction, topic: string) {
     this.#question = question;
     this.action = action;
     this.topic = topic;

@@ -52,7 +52,10 @@ export async function scramCredentialsOf(
   );
 }
 
-/** Credentials for users that do not exist. They are the same for a name as long as the object exists, and no password fits them. */
+/**
+ * Credentials for users that do not exist. They are the same for a name as long as the object exists, and no password fits them. They have
+ * the iterations and the salt length that this broker uses: entries that other programs have written with others can be told from them.
+ */
 export class InventedScram {
   readonly #secret = randomBytes(32);
 

@@ -51,7 +51,10 @@ export interface SourceContext {
 export interface AuthSource<Data = unknown> {
   /** Identifies the source among those of a broker, for example `jwt`. */
   readonly name: string;
-  /** Time that `authenticate` and `authorize` may take, in milliseconds; 0: the source limits it itself. Default: `hookTimeout`. */
+  /**
+   * Time that `authenticate` and `authorize` may take, in milliseconds; 0: the source limits it itself, and must answer every question.
+   * Default: `hookTimeout`.
+   */
   readonly timeoutMs?: number;
   /**
    * What the source decides about: with one that decides about authentication, unknown clients are refused by default, and with one that

@@ -86,8 +86,9 @@ export class Access<Data = unknown> {
   }
 
   /**
-   * Empty the ACL caches: forget what clients may do, because the app's own policy has changed. The authorizePublish hooks registered with `cache: 'route'` are
-   * asked again, and sources are asked again about the subscriptions that they have allowed. Messages that the broker has already read are not affected.
+   * Empty the ACL caches: forget what clients may do, because the app's own policy has changed. The authorizePublish hooks registered with
+   * `cache: 'route'` are asked again, and sources are asked again about the subscriptions that they have allowed. Messages that the broker
+   * has already read are not affected.
    * @param clientId the client that the change concerns; default: all clients
    * @throws InvalidInput CLIENT_ID_INVALID if `clientId` is not a string
    */

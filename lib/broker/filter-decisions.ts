@@ -35,7 +35,7 @@ export interface FilterDecision {
 }
 
 /** How a decision about a filter is taken. */
-interface Asking {
+interface FilterQuestion {
   readonly client: SessionClient;
   readonly options: SubscriptionOptions;
   /** What the connection has kept; undefined: nothing is kept. */
@@ -52,7 +52,7 @@ export class FilterDecisions {
     this.#services = services;
   }
 
-  /** Whether nobody is asked about a client: what is decided then. @returns undefined if hooks must be asked */
+  /** The decision that needs no hook; undefined if hooks must be asked. */
   unasked(client: SessionClient): boolean | undefined {
     const { hooks } = this.#services;
     if (client.isSuperuser) return true;
@@ -60,9 +60,9 @@ export class FilterDecisions {
   }
 
   /** Decide about a filter of a SUBSCRIBE. It is synchronous if the hooks are. */
-  decide(filter: string, asking: Asking): FilterDecision | Promise<FilterDecision> {
+  decide(filter: string, asked: FilterQuestion): FilterDecision | Promise<FilterDecision> {
     const { hooks, metrics, settings, time } = this.#services;
-    const { options, verdicts } = asking;
+    const { options, verdicts } = asked;
     const { nowMs } = time;
     const known = verdicts?.get('subscribe', filter, nowMs);
     if (known !== undefined) {
@@ -74,9 +74,9 @@ export class FilterDecisions {
       };
     }
     metrics.counts[Metric.clientCheckAcl]++;
-    return this.#ask(filter, asking, hooks.authorizeSubscribe, (answer, decider, isAllowed) => {
-      if (isChanged(answer) && answer.filter !== filter) return this.#askAboutChange(answer, decider, asking);
-      const decision = this.#decisionOf(filter, answer ?? isAllowed, decider, asking, answer);
+    return this.#ask(filter, asked, hooks.authorizeSubscribe, (answer, decider, isAllowed) => {
+      if (isChanged(answer) && answer.filter !== filter) return this.#askAboutChange(answer, decider, asked);
+      const decision = this.#decisionOf(filter, answer ?? isAllowed, decider, asked, answer);
       const { code } = decision;
       if (code >= 0x80 || (isApproval(answer ?? isAllowed) && !isChanged(answer)))
         verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs);
@@ -90,13 +90,13 @@ export class FilterDecisions {
    */
   again(
     filter: string,
-    asking: Asking,
+    asked: FilterQuestion,
     left = this.#services.hooks.authorizeSubscribe
   ): FilterDecision | undefined | Promise<FilterDecision | undefined> {
-    return this.#ask<FilterDecision | undefined>(filter, asking, left, (answer, decider, isAllowed) => {
-      if (!isChanged(answer)) return this.#decisionOf(filter, answer ?? isAllowed, decider, asking, answer);
+    return this.#ask<FilterDecision | undefined>(filter, asked, left, (answer, decider, isAllowed) => {
+      if (!isChanged(answer)) return this.#decisionOf(filter, answer ?? isAllowed, decider, asked, answer);
       const others = left.filter((hook) => hook !== decider);
-      return others.length === 0 ? undefined : this.again(filter, asking, others);
+      return others.length === 0 ? undefined : this.again(filter, asked, others);
     });
   }
 
@@ -104,10 +104,10 @@ export class FilterDecisions {
   #askAboutChange(
     { filter, qos = 2 }: ChangedFilter,
     decider: object | undefined,
-    asking: Asking
+    asked: FilterQuestion
   ): FilterDecision | Promise<FilterDecision> {
     const { announcer, hooks } = this.#services;
-    const { client, options, check } = asking;
+    const { client, options, check } = asked;
     const highest = Math.min(qos, options.qos);
     const fault = check(filter);
     if (fault !== 0) {
@@ -125,20 +125,20 @@ export class FilterDecisions {
       return { filter, code: fault, dueMs: undefined };
     }
     const others = hooks.authorizeSubscribe.filter((hook) => hook !== decider);
-    return this.#ask(filter, asking, others, (answer, second) => {
+    return this.#ask(filter, asked, others, (answer, second) => {
       if (isChanged(answer) && answer.filter !== filter) {
         const text = `two authorizeSubscribe hooks have changed a filter: to ${JSON.stringify(filter)}, and then to ${JSON.stringify(answer.filter)}`;
         announcer.failed(new BrokerError('HOOK_ANSWER_INVALID', text), 'hook authorizeSubscribe', client);
         return { filter, code: ReasonCode.unspecifiedError, dueMs: undefined };
       }
-      const decision = this.#decisionOf(filter, answer ?? true, second, asking, answer);
+      const decision = this.#decisionOf(filter, answer ?? true, second, asked, answer);
       return decision.code < 0x80 ? { ...decision, code: Math.min(decision.code, highest) } : decision;
     });
   }
 
   #ask<D>(
     filter: string,
-    { client, options }: Asking,
+    { client, options }: FilterQuestion,
     functions: readonly Hook<'authorizeSubscribe'>[],
     act: (answer: Answer | undefined, decider: object | undefined, isAllowed: boolean) => D | Promise<D>
   ): D | Promise<D> {
@@ -166,7 +166,7 @@ export class FilterDecisions {
     filter: string,
     answer: Answer,
     decider: object | undefined,
-    { options }: Asking,
+    { options }: FilterQuestion,
     given: Answer | undefined
   ): FilterDecision {
     const { hooks, metrics, settings, time } = this.#services;

@@ -31,7 +31,7 @@ export class FilterRequests {
     return true;
   }
 
-  /** A client no longer asks for a subscription by this filter: remove the subscription, unless it does so by another one. */
+  /** A client no longer asks for a subscription by this filter: remove the subscription, unless the client also asked for it by another filter. */
   release(session: Session, requested: string, granted: string): void {
     const requests = RequestedFilters.of(session.subscriptions);
     if (requests?.release(requested)) {

@@ -242,13 +242,13 @@ export class Subscribing {
     const epoch = this.#host.sourceReview.epochOf(session);
     const granting = { requested: filter, request, ids, feeds, epoch };
     if (unasked) return this.#grant(session, { filter, code: request.qos, dueMs: undefined }, granting);
-    const asking = {
+    const question = {
       client,
       options,
       verdicts: hooks.isCached('authorizeSubscribe') ? this.#verdictsOf(session) : undefined,
       check: (changed: string) => this.#checkChanged(session, changed, request, ids !== undefined)
     };
-    const decision = this.#decisions.decide(filter, asking);
+    const decision = this.#decisions.decide(filter, question);
     const act = (decided: FilterDecision): number => {
       if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK
       if (decided.code >= 0x80) return this.#refused(session, decided.code);

@@ -5,7 +5,7 @@ import type { DisconnectReason } from '../events/reasons.ts';
 import { reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
-import { clientFields } from './trace-fields.ts';
+import { clientFields, shownUsername } from './trace-fields.ts';
 
 /**
  * A logger: pino, winston, console, or any object with these four methods.
@@ -82,7 +82,7 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     message: 'clients banned',
     fields: ({ ban: { kind, who, by, reason, until } }) => ({
       kind,
-      who,
+      who: shownUsername(who),
       by,
       reason,
       until: until === Infinity ? 'forever' : new Date(until).toISOString()
@@ -118,7 +118,7 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     message: 'the store cannot be written',
     fields: ({ error }) => ({ error: errorFields(error) })
   },
-  // as visible as the error that it ends
+  // at the level warn, so that a log that shows the failure shows its end, too
   'store.recovered': { level: 'warn', message: 'the store can be written again' },
   'alarm.raised': {
     level: ({ alarm: { severity } }) => (severity === 'notice' ? 'info' : severity === 'warning' ? 'warn' : 'error'),

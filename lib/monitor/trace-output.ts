@@ -11,7 +11,7 @@ export interface TraceRecord {
 /** A function that receives the lines of a trace. */
 export type TraceFunction = (record: TraceRecord, line: string) => unknown;
 
-/** Why the output of a trace has ended. @param error undefined: somebody has ended the stream */
+/** Why the output of a trace has ended. @param error undefined: the stream was ended by others */
 type Ended = (error: Error | undefined) => void;
 
 /** The lines of a trace, on their way to a stream or a function. */
@@ -24,6 +24,36 @@ export interface TraceOutput {
   end(): void;
 }
 
+/** Tells the outputs of a stream that it has ended. They share two listeners, because Node.js warns about more than ten. */
+class StreamWatch {
+  static readonly #all = new WeakMap<Writable, StreamWatch>();
+  readonly #ended = new Set<Ended>();
+  readonly #onError = (error: Error) => this.#tell(error);
+  readonly #onClose = () => this.#tell(undefined);
+
+  static add(stream: Writable, ended: Ended): void {
+    const known = StreamWatch.#all.get(stream);
+    const watch = known ?? new StreamWatch();
+    watch.#ended.add(ended);
+    if (known !== undefined) return;
+    StreamWatch.#all.set(stream, watch);
+    stream.on('error', watch.#onError);
+    stream.on('close', watch.#onClose);
+  }
+
+  static remove(stream: Writable, ended: Ended): void {
+    const watch = StreamWatch.#all.get(stream);
+    if (watch === undefined || !watch.#ended.delete(ended) || watch.#ended.size > 0) return;
+    StreamWatch.#all.delete(stream);
+    stream.off('error', watch.#onError);
+    stream.off('close', watch.#onClose);
+  }
+
+  #tell(error: Error | undefined): void {
+    for (const ended of [...this.#ended]) ended(error);
+  }
+}
+
 /** Lines to a stream. Those that the stream has not written yet are bounded; further ones are dropped. */
 export class StreamOutput implements TraceOutput {
   /** From the first line that was dropped until half of the waiting bytes are written. */
@@ -33,8 +63,7 @@ export class StreamOutput implements TraceOutput {
   readonly #isEnded: boolean;
   #onEnd: Ended | undefined;
   #waitingBytes = 0;
-  readonly #onError = (error: Error) => this.#ended(error);
-  readonly #onClose = () => this.#ended(undefined);
+  readonly #onStreamEnd: Ended = (error) => this.#ended(error);
 
   /** @param isEnded end the stream after the last line */
   constructor(stream: Writable, maxBytes: number, isEnded: boolean, onEnd: Ended) {
@@ -42,8 +71,7 @@ export class StreamOutput implements TraceOutput {
     this.#maxBytes = maxBytes;
     this.#isEnded = isEnded;
     this.#onEnd = onEnd;
-    stream.on('error', this.#onError);
-    stream.on('close', this.#onClose);
+    StreamWatch.add(stream, this.#onStreamEnd);
   }
 
   write(record: TraceRecord): number {
@@ -77,8 +105,7 @@ export class StreamOutput implements TraceOutput {
   /** Until the last line is written, an error of the stream is expected here: without a listener it would be an uncaught exception. */
   #release(): void {
     if (this.#isEnded) return;
-    this.#stream.off('error', this.#onError);
-    this.#stream.off('close', this.#onClose);
+    StreamWatch.remove(this.#stream, this.#onStreamEnd);
   }
 
   #ended(error: Error | undefined): void {
@@ -88,23 +115,38 @@ export class StreamOutput implements TraceOutput {
   }
 }
 
-/** Lines to a function, which is called at once. */
+/** Lines to a function, which is called at once. Those whose promises are open are bounded; further ones are dropped. */
 export class FunctionOutput implements TraceOutput {
-  readonly isFull = false;
   readonly #to: TraceFunction;
+  readonly #maxBytes: number;
   #onEnd: Ended | undefined;
+  #openBytes = 0;
 
-  constructor(to: TraceFunction, onEnd: Ended) {
+  constructor(to: TraceFunction, maxBytes: number, onEnd: Ended) {
     this.#to = to;
+    this.#maxBytes = maxBytes;
     this.#onEnd = onEnd;
+  }
+
+  get isFull(): boolean {
+    return this.#openBytes >= this.#maxBytes;
   }
 
   write(record: TraceRecord): number {
     const line = JSON.stringify(record);
+    const bytes = Buffer.byteLength(line);
     const result = this.#to(record, line);
-    if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function')
-      (result as PromiseLike<unknown>).then(undefined, (error: unknown) => this.#onEnd?.(asError(error)));
-    return Buffer.byteLength(line);
+    if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function') {
+      this.#openBytes += bytes;
+      const settled = () => {
+        this.#openBytes -= bytes;
+      };
+      (result as PromiseLike<unknown>).then(settled, (error: unknown) => {
+        settled();
+        this.#onEnd?.(asError(error));
+      });
+    }
+    return bytes;
   }
 
   end(): void {

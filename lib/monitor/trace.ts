@@ -61,7 +61,10 @@ export interface TraceOptions {
   readonly payload?: 'text' | 'hex' | 'base64' | 'none';
   /** Only this many bytes at the beginning of a payload are written. Default 1024. */
   readonly maxPayloadBytes?: Size;
-  /** While the stream has this many bytes to write, further lines are dropped and counted. Default 1 MB. */
+  /**
+   * While the stream has this many bytes to write, or promises of the function are open for as many, further lines are dropped and counted.
+   * Default 1 MB.
+   */
   readonly maxBufferedBytes?: Size;
   /** Stop the trace after this time, by the clock of the broker. Default: it lasts until it is stopped. */
   readonly durationMs?: Duration;
@@ -82,7 +85,7 @@ export interface TraceSettings extends PayloadForm {
 
 /**
  * Why a trace has ended: `stopped` by a call; `duration`: its time was over; `error`: the stream or the function has failed, which is
- * reported as an `error` event; `closed`: somebody else has ended the stream; `broker_stopped`.
+ * reported as an `error` event; `closed`: the stream was ended by others; `broker_stopped`.
  */
 export type TraceEnd = 'stopped' | 'duration' | 'error' | 'closed' | 'broker_stopped';
 
@@ -129,7 +132,9 @@ export class Trace {
     this.#host = host;
     const ended = (error: Error | undefined) => this.close(error === undefined ? 'closed' : 'error', error);
     this.#output =
-      typeof to === 'function' ? new FunctionOutput(to, ended) : new StreamOutput(to, maxBufferedBytes, end, ended);
+      typeof to === 'function'
+        ? new FunctionOutput(to, maxBufferedBytes, ended)
+        : new StreamOutput(to, maxBufferedBytes, end, ended);
   }
 
   /** Number of lines written. */

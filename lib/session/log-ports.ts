@@ -27,7 +27,7 @@ interface LoggedDelivery {
   readonly waiting:
     | {
         readonly backlog: Backlog | undefined;
-        /** Drop what waits in memory; of persisted messages those with a lower number. @returns their number */
+        /** Drop what waits in memory. @param before drop only persisted messages with a lower number @returns their number */
         dropBacklog(before: number): number;
         readonly feeds:
           | { readonly pending: readonly PendingFeed[]; pendingBefore(subscription: Subscription): number | undefined }

@@ -147,10 +147,14 @@ export class SessionQueue extends StoredQueue {
    */
   async clear(): Promise<number> {
     const { work } = this.#log.session.ports;
-    // not while messages are dropped or loaded: a message that was read twice would be dropped and sent
+    // Not while messages are dropped or loaded. Otherwise a message could be read by both tasks, then dropped by one and sent by the other.
     for (let other = this.#otherTask; other !== undefined; other = this.#otherTask) await other;
     work.begin();
-    const clearing = this.#clear().finally(() => work.end());
+    const to = this.#log.messages.next;
+    // not synchronously: a listener of the drop event may call this again, and must then wait for this task
+    const clearing = Promise.resolve()
+      .then(() => this.#clear(to))
+      .finally(() => work.end());
     const task = clearing.then(
       () => undefined,
       () => undefined
@@ -165,10 +169,10 @@ export class SessionQueue extends StoredQueue {
     return this.#trimming ?? this.#log.offline?.loading;
   }
 
-  async #clear(): Promise<number> {
+  /** @param to drop messages with a lower number */
+  async #clear(to: number): Promise<number> {
     const log = this.#log;
     const { messages, session, ledger } = log;
-    const to = messages.next;
     let count = 0;
     const drop = (persisted: PersistedMessage) => {
       if (persisted.isDone || persisted.seq >= to) return;

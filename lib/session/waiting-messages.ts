@@ -252,7 +252,7 @@ export class WaitingMessages implements DeferralOwner {
     this.backlog = undefined;
   }
 
-  /** Drop the messages of the backlog; of persisted ones those with a lower number. @returns their number */
+  /** Drop the messages of the backlog. @param before drop only persisted messages with a lower number @returns their number */
   dropBacklog(before = Infinity): number {
     // first all, because a listener of the drop may publish
     const taken = this.backlog?.take(({ persisted }) => persisted === undefined || persisted.seq < before) ?? [];

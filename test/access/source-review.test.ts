@@ -183,7 +183,7 @@ describe('A source that must be asked', () => {
     }
   });
 
-  it('decides for the client as it returns: with another user name, or gone again', async () => {
+  it('decides about the user name with which the client returns, and about nothing if its connection closes', async () => {
     const users: (string | undefined)[] = [];
     let answer: ((isAllowed: boolean) => void) | undefined;
     await using kit = await createTestBroker({
@@ -237,7 +237,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual([source.asked.splice(0).sort(), await texts(d)], [['c a', 'd a'], []]);
   });
 
-  it('keeps what it has refused refused when rules change, and is not asked about what rules or hooks have allowed', async () => {
+  it('still refuses what it has refused when rules change, and is not asked about what rules or hooks have allowed', async () => {
     const source = new Asked();
     await using kit = await createTestBroker({
       auth: [acl([{ access: 'allow', topic: 'ruled' }]), source],

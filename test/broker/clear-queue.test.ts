@@ -58,6 +58,27 @@ for (const [kind, storeOf] of Object.entries(KINDS))
       }
     }
 
+    it('may be called by a listener of its drops', () =>
+      tried(async (start) => {
+        const broker = await start({ maxInflight: 1, maxMqueueLen: 0 });
+        const client = await rawClient(broker, PERSISTENT);
+        await granted(client, 1, { topic: 'a', qos: 1 });
+        await Promise.all(Array.from({ length: 3_000 }, (_, at) => broker.publish('a', String(at), { qos: 1 })));
+        await turns();
+        const session = broker.sessions.get('c');
+        const drops = dropsOf(broker);
+        const inner: Promise<number>[] = [];
+        broker.on('message.dropped', () => {
+          inner.push(session.clearQueue());
+        });
+        assert.equal(await session.clearQueue(), 2_999);
+        assert.equal(
+          (await Promise.all(inner)).reduce((sum, count) => sum + count),
+          0
+        );
+        assert.equal(new Set(drops).size, 2_999);
+      }));
+
     it('drops what waits for a client that is away, but not what is in flight', () =>
       tried(async (start) => {
         const broker = await start({ maxInflight: 2 });

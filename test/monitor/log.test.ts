@@ -208,6 +208,13 @@ describe('the log', () => {
     );
   });
 
+  it('does not show a token that is banned as a user name', async () => {
+    const { lines, logger } = collector();
+    await using kit = await createTestBroker({ logger });
+    await kit.broker.access.banned.add({ kind: 'username', who: 'eyJhbGciOiJub25lIn0.e30.c2ln' });
+    assert.equal(lines.find(({ fields }) => fields.event === 'client.banned')?.fields.who, '(token)');
+  });
+
   it('has bans, alarms, slow consumers, and errors with their code', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger });

@@ -7,6 +7,7 @@ import { engineOf } from '../../lib/broker/broker.ts';
 import { type Broker, createBroker, memoryStore, type TraceOptions, type TraceRecord } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
+import { turns } from '../support/wire.ts';
 
 /** Starts a trace that collects its lines. */
 function collect(broker: Broker, options: Omit<TraceOptions, 'to'>) {
@@ -448,6 +449,18 @@ describe('the stream of a trace', () => {
     assert.equal(trace.endReason, 'stopped');
   });
 
+  it('may receive 30 traces without a warning about its listeners', async () => {
+    await using kit = await createTestBroker();
+    const to = new PassThrough().resume();
+    const traces = Array.from({ length: 30 }, (_, at) => kit.broker.trace({ clientId: `c${at}`, to, end: false }));
+    for (const name of ['error', 'close']) assert.ok(to.listenerCount(name) <= 3, name);
+    traces.pop()?.stop();
+    to.destroy(new Error('broken'));
+    kit.broker.on('error', () => undefined);
+    await kit.clock.settle();
+    assert.ok(traces.every(({ endReason }) => endReason === 'error'));
+  });
+
   it('ends the trace when it is closed by its owner', async () => {
     await using kit = await createTestBroker();
     for (const close of ['end', 'destroy'] as const) {
@@ -480,6 +493,28 @@ describe('the function of a trace', () => {
     assert.deepEqual([throwing.endReason, rejecting.endReason], ['error', 'error']);
     assert.deepEqual(errors.toSorted(), ['trace 1: thrown', 'trace 2: rejected']);
     assert.equal(records.length, 3);
+  });
+});
+
+describe('the function of a trace that returns promises', () => {
+  it('gets no more than maxBufferedBytes while they are open, even if it publishes what the trace selects', async () => {
+    await using kit = await createTestBroker();
+    let isOpen = true;
+    const trace = kit.broker.trace({
+      topic: '#',
+      maxBufferedBytes: 1_024,
+      to: async () => {
+        await Promise.resolve();
+        if (isOpen) for (let n = 0; n < 2; n++) await kit.broker.publish('t', 'x');
+        return new Promise((resolve) => setImmediate(resolve));
+      }
+    });
+    await kit.broker.publish('t', 'x');
+    await turns(50);
+    isOpen = false;
+    await turns(5);
+    assert.equal(trace.endReason, undefined);
+    assert.ok(trace.dropped > 0 && trace.lines < 2_000, `${trace.lines} lines, ${trace.dropped} dropped`);
   });
 });
 
