@@ -1,10 +1,8 @@
-import type { Subscriptions } from './subscriptions.ts';
-
 /** Most filters that a client can have asked for to get one subscription. */
 const MAX_NAMES = 100;
 
-/** The filters of the sessions that have any; few do, so that a field of `Subscriptions` would be wasted. */
-const ALL = new WeakMap<Subscriptions, RequestedFilters>();
+/** The requested filters, by the `Subscriptions` of a session. Few sessions have any, so a field would waste memory. */
+const ALL = new WeakMap<object, RequestedFilters>();
 
 /**
  * The topic filters that a client has asked for, of subscriptions whose filter a hook has changed: the client unsubscribes what it has
@@ -17,11 +15,11 @@ export class RequestedFilters {
   readonly #granted = new Map<string, string>();
 
   /** @returns undefined if no filter of the session was changed */
-  static of(subscriptions: Subscriptions): RequestedFilters | undefined {
+  static of(subscriptions: object): RequestedFilters | undefined {
     return ALL.get(subscriptions);
   }
 
-  static ensure(subscriptions: Subscriptions): RequestedFilters {
+  static ensure(subscriptions: object): RequestedFilters {
     const known = ALL.get(subscriptions);
     if (known !== undefined) return known;
     const made = new RequestedFilters();

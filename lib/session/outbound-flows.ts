@@ -129,22 +129,20 @@ export class OutboundFlows {
     persisted: PersistedMessage | undefined,
     id: number
   ): boolean {
-    const isHooked = this.ports.hooks.deliver.length > 0 && !message.isSystem;
-    if (isHooked) return this.#sendHooked(connection, message, qos, retain, ids, persisted, id);
-    return this.#send(connection, message, qos, retain, ids, persisted, id);
-  }
-
-  #send(
-    connection: Outlet,
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined,
-    id: number
-  ): boolean {
     const { ports } = this;
     const { layout, maxFrame } = this.agreement;
+    if (ports.hooks.deliver.length > 0 && !message.isSystem) {
+      // asked when the message is sent and not when it is queued, so that permissions withdrawn meanwhile count
+      const changed = this.#askHooks(message);
+      if (typeof changed === 'string') return this.#giveUp(message, changed, persisted, id);
+      if (this.connection !== connection) return this.#leaveToNextConnection(message, qos, retain, ids, persisted, id); // a hook closed it
+      if (changed !== message) {
+        qos = changedQosOf(changed, message, qos);
+        if (changed.retain !== message.retain) retain = changed.retain;
+        id = this.#replace(id, changed, qos, retain);
+        message = changed;
+      }
+    }
     const hasPacketId = id > 0;
     let expirySec = -1;
     let isAged = false;
@@ -192,30 +190,12 @@ export class OutboundFlows {
     return false;
   }
 
-  /**
-   * Ask the deliver hooks, and send what they make of the message. They are asked when it is sent and not when it is queued, so that
-   * permissions withdrawn meanwhile count.
-   * @returns false if the message was dropped
-   */
-  #sendHooked(
-    connection: Outlet,
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined,
-    id: number
-  ): boolean {
-    const changed = this.#askHooks(message);
-    if (typeof changed === 'string') return this.#giveUp(message, changed, persisted, id);
-    if (this.connection !== connection) return this.#leaveToNextConnection(message, qos, retain, ids, persisted, id); // a hook closed it
-    if (changed === message) return this.#send(connection, message, qos, retain, ids, persisted, id);
-    const changedQos = changedQosOf(changed, message, qos);
-    const changedRetain = changed.retain === message.retain ? retain : changed.retain;
-    // the packet id may be in the store, so it stays the same
-    if (changedQos > 0 && id > 0) this.inflight?.replaceMessage(id, changed, changedQos, changedRetain);
-    else if (id > 0) this.inflight?.free(id);
-    return this.#send(connection, changed, changedQos, changedRetain, ids, persisted, changedQos > 0 ? id : 0);
+  /** A deliver hook has changed a message. Its packet id may be in the store, so it stays the same. @returns 0 if none is needed now */
+  #replace(id: number, changed: Message, qos: QoS, retain: boolean): number {
+    if (id === 0) return 0;
+    if (qos > 0) this.inflight?.replaceMessage(id, changed, qos, retain);
+    else this.inflight?.free(id);
+    return qos > 0 ? id : 0;
   }
 
   /** Ask the deliver hooks. @returns the message for this client; or why it does not get it */

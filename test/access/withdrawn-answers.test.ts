@@ -32,15 +32,22 @@ function start(source: AuthSource, more: object = {}) {
   return createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL, hookTimeout: HOUR, ...more });
 }
 
+/** A client with a subscription to `a` whose answer has expired: the source is being asked again. */
+async function clientInQuestion({ broker, clock }: Awaited<ReturnType<typeof start>>, source: Manual) {
+  const client = await rawClient(broker, { clientId: 'c' });
+  await granted(client, 1, 'a');
+  source.isAllowed = undefined;
+  await clock.advance(TTL + 2_000);
+  assert.equal(source.answers.length, 1);
+  return client;
+}
+
 describe('The answer of a source about a subscription', () => {
   for (const clientId of [undefined, 'c'])
     it(`that was asked for before the answers ${clientId ? 'about the client' : 'about all clients'} were withdrawn is followed by a question`, async () => {
       const source = new Manual();
       await using kit = await start(source);
-      const client = await rawClient(kit.broker, { clientId: 'c' });
-      await granted(client, 1, 'a');
-      source.isAllowed = undefined;
-      await kit.clock.advance(TTL + 2_000);
+      const client = await clientInQuestion(kit, source);
       assert.equal(source.answers.length, 1);
       source.isAllowed = false;
       kit.broker.access.invalidate(clientId);
@@ -54,10 +61,7 @@ describe('The answer of a source about a subscription', () => {
   it('does not count when a later question was answered first', async () => {
     const source = new Manual();
     await using kit = await start(source);
-    const client = await rawClient(kit.broker, { clientId: 'c' });
-    await granted(client, 1, 'a');
-    source.isAllowed = undefined;
-    await kit.clock.advance(TTL + 2_000);
+    const client = await clientInQuestion(kit, source);
     kit.broker.access.invalidate('c');
     await turns();
     const [first, second] = source.answers;
@@ -72,10 +76,7 @@ describe('The answer of a source about a subscription', () => {
   it('does not count when the client has subscribed again meanwhile', async () => {
     const source = new Manual();
     await using kit = await start(source);
-    const client = await rawClient(kit.broker, { clientId: 'c' });
-    await granted(client, 1, 'a');
-    source.isAllowed = undefined;
-    await kit.clock.advance(TTL + 2_000);
+    const client = await clientInQuestion(kit, source);
     client.send(subscribe(2, 'a'));
     await turns();
     source.answers[1](true);
@@ -202,7 +203,7 @@ describe('The judgement about a client that takes a session over', () => {
     assert.equal(kit.broker.sessions.get('c').figures().subscriptions, 1);
   });
 
-  it('is taken again if another session has taken the place of the one that was judged', async () => {
+  it('is made again if another session has replaced the one that was judged', async () => {
     const source = new Ann();
     source.isAllowed = undefined;
     await using kit = await start(source);

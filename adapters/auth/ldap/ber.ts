@@ -40,7 +40,7 @@ export function firstMessage(bytes: Buffer): Buffer | undefined {
 }
 
 /**
- * Read a message. Everything in it is checked, because a parser that trusts the lengths in a message may not come to an end.
+ * Read a message. Everything in it is checked, because a parser that trusts the lengths in a message may never finish.
  * @returns undefined for a reference to another server, which is not followed
  * @throws BrokerError LDAP_INVALID, LDAP_CLOSED if the server announces that it closes the connection
  */

@@ -20,7 +20,7 @@ export interface FileUser {
 
 /**
  * Read the users of a password file.
- * @param loadBcrypt returns the function that checks bcrypt hashes; called only if the file has any
+ * @param loadBcrypt returns the function that checks bcrypt hashes; called only if the file contains bcrypt hashes
  * @throws BrokerError PASSWORD_FILE_INVALID with the number of the line, without the hash; what `loadBcrypt` throws
  */
 export async function readUsers(
