@@ -311,7 +311,7 @@ export class AccessControl {
 }
 
 /** The part of the request of a hook that a source sees. */
-type QuestionPart = Pick<AuthorizeRequest, 'client' | 'signal'>;
+type QuestionPart = Pick<AuthorizeRequest, 'client' | 'signal' | 'undecided'>;
 
 /** What a source is asked. It reads the signal of the request only if the source does, because that creates it. */
 class SourceQuestion implements AuthorizeRequest {
@@ -331,6 +331,10 @@ class SourceQuestion implements AuthorizeRequest {
 
   get signal(): AbortSignal {
     return this.#question.signal;
+  }
+
+  undecided(): void {
+    this.#question.undecided();
   }
 }
 

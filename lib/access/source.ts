@@ -16,6 +16,11 @@ export interface AuthorizeRequest<Data = unknown> {
    * connection closes before the answer. The signal is created when it is read for the first time.
    */
   readonly signal: AbortSignal;
+  /**
+   * Say that the source cannot decide, because what it has to ask has failed. The answer that follows (false, or undefined to have the next
+   * source asked) is not kept, and is asked for again soon. A source that throws, rejects or gives no answer in time counts as undecided too.
+   */
+  undecided(): void;
 }
 
 /** What the broker offers to a source. */
@@ -75,7 +80,8 @@ export interface AuthSource<Data = unknown> {
   ): Awaitable<Verdict | Approval<Data> | Challenge>;
   /**
    * Decide what a client may do, if the rules that the broker holds do not. Answers are kept for `aclCacheTtl`, and the
-   * source is asked again about subscriptions that it has allowed. undefined: the next source is asked.
+   * source is asked again about subscriptions that it has allowed. undefined: the next source is asked. See `AuthorizeRequest.undecided`
+   * for what a source says while it cannot answer.
    */
   authorize?(request: AuthorizeRequest<[Data] extends [never] ? unknown : Data>): Awaitable<Verdict>;
 }

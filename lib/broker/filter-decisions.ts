@@ -19,6 +19,9 @@ import type { Services } from './services.ts';
 
 type Answer = Verdict | number | ChangedFilter;
 
+/** Time after which an answer that a hook or a source could not give is asked for again, in milliseconds; less if `aclCacheTtl` is shorter. */
+const RETRY_MS = 5_000;
+
 /** The answer of a hook that has failed. */
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
 
@@ -28,9 +31,12 @@ export interface FilterDecision {
   readonly filter: string;
   /** The maximum QoS to grant, or from 0x80 the reason code of the refusal [MQTT-3.9.3-2]. */
   readonly code: number;
-  /** Monotonic time at which the answer of a source that must be asked expires; undefined: no such source has allowed the subscription. */
+  /**
+   * Monotonic time at which hooks and sources are to be asked again about a subscription that is allowed; undefined: neither has a source
+   * that must be asked allowed it, nor is this a failure.
+   */
   readonly dueMs: number | undefined;
-  /** A hook or a source has failed. */
+  /** A hook or a source has failed, or has said that it cannot decide. */
   readonly isFailure?: boolean;
 }
 
@@ -74,10 +80,11 @@ export class FilterDecisions {
       };
     }
     metrics.counts[Metric.clientCheckAcl]++;
-    return this.#ask(filter, asked, hooks.authorizeSubscribe, (answer, decider, isAllowed) => {
-      if (isChanged(answer) && answer.filter !== filter) return this.#askAboutChange(answer, decider, asked);
-      const decision = this.#decisionOf(filter, answer ?? isAllowed, decider, asked, answer);
-      const { code } = decision;
+    return this.#ask(filter, asked, hooks.authorizeSubscribe, (answer, question, isAllowed) => {
+      if (isChanged(answer) && answer.filter !== filter) return this.#askAboutChange(answer, question.decider, asked);
+      const decision = this.#decisionOf(filter, answer ?? isAllowed, question, asked, answer);
+      const { code, isFailure } = decision;
+      if (isFailure) return decision;
       if (code >= 0x80 || (isApproval(answer ?? isAllowed) && !isChanged(answer)))
         verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs);
       return decision.dueMs === undefined ? decision : { ...decision, dueMs: nowMs + settings.aclCacheTtl };
@@ -93,9 +100,9 @@ export class FilterDecisions {
     asked: FilterQuestion,
     left = this.#services.hooks.authorizeSubscribe
   ): FilterDecision | undefined | Promise<FilterDecision | undefined> {
-    return this.#ask<FilterDecision | undefined>(filter, asked, left, (answer, decider, isAllowed) => {
-      if (!isChanged(answer)) return this.#decisionOf(filter, answer ?? isAllowed, decider, asked, answer);
-      const others = left.filter((hook) => hook !== decider);
+    return this.#ask<FilterDecision | undefined>(filter, asked, left, (answer, question, isAllowed) => {
+      if (!isChanged(answer)) return this.#decisionOf(filter, answer ?? isAllowed, question, asked, answer);
+      const others = left.filter((hook) => hook !== question.decider);
       return others.length === 0 ? undefined : this.again(filter, asked, others);
     });
   }
@@ -140,7 +147,7 @@ export class FilterDecisions {
     filter: string,
     { client, options }: FilterQuestion,
     functions: readonly Hook<'authorizeSubscribe'>[],
-    act: (answer: Answer | undefined, decider: object | undefined, isAllowed: boolean) => D | Promise<D>
+    act: (answer: Answer | undefined, question: SubscribeQuestion, isAllowed: boolean) => D | Promise<D>
   ): D | Promise<D> {
     const { hooks } = this.#services;
     // before the hooks run: the removal of a hook during its decision must allow nothing
@@ -148,7 +155,7 @@ export class FilterDecisions {
     const question = new SubscribeQuestion(client, hooks.questions, filter, options);
     const answered = (answer: Answer | undefined) => {
       question.answered();
-      return act(answer, question.decider, isAllowed);
+      return act(answer, question, isAllowed);
     };
     const answer = hooks.first<SubscribeQuestion, Answer>(
       'authorizeSubscribe',
@@ -165,15 +172,23 @@ export class FilterDecisions {
   #decisionOf(
     filter: string,
     answer: Answer,
-    decider: object | undefined,
+    { decider, isUndecided }: SubscribeQuestion,
     { options }: FilterQuestion,
     given: Answer | undefined
   ): FilterDecision {
     const { hooks, metrics, settings, time } = this.#services;
     const code = codeOf(answer, options.qos);
     metrics.counts[aclMetric(given, code < 0x80)]++;
-    const dueMs = code < 0x80 && hooks.isAsking(decider) ? time.nowMs + settings.aclCacheTtl : undefined;
-    return answer === FAILED ? { filter, code, dueMs, isFailure: true } : { filter, code, dueMs };
+    const isAllowed = code < 0x80;
+    if (isUndecided || answer === FAILED) {
+      const dueMs = isAllowed ? time.nowMs + Math.min(settings.aclCacheTtl, RETRY_MS) : undefined;
+      return { filter, code, dueMs, isFailure: true };
+    }
+    return {
+      filter,
+      code,
+      dueMs: isAllowed && hooks.isAsking(decider) ? time.nowMs + settings.aclCacheTtl : undefined
+    };
   }
 }
 

@@ -127,7 +127,7 @@ export class MessageHooks {
     const act = (answer: Verdict | undefined) => {
       const code = refusalCode(answer ?? isAllowed);
       metrics.counts[aclMetric(answer, code === 0)]++;
-      if (answer !== FAILED) verdicts?.set('publish', route.topic, code, time.nowMs);
+      if (answer !== FAILED && !question.isUndecided) verdicts?.set('publish', route.topic, code, time.nowMs);
       return code === 0 ? this.change(message, route, client) : { message, route, reasonCode: code };
     };
     if (!isThenable(verdict)) return act(verdict);

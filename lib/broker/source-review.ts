@@ -309,7 +309,7 @@ export class SourceReview {
       this.#host.remove(session, subscription.filter);
       return;
     } else this.#refuse(subscription);
-    this.#track(reviewed, time.nowMs + settings.aclCacheTtl, epoch);
+    this.#track(reviewed, decision?.dueMs ?? time.nowMs + settings.aclCacheTtl, epoch);
   }
 
   #refuse(subscription: Subscription): void {

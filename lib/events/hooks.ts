@@ -136,6 +136,8 @@ export interface Hooks<Data = unknown> {
     readonly message: Message;
     /** Aborted when `hookTimeout` has passed. Not when the connection closes, because the broker has received the message. */
     readonly signal: AbortSignal;
+    /** Say that the hook cannot decide, because what it has to ask has failed: the answer that follows is not kept (`cache: 'route'`). */
+    undecided(): void;
   }): Awaitable<Verdict>;
   /**
    * Decides whether a client may subscribe to a topic filter. A number from 0 to 2 allows it and is the highest QoS to grant, so 0 does not
@@ -148,6 +150,11 @@ export interface Hooks<Data = unknown> {
     readonly options: SubscriptionOptions;
     /** Aborted when the connection closes or `hookTimeout` has passed. */
     readonly signal: AbortSignal;
+    /**
+     * Say that the hook cannot decide, because what it has to ask has failed: the answer that follows is not kept, and the hooks are asked
+     * about a subscription that gets it again soon.
+     */
+    undecided(): void;
   }): Awaitable<Verdict | number | ChangedFilter>;
   /**
    * Changes or refuses a message before it is routed. An object with any of topic, payload, qos, retain and properties replaces those

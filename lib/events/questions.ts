@@ -30,8 +30,23 @@ export class OpenQuestions {
   }
 }
 
+/** What an authorize hook is asked. */
+class Question extends Cancellation {
+  #isUndecided = false;
+
+  /** A hook could not decide. */
+  get isUndecided(): boolean {
+    return this.#isUndecided;
+  }
+
+  /** A hook says that it cannot decide: the answer is not to be kept. */
+  undecided(): void {
+    this.#isUndecided = true;
+  }
+}
+
 /** What an authorizePublish hook is asked. It is not aborted when the connection closes, because the broker has received the message. */
-export class PublishQuestion extends Cancellation {
+export class PublishQuestion extends Question {
   readonly client: ClientInfo;
   readonly message: Message;
 
@@ -43,7 +58,7 @@ export class PublishQuestion extends Cancellation {
 }
 
 /** What an authorizeSubscribe hook is asked. It is aborted when the connection closes. */
-export class SubscribeQuestion extends Cancellation {
+export class SubscribeQuestion extends Question {
   readonly client: ClientInfo;
   readonly filter: string;
   readonly options: SubscriptionOptions;
