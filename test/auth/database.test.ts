@@ -77,6 +77,8 @@ describe('the options of database sources', () => {
     for (const acl of ['FCALL f 1 %u', 'fcall_ro f 1 %u', 'MODULE LOAD %u', 'ACL SETUSER %u'])
       assert.throws(() => redis({ command, acl }), { message: /redis\.acl: expected a command that reads a key/ });
     assert.throws(() => mongodb({ find: query, authenticate: { filter: [] } } as never), { code: 'OPTION_INVALID' });
+    for (const breaker of [{ pauseMs: 0 }, { pauseMs: '0s' }, { failures: 0 }])
+      assert.throws(() => mysql({ query, breaker }), { code: 'OPTION_INVALID', message: /of at least 1|from 1/ });
   });
 
   it('require a placeholder in the queries that are about one client', () => {

@@ -27,7 +27,7 @@ export interface LimitOptions {
 
 const BREAKER_OPTIONS = {
   failures: row('integer', 5, 'Failures in a row.', { min: 1 }),
-  pauseMs: row('duration', 30_000, 'Time for which the server is not asked.', { unit: 'ms' })
+  pauseMs: row('duration', 30_000, 'Time for which the server is not asked.', { unit: 'ms', min: 1 })
 };
 type Breaker = OptionValues<typeof BREAKER_OPTIONS>;
 
