@@ -84,12 +84,21 @@ export const DRIVERS = {
       });
       return {
         ask: async (text, values) => {
-          const connection = await pool.getConnection();
-          // the driver has no timeout for preparing a statement, and after that of a query it keeps the connection
-          const asked = connection.execute(text, values);
-          const [rows] = await withTimeout(asked, timeoutMs, () => connection.destroy()).finally(() =>
-            connection.release()
+          const sentMs = performance.now();
+          const connecting = pool.getConnection();
+          // the driver has no timeout for waiting in the queue of the pool
+          const connection = await withTimeout(connecting, timeoutMs, `no connection within ${timeoutMs} ms`, () =>
+            connecting.then(
+              (late) => late.release(),
+              () => {}
+            )
           );
+          // nor for preparing a statement, and after that of a query it keeps the connection
+          const asked = connection.execute(text, values);
+          const leftMs = timeoutMs - (performance.now() - sentMs);
+          const [rows] = await withTimeout(asked, leftMs, `no answer within ${timeoutMs} ms`, () =>
+            connection.destroy()
+          ).finally(() => connection.release());
           return rows;
         },
         close: () => pool.end()
@@ -168,13 +177,13 @@ class DirectSocket extends Socket {
   }
 }
 
-/** Wait for an answer. If there is none in time, `giveUp` is called, and the error says so. */
-async function withTimeout<T>(answer: Promise<T>, timeoutMs: number, giveUp: () => void): Promise<T> {
+/** Wait for an answer. If there is none in time, `giveUp` is called. @throws Error with the message */
+async function withTimeout<T>(answer: Promise<T>, timeoutMs: number, message: string, giveUp: () => void): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       giveUp();
-      reject(new Error(`no answer within ${timeoutMs} ms`));
+      reject(new Error(message));
     }, timeoutMs);
   });
   try {

@@ -259,6 +259,30 @@ describe('serve with a database in the list "auth"', () => {
     ]);
   });
 
+  it('waits for a connection to MySQL no longer than for the answer (a double of the driver)', async () => {
+    const connections: ((connection: object) => void)[] = [];
+    let released = 0;
+    const connection = { execute: async () => [[{ password: 'a-secret' }]], release: () => released++, destroy() {} };
+    const createPool = () => ({
+      getConnection: () => new Promise((resolve) => connections.push(resolve)),
+      end: async () => {}
+    });
+    const shell = { ...testShell(), importPackage: async () => ({ createPool }) };
+    const options = { connection: 'mysql://u:p@h/d', passwordHash: 'plain', acl: false, timeoutMs: 20 };
+    const { sources } = await read({ kind: 'mysql', ...options }, shell);
+    // the clock of this broker stands still, so only the driver can end the wait
+    await using broker = await sourceBroker(sources[0]);
+    assert.equal(await broker.attempt({ password: 'a-secret' }), 0x88);
+    assert.match(broker.errors[0], /no connection within 20 ms/);
+    connections[0](connection);
+    const code = broker.attempt({ password: 'a-secret' });
+    while (connections.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(released, 1, 'a connection that came too late goes back to the pool');
+    connections[1](connection);
+    assert.equal(await code, 0);
+    assert.equal(released, 2);
+  });
+
   it('asks MongoDB with limits of time and number (a double of the driver)', async () => {
     const seen: unknown[] = [];
     class MongoClient {
