@@ -6,7 +6,9 @@ import { postgresql } from '../../adapters/auth/database/index.ts';
 import { http } from '../../adapters/auth/http/index.ts';
 import { ldap } from '../../adapters/auth/ldap/index.ts';
 import type { AuthSource } from '../../lib/index.ts';
-import { sourceBroker } from './source-kit.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
+import { turns } from '../support/wire.ts';
+import { type SourceBroker, sourceBroker } from './source-kit.ts';
 
 const ANN = { password: 'a-secret' };
 const ROWS = [{ password: 'a-secret' }];
@@ -57,6 +59,7 @@ describe('a server that is asked for many clients at once', () => {
     await until(4);
     await clock.advance('10ms');
     assert.deepEqual(await Promise.all(codes), [0, 0, 0x88, 0x88]);
+    for (const answer of asked.slice(2)) answer(ROWS); // too late
     const next = broker.attempt(ANN);
     await until(5);
     asked[4](ROWS);
@@ -79,6 +82,72 @@ describe('a server that is asked for many clients at once', () => {
     assert.equal(await broker.attempt(ANN), 0x88);
     assert.equal(asked.length, length, 'it is not asked any more');
     assert.match(broker.errors.at(-1) ?? '', /it will not be asked for 3600000 ms/);
+  });
+});
+
+describe('a database that is asked about clients that leave', () => {
+  const options = { acl: false, passwordHash: 'plain', maxConcurrent: 2, timeoutMs: '1s' } as const;
+
+  /** Clients that send a CONNECT packet and close the connection before the answer. */
+  async function leave({ kit }: SourceBroker, count: number): Promise<void> {
+    for (let at = 0; at < count; at++) {
+      const client = await rawClient(kit.broker, { connect: false });
+      client.send(connectPacket({ clientId: `c${at}`, username: 'ann', password: Buffer.from('a-secret') }));
+      await turns();
+      client.cut();
+      await turns();
+    }
+  }
+
+  it('runs at most maxConcurrent queries at a time', async () => {
+    const { asked, query, until } = slowDatabase();
+    await using broker = await sourceBroker(postgresql({ query, ...options }));
+    await leave(broker, 20);
+    assert.equal(asked.length, 2);
+    const code = broker.attempt(ANN);
+    await turns();
+    assert.equal(asked.length, 2);
+    asked[0](ROWS);
+    await until(3);
+    asked[2](ROWS);
+    assert.equal(await code, 0);
+    assert.deepEqual(broker.errors, []);
+  });
+
+  it('is asked about others when it has not answered for timeoutMs', async () => {
+    const { asked, query, until } = slowDatabase();
+    await using broker = await sourceBroker(postgresql({ query, ...options }));
+    const { clock } = broker.kit;
+    await leave(broker, 2);
+    await clock.advance('500ms');
+    const code = broker.attempt(ANN);
+    await turns();
+    assert.equal(asked.length, 2);
+    await clock.advance('500ms');
+    await until(3);
+    asked[2](ROWS);
+    assert.equal(await code, 0);
+    assert.deepEqual(broker.errors, []);
+  });
+
+  it('runs at most maxConcurrent queries, although little time was left for them after the wait in the queue', async () => {
+    const { asked, query, until } = slowDatabase();
+    await using broker = await sourceBroker(postgresql({ query, ...options, maxConcurrent: 1 }));
+    const { clock } = broker.kit;
+    const codes = [broker.attempt({ ...ANN, clientId: 'c1' }), broker.attempt({ ...ANN, clientId: 'c2' })];
+    await until(1);
+    await clock.advance('900ms');
+    asked[0](ROWS);
+    await until(2);
+    await clock.advance('100ms');
+    assert.deepEqual(await Promise.all(codes), [0, 0x88]);
+    const next = broker.attempt(ANN);
+    await clock.advance('800ms');
+    assert.equal(asked.length, 2, 'the query of c2 has been running for 900 ms');
+    await clock.advance('100ms');
+    await until(3);
+    asked[2](ROWS);
+    assert.equal(await next, 0);
   });
 });
 

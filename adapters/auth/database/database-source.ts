@@ -13,7 +13,7 @@ import {
   type SourceContext
 } from '../../../lib/index.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';
-import { untilAborted } from '../outgoing/deadline.ts';
+import { untilAborted, withDeadline } from '../outgoing/deadline.ts';
 import { Guard } from '../outgoing/guard.ts';
 import { Slots } from '../outgoing/slots.ts';
 import { UndecidedClients } from '../outgoing/undecided-clients.ts';
@@ -85,6 +85,9 @@ export class DatabaseSource implements AuthSource<never> {
 class Opened {
   readonly #settings: DatabaseSettings;
   readonly #queries: Queries;
+  readonly #context: SourceContext;
+  /** Names the database in errors. */
+  readonly #what: string;
   readonly #server: Guard;
   readonly #passwords: PasswordVerifier;
   readonly #answers: AnswerCache<{ readonly login: Login }> | undefined;
@@ -99,12 +102,9 @@ class Opened {
     const { name, maxConcurrent, maxQueued, cacheMs, cacheSize, passwordHash, bcrypt, breaker } = settings;
     this.#settings = settings;
     this.#queries = queries;
-    this.#server = new Guard(
-      `the database of the source ${name}`,
-      settings,
-      context,
-      new Slots(maxConcurrent, maxQueued, 'queries')
-    );
+    this.#context = context;
+    this.#what = `the database of the source ${name}`;
+    this.#server = new Guard(this.#what, settings, context, new Slots(maxConcurrent, maxQueued, 'queries'));
     this.#passwords = new PasswordVerifier(passwordHash, bcrypt, context, (error) => this.#server.report(error));
     this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
     const { authenticate, superuser } = queries;
@@ -185,15 +185,20 @@ class Opened {
 
   /** @returns undefined if the database has failed */
   async #find(lookup: Lookup, facts: Facts, signal: AbortSignal): Promise<readonly Row[] | undefined> {
-    const find = async (ending: AbortSignal): Promise<readonly Row[]> => {
+    const query = async (): Promise<readonly Row[]> => {
       try {
-        return await untilAborted(lookup.find(facts), ending, this.#closing.signal);
+        return await lookup.find(facts);
       } catch (error) {
-        throw ending.aborted ? error : new DatabaseFailure(error);
+        throw new DatabaseFailure(error);
       }
     };
+    // a query cannot be ended, so it counts as one in progress for its whole time, also if the client has left
+    const outlast = () =>
+      withDeadline(this.#context.clock, this.#settings.timeoutMs, this.#what, [this.#closing.signal], (ending) =>
+        untilAborted(query(), ending)
+      );
     const isCausedByClient = (error: unknown) => error instanceof DatabaseFailure && error.isCausedByClient;
-    const asked = this.#server.run(signal, find, isCausedByClient);
+    const asked = this.#server.run(signal, outlast, isCausedByClient);
     this.#asked.add(asked);
     try {
       return await asked;

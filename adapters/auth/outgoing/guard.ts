@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { BrokerError, type SourceContext } from '../../../lib/index.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
-import { withDeadline } from './deadline.ts';
+import { untilAborted, withDeadline } from './deadline.ts';
 import type { Limits } from './limits.ts';
 import type { Slots } from './slots.ts';
 
@@ -38,8 +38,8 @@ export class Guard {
 
   /**
    * Send a request. A failure is reported, and nothing is thrown.
-   * @param task gets a signal that is aborted when the time is over or the source is closed, and rejects with its reason then; an error of it means that the server
-   *   does not work
+   * @param task gets a signal that is aborted when the time is over, the client has left, or the source is closed. It is not waited for any
+   *   longer then, but counts as a request in progress until it settles. An error of it means that the server does not work
    * @param isCausedByClient tells whether the server works nevertheless: a client may be able to cause an error with an unusual name, and must
    *   not be able to lock the others out
    * @returns undefined if the request has failed
@@ -102,7 +102,11 @@ export class Guard {
       if (clock.monotonic() < untilMs) return task(ending);
       throw new BrokerError('SOURCE_BUSY', `a request to ${this.#what} has waited for ${timeoutMs} ms`);
     };
-    const run = (ending: AbortSignal) => this.#slots.run(ending, () => begin(ending));
+    const run = (ending: AbortSignal) =>
+      untilAborted(
+        this.#slots.run(ending, () => begin(ending)),
+        ending
+      );
     return withDeadline(clock, timeoutMs, this.#what, [signal, this.#closing.signal], run);
   }
 
