@@ -16,6 +16,8 @@ import { meter } from './meter.ts';
 /** A client that has no CONNACK after this time gives up, and connects again after the back-off. */
 const GIVE_UP_MS = 10_000;
 const BACK_OFF_MS = 1000;
+/** More attempts for each client mean that something else is wrong. */
+const MAX_TRIES = 100;
 /** Hashes that are made to learn how long one takes. */
 const SAMPLE_HASHES = 20;
 const SEND_EACH_MS = 5;
@@ -41,7 +43,12 @@ export async function runLogins(load: Load): Promise<Record<string, number>> {
     clients.map(async (client) => {
       for (; ; await sleep(BACK_OFF_MS)) {
         tries++;
-        if (await Promise.race([client.connect().then(() => true), sleep(GIVE_UP_MS, false)])) return;
+        if (tries > count * MAX_TRIES) throw new Error(`${tries} attempts were not enough for ${count} clients`);
+        const connected = client.connect().then(
+          () => true,
+          () => false // refused, because too many others wait
+        );
+        if (await Promise.race([connected, sleep(GIVE_UP_MS, false)])) return;
         client.destroy();
       }
     })

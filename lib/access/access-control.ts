@@ -70,7 +70,7 @@ export class AccessControl {
   readonly applications: Applications;
   readonly users: ManagementUsers;
   readonly deliveryRights: DeliveryRights;
-  readonly secrets = new Secrets(new PasswordChecks());
+  readonly secrets: Secrets;
   /** SCRAM credentials for users that do not exist. */
   readonly inventedScram = new InventedScram();
   readonly #host: AccessHost;
@@ -85,6 +85,7 @@ export class AccessControl {
 
   constructor(host: AccessHost) {
     this.#host = host;
+    this.secrets = new Secrets(new PasswordChecks(() => host.clock.monotonic()));
     const own = (name: string) => host.ownTable(name) as never;
     const records = (table: string, kind: string) =>
       new CredentialRecords(own(table), kind, () => {

@@ -175,7 +175,10 @@ function shown(name: string, { hash, isSuperuser }: StoredCredential): Credentia
 
 /** Hexadecimal. `createHash` takes four times as long as `hash`. */
 function digestOf(salt: string, password: string | Buffer): string {
-  return hash('sha256', Buffer.concat([Buffer.from(salt, 'hex'), Buffer.from(password)]));
+  return hash(
+    'sha256',
+    Buffer.concat([Buffer.from(salt, 'hex'), typeof password === 'string' ? Buffer.from(password) : password])
+  );
 }
 
 async function scramOf(password: string): Promise<string[]> {

@@ -12,17 +12,28 @@ interface Waiting {
 
 /** Limits of `PasswordChecks`. */
 interface Limits {
-  /** Greatest number of checks at the same time. Default: one for every two processors. */
+  /** Greatest number of checks at the same time. Default: one for every two processors, but at most half of the threads of Node. */
   readonly concurrency?: number;
   /** Greatest number of checks that wait. Default 10,000. */
   readonly maxWaiting?: number;
 }
 
+/** A check that is likely to wait longer than this is refused, so that its client tries again later instead of using memory now. */
+const MAX_WAIT_MS = 10_000;
+/** However long a check takes, this number may wait. */
+const MIN_WAITING = 100;
+/** Weight of the last check in the average time of checks. */
+const WEIGHT = 1 / 16;
+/** Node runs file access, DNS look-ups, LevelDB and hashes on this number of threads. */
+const THREADS = Number(process.env.UV_THREADPOOL_SIZE) || 4;
+/** Made once: a stack trace for each login of an attack takes longer than the refusal. */
+const QUEUE_FULL = new BrokerError('PASSWORD_QUEUE_FULL', 'too many logins wait for the check of their passwords');
+
 /**
  * Runs password checks on other threads, a few at a time: files, DNS and LevelDB use the same threads.
  *
- * Addresses take turns, so that one with many wrong logins does not delay the others. When the queue is full, a check of the address with
- * the longest queue is refused.
+ * Addresses take turns, so that one with many wrong logins does not delay the others. When the queue is full, which means that its checks
+ * take more than ten seconds, a check of the address with the longest queue is refused.
  */
 export class PasswordChecks {
   readonly #concurrency: number;
@@ -31,10 +42,15 @@ export class PasswordChecks {
   readonly #queues = new Map<string, Waiting[]>();
   #waiting = 0;
   #running = 0;
+  readonly #monotonic: () => number;
+  /** The average time of a check. */
+  #meanMs = 0;
 
-  constructor({ concurrency, maxWaiting }: Limits = {}) {
-    this.#concurrency = concurrency ?? Math.max(1, Math.floor(availableParallelism() / 2));
-    this.#maxWaiting = maxWaiting ?? 10_000;
+  /** @param monotonic the time that checks take is measured with it, in milliseconds */
+  constructor(monotonic: () => number, { concurrency, maxWaiting = 10_000 }: Limits = {}) {
+    this.#monotonic = monotonic;
+    this.#concurrency = concurrency ?? Math.max(1, Math.floor(Math.min(availableParallelism(), THREADS) / 2));
+    this.#maxWaiting = maxWaiting;
   }
 
   /** Number of checks that wait. */
@@ -59,8 +75,13 @@ export class PasswordChecks {
       else queue.push(check);
       this.#waiting++;
       if (this.#running < this.#concurrency) this.#runNext();
-      else if (this.#waiting > this.#maxWaiting) this.#refuseOne();
+      else if (this.#waiting > this.#mostWaiting) this.#refuseOne();
     });
+  }
+
+  get #mostWaiting(): number {
+    const timely = Math.max(MIN_WAITING, (MAX_WAIT_MS * this.#concurrency) / this.#meanMs);
+    return Math.min(this.#maxWaiting, timely);
   }
 
   #runNext(): void {
@@ -71,8 +92,10 @@ export class PasswordChecks {
       this.#waiting--;
       this.#running++;
       signal.removeEventListener('abort', leave);
+      const beganMs = this.#monotonic();
       const done = () => {
         this.#running--;
+        this.#meanMs += (this.#monotonic() - beganMs - this.#meanMs) * WEIGHT;
         if (this.#running < this.#concurrency) this.#runNext();
       };
       run().then(resolve, reject).finally(done);
@@ -103,7 +126,6 @@ export class PasswordChecks {
       break;
     }
     this.#waiting--;
-    const text = 'too many logins wait for the check of their passwords';
-    last.reject(new BrokerError('PASSWORD_QUEUE_FULL', text));
+    last.reject(QUEUE_FULL);
   }
 }

@@ -26,11 +26,12 @@ export function authenticateByRecords(
       return found ?? (logins.get(name) !== undefined || usernames.get(name) !== undefined ? 'none' : undefined);
     });
   if (method !== undefined) return { allow: false, reasonCode: ReasonCode.badAuthenticationMethod };
-  const answers = [
-    clientIds.verify(client.clientId, password),
-    ...(username === undefined ? [] : [usernames.verify(username, password), logins.verify(username, password)])
-  ].filter((answer) => answer !== undefined);
-  if (answers.length === 0) return undefined;
-  if (!answers.some(({ isRight }) => isRight)) return { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
-  return { allow: true, isSuperuser: answers.some(({ isSuperuser }) => isSuperuser) };
+  const byClientId = clientIds.verify(client.clientId, password);
+  const byName = username === undefined ? undefined : usernames.verify(username, password);
+  const byLogin = username === undefined ? undefined : logins.verify(username, password);
+  if (byClientId === undefined && byName === undefined && byLogin === undefined) return undefined;
+  const isRight = byClientId?.isRight === true || byName?.isRight === true || byLogin?.isRight === true;
+  if (!isRight) return { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+  const isSuperuser = byClientId?.isSuperuser === true || byName?.isSuperuser === true || byLogin?.isSuperuser === true;
+  return isSuperuser ? { allow: true, isSuperuser } : true;
 }

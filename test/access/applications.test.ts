@@ -7,7 +7,7 @@ import { Secrets } from '../../lib/access/secrets.ts';
 import { mapTable } from '../support/map-table.ts';
 
 function secrets(): Secrets {
-  return new Secrets(new PasswordChecks());
+  return new Secrets(new PasswordChecks(() => 0));
 }
 
 describe('applications', () => {

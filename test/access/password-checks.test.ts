@@ -21,9 +21,11 @@ async function settle(): Promise<void> {
 }
 
 describe('password checks', () => {
+  let nowMs = 0;
+
   it('run a limited number at a time', async () => {
     const { begun, check, end } = manualChecks();
-    const checks = new PasswordChecks({ concurrency: 2 });
+    const checks = new PasswordChecks(() => nowMs, { concurrency: 2 });
     const answers = ['a', 'b', 'c'].map((name) => checks.check(check(name), '10.0.0.1', NEVER));
     assert.deepEqual(begun, ['a', 'b']);
     assert.equal(checks.waiting, 1);
@@ -37,7 +39,7 @@ describe('password checks', () => {
 
   it('let addresses take turns', async () => {
     const { begun, check, end } = manualChecks();
-    const checks = new PasswordChecks({ concurrency: 1 });
+    const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
     const answers = ['x1', 'x2', 'x3', 'y1', 'z1'].map((name) => checks.check(check(name), name[0], NEVER));
     for (const name of ['x1', 'x2', 'y1', 'z1', 'x3']) {
       end(name);
@@ -49,7 +51,7 @@ describe('password checks', () => {
 
   it('drop a waiting check whose connection has gone', async () => {
     const { begun, check, end } = manualChecks();
-    const checks = new PasswordChecks({ concurrency: 1 });
+    const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
     const gone = new AbortController();
     const first = checks.check(check('a'), 'x', NEVER);
     const second = checks.check(check('b'), 'x', gone.signal);
@@ -64,7 +66,7 @@ describe('password checks', () => {
 
   it('refuse the last check of the address with the longest queue when too many wait', async () => {
     const { begun, check, end } = manualChecks();
-    const checks = new PasswordChecks({ concurrency: 1, maxWaiting: 3 });
+    const checks = new PasswordChecks(() => nowMs, { concurrency: 1, maxWaiting: 3 });
     const running = checks.check(check('r'), 'x', NEVER);
     const flood = [1, 2, 3].map((n) => checks.check(check(`x${n}`), 'x', NEVER));
     const other = checks.check(check('y'), 'y', NEVER);
@@ -78,8 +80,40 @@ describe('password checks', () => {
     assert.equal(checks.waiting, 0);
   });
 
+  it('refuse a check that would wait longer than ten seconds, judging by the time that checks take', async () => {
+    const { check, end } = manualChecks();
+    const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
+    for (let n = 0; n < 100; n++) {
+      const answer = checks.check(check('slow'), 'x', NEVER);
+      nowMs += 50;
+      end('slow');
+      await answer;
+      await settle();
+    }
+    const running = checks.check(check('running'), 'x', NEVER);
+    const refused: number[] = [];
+    const waiting = Array.from({ length: 210 }, (_, n) =>
+      checks.check(check(`${n}`), 'x', NEVER).catch(({ code }) => {
+        assert.equal(code, 'PASSWORD_QUEUE_FULL');
+        refused.push(n);
+      })
+    );
+    await settle();
+    const [first] = refused;
+    assert.ok(first >= 195 && first <= 205, `about 200 of 50 ms wait, not ${first}`);
+    assert.deepEqual(
+      refused,
+      Array.from({ length: 210 - first }, (_, n) => first + n)
+    );
+    for (const name of ['running', ...Array.from({ length: first }, (_, n) => `${n}`)]) {
+      end(name);
+      await settle();
+    }
+    await Promise.all([running, ...waiting]);
+  });
+
   it('report the error of a check and go on', async () => {
-    const checks = new PasswordChecks({ concurrency: 1 });
+    const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
     await assert.rejects(
       checks.check(() => Promise.reject(new Error('broken')), 'x', NEVER),
       /broken/
