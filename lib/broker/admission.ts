@@ -275,6 +275,9 @@ export class Admission {
     checkEntry(services.settings, host, session, stored);
     const { ledger } = host;
     const resumes = stored !== undefined && !packet.clean && stored.client.isPersistent;
+    // before the judgement takes effect: this throws if the client cannot be told that it has the session
+    const facts = { sessionPresent: resumes, isRetainAvailable: this.#isRetainAvailable(client, packet) };
+    const connack = connackFor(client, packet, approval, facts);
     if (resumes) {
       const judgement = judged?.session === stored ? judged : host.sourceReview.judge(stored, client);
       const later = isThenable(judgement) ? judgement : stored.log?.load()?.then(() => judgement);
@@ -292,8 +295,6 @@ export class Admission {
       }
     }
     const promises = ledger?.promises;
-    const facts = { sessionPresent: resumes, isRetainAvailable: this.#isRetainAvailable(client, packet) };
-    const connack = connackFor(client, packet, approval, facts);
     const welcome = { connack, sessionPresent: resumes, expiresAt: approval.expiresAt };
     const owner = resumes ? stored : session;
     let superseded: WillState | undefined;

@@ -203,6 +203,25 @@ describe('The judgement about a client that takes a session over', () => {
     assert.equal(kit.broker.sessions.get('c').figures().subscriptions, 1);
   });
 
+  for (const isConnected of [false, true])
+    it(`takes no effect if the CONNACK does not fit, ${isConnected ? 'so the connected client gets its messages' : 'so nothing queued is lost'}`, async () => {
+      const source = new Ann();
+      await using kit = await start(source, { aclRemoveSubscriptions: true });
+      const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
+      await granted(first, 1, { topic: 'a', qos: 1 });
+      if (!isConnected) first.cut();
+      await turns();
+      source.isAllowed = false;
+      const bob = await rawClient(kit.broker, { connect: false });
+      const properties = { maximumPacketSize: 3 };
+      bob.send(connectPacket({ clientId: 'c', username: 'bob', clean: false, properties }));
+      await turns();
+      assert.equal(bob.isClosed, true);
+      await kit.broker.publish('a', 'x', { qos: 1 });
+      const ann = isConnected ? first : await rawClient(kit.broker, { ...PERSISTENT, username: 'ann', clean: false });
+      assert.deepEqual(await payloads(ann), ['x']);
+    });
+
   it('is made again if another session has replaced the one that was judged', async () => {
     const source = new Ann();
     source.isAllowed = undefined;
