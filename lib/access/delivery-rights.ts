@@ -33,9 +33,9 @@ export class DeliveryRights implements ReceivingRights {
     return true;
   }
 
-  /** A source no longer refuses a subscription: deliver through it. @returns whether that is a change */
-  accept(subscription: object): boolean {
-    return this.#refused.delete(subscription) && this.#revoked.delete(subscription);
+  /** No source refuses a subscription any more. It stays revoked until it is restored. */
+  accept(subscription: object): void {
+    this.#refused.delete(subscription);
   }
 
   /** Whether the last answer of a source about a subscription has refused it. */

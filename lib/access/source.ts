@@ -79,9 +79,9 @@ export interface AuthSource<Data = unknown> {
     request: AuthenticateRequest<[Data] extends [never] ? unknown : Data>
   ): Awaitable<Verdict | Approval<Data> | Challenge>;
   /**
-   * Decide what a client may do, if the rules that the broker holds do not. Answers are kept for `aclCacheTtl`, and the
-   * source is asked again about subscriptions that it has allowed. undefined: the next source is asked. See `AuthorizeRequest.undecided`
-   * for what a source says while it cannot answer.
+   * Decide what a client may do, if the rules that the broker holds do not. Answers are kept for `aclCacheTtl`, and sources are then asked
+   * again about subscriptions. undefined: the next source is asked. While the source cannot answer, it says so
+   * (`AuthorizeRequest.undecided`).
    */
   authorize?(request: AuthorizeRequest<[Data] extends [never] ? unknown : Data>): Awaitable<Verdict>;
 }

@@ -45,7 +45,7 @@ interface AdmissionHost {
   readonly subscribing: { autoSubscribe(session: Session): void };
   readonly access: AccessControl;
   /** Judges the subscriptions of a session whose client has other rights than before. */
-  readonly review: { judge(session: Session): void };
+  readonly review: { judge(session: Session, asks: boolean): void };
   /** Asks sources about the subscriptions of a session whose client returns. */
   readonly sourceReview: SourceReview;
 }
@@ -280,6 +280,10 @@ export class Admission {
     const connack = connackFor(client, packet, approval, facts);
     if (resumes) {
       const judgement = judged?.session === stored ? judged : host.sourceReview.judge(stored, client);
+      if (!isThenable(judgement) && judgement?.isUndecided) {
+        session.lifecycle.close('source_failed');
+        return;
+      }
       const later = isThenable(judgement) ? judgement : stored.log?.load()?.then(() => judgement);
       if (later !== undefined) {
         this.#after(later, connection, (known) => {
@@ -380,7 +384,7 @@ export class Admission {
     session.lifecycle.send('handedOver');
     metrics.counts[Metric.sessionResumed]++;
     stored.log?.changed();
-    this.#host.review.judge(stored);
+    this.#host.review.judge(stored, false);
     takeover.end();
     if (!connection.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client });
     return superseded;
@@ -445,6 +449,8 @@ export class Admission {
           connection.reader.forgetVerdicts();
           session.timers.authenticated(approval.expiresAt);
           sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
+          this.#host.sourceReview.askAgain(client.clientId);
+          this.#host.review.judge(session, true);
         },
         refused: (refusal) => {
           if (isCurrent()) lifecycle.close('reauthentication_failed', refusal); // [MQTT-4.12.1-2]

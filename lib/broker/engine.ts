@@ -115,7 +115,7 @@ export class Engine {
     const subscribed = { access, pressure, routing, sessions, ledger, retainer, rewrites, publishing, sourceReview };
     this.subscribing = new Subscribing(services, subscribed);
     const { subscribing } = this;
-    const review = new RightsReview(services, { access, sessions, routing, subscribing });
+    const review = new RightsReview(services, { access, sessions, routing, subscribing, sourceReview });
     this.#review = review;
     this.#sourceReview = sourceReview;
     const handOvers = new HandOvers(services, { routing, ledger });

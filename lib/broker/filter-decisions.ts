@@ -20,7 +20,7 @@ import type { Services } from './services.ts';
 type Answer = Verdict | number | ChangedFilter;
 
 /** Time after which an answer that a hook or a source could not give is asked for again, in milliseconds; less if `aclCacheTtl` is shorter. */
-const RETRY_MS = 5_000;
+export const RETRY_MS = 5_000;
 
 /** The answer of a hook that has failed. */
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
@@ -36,6 +36,8 @@ export interface FilterDecision {
    * that must be asked allowed it, nor is this a failure.
    */
   readonly dueMs: number | undefined;
+  /** A source that must be asked has decided: its answer holds until `dueMs`, whatever rules there are. */
+  readonly isFromSource?: boolean;
   /** A hook or a source has failed, or has said that it cannot decide. */
   readonly isFailure?: boolean;
 }
@@ -95,15 +97,22 @@ export class FilterDecisions {
    * Decide again about a subscription. A hook that changes filters has done so already: the others are asked.
    * @returns the decision; undefined if only hooks that change filters would decide
    */
-  again(
+  again(filter: string, asked: FilterQuestion): FilterDecision | undefined | Promise<FilterDecision | undefined> {
+    return this.#again(filter, asked, this.#services.hooks.authorizeSubscribe, false);
+  }
+
+  /** @param hasChanged a hook changes filters, so it has allowed this one, unless others refuse it */
+  #again(
     filter: string,
     asked: FilterQuestion,
-    left = this.#services.hooks.authorizeSubscribe
+    left: readonly Hook<'authorizeSubscribe'>[],
+    hasChanged: boolean
   ): FilterDecision | undefined | Promise<FilterDecision | undefined> {
     return this.#ask<FilterDecision | undefined>(filter, asked, left, (answer, question, isAllowed) => {
-      if (!isChanged(answer)) return this.#decisionOf(filter, answer ?? isAllowed, question, asked, answer);
+      if (!isChanged(answer))
+        return this.#decisionOf(filter, answer ?? (hasChanged || isAllowed), question, asked, answer);
       const others = left.filter((hook) => hook !== question.decider);
-      return others.length === 0 ? undefined : this.again(filter, asked, others);
+      return others.length === 0 ? undefined : this.#again(filter, asked, others, true);
     });
   }
 
@@ -184,11 +193,8 @@ export class FilterDecisions {
       const dueMs = isAllowed ? time.nowMs + Math.min(settings.aclCacheTtl, RETRY_MS) : undefined;
       return { filter, code, dueMs, isFailure: true };
     }
-    return {
-      filter,
-      code,
-      dueMs: isAllowed && hooks.isAsking(decider) ? time.nowMs + settings.aclCacheTtl : undefined
-    };
+    if (!hooks.isAsking(decider)) return { filter, code, dueMs: undefined };
+    return { filter, code, dueMs: isAllowed ? time.nowMs + settings.aclCacheTtl : undefined, isFromSource: true };
   }
 }
 

@@ -189,7 +189,7 @@ export const BROKER_OPTIONS = {
   aclCacheTtl: row(
     'duration',
     60_000,
-    'Time after which a decision about a topic is taken again; sources that must be asked are then also asked again about subscriptions.',
+    'Time after which a decision about a topic is taken again; sources that must be asked are then also asked again about subscriptions. While they cannot answer, what is in force for a subscription stays for this time once more.',
     {
       unit: 'ms',
       min: 1,

@@ -17,13 +17,15 @@ interface ReviewHost {
   readonly routing: Routing;
   /** Remove a subscription. */
   readonly subscribing: { remove(session: Session, filter: string): boolean };
+  readonly sourceReview: { askNow(session: Session, subscription: Subscription): boolean };
 }
 
 /**
  * Judges subscriptions again when access rules have changed: those that the rules would refuse now are revoked, and those that they would
  * accept are restored. It does so in slices, so that other work is not delayed.
  *
- * Hooks are not asked again: what only they have granted stays granted. Sources that must be asked are the concern of `SourceReview`.
+ * Hooks are not asked again: what only they have granted stays granted. If there are sources that must be asked, `SourceReview` decides
+ * about what no rule decides.
  */
 export class RightsReview {
   readonly #services: Services;
@@ -45,11 +47,16 @@ export class RightsReview {
     this.#services.turn.later(() => this.#continue());
   }
 
-  /** Judge the subscriptions of one session, whose client has other rights than before. */
-  judge(session: Session): void {
-    if (!this.#host.access.deliveryRights.isActive) return;
-    for (const subscription of session.subscriptions.values()) this.#judge(session, subscription);
-    this.#host.routing.rightsChanged();
+  /**
+   * Judge the subscriptions of one session, whose client has other rights than before.
+   * @param asks have sources asked about what no rule decides; false: they have been asked
+   */
+  judge(session: Session, asks: boolean): void {
+    const { deliveryRights } = this.#host.access;
+    const wasActive = deliveryRights.isActive;
+    if (!wasActive && !asks) return;
+    for (const subscription of session.subscriptions.values()) this.#judge(session, subscription, asks);
+    if (wasActive || deliveryRights.isActive) this.#host.routing.rightsChanged();
   }
 
   #continue(): void {
@@ -57,7 +64,7 @@ export class RightsReview {
     let count = 0;
     for (let next = this.#left.next(); !next.done; next = this.#left.next()) {
       for (const subscription of next.value.subscriptions.values()) {
-        this.#judge(next.value, subscription);
+        this.#judge(next.value, subscription, true);
         count++;
       }
       if (count < AT_ONCE) continue;
@@ -69,13 +76,14 @@ export class RightsReview {
     this.#host.routing.rightsChanged();
   }
 
-  #judge(session: Session, subscription: Subscription): void {
-    const { access, subscribing } = this.#host;
+  #judge(session: Session, subscription: Subscription, asks: boolean): void {
+    const { access, subscribing, sourceReview } = this.#host;
     const { client } = session;
     const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
+    const ruled = client.isSuperuser || access.rules.decideFilter(client, filter);
+    if (ruled === undefined && asks && sourceReview.askNow(session, subscription)) return;
     const stays = () => this.#staysGranted(session) && !access.deliveryRights.isRefused(subscription);
-    const isGranted = client.isSuperuser || (access.rules.decideFilter(client, filter) ?? stays());
-    if (isGranted) access.deliveryRights.restore(subscription);
+    if (ruled ?? stays()) access.deliveryRights.restore(subscription);
     else if (this.#services.settings.aclRemoveSubscriptions) subscribing.remove(session, subscription.filter);
     else access.deliveryRights.revoke(subscription);
   }

@@ -1,12 +1,13 @@
-import type { AccessControl } from '../access/access-control.ts';
+import { type AccessControl, innerFilter } from '../access/access-control.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import { isThenable } from '../events/hooks.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
 import type { Routing } from '../routing/routing.ts';
 import { ASKED_SUBSCRIPTIONS, type Subscription } from '../routing/subscription.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import { unmountedFilter } from '../topics/topic.ts';
-import { type FilterDecision, FilterDecisions } from './filter-decisions.ts';
+import { type FilterDecision, FilterDecisions, RETRY_MS } from './filter-decisions.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
 
@@ -28,7 +29,7 @@ interface ReviewHost {
   remove(session: Session, filter: string): boolean;
 }
 
-/** A subscription that a source has allowed. */
+/** A subscription about which sources are asked again. */
 interface Reviewed {
   readonly session: Session;
   readonly subscription: Subscription;
@@ -36,21 +37,34 @@ interface Reviewed {
   grain: number | undefined;
   /** The number of questions so far: only the answer to the last one counts. */
   questions: number;
+  /** See `SourceReview.epochOf`; of the answer that is in force, which is withdrawn if it differs. undefined: there is no answer. */
+  epoch: number | undefined;
+  /** The answer that is in force is that of a source. */
+  isFromSource: boolean;
+  /** Monotonic time until which the answer that is in force holds although sources cannot decide; undefined: they can. */
+  heldUntilMs: number | undefined;
 }
 
 /** What sources have decided about the subscriptions of a client that returns. */
 export interface Judgement {
   /** The session to which the client returns. */
   readonly session: Session;
+  /** Something refuses a subscription only because it has failed: the client cannot have the session now. */
+  readonly isUndecided: boolean;
   /** Put it into effect. It may remove subscriptions, so listeners may run. */
   apply(): void;
 }
 
 /**
- * Asks sources again about the subscriptions that they have allowed: of connected clients when the answer expires (`aclCacheTtl`), of others
- * when they return. Through a subscription that is refused then, nothing is delivered until a later answer allows it; or it is removed
- * (`aclRemoveSubscriptions`). One timer and a bounded number of questions at a time serve all subscriptions of connected clients. For a
- * client that returns the number is bounded for each client, so that one whose source is slow does not keep others from connecting.
+ * Asks sources again about the subscriptions that clients have made while there were such sources: of connected clients when the answer
+ * expires (`aclCacheTtl`), of others when they return. The rules of the broker and the hooks come first, as for a SUBSCRIBE. Through a
+ * subscription that is refused then, nothing is delivered until a later answer allows it; or it is removed (`aclRemoveSubscriptions`). One
+ * timer and a bounded number of questions at a time serve all subscriptions of connected clients. For a client that returns the number is
+ * bounded for each client, so that one whose source is slow does not keep others from connecting.
+ *
+ * While sources cannot decide, the last answer stays in force for one more `aclCacheTtl`, unless it was withdrawn. After that, the
+ * connection of a session that outlives it is closed, so that its messages are queued; a session that ends with its connection gets nothing
+ * through the subscription.
  *
  * An answer that was asked for before the answers were withdrawn (`askAgain`) is in force only until the next question, which follows at
  * once.
@@ -87,17 +101,23 @@ export class SourceReview {
 
   /**
    * A client has subscribed.
-   * @param dueMs see `FilterDecision`
-   * @param epoch the `epochOf` the session when the decision began
+   * @param epoch the `epochOf` the session when the decision began; undefined: the app has subscribed for the client
    */
-  note(session: Session, subscription: Subscription, dueMs: number | undefined, epoch: number): void {
-    this.#accept(subscription);
+  note(session: Session, subscription: Subscription, decision: FilterDecision, epoch: number | undefined): void {
+    this.#accept(session, subscription);
     this.forget(subscription);
-    if (dueMs === undefined) ASKED_SUBSCRIPTIONS.delete(subscription);
-    else {
-      ASKED_SUBSCRIPTIONS.add(subscription);
-      this.#track(this.#of(session, subscription), dueMs, epoch);
+    const { dueMs, isFromSource = false } = decision;
+    const { hooks, time, settings } = this.#services;
+    if (epoch === undefined || (dueMs === undefined && !hooks.asksForSubscriptions)) {
+      ASKED_SUBSCRIPTIONS.delete(subscription);
+      return;
     }
+    ASKED_SUBSCRIPTIONS.add(subscription);
+    if (session.client.isSuperuser) return; // until it is no longer one
+    const reviewed = this.#of(session, subscription);
+    reviewed.epoch = epoch;
+    reviewed.isFromSource = isFromSource;
+    this.#track(reviewed, dueMs ?? time.nowMs + settings.aclCacheTtl, epoch);
   }
 
   /** A subscription was removed, or was made anew: what was asked about it no longer counts. */
@@ -125,23 +145,47 @@ export class SourceReview {
   }
 
   /**
+   * No rule decides about a subscription any more: ask at once, unless a source has decided about it.
+   * @returns whether the answer that follows decides; until then the subscription stays as it is
+   */
+  askNow(session: Session, subscription: Subscription): boolean {
+    const isAsked = this.#services.hooks.asksForSubscriptions && ASKED_SUBSCRIPTIONS.has(subscription);
+    if (!isAsked || session.connection === undefined) return false; // asked when the client returns
+    const reviewed = this.#of(session, subscription);
+    if (reviewed.isFromSource) return false;
+    reviewed.epoch = undefined;
+    this.#place(reviewed, NOW);
+    this.#schedule();
+    return true;
+  }
+
+  /**
    * A client returns to its session: ask about the subscriptions, before anything is delivered.
    * @param client with the properties of the new connection
    * @returns what to do when the client gets the session; undefined: nothing
    */
   judge(session: Session, client: SessionClient): Judgement | Promise<Judgement> | undefined {
-    const { hooks } = this.#services;
-    if (client.isSuperuser || !hooks.asksForSubscriptions) return undefined;
-    const asked = [...session.subscriptions.values()].filter((each) => ASKED_SUBSCRIPTIONS.has(each));
+    if (client.isSuperuser) return undefined;
+    const { deliveryRights } = this.#host.access;
+    const hasSources = this.#services.hooks.asksForSubscriptions;
+    // what a source has refused that was removed since is decided by what is left
+    const asked = [...session.subscriptions.values()].filter(
+      (each) => ASKED_SUBSCRIPTIONS.has(each) && (hasSources || deliveryRights.isRefused(each))
+    );
     if (asked.length === 0) return undefined;
     const epoch = this.epochOf(session);
     const results = new Map<Subscription, FilterDecision | undefined>();
+    let isUndecided = false;
+    const take = (subscription: Subscription, decision: FilterDecision | undefined) => {
+      results.set(subscription, decision);
+      if (decision?.isFailure && decision.code >= 0x80) isUndecided = true;
+    };
     const next = (from: number): void | Promise<void> => {
-      if (from >= asked.length) return undefined;
+      if (from >= asked.length || isUndecided) return undefined;
       const answers = asked.slice(from, from + MAX_ASKING).map((subscription) => {
         const decision = this.#ask(client, subscription);
-        if (isThenable(decision)) return decision.then((value) => void results.set(subscription, value));
-        results.set(subscription, decision);
+        if (isThenable(decision)) return decision.then((value) => take(subscription, value));
+        take(subscription, decision);
         return undefined;
       });
       if (from + MAX_ASKING >= asked.length && answers.every((answer) => answer === undefined)) return undefined;
@@ -149,8 +193,12 @@ export class SourceReview {
         .then(() => this.#nextTurn())
         .then(() => next(from + MAX_ASKING));
     };
-    const judgement = { session, apply: () => this.#judged(session, results, epoch) };
-    return next(0)?.then(() => judgement) ?? judgement;
+    const judgement = (): Judgement => ({
+      session,
+      isUndecided,
+      apply: () => this.#judged(session, results, epoch)
+    });
+    return next(0)?.then(judgement) ?? judgement();
   }
 
   #judged(session: Session, results: Map<Subscription, FilterDecision | undefined>, epoch: number): void {
@@ -158,8 +206,9 @@ export class SourceReview {
       if (!ASKED_SUBSCRIPTIONS.has(subscription)) continue;
       const reviewed = this.#of(session, subscription);
       reviewed.questions++;
+      reviewed.epoch = reviewed.heldUntilMs = undefined; // the answers were about the previous connection
       if (results.has(subscription)) this.#apply(reviewed, results.get(subscription), epoch);
-      else this.#place(reviewed, NOW); // made meanwhile, through the previous connection
+      else if (this.#services.hooks.asksForSubscriptions) this.#place(reviewed, NOW); // made meanwhile, through the previous connection
     }
     this.#schedule();
   }
@@ -175,7 +224,15 @@ export class SourceReview {
   #of(session: Session, subscription: Subscription): Reviewed {
     const known = this.#reviewed.get(subscription);
     if (known !== undefined) return known;
-    const reviewed = { session, subscription, grain: undefined, questions: 0 };
+    const reviewed: Reviewed = {
+      session,
+      subscription,
+      grain: undefined,
+      questions: 0,
+      epoch: undefined,
+      isFromSource: false,
+      heldUntilMs: undefined
+    };
     this.#reviewed.set(subscription, reviewed);
     return reviewed;
   }
@@ -304,12 +361,39 @@ export class SourceReview {
     if (!isCurrent(reviewed)) return;
     const { session, subscription } = reviewed;
     const { time, settings } = this.#services;
-    if (decision === undefined || decision.code < 0x80) this.#accept(subscription);
-    else if (settings.aclRemoveSubscriptions && decision.isFailure !== true && !hasQueue(session)) {
+    if (decision?.isFailure) {
+      this.#applyFailure(reviewed, decision, epoch);
+      return;
+    }
+    reviewed.epoch = epoch;
+    reviewed.isFromSource = decision?.isFromSource === true;
+    reviewed.heldUntilMs = undefined;
+    if (decision === undefined || decision.code < 0x80) this.#accept(session, subscription);
+    else if (settings.aclRemoveSubscriptions && !hasQueue(session)) {
       this.#host.remove(session, subscription.filter);
       return;
     } else this.#refuse(subscription);
-    this.#track(reviewed, decision?.dueMs ?? time.nowMs + settings.aclCacheTtl, epoch);
+    this.#track(reviewed, time.nowMs + settings.aclCacheTtl, epoch);
+  }
+
+  /** Sources cannot decide. What they have refused stays refused, and what something else allows stays as it is. */
+  #applyFailure(reviewed: Reviewed, { code }: FilterDecision, epoch: number): void {
+    const { session, subscription } = reviewed;
+    const { time, settings } = this.#services;
+    const { nowMs } = time;
+    const { aclCacheTtl } = settings;
+    reviewed.heldUntilMs ??= nowMs + aclCacheTtl;
+    const current = this.epochOf(session);
+    const isHeld = reviewed.epoch === current && nowMs < reviewed.heldUntilMs;
+    const isLost = code >= 0x80 && !isHeld && epoch === current;
+    if (isLost && !this.#host.access.deliveryRights.isRefused(subscription)) {
+      if (session.client.isPersistent) {
+        session.lifecycle.close('source_failed', { reasonCode: ReasonCode.serverBusy }); // DISCONNECT cannot carry 0x88
+        return;
+      }
+      this.#refuse(subscription);
+    }
+    this.#track(reviewed, nowMs + Math.min(aclCacheTtl, RETRY_MS), epoch);
   }
 
   #refuse(subscription: Subscription): void {
@@ -317,9 +401,16 @@ export class SourceReview {
     if (access.deliveryRights.refuse(subscription)) routing.changed(subscription.filter);
   }
 
-  #accept(subscription: Subscription): void {
+  /** Nothing refuses a subscription, unless rules have changed since the question: deliver through it. */
+  #accept({ client }: Session, subscription: Subscription): void {
     const { access, routing } = this.#host;
-    if (access.deliveryRights.accept(subscription)) routing.changed(subscription.filter);
+    const { deliveryRights, rules } = access;
+    deliveryRights.accept(subscription);
+    if (!deliveryRights.isRevoked(subscription)) return;
+    const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
+    if (!client.isSuperuser && rules.decideFilter(client, filter) === false) return;
+    deliveryRights.restore(subscription);
+    routing.changed(subscription.filter);
   }
 }
 

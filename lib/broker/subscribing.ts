@@ -66,7 +66,7 @@ interface Granting {
   readonly ids: readonly number[] | undefined;
   readonly feeds: RetainedFeed[];
   /** See `SourceReview.note`. */
-  readonly epoch: number;
+  readonly epoch: number | undefined;
 }
 
 /** Processes SUBSCRIBE and UNSUBSCRIBE, and subscribes and unsubscribes on behalf of clients. */
@@ -304,11 +304,8 @@ export class Subscribing {
     return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);
   }
 
-  #grant(
-    session: Session,
-    { filter, code, dueMs }: FilterDecision,
-    { requested, request, ids, feeds, epoch }: Granting
-  ): number {
+  #grant(session: Session, decision: FilterDecision, { requested, request, ids, feeds, epoch }: Granting): number {
+    const { filter, code } = decision;
     if (isGone(session)) return ReasonCode.unspecifiedError; // a listener ended it
     const { zone } = session.client.agreement;
     const granted = Math.min(code, zone.maxQosAllowed) as QoS;
@@ -327,7 +324,7 @@ export class Subscribing {
     if (isGone(session)) return ReasonCode.unspecifiedError; // a listener of the previous subscription's removal ended it
     const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
     if (isGone(session)) return ReasonCode.unspecifiedError;
-    this.#host.sourceReview.note(session, subscription, dueMs, epoch);
+    this.#host.sourceReview.note(session, subscription, decision, epoch);
     const handling = session.protocolVersion === 5 ? request.retainHandling : 0;
     if (handling === 0 || (handling === 1 && known === undefined)) {
       // [MQTT-3.3.1-9, -10]. Shared subscriptions have no feed.
@@ -455,8 +452,7 @@ export class Subscribing {
     const feeds: RetainedFeed[] = [];
     const { topic } = request;
     const decision = { filter: topic, code: options.qos, dueMs: undefined };
-    const epoch = this.#host.sourceReview.epochOf(session);
-    const granting = { requested: topic, request: { topic, ...options }, ids: undefined, feeds, epoch };
+    const granting = { requested: topic, request: { topic, ...options }, ids: undefined, feeds, epoch: undefined };
     const code = this.#grant(session, decision, granting);
     releaseFeeds(session, feeds);
     return code;

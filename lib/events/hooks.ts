@@ -142,7 +142,8 @@ export interface Hooks<Data = unknown> {
   /**
    * Decides whether a client may subscribe to a topic filter. A number from 0 to 2 allows it and is the highest QoS to grant, so 0 does not
    * refuse; a number of 0x80 or above refuses with that reason code. If no hook decides, the subscription is refused, unless the option
-   * `aclNomatch` is set to 'allow'. It is not called for `autoSubscriptions` or for subscriptions that the application makes for a client.
+   * `aclNomatch` is set to 'allow'. It is not called for `autoSubscriptions` or for subscriptions that the application makes for a client. While there
+   * are sources that must be asked (`AuthSource.authorize`), it is called about a subscription again when they are.
    */
   authorizeSubscribe?(request: {
     readonly client: ClientInfo<Data>;

@@ -95,6 +95,11 @@ export const DISCONNECT_REASONS = {
     about: 'A request of the client could not be persisted.',
     reasonCode: ReasonCode.serverUnavailable
   },
+  source_failed: {
+    about:
+      'What decides about the subscriptions of the client has failed. A DISCONNECT carries 0x89, because it cannot carry 0x88.',
+    reasonCode: ReasonCode.serverUnavailable
+  },
   server_shutting_down: { about: 'The broker stopped.', reasonCode: ReasonCode.serverShuttingDown },
   reauthentication_failed: {
     about: 'The re-authentication of the client was refused.',

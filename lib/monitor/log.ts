@@ -37,7 +37,13 @@ export interface LogRow<E extends EventName> {
 }
 
 /** Disconnections that point to a fault of the broker, its machine or the network to the client. */
-const WARNED_REASONS: readonly DisconnectReason[] = ['slow_consumer', 'store_failed', 'internal_error', 'stream_error'];
+const WARNED_REASONS: readonly DisconnectReason[] = [
+  'slow_consumer',
+  'store_failed',
+  'source_failed',
+  'internal_error',
+  'stream_error'
+];
 
 /** The events that are logged. The README shows this table. */
 export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {

@@ -46,7 +46,7 @@ export const CONNECT_REFUSALS = {
   server_unavailable: {
     reasonCode: ReasonCode.serverUnavailable,
     returnCode: 3,
-    about: 'The broker stops, or the session cannot be persisted.'
+    about: 'The broker stops, the session cannot be persisted, or what decides about its subscriptions has failed.'
   },
   server_busy: { reasonCode: ReasonCode.serverBusy, returnCode: 3, about: 'The broker is short of memory.' },
   banned: { reasonCode: ReasonCode.banned, returnCode: 5, isAuthError: true, about: 'The client is banned.' },

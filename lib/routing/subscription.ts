@@ -75,8 +75,8 @@ export class Subscription {
 }
 
 /**
- * The subscriptions that a source has allowed which must be asked: it is asked again when its answer expires. Most brokers have none, so
- * this is no field of them.
+ * The subscriptions that clients have made while there were sources which must be asked: these are asked again when their answers expire.
+ * Most brokers have none, so this is no field of them.
  */
 export const ASKED_SUBSCRIPTIONS = new WeakSet<Subscription>();
 

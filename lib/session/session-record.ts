@@ -167,7 +167,7 @@ export interface SubscriptionEntry {
   readonly ids: readonly number[] | undefined;
   /** Retained messages with a `seq` below this are still to be sent; undefined if none are. */
   readonly pendingBefore: number | undefined;
-  /** A source that must be asked has allowed it. */
+  /** See `ASKED_SUBSCRIPTIONS`. */
   readonly isAsked: boolean;
   /** What the client has asked for, if a hook has changed the filter. */
   readonly requested: readonly string[] | undefined;

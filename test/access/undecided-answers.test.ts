@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { AuthorizeRequest, AuthSource, Verdict } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
-import { granted, payloads, publish, startBroker, turns } from '../support/wire.ts';
+import { granted, payloads, publish, refusedConnect, startBroker, turns } from '../support/wire.ts';
 
 /** A source that asks a server, which the test lets fail. */
 class Server implements AuthSource {
@@ -12,7 +12,13 @@ class Server implements AuthSource {
   isDown = false;
   /** What it decides while the server works. */
   isAllowed = true;
+  /** Filters that it refuses. */
+  readonly denied = new Set<string>();
+  isThrowing = false;
+  /** Number of questions that it takes at a time. */
+  room = Infinity;
   asked = 0;
+  #open = 0;
   readonly #answerIfDown: false | undefined;
 
   /** @param answerIfDown false: `onError` deny; undefined: `onError` ignore */
@@ -22,13 +28,19 @@ class Server implements AuthSource {
 
   async authorize(request: AuthorizeRequest): Promise<Verdict> {
     this.asked++;
-    if (!this.isDown) return this.isAllowed;
+    if (this.isThrowing) throw new Error('the server has failed');
+    const isFull = this.#open >= this.room;
+    this.#open++;
+    await turns(1);
+    this.#open--;
+    if (!this.isDown && !isFull) return this.isAllowed && !this.denied.has(request.topic);
     request.undecided();
     return this.#answerIfDown;
   }
 }
 
 const TTL = 60_000;
+const PERSISTENT = { clientId: 'c', properties: { sessionExpiryInterval: 3600 } };
 
 function start(server: Server, more: object = {}) {
   return createTestBroker({ auth: [server], allowAnonymous: true, aclCacheTtl: TTL, ...more });
@@ -116,4 +128,141 @@ describe('An answer that a source marks as undecided', () => {
     assert.deepEqual(await payloads(client), ['2', '3']);
     assert.equal(asked, 4);
   });
+});
+
+describe('While a source cannot decide about a subscription', () => {
+  type Kit = Awaited<ReturnType<typeof start>>;
+
+  /** The reasons with which connections have ended, and those of dropped messages. */
+  function endsOf({ broker }: Kit) {
+    const ends: string[] = [];
+    broker.on('client.disconnected', ({ reason }) => ends.push(reason));
+    broker.on('message.dropped', ({ reason }) => reason !== 'no_subscribers' && ends.push(`dropped ${reason}`));
+    return ends;
+  }
+
+  it('what is in force stays for aclCacheTtl after the answer has expired, and the source is asked every 5 seconds', async () => {
+    const server = new Server(false);
+    await using kit = await start(server);
+    const ends = endsOf(kit);
+    const client = await rawClient(kit.broker, PERSISTENT);
+    await granted(client, 1, 'a');
+    server.isDown = true;
+    server.asked = 0;
+    await kit.clock.advance(TTL + 30_000);
+    assert.ok(server.asked >= 5 && server.asked <= 7, `asked ${server.asked} times in 30 seconds`);
+    await kit.broker.publish('a', '1');
+    assert.deepEqual(await payloads(client), ['1']);
+    server.isDown = false;
+    await kit.clock.advance(7_000);
+    server.asked = 0;
+    await kit.clock.advance(TTL - 10_000);
+    assert.equal(server.asked, 0, 'the new answer is kept for aclCacheTtl');
+    server.isDown = true;
+    await kit.clock.advance(TTL);
+    await kit.broker.publish('a', '2');
+    assert.deepEqual(await payloads(client), ['2'], 'and the time counts anew');
+    assert.deepEqual(ends, []);
+  });
+
+  it('for longer, a session that outlives its connection is disconnected, and loses nothing', async () => {
+    const server = new Server(false);
+    await using kit = await start(server, { aclRemoveSubscriptions: true, maxInflight: 1 });
+    const ends = endsOf(kit);
+    const client = await rawClient(kit.broker, PERSISTENT);
+    await granted(client, 1, { topic: 'a', qos: 1 });
+    for (const text of ['1', '2']) await kit.broker.publish('a', text, { qos: 1 });
+    assert.deepEqual(await payloads(client), ['1']);
+    server.isDown = true;
+    await kit.clock.advance(TTL * 2 + 10_000);
+    assert.deepEqual(await client.refused(0x89), []);
+    assert.deepEqual(ends.splice(0), ['source_failed']);
+    await kit.broker.publish('a', '3', { qos: 1 });
+    server.isDown = false;
+    const again = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
+    const got = await payloads(again);
+    for (let messageId = 1; messageId < 3; messageId++) {
+      again.send({ cmd: 'puback', messageId, reasonCode: 0 });
+      got.push(...(await payloads(again)));
+    }
+    assert.deepEqual(got, ['1', '2', '3']);
+    assert.deepEqual(ends, []);
+  });
+
+  it('for longer, a session that ends with its connection gets nothing until the source decides', async () => {
+    const server = new Server(false);
+    await using kit = await start(server);
+    const client = await rawClient(kit.broker, { clientId: 'c' });
+    await granted(client, 1, 'a');
+    server.isDown = true;
+    await kit.clock.advance(TTL * 2 + 10_000);
+    await kit.broker.publish('a', '1');
+    assert.deepEqual(await payloads(client), []);
+    server.isDown = false;
+    await kit.clock.advance(7_000);
+    await kit.broker.publish('a', '2');
+    assert.deepEqual(await payloads(client), ['2']);
+  });
+
+  it('after its answers were withdrawn, what was in force ends at once', async () => {
+    const server = new Server(false);
+    await using kit = await start(server);
+    const ends = endsOf(kit);
+    const client = await rawClient(kit.broker, PERSISTENT);
+    const brief = await rawClient(kit.broker, { clientId: 'd' });
+    for (const each of [client, brief]) await granted(each, 1, 'a');
+    server.isDown = true;
+    kit.broker.access.invalidate();
+    await kit.clock.advance(10);
+    await kit.broker.publish('a', '1');
+    assert.deepEqual([await client.refused(0x89), await payloads(brief)], [[], []]);
+    assert.deepEqual(ends, ['source_failed']);
+  });
+
+  it('and something else allows it (onError ignore), it stays in force; what was refused stays refused', async () => {
+    const server = new Server(undefined);
+    await using kit = await start(server, { aclNomatch: 'allow' });
+    const ends = endsOf(kit);
+    const client = await rawClient(kit.broker, PERSISTENT);
+    for (const topic of ['a', 'b']) await granted(client, 1, topic);
+    server.denied.add('b');
+    await kit.clock.advance(TTL + 2_000);
+    server.isDown = true;
+    await kit.clock.advance(TTL * 4);
+    for (const topic of ['a', 'b']) await kit.broker.publish(topic, topic);
+    assert.deepEqual(await payloads(client), ['a']);
+    assert.deepEqual(ends, []);
+    client.cut();
+    await turns();
+    const again = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
+    for (const topic of ['a', 'b']) await kit.broker.publish(topic, topic);
+    assert.deepEqual(await payloads(again), ['a'], 'also if the client returns');
+  });
+
+  for (const fails of ['says that it is undecided', 'throws', 'has more questions than it can ask'])
+    it(`because it ${fails}, a client that returns is refused with 0x88 (3.x: 3), and its session stays untouched`, async () => {
+      const server = new Server(false);
+      await using kit = await start(server, { aclRemoveSubscriptions: true });
+      kit.broker.on('error', () => undefined);
+      const ends = endsOf(kit);
+      const first = await rawClient(kit.broker, PERSISTENT);
+      for (const topic of ['a', 'b']) await granted(first, 1, { topic, qos: 1 });
+      first.cut();
+      await turns();
+      ends.length = 0;
+      for (const text of ['1', '2', '3']) await kit.broker.publish('a', text, { qos: 1 });
+      if (fails === 'throws') server.isThrowing = true;
+      else if (fails === 'says that it is undecided') server.isDown = true;
+      else server.room = 1;
+      const returning = { clientId: 'c', clean: false };
+      assert.equal((await refusedConnect(kit.broker, returning)).reasonCode, 0x88);
+      assert.equal((await refusedConnect(kit.broker, { ...returning, version: 4 })).reasonCode, 0x88);
+      await kit.clock.advance(TTL);
+      assert.equal(kit.broker.sessions.get('c').figures().subscriptions, 2);
+      server.isThrowing = server.isDown = false;
+      server.room = Infinity;
+      const again = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
+      assert.deepEqual(await payloads(again), ['1', '2', '3']);
+      assert.equal(ends.includes('dropped not_authorized'), false);
+    });
 });

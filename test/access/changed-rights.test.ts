@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type AccessRule, type AuthorizeRequest, acl, memoryStore } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { granted, payloads, turns } from '../support/wire.ts';
+
+const TTL = 60_000;
+const PERSISTENT = { clientId: 'c', properties: { sessionExpiryInterval: 3600 } };
+
+/** A source that refuses everything to everyone but ann, and what it was asked. */
+function annOnly() {
+  const asked: string[] = [];
+  const source = {
+    name: 'server',
+    authorize: async ({ client, action, topic }: AuthorizeRequest) => {
+      if (action === 'subscribe') asked.push(`${client.username} ${topic}`);
+      return client.username === 'ann';
+    }
+  };
+  return { source, asked };
+}
+
+describe('A source that must be asked', () => {
+  for (const store of [undefined, memoryStore()])
+    it(`decides when an ordinary user returns to the session of a superuser${store ? ', with a store' : ''}`, async () => {
+      const { source, asked } = annOnly();
+      const hooks = {
+        authenticate: ({ username }: { username: string | undefined }) =>
+          ({ allow: true, isSuperuser: username === 'admin' }) as const
+      };
+      await using kit = await createTestBroker({ auth: [source], hooks, ...(store && { store }) });
+      const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'admin' });
+      for (const topic of ['a', 'b']) assert.deepEqual(await granted(first, 1, { topic, qos: 1 }), [1]);
+      await kit.clock.advance(TTL * 3);
+      assert.deepEqual(asked, [], 'about a superuser it is not asked');
+      first.cut();
+      await turns();
+      await kit.broker.publish('a', 'queued', { qos: 1 });
+      const again = await rawClient(kit.broker, { ...PERSISTENT, username: 'bob', clean: false });
+      assert.deepEqual(asked.sort(), ['bob a', 'bob b']);
+      await kit.broker.publish('a', 'live', { qos: 1 });
+      await kit.clock.advance(TTL * 3);
+      await kit.broker.publish('a', 'later', { qos: 1 });
+      assert.deepEqual(await payloads(again), []);
+    });
+
+  it('decides when another user returns to what a rule had allowed to the first one', async () => {
+    const { source } = annOnly();
+    const rules: AccessRule[] = [{ access: 'allow', username: 'eve', topic: 'a' }];
+    await using kit = await createTestBroker({ auth: [acl(rules), source], allowAnonymous: true });
+    const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'eve' });
+    assert.deepEqual(await granted(first, 1, { topic: 'a', qos: 1 }), [1]);
+    first.cut();
+    await turns();
+    await kit.broker.publish('a', 'queued', { qos: 1 });
+    const again = await rawClient(kit.broker, { ...PERSISTENT, username: 'bob', clean: false });
+    await kit.broker.publish('a', 'live', { qos: 1 });
+    assert.deepEqual(await payloads(again), []);
+  });
+
+  for (const username of ['ann', 'bob'])
+    it(`decides at once about what only a rule had allowed that was removed (${username})`, async () => {
+      const { source, asked } = annOnly();
+      await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
+      await kit.broker.access.add(acl([{ access: 'allow', topic: 'a' }]));
+      const client = await rawClient(kit.broker, { clientId: 'c', username });
+      assert.deepEqual(await granted(client, 1, 'a'), [0]);
+      assert.deepEqual(asked, []);
+      await kit.broker.access.acl.set({ access: 'allow', topic: 'other' });
+      await kit.clock.advance(10);
+      assert.deepEqual(asked, [], 'the rule still allows it');
+      await kit.broker.access.remove('acl');
+      await kit.clock.advance(10);
+      assert.deepEqual([...new Set(asked)], [`${username} a`]);
+      await kit.broker.publish('a', 'x');
+      assert.deepEqual(await payloads(client), username === 'ann' ? ['x'] : []);
+    });
+
+  it('decides again about what a rule had denied that was removed, and is not asked again about what it has decided itself', async () => {
+    const { source, asked } = annOnly();
+    await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
+    const ann = await rawClient(kit.broker, { clientId: 'c', username: 'ann' });
+    await granted(ann, 1, 'a');
+    asked.length = 0;
+    const texts = async () => {
+      await kit.clock.advance(10);
+      await kit.broker.publish('a', 'x');
+      return payloads(ann);
+    };
+    await kit.broker.access.acl.set({ access: 'deny', topic: 'a' });
+    assert.deepEqual(await texts(), []);
+    await kit.broker.access.acl.delete('all', 'a');
+    assert.deepEqual(await texts(), ['x']);
+    assert.deepEqual(asked, []);
+  });
+
+  it('is not asked about what the app has subscribed for the client, nor does what a hook has put in place end', async () => {
+    const asked: string[] = [];
+    const source = {
+      name: 'server',
+      authorize: async ({ topic }: AuthorizeRequest) => {
+        asked.push(topic);
+        return undefined;
+      }
+    };
+    await using kit = await createTestBroker({
+      auth: [source],
+      allowAnonymous: true,
+      aclCacheTtl: TTL,
+      autoSubscriptions: [{ topic: 'auto' }]
+    });
+    kit.broker.hook('authorizeSubscribe', ({ filter }) => ({ filter: `x/${filter}` }), { isFirst: true });
+    const client = await rawClient(kit.broker, { clientId: 'c' });
+    kit.broker.sessions.get('c').subscribe('app');
+    await granted(client, 1, 'a');
+    await kit.clock.advance(TTL * 3);
+    assert.deepEqual([...new Set(asked)], ['x/a']);
+    for (const topic of ['auto', 'app', 'x/a']) await kit.broker.publish(topic, topic);
+    assert.deepEqual(await payloads(client), ['auto', 'app', 'x/a']);
+  });
+
+  it('no longer refuses what it has refused when it was removed while the client was away', async () => {
+    let isDenied = false;
+    const source = { name: 'asked', authorize: async (_: AuthorizeRequest) => !isDenied };
+    await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
+    const first = await rawClient(kit.broker, PERSISTENT);
+    await granted(first, 1, { topic: 'a', qos: 1 });
+    isDenied = true;
+    await kit.clock.advance(TTL + 2_000);
+    await kit.broker.publish('a', '0', { qos: 1 });
+    assert.deepEqual(await payloads(first), []);
+    first.cut();
+    await kit.clock.advance(100);
+    await kit.broker.access.remove('asked');
+    await kit.clock.advance(100);
+    const again = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
+    await kit.broker.publish('a', 'x', { qos: 1 });
+    assert.deepEqual(await payloads(again), ['x']);
+  });
+});
+
+describe('A re-authentication', () => {
+  const METHOD = { authenticationMethod: 'M' };
+
+  for (const before of ['superuser', 'rules'])
+    for (const decider of ['rules', 'a source'])
+      it(`that takes rights away (of a ${before === 'rules' ? 'client with rules' : before}; ${decider} decide) ends delivery`, async () => {
+        let isFirst = true;
+        const { source } = annOnly();
+        const most = before === 'rules' ? { rules: [{ access: 'allow', topic: '#' }] as const } : { isSuperuser: true };
+        const least = decider === 'rules' ? { rules: [{ access: 'allow', topic: 'other' }] as const } : {};
+        await using kit = await createTestBroker({
+          auth: decider === 'rules' ? [] : [source],
+          hooks: {
+            authenticate: () => ({ allow: true, ...(isFirst ? most : { isSuperuser: false, rules: [], ...least }) })
+          }
+        });
+        const client = await rawClient(kit.broker, { clientId: 'c', username: 'bob', properties: METHOD });
+        assert.deepEqual(await granted(client, 1, 'a'), [0]);
+        await kit.broker.publish('a', '1');
+        assert.deepEqual(await payloads(client), ['1']);
+        isFirst = false;
+        client.send({ cmd: 'auth', reasonCode: 0x19, properties: METHOD });
+        await client.next('auth');
+        await kit.clock.advance(10);
+        await kit.broker.publish('a', '2');
+        assert.deepEqual(await payloads(client), []);
+        isFirst = true;
+        client.send({ cmd: 'auth', reasonCode: 0x19, properties: METHOD });
+        await client.next('auth');
+        await kit.clock.advance(10);
+        await kit.broker.publish('a', '3');
+        assert.deepEqual(await payloads(client), ['3'], 'and one that gives them back begins it again');
+      });
+});
