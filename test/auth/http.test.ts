@@ -316,15 +316,14 @@ describe('a request for a topic', () => {
     await client.publish('other', 'x', { qos: 1 });
   });
 
-  it('is asked again some time after the server has failed', async () => {
+  it('is asked again about the next message after the server has failed', async () => {
     let status = 500;
     await using server = await serve((_, response) => response.writeHead(status).end());
-    await using broker = await start({ acl: { url: server.url }, breaker: { pauseMs: '10s' } });
+    await using broker = await start({ acl: { url: server.url } });
     await using client = await broker.kit.broker.connect({ clientId: 'c', protocolVersion: 5 });
     const publish = () => client.publish('a', 'x', { qos: 1 });
     await assert.rejects(publish(), { reasonCode: 0x87 });
     status = 200;
-    await broker.kit.clock.advance('10s');
     await publish();
     assert.match(broker.errors[0], /answered with status 500, which decides nothing/);
   });

@@ -16,7 +16,7 @@ import { AnswerCache } from '../outgoing/answer-cache.ts';
 import { untilAborted, withDeadline } from '../outgoing/deadline.ts';
 import { Guard } from '../outgoing/guard.ts';
 import { Slots } from '../outgoing/slots.ts';
-import { UndecidedClients } from '../outgoing/undecided-clients.ts';
+import { undecided } from '../outgoing/undecided.ts';
 import { DatabaseFailure } from './database-failure.ts';
 import { type Facts, type Letter, type Lookup, MAX_RULES, type Row } from './lookup.ts';
 import type { DatabaseSettings } from './options.ts';
@@ -55,7 +55,7 @@ export class DatabaseSource implements AuthSource<never> {
     this.#settings = settings;
     this.#queries = queries;
     this.authenticate = queries.authenticate && ((request) => this.#login(request));
-    this.authorize = queries.acl && ((request) => this.#opened?.authorize(request) ?? false);
+    this.authorize = queries.acl && ((request) => this.#opened?.authorize(request) ?? undecided(request, 'deny'));
   }
 
   async open(context: SourceContext): Promise<void> {
@@ -93,13 +93,12 @@ class Opened {
   readonly #answers: AnswerCache<{ readonly login: Login }> | undefined;
   /** The facts on which the answer about a login depends. */
   readonly #letters: readonly Letter[];
-  readonly #undecided: UndecidedClients;
   readonly #closing = new AbortController();
   /** Queries in progress. */
   readonly #asked = new Set<Promise<unknown>>();
 
   constructor(settings: DatabaseSettings, queries: Queries, context: SourceContext) {
-    const { name, maxConcurrent, maxQueued, cacheMs, cacheSize, passwordHash, bcrypt, breaker } = settings;
+    const { name, maxConcurrent, maxQueued, cacheMs, cacheSize, passwordHash, bcrypt } = settings;
     this.#settings = settings;
     this.#queries = queries;
     this.#context = context;
@@ -109,7 +108,6 @@ class Opened {
     this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
     const { authenticate, superuser } = queries;
     this.#letters = [...new Set<Letter>(['u', 'c', ...(authenticate?.letters ?? []), ...(superuser?.letters ?? [])])];
-    this.#undecided = new UndecidedClients(context, breaker.pauseMs);
     setMaxListeners(0, this.#closing.signal); // each query in progress has one
   }
 
@@ -119,7 +117,6 @@ class Opened {
 
   async close(): Promise<void> {
     this.#server.close();
-    this.#undecided.close();
     this.#closing.abort(new BrokerError('SOURCE_CLOSED', `the source ${this.#settings.name} has been closed`));
     await Promise.all(this.#asked);
     await this.#passwords.close();
@@ -138,14 +135,16 @@ class Opened {
     return known === undefined ? this.#askLogin(facts, request, key) : known.login;
   }
 
-  async authorize({ client, action, topic, signal }: AuthorizeRequest): Promise<boolean | undefined> {
+  async authorize(request: AuthorizeRequest): Promise<boolean | undefined> {
+    const { client, action, topic, signal } = request;
+    const { onError } = this.#settings;
     const rows = await this.#find(this.#queries.acl as Lookup, factsOf(client), signal);
-    if (rows === undefined) return this.#undecidedAbout(client);
+    if (rows === undefined) return undecided(request, onError);
     try {
       return decideByRules(limited(this.#queries.rulesOf(rows)), client, action, topic, 'rows');
     } catch (error) {
       this.#server.report(error);
-      return this.#undecidedAbout(client);
+      return undecided(request, onError);
     }
   }
 
@@ -214,12 +213,6 @@ class Opened {
 
   get #unavailable(): Login {
     return this.#settings.onError === 'ignore' ? undefined : UNAVAILABLE;
-  }
-
-  /** The broker keeps the answer, so it is withdrawn after a while. */
-  #undecidedAbout({ clientId }: ClientInfo): boolean | undefined {
-    if (!this.#closing.signal.aborted) this.#undecided.add(clientId);
-    return this.#settings.onError === 'ignore' ? undefined : false;
   }
 
   /** What the answer depends on, as an unambiguous string. */

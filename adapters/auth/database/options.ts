@@ -30,7 +30,8 @@ export interface DatabaseOptions extends LimitOptions {
   bcrypt?: ForeignCheck;
   /**
    * The answer if the database fails: the function rejects, takes too long, or returns something else than rows. `ignore` leaves the decision to
-   * the next source. Default `deny`.
+   * the next source. About a topic, the broker does not keep this answer: it asks about the next message again, and about a subscription
+   * soon. Default `deny`.
    */
   onError?: 'deny' | 'ignore';
   /** Queries that wait. Beyond them, the answer is that of `onError` at once. Default 10,000. */

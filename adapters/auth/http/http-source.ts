@@ -12,7 +12,7 @@ import { AnswerCache } from '../outgoing/answer-cache.ts';
 import type { HttpCall } from '../outgoing/http-client.ts';
 import { Slots } from '../outgoing/slots.ts';
 import { credentialsOf, type Facts } from '../outgoing/template.ts';
-import { UndecidedClients } from '../outgoing/undecided-clients.ts';
+import { undecided } from '../outgoing/undecided.ts';
 import { type Decision, Endpoint } from './endpoint.ts';
 import { type HttpOptions, type HttpSettings, readHttpOptions } from './options.ts';
 import { NotEncodable, type RequestTemplate } from './request-template.ts';
@@ -56,7 +56,7 @@ class HttpSource implements AuthSource<never> {
     this.name = name;
     this.#settings = settings;
     this.authenticate = authenticate && ((request) => this.#login(request));
-    this.authorize = acl && ((request) => this.#opened?.authorize(request) ?? false);
+    this.authorize = acl && ((request) => this.#opened?.authorize(request) ?? undecided(request, 'deny'));
   }
 
   open(context: SourceContext): void {
@@ -88,7 +88,6 @@ class Opened {
   readonly #answers: AnswerCache<{ readonly login: Login }> | undefined;
   /** The facts on which the answer about a login depends. */
   readonly #letters: readonly string[];
-  readonly #undecided: UndecidedClients;
 
   constructor(settings: HttpSettings, context: SourceContext) {
     const { authenticate, superuser, acl, maxConcurrent, maxQueued, cacheMs, cacheSize } = settings;
@@ -100,12 +99,10 @@ class Opened {
     this.#superusers = endpoint(superuser);
     this.#topics = endpoint(acl);
     this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
-    this.#undecided = new UndecidedClients(context, settings.breaker.pauseMs);
     this.#letters = [...new Set([authenticate, superuser].flatMap((template) => template?.letters ?? []))];
   }
 
   close(): void {
-    this.#undecided.close();
     for (const endpoint of [this.#logins, this.#superusers, this.#topics]) endpoint?.close();
   }
 
@@ -145,7 +142,8 @@ class Opened {
     return login;
   }
 
-  async authorize({ client, action, topic, signal }: AuthorizeRequest): Promise<boolean | undefined> {
+  async authorize(request: AuthorizeRequest): Promise<boolean | undefined> {
+    const { client, action, topic, signal } = request;
     const topics = this.#topics as Endpoint;
     let call: HttpCall;
     try {
@@ -155,10 +153,7 @@ class Opened {
       throw error;
     }
     const { kind } = await topics.ask(call, signal);
-    if (kind === 'failed') {
-      this.#undecided.add(client.clientId);
-      return this.#settings.onError === 'ignore' ? undefined : false;
-    }
+    if (kind === 'failed') return undecided(request, this.#settings.onError);
     return kind === 'ignore' ? undefined : kind === 'allow';
   }
 }

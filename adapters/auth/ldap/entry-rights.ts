@@ -3,13 +3,13 @@ import {
   type AccessRule,
   type AuthorizeRequest,
   type ClientInfo,
-  decideByRules,
-  type SourceContext
+  type Clock,
+  decideByRules
 } from '../../../lib/index.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';
 import type { Guard } from '../outgoing/guard.ts';
 import { credentialsOf } from '../outgoing/template.ts';
-import { UndecidedClients } from '../outgoing/undecided-clients.ts';
+import { undecided } from '../outgoing/undecided.ts';
 import { ambiguity, isValue, textsOf } from './entries.ts';
 import type { Values } from './names.ts';
 import type { AclNames, LdapSettings } from './options.ts';
@@ -24,34 +24,26 @@ export class EntryRights {
   readonly #search: (values: Values) => Promise<Entries | undefined>;
   /** The placeholders that occur: the entry depends on their values alone. */
   readonly #letters: readonly string[];
-  readonly #undecided: UndecidedClients;
   /** Entries that are kept for `cacheMs`. */
   readonly #kept: AnswerCache<Entries> | undefined;
   /** Searches in progress. */
   readonly #searches = new Map<string, Promise<Entries | undefined>>();
-  #isClosed = false;
 
   /** @param search reads at most two entries of a client, with the attributes `attributesOf`; undefined if the server has failed */
   constructor(
     acl: AclNames,
     settings: LdapSettings,
-    context: SourceContext,
+    clock: Clock,
     guard: Guard,
     search: (values: Values) => Promise<Entries | undefined>
   ) {
-    const { userDn, filter, cacheMs, cacheSize, breaker } = settings;
+    const { userDn, filter, cacheMs, cacheSize } = settings;
     this.#acl = acl;
     this.#settings = settings;
     this.#guard = guard;
     this.#search = search;
     this.#letters = [...new Set((userDn ?? filter).letters)];
-    this.#undecided = new UndecidedClients(context, breaker.pauseMs);
-    this.#kept = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#undecided.close();
+    this.#kept = cacheMs === 0 ? undefined : new AnswerCache(clock, cacheSize);
   }
 
   /** Search again for each client, also if a search is in progress. */
@@ -61,9 +53,10 @@ export class EntryRights {
   }
 
   /** Decide what a client may do. It is synchronous if the entry is kept. */
-  authorize({ client, action, topic }: AuthorizeRequest): Promise<boolean | undefined> | boolean | undefined {
+  authorize(request: AuthorizeRequest): Promise<boolean | undefined> | boolean | undefined {
+    const { client, action, topic } = request;
     const decide = (entries: Entries | undefined) =>
-      entries === undefined ? this.#undecidedAbout(client) : this.#decide(entries, client, action, topic);
+      entries === undefined ? undecided(request, this.#settings.onError) : this.#decide(entries, client, action, topic);
     const entries = this.entriesOf({ c: client.clientId, u: client.username ?? '' });
     return entries instanceof Promise ? entries.then(decide) : decide(entries);
   }
@@ -103,12 +96,6 @@ export class EntryRights {
       this.#guard.report(error);
       return false;
     }
-  }
-
-  /** The broker keeps the answer, so it is withdrawn after a while. */
-  #undecidedAbout({ clientId }: ClientInfo): boolean | undefined {
-    if (!this.#isClosed) this.#undecided.add(clientId);
-    return this.#settings.onError === 'ignore' ? undefined : false;
   }
 }
 

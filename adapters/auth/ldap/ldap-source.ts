@@ -17,6 +17,7 @@ import { AnswerCache } from '../outgoing/answer-cache.ts';
 import { Guard } from '../outgoing/guard.ts';
 import { Slots } from '../outgoing/slots.ts';
 import { credentialsOf } from '../outgoing/template.ts';
+import { undecided } from '../outgoing/undecided.ts';
 import { isUserName } from '../outgoing/user-name.ts';
 import { type LdapConnection, type Ldapts, Refused } from './connection.ts';
 import { ambiguity, isValue, shownName, textsOf, valuesOf } from './entries.ts';
@@ -102,7 +103,7 @@ class LdapSource implements AuthSource<never> {
 
   #authorize(request: AuthorizeRequest): ReturnType<EntryRights['authorize']> {
     const rights = this.#directory?.rights;
-    return rights === undefined ? false : rights.authorize(request);
+    return rights === undefined ? undecided(request, 'deny') : rights.authorize(request);
   }
 }
 
@@ -153,7 +154,7 @@ class Directory {
     setMaxListeners(0, this.#closing.signal); // each search in progress has one
     this.rights =
       acl &&
-      new EntryRights(acl, settings, context, this.#guard, async (values) => {
+      new EntryRights(acl, settings, context.clock, this.#guard, async (values) => {
         if (!this.#isSendable(values)) return [];
         return this.#ask(this.#closing.signal, (ending) => this.#read(values, attributesOf(acl, settings), ending));
       });
@@ -161,7 +162,6 @@ class Directory {
 
   close(): void {
     this.#guard.close();
-    this.rights?.close();
     this.#closing.abort(new BrokerError('SOURCE_CLOSED', `the source ${this.#settings.name} has been closed`));
     this.#pool.close();
   }

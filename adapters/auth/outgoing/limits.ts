@@ -10,7 +10,10 @@ export interface BreakerOptions {
 
 /** Limits of a source that asks a server. */
 export interface LimitOptions {
-  /** The answer if the server fails. `ignore` leaves the decision to the next source. Default `deny`. */
+  /**
+   * The answer if the server fails. `ignore` leaves the decision to the next source. About a topic, the broker does not keep this answer: it
+   * asks about the next message again, and about a subscription soon. Default `deny`.
+   */
   onError?: 'deny' | 'ignore';
   /** Time for a request, with its time in the queue. Default 5 seconds. */
   timeoutMs?: number | string;
