@@ -70,6 +70,18 @@ export class Inflight {
     return id;
   }
 
+  /** Count a message as in flight before its packet id is assigned. `cancelReservation` must follow. */
+  reserve(bytes: number): void {
+    this.count++;
+    this.bytes += bytes;
+  }
+
+  /** Undo `reserve`: the packet id is assigned now, or is not needed. */
+  cancelReservation(bytes: number): void {
+    this.count--;
+    this.bytes -= bytes;
+  }
+
   /**
    * Restore a packet id that was in flight when the session was unloaded; in the order of the packets. `restoreMessage` adds its message.
    * @param state of `Awaiting`

@@ -1,12 +1,14 @@
-import { Metric } from '../events/metrics.ts';
+import { Metric, type Metrics } from '../events/metrics.ts';
 import type { DropReason } from '../events/reasons.ts';
 import { encodeMessage } from '../packets/encode-message.ts';
 import { detachFromPublisher, type Frame, type Message } from '../packets/message.ts';
 import { hasExpired, secondsInBroker } from '../packets/message-expiry.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
+import { afterCommit } from '../store/after-commit.ts';
 import type { Agreement } from './agreement.ts';
 import { TopicAliases } from './aliases.ts';
+import { askDeliverHooks, changedQosOf, type HookedReceiver } from './deliver-hooks.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 import type { SessionLog } from './log.ts';
 import type { DeliveryPorts, Outlet } from './ports.ts';
@@ -17,7 +19,7 @@ import type { SessionClient } from './session-client.ts';
 const UNBOUNDED = 0x3fff_ffff;
 
 /** What `OutboundFlows` asks of the delivery that it belongs to. */
-export interface FlowOwner {
+export interface FlowOwner extends HookedReceiver {
   readonly subscriptions: Subscriptions;
   /** Queue a message. @returns false if it was dropped */
   enqueue(
@@ -133,7 +135,8 @@ export class OutboundFlows {
     const { layout, maxFrame } = this.agreement;
     if (ports.hooks.deliver.length > 0 && !message.isSystem) {
       // asked when the message is sent and not when it is queued, so that permissions withdrawn meanwhile count
-      const changed = this.#askHooks(message);
+      const counted = qos > 0 && id === 0 ? (this.inflight ??= new Inflight()) : undefined;
+      const changed = askDeliverHooks(ports, this.client, this.#owner, message, counted);
       if (typeof changed === 'string') return this.#giveUp(message, changed, persisted, id);
       if (this.connection !== connection) return this.#leaveToNextConnection(message, qos, retain, ids, persisted, id); // a hook closed it
       if (changed !== message) {
@@ -173,7 +176,7 @@ export class OutboundFlows {
     }
     if (hasPacketId) this.inflight?.markSent(id);
     connection.sendMessage(frame, mark);
-    this.#count(qos);
+    countSent(ports.metrics, qos);
     if (persisted !== undefined) {
       if (qos === 0) this.log?.finish(persisted);
       else persisted.sent();
@@ -198,15 +201,6 @@ export class OutboundFlows {
     return qos > 0 ? id : 0;
   }
 
-  /** Ask the deliver hooks. @returns the message for this client; or why it does not get it */
-  #askHooks(message: Message): Message | DropReason {
-    const { publishing, rights } = this.ports;
-    const changed = publishing.hooks.deliverable(message, this.client);
-    if (changed === undefined) return 'hook';
-    if (changed === message || !rights.isActive || rights.mayReceive(this.client, changed.topic)) return changed;
-    return 'not_authorized';
-  }
-
   /** Leave a message to the next connection, because a hook has closed this one. @returns false if it was dropped */
   #leaveToNextConnection(
     message: Message,
@@ -224,14 +218,6 @@ export class OutboundFlows {
     if (id === 0) id = this.takeId(message, qos, retain, ids, persisted);
     this.inflight?.markUnsent(id); // messages in flight are sent before queued ones
     return true;
-  }
-
-  #count(qos: QoS): void {
-    const { counts } = this.ports.metrics;
-    counts[Metric.packetsPublishSent]++;
-    counts[Metric.messagesSent]++;
-    counts[QOS_SENT[qos]]++;
-    counts[Metric.messagesDelivered]++;
   }
 
   /** Assign a packet id to a QoS 1 or 2 message. */
@@ -353,8 +339,7 @@ export class OutboundFlows {
     if (connection === undefined || inflight === undefined) return;
     for (const id of inflight.inOrder(before)) {
       if (inflight.stateOf(id) === Awaiting.pubcomp) {
-        connection.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
-        this.ports.metrics.counts[Metric.packetsPubrelSent]++;
+        sendPubrel(connection, this.ports.metrics, id);
       } else if (inflight.persistedOf(id)?.isDone) {
         inflight.free(id); // the message was refused after its packet id was assigned
       } else {
@@ -392,10 +377,9 @@ export class OutboundFlows {
     }
     let message = original;
     if (inflight.isRestored(id) && ports.hooks.deliver.length > 0 && !message.isSystem) {
-      const changed = this.#askHooks(message); // the store has the message as it was before
+      const changed = askDeliverHooks(ports, this.client, this.#owner, message); // the store has the message as it was before
       if (typeof changed === 'string') {
-        // the client may have received it with QoS 2: it would take another message with this packet id for the same one
-        if (qos === 1) this.#giveUp(message, changed, persisted, id);
+        this.#giveUpSent(connection, message, changed, persisted, id, qos);
         return;
       }
       if (this.connection !== connection) return; // a hook closed it
@@ -407,18 +391,54 @@ export class OutboundFlows {
     const expirySec = expiryInterval < 0 ? -1 : Math.max(0, expiryInterval - agedSec); // [MQTT-4.3.3-7]
     const packet = this.#encode(message, qos, retain, true, id, ids, expirySec);
     if (packet === undefined) {
-      this.#giveUp(message, 'too_large', persisted, id);
+      this.#giveUpSent(connection, message, 'too_large', persisted, id, qos);
       return;
     }
     persisted?.sent();
     connection.sendMessage({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, -1);
-    this.#count(qos);
+    countSent(ports.metrics, qos);
+  }
+
+  /**
+   * Drop a message that was sent on an earlier connection and cannot be sent again. The client may have received it with QoS 2, and would
+   * take another message with this packet id for the same one, so the flow continues with PUBREL: the id is free after PUBCOMP.
+   */
+  #giveUpSent(
+    connection: Outlet,
+    message: Message,
+    reason: DropReason,
+    persisted: PersistedMessage | undefined,
+    id: number,
+    qos: QoS
+  ): void {
+    if (qos === 1) {
+      this.#giveUp(message, reason, persisted, id);
+      return;
+    }
+    const { ledger } = this.ports;
+    this.inflight?.release(id);
+    this.log?.flowChanged(); // PUBREL must wait, see `received`
+    const ticket = this.log === undefined ? 0 : ledger?.ticket;
+    this.#owner.drop(message, reason, persisted);
+    const release = () => {
+      const isNeeded = this.connection === connection && this.stateOf(id) === Awaiting.pubcomp;
+      if (isNeeded) sendPubrel(connection, this.ports.metrics, id); // on the next connection, `resend` sends it
+    };
+    if (ledger !== undefined && ticket !== 0) afterCommit(ledger, release, ticket);
+    else release();
   }
 }
 
-/** The QoS of a delivery after a deliver hook has changed the message. With `upgradeQos`, it may be above that of the message. */
-function changedQosOf(changed: Message, message: Message, qos: QoS): QoS {
-  return changed.qos < message.qos && changed.qos < qos ? changed.qos : qos;
+function sendPubrel(connection: Outlet, { counts }: Metrics, id: number): void {
+  connection.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
+  counts[Metric.packetsPubrelSent]++;
+}
+
+function countSent({ counts }: Metrics, qos: QoS): void {
+  counts[Metric.packetsPublishSent]++;
+  counts[Metric.messagesSent]++;
+  counts[QOS_SENT[qos]]++;
+  counts[Metric.messagesDelivered]++;
 }
 
 const QOS_SENT = [Metric.messagesQos0Sent, Metric.messagesQos1Sent, Metric.messagesQos2Sent];

@@ -167,8 +167,7 @@ export class WaitingMessages implements DeferralOwner {
     }
     if (owner.flows.connection !== connection) return; // a listener closed it
     if (left <= 0) {
-      this.isScheduled = true;
-      owner.flows.ports.turn.pumpLater(this);
+      this.pumpLater();
     } else if (owner.outboundFastPath === 0 && this.feeds === undefined) owner.updateFastPath();
   }
 
@@ -213,6 +212,13 @@ export class WaitingMessages implements DeferralOwner {
       isRevoked = true;
     }
     return !isRevoked; // the client may have unsubscribed: messages that were queued before are sent
+  }
+
+  /** Send what waits in the next turn. */
+  pumpLater(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    this.#owner.flows.ports.turn.pumpLater(this);
   }
 
   /** Continue in the next turn. */
