@@ -166,13 +166,9 @@ export class SourceReview {
    */
   judge(session: Session, client: SessionClient): Judgement | Promise<Judgement> | undefined {
     if (client.isSuperuser) return undefined;
-    const { deliveryRights } = this.#host.access;
-    const hasSources = this.#services.hooks.asksForSubscriptions;
-    // what a source has refused that was removed since is decided by what is left
-    const asked = [...session.subscriptions.values()].filter(
-      (each) => ASKED_SUBSCRIPTIONS.has(each) && (hasSources || deliveryRights.isRefused(each))
-    );
-    if (asked.length === 0) return undefined;
+    const known = [...session.subscriptions.values()].filter((each) => ASKED_SUBSCRIPTIONS.has(each));
+    if (known.length === 0) return undefined;
+    const asked = known.filter((each) => this.#isOpen(each));
     const epoch = this.epochOf(session);
     const results = new Map<Subscription, FilterDecision | undefined>();
     let isUndecided = false;
@@ -208,7 +204,7 @@ export class SourceReview {
       reviewed.questions++;
       reviewed.epoch = reviewed.heldUntilMs = undefined; // the answers were about the previous connection
       if (results.has(subscription)) this.#apply(reviewed, results.get(subscription), epoch);
-      else if (this.#services.hooks.asksForSubscriptions) this.#place(reviewed, NOW); // made meanwhile, through the previous connection
+      else this.#place(reviewed, NOW); // there are no sources, or it was made meanwhile, through the previous connection
     }
     this.#schedule();
   }
@@ -324,6 +320,11 @@ export class SourceReview {
     if (connection === undefined || !isCurrent(reviewed)) return;
     const question = ++reviewed.questions;
     const epoch = this.epochOf(session);
+    if (!this.#isOpen(subscription)) {
+      const { time, settings } = this.#services;
+      this.#track(reviewed, time.nowMs + settings.aclCacheTtl, epoch);
+      return;
+    }
     const act = (decision: FilterDecision | undefined) => {
       const isLast = reviewed.questions === question && this.#reviewed.get(subscription) === reviewed;
       if (session.connection === connection && isLast) this.#apply(reviewed, decision, epoch);
@@ -341,6 +342,11 @@ export class SourceReview {
         this.#asking--;
         this.#schedule();
       });
+  }
+
+  /** Whether there is anything to be asked: a source, or about what a source has refused that was removed since. */
+  #isOpen(subscription: Subscription): boolean {
+    return this.#services.hooks.asksForSubscriptions || this.#host.access.deliveryRights.isRefused(subscription);
   }
 
   #ask(

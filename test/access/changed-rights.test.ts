@@ -138,6 +138,24 @@ describe('A source that must be asked', () => {
     await kit.broker.publish('a', 'x', { qos: 1 });
     assert.deepEqual(await payloads(again), ['x']);
   });
+
+  it('is asked when it is added again, also about a client that has returned meanwhile', async () => {
+    const { source, asked } = annOnly();
+    await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclNomatch: 'allow' });
+    const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
+    await granted(first, 1, 'a');
+    first.cut();
+    await kit.clock.advance(TTL * 2);
+    await kit.broker.access.remove('server');
+    const again = await rawClient(kit.broker, { ...PERSISTENT, username: 'bob', clean: false });
+    await kit.clock.advance(TTL * 3);
+    await kit.broker.publish('a', '1');
+    assert.deepEqual([await payloads(again), asked], [['1'], ['ann a']]);
+    await kit.broker.access.add(source);
+    await kit.clock.advance(100);
+    await kit.broker.publish('a', '2');
+    assert.deepEqual([await payloads(again), asked], [[], ['ann a', 'bob a']]);
+  });
 });
 
 describe('A re-authentication', () => {
