@@ -13,15 +13,24 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
  */
 const TOGETHER = [
   '',
+  'access',
+  'auth',
+  'base',
   'broker',
   'cli',
   'client',
   'conformance',
+  'connection',
+  'events',
   'level',
+  'monitor',
   'net',
   'packets',
+  'robustness',
+  'routing',
   'session',
   'store',
+  'testing',
   'topics'
 ];
 const FILES_PER_PROCESS = 7;
