@@ -7,7 +7,7 @@ import { http } from '../../adapters/auth/http/index.ts';
 import { ldap } from '../../adapters/auth/ldap/index.ts';
 import type { AuthorizeRequest, AuthSource } from '../../lib/index.ts';
 import { rawClient } from '../support/raw-client.ts';
-import { granted, publish, subscribe, turns } from '../support/wire.ts';
+import { granted, payloads, publish, subscribe, turns } from '../support/wire.ts';
 import { sourceBroker } from './source-kit.ts';
 
 const ALLOWED = [{ allow: 1, access: 3, topic: '#' }];
@@ -116,6 +116,24 @@ describe('a source that cannot ask its server what a client may do', () => {
       assert.deepEqual(removed, []);
     });
   }
+
+  it('has a client that returns refused, and its session left as it is', async () => {
+    const { state, source } = database();
+    await using broker = await start(source);
+    const session = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 3_600 } };
+    const first = await rawClient(broker.kit.broker, session);
+    assert.deepEqual(await granted(first, 1, { topic: 'a', qos: 1 }), [1]);
+    first.cut();
+    await turns();
+    for (const text of ['1', '2', '3']) await broker.kit.broker.publish('a', text, { qos: 1 });
+    state.isDown = true;
+    const refused = await rawClient(broker.kit.broker, session);
+    assert.equal(refused.connack?.reasonCode, 0x88);
+    state.isDown = false;
+    const again = await rawClient(broker.kit.broker, session);
+    assert.equal(again.connack?.reasonCode, 0);
+    assert.deepEqual(await payloads(again), ['1', '2', '3']);
+  });
 
   it('is not asked about other clients again because many clients have left before the answer', async () => {
     const { state, source } = database({ maxConcurrent: 1_000 });

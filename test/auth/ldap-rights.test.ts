@@ -233,7 +233,7 @@ describe('access rules in a directory', { skip }, () => {
     assert.equal(await without.attempt(mail), 0);
   });
 
-  it('are denied, or left to the next source, while the server is away', async () => {
+  it('stay in force for one aclCacheTtl while the server is away, and then are denied, or left to the next source', async () => {
     await using proxy = await new TcpProxy(SERVER).start();
     const next: AuthSource = { name: 'next', authorize: ({ topic }) => topic === 'more' };
     for (const onError of ['deny', 'ignore'] as const) {
@@ -241,6 +241,8 @@ describe('access rules in a directory', { skip }, () => {
       await using test = await subscribed(options, [next]);
       const { clock } = test.broker.kit;
       await proxy.stop();
+      await clock.advance('11s');
+      assert.equal(await test.arrives(), 'down more');
       await clock.advance('11s');
       assert.equal(await test.arrives(), onError === 'deny' ? '' : 'more');
       assert.match(test.broker.errors[0], /cannot connect .* \(it will not be asked for 5000 ms\)$/);
