@@ -23,7 +23,7 @@ import type { DatabaseSettings } from './options.ts';
 import { PasswordVerifier } from './password-verifier.ts';
 import { isTrue } from './values.ts';
 
-type Login = Approval<never> | Refusal | undefined;
+type Login = true | Approval<never> | Refusal | undefined;
 
 const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
 const WRONG: Refusal = { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
@@ -167,8 +167,8 @@ class Opened {
     const isSuperuser = await this.#isSuperuser(row, facts, request.signal);
     if (this.#closing.signal.aborted) return this.#unavailable;
     // without an answer about the rank, the client is asked about again next time
-    if (isSuperuser === undefined) return { allow: true };
-    return this.#keep(key, { allow: true, isSuperuser });
+    if (isSuperuser === undefined) return true;
+    return this.#keep(key, isSuperuser ? { allow: true, isSuperuser } : true);
   }
 
   async #isSuperuser(row: Row, facts: Facts, signal: AbortSignal): Promise<boolean | undefined> {

@@ -17,7 +17,7 @@ import { type Decision, Endpoint } from './endpoint.ts';
 import { type HttpOptions, type HttpSettings, readHttpOptions } from './options.ts';
 import { NotEncodable, type RequestTemplate } from './request-template.ts';
 
-type Login = Approval<never> | Refusal | undefined;
+type Login = true | Approval<never> | Refusal | undefined;
 
 const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
 /** The reason codes of refusals by status. */
@@ -160,7 +160,7 @@ class Opened {
 
 function answerFor({ kind, status }: Decision, isSuperuser: boolean): Login {
   if (kind === 'ignore') return undefined;
-  if (kind === 'allow') return { allow: true, isSuperuser };
+  if (kind === 'allow') return isSuperuser ? { allow: true, isSuperuser } : true;
   return { allow: false, reasonCode: REASON_CODES[status] ?? ReasonCode.notAuthorized };
 }
 
