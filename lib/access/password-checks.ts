@@ -24,6 +24,8 @@ const MAX_WAIT_MS = 10_000;
 const MIN_WAITING = 100;
 /** Weight of the last check in the average time of checks. */
 const WEIGHT = 1 / 16;
+/** What a check is supposed to take before the first one has ended. */
+const GUESSED_MS = 30;
 /** Node runs file access, DNS look-ups, LevelDB and hashes on this number of threads. */
 const THREADS = Number(process.env.UV_THREADPOOL_SIZE) || 4;
 /** Made once: a stack trace for each login of an attack takes longer than the refusal. */
@@ -43,8 +45,8 @@ export class PasswordChecks {
   #waiting = 0;
   #running = 0;
   readonly #monotonic: () => number;
-  /** The average time of a check. */
-  #meanMs = 0;
+  /** The average time of a check. undefined: none has ended yet. */
+  #meanMs: number | undefined = undefined;
 
   /** @param monotonic the time that checks take is measured with it, in milliseconds */
   constructor(monotonic: () => number, { concurrency, maxWaiting = 10_000 }: Limits = {}) {
@@ -75,12 +77,13 @@ export class PasswordChecks {
       else queue.push(check);
       this.#waiting++;
       if (this.#running < this.#concurrency) this.#runNext();
-      else if (this.#waiting > this.#mostWaiting) this.#refuseOne();
+      // two for each one that comes: a queue that is too long gets shorter when checks turn out to take longer
+      else for (let n = 0; n < 2 && this.#waiting > this.#mostWaiting; n++) this.#refuseOne();
     });
   }
 
   get #mostWaiting(): number {
-    const timely = Math.max(MIN_WAITING, (MAX_WAIT_MS * this.#concurrency) / this.#meanMs);
+    const timely = Math.max(MIN_WAITING, (MAX_WAIT_MS * this.#concurrency) / (this.#meanMs ?? GUESSED_MS));
     return Math.min(this.#maxWaiting, timely);
   }
 
@@ -95,7 +98,8 @@ export class PasswordChecks {
       const beganMs = this.#monotonic();
       const done = () => {
         this.#running--;
-        this.#meanMs += (this.#monotonic() - beganMs - this.#meanMs) * WEIGHT;
+        const tookMs = this.#monotonic() - beganMs;
+        this.#meanMs = this.#meanMs === undefined ? tookMs : this.#meanMs + (tookMs - this.#meanMs) * WEIGHT;
         if (this.#running < this.#concurrency) this.#runNext();
       };
       run().then(resolve, reject).finally(done);

@@ -45,7 +45,10 @@ export interface AuthenticateRequest<Data = unknown> {
   readonly isReauthentication: boolean;
   /** State for the hook to use; the same map in all rounds of one authentication. */
   readonly state: Map<string, unknown>;
-  /** Aborted when the connection closes or `hookTimeout` has passed. */
+  /**
+   * Aborted when the connection closes or `hookTimeout` has passed. It is made when it is read for the first time, so a spread copy of the
+   * request lacks it.
+   */
   readonly signal: AbortSignal;
 }
 
