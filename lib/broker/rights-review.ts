@@ -82,9 +82,10 @@ export class RightsReview {
     const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
     const ruled = client.isSuperuser || access.rules.decideFilter(client, filter);
     if (ruled === undefined && asks && sourceReview.askNow(session, subscription)) return;
-    const stays = () => this.#staysGranted(session) && !access.deliveryRights.isRefused(subscription);
-    if (ruled ?? stays()) access.deliveryRights.restore(subscription);
-    else if (this.#services.settings.aclRemoveSubscriptions) subscribing.remove(session, subscription.filter);
+    const isRefused = access.deliveryRights.isRefused(subscription);
+    if (ruled ?? (!isRefused && this.#staysGranted(session))) access.deliveryRights.restore(subscription);
+    else if (this.#services.settings.aclRemoveSubscriptions && !isRefused)
+      subscribing.remove(session, subscription.filter); // what a source has refused, `SourceReview` removes when no message waits for it
     else access.deliveryRights.revoke(subscription);
   }
 

@@ -133,6 +133,44 @@ describe('A source that must be asked', () => {
     assert.deepEqual(removed.sort(), ['a', 'b']);
   });
 
+  for (const returns of [true, false])
+    it(`has no queue delivered that it refuses when ${returns ? 'the client returns' : 'other rules change'} with aclRemoveSubscriptions`, async () => {
+      const source = new Asked();
+      const options = {
+        auth: [source],
+        allowAnonymous: true,
+        aclCacheTtl: TTL,
+        aclRemoveSubscriptions: true,
+        maxInflight: 1
+      };
+      await using kit = await createTestBroker(options);
+      const drops = dropsOf(kit.broker);
+      const removed: string[] = [];
+      kit.broker.on('session.unsubscribed', ({ filter }) => removed.push(filter));
+      await kit.broker.access.acl.set({ access: 'allow', topic: 'other' });
+      let client = await rawClient(kit.broker, PERSISTENT);
+      for (const topic of ['a', 'b']) await granted(client, 1, { topic, qos: 1 });
+      await kit.broker.publish('b', '0', { qos: 1 });
+      for (const text of ['1', '2']) await kit.broker.publish('a', text, { qos: 1 });
+      assert.deepEqual(await texts(client), ['0']);
+      source.denied.add('a');
+      if (returns) {
+        client.cut();
+        await turns();
+        client = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
+        assert.deepEqual(await texts(client), ['0']);
+      } else {
+        await kit.clock.advance(TTL + 2_000);
+        await kit.broker.access.acl.set({ access: 'allow', topic: 'another' });
+        await kit.clock.advance(10);
+      }
+      client.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+      assert.deepEqual(await texts(client), []);
+      assert.deepEqual(drops, ['not_authorized', 'not_authorized']);
+      await kit.clock.advance(TTL + 2_000);
+      assert.deepEqual(removed, ['a'], 'it is removed when nothing is queued any more');
+    });
+
   it('that fails for longer than aclCacheTtl takes the right away until it works again, and removes nothing', async () => {
     const source = new Asked();
     const options = { auth: [source], allowAnonymous: true, aclCacheTtl: TTL, aclRemoveSubscriptions: true };
