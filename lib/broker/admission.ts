@@ -279,7 +279,8 @@ export class Admission {
     const facts = { sessionPresent: resumes, isRetainAvailable: this.#isRetainAvailable(client, packet) };
     const connack = connackFor(client, packet, approval, facts);
     if (resumes) {
-      const judgement = judged?.session === stored ? judged : host.sourceReview.judge(stored, client);
+      const waits = () => isWaiting(session, connection);
+      const judgement = judged?.session === stored ? judged : host.sourceReview.judge(stored, client, waits);
       if (!isThenable(judgement) && judgement?.isUndecided) {
         session.lifecycle.close('source_failed');
         return;

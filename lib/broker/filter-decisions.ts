@@ -94,25 +94,50 @@ export class FilterDecisions {
   }
 
   /**
-   * Decide again about a subscription. A hook that changes filters has done so already: the others are asked.
-   * @returns the decision; undefined if only hooks that change filters would decide
+   * Decide again about a subscription.
+   * @param names the filters by which the client has asked for it, if a hook has changed them: such a hook is asked about these names, and
+   * allows the subscription if it would still put this filter in place of one of them. All others are asked about the filter itself.
    */
-  again(filter: string, asked: FilterQuestion): FilterDecision | undefined | Promise<FilterDecision | undefined> {
-    return this.#again(filter, asked, this.#services.hooks.authorizeSubscribe, false);
+  again(
+    filter: string,
+    names: readonly string[] | undefined,
+    asked: FilterQuestion
+  ): FilterDecision | Promise<FilterDecision> {
+    return this.#again(filter, names ?? [], asked, this.#services.hooks.authorizeSubscribe, undefined);
   }
 
-  /** @param hasChanged a hook changes filters, so it has allowed this one, unless others refuse it */
+  /** @param hasChanged whether the hooks that change the filter allow it, unless others refuse it; undefined: none does */
   #again(
     filter: string,
+    names: readonly string[],
     asked: FilterQuestion,
     left: readonly Hook<'authorizeSubscribe'>[],
-    hasChanged: boolean
-  ): FilterDecision | undefined | Promise<FilterDecision | undefined> {
-    return this.#ask<FilterDecision | undefined>(filter, asked, left, (answer, question, isAllowed) => {
+    hasChanged: boolean | undefined
+  ): FilterDecision | Promise<FilterDecision> {
+    return this.#ask(filter, asked, left, (answer, question, isAllowed) => {
       if (!isChanged(answer))
-        return this.#decisionOf(filter, answer ?? (hasChanged || isAllowed), question, asked, answer);
+        return this.#decisionOf(filter, answer ?? hasChanged ?? isAllowed, question, asked, answer);
+      const changing = left.filter((hook) => hook === question.decider);
       const others = left.filter((hook) => hook !== question.decider);
-      return others.length === 0 ? undefined : this.#again(filter, asked, others, true);
+      const goOn = (isApproved: boolean) => this.#again(filter, names, asked, others, isApproved);
+      if (answer.filter === filter) return goOn(hasChanged !== false);
+      return this.#askAboutNames(filter, names, asked, changing, goOn);
+    });
+  }
+
+  /** A hook that changes filters decides about the names of a subscription, one after the other, until it allows one. */
+  #askAboutNames(
+    filter: string,
+    [name, ...names]: readonly string[],
+    asked: FilterQuestion,
+    changing: readonly Hook<'authorizeSubscribe'>[],
+    goOn: (isApproved: boolean) => FilterDecision | Promise<FilterDecision>
+  ): FilterDecision | Promise<FilterDecision> {
+    if (name === undefined) return goOn(false);
+    return this.#ask(name, asked, changing, (answer, question) => {
+      if (isChanged(answer) && answer.filter === filter) return goOn(true);
+      if (question.isUndecided || answer === FAILED) return this.#decisionOf(filter, FAILED, question, asked, FAILED);
+      return this.#askAboutNames(filter, names, asked, changing, goOn);
     });
   }
 

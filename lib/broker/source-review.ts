@@ -8,6 +8,7 @@ import type { Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import { unmountedFilter } from '../topics/topic.ts';
 import { type FilterDecision, FilterDecisions, RETRY_MS } from './filter-decisions.ts';
+import { requestedFilters } from './filter-requests.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
 
@@ -17,6 +18,8 @@ const AT_ONCE = 100;
 const MAX_ASKING = 64;
 /** Subscriptions whose answers expire within this time are asked about together, in milliseconds; less if `aclCacheTtl` is short. */
 const GRAIN_MS = 1_000;
+/** Time after which sources are asked once more about an answer that was withdrawn, if they could not decide, in milliseconds. */
+const SOON_MS = 1_000;
 /** The time of what is to be asked about now, in grains. */
 const NOW = 0;
 
@@ -41,8 +44,12 @@ interface Reviewed {
   epoch: number | undefined;
   /** The answer that is in force is that of a source. */
   isFromSource: boolean;
-  /** Monotonic time until which the answer that is in force holds although sources cannot decide; undefined: they can. */
-  heldUntilMs: number | undefined;
+  /** A rule has decided: if none does any more, there is no answer. */
+  isFromRule: boolean;
+  /** Monotonic time at which the answer that is in force expires; it holds for one more `aclCacheTtl` if sources cannot decide. */
+  expiresMs: number;
+  /** Sources could not decide when they were asked last. */
+  isFailing: boolean;
 }
 
 /** What sources have decided about the subscriptions of a client that returns. */
@@ -60,11 +67,12 @@ export interface Judgement {
  * expires (`aclCacheTtl`), of others when they return. The rules of the broker and the hooks come first, as for a SUBSCRIBE. Through a
  * subscription that is refused then, nothing is delivered until a later answer allows it; or it is removed (`aclRemoveSubscriptions`). One
  * timer and a bounded number of questions at a time serve all subscriptions of connected clients. For a client that returns the number is
- * bounded for each client, so that one whose source is slow does not keep others from connecting.
+ * bounded for each client, so that one whose source is slow does not keep others from connecting. What is undecided then is asked again,
+ * fewer at a time, until nothing is, or until none of the questions that were asked at the same time has been decided.
  *
- * While sources cannot decide, the last answer stays in force for one more `aclCacheTtl`, unless it was withdrawn. After that, the
- * connection of a session that outlives it is closed, so that its messages are queued; a session that ends with its connection gets nothing
- * through the subscription.
+ * While sources cannot decide, the last answer stays in force for one more `aclCacheTtl`; or if it was withdrawn, until they are asked once
+ * more. After that, the connection of a session that outlives it is closed, so that its messages are queued; a session that ends with its
+ * connection gets nothing through the subscription.
  *
  * An answer that was asked for before the answers were withdrawn (`askAgain`) is in force only until the next question, which follows at
  * once.
@@ -114,10 +122,18 @@ export class SourceReview {
     }
     ASKED_SUBSCRIPTIONS.add(subscription);
     if (session.client.isSuperuser) return; // until it is no longer one
-    const reviewed = this.#of(session, subscription);
+    const expiresMs = dueMs ?? time.nowMs + settings.aclCacheTtl;
+    this.#inForce(this.#of(session, subscription), isFromSource, expiresMs, epoch);
+  }
+
+  /** An answer is in force now. @param epoch when the question was asked */
+  #inForce(reviewed: Reviewed, isFromSource: boolean, expiresMs: number, epoch: number): void {
     reviewed.epoch = epoch;
     reviewed.isFromSource = isFromSource;
-    this.#track(reviewed, dueMs ?? time.nowMs + settings.aclCacheTtl, epoch);
+    reviewed.isFromRule = this.#ruled(reviewed.session, reviewed.subscription) !== undefined;
+    reviewed.expiresMs = expiresMs;
+    reviewed.isFailing = false;
+    this.#track(reviewed, expiresMs, epoch);
   }
 
   /** A subscription was removed, or was made anew: what was asked about it no longer counts. */
@@ -153,7 +169,7 @@ export class SourceReview {
     if (!isAsked || session.connection === undefined) return false; // asked when the client returns
     const reviewed = this.#of(session, subscription);
     if (reviewed.isFromSource) return false;
-    reviewed.epoch = undefined;
+    if (reviewed.isFromRule) reviewed.epoch = undefined;
     this.#place(reviewed, NOW);
     this.#schedule();
     return true;
@@ -162,47 +178,55 @@ export class SourceReview {
   /**
    * A client returns to its session: ask about the subscriptions, before anything is delivered.
    * @param client with the properties of the new connection
+   * @param isWaiting whether the client still waits
    * @returns what to do when the client gets the session; undefined: nothing
    */
-  judge(session: Session, client: SessionClient): Judgement | Promise<Judgement> | undefined {
+  judge(session: Session, client: SessionClient, isWaiting: () => boolean): Judgement | Promise<Judgement> | undefined {
     if (client.isSuperuser) return undefined;
     const known = [...session.subscriptions.values()].filter((each) => ASKED_SUBSCRIPTIONS.has(each));
     if (known.length === 0) return undefined;
-    const asked = known.filter((each) => this.#isOpen(each));
+    const left = known.filter((each) => this.#isOpen(each));
     const epoch = this.epochOf(session);
-    const results = new Map<Subscription, FilterDecision | undefined>();
-    let isUndecided = false;
-    const take = (subscription: Subscription, decision: FilterDecision | undefined) => {
-      results.set(subscription, decision);
-      if (decision?.isFailure && decision.code >= 0x80) isUndecided = true;
-    };
-    const next = (from: number): void | Promise<void> => {
-      if (from >= asked.length || isUndecided) return undefined;
-      const answers = asked.slice(from, from + MAX_ASKING).map((subscription) => {
-        const decision = this.#ask(client, subscription);
-        if (isThenable(decision)) return decision.then((value) => take(subscription, value));
-        take(subscription, decision);
-        return undefined;
+    const results = new Map<Subscription, FilterDecision>();
+    const next = (most: number): boolean | Promise<boolean> => {
+      const batch = left.splice(0, most);
+      const undecided: Subscription[] = [];
+      const take = (subscription: Subscription, decision: FilterDecision) => {
+        if (decision.isFailure && decision.code >= 0x80) undecided.push(subscription);
+        else results.set(subscription, decision);
+      };
+      const answers = batch.map((subscription) => {
+        const decision = this.#ask(session, client, subscription);
+        return isThenable(decision)
+          ? decision.then((value) => take(subscription, value))
+          : take(subscription, decision);
       });
-      if (from + MAX_ASKING >= asked.length && answers.every((answer) => answer === undefined)) return undefined;
-      return Promise.all(answers)
-        .then(() => this.#nextTurn())
-        .then(() => next(from + MAX_ASKING));
+      const proceed = (): boolean | Promise<boolean> => {
+        const decided = batch.length - undecided.length;
+        left.unshift(...undecided);
+        if (left.length === 0) return false;
+        // not all that was asked at the same time has been decided: perhaps that was too much for the source
+        if (decided === 0 || !isWaiting()) return true;
+        return this.#nextTurn().then(() => next(decided));
+      };
+      return answers.some(isThenable) ? Promise.all(answers).then(proceed) : proceed();
     };
-    const judgement = (): Judgement => ({
+    const judgement = (isUndecided: boolean): Judgement => ({
       session,
       isUndecided,
       apply: () => this.#judged(session, results, epoch)
     });
-    return next(0)?.then(judgement) ?? judgement();
+    const isUndecided = left.length > 0 && next(MAX_ASKING);
+    return isThenable(isUndecided) ? isUndecided.then(judgement) : judgement(isUndecided);
   }
 
-  #judged(session: Session, results: Map<Subscription, FilterDecision | undefined>, epoch: number): void {
+  #judged(session: Session, results: Map<Subscription, FilterDecision>, epoch: number): void {
     for (const subscription of [...session.subscriptions.values()]) {
       if (!ASKED_SUBSCRIPTIONS.has(subscription)) continue;
       const reviewed = this.#of(session, subscription);
       reviewed.questions++;
-      reviewed.epoch = reviewed.heldUntilMs = undefined; // the answers were about the previous connection
+      reviewed.epoch = undefined; // the answers were about the previous connection
+      reviewed.isFailing = false;
       if (results.has(subscription)) this.#apply(reviewed, results.get(subscription), epoch);
       else this.#place(reviewed, NOW); // there are no sources, or it was made meanwhile, through the previous connection
     }
@@ -227,7 +251,9 @@ export class SourceReview {
       questions: 0,
       epoch: undefined,
       isFromSource: false,
-      heldUntilMs: undefined
+      isFromRule: false,
+      expiresMs: 0,
+      isFailing: false
     };
     this.#reviewed.set(subscription, reviewed);
     return reviewed;
@@ -329,7 +355,7 @@ export class SourceReview {
       const isLast = reviewed.questions === question && this.#reviewed.get(subscription) === reviewed;
       if (session.connection === connection && isLast) this.#apply(reviewed, decision, epoch);
     };
-    const decision = client.isSuperuser ? undefined : this.#ask(client, subscription);
+    const decision = client.isSuperuser ? undefined : this.#ask(session, client, subscription);
     if (!isThenable(decision)) {
       act(decision);
       return;
@@ -349,14 +375,13 @@ export class SourceReview {
     return this.#services.hooks.asksForSubscriptions || this.#host.access.deliveryRights.isRefused(subscription);
   }
 
-  #ask(
-    client: SessionClient,
-    subscription: Subscription
-  ): FilterDecision | undefined | Promise<FilterDecision | undefined> {
+  /** @param client with the properties of the connection for which the answer counts */
+  #ask(session: Session, client: SessionClient, subscription: Subscription): FilterDecision | Promise<FilterDecision> {
     const { qos, noLocal, retainAsPublished, retainHandling, ids } = subscription;
     const options = { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] };
     const filter = unmountedFilter(subscription.filter, client.mountpoint);
-    return this.#decisions.again(filter, { client, options, verdicts: undefined, check: () => 0 });
+    const names = requestedFilters(session, subscription.filter);
+    return this.#decisions.again(filter, names, { client, options, verdicts: undefined, check: () => 0 });
   }
 
   /**
@@ -371,15 +396,12 @@ export class SourceReview {
       this.#applyFailure(reviewed, decision, epoch);
       return;
     }
-    reviewed.epoch = epoch;
-    reviewed.isFromSource = decision?.isFromSource === true;
-    reviewed.heldUntilMs = undefined;
     if (decision === undefined || decision.code < 0x80) this.#accept(session, subscription);
     else if (settings.aclRemoveSubscriptions && !hasQueue(session)) {
       this.#host.remove(session, subscription.filter);
       return;
     } else this.#refuse(subscription);
-    this.#track(reviewed, time.nowMs + settings.aclCacheTtl, epoch);
+    this.#inForce(reviewed, decision?.isFromSource === true, time.nowMs + settings.aclCacheTtl, epoch);
   }
 
   /** Sources cannot decide. What they have refused stays refused, and what something else allows stays as it is. */
@@ -388,18 +410,20 @@ export class SourceReview {
     const { time, settings } = this.#services;
     const { nowMs } = time;
     const { aclCacheTtl } = settings;
-    reviewed.heldUntilMs ??= nowMs + aclCacheTtl;
+    const isRepeated = reviewed.isFailing;
+    reviewed.isFailing = true;
     const current = this.epochOf(session);
-    const isHeld = reviewed.epoch === current && nowMs < reviewed.heldUntilMs;
-    const isLost = code >= 0x80 && !isHeld && epoch === current;
-    if (isLost && !this.#host.access.deliveryRights.isRefused(subscription)) {
-      if (session.client.isPersistent) {
+    const isHeld = reviewed.epoch === current && nowMs < reviewed.expiresMs + aclCacheTtl;
+    const isRefused = this.#host.access.deliveryRights.isRefused(subscription);
+    let retryMs = RETRY_MS;
+    if (code >= 0x80 && !isHeld && !isRefused && epoch === current) {
+      if (!isRepeated && reviewed.epoch !== current) retryMs = SOON_MS;
+      else if (session.client.isPersistent) {
         session.lifecycle.close('source_failed', { reasonCode: ReasonCode.serverBusy }); // DISCONNECT cannot carry 0x88
         return;
-      }
-      this.#refuse(subscription);
+      } else this.#refuse(subscription);
     }
-    this.#track(reviewed, nowMs + Math.min(aclCacheTtl, RETRY_MS), epoch);
+    this.#track(reviewed, nowMs + Math.min(aclCacheTtl, retryMs), epoch);
   }
 
   #refuse(subscription: Subscription): void {
@@ -407,14 +431,18 @@ export class SourceReview {
     if (access.deliveryRights.refuse(subscription)) routing.changed(subscription.filter);
   }
 
+  #ruled({ client }: Session, subscription: Subscription): boolean | undefined {
+    const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
+    return this.#host.access.rules.decideFilter(client, filter);
+  }
+
   /** Nothing refuses a subscription, unless rules have changed since the question: deliver through it. */
-  #accept({ client }: Session, subscription: Subscription): void {
+  #accept(session: Session, subscription: Subscription): void {
     const { access, routing } = this.#host;
-    const { deliveryRights, rules } = access;
+    const { deliveryRights } = access;
     deliveryRights.accept(subscription);
     if (!deliveryRights.isRevoked(subscription)) return;
-    const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
-    if (!client.isSuperuser && rules.decideFilter(client, filter) === false) return;
+    if (!session.client.isSuperuser && this.#ruled(session, subscription) === false) return;
     deliveryRights.restore(subscription);
     routing.changed(subscription.filter);
   }

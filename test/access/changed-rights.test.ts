@@ -120,6 +120,46 @@ describe('A source that must be asked', () => {
     assert.deepEqual(await payloads(client), ['auto', 'app', 'x/a']);
   });
 
+  for (const aclNomatch of ['deny', 'allow'] as const)
+    it(`leaves to a hook what the hook has put in place for one user: another user does not get it (aclNomatch ${aclNomatch})`, async () => {
+      const source = { name: 'server', authorize: async (_: AuthorizeRequest) => undefined };
+      await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL, aclNomatch });
+      kit.broker.hook('authorizeSubscribe', ({ filter, client }) => ({ filter: `u/${client.username}/${filter}` }), {
+        isFirst: true
+      });
+      const alice = await rawClient(kit.broker, { ...PERSISTENT, username: 'alice' });
+      await granted(alice, 1, { topic: 'in', qos: 1 });
+      await kit.clock.advance(TTL + 2_000);
+      await kit.broker.publish('u/alice/in', '1', { qos: 1 });
+      assert.deepEqual(await payloads(alice), ['1'], 'what the hook has allowed stays allowed');
+      alice.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+      await turns();
+      alice.cut();
+      await turns();
+      await kit.broker.publish('u/alice/in', '2', { qos: 1 });
+      const bob = await rawClient(kit.broker, { ...PERSISTENT, username: 'bob', clean: false });
+      await kit.clock.advance(TTL + 2_000);
+      await kit.broker.publish('u/alice/in', '3', { qos: 1 });
+      assert.deepEqual(await payloads(bob), []);
+    });
+
+  it('keeps what a hook has put in place for a client that returns', async () => {
+    const source = { name: 'server', authorize: async (_: AuthorizeRequest) => undefined };
+    await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
+    kit.broker.hook(
+      'authorizeSubscribe',
+      async ({ filter, client }) => ({ filter: `u/${client.username}/${filter}` }),
+      { isFirst: true }
+    );
+    const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'alice' });
+    await granted(first, 1, { topic: 'in', qos: 1 });
+    first.cut();
+    await turns();
+    await kit.broker.publish('u/alice/in', '1', { qos: 1 });
+    const again = await rawClient(kit.broker, { ...PERSISTENT, username: 'alice', clean: false });
+    assert.deepEqual(await payloads(again), ['1']);
+  });
+
   it('no longer refuses what it has refused when it was removed while the client was away', async () => {
     let isDenied = false;
     const source = { name: 'asked', authorize: async (_: AuthorizeRequest) => !isDenied };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { AuthorizeRequest, AuthSource, Verdict } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
-import { rawClient } from '../support/raw-client.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
 import { granted, payloads, publish, refusedConnect, startBroker, turns } from '../support/wire.ts';
 
 /** A source that asks a server, which the test lets fail. */
@@ -15,9 +15,14 @@ class Server implements AuthSource {
   /** Filters that it refuses. */
   readonly denied = new Set<string>();
   isThrowing = false;
+  /** Questions get their answer when the test calls `release`. */
+  isHanging = false;
+  release: () => void = () => undefined;
   /** Number of questions that it takes at a time. */
   room = Infinity;
   asked = 0;
+  /** What it cannot decide next, although it works. */
+  readonly missed = new Set<string>();
   #open = 0;
   readonly #answerIfDown: false | undefined;
 
@@ -28,12 +33,17 @@ class Server implements AuthSource {
 
   async authorize(request: AuthorizeRequest): Promise<Verdict> {
     this.asked++;
+    if (this.isHanging)
+      await new Promise<void>((resolve) => {
+        this.release = resolve;
+      });
     if (this.isThrowing) throw new Error('the server has failed');
     const isFull = this.#open >= this.room;
     this.#open++;
     await turns(1);
     this.#open--;
-    if (!this.isDown && !isFull) return this.isAllowed && !this.denied.has(request.topic);
+    if (!this.isDown && !isFull && !this.missed.delete(request.topic))
+      return this.isAllowed && !this.denied.has(request.topic);
     request.undecided();
     return this.#answerIfDown;
   }
@@ -204,7 +214,7 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(await payloads(client), ['2']);
   });
 
-  it('after its answers were withdrawn, what was in force ends at once', async () => {
+  it('after its answers were withdrawn, what was in force ends as soon as it has not answered twice', async () => {
     const server = new Server(false);
     await using kit = await start(server);
     const ends = endsOf(kit);
@@ -213,7 +223,7 @@ describe('While a source cannot decide about a subscription', () => {
     for (const each of [client, brief]) await granted(each, 1, 'a');
     server.isDown = true;
     kit.broker.access.invalidate();
-    await kit.clock.advance(10);
+    await kit.clock.advance(2_100);
     await kit.broker.publish('a', '1');
     assert.deepEqual([await client.refused(0x89), await payloads(brief)], [[], []]);
     assert.deepEqual(ends, ['source_failed']);
@@ -239,6 +249,110 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(await payloads(again), ['a'], 'also if the client returns');
   });
 
+  for (const room of [1, 4])
+    it(`because it takes ${room} question${room === 1 ? '' : 's'} at a time, a client that returns is asked about in smaller groups`, async () => {
+      const server = new Server(false);
+      await using kit = await start(server);
+      const first = await rawClient(kit.broker, PERSISTENT);
+      for (let at = 0; at < 30; at++) await granted(first, 1, { topic: `t/${at}`, qos: 1 });
+      first.cut();
+      await turns();
+      await kit.broker.publish('t/7', '1', { qos: 1 });
+      server.room = room;
+      server.denied.add('t/8');
+      const again = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
+      for (const at of [8, 29]) await kit.broker.publish(`t/${at}`, String(at), { qos: 1 });
+      assert.deepEqual(await payloads(again), ['1', '29']);
+    });
+
+  it('about one subscription of a client that returns, it is not asked again once the connection is lost', async () => {
+    const server = new Server(false);
+    await using kit = await start(server);
+    const first = await rawClient(kit.broker, PERSISTENT);
+    for (let at = 0; at < 30; at++) await granted(first, 1, `t/${at}`);
+    first.cut();
+    await turns();
+    server.room = 1;
+    server.asked = 0;
+    const again = await rawClient(kit.broker, { connect: false });
+    again.send(connectPacket({ ...PERSISTENT, clean: false }));
+    await turns(3);
+    again.cut();
+    await turns(100);
+    assert.ok(server.asked < 40, `asked ${server.asked} times`);
+  });
+
+  it('once after its answers were withdrawn, it is asked again a second later, and the connection stays', async () => {
+    const server = new Server(false);
+    await using kit = await start(server);
+    const ends = endsOf(kit);
+    const client = await rawClient(kit.broker, PERSISTENT);
+    for (const topic of ['a', 'b']) await granted(client, 1, topic);
+    for (const topic of ['a', 'b']) server.missed.add(topic);
+    server.denied.add('b');
+    kit.broker.access.invalidate();
+    await kit.clock.advance(2_100);
+    for (const topic of ['a', 'b']) await kit.broker.publish(topic, topic);
+    assert.deepEqual(await payloads(client), ['a']);
+    assert.deepEqual(ends, []);
+  });
+
+  it('and other rules change, what no rule has decided stays in force', async () => {
+    const server = new Server(undefined);
+    await using kit = await start(server);
+    const ends = endsOf(kit);
+    let isAllowed: true | undefined = true;
+    kit.broker.hook('authorizeSubscribe', ({ filter }) => (filter === 'hooked' ? isAllowed : undefined), {
+      isFirst: true
+    });
+    const client = await rawClient(kit.broker, PERSISTENT);
+    await granted(client, 1, 'hooked');
+    isAllowed = undefined;
+    server.isDown = true;
+    for (const topic of ['other', 'another']) {
+      await kit.broker.access.acl.set({ access: 'allow', topic });
+      await kit.clock.advance(4_000);
+    }
+    await kit.broker.publish('hooked', '1');
+    assert.deepEqual(await payloads(client), ['1']);
+    assert.deepEqual(ends, []);
+  });
+
+  it('and the rule that has allowed it is removed, what was in force ends', async () => {
+    const server = new Server(false);
+    await using kit = await start(server);
+    const ends = endsOf(kit);
+    await kit.broker.access.acl.set({ access: 'allow', topic: 'a' });
+    const client = await rawClient(kit.broker, PERSISTENT);
+    await granted(client, 1, 'a');
+    server.isDown = true;
+    await kit.broker.access.acl.delete('all', 'a');
+    await kit.clock.advance(2_100);
+    assert.deepEqual(await client.refused(0x89), []);
+    assert.deepEqual(ends, ['source_failed']);
+  });
+
+  it('what is in force stays no longer if the first question gets its answer late', async () => {
+    const server = new Server(false);
+    await using kit = await start(server, { hookTimeout: TTL });
+    const ends = endsOf(kit);
+    const client = await rawClient(kit.broker, PERSISTENT);
+    await granted(client, 1, 'a');
+    server.isHanging = true;
+    await kit.clock.advance(TTL + 2_000);
+    server.isDown = true;
+    server.isHanging = false;
+    await kit.clock.advance(TTL - 20_000);
+    assert.deepEqual(await payloads(client), []);
+    server.release();
+    await turns();
+    await kit.clock.advance(15_000);
+    assert.deepEqual(ends, []);
+    await kit.clock.advance(12_000);
+    assert.deepEqual(ends, ['source_failed']);
+    assert.deepEqual(await client.refused(0x89), []);
+  });
+
   for (const fails of ['says that it is undecided', 'throws', 'has more questions than it can ask'])
     it(`because it ${fails}, a client that returns is refused with 0x88 (3.x: 3), and its session stays untouched`, async () => {
       const server = new Server(false);
@@ -253,7 +367,7 @@ describe('While a source cannot decide about a subscription', () => {
       for (const text of ['1', '2', '3']) await kit.broker.publish('a', text, { qos: 1 });
       if (fails === 'throws') server.isThrowing = true;
       else if (fails === 'says that it is undecided') server.isDown = true;
-      else server.room = 1;
+      else server.room = 0;
       const returning = { clientId: 'c', clean: false };
       assert.equal((await refusedConnect(kit.broker, returning)).reasonCode, 0x88);
       assert.equal((await refusedConnect(kit.broker, { ...returning, version: 4 })).reasonCode, 0x88);
