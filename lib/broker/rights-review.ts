@@ -25,7 +25,7 @@ interface ReviewHost {
  * accept are restored. It does so in slices, so that other work is not delayed.
  *
  * Hooks are not asked again: what only they have granted stays granted. If there are sources that must be asked, `SourceReview` decides
- * about what no rule decides.
+ * about what no rule decides, and about what it has refused.
  */
 export class RightsReview {
   readonly #services: Services;
@@ -80,12 +80,15 @@ export class RightsReview {
     const { access, subscribing, sourceReview } = this.#host;
     const { client } = session;
     const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
+    if (!client.isSuperuser && access.deliveryRights.isRefused(subscription)) {
+      access.deliveryRights.revoke(subscription); // rules may come after what has refused it: only `SourceReview` restores or removes it
+      if (asks) sourceReview.askNow(session, subscription);
+      return;
+    }
     const ruled = client.isSuperuser || access.rules.decideFilter(client, filter);
     if (ruled === undefined && asks && sourceReview.askNow(session, subscription)) return;
-    const isRefused = access.deliveryRights.isRefused(subscription);
-    if (ruled ?? (!isRefused && this.#staysGranted(session))) access.deliveryRights.restore(subscription);
-    else if (this.#services.settings.aclRemoveSubscriptions && !isRefused)
-      subscribing.remove(session, subscription.filter); // what a source has refused, `SourceReview` removes when no message waits for it
+    if (ruled ?? this.#staysGranted(session)) access.deliveryRights.restore(subscription);
+    else if (this.#services.settings.aclRemoveSubscriptions) subscribing.remove(session, subscription.filter);
     else access.deliveryRights.revoke(subscription);
   }
 

@@ -161,14 +161,14 @@ export class SourceReview {
   }
 
   /**
-   * No rule decides about a subscription any more: ask at once, unless a source has decided about it.
+   * Rules have changed, and no rule decides about a subscription, or it is refused: ask at once, unless a source has allowed it.
    * @returns whether the answer that follows decides; until then the subscription stays as it is
    */
   askNow(session: Session, subscription: Subscription): boolean {
-    const isAsked = this.#services.hooks.asksForSubscriptions && ASKED_SUBSCRIPTIONS.has(subscription);
+    const isAsked = ASKED_SUBSCRIPTIONS.has(subscription) && this.#isOpen(subscription);
     if (!isAsked || session.connection === undefined) return false; // asked when the client returns
     const reviewed = this.#of(session, subscription);
-    if (reviewed.isFromSource) return false;
+    if (reviewed.isFromSource && !this.#host.access.deliveryRights.isRefused(subscription)) return false;
     if (reviewed.isFromRule) reviewed.epoch = undefined;
     this.#place(reviewed, NOW);
     this.#schedule();
@@ -414,9 +414,10 @@ export class SourceReview {
     reviewed.isFailing = true;
     const current = this.epochOf(session);
     const isHeld = reviewed.epoch === current && nowMs < reviewed.expiresMs + aclCacheTtl;
-    const isRefused = this.#host.access.deliveryRights.isRefused(subscription);
+    const { deliveryRights } = this.#host.access;
+    const isWithheld = deliveryRights.isRefused(subscription) && deliveryRights.isRevoked(subscription);
     let retryMs = RETRY_MS;
-    if (code >= 0x80 && !isHeld && !isRefused && epoch === current) {
+    if (code >= 0x80 && !isHeld && !isWithheld && epoch === current) {
       if (!isRepeated && reviewed.epoch !== current) retryMs = SOON_MS;
       else if (session.client.isPersistent) {
         session.lifecycle.close('source_failed', { reasonCode: ReasonCode.serverBusy }); // DISCONNECT cannot carry 0x88
