@@ -95,8 +95,9 @@ export class FilterDecisions {
 
   /**
    * Decide again about a subscription.
-   * @param names the filters by which the client has asked for it, if a hook has changed them: such a hook is asked about these names, and
-   * allows the subscription if it would still put this filter in place of one of them. All others are asked about the filter itself.
+   * @param names the filters by which the client has asked for it, if a hook has changed them. All hooks are asked about the filter itself.
+   * If one changes it, or if none decides, they are asked about the names, and allow the subscription if one of them would still put the
+   * filter in place of a name.
    */
   again(
     filter: string,
@@ -115,8 +116,12 @@ export class FilterDecisions {
     hasChanged: boolean | undefined
   ): FilterDecision | Promise<FilterDecision> {
     return this.#ask(filter, asked, left, (answer, question, isAllowed) => {
-      if (!isChanged(answer))
-        return this.#decisionOf(filter, answer ?? hasChanged ?? isAllowed, question, asked, answer);
+      if (!isChanged(answer)) {
+        const decide = (given: boolean) => this.#decisionOf(filter, answer ?? given, question, asked, answer);
+        if (answer !== undefined || hasChanged !== undefined || question.isUndecided)
+          return decide(hasChanged ?? isAllowed);
+        return this.#askAboutNames(filter, names, asked, left, (isApproved) => decide(isApproved || isAllowed));
+      }
       const changing = left.filter((hook) => hook === question.decider);
       const others = left.filter((hook) => hook !== question.decider);
       const goOn = (isApproved: boolean) => this.#again(filter, names, asked, others, isApproved);
@@ -125,7 +130,7 @@ export class FilterDecisions {
     });
   }
 
-  /** A hook that changes filters decides about the names of a subscription, one after the other, until it allows one. */
+  /** Hooks that may change filters decide about the names of a subscription, one after the other, until they allow one. */
   #askAboutNames(
     filter: string,
     [name, ...names]: readonly string[],

@@ -231,4 +231,90 @@ describe('A re-authentication', () => {
         await kit.broker.publish('a', '3');
         assert.deepEqual(await payloads(client), ['3'], 'and one that gives them back begins it again');
       });
+
+  for (const refuses of ['an asked source', 'a hook'] as const)
+    for (const returns of [true, false])
+      it(`withholds what ${refuses} refuses, although a rule that comes after it allows it, when ${returns ? 'the client returns' : 'other rules change'}`, async () => {
+        let isAllowed = true;
+        const server = { name: 'server', authorize: async () => (refuses === 'a hook' ? undefined : isAllowed) };
+        const last = { ...acl([{ access: 'allow' }]), name: 'last', hasLastRules: true };
+        const options = { allowAnonymous: true, aclCacheTtl: TTL, maxInflight: 1 };
+        await using kit = await createTestBroker({ auth: [server, last], ...options });
+        if (refuses === 'a hook') kit.broker.hook('authorizeSubscribe', () => isAllowed, { isFirst: true });
+        const drops: string[] = [];
+        kit.broker.on('message.dropped', ({ reason }) => drops.push(reason));
+        let client = await rawClient(kit.broker, PERSISTENT);
+        for (const topic of ['a', 'b']) assert.deepEqual(await granted(client, 1, { topic, qos: 1 }), [1]);
+        if (returns) client.cut();
+        await turns();
+        for (const text of ['1', '2']) await kit.broker.publish('a', text, { qos: 1 });
+        isAllowed = false;
+        if (returns) client = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
+        else {
+          assert.deepEqual(await payloads(client), ['1']);
+          await kit.clock.advance(TTL + 2_000);
+          await kit.broker.access.acl.set({ access: 'allow', topic: 'another' });
+          await kit.clock.advance(10);
+          client.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+        }
+        await kit.broker.publish('a', '3', { qos: 1 });
+        assert.deepEqual(await payloads(client), []);
+        assert.deepEqual(drops.includes('not_authorized'), true);
+        isAllowed = true;
+        await kit.clock.advance(TTL + 2_000);
+        await kit.broker.publish('a', '4', { qos: 1 });
+        assert.deepEqual(await payloads(client), ['4']);
+      });
+
+  it('that has refused is overruled as soon as a rule that comes before it allows the subscription', async () => {
+    const { source } = annOnly();
+    let isAllowed = true;
+    await using kit = await createTestBroker({
+      auth: [{ ...source, authorize: async () => isAllowed }],
+      allowAnonymous: true,
+      aclCacheTtl: TTL
+    });
+    const client = await rawClient(kit.broker, PERSISTENT);
+    await granted(client, 1, 'a');
+    isAllowed = false;
+    await kit.clock.advance(TTL + 2_000);
+    await kit.broker.access.acl.set({ access: 'allow', topic: 'a' });
+    await kit.clock.advance(10);
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  for (const isLate of [false, true])
+    it(`does not decide about a filter that a hook puts in place of certain requested ones only${isLate ? ', asynchronously' : ''}`, async () => {
+      const auth = [{ name: 'server', authorize: () => undefined }];
+      const options = { allowAnonymous: true, aclCacheTtl: TTL, aclNomatch: 'deny' as const };
+      await using kit = await createTestBroker({ auth, ...options });
+      kit.broker.hook(
+        'authorizeSubscribe',
+        ({ filter, client }) => {
+          const answer = filter === 'in' ? { filter: `u/${client.username}/in` } : undefined;
+          return isLate ? Promise.resolve(answer) : answer;
+        },
+        { isFirst: true }
+      );
+      const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'alice' });
+      assert.deepEqual(await granted(first, 1, { topic: 'in', qos: 1 }), [1]);
+      await kit.clock.advance(TTL + 2_000);
+      await kit.broker.publish('u/alice/in', '1', { qos: 1 });
+      assert.deepEqual(await payloads(first), ['1']);
+      first.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+      await turns();
+      first.cut();
+      await turns();
+      await kit.broker.publish('u/alice/in', '2', { qos: 1 });
+      const again = await rawClient(kit.broker, { ...PERSISTENT, username: 'alice', clean: false });
+      assert.deepEqual(await payloads(again), ['2']);
+      again.send({ cmd: 'puback', messageId: 2, reasonCode: 0 });
+      await turns();
+      again.cut();
+      await turns();
+      await kit.broker.publish('u/alice/in', '3', { qos: 1 });
+      const other = await rawClient(kit.broker, { ...PERSISTENT, username: 'bob', clean: false });
+      assert.deepEqual(await payloads(other), [], 'for another user the hook puts another filter in place');
+    });
 });
