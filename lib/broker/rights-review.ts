@@ -6,6 +6,7 @@ import type { Session } from '../session/session.ts';
 import { unmountedFilter } from '../topics/topic.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
+import { hasQueue } from './source-review.ts';
 
 /** Maximum number of subscriptions that are judged in one turn. */
 const AT_ONCE = 1_000;
@@ -88,7 +89,8 @@ export class RightsReview {
     const ruled = client.isSuperuser || access.rules.decideFilter(client, filter);
     if (ruled === undefined && asks && sourceReview.askNow(session, subscription)) return;
     if (ruled ?? this.#staysGranted(session)) access.deliveryRights.restore(subscription);
-    else if (this.#services.settings.aclRemoveSubscriptions) subscribing.remove(session, subscription.filter);
+    else if (this.#services.settings.aclRemoveSubscriptions && !hasQueue(session))
+      subscribing.remove(session, subscription.filter);
     else access.deliveryRights.revoke(subscription);
   }
 

@@ -9,6 +9,7 @@ import type { SessionClient } from '../session/session-client.ts';
 import { unmountedFilter } from '../topics/topic.ts';
 import { type FilterDecision, FilterDecisions, RETRY_MS } from './filter-decisions.ts';
 import { requestedFilters } from './filter-requests.ts';
+import { QuestionPool } from './question-pool.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
 
@@ -18,7 +19,10 @@ const AT_ONCE = 100;
 const MAX_ASKING = 64;
 /** Subscriptions whose answers expire within this time are asked about together, in milliseconds; less if `aclCacheTtl` is short. */
 const GRAIN_MS = 1_000;
-/** Time after which sources are asked once more about an answer that was withdrawn, if they could not decide, in milliseconds. */
+/**
+ * Sources that say within this time that they cannot decide are busy: about an answer that was withdrawn, they are asked once more after the
+ * same time, in milliseconds.
+ */
 const SOON_MS = 1_000;
 /** The time of what is to be asked about now, in grains. */
 const NOW = 0;
@@ -32,14 +36,24 @@ interface ReviewHost {
   remove(session: Session, filter: string): boolean;
 }
 
+/** A question about a subscription. */
+interface Question {
+  /** The connection of the client; undefined: the client returns. The answer counts only while the client has this connection. */
+  readonly connection: object | undefined;
+  /** Monotonic time at which it was asked. */
+  readonly askedMs: number;
+  /** See `SourceReview.epochOf`; when it was asked. undefined: rules have changed since, so that it is to be asked again. */
+  epoch: number | undefined;
+}
+
 /** A subscription about which sources are asked again. */
 interface Reviewed {
   readonly session: Session;
   readonly subscription: Subscription;
   /** When sources are to be asked, in grains; `NOW`: it is in the queue; undefined: they are being asked, or the client is away. */
   grain: number | undefined;
-  /** The number of questions so far: only the answer to the last one counts. */
-  questions: number;
+  /** The question whose answer counts, until there is one. */
+  asked: Question | undefined;
   /** See `SourceReview.epochOf`; of the answer that is in force, which is withdrawn if it differs. undefined: there is no answer. */
   epoch: number | undefined;
   /** The answer that is in force is that of a source. */
@@ -66,12 +80,11 @@ export interface Judgement {
  * Asks sources again about the subscriptions that clients have made while there were such sources: of connected clients when the answer
  * expires (`aclCacheTtl`), of others when they return. The rules of the broker and the hooks come first, as for a SUBSCRIBE. Through a
  * subscription that is refused then, nothing is delivered until a later answer allows it; or it is removed (`aclRemoveSubscriptions`). One
- * timer and a bounded number of questions at a time serve all subscriptions of connected clients. For a client that returns the number is
- * bounded for each client, so that one whose source is slow does not keep others from connecting. What is undecided then is asked again,
- * fewer at a time, until nothing is, or until none of the questions that were asked at the same time has been decided.
+ * timer and a bounded number of questions at a time serve all subscriptions of connected clients, and a `QuestionPool` those of clients that
+ * return. The first question about a client that returns which cannot be decided refuses the connection.
  *
- * While sources cannot decide, the last answer stays in force for one more `aclCacheTtl`; or if it was withdrawn, until they are asked once
- * more. After that, the connection of a session that outlives it is closed, so that its messages are queued; a session that ends with its
+ * While sources cannot decide, the last answer stays in force for one more `aclCacheTtl`; or if it was withdrawn, until they have not decided,
+ * or, if they are busy, until they are asked once more. After that, the connection of a session that outlives it is closed, so that its messages are queued; a session that ends with its
  * connection gets nothing through the subscription.
  *
  * An answer that was asked for before the answers were withdrawn (`askAgain`) is in force only until the next question, which follows at
@@ -81,6 +94,7 @@ export class SourceReview {
   readonly #services: Services;
   readonly #host: ReviewHost;
   readonly #decisions: FilterDecisions;
+  readonly #pool: QuestionPool;
   readonly #grainMs: number;
   readonly #timer = new FunctionTimer((nowMs) => this.#ring(nowMs));
   readonly #reviewed = new WeakMap<Subscription, Reviewed>();
@@ -99,6 +113,7 @@ export class SourceReview {
     this.#services = services;
     this.#host = host;
     this.#decisions = new FilterDecisions(services);
+    this.#pool = new QuestionPool(services.turn);
     this.#grainMs = Math.max(1, Math.min(GRAIN_MS, services.settings.aclCacheTtl / 16));
   }
 
@@ -127,7 +142,7 @@ export class SourceReview {
   }
 
   /** An answer is in force now. @param epoch when the question was asked */
-  #inForce(reviewed: Reviewed, isFromSource: boolean, expiresMs: number, epoch: number): void {
+  #inForce(reviewed: Reviewed, isFromSource: boolean, expiresMs: number, epoch: number | undefined): void {
     reviewed.epoch = epoch;
     reviewed.isFromSource = isFromSource;
     reviewed.isFromRule = this.#ruled(reviewed.session, reviewed.subscription) !== undefined;
@@ -154,8 +169,11 @@ export class SourceReview {
       const session = this.#host.sessions.get(clientId);
       if (session === undefined) return;
       this.#epochs.set(session, this.#epoch);
-      for (const subscription of session.subscriptions.values())
-        if (ASKED_SUBSCRIPTIONS.has(subscription)) this.#place(this.#of(session, subscription), NOW);
+      for (const subscription of session.subscriptions.values()) {
+        if (!ASKED_SUBSCRIPTIONS.has(subscription)) continue;
+        const reviewed = this.#of(session, subscription);
+        if (!isBeingAsked(reviewed)) this.#place(reviewed, NOW); // otherwise, the next question follows the answer
+      }
     }
     this.#schedule();
   }
@@ -170,7 +188,8 @@ export class SourceReview {
     const reviewed = this.#of(session, subscription);
     if (reviewed.isFromSource && !this.#host.access.deliveryRights.isRefused(subscription)) return false;
     if (reviewed.isFromRule) reviewed.epoch = undefined;
-    this.#place(reviewed, NOW);
+    if (isBeingAsked(reviewed)) reviewed.asked.epoch = undefined;
+    else this.#place(reviewed, NOW);
     this.#schedule();
     return true;
   }
@@ -185,49 +204,37 @@ export class SourceReview {
     if (client.isSuperuser) return undefined;
     const known = [...session.subscriptions.values()].filter((each) => ASKED_SUBSCRIPTIONS.has(each));
     if (known.length === 0) return undefined;
-    const left = known.filter((each) => this.#isOpen(each));
-    const epoch = this.epochOf(session);
     const results = new Map<Subscription, FilterDecision>();
-    const next = (most: number): boolean | Promise<boolean> => {
-      const batch = left.splice(0, most);
-      const undecided: Subscription[] = [];
-      const take = (subscription: Subscription, decision: FilterDecision) => {
-        if (decision.isFailure && decision.code >= 0x80) undecided.push(subscription);
-        else results.set(subscription, decision);
-      };
-      const answers = batch.map((subscription) => {
+    const askedMs = this.#services.time.nowMs;
+    const question: Question = { connection: undefined, askedMs, epoch: this.epochOf(session) };
+    const judgement = (isDecided: boolean): Judgement => ({
+      session,
+      isUndecided: !isDecided,
+      apply: () => this.#judged(session, results, question)
+    });
+    const take = (subscription: Subscription, decision: FilterDecision) => {
+      results.set(subscription, decision);
+      return !decision.isFailure || decision.code < 0x80;
+    };
+    const questions = known
+      .filter((subscription) => this.#isOpen(subscription))
+      .map((subscription) => () => {
         const decision = this.#ask(session, client, subscription);
         return isThenable(decision)
           ? decision.then((value) => take(subscription, value))
           : take(subscription, decision);
       });
-      const proceed = (): boolean | Promise<boolean> => {
-        const decided = batch.length - undecided.length;
-        left.unshift(...undecided);
-        if (left.length === 0) return false;
-        // not all that was asked at the same time has been decided: perhaps that was too much for the source
-        if (decided === 0 || !isWaiting()) return true;
-        return this.#nextTurn().then(() => next(decided));
-      };
-      return answers.some(isThenable) ? Promise.all(answers).then(proceed) : proceed();
-    };
-    const judgement = (isUndecided: boolean): Judgement => ({
-      session,
-      isUndecided,
-      apply: () => this.#judged(session, results, epoch)
-    });
-    const isUndecided = left.length > 0 && next(MAX_ASKING);
-    return isThenable(isUndecided) ? isUndecided.then(judgement) : judgement(isUndecided);
+    return questions.length === 0 ? judgement(true) : this.#pool.ask(questions, isWaiting).then(judgement);
   }
 
-  #judged(session: Session, results: Map<Subscription, FilterDecision>, epoch: number): void {
+  #judged(session: Session, results: Map<Subscription, FilterDecision>, question: Question): void {
     for (const subscription of [...session.subscriptions.values()]) {
       if (!ASKED_SUBSCRIPTIONS.has(subscription)) continue;
       const reviewed = this.#of(session, subscription);
-      reviewed.questions++;
+      reviewed.asked = undefined;
       reviewed.epoch = undefined; // the answers were about the previous connection
       reviewed.isFailing = false;
-      if (results.has(subscription)) this.#apply(reviewed, results.get(subscription), epoch);
+      if (results.has(subscription)) this.#apply(reviewed, results.get(subscription), question);
       else this.#place(reviewed, NOW); // there are no sources, or it was made meanwhile, through the previous connection
     }
     this.#schedule();
@@ -248,7 +255,7 @@ export class SourceReview {
       session,
       subscription,
       grain: undefined,
-      questions: 0,
+      asked: undefined,
       epoch: undefined,
       isFromSource: false,
       isFromRule: false,
@@ -260,7 +267,7 @@ export class SourceReview {
   }
 
   /** @param epoch of the answer */
-  #track(reviewed: Reviewed, dueMs: number, epoch: number): void {
+  #track(reviewed: Reviewed, dueMs: number, epoch: number | undefined): void {
     if (!isCurrent(reviewed)) return; // a listener has removed it
     if (epoch === this.epochOf(reviewed.session)) this.#place(reviewed, Math.ceil(dueMs / this.#grainMs));
     else {
@@ -321,10 +328,6 @@ export class SourceReview {
     this.#services.turn.later(() => this.#continue());
   }
 
-  #nextTurn(): Promise<void> {
-    return new Promise((resolve) => this.#services.turn.later(resolve));
-  }
-
   #continue(): void {
     this.#isScheduled = false;
     this.#services.time.read();
@@ -344,16 +347,17 @@ export class SourceReview {
     const { session, subscription } = reviewed;
     const { connection, client } = session;
     if (connection === undefined || !isCurrent(reviewed)) return;
-    const question = ++reviewed.questions;
-    const epoch = this.epochOf(session);
+    const { time, settings } = this.#services;
+    const question: Question = { connection, askedMs: time.nowMs, epoch: this.epochOf(session) };
     if (!this.#isOpen(subscription)) {
-      const { time, settings } = this.#services;
-      this.#track(reviewed, time.nowMs + settings.aclCacheTtl, epoch);
+      this.#track(reviewed, time.nowMs + settings.aclCacheTtl, question.epoch);
       return;
     }
+    reviewed.asked = question;
     const act = (decision: FilterDecision | undefined) => {
-      const isLast = reviewed.questions === question && this.#reviewed.get(subscription) === reviewed;
-      if (session.connection === connection && isLast) this.#apply(reviewed, decision, epoch);
+      if (reviewed.asked !== question || this.#reviewed.get(subscription) !== reviewed) return;
+      reviewed.asked = undefined;
+      if (session.connection === connection) this.#apply(reviewed, decision, question);
     };
     const decision = client.isSuperuser ? undefined : this.#ask(session, client, subscription);
     if (!isThenable(decision)) {
@@ -362,7 +366,10 @@ export class SourceReview {
     }
     this.#asking++;
     decision
-      .then(act)
+      .then((value) => {
+        time.read(); // it can be the answer of a server, which arrives at any time
+        act(value);
+      })
       .catch((error: unknown) => session.failInternally(error, 'asking about a subscription again', connection))
       .finally(() => {
         this.#asking--;
@@ -386,14 +393,13 @@ export class SourceReview {
 
   /**
    * @param decision undefined: nothing but its first answer decides about the subscription
-   * @param epoch when the question was asked
    */
-  #apply(reviewed: Reviewed, decision: FilterDecision | undefined, epoch: number): void {
+  #apply(reviewed: Reviewed, decision: FilterDecision | undefined, question: Question): void {
     if (!isCurrent(reviewed)) return;
     const { session, subscription } = reviewed;
     const { time, settings } = this.#services;
     if (decision?.isFailure) {
-      this.#applyFailure(reviewed, decision, epoch);
+      this.#applyFailure(reviewed, decision, question);
       return;
     }
     if (decision === undefined || decision.code < 0x80) this.#accept(session, subscription);
@@ -401,11 +407,11 @@ export class SourceReview {
       this.#host.remove(session, subscription.filter);
       return;
     } else this.#refuse(subscription);
-    this.#inForce(reviewed, decision?.isFromSource === true, time.nowMs + settings.aclCacheTtl, epoch);
+    this.#inForce(reviewed, decision?.isFromSource === true, time.nowMs + settings.aclCacheTtl, question.epoch);
   }
 
   /** Sources cannot decide. What they have refused stays refused, and what something else allows stays as it is. */
-  #applyFailure(reviewed: Reviewed, { code }: FilterDecision, epoch: number): void {
+  #applyFailure(reviewed: Reviewed, { code }: FilterDecision, { epoch, askedMs }: Question): void {
     const { session, subscription } = reviewed;
     const { time, settings } = this.#services;
     const { nowMs } = time;
@@ -417,8 +423,9 @@ export class SourceReview {
     const { deliveryRights } = this.#host.access;
     const isWithheld = deliveryRights.isRefused(subscription) && deliveryRights.isRevoked(subscription);
     let retryMs = RETRY_MS;
-    if (code >= 0x80 && !isHeld && !isWithheld && epoch === current) {
-      if (!isRepeated && reviewed.epoch !== current) retryMs = SOON_MS;
+    if (code >= 0x80 && !isHeld && !isWithheld && (epoch === current || isRepeated)) {
+      const isBusy = nowMs - askedMs < SOON_MS; // and has not exceeded its time
+      if (isBusy && !isRepeated && reviewed.epoch !== current) retryMs = SOON_MS;
       else if (session.client.isPersistent) {
         session.lifecycle.close('source_failed', { reasonCode: ReasonCode.serverBusy }); // DISCONNECT cannot carry 0x88
         return;
@@ -453,7 +460,12 @@ function isCurrent({ session: { subscriptions, state }, subscription }: Reviewed
   return state !== 'gone' && subscriptions.get(subscription.filter) === subscription;
 }
 
-/** Whether messages wait for the client. If so, the subscription must stay: it is what withholds these messages. */
-function hasQueue({ delivery, log }: Session): boolean {
+/** Whether the client, as it is connected now, is being asked about. */
+function isBeingAsked(reviewed: Reviewed): reviewed is Reviewed & { asked: Question } {
+  return reviewed.asked !== undefined && reviewed.asked.connection === reviewed.session.connection;
+}
+
+/** Whether messages wait for the client. If so, subscriptions must stay: a revoked one is what withholds its messages. */
+export function hasQueue({ delivery, log }: Session): boolean {
   return (delivery.waiting?.backlog?.length ?? 0) > 0 || (log !== undefined && !log.messages.isCaughtUp);
 }

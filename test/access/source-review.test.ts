@@ -171,6 +171,38 @@ describe('A source that must be asked', () => {
       assert.deepEqual(removed, ['a'], 'it is removed when nothing is queued any more');
     });
 
+  for (const returns of [true, false])
+    it(`is not needed: a queue that rules no longer allow is not delivered ${returns ? 'when the client returns' : 'after rules have changed'} with aclRemoveSubscriptions`, async () => {
+      const options = {
+        allowAnonymous: true,
+        aclNomatch: 'deny',
+        aclRemoveSubscriptions: true,
+        maxInflight: 1
+      } as const;
+      await using kit = await createTestBroker(options);
+      const drops = dropsOf(kit.broker);
+      const { acl: records } = kit.broker.access;
+      for (const username of ['ann', 'bob']) await records.set({ access: 'allow', username, topic: 'b' });
+      await records.set({ access: 'allow', username: 'ann', topic: 'a' });
+      let client = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
+      for (const topic of ['a', 'b']) assert.deepEqual(await granted(client, 1, { topic, qos: 1 }), [1]);
+      await kit.broker.publish('b', '0', { qos: 1 });
+      for (const text of ['1', '2']) await kit.broker.publish('a', text, { qos: 1 });
+      assert.deepEqual(await texts(client), ['0']);
+      if (returns) {
+        client.cut();
+        await turns();
+        client = await rawClient(kit.broker, { ...PERSISTENT, username: 'bob', clean: false });
+        assert.deepEqual(await texts(client), ['0']);
+      } else {
+        await records.delete({ username: 'ann' }, 'a');
+        await kit.clock.advance(10);
+      }
+      client.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+      assert.deepEqual(await texts(client), []);
+      assert.deepEqual(drops, ['not_authorized', 'not_authorized']);
+    });
+
   it('that fails for longer than aclCacheTtl takes the right away until it works again, and removes nothing', async () => {
     const source = new Asked();
     const options = { auth: [source], allowAnonymous: true, aclCacheTtl: TTL, aclRemoveSubscriptions: true };

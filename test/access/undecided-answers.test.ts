@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { AuthorizeRequest, AuthSource, Verdict } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
-import { connectPacket, rawClient } from '../support/raw-client.ts';
+import { rawClient } from '../support/raw-client.ts';
 import { granted, payloads, publish, refusedConnect, startBroker, turns } from '../support/wire.ts';
 
 /** A source that asks a server, which the test lets fail. */
@@ -249,39 +249,6 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(await payloads(again), ['a'], 'also if the client returns');
   });
 
-  for (const room of [1, 4])
-    it(`because it takes ${room} question${room === 1 ? '' : 's'} at a time, a client that returns is asked about in smaller groups`, async () => {
-      const server = new Server(false);
-      await using kit = await start(server);
-      const first = await rawClient(kit.broker, PERSISTENT);
-      for (let at = 0; at < 30; at++) await granted(first, 1, { topic: `t/${at}`, qos: 1 });
-      first.cut();
-      await turns();
-      await kit.broker.publish('t/7', '1', { qos: 1 });
-      server.room = room;
-      server.denied.add('t/8');
-      const again = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
-      for (const at of [8, 29]) await kit.broker.publish(`t/${at}`, String(at), { qos: 1 });
-      assert.deepEqual(await payloads(again), ['1', '29']);
-    });
-
-  it('about one subscription of a client that returns, it is not asked again once the connection is lost', async () => {
-    const server = new Server(false);
-    await using kit = await start(server);
-    const first = await rawClient(kit.broker, PERSISTENT);
-    for (let at = 0; at < 30; at++) await granted(first, 1, `t/${at}`);
-    first.cut();
-    await turns();
-    server.room = 1;
-    server.asked = 0;
-    const again = await rawClient(kit.broker, { connect: false });
-    again.send(connectPacket({ ...PERSISTENT, clean: false }));
-    await turns(3);
-    again.cut();
-    await turns(100);
-    assert.ok(server.asked < 40, `asked ${server.asked} times`);
-  });
-
   it('once after its answers were withdrawn, it is asked again a second later, and the connection stays', async () => {
     const server = new Server(false);
     await using kit = await start(server);
@@ -295,6 +262,20 @@ describe('While a source cannot decide about a subscription', () => {
     for (const topic of ['a', 'b']) await kit.broker.publish(topic, topic);
     assert.deepEqual(await payloads(client), ['a']);
     assert.deepEqual(ends, []);
+  });
+
+  it('because it does not answer in time after its answers were withdrawn, what was in force ends at once', async () => {
+    const server = new Server(false);
+    await using kit = await start(server, { hookTimeout: 5_000 });
+    kit.broker.on('error', () => undefined);
+    const ends = endsOf(kit);
+    const client = await rawClient(kit.broker, PERSISTENT);
+    await granted(client, 1, 'a');
+    server.isHanging = true;
+    kit.broker.access.invalidate();
+    await kit.clock.advance(5_200);
+    assert.deepEqual(await client.refused(0x89), []);
+    assert.deepEqual(ends, ['source_failed']);
   });
 
   it('and other rules change, what no rule has decided stays in force', async () => {

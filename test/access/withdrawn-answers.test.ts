@@ -58,19 +58,54 @@ describe('The answer of a source about a subscription', () => {
       assert.deepEqual(await payloads(client), []);
     });
 
-  it('does not count when a later question was answered first', async () => {
+  it('counts although the answers about the client are withdrawn again and again, and is followed by one question', async () => {
     const source = new Manual();
     await using kit = await start(source);
     const client = await clientInQuestion(kit, source);
-    kit.broker.access.invalidate('c');
-    await turns();
-    const [first, second] = source.answers;
-    second(false);
-    await turns();
-    first(true);
+    for (let at = 0; at < 3; at++) {
+      kit.broker.access.invalidate('c');
+      await turns();
+    }
+    assert.equal(source.answers.length, 1);
+    source.answers[0](false);
     await turns();
     await kit.broker.publish('a', 'secret');
     assert.deepEqual(await payloads(client), []);
+    assert.equal(source.answers.length, 2);
+    source.answers[1](true);
+    await turns();
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  it('is asked for again if rules change before it is there', async () => {
+    const source = new Manual();
+    await using kit = await start(source);
+    const client = await clientInQuestion(kit, source);
+    source.answers[0](false);
+    await turns();
+    await kit.clock.advance(TTL + 2_000);
+    await kit.broker.access.acl.set({ access: 'allow', topic: 'a' });
+    await kit.clock.advance(10);
+    assert.equal(source.answers.length, 2);
+    source.answers[1](false);
+    await turns();
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  it('that never arrives does not keep in force what a client has withdrawn by one re-authentication after the other', async () => {
+    const source = new Manual();
+    await using kit = await start(source, { hookTimeout: 5_000 });
+    kit.broker.on('error', () => undefined);
+    const client = await rawClient(kit.broker, PERSISTENT);
+    await granted(client, 1, 'a');
+    source.isAllowed = undefined;
+    for (let at = 0; at < 8; at++) {
+      kit.broker.access.invalidate('c');
+      await kit.clock.advance(2_000);
+    }
+    assert.deepEqual(await client.refused(0x89), []);
   });
 
   it('does not count when the client has subscribed again meanwhile', async () => {
