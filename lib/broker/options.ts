@@ -199,7 +199,7 @@ export const BROKER_OPTIONS = {
   aclRemoveSubscriptions: row(
     'boolean',
     false,
-    'When a change of access rules or the answer of a source takes the right to a subscription away, remove the subscription. Otherwise it stays and nothing is delivered through it until the right is given back.'
+    'When a change of access rules or the answer of a source takes the right to a subscription away, remove the subscription; while messages wait for the client, it stays, so that they are not delivered. Otherwise it stays and nothing is delivered through it until the right is given back.'
   ),
   delayedPublish: row('boolean', true, 'Publish messages to `$delayed/<seconds>/<topic>` after that delay.'),
   maxDelayedMessages: row('integer', 100_000, 'Maximum number of delayed messages; 0: unlimited.', {

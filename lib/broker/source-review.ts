@@ -83,9 +83,10 @@ export interface Judgement {
  * timer and a bounded number of questions at a time serve all subscriptions of connected clients, and a `QuestionPool` those of clients that
  * return. The first question about a client that returns which cannot be decided refuses the connection.
  *
- * While sources cannot decide, the last answer stays in force for one more `aclCacheTtl`; or if it was withdrawn, until they have not decided,
- * or, if they are busy, until they are asked once more. After that, the connection of a session that outlives it is closed, so that its messages are queued; a session that ends with its
- * connection gets nothing through the subscription.
+ * While sources cannot decide, the last answer stays in force for one more `aclCacheTtl`. If it was withdrawn, it stays in force only until
+ * they say that they cannot decide; if they say so soon, because they are busy, until they say so again. After that, the connection of a
+ * session that outlives it is closed, so that its messages are queued; a session that ends with its connection gets nothing through the
+ * subscription.
  *
  * An answer that was asked for before the answers were withdrawn (`askAgain`) is in force only until the next question, which follows at
  * once.
@@ -391,9 +392,7 @@ export class SourceReview {
     return this.#decisions.again(filter, names, { client, options, verdicts: undefined, check: () => 0 });
   }
 
-  /**
-   * @param decision undefined: nothing but its first answer decides about the subscription
-   */
+  /** @param decision undefined: nothing but its first answer decides about the subscription */
   #apply(reviewed: Reviewed, decision: FilterDecision | undefined, question: Question): void {
     if (!isCurrent(reviewed)) return;
     const { session, subscription } = reviewed;

@@ -477,21 +477,21 @@ describe('many requests', () => {
       waiting.push(response);
       arrived();
     });
-    await using broker = await start({ authenticate: { url: server.url }, maxConcurrent: 2, maxQueued: 3 });
+    await using broker = await start({ authenticate: { url: server.url }, maxConcurrent: 2, maxQueued: 256 });
     const codes: Record<string, number> = {};
     const two = new Promise<void>((resolve) => (arrived = () => waiting.length === 2 && resolve()));
-    const attempts = Array.from({ length: 7 }, async (_, at) => {
+    const attempts = Array.from({ length: 260 }, async (_, at) => {
       codes[at] = await broker.attempt({ clientId: `c${at}` });
     });
     await two;
-    await Promise.all(attempts.slice(5));
-    assert.deepEqual(codes, { 5: 0x88, 6: 0x88 });
-    assert.match(broker.errors[0], /3 requests are waiting already \(option maxQueued\)/);
+    await Promise.all(attempts.slice(258));
+    assert.deepEqual(codes, { 258: 0x88, 259: 0x88 });
+    assert.match(broker.errors[0], /256 requests are waiting already \(option maxQueued\)/);
     assert.equal(waiting.length, 2);
     arrived = () => waiting.at(-1)?.end();
     for (const response of waiting.slice()) response.end();
     await Promise.all(attempts);
-    assert.equal(server.asked.length, 5);
+    assert.equal(server.asked.length, 258);
     assert.equal(server.connections(), 2);
     assert.deepEqual(
       Object.values(codes).filter((code) => code !== 0),

@@ -23,7 +23,7 @@ export interface LimitOptions {
   cacheSize?: number;
   /** Requests at the same time. */
   maxConcurrent?: number;
-  /** Requests that wait. Beyond them, the answer is that of `onError` at once. Default 1,000. */
+  /** Requests that wait. Beyond them, the answer is that of `onError` at once. At least 256, default 1,000. */
   maxQueued?: number;
   breaker?: BreakerOptions;
 }
@@ -42,7 +42,7 @@ export function limitRows(maxConcurrent: number) {
     cacheMs: row('duration', 0, 'Time for which answers are kept.', { unit: 'ms' }),
     cacheSize: row('integer', 10_000, 'Answers that are kept.', { min: 1, max: 1_000_000 }),
     maxConcurrent: row('integer', maxConcurrent, 'Requests at the same time.', { min: 1, max: 10_000 }),
-    maxQueued: row('integer', 1_000, 'Requests that wait.', { max: 1_000_000 }),
+    maxQueued: row('integer', 1_000, 'Requests that wait.', { min: 256, max: 1_000_000 }),
     breaker: row('object', readOptions(BREAKER_OPTIONS, {}, '') as unknown as Breaker, 'When to stop asking.', {
       check: (value, field) => readOptions(BREAKER_OPTIONS, value as object, field)
     })
