@@ -208,9 +208,12 @@ export class SourceReview {
     const results = new Map<Subscription, FilterDecision>();
     const askedMs = this.#services.time.nowMs;
     const question: Question = { connection: undefined, askedMs, epoch: this.epochOf(session) };
+    const isOutdated = () => question.epoch !== this.epochOf(session);
     const judgement = (isDecided: boolean): Judgement => ({
       session,
-      isUndecided: !isDecided,
+      get isUndecided() {
+        return !isDecided || isOutdated();
+      },
       apply: () => this.#judged(session, results, question)
     });
     const take = (subscription: Subscription, decision: FilterDecision) => {
@@ -358,7 +361,7 @@ export class SourceReview {
     const act = (decision: FilterDecision | undefined) => {
       if (reviewed.asked !== question || this.#reviewed.get(subscription) !== reviewed) return;
       reviewed.asked = undefined;
-      if (session.connection === connection) this.#apply(reviewed, decision, question);
+      if (session.connection === connection) this.#apply(reviewed, client.isSuperuser ? undefined : decision, question); // it may be a superuser by now
     };
     const decision = client.isSuperuser ? undefined : this.#ask(session, client, subscription);
     if (!isThenable(decision)) {
@@ -401,8 +404,15 @@ export class SourceReview {
       this.#applyFailure(reviewed, decision, question);
       return;
     }
-    if (decision === undefined || decision.code < 0x80) this.#accept(session, subscription);
-    else if (settings.aclRemoveSubscriptions && !hasQueue(session)) {
+    // an answer that was withdrawn meanwhile may withhold messages, but neither restores nor removes: the next question follows at once
+    const isOutdated = question.epoch !== this.epochOf(session);
+    const isAllowed = decision === undefined || decision.code < 0x80;
+    if (isAllowed && isOutdated && decision !== undefined && this.#host.access.deliveryRights.isRefused(subscription)) {
+      this.#track(reviewed, time.nowMs, question.epoch);
+      return;
+    }
+    if (isAllowed) this.#accept(session, subscription);
+    else if (settings.aclRemoveSubscriptions && !isOutdated && !hasQueue(session)) {
       this.#host.remove(session, subscription.filter);
       return;
     } else this.#refuse(subscription);

@@ -139,23 +139,74 @@ describe('The answer of a source about a subscription', () => {
       assert.deepEqual(await payloads(client), []);
     });
 
-  it('is followed by a question if the answers were withdrawn while the client returned', async () => {
+  it('neither removes nor restores a subscription if it was withdrawn before it arrived', async () => {
+    const source = new Manual();
+    await using kit = await start(source, { aclRemoveSubscriptions: true });
+    const client = await clientInQuestion(kit, source);
+    kit.broker.access.invalidate('c'); // the right was given back, which the answer does not know
+    source.answers[0](false);
+    await turns();
+    source.answers[1](true);
+    await turns();
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  it('does not restore what is refused if it was withdrawn before it arrived', async () => {
+    const source = new Manual();
+    await using kit = await start(source);
+    const client = await clientInQuestion(kit, source);
+    source.answers[0](false);
+    await turns();
+    await kit.clock.advance(TTL + 2_000);
+    kit.broker.access.invalidate('c');
+    source.answers[1](true);
+    await turns();
+    await kit.broker.publish('a', 'secret');
+    assert.deepEqual(await payloads(client), []);
+    source.answers[2](true);
+    await turns();
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  it('counts nothing for a client that has become a superuser meanwhile', async () => {
+    const source = new Manual();
+    let isSuperuser = false;
+    const hooks = { authenticate: () => ({ allow: true, isSuperuser }) as const };
+    await using kit = await start(source, { hooks, aclRemoveSubscriptions: true });
+    const method = { authenticationMethod: 'any' };
+    const client = await rawClient(kit.broker, { clientId: 'c', properties: method });
+    await granted(client, 1, 'a');
+    source.isAllowed = undefined;
+    await kit.clock.advance(TTL + 2_000);
+    isSuperuser = true;
+    client.send({ cmd: 'auth', reasonCode: 0x19, properties: method });
+    await client.next('auth');
+    source.answers[0](false);
+    await turns();
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  it('refuses a client that returns if it was withdrawn meanwhile, and leaves the session as it is', async () => {
     const source = new Manual();
     await using kit = await start(source);
     const first = await rawClient(kit.broker, PERSISTENT);
-    await granted(first, 1, 'a');
+    await granted(first, 1, { topic: 'a', qos: 1 });
     first.cut();
     await turns();
+    await kit.broker.publish('a', 'kept', { qos: 1 });
     source.isAllowed = undefined;
-    const returning = rawClient(kit.broker, { ...PERSISTENT, clean: false });
+    const returning = await rawClient(kit.broker, { connect: false });
+    returning.send(connectPacket({ ...PERSISTENT, clean: false }));
     await turns();
-    kit.broker.access.invalidate();
-    source.isAllowed = false;
+    kit.broker.access.invalidate('c');
     source.answers[0](true);
-    const again = await returning;
-    await turns();
-    await kit.broker.publish('a', 'secret');
-    assert.deepEqual(await payloads(again), []);
+    assert.equal((await returning.next('connack')).reasonCode, 0x88);
+    source.isAllowed = true;
+    const again = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
+    assert.deepEqual(await payloads(again), ['kept']);
   });
 
   for (const store of [undefined, memoryStore()])
