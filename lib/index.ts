@@ -166,6 +166,8 @@ export type {
   ListenerHandle,
   ListenerProtocol
 } from './records/listener.ts';
+export { recordNames } from './records/record-names.ts';
+export type { Dialect } from './records/record-table.ts';
 export type { ConnectionTraffic, SessionCounts, SessionFigures } from './records/session-figures.ts';
 export type {
   ClientRecord,

@@ -8,7 +8,7 @@ import { checkTopicFilter, covers, matches, parseSharedFilter } from '../topics/
 
 const DEFAULT_LIMIT = 1_000;
 const MAX_LIMIT = 10_000;
-const PAGE_NAMES: readonly (keyof PageQuery)[] = ['cursor', 'limit'];
+const PAGE_NAMES: readonly (keyof PageQuery)[] = ['cursor', 'limit', 'skip'];
 
 /** The part of a list that is wanted. */
 export interface PageQuery {
@@ -16,20 +16,33 @@ export interface PageQuery {
   readonly cursor?: string | undefined;
   /** Maximum number of entries, from 1 to 10,000. Default 1,000. */
   readonly limit?: number | undefined;
+  /** Number of entries that satisfy the conditions and are passed over, before the first one that is listed. Default 0. */
+  readonly skip?: number | undefined;
 }
 
 /** A query for clients or sessions. An entry is listed if it satisfies all given conditions. */
 export interface ClientQuery extends PageQuery {
-  readonly clientId?: string;
-  readonly username?: string;
-  readonly zone?: string;
-  readonly ipAddress?: string;
-  readonly isConnected?: boolean;
-  readonly protocolVersion?: ProtocolVersion;
+  readonly clientId?: string | undefined;
+  readonly username?: string | undefined;
+  readonly zone?: string | undefined;
+  readonly ipAddress?: string | undefined;
+  readonly isConnected?: boolean | undefined;
+  readonly cleanStart?: boolean | undefined;
+  /** `MQTT` or `MQIsdp`. */
+  readonly protocolName?: string | undefined;
+  readonly protocolVersion?: ProtocolVersion | undefined;
   /** A part of the client id. */
-  readonly clientIdContains?: string;
+  readonly clientIdContains?: string | undefined;
   /** A part of the user name. */
-  readonly usernameContains?: string;
+  readonly usernameContains?: string | undefined;
+  /** The session was created at this time or later, in milliseconds since 1970. */
+  readonly createdFrom?: number | undefined;
+  /** The session was created at this time or earlier, in milliseconds since 1970. */
+  readonly createdTo?: number | undefined;
+  /** The client is connected, and connected at this time or later, in milliseconds since 1970. */
+  readonly connectedFrom?: number | undefined;
+  /** The client is connected, and connected at this time or earlier, in milliseconds since 1970. */
+  readonly connectedTo?: number | undefined;
 }
 
 /** A query for subscriptions. An entry is listed if it satisfies all given conditions. */
@@ -63,7 +76,13 @@ export const CLIENT_CONDITIONS: Conditions<SessionSource, ClientQuery> = {
   isConnected: equals(CLIENT_FIELDS.isConnected),
   protocolVersion: equals(CLIENT_FIELDS.protocolVersion),
   clientIdContains: contains(CLIENT_FIELDS.clientId),
-  usernameContains: contains(CLIENT_FIELDS.username)
+  usernameContains: contains(CLIENT_FIELDS.username),
+  cleanStart: equals(CLIENT_FIELDS.cleanStart),
+  protocolName: equals(CLIENT_FIELDS.protocolName),
+  createdFrom: ({ createdAt }, from) => createdAt >= from,
+  createdTo: ({ createdAt }, to) => createdAt <= to,
+  connectedFrom: ({ client: { connectedAt } }, from) => connectedAt !== undefined && connectedAt >= from,
+  connectedTo: ({ client: { connectedAt } }, to) => connectedAt !== undefined && connectedAt <= to
 };
 
 export const SUBSCRIPTION_CONDITIONS: Conditions<SubscriptionSource, SubscriptionQuery> = {
@@ -106,6 +125,7 @@ function groupOf({ filter }: SubscriptionSource): string | undefined {
 export interface Request<Source> {
   readonly cursor: string | undefined;
   readonly limit: number;
+  readonly skip: number;
   /** Whether an entry satisfies all conditions. */
   isWanted(source: Source): boolean;
 }
@@ -117,14 +137,16 @@ export function readQuery<Source, Query extends PageQuery>(
 ): Request<Source> {
   checkObject(query, 'query');
   checkNames(query, [...PAGE_NAMES, ...Object.keys(conditions)], 'list');
-  const { cursor, limit = DEFAULT_LIMIT, ...given } = query;
+  const { cursor, limit = DEFAULT_LIMIT, skip = 0, ...given } = query;
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
     throw new InvalidInput('OPTION_INVALID', 'limit', `an integer from 1 to ${MAX_LIMIT}`, limit);
+  if (!Number.isSafeInteger(skip) || skip < 0)
+    throw new InvalidInput('OPTION_INVALID', 'skip', 'an integer from 0 on', skip);
   if (cursor !== undefined && typeof cursor !== 'string') throw invalidCursor(cursor);
   const checks = Object.entries(given).filter(([, wanted]) => wanted !== undefined);
   for (const [name, wanted] of checks) if (FILTER_CONDITIONS.includes(name)) checkFilter(name, wanted);
   const rows = conditions as Readonly<Record<string, (source: Source, wanted: unknown) => boolean>>;
-  return { cursor, limit, isWanted: (source) => checks.every(([name, wanted]) => rows[name](source, wanted)) };
+  return { cursor, limit, skip, isWanted: (source) => checks.every(([name, wanted]) => rows[name](source, wanted)) };
 }
 
 /** The error for a cursor that no page had. */

@@ -129,7 +129,8 @@ export class Directory {
   /** List the subscriptions of all sessions, or of one (`clientId`). */
   async subscriptions(query: SubscriptionQuery = {}): Promise<Page<SubscriptionRecord>> {
     const { node, sessions, pause } = this.#ports;
-    const { cursor, limit, isWanted } = readQuery(query, SUBSCRIPTION_CONDITIONS);
+    const { cursor, limit, skip, isWanted } = readQuery(query, SUBSCRIPTION_CONDITIONS);
+    let left = skip;
     const begin = readPlace(cursor);
     await pause();
     const entries: SubscriptionRecord[] = [];
@@ -139,12 +140,13 @@ export class Directory {
         if (state === 'gone') continue;
         const after = number === begin.number ? begin.filter : undefined;
         const room = limit - entries.length;
-        const found = await this.#smallest(subscriptions.values(), filterOf, after, room + 1, isWanted);
-        for (const subscription of found.slice(0, room)) {
-          entries.push(recordOf(SUBSCRIPTION_FIELDS, subscription, node));
-          last = `${number} ${subscription.filter}`;
-        }
-        if (found.length > room) return { node, entries, cursor: last, count: sessions.subscriptionCount };
+        const found = await this.#smallest(subscriptions.values(), filterOf, after, left + room + 1, isWanted);
+        const listed = found.slice(left, left + room);
+        for (const subscription of listed) entries.push(recordOf(SUBSCRIPTION_FIELDS, subscription, node));
+        if (listed.length > 0) last = `${number} ${listed[listed.length - 1].filter}`;
+        const isMore = found.length > left + room;
+        left = Math.max(0, left - found.length);
+        if (isMore) return { node, entries, cursor: last, count: sessions.subscriptionCount };
       }
     }
     return { node, entries, cursor: undefined, count: sessions.subscriptionCount };
@@ -153,9 +155,10 @@ export class Directory {
   /** List the topic filters that have subscriptions. */
   async routes(query: PageQuery = {}): Promise<Page<RouteRecord>> {
     const { node, routing, pause } = this.#ports;
-    const { cursor, limit, isWanted } = readQuery<string, PageQuery>(query, {});
+    const { cursor, limit, skip, isWanted } = readQuery<string, PageQuery>(query, {});
     await pause();
-    const found = await this.#smallest(routing.filters(), String, cursor, limit + 1, isWanted);
+    const all = await this.#smallest(routing.filters(), String, cursor, skip + limit + 1, isWanted);
+    const found = all.slice(skip);
     const next = found.length > limit ? found[limit - 1] : undefined;
     const entries = found.slice(0, limit).map((topic) => ({ topic, node }));
     return { node, entries, cursor: next, count: routing.filterCount };
@@ -170,9 +173,10 @@ export class Directory {
   /** List retained messages, including those of `$SYS`. */
   async retained(query: RetainedQuery = {}): Promise<Page<RetainedRecord>> {
     const { node, retained, pause } = this.#ports;
-    const { cursor, limit, isWanted } = readQuery(query, RETAINED_CONDITIONS);
+    const { cursor, limit, skip, isWanted } = readQuery(query, RETAINED_CONDITIONS);
     await pause();
-    const found = await this.#smallest(retained.entries(), ({ topic }) => topic, cursor, limit + 1, isWanted);
+    const all = await this.#smallest(retained.entries(), ({ topic }) => topic, cursor, skip + limit + 1, isWanted);
+    const found = all.slice(skip);
     const next = found.length > limit ? found[limit - 1].topic : undefined;
     const entries = found.slice(0, limit).flatMap((entry) => (entry.isLive ? [retainedRecord(entry, node)] : []));
     return { node, entries, cursor: next, count: retained.count };
@@ -187,13 +191,14 @@ export class Directory {
 
   async #sessionPage<R>(fields: RecordTable<SessionSource, R>, query: ClientQuery): Promise<Page<R>> {
     const { node, sessions, pause } = this.#ports;
-    const { cursor, limit, isWanted } = readQuery(query, CLIENT_CONDITIONS);
+    const { cursor, limit, skip, isWanted } = readQuery(query, CLIENT_CONDITIONS);
     const entries: R[] = [];
+    let left = skip;
     let last = readPlace(cursor).number;
     await pause();
     for await (const some of this.#slices(last + 1, query.clientId)) {
       for (const session of some) {
-        if (!isWanted(session)) continue;
+        if (!isWanted(session) || left-- > 0) continue;
         if (entries.length === limit) return { node, entries, cursor: String(last), count: sessions.count };
         last = session.number;
         entries.push(recordOf(fields, session, node));

@@ -1,0 +1,109 @@
+import type { Broker } from '../../lib/index.ts';
+import {
+  type Answer,
+  type Call,
+  Fault,
+  type FetchFacts,
+  type NodeHandler,
+  Router,
+  type Service,
+  toFetch,
+  toNode
+} from '../rest/index.ts';
+import { faultOf } from './codes.ts';
+import { CredentialCheck } from './credentials.ts';
+import { checkBody, checkQuery, pageRequest, readQuery } from './input.ts';
+import type { Context, Input, Operation } from './operation.ts';
+import { OPERATIONS } from './operations/index.ts';
+import { type ManagementOptions, type ManagementSettings, readManagementOptions } from './options.ts';
+import { answerTo, answerWith } from './reply.ts';
+import { REVISION_ROWS, type Revision } from './revisions.ts';
+
+/** The management interface of a broker, ready to be mounted. */
+export interface ManagementApi {
+  /** A handler of node:http, and a middleware of Express and Connect. */
+  readonly node: NodeHandler;
+  /**
+   * A handler for servers that speak the Fetch API: Hono, Bun, Deno, Next. It answers 404 for paths that are not below the prefix.
+   * @param facts what a `Request` does not have
+   */
+  readonly fetch: (request: Request, facts?: FetchFacts) => Promise<Response>;
+}
+
+/**
+ * Make the management interface of a broker.
+ *
+ * ```ts
+ * const api = managementApi(broker, { revision: 'later', prefix: '/api/v4' });
+ * app.use(api.node); // Express; the other routes of the app stay as they are
+ * ```
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function managementApi(broker: Broker, options: ManagementOptions = {}): ManagementApi {
+  const service = new Management(broker, readManagementOptions(options));
+  const fetch = toFetch(service);
+  return {
+    node: toNode(service, (error) => broker.failed(error, 'answering a management request')),
+    fetch: async (request, facts) => (await fetch(request, facts)) ?? new Response(null, { status: 404 })
+  };
+}
+
+class Management implements Service {
+  readonly #broker: Broker;
+  readonly #settings: ManagementSettings;
+  readonly #revision: Revision;
+  readonly #operations: readonly Operation[];
+  readonly #router: Router<Operation>;
+  readonly #credentials: CredentialCheck;
+
+  constructor(broker: Broker, settings: ManagementSettings) {
+    this.#broker = broker;
+    this.#settings = settings;
+    this.#revision = REVISION_ROWS[settings.revision];
+    this.#operations = OPERATIONS.filter((row) => row.in === undefined || row.in.includes(settings.revision));
+    this.#router = new Router(this.#operations);
+    this.#credentials = new CredentialCheck(broker, settings.credentials);
+  }
+
+  get prefixes(): readonly string[] {
+    return this.#settings.prefixes;
+  }
+
+  async answer(call: Call): Promise<Answer | undefined> {
+    const isOriginal = this.#settings.errors === 'original';
+    try {
+      const method = call.method === 'HEAD' ? 'GET' : call.method;
+      const found = this.#router.find(method, call.path);
+      if (found === undefined && (this.#settings.unmatched === 'next' || call.method === 'OPTIONS')) return undefined;
+      const scope = this.#credentials.check(call);
+      if ((typeof scope === 'string' ? scope : await scope) === 'viewer' && method !== 'GET')
+        throw new Fault('notPermitted', 'these credentials may only read');
+      if (found === undefined) throw new Fault('unknownPath', `there is no operation ${method} ${call.path}`);
+      return await this.#run(found.row, found.params, call);
+    } catch (error) {
+      const fault = faultOf(error);
+      if (fault !== undefined) return answerTo(fault, isOriginal);
+      this.#broker.failed(error, `answering ${call.method} ${call.path}`);
+      return answerTo(new Fault('failed', 'an internal error has occurred; the broker has reported it'), isOriginal);
+    }
+  }
+
+  async #run(row: Operation, params: Readonly<Record<string, string>>, call: Call): Promise<Answer> {
+    const { maxRowLimit, maxBodyBytes, bodyTimeout, errors } = this.#settings;
+    const given = readQuery(call.query);
+    const page = pageRequest(row, given, maxRowLimit);
+    const query = checkQuery(row.query, given);
+    const body =
+      row.body === undefined
+        ? undefined
+        : checkBody(row.body, await call.body({ maxBytes: maxBodyBytes, timeoutMs: bodyTimeout }));
+    const context: Context = {
+      broker: this.#broker,
+      revision: this.#revision,
+      operations: this.#operations,
+      isOriginal: errors === 'original',
+      page
+    };
+    return answerWith(await row.run(context, { params, query, body } as Input), page);
+  }
+}

@@ -1,0 +1,67 @@
+import { BrokerError, InvalidInput, NotFound } from '../../lib/index.ts';
+import { Fault, type FaultKind } from '../rest/index.ts';
+
+/** How a fault is answered. */
+interface CodeRow {
+  /** HTTP status. */
+  readonly status: number;
+  /** The field `code` of the body. */
+  readonly code: number;
+  /** What the original products answer: status 200 and this code; undefined: no code, only the message. A number above 200 is a status with text. */
+  readonly original:
+    | { readonly status: 200; readonly code: number | undefined }
+    | { readonly status: 400 | 401 | 404 | 500; readonly text: string };
+}
+
+const ok = (code?: number) => ({ status: 200, code }) as const;
+
+/** The statuses and codes of faults. `original`: with the option `errors: 'original'`. */
+export const CODES: Readonly<Record<FaultKind, CodeRow>> = {
+  unknownPath: { status: 404, code: 102, original: { status: 404, text: 'Not found.' } },
+  notJson: { status: 400, code: 109, original: { status: 400, text: 'Bad Request' } },
+  missingParameter: { status: 400, code: 107, original: { status: 500, text: 'Internal Error' } },
+  wrongParameter: { status: 400, code: 108, original: { status: 500, text: 'Internal Error' } },
+  wrongTopic: { status: 400, code: 115, original: ok(115) },
+  emptyCredentials: { status: 400, code: 104, original: ok() },
+  exists: { status: 400, code: 113, original: ok() },
+  wrongOldPassword: { status: 400, code: 114, original: ok() },
+  administrator: { status: 400, code: 106, original: ok() },
+  running: { status: 400, code: 110, original: ok() },
+  notRunning: { status: 400, code: 111, original: ok() },
+  unauthorized: { status: 401, code: 103, original: { status: 401, text: 'UNAUTHORIZED' } },
+  notPermitted: { status: 403, code: 103, original: ok(103) },
+  tooManyLogins: { status: 429, code: 103, original: { status: 401, text: 'UNAUTHORIZED' } },
+  unknownUser: { status: 404, code: 105, original: ok() },
+  unknownRecord: { status: 404, code: 105, original: ok() },
+  unknownClient: { status: 404, code: 112, original: ok(112) },
+  unknownNode: { status: 404, code: 102, original: { status: 404, text: 'Not found.' } },
+  bodyTooLarge: { status: 413, code: 108, original: { status: 400, text: 'Bad Request' } },
+  bodyTooSlow: { status: 408, code: 108, original: { status: 400, text: 'Bad Request' } },
+  unavailable: { status: 500, code: 101, original: ok(101) },
+  failed: { status: 500, code: 102, original: { status: 500, text: 'Internal Error' } }
+};
+
+/** The faults that errors of the broker mean, by their code. */
+const FAULTS: Readonly<Record<string, FaultKind>> = {
+  TOPIC_NAME_INVALID: 'wrongTopic',
+  TOPIC_FILTER_INVALID: 'wrongTopic',
+  SESSION_NOT_FOUND: 'unknownClient',
+  SESSION_ENDED: 'unknownClient',
+  RECORD_EXISTS: 'exists',
+  RECORD_NOT_FOUND: 'unknownRecord',
+  BROKER_NOT_STARTED: 'unavailable',
+  STORE_FAILED: 'unavailable',
+  QUOTA_EXCEEDED: 'unavailable',
+  PASSWORD_QUEUE_FULL: 'tooManyLogins',
+  NOT_AUTHORIZED: 'notPermitted'
+};
+
+/** The fault that an error means. @returns undefined for an error that nobody has foreseen */
+export function faultOf(error: unknown): Fault | undefined {
+  if (error instanceof Fault) return error;
+  if (!(error instanceof BrokerError)) return undefined;
+  const kind =
+    FAULTS[error.code] ??
+    (error instanceof InvalidInput ? 'wrongParameter' : error instanceof NotFound ? 'unknownRecord' : undefined);
+  return kind && new Fault(kind, error.message);
+}

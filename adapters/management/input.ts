@@ -1,0 +1,102 @@
+import type { TObject, TSchema } from 'typebox';
+import { Compile, type Validator } from 'typebox/compile';
+import { type Body, Fault } from '../rest/index.ts';
+import type { PageRequest } from './listing.ts';
+import type { Operation } from './operation.ts';
+
+/** The validators of schemas, compiled at the first use. */
+const validators = new WeakMap<TSchema, Validator>();
+
+/** Check a value. @param where what the value is, for errors: `body`, `query` @throws Fault missingParameter, wrongParameter */
+export function check<T>(schema: TSchema, value: unknown, where: string): T {
+  let validator = validators.get(schema);
+  if (validator === undefined) {
+    validator = Compile(schema) as unknown as Validator;
+    validators.set(schema, validator);
+  }
+  if (validator.Check(value)) return value as T;
+  throw faultIn(validator.Errors(value), where);
+}
+
+type ValidationError = ReturnType<Validator['Errors']>[number];
+
+/** The error to report: one about a part of the value says more than one about all of it. */
+function faultIn(errors: readonly ValidationError[], where: string): Fault {
+  const [error] = [...errors].sort((a, b) => b.instancePath.length - a.instancePath.length);
+  const path = error.instancePath.slice(1).replaceAll('/', '.');
+  if (error.keyword === 'required') {
+    const [name] = error.params.requiredProperties;
+    const place = path === '' ? name : `${path}.${name}`;
+    return new Fault('missingParameter', `the parameter "${place}" is missing`, name);
+  }
+  const name = path === '' ? `the ${where}` : `the parameter "${path}"`;
+  const allowed =
+    error.keyword === 'enum' ? ` (${error.params.allowedValues.map((one) => JSON.stringify(one)).join(', ')})` : '';
+  return new Fault('wrongParameter', `${name} ${error.message}${allowed}`, path === '' ? undefined : path);
+}
+
+/** Read the parameters of a query. The first one of a name counts; a name without a value is `true`. */
+export function readQuery(text: string): Record<string, string> {
+  const query: Record<string, string> = Object.create(null);
+  if (text === '') return query;
+  for (const [name, value] of new URLSearchParams(text)) if (!(name in query)) query[name] = value;
+  for (const part of text.split('&')) if (part in query && !part.includes('=')) query[part] = 'true';
+  return query;
+}
+
+/** Convert and check the parameters of a query that an operation has. Others are ignored. @throws Fault missingParameter, wrongParameter */
+export function checkQuery(
+  schema: TObject | undefined,
+  given: Readonly<Record<string, string>>
+): Record<string, unknown> {
+  if (schema === undefined) return {};
+  const values: Record<string, unknown> = {};
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const text = given[name];
+    if (text !== undefined) values[name] = readValue(text, (property as { type?: string }).type);
+  }
+  return check(schema, values, 'query');
+}
+
+/** A text that is no value of the type stays a text, which the check of the schema refuses. */
+function readValue(text: string, type: string | undefined): unknown {
+  if (type === 'integer' || type === 'number') return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text;
+  return text;
+}
+
+/** Read `_page` and `_limit`. @throws Fault wrongParameter */
+export function pageRequest(
+  { paged }: Operation,
+  { _page, _limit }: Readonly<Record<string, string | undefined>>,
+  maxRowLimit: number
+): PageRequest {
+  if (paged === undefined) return { number: 1, limit: maxRowLimit, skip: 0 };
+  const fallback = paged === 'max' ? maxRowLimit : Math.min(paged, maxRowLimit);
+  const number = Math.max(1, integer('_page', _page) ?? 1);
+  const limit = Math.min(maxRowLimit, Math.max(1, integer('_limit', _limit) ?? fallback));
+  const skip = (number - 1) * limit;
+  if (!Number.isSafeInteger(skip)) throw new Fault('wrongParameter', `the parameter "_page" is too large`, '_page');
+  return { number, limit, skip };
+}
+
+function integer(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^-?\d{1,15}$/.test(text)) return Number(text);
+  throw new Fault('wrongParameter', `the parameter "${name}" must be an integer, not "${text}"`, name);
+}
+
+/** Read and check a body. @throws Fault notJson, missingParameter, wrongParameter */
+export function checkBody(schema: TSchema, body: Body): unknown {
+  const value = 'value' in body ? body.value : parse(body.text);
+  return check(schema, value, 'body');
+}
+
+function parse(text: string): unknown {
+  if (text.trim() === '') throw new Fault('missingParameter', 'the request has no body: send JSON');
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Fault('notJson', `the body is not JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,65 @@
+import type { Static, TObject, TSchema } from 'typebox';
+import type { Awaitable, Broker } from '../../lib/index.ts';
+import type { Listing, PageRequest } from './listing.ts';
+import type { Revision, RevisionName } from './revisions.ts';
+
+/** The names of the parameters of a path: `clientid` for `/clients/:clientid`. */
+type ParamNames<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | ParamNames<Rest>
+  : P extends `${string}:${infer Name}`
+    ? Name
+    : never;
+
+/** What an operation works with. */
+export interface Context {
+  readonly broker: Broker;
+  readonly revision: Revision;
+  /** The operations that the mount offers, in the order of the index. */
+  readonly operations: readonly Operation[];
+  /** With `errors: 'original'`: what does not exist is no error where the original products do not see one. */
+  readonly isOriginal: boolean;
+  /** The part of the list that is asked for. */
+  readonly page: PageRequest;
+}
+
+/** What a request gives to an operation, checked by its schemas. */
+export interface Input<P extends string = string, Q = Readonly<Record<string, unknown>>, B = unknown> {
+  readonly params: Readonly<Record<ParamNames<P>, string>>;
+  readonly query: Q;
+  readonly body: B;
+}
+
+/** An operation of the interface. The index, the router, the checks, the OpenAPI document and the tests read the same rows. */
+export interface Operation {
+  /** As the index lists it: `kickout_client`. */
+  readonly name: string;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Behind the prefix; segments that begin with a colon are parameters. */
+  readonly path: string;
+  /** What it does, as the index says it. */
+  readonly descr: string;
+  /** The revisions that have it. Default: all. */
+  readonly in?: readonly RevisionName[];
+  /** The parameters of the query, beside `_page` and `_limit`. */
+  readonly query?: TObject;
+  readonly body?: TSchema;
+  /** A list with pages, and the default of `_limit`; `max`: that of the mount (option `maxRowLimit`). */
+  readonly paged?: 'max' | number;
+  /**
+   * Do it. It returns the data of the answer; undefined: the answer has a code alone.
+   * @throws Fault, or an error of the broker that `FAULTS` translates
+   */
+  run(context: Context, input: Input): Awaitable<unknown | Listing<unknown>>;
+}
+
+/** Make a row whose `run` gets its parameters with their types. */
+export function operation<const P extends string, Q extends TObject, B extends TSchema>(
+  row: Omit<Operation, 'path' | 'query' | 'body' | 'run'> & {
+    readonly path: P;
+    readonly query?: Q;
+    readonly body?: B;
+    run(context: Context, input: Input<P, Static<Q>, Static<B>>): Awaitable<unknown>;
+  }
+): Operation {
+  return row as unknown as Operation;
+}

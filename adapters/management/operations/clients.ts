@@ -1,0 +1,207 @@
+import Type from 'typebox';
+import { type ClientQuery, type ClientRecord, recordNames } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { Listing } from '../listing.ts';
+import { type Context, operation } from '../operation.ts';
+import type { RevisionName } from '../revisions.ts';
+import { writer } from '../wire.ts';
+
+const LATER: readonly RevisionName[] = ['later', 'hosted'];
+/** Values from here on are milliseconds, smaller ones seconds. */
+const MS_FROM = 1e11;
+
+const text = (description: string) => Type.Optional(Type.String({ description }));
+const moment = (description: string) =>
+  Type.Optional(Type.Integer({ description: `${description}, in seconds or milliseconds since 1970` }));
+
+/** The conditions of lists of clients. All that are given must hold. */
+const CONDITIONS = Type.Object({
+  clientid: text('The client id'),
+  username: text('The user name'),
+  zone: text('The zone'),
+  ip_address: text('The IP address of the client'),
+  conn_state: Type.Optional(
+    Type.Enum(['connected', 'idle', 'disconnected'], { description: 'The state of the connection' })
+  ),
+  clean_start: Type.Optional(Type.Boolean({ description: 'Whether the last CONNECT asked for a new session' })),
+  proto_name: text('The protocol'),
+  proto_ver: Type.Optional(Type.Integer({ description: 'The protocol version: 3, 4 or 5' })),
+  _like_clientid: text('A part of the client id'),
+  _like_username: text('A part of the user name'),
+  _gte_created_at: moment('The session was created at this time or later'),
+  _lte_created_at: moment('The session was created at this time or earlier'),
+  _gte_connected_at: moment('The client connected at this time or later'),
+  _lte_connected_at: moment('The client connected at this time or earlier')
+});
+
+const write = writer<ClientRecord>(recordNames('client', 'later') as ReadonlyMap<string, keyof ClientRecord>);
+
+type Conditions = Readonly<Partial<Record<keyof typeof CONDITIONS.properties, unknown>>>;
+
+function queryOf(given: Conditions): ClientQuery {
+  const ms = (value: unknown) => (typeof value !== 'number' ? undefined : value >= MS_FROM ? value : value * 1000);
+  return {
+    clientId: given.clientid as string | undefined,
+    username: given.username as string | undefined,
+    zone: given.zone as string | undefined,
+    ipAddress: given.ip_address as string | undefined,
+    isConnected: given.conn_state === undefined ? undefined : given.conn_state === 'connected',
+    cleanStart: given.clean_start as boolean | undefined,
+    protocolName: given.proto_name as string | undefined,
+    protocolVersion: given.proto_ver as ClientQuery['protocolVersion'],
+    clientIdContains: given._like_clientid as string | undefined,
+    usernameContains: given._like_username as string | undefined,
+    createdFrom: ms(given._gte_created_at),
+    createdTo: ms(given._lte_created_at),
+    connectedFrom: ms(given._gte_connected_at),
+    connectedTo: ms(given._lte_connected_at)
+  };
+}
+
+async function list({ broker, page, revision }: Context, given: Conditions): Promise<Listing<ClientRecord>> {
+  const hasConditions = Object.keys(given).length > 0;
+  // a client without CONNECT has no record
+  if (given.conn_state === 'idle') return new Listing<ClientRecord>([], { count: -1, hasNext: false }, write);
+  const { entries, cursor, count } = await broker.directory.clients({
+    ...queryOf(given),
+    skip: page.skip,
+    limit: page.limit
+  });
+  const hasNext = revision.hasNext ? cursor !== undefined : undefined;
+  return new Listing(entries, { count: hasConditions ? -1 : count, hasNext }, write);
+}
+
+/** @throws Fault unknownNode */
+export function checkNode({ broker }: Context, node: string): void {
+  if (node !== broker.settings.node) throw new Fault('unknownNode', `there is no node "${node}"`);
+}
+
+async function lookUp({ broker }: Context, clientId: string): Promise<Record<string, unknown>[]> {
+  const client = await broker.directory.client(clientId);
+  return client === undefined ? [] : [write(client)];
+}
+
+async function byUsername({ broker, page }: Context, username: string): Promise<Record<string, unknown>[]> {
+  const { entries } = await broker.directory.clients({ username, limit: page.limit });
+  return entries.map(write);
+}
+
+async function kick({ broker }: Context, clientId: string): Promise<void> {
+  // as the original: the session ends, and its will is not published
+  if (!broker.sessions.has(clientId)) throw new Fault('unknownClient', `there is no client "${clientId}"`, 'not_found');
+  await broker.sessions.kick(clientId, { will: 'drop' });
+}
+
+/** Clients, in the later revisions. */
+export const CLIENTS = [
+  operation({
+    name: 'list_clients',
+    method: 'GET',
+    path: '/clients',
+    descr: 'A list of clients on current node',
+    in: LATER,
+    paged: 'max',
+    query: CONDITIONS,
+    run: (context, { query }) => list(context, query)
+  }),
+  operation({
+    name: 'list_node_clients',
+    method: 'GET',
+    path: '/nodes/:node/clients',
+    descr: 'A list of clients on specified node',
+    in: LATER,
+    paged: 'max',
+    query: CONDITIONS,
+    run: (context, { params, query }) => {
+      checkNode(context, params.node);
+      return list(context, query);
+    }
+  }),
+  operation({
+    name: 'lookup_client',
+    method: 'GET',
+    path: '/clients/:clientid',
+    descr: 'Lookup a client in the cluster',
+    in: LATER,
+    run: (context, { params }) => lookUp(context, params.clientid)
+  }),
+  operation({
+    name: 'lookup_node_client',
+    method: 'GET',
+    path: '/nodes/:node/clients/:clientid',
+    descr: 'Lookup a client on the node',
+    in: LATER,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return lookUp(context, params.clientid);
+    }
+  }),
+  operation({
+    name: 'lookup_client_via_username',
+    method: 'GET',
+    path: '/clients/username/:username',
+    descr: 'Lookup a client via username in the cluster',
+    in: LATER,
+    run: (context, { params }) => byUsername(context, params.username)
+  }),
+  operation({
+    name: 'lookup_node_client_via_username',
+    method: 'GET',
+    path: '/nodes/:node/clients/username/:username',
+    descr: 'Lookup a client via username on the node',
+    in: LATER,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return byUsername(context, params.username);
+    }
+  }),
+  operation({
+    name: 'kickout_client',
+    method: 'DELETE',
+    path: '/clients/:clientid',
+    descr: 'Kick out the client in the cluster',
+    in: LATER,
+    run: (context, { params }) => kick(context, params.clientid)
+  }),
+  operation({
+    name: 'kickout_node_client',
+    method: 'DELETE',
+    path: '/nodes/:node/clients/:clientid',
+    descr: 'Kick out the client on the node',
+    in: LATER,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return kick(context, params.clientid);
+    }
+  }),
+  operation({
+    name: 'clean_acl_cache',
+    method: 'DELETE',
+    path: '/clients/:clientid/acl_cache',
+    descr: 'Clear the ACL cache of a specified client in the cluster',
+    in: LATER,
+    run: ({ broker }, { params: { clientid } }) => {
+      if (!broker.sessions.has(clientid))
+        throw new Fault('unknownClient', `there is no client "${clientid}"`, 'not_found');
+      broker.access.invalidate(clientid);
+    }
+  }),
+  operation({
+    name: 'list_acl_cache',
+    method: 'GET',
+    path: '/clients/:clientid/acl_cache',
+    descr: 'List the ACL cache of a specified client in the cluster',
+    in: LATER,
+    run: ({ broker }, { params: { clientid } }) => {
+      if (!broker.sessions.has(clientid))
+        throw new Fault('unknownClient', `there is no client "${clientid}"`, 'not_found');
+      const now = broker.clock.now();
+      return broker.access.cache(clientid).map(({ action, topic, access, ageMs }) => ({
+        access: action,
+        topic,
+        result: access,
+        updated_time: now - ageMs
+      }));
+    }
+  })
+];

@@ -1,0 +1,171 @@
+import Type from 'typebox';
+import { type BrokerError, checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { CODES, faultOf } from '../codes.ts';
+import { check } from '../input.ts';
+import { type Context, operation } from '../operation.ts';
+
+const names = {
+  clientid: Type.Optional(Type.String({ description: 'The client id' })),
+  client_id: Type.Optional(Type.String({ description: 'The client id, as the earlier revision names it' }))
+};
+const topics = {
+  topic: Type.Optional(Type.String({ description: 'The topic, or several, separated by commas' })),
+  topics: Type.Optional(Type.String({ description: 'Several topics, separated by commas; used if there is no topic' }))
+};
+const qos = Type.Optional(Type.Integer({ minimum: 0, maximum: 2, default: 0, description: 'The QoS' }));
+
+const PUBLISH = Type.Object({
+  ...topics,
+  ...names,
+  payload: Type.Optional(Type.String({ default: '', description: 'The payload' })),
+  encoding: Type.Optional(Type.String({ default: 'plain', description: 'base64: the payload is Base64' })),
+  qos,
+  retain: Type.Optional(Type.Unknown({ description: 'true: the message is retained' }))
+});
+const SUBSCRIBE = Type.Object({ ...topics, ...names, qos });
+const UNSUBSCRIBE = Type.Object({ topic: topics.topic, ...names });
+const LIST = Type.Array(Type.Unknown(), { maxItems: 10_000 });
+
+type Publish = Type.Static<typeof PUBLISH>;
+type Subscribe = Type.Static<typeof SUBSCRIBE>;
+type Unsubscribe = Type.Static<typeof UNSUBSCRIBE>;
+type Names = Pick<Publish, 'clientid' | 'client_id'>;
+
+/** The topics of a request that are valid. @throws Fault wrongTopic if there is none */
+function topicsIn(
+  { topic, topics: several }: Pick<Publish, 'topic' | 'topics'>,
+  faultOfTopic: (topic: string) => string | undefined
+): string[] {
+  const given = (topic ?? several)?.split(',') ?? [];
+  const valid = given.filter((one) => faultOfTopic(one) === undefined);
+  if (valid.length > 0) return valid;
+  const [first] = given;
+  const why =
+    first === undefined
+      ? 'a topic is needed: "topic" or "topics"'
+      : `the topic "${first}" is not valid: ${faultOfTopic(first)}`;
+  throw new Fault('wrongTopic', why, 'bad_topic');
+}
+
+function clientIdIn({ revision }: Context, { clientid, client_id }: Names): string | undefined {
+  return revision.clientIdName === 'clientid' ? (clientid ?? client_id) : (client_id ?? clientid);
+}
+
+async function publish({ broker }: Context, given: Publish): Promise<void> {
+  const found = topicsIn(given, (topic) => checkTopicName(topic));
+  const payload = payloadOf(given);
+  for (const topic of found)
+    await broker.publish({ topic, payload, qos: (given.qos ?? 0) as QoS, retain: given.retain === true });
+}
+
+/** @throws Fault wrongParameter */
+function payloadOf({ payload = '', encoding }: Publish): string | Buffer {
+  if (encoding !== 'base64') return payload;
+  const bytes = Buffer.from(payload, 'base64');
+  if (bytes.toString('base64').replace(/=+$/, '') !== payload.replace(/=+$/, ''))
+    throw new Fault('wrongParameter', 'the parameter "payload" is not Base64, as "encoding" says', 'payload');
+  return bytes;
+}
+
+function sessionOf(context: Context, given: Names) {
+  const clientId = clientIdIn(context, given);
+  if (clientId === undefined)
+    throw new Fault('missingParameter', `the parameter "${context.revision.clientIdName}" is missing`);
+  if (!context.broker.sessions.has(clientId))
+    throw new Fault('unknownClient', `there is no client "${clientId}"`, 'channel_not_found');
+  return context.broker.sessions.get(clientId);
+}
+
+function subscribe(context: Context, given: Subscribe): void {
+  const filters = topicsIn(given, (topic) => checkTopicFilter(topic));
+  const session = sessionOf(context, given);
+  for (const filter of filters) session.subscribe(filter, { qos: (given.qos ?? 0) as QoS });
+}
+
+function unsubscribe(context: Context, given: Unsubscribe): void {
+  const { topic = '' } = given;
+  const why = checkTopicFilter(topic);
+  if (why !== undefined) throw new Fault('wrongTopic', `the topic "${topic}" is not valid: ${why}`, 'bad_topic');
+  sessionOf(context, given).unsubscribe(topic);
+}
+
+/** Do something for each entry of a list. @returns the entries with a code each, in order */
+async function each<T extends Names & { readonly topic?: string; readonly topics?: string }>(
+  context: Context,
+  list: readonly unknown[],
+  schema: typeof PUBLISH | typeof SUBSCRIBE | typeof UNSUBSCRIBE,
+  run: (entry: T) => void | Promise<void>
+): Promise<Record<string, unknown>[]> {
+  const results: Record<string, unknown>[] = [];
+  for (const entry of list) {
+    let code = 0;
+    try {
+      await run(check<T>(schema, entry, 'entry'));
+    } catch (error) {
+      const fault = faultOf(error as BrokerError);
+      if (fault === undefined) throw error;
+      code = CODES[fault.kind].code;
+    }
+    const given = (typeof entry === 'object' && entry !== null ? entry : {}) as T;
+    const clientId = clientIdIn(context, given);
+    results.push({
+      ...(clientId === undefined ? {} : { [context.revision.clientIdName]: clientId }),
+      topic: given.topic ?? given.topics,
+      code
+    });
+  }
+  return results;
+}
+
+/** Publishing, and subscribing on behalf of clients. */
+export const MESSAGES = [
+  operation({
+    name: 'mqtt_subscribe',
+    method: 'POST',
+    path: '/mqtt/subscribe',
+    descr: 'Subscribe a topic',
+    body: SUBSCRIBE,
+    run: (context, { body }) => subscribe(context, body)
+  }),
+  operation({
+    name: 'mqtt_publish',
+    method: 'POST',
+    path: '/mqtt/publish',
+    descr: 'Publish a MQTT message',
+    body: PUBLISH,
+    run: (context, { body }) => publish(context, body)
+  }),
+  operation({
+    name: 'mqtt_unsubscribe',
+    method: 'POST',
+    path: '/mqtt/unsubscribe',
+    descr: 'Unsubscribe a topic',
+    body: UNSUBSCRIBE,
+    run: (context, { body }) => unsubscribe(context, body)
+  }),
+  operation({
+    name: 'mqtt_subscribe_batch',
+    method: 'POST',
+    path: '/mqtt/subscribe_batch',
+    descr: 'Batch subscribes topics',
+    body: LIST,
+    run: (context, { body }) => each<Subscribe>(context, body, SUBSCRIBE, (entry) => subscribe(context, entry))
+  }),
+  operation({
+    name: 'mqtt_publish_batch',
+    method: 'POST',
+    path: '/mqtt/publish_batch',
+    descr: 'Batch publish MQTT messages',
+    body: LIST,
+    run: (context, { body }) => each<Publish>(context, body, PUBLISH, (entry) => publish(context, entry))
+  }),
+  operation({
+    name: 'mqtt_unsubscribe_batch',
+    method: 'POST',
+    path: '/mqtt/unsubscribe_batch',
+    descr: 'Batch unsubscribes topics',
+    body: LIST,
+    run: (context, { body }) => each<Unsubscribe>(context, body, UNSUBSCRIBE, (entry) => unsubscribe(context, entry))
+  })
+];

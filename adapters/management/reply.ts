@@ -1,0 +1,51 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Answer, Fault } from '../rest/index.ts';
+import { CODES } from './codes.ts';
+import { Listing, type PageRequest } from './listing.ts';
+
+/** Rows that are shaped and written in one turn. */
+const ROWS_AT_ONCE = 200;
+
+const JSON_HEADERS = { 'content-type': 'application/json' };
+const TEXT_HEADERS = { 'content-type': 'text/plain' };
+/** Tells clients which credentials are wanted. */
+const CHALLENGE = { 'www-authenticate': 'Basic realm="embermq", charset="UTF-8"' };
+const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
+
+/** The answer of an operation that has succeeded. */
+export function answerWith(result: unknown, page: PageRequest): Answer {
+  if (result === undefined) return DONE;
+  if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
+  const end = `],"meta":${JSON.stringify(metaOf(result, page))}}`;
+  if (result.length > ROWS_AT_ONCE) return { status: 200, headers: JSON_HEADERS, body: parts(result, end) };
+  const rows = JSON.stringify(result.slice(0, result.length));
+  return { status: 200, headers: JSON_HEADERS, body: `{"code":0,"data":${rows.slice(0, -1)}${end}` };
+}
+
+async function* parts(list: Listing, end: string): AsyncGenerator<string> {
+  let before = '{"code":0,"data":[';
+  for (let from = 0; from < list.length; from += ROWS_AT_ONCE) {
+    if (from > 0) await nextTurn();
+    yield before + JSON.stringify(list.slice(from, from + ROWS_AT_ONCE)).slice(1, -1);
+    before = ',';
+  }
+  yield end;
+}
+
+function metaOf({ whole: { count, hasNext } }: Listing, { number, limit }: PageRequest): object {
+  return { page: number, limit, count, ...(hasNext === undefined ? {} : { hasnext: hasNext }) };
+}
+
+/** The answer of an operation that has failed. @param isOriginal as the original products answer */
+export function answerTo(fault: Fault, isOriginal: boolean): Answer {
+  const { status, code, original } = CODES[fault.kind];
+  const headers = fault.kind === 'unauthorized' ? CHALLENGE : {};
+  if (!isOriginal) return json(status, { code, message: fault.message }, headers);
+  if ('text' in original)
+    return { status: original.status, headers: { ...TEXT_HEADERS, ...headers }, body: original.text };
+  return json(200, { code: original.code, message: fault.original ?? fault.message });
+}
+
+function json(status: number, body: object, headers: Readonly<Record<string, string>> = {}): Answer {
+  return { status, headers: { ...JSON_HEADERS, ...headers }, body: JSON.stringify(body) };
+}

@@ -1,0 +1,72 @@
+import type { ClientRecord, SessionRecord, SubscriptionRecord } from '../../lib/index.ts';
+
+/** The largest Session Expiry Interval, which means that the session does not expire. */
+const NEVER = 0xffff_ffff;
+
+/** A time as the interface writes it: local, without a time zone. @param ms wall-clock milliseconds */
+export function localTime(ms: number): string {
+  const time = new Date(ms);
+  const two = (value: number) => (value < 10 ? `0${value}` : `${value}`);
+  const date = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+  return `${date} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+}
+
+/** A duration as the interface writes it: `1 hours, 0 minutes, 2 seconds`, from the largest unit that is not 0. */
+export function uptime(ms: number): string {
+  let seconds = Math.max(0, Math.floor(ms / 1000));
+  const parts: string[] = [];
+  for (const [name, size] of [
+    ['days', 86_400],
+    ['hours', 3_600],
+    ['minutes', 60],
+    ['seconds', 1]
+  ] as const) {
+    const count = Math.floor(seconds / size);
+    seconds -= count * size;
+    if (count > 0 || parts.length > 0 || size === 1) parts.push(`${count} ${name}`);
+  }
+  return parts.join(', ');
+}
+
+/** A size as the interface writes it: `512.00M`. */
+export function sizeText(bytes: number): string {
+  for (const [unit, size] of [
+    ['G', 2 ** 30],
+    ['M', 2 ** 20],
+    ['K', 2 ** 10]
+  ] as const)
+    if (bytes > size) return `${(bytes / size).toFixed(2)}${unit}`;
+  return `${bytes}`;
+}
+
+type AnyRecord = ClientRecord | SessionRecord | SubscriptionRecord;
+
+/** How a value is written, by the name of the field in the library. Others are written as they are. */
+const FORMATS: Readonly<Record<string, (value: never) => unknown>> = {
+  username: (value: string | undefined) => value ?? 'undefined',
+  ipAddress: (value: string | undefined) => value ?? 'undefined',
+  port: (value: number | undefined) => value ?? 0,
+  connectedAt: timeOrNothing,
+  disconnectedAt: timeOrNothing,
+  createdAt: timeOrNothing,
+  sessionExpiry: (value: number) => (value === Infinity ? NEVER : value),
+  certificate: (value: string | undefined) => value ?? 'nossl',
+  binding: (value: string | undefined) => value ?? 'undefined'
+};
+
+function timeOrNothing(value: number | undefined): string | undefined {
+  return value === undefined ? undefined : localTime(value);
+}
+
+/** Make a function that writes records of a kind. @param names the fields of the library by their names in the interface */
+export function writer<R extends AnyRecord>(
+  names: ReadonlyMap<string, keyof R>
+): (record: R) => Record<string, unknown> {
+  const rows = [...names].map(([wire, field]) => [wire, field, FORMATS[field as string]] as const);
+  return (record) => {
+    const written: Record<string, unknown> = {};
+    for (const [wire, field, format] of rows)
+      written[wire] = format === undefined ? record[field] : format(record[field] as never);
+    return written;
+  };
+}

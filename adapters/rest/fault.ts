@@ -1,0 +1,39 @@
+/** What is wrong with a request, or why it cannot be answered. Each interface has a table with the status and the code of each. */
+export type FaultKind =
+  | 'unknownPath'
+  | 'notJson'
+  | 'missingParameter'
+  | 'wrongParameter'
+  | 'wrongTopic'
+  | 'emptyCredentials'
+  | 'exists'
+  | 'wrongOldPassword'
+  | 'administrator'
+  | 'running'
+  | 'notRunning'
+  | 'unauthorized'
+  | 'notPermitted'
+  | 'tooManyLogins'
+  | 'unknownUser'
+  | 'unknownRecord'
+  | 'unknownClient'
+  | 'unknownNode'
+  | 'bodyTooLarge'
+  | 'bodyTooSlow'
+  | 'unavailable'
+  | 'failed';
+
+/** A request that is answered with an error. */
+export class Fault extends Error {
+  readonly kind: FaultKind;
+  /** What the original products say instead; undefined: what their table says. */
+  readonly original: string | undefined;
+
+  /** @param message for people: names the parameter or object, and the remedy */
+  constructor(kind: FaultKind, message: string, original?: string) {
+    super(message);
+    this.name = 'Fault';
+    this.kind = kind;
+    this.original = original;
+  }
+}
