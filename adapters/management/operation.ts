@@ -43,6 +43,8 @@ export interface Operation {
   /** The parameters of the query, beside `_page` and `_limit`. */
   readonly query?: TObject;
   readonly body?: TSchema;
+  /** The data of the answer. Default: none, or a list of objects if the list has pages. */
+  readonly data?: TSchema;
   /** A list with pages, and the default of `_limit`; `max`: that of the mount (option `maxRowLimit`). */
   readonly paged?: 'max' | number;
   /**
