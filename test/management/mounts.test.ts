@@ -1,52 +1,7 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
-import { type Broker, createBroker } from 'embermq';
 import { managementApi } from 'embermq/management';
-
-const SECRET = 'a secret';
-const AUTHORIZATION = `Basic ${Buffer.from(`app:${SECRET}`).toString('base64')}`;
-
-async function startBroker(): Promise<Broker> {
-  const broker = createBroker();
-  await broker.start();
-  await broker.applications.add({ id: 'app', secret: SECRET });
-  return broker;
-}
-
-async function serve(listener: RequestListener) {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    async call(
-      method: string,
-      path: string,
-      body?: unknown,
-      headers: Record<string, string> = { authorization: AUTHORIZATION }
-    ) {
-      const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-        method,
-        headers,
-        body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
-      });
-      const text = await response.text();
-      return {
-        status: response.status,
-        headers: response.headers,
-        text,
-        body: text.startsWith('{') ? JSON.parse(text) : undefined
-      };
-    },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    }
-  };
-}
+import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
 
 describe('The management interface on node:http', () => {
   it('lists, looks up and disconnects a client, and publishes to it', async () => {
