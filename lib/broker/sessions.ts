@@ -59,10 +59,24 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
    * @returns a promise that resolves when the change is persisted, if it has to be
    * @throws NotFound SESSION_NOT_FOUND; the errors of `SessionHandle.kick`; BrokerError STORE_FAILED if the commit fails
    */
-  async kick(clientId: string, options: KickOptions = {}): Promise<void> {
+  kick(clientId: string, options: KickOptions = {}): Promise<void> {
+    return this.#change(() => this.get(clientId).kick(options));
+  }
+
+  /**
+   * End the session of a client that is not connected, as `discard` of the session does.
+   * @returns a promise that resolves when the change is persisted, if it has to be
+   * @throws NotFound SESSION_NOT_FOUND; BrokerError SESSION_RUNNING if the client is connected; BrokerError STORE_FAILED
+   */
+  discard(clientId: string): Promise<void> {
+    return this.#change(() => this.get(clientId).discard());
+  }
+
+  /** Make a change and wait until it is persisted, if it has to be. */
+  async #change(change: () => void): Promise<void> {
     const { ledger } = this.#host;
     const promises = ledger?.promises;
-    this.get(clientId).kick(options);
+    change();
     if (ledger !== undefined && ledger.promises !== promises) await ledger.committed(ledger.ticket);
   }
 }

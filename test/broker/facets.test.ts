@@ -35,6 +35,27 @@ describe('broker.sessions', () => {
     await client.disconnect().catch(() => undefined);
   });
 
+  it('discards the session of a client that is not connected', async () => {
+    await using broker = await createBroker().start();
+    const client = await broker.connect({ clientId: 'c', sessionExpiry: 60 });
+    await assert.rejects(broker.sessions.discard('c'), { code: 'SESSION_RUNNING' });
+    assert.equal(broker.sessions.get('c').state, 'connected');
+    const gone = broker.nextEvent('client.disconnected');
+    await client.disconnect();
+    await gone;
+    await broker.sessions.discard('c');
+    assert.equal(broker.sessions.has('c'), false);
+    await assert.rejects(broker.sessions.discard('c'), { code: 'SESSION_NOT_FOUND' });
+  });
+
+  it('resolves a discard when the end of the session is persisted', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a/#');
+    await lives.kit.broker.sessions.discard('a');
+    await lives.kill();
+    assert.equal(lives.kit.broker.sessions.has('a'), false);
+  });
+
   it('resolves a kick when the end of the session is persisted', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
