@@ -8,7 +8,7 @@ export interface PageRequest {
 }
 
 /** What an answer says about the whole list. */
-interface Whole {
+export interface Whole {
   /** Number of rows; -1: not counted, because the query has conditions. */
   readonly count: number;
   /** Whether a next page exists; undefined: the answer does not say. */
@@ -19,9 +19,10 @@ interface Whole {
 export class Listing<R = unknown> {
   readonly #rows: readonly R[];
   readonly #shape: (row: R) => unknown;
-  readonly whole: Whole;
+  /** Undefined: the answer has no `meta`. */
+  readonly whole: Whole | undefined;
 
-  constructor(rows: readonly R[], whole: Whole, shape: (row: R) => unknown = (row) => row) {
+  constructor(rows: readonly R[], whole: Whole | undefined, shape: (row: R) => unknown = (row) => row) {
     this.#rows = rows;
     this.#shape = shape;
     this.whole = whole;

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Answer, Fault } from '../rest/index.ts';
 import { CODES } from './codes.ts';
-import { Listing, type PageRequest } from './listing.ts';
+import { Listing, type PageRequest, type Whole } from './listing.ts';
 
 /** Rows that are shaped and written in one turn. */
 const ROWS_AT_ONCE = 200;
@@ -16,7 +16,8 @@ const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 export function answerWith(result: unknown, page: PageRequest): Answer {
   if (result === undefined) return DONE;
   if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
-  const end = `],"meta":${JSON.stringify(metaOf(result, page))}}`;
+  const { whole } = result;
+  const end = whole === undefined ? ']}' : `],"meta":${JSON.stringify(metaOf(whole, page))}}`;
   if (result.length > ROWS_AT_ONCE) return { status: 200, headers: JSON_HEADERS, body: parts(result, end) };
   const rows = JSON.stringify(result.slice(0, result.length));
   return { status: 200, headers: JSON_HEADERS, body: `{"code":0,"data":${rows.slice(0, -1)}${end}` };
@@ -32,7 +33,7 @@ async function* parts(list: Listing, end: string): AsyncGenerator<string> {
   yield end;
 }
 
-function metaOf({ whole: { count, hasNext } }: Listing, { number, limit }: PageRequest): object {
+function metaOf({ count, hasNext }: Whole, { number, limit }: PageRequest): object {
   return { page: number, limit, count, ...(hasNext === undefined ? {} : { hasnext: hasNext }) };
 }
 

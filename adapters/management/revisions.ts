@@ -4,6 +4,11 @@ import type { BannedKind, ClientRecord, SessionRecord } from '../../lib/index.ts
 export const REVISIONS = ['earlier', 'later', 'hosted'] as const;
 export type RevisionName = (typeof REVISIONS)[number];
 
+/** The revisions that have connections and sessions. */
+export const EARLIER: readonly RevisionName[] = ['earlier'];
+/** The revisions that have clients, and conditions in lists. */
+export const LATER: readonly RevisionName[] = ['later', 'hosted'];
+
 /** What a revision has and how it names things. Code tests these capabilities, never the name of a revision. */
 export interface Revision {
   readonly name: RevisionName;
@@ -17,11 +22,26 @@ export interface Revision {
   readonly bannedKinds: Readonly<Record<BannedKind, string>>;
   /** Lists of clients and subscriptions tell whether there is a next page. */
   readonly hasNext: boolean;
+  /** Lists of subscriptions show the prefix of share groups: `$share/g/t`; otherwise `t`. */
+  readonly hasSharePrefix: boolean;
+  /** A broker that is looked up is answered with its node; in lists it always is. */
+  readonly hasNodeOfBroker: boolean;
+  /** The protocol of a WebSocket listener ends with its port. */
+  readonly hasWebSocketPort: boolean;
+  /** Lists of statistics have the figures beside the name of the node; otherwise in a field `stats`. */
+  readonly hasFlatStats: boolean;
 }
 
 /** The records of clients in the revisions. */
 export type ListedClient = ClientRecord | SessionRecord;
 
+const LATER_CAPABILITIES = {
+  hasNext: true,
+  hasSharePrefix: true,
+  hasNodeOfBroker: true,
+  hasWebSocketPort: true,
+  hasFlatStats: false
+} as const;
 const LATER_BANNED = { clientId: 'clientid', username: 'username', address: 'peerhost' } as const;
 
 /** The revisions by name. */
@@ -32,7 +52,11 @@ export const REVISION_ROWS: Readonly<Record<RevisionName, Revision>> = {
     dialect: 'earlier',
     clientIdName: 'client_id',
     bannedKinds: { clientId: 'client_id', username: 'username', address: 'ip_address' },
-    hasNext: false
+    hasNext: false,
+    hasSharePrefix: false,
+    hasNodeOfBroker: false,
+    hasWebSocketPort: false,
+    hasFlatStats: true
   },
   // the documentation says /api/v3, the original answers at /api/v4
   later: {
@@ -41,7 +65,7 @@ export const REVISION_ROWS: Readonly<Record<RevisionName, Revision>> = {
     dialect: 'later',
     clientIdName: 'clientid',
     bannedKinds: LATER_BANNED,
-    hasNext: true
+    ...LATER_CAPABILITIES
   },
   hosted: {
     name: 'hosted',
@@ -49,6 +73,6 @@ export const REVISION_ROWS: Readonly<Record<RevisionName, Revision>> = {
     dialect: 'later',
     clientIdName: 'clientid',
     bannedKinds: LATER_BANNED,
-    hasNext: true
+    ...LATER_CAPABILITIES
   }
 };

@@ -1,4 +1,4 @@
-import type { ClientRecord, SessionRecord, SubscriptionRecord } from '../../lib/index.ts';
+import type { ClientRecord, ListenerAddress, SessionRecord, SubscriptionRecord } from '../../lib/index.ts';
 
 /** The largest Session Expiry Interval, which means that the session does not expire. */
 const NEVER = 0xffff_ffff;
@@ -39,6 +39,24 @@ export function sizeText(bytes: number): string {
   return `${bytes}`;
 }
 
+/** The prefix of a share group. */
+const SHARE_PREFIX = /^(\$share\/[^/]+|\$queue)\//;
+
+/** A topic filter of a subscription as lists show it: `$share/g/t`, `$share/$queue/t`. @param hasPrefix false: `t` */
+export function listedFilter(filter: string, hasPrefix: boolean): string {
+  if (!hasPrefix) return filter.replace(SHARE_PREFIX, '');
+  return filter.startsWith('$queue/') ? `$share/${filter}` : filter;
+}
+
+/** The address of a listener as the interface writes it: `127.0.0.1:1883`, or the port alone if it is bound to all addresses. */
+export function addressText(address: ListenerAddress | undefined): string {
+  if (address === undefined) return 'undefined';
+  const { path, host = '::', port } = address;
+  if (path !== undefined) return path;
+  if (host === '::') return `${port}`;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
 type AnyRecord = ClientRecord | SessionRecord | SubscriptionRecord;
 
 /** How a value is written, by the name of the field in the library. Others are written as they are. */
@@ -50,6 +68,8 @@ const FORMATS: Readonly<Record<string, (value: never) => unknown>> = {
   disconnectedAt: timeOrNothing,
   createdAt: timeOrNothing,
   sessionExpiry: (value: number) => (value === Infinity ? NEVER : value),
+  // the modules that serve connections in the original products
+  transport: (value: string) => (value === 'ws' || value === 'wss' ? 'emqx_ws_connection' : 'emqx_connection'),
   certificate: (value: string | undefined) => value ?? 'nossl',
   binding: (value: string | undefined) => value ?? 'undefined'
 };

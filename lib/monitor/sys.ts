@@ -6,7 +6,7 @@ import type { AlarmSeverity } from '../records/alarm.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { checkTopicName } from '../topics/topic.ts';
 
-/** The payload of `$SYS/brokers/<node>/sysdescr`. */
+/** What this broker calls itself, for example in `$SYS/brokers/<node>/sysdescr`. */
 export const SYSTEM_DESCRIPTION = 'EmberMQ Broker';
 
 /** Counters of packets that are sent in one direction only, under `metrics/packets/<packet>`. AUTH is the sum of both directions. */

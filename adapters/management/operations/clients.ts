@@ -3,10 +3,9 @@ import { type ClientQuery, type ClientRecord, recordNames } from '../../../lib/i
 import { Fault } from '../../rest/index.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
-import type { RevisionName } from '../revisions.ts';
+import { LATER } from '../revisions.ts';
 import { writer } from '../wire.ts';
 
-const LATER: readonly RevisionName[] = ['later', 'hosted'];
 /** Values from here on are milliseconds, smaller ones seconds. */
 const MS_FROM = 1e11;
 

@@ -1,0 +1,119 @@
+import Type from 'typebox';
+import { type ClientRecord, recordNames } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { Listing } from '../listing.ts';
+import { type Context, operation } from '../operation.ts';
+import { EARLIER } from '../revisions.ts';
+import { writer } from '../wire.ts';
+import { checkNode } from './clients.ts';
+
+/** The clients that are connected, under the names of a connection. */
+const write = writer<ClientRecord>(recordNames('connection', 'earlier') as ReadonlyMap<string, keyof ClientRecord>);
+
+const DATA = Type.Array(
+  Type.Object({
+    client_id: Type.String({ description: 'The client id' }),
+    username: Type.String({ description: 'The user name; "undefined" if there is none' }),
+    node: Type.String({ description: 'Name of the node' })
+  })
+);
+
+async function list({ broker, page: { skip, limit } }: Context): Promise<Listing<ClientRecord>> {
+  const { entries } = await broker.directory.clients({ isConnected: true, skip, limit });
+  return new Listing(entries, { count: broker.metrics.gauge('connections') }, write);
+}
+
+async function lookUp({ broker }: Context, clientId: string): Promise<Record<string, unknown>[]> {
+  const client = await broker.directory.client(clientId);
+  return client?.isConnected ? [write(client)] : [];
+}
+
+async function byUsername({ broker, page: { limit } }: Context, username: string): Promise<Listing<ClientRecord>> {
+  const { entries } = await broker.directory.clients({ username, isConnected: true, limit });
+  return new Listing(entries, undefined, write);
+}
+
+async function kick({ broker: { sessions } }: Context, clientId: string): Promise<void> {
+  if (!sessions.has(clientId) || sessions.get(clientId).state !== 'connected')
+    throw new Fault('unknownClient', `the client "${clientId}" is not connected`, 'not_found');
+  // as the original: a session that outlives its connection stays, and the will is published
+  await sessions.kick(clientId, { session: 'keep' });
+}
+
+/** The connections of clients, in the earlier revision. */
+export const CONNECTIONS = [
+  operation({
+    name: 'list_connections',
+    method: 'GET',
+    path: '/connections',
+    descr: 'A list of connections in the cluster',
+    in: EARLIER,
+    data: DATA,
+    paged: 'max',
+    run: (context) => list(context)
+  }),
+  operation({
+    name: 'list_node_connections',
+    method: 'GET',
+    path: '/nodes/:node/connections',
+    descr: 'A list of connections on a node',
+    in: EARLIER,
+    data: DATA,
+    paged: 'max',
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return list(context);
+    }
+  }),
+  operation({
+    name: 'lookup_connections',
+    method: 'GET',
+    path: '/connections/:clientid',
+    descr: 'Lookup a connection in the cluster',
+    in: EARLIER,
+    data: DATA,
+    run: (context, { params }) => lookUp(context, params.clientid)
+  }),
+  operation({
+    name: 'lookup_node_connections',
+    method: 'GET',
+    path: '/nodes/:node/connections/:clientid',
+    descr: 'Lookup a connection on node',
+    in: EARLIER,
+    data: DATA,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return lookUp(context, params.clientid);
+    }
+  }),
+  // the documentation has exchanged the descriptions of these two
+  operation({
+    name: 'lookup_node_connection_via_username',
+    method: 'GET',
+    path: '/nodes/:node/connection/username/:username',
+    descr: 'Lookup a connection via username in the cluster',
+    in: EARLIER,
+    data: DATA,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return byUsername(context, params.username);
+    }
+  }),
+  operation({
+    name: 'lookup_connection_via_username',
+    method: 'GET',
+    path: '/connection/username/:username',
+    descr: 'Lookup a connection via username on a node',
+    in: EARLIER,
+    data: DATA,
+    run: (context, { params }) => byUsername(context, params.username)
+  }),
+  operation({
+    name: 'kickout_connection',
+    method: 'DELETE',
+    path: '/connections/:clientid',
+    descr: 'Kick out a connection',
+    in: EARLIER,
+    run: (context, { params }) => kick(context, params.clientid)
+  })
+];

@@ -1,0 +1,111 @@
+import Type from 'typebox';
+import {
+  COUNTERS,
+  type CounterName,
+  GAUGES,
+  type GaugeName,
+  PLAIN_GAUGES,
+  type PlainGaugeName
+} from '../../../lib/index.ts';
+import { type Context, operation } from '../operation.ts';
+import type { Revision } from '../revisions.ts';
+import { checkNode } from './clients.ts';
+
+const NODE = Type.String({ description: 'Name of the node' });
+const METRICS_DATA = Type.Record(Type.String(), Type.Integer(), { description: 'Counters by name' });
+const STATS_DATA = Type.Record(Type.String(), Type.Integer(), {
+  description: 'Present values ("connections.count") and highest values ("connections.max") by name'
+});
+
+/** The figures that a revision has. */
+interface FigureNames {
+  /** Counters by their names in the interface. */
+  readonly counters: readonly (readonly [name: string, counter: CounterName])[];
+  /** Gauges that are listed among the counters. */
+  readonly plainGauges: readonly PlainGaugeName[];
+  /** Gauges with their high-water marks. */
+  readonly gauges: readonly GaugeName[];
+}
+
+/** The counters that only the later revisions have. */
+const ONLY_LATER =
+  /\.inuse$|^packets\.publish\.dropped$|^messages\.(publish|delivered|acked|not_retained|dropped\..+)$|^(delivery|client|session|connections|overload)\./;
+
+const same = (counter: CounterName) => [counter, counter] as const;
+
+const FIGURES: Readonly<Record<Revision['dialect'], FigureNames>> = {
+  earlier: {
+    counters: [
+      ...COUNTERS.filter((name) => !ONLY_LATER.test(name)).map(same),
+      ['auth.mqtt.anonymous', 'client.auth.anonymous']
+    ],
+    plainGauges: ['messages.retained'],
+    gauges: GAUGES.filter((name) => name !== 'channels')
+  },
+  later: { counters: COUNTERS.map(same), plainGauges: PLAIN_GAUGES, gauges: GAUGES }
+};
+
+function metrics({ broker, revision }: Context): Record<string, number> {
+  const { counters, plainGauges } = FIGURES[revision.dialect];
+  const values = broker.metrics.counters();
+  return Object.fromEntries([
+    ...counters.map(([name, counter]) => [name, values[counter]]),
+    ...plainGauges.map((name) => [name, broker.metrics.gauge(name)])
+  ]);
+}
+
+function stats({ broker, revision }: Context): Record<string, number> {
+  const values = broker.metrics.gauges();
+  const names = FIGURES[revision.dialect].gauges.flatMap((name) => [`${name}.count`, `${name}.max`] as const);
+  return Object.fromEntries(names.map((name) => [name, values[name]]));
+}
+
+/** Counters since the start. */
+export const METRICS = [
+  operation({
+    name: 'list_all_metrics',
+    method: 'GET',
+    path: '/metrics',
+    descr: 'A list of metrics of all nodes in the cluster',
+    data: Type.Array(Type.Object({ node: NODE, metrics: METRICS_DATA })),
+    run: (context) => [{ node: context.broker.settings.node, metrics: metrics(context) }]
+  }),
+  operation({
+    name: 'list_node_metrics',
+    method: 'GET',
+    path: '/nodes/:node/metrics',
+    descr: 'A list of metrics of a node',
+    data: METRICS_DATA,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return metrics(context);
+    }
+  })
+];
+
+/** How many there are now of what, and how many there have been at most. */
+export const STATS = [
+  operation({
+    name: 'list_stats',
+    method: 'GET',
+    path: '/stats',
+    descr: 'A list of stats of all nodes in the cluster',
+    // in the earlier revision the figures are beside the node
+    data: Type.Array(Type.Object({ node: NODE, stats: Type.Optional(STATS_DATA) })),
+    run: (context) => {
+      const { node } = context.broker.settings;
+      return [context.revision.hasFlatStats ? { node, ...stats(context) } : { node, stats: stats(context) }];
+    }
+  }),
+  operation({
+    name: 'lookup_node_stats',
+    method: 'GET',
+    path: '/nodes/:node/stats',
+    descr: 'A list of stats of a node',
+    data: STATS_DATA,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return stats(context);
+    }
+  })
+];

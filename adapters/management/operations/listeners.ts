@@ -1,0 +1,62 @@
+import Type from 'typebox';
+import type { ListenerHandle } from '../../../lib/index.ts';
+import { type Context, operation } from '../operation.ts';
+import { addressText } from '../wire.ts';
+import { checkNode } from './clients.ts';
+
+const DATA = Type.Array(
+  Type.Object({
+    protocol: Type.String({ description: 'Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix"' }),
+    listen_on: Type.String({ description: 'Address' }),
+    acceptors: Type.Integer({ description: 'Number of accept loops' }),
+    max_conns: Type.Integer({ description: 'Maximum number of connections; 0: unlimited' }),
+    current_conns: Type.Integer({ description: 'Number of connections' }),
+    shutdown_count: Type.Union([Type.Record(Type.String(), Type.Integer()), Type.Array(Type.Never())], {
+      description: 'Number of connections that have ended, by reason; [] if there are none'
+    })
+  })
+);
+
+/** The listeners of the broker. The HTTP servers of the host app, on which this interface is mounted, are not known. */
+function listeners({ broker, revision }: Context): Record<string, unknown>[] {
+  return broker.listeners().map((listener) => {
+    const { acceptors, maxConnections, currentConnections, shutdownCount } = listener.info();
+    return {
+      protocol: protocolOf(listener, revision.hasWebSocketPort),
+      listen_on: addressText(listener.address),
+      acceptors,
+      max_conns: maxConnections,
+      current_conns: currentConnections,
+      // as the original: a list if it is empty, otherwise an object
+      shutdown_count: Object.keys(shutdownCount).length === 0 ? [] : shutdownCount
+    };
+  });
+}
+
+function protocolOf({ protocol, address }: ListenerHandle, hasPort: boolean): string {
+  const isWebSocket = protocol === 'mqtt:ws' || protocol === 'mqtt:wss';
+  return isWebSocket && hasPort && address?.port !== undefined ? `${protocol}:${address.port}` : protocol;
+}
+
+/** Listeners for MQTT. */
+export const LISTENERS = [
+  operation({
+    name: 'list_listeners',
+    method: 'GET',
+    path: '/listeners',
+    descr: 'A list of listeners in the cluster',
+    data: Type.Array(Type.Object({ node: Type.String({ description: 'Name of the node' }), listeners: DATA })),
+    run: (context) => [{ node: context.broker.settings.node, listeners: listeners(context) }]
+  }),
+  operation({
+    name: 'list_node_listeners',
+    method: 'GET',
+    path: '/nodes/:node/listeners',
+    descr: 'A list of listeners on the node',
+    data: DATA,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return listeners(context);
+    }
+  })
+];

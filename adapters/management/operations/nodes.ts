@@ -1,0 +1,126 @@
+import Type from 'typebox';
+import { type Broker, SYSTEM_DESCRIPTION } from '../../../lib/index.ts';
+import { type Context, operation } from '../operation.ts';
+import { RUNTIME_VERSION, readRuntime } from '../runtime.ts';
+import { localTime, sizeText, uptime } from '../wire.ts';
+import { checkNode } from './clients.ts';
+
+const COMMON = {
+  version: Type.String({ description: 'Version of the broker' }),
+  uptime: Type.String({ description: 'Time since the start: "1 hours, 0 minutes, 2 seconds"' }),
+  otp_release: Type.String({ description: 'Version of the runtime' }),
+  node_status: Type.Enum(['Running', 'Stopped'], { description: 'Status of the node' })
+};
+const BROKER = Type.Object({
+  node: Type.Optional(Type.String({ description: 'Name of the node' })),
+  ...COMMON,
+  sysdescr: Type.String({ description: 'Description of the broker' }),
+  datetime: Type.String({ description: 'Local time: "2026-01-31 23:59:59"' })
+});
+const NODE = {
+  name: Type.String({ description: 'Name of the node' }),
+  node: Type.String({ description: 'Name of the node' }),
+  ...COMMON,
+  connections: Type.Integer({ description: 'Number of clients that are connected' }),
+  load1: Type.String({ description: 'Average load of the machine over 1 minute' }),
+  load5: Type.String({ description: 'Average load of the machine over 5 minutes' }),
+  load15: Type.String({ description: 'Average load of the machine over 15 minutes' }),
+  max_fds: Type.Integer({ description: 'Limit of file descriptors; 0: there is none, or it is unknown' }),
+  process_available: Type.Integer({ description: 'Maximum number of sessions; 0: unlimited' }),
+  process_used: Type.Integer({ description: 'Number of sessions' })
+};
+const LISTED_NODE = Type.Object({
+  ...NODE,
+  memory_total: Type.String({ description: 'Memory that the runtime has allocated: "512.00M"' }),
+  memory_used: Type.String({ description: 'Memory in use: "256.00M"' })
+});
+const ONE_NODE = Type.Object({
+  ...NODE,
+  memory_total: Type.Integer({ description: 'Bytes that the runtime has allocated' }),
+  memory_used: Type.Integer({ description: 'Bytes in use' })
+});
+
+/** What the records of brokers and nodes have in common. */
+function commonFacts({ startedAt, clock, version }: Broker): Record<string, unknown> {
+  return {
+    version,
+    uptime: uptime(startedAt === undefined ? 0 : clock.now() - startedAt),
+    otp_release: RUNTIME_VERSION,
+    node_status: startedAt === undefined ? 'Stopped' : 'Running'
+  };
+}
+
+function brokerFacts(broker: Broker): Record<string, unknown> {
+  return { ...commonFacts(broker), sysdescr: SYSTEM_DESCRIPTION, datetime: localTime(broker.clock.now()) };
+}
+
+/** @param writeSize writes a number of bytes: as text in lists, as a number when a node is looked up */
+async function nodeFacts(
+  { broker }: Context,
+  writeSize: (bytes: number) => string | number
+): Promise<Record<string, unknown>> {
+  const { load, maxDescriptors, memoryTotal, memoryUsed, maxProcesses, processes } = await readRuntime(broker);
+  const [load1, load5, load15] = load.map((value) => value.toFixed(2));
+  const { node } = broker.settings;
+  return {
+    name: node,
+    node,
+    ...commonFacts(broker),
+    connections: broker.metrics.gauge('connections'),
+    load1,
+    load5,
+    load15,
+    max_fds: maxDescriptors,
+    memory_total: writeSize(memoryTotal),
+    memory_used: writeSize(memoryUsed),
+    process_available: maxProcesses,
+    process_used: processes
+  };
+}
+
+/** What the brokers of the cluster are. */
+export const BROKERS = [
+  operation({
+    name: 'list_brokers',
+    method: 'GET',
+    path: '/brokers',
+    descr: 'A list of brokers in the cluster',
+    data: Type.Array(BROKER),
+    run: ({ broker }) => [{ node: broker.settings.node, ...brokerFacts(broker) }]
+  }),
+  operation({
+    name: 'get_broker',
+    method: 'GET',
+    path: '/brokers/:node',
+    descr: 'Get broker info of a node',
+    data: BROKER,
+    run: (context, { params: { node } }) => {
+      checkNode(context, node);
+      const facts = brokerFacts(context.broker);
+      return context.revision.hasNodeOfBroker ? { node, ...facts } : facts;
+    }
+  })
+];
+
+/** Load and memory of the nodes of the cluster. */
+export const NODES = [
+  operation({
+    name: 'list_nodes',
+    method: 'GET',
+    path: '/nodes',
+    descr: 'A list of nodes in the cluster',
+    data: Type.Array(LISTED_NODE),
+    run: async (context) => [await nodeFacts(context, sizeText)]
+  }),
+  operation({
+    name: 'get_node',
+    method: 'GET',
+    path: '/nodes/:node',
+    descr: 'Lookup a node in the cluster',
+    data: ONE_NODE,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return nodeFacts(context, (bytes) => bytes);
+    }
+  })
+];

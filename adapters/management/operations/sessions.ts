@@ -1,0 +1,108 @@
+import Type from 'typebox';
+import { recordNames, type SessionRecord } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { Listing } from '../listing.ts';
+import { type Context, operation } from '../operation.ts';
+import { EARLIER } from '../revisions.ts';
+import { writer } from '../wire.ts';
+import { checkNode } from './clients.ts';
+
+const write = writer<SessionRecord>(recordNames('session', 'earlier') as ReadonlyMap<string, keyof SessionRecord>);
+
+const DATA = Type.Array(
+  Type.Object({
+    client_id: Type.String({ description: 'The client id' }),
+    username: Type.String({ description: 'The user name; "undefined" if there is none' }),
+    node: Type.String({ description: 'Name of the node' })
+  })
+);
+
+async function list({ broker, page: { skip, limit } }: Context): Promise<Listing<SessionRecord>> {
+  const { entries, count } = await broker.directory.sessions({ skip, limit });
+  return new Listing(entries, { count }, write);
+}
+
+async function lookUp({ broker }: Context, clientId: string): Promise<Record<string, unknown>[]> {
+  const session = await broker.directory.session(clientId);
+  return session === undefined ? [] : [write(session)];
+}
+
+async function clean({ broker: { sessions } }: Context, clientId: string): Promise<void> {
+  if (!sessions.has(clientId))
+    throw new Fault('unknownSession', `the client "${clientId}" has no session`, 'not_found');
+  if (sessions.get(clientId).state === 'connected')
+    throw new Fault(
+      'sessionRunning',
+      `the client "${clientId}" is connected: disconnect it first (DELETE /connections/{clientid})`,
+      'running_session'
+    );
+  await sessions.discard(clientId);
+}
+
+/** The sessions of clients, in the earlier revision. */
+export const SESSIONS = [
+  operation({
+    name: 'list_sessions',
+    method: 'GET',
+    path: '/sessions',
+    descr: 'A list of sessions in the cluster',
+    in: EARLIER,
+    data: DATA,
+    paged: 'max',
+    run: (context) => list(context)
+  }),
+  operation({
+    name: 'list_node_sessions',
+    method: 'GET',
+    path: '/nodes/:node/sessions',
+    descr: 'A list of sessions on a node',
+    in: EARLIER,
+    data: DATA,
+    paged: 'max',
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return list(context);
+    }
+  }),
+  operation({
+    name: 'lookup_session',
+    method: 'GET',
+    path: '/sessions/:clientid',
+    descr: 'Lookup a session in the cluster',
+    in: EARLIER,
+    data: DATA,
+    run: (context, { params }) => lookUp(context, params.clientid)
+  }),
+  operation({
+    name: 'lookup_node_session',
+    method: 'GET',
+    path: '/nodes/:node/sessions/:clientid',
+    descr: 'Lookup a session on the node',
+    in: EARLIER,
+    data: DATA,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return lookUp(context, params.clientid);
+    }
+  }),
+  // "presisent" is the documented spelling
+  operation({
+    name: 'clean_presisent_session',
+    method: 'DELETE',
+    path: '/sessions/persistent/:clientid',
+    descr: 'Clean a persistent session in the cluster',
+    in: EARLIER,
+    run: (context, { params }) => clean(context, params.clientid)
+  }),
+  operation({
+    name: 'clean_node_presisent_session',
+    method: 'DELETE',
+    path: '/nodes/:node/sessions/persistent/:clientid',
+    descr: 'Clean a persistent session on the node',
+    in: EARLIER,
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return clean(context, params.clientid);
+    }
+  })
+];

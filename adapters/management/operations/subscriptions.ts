@@ -1,0 +1,160 @@
+import Type, { type TObject, type TSchema } from 'typebox';
+import {
+  type Broker,
+  type QoS,
+  recordNames,
+  type SubscriptionQuery,
+  type SubscriptionRecord
+} from '../../../lib/index.ts';
+import { Listing } from '../listing.ts';
+import { type Context, type Operation, operation } from '../operation.ts';
+import { EARLIER, LATER, type Revision, type RevisionName } from '../revisions.ts';
+import { listedFilter, writer } from '../wire.ts';
+import { checkNode } from './clients.ts';
+
+/** Subscriptions that are read at once where an answer has no pages. */
+const AT_ONCE = 10_000;
+
+/** The conditions on the subscriptions of a client. All that are given must hold. */
+const OF_CLIENT = Type.Object({
+  qos: Type.Optional(Type.Integer({ minimum: 0, maximum: 2, description: 'The QoS' })),
+  share: Type.Optional(
+    Type.String({ description: 'The name of the share group; "$queue" for topics that begin with "$queue/"' })
+  ),
+  _match_topic: Type.Optional(
+    Type.String({ description: 'A topic filter that covers the topic filter of the subscription' })
+  )
+});
+/** The conditions of lists of subscriptions. */
+const OF_ALL = Type.Object({
+  clientid: Type.Optional(Type.String({ description: 'The client id' })),
+  topic: Type.Optional(
+    Type.String({
+      description:
+        'The topic filter of the subscription, without a share prefix. With it, other conditions and pages are ignored, and the answer has no "meta"'
+    })
+  ),
+  ...OF_CLIENT.properties
+});
+const NONE = Type.Object({});
+
+const COMMON = {
+  node: Type.String({ description: 'Name of the node' }),
+  topic: Type.String({ description: 'The topic filter' }),
+  qos: Type.Integer({ minimum: 0, maximum: 2, description: 'The QoS' })
+};
+const CLIENT_ID = Type.String({ description: 'The client id' });
+const EARLIER_DATA = Type.Array(Type.Object({ client_id: CLIENT_ID, ...COMMON }));
+const LATER_DATA = Type.Array(Type.Object({ clientid: CLIENT_ID, ...COMMON }));
+
+type Conditions = Type.Static<typeof OF_ALL>;
+
+const writers = {
+  earlier: writer<SubscriptionRecord>(namesIn('earlier')),
+  later: writer<SubscriptionRecord>(namesIn('later'))
+};
+
+function namesIn(dialect: Revision['dialect']): ReadonlyMap<string, keyof SubscriptionRecord> {
+  return recordNames('subscription', dialect) as ReadonlyMap<string, keyof SubscriptionRecord>;
+}
+
+function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionRecord) => Record<string, unknown> {
+  const write = writers[dialect];
+  return (record) => write({ ...record, filter: listedFilter(record.filter, hasSharePrefix) });
+}
+
+async function list({ broker, page, revision }: Context, given: Conditions): Promise<Listing<SubscriptionRecord>> {
+  const write = writerOf(revision);
+  if (given.topic !== undefined) return new Listing(await withFilter(broker, given.topic), undefined, write);
+  const { skip, limit } = page;
+  const { entries, cursor, count } = await broker.directory.subscriptions({ ...queryOf(given), skip, limit });
+  const hasConditions = Object.keys(given).length > 0;
+  const hasNext = revision.hasNext ? cursor !== undefined : undefined;
+  return new Listing(entries, { count: hasConditions ? -1 : count, hasNext }, write);
+}
+
+async function ofClient(
+  { broker, page: { skip, limit }, revision }: Context,
+  clientId: string,
+  given: Conditions
+): Promise<Listing<SubscriptionRecord>> {
+  const { entries } = await broker.directory.subscriptions({ ...queryOf(given), clientId, skip, limit });
+  return new Listing(entries, undefined, writerOf(revision));
+}
+
+function queryOf({ clientid, qos, share, _match_topic }: Conditions): SubscriptionQuery {
+  return { clientId: clientid, qos: qos as QoS | undefined, group: share, coveredBy: _match_topic };
+}
+
+/** All subscriptions with a topic filter. */
+async function withFilter({ directory }: Broker, filter: string): Promise<SubscriptionRecord[]> {
+  const found: SubscriptionRecord[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await directory.subscriptions({ filter, cursor, limit: AT_ONCE });
+    found.push(...page.entries);
+    cursor = page.cursor;
+    if (cursor === undefined) return found;
+  }
+}
+
+/** The operations of some revisions. @param ofAll the conditions of lists @param one those on the subscriptions of a client */
+function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: TObject, one: TObject): Operation[] {
+  return [
+    operation({
+      name: 'list_subscriptions',
+      method: 'GET',
+      path: '/subscriptions',
+      descr: 'A list of subscriptions in the cluster',
+      in: revisions,
+      data,
+      paged: 'max',
+      query: ofAll,
+      run: (context, { query }) => list(context, query as Conditions)
+    }),
+    operation({
+      name: 'list_node_subscriptions',
+      method: 'GET',
+      path: '/nodes/:node/subscriptions',
+      descr: 'A list of subscriptions on a node',
+      in: revisions,
+      data,
+      paged: 'max',
+      query: ofAll,
+      run: (context, { params, query }) => {
+        checkNode(context, params.node);
+        return list(context, query as Conditions);
+      }
+    }),
+    operation({
+      name: 'lookup_client_subscriptions',
+      method: 'GET',
+      path: '/subscriptions/:clientid',
+      descr: 'A list of subscriptions of a client',
+      in: revisions,
+      data,
+      paged: 'max',
+      query: one,
+      run: (context, { params, query }) => ofClient(context, params.clientid, query as Conditions)
+    }),
+    operation({
+      name: 'lookup_client_subscriptions_with_node',
+      method: 'GET',
+      path: '/nodes/:node/subscriptions/:clientid',
+      descr: 'A list of subscriptions of a client on the node',
+      in: revisions,
+      data,
+      paged: 'max',
+      query: one,
+      run: (context, { params, query }) => {
+        checkNode(context, params.node);
+        return ofClient(context, params.clientid, query as Conditions);
+      }
+    })
+  ];
+}
+
+/** Subscriptions. The conditions are those of the later revisions. */
+export const SUBSCRIPTIONS = [
+  ...operationsIn(EARLIER, EARLIER_DATA, NONE, NONE),
+  ...operationsIn(LATER, LATER_DATA, OF_ALL, OF_CLIENT)
+];
