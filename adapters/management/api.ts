@@ -71,6 +71,7 @@ class Management implements Service {
 
   async answer(call: Call): Promise<Answer | undefined> {
     const isOriginal = this.#settings.errors === 'original';
+    let row: Operation | undefined;
     try {
       const method = call.method === 'HEAD' ? 'GET' : call.method;
       const found = this.#router.find(method, call.path);
@@ -79,10 +80,11 @@ class Management implements Service {
       if ((typeof scope === 'string' ? scope : await scope) === 'viewer' && method !== 'GET')
         throw new Fault('notPermitted', 'these credentials may only read');
       if (found === undefined) throw new Fault('unknownPath', `there is no operation ${method} ${call.path}`);
-      return await this.#run(found.row, found.params, call);
+      row = found.row;
+      return await this.#run(row, found.params, call);
     } catch (error) {
       const fault = faultOf(error);
-      if (fault !== undefined) return answerTo(fault, isOriginal);
+      if (fault !== undefined) return answerTo(fault, isOriginal, row?.originalAnswer?.(fault, this.#revision));
       this.#broker.failed(error, `answering ${call.method} ${call.path}`);
       return answerTo(new Fault('failed', 'an internal error has occurred; the broker has reported it'), isOriginal);
     }

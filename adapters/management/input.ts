@@ -1,4 +1,4 @@
-import type { TObject, TSchema } from 'typebox';
+import Type, { type TObject, type TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
 import { type Body, Fault } from '../rest/index.ts';
 import type { PageRequest } from './listing.ts';
@@ -29,6 +29,9 @@ function faultIn(errors: readonly ValidationError[], where: string): Fault {
     const place = path === '' ? name : `${path}.${name}`;
     return new Fault('missingParameter', `the parameter "${place}" is missing`, name);
   }
+  // the schema of a parameter that must not be there
+  if (error.keyword === 'boolean')
+    return new Fault('wrongParameter', `the parameter "${path}" is not known; leave it out`, path);
   const name = path === '' ? `the ${where}` : `the parameter "${path}"`;
   const allowed =
     error.keyword === 'enum' ? ` (${error.params.allowedValues.map((one) => JSON.stringify(one)).join(', ')})` : '';
@@ -86,10 +89,28 @@ function integer(name: string, text: string | undefined): number | undefined {
   throw new Fault('wrongParameter', `the parameter "${name}" must be an integer, not "${text}"`, name);
 }
 
-/** Read and check a body. @throws Fault notJson, missingParameter, wrongParameter */
+/** Read and check a body. A schema that is optional allows a request without one. @throws Fault notJson, missingParameter, wrongParameter */
 export function checkBody(schema: TSchema, body: Body): unknown {
+  const isAbsent = 'value' in body ? body.value === undefined : body.text.trim() === '';
+  if (isAbsent && Type.IsOptional(schema)) return undefined;
   const value = 'value' in body ? body.value : parse(body.text);
-  return check(schema, value, 'body');
+  return check(formOf(schema, value), value, 'body');
+}
+
+/** Greatest number of entries of a list. */
+const MAX_ENTRIES = 10_000;
+
+/** The schema of a body that is one entry, or a list whose entries are checked one by one. */
+export function oneOrMany<E extends TObject>(entry: E) {
+  const several = Type.Array(Type.Unknown({ description: 'As a single one' }), { maxItems: MAX_ENTRIES });
+  return Type.Union([entry, several]);
+}
+
+/** Of a schema that `oneOrMany` has made, the one for the value, so that errors are about what was sent. */
+function formOf(schema: TSchema, value: unknown): TSchema {
+  if (!Type.IsUnion(schema)) return schema;
+  const wanted = Array.isArray(value) ? 'array' : 'object';
+  return schema.anyOf.find((one) => (one as { type?: string }).type === wanted) ?? schema;
 }
 
 function parse(text: string): unknown {

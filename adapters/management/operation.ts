@@ -1,5 +1,6 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Awaitable, Broker } from '../../lib/index.ts';
+import type { Fault } from '../rest/index.ts';
 import type { Listing, PageRequest } from './listing.ts';
 import type { Revision, RevisionName } from './revisions.ts';
 
@@ -29,6 +30,13 @@ export interface Input<P extends string = string, Q = Readonly<Record<string, un
   readonly body: B;
 }
 
+/** What the original products answer to a fault, with status 200. */
+export interface OriginalAnswer {
+  /** Absent: the body has a message alone. */
+  readonly code?: number;
+  readonly message: string;
+}
+
 /** An operation of the interface. The index, the router, the checks, the OpenAPI document and the tests read the same rows. */
 export interface Operation {
   /** As the index lists it: `kickout_client`. */
@@ -47,6 +55,8 @@ export interface Operation {
   readonly data?: TSchema;
   /** A list with pages, and the default of `_limit`; `max`: that of the mount (option `maxRowLimit`). */
   readonly paged?: 'max' | number;
+  /** What the original products answer to a fault of this operation. Default: what the table of codes says. */
+  originalAnswer?(fault: Fault, revision: Revision): OriginalAnswer | undefined;
   /**
    * Do it. It returns the data of the answer; undefined: the answer has a code alone.
    * @throws Fault, or an error of the broker that `FAULTS` translates

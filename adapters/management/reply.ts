@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Answer, Fault } from '../rest/index.ts';
 import { CODES } from './codes.ts';
 import { Listing, type PageRequest, type Whole } from './listing.ts';
+import type { OriginalAnswer } from './operation.ts';
 
 /** Rows that are shaped and written in one turn. */
 const ROWS_AT_ONCE = 200;
@@ -37,11 +38,16 @@ function metaOf({ count, hasNext }: Whole, { number, limit }: PageRequest): obje
   return { page: number, limit, count, ...(hasNext === undefined ? {} : { hasnext: hasNext }) };
 }
 
-/** The answer of an operation that has failed. @param isOriginal as the original products answer */
-export function answerTo(fault: Fault, isOriginal: boolean): Answer {
+/**
+ * The answer of an operation that has failed.
+ * @param isOriginal as the original products answer
+ * @param said what they answer, if it differs from the table
+ */
+export function answerTo(fault: Fault, isOriginal: boolean, said?: OriginalAnswer): Answer {
   const { status, code, original } = CODES[fault.kind];
   const headers = fault.kind === 'unauthorized' ? CHALLENGE : {};
   if (!isOriginal) return json(status, { code, message: fault.message }, headers);
+  if (said !== undefined) return json(200, said);
   if ('text' in original)
     return { status: original.status, headers: { ...TEXT_HEADERS, ...headers }, body: original.text };
   return json(200, { code: original.code, message: fault.original ?? fault.message });

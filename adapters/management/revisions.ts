@@ -20,6 +20,10 @@ export interface Revision {
   readonly clientIdName: 'client_id' | 'clientid';
   /** The names of what a ban is about. */
   readonly bannedKinds: Readonly<Record<BannedKind, string>>;
+  /** A ban without a time at which it ends is one for five minutes. False: it does not end. */
+  readonly bansEnd: boolean;
+  /** With `errors: 'original'`: new credential records are refused with a printed term (`{error,existed}`) instead of a word. */
+  readonly printsTerms: boolean;
   /** Lists of clients and subscriptions tell whether there is a next page. */
   readonly hasNext: boolean;
   /** Lists of subscriptions show the prefix of share groups: `$share/g/t`; otherwise `t`. */
@@ -52,6 +56,8 @@ export const REVISION_ROWS: Readonly<Record<RevisionName, Revision>> = {
     dialect: 'earlier',
     clientIdName: 'client_id',
     bannedKinds: { clientId: 'client_id', username: 'username', address: 'ip_address' },
+    bansEnd: false,
+    printsTerms: false,
     hasNext: false,
     hasSharePrefix: false,
     hasNodeOfBroker: false,
@@ -65,6 +71,8 @@ export const REVISION_ROWS: Readonly<Record<RevisionName, Revision>> = {
     dialect: 'later',
     clientIdName: 'clientid',
     bannedKinds: LATER_BANNED,
+    bansEnd: true,
+    printsTerms: false,
     ...LATER_CAPABILITIES
   },
   hosted: {
@@ -73,6 +81,8 @@ export const REVISION_ROWS: Readonly<Record<RevisionName, Revision>> = {
     dialect: 'later',
     clientIdName: 'clientid',
     bannedKinds: LATER_BANNED,
+    bansEnd: true,
+    printsTerms: true,
     ...LATER_CAPABILITIES
   }
 };

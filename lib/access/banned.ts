@@ -10,6 +10,8 @@ import type { Subject } from './rule.ts';
 export interface BanInput extends Pick<Ban, 'kind' | 'who'> {
   readonly by?: string | undefined;
   readonly reason?: string | undefined;
+  /** More about the reason. */
+  readonly description?: string | undefined;
   /** In milliseconds since 1970; default: now. */
   readonly at?: number | undefined;
   /** In milliseconds since 1970; `Infinity`: never. Default: five minutes from now. */
@@ -20,6 +22,7 @@ export interface BanInput extends Pick<Ban, 'kind' | 'who'> {
 interface StoredBan {
   readonly by: string;
   readonly reason?: string;
+  readonly description?: string;
   readonly at: number;
   /** Absent: it does not end. */
   readonly until?: number;
@@ -48,7 +51,7 @@ interface BannedHost {
 
 /** The kinds, in the order in which they are checked. */
 const BANNED_KINDS: readonly BannedKind[] = ['clientId', 'username', 'address'];
-const BAN_NAMES = ['kind', 'who', 'by', 'reason', 'at', 'until'] as const;
+const BAN_NAMES = ['kind', 'who', 'by', 'reason', 'description', 'at', 'until'] as const;
 const DEFAULT_MS = 300_000;
 
 /**
@@ -92,10 +95,14 @@ export class BannedClients implements Iterable<Ban> {
     const now = this.#host.now();
     const { kind, who } = input;
     checkBan(input);
-    const { by = 'user', reason, at = now, until = now + DEFAULT_MS } = input;
+    const { by = 'user', reason, description, at = now, until = now + DEFAULT_MS } = input;
     const key = keyOf(kind, who);
     const number = this.#host.table.get(key)?.number ?? this.#order.next();
-    const details = { ...(reason === undefined ? {} : { reason }), ...(until === Infinity ? {} : { until }) };
+    const details = {
+      ...(reason === undefined ? {} : { reason }),
+      ...(description === undefined ? {} : { description }),
+      ...(until === Infinity ? {} : { until })
+    };
     const stored = { by, at, ...details, number };
     const set = this.#host.table.set(key, stored);
     this.#networks = undefined;
@@ -167,14 +174,15 @@ function keyOf(kind: BannedKind, who: string): string {
   return `${kind}/${who}`;
 }
 
-function banOf(kind: BannedKind, who: string, { by, reason, at, until = Infinity }: StoredBan): Ban {
-  return { kind, who, by, reason, at, until };
+function banOf(kind: BannedKind, who: string, stored: StoredBan): Ban {
+  const { by, reason, description, at, until = Infinity } = stored;
+  return { kind, who, by, reason, ...(description === undefined ? {} : { description }), at, until };
 }
 
 function checkBan(input: BanInput): void {
   checkObject(input, 'ban');
   checkNames(input, BAN_NAMES, 'a ban');
-  const { kind, who, by, reason, at, until } = input;
+  const { kind, who, by, reason, description, at, until } = input;
   const fail = (field: string, expected: string, got: unknown): never => {
     throw new InvalidInput('BAN_INVALID', field, expected, got);
   };
@@ -183,7 +191,8 @@ function checkBan(input: BanInput): void {
   if (kind === 'address' && !isNetwork(who)) fail('who', 'an IP address or a network such as 10.0.0.0/8', who);
   for (const [field, text] of [
     ['by', by],
-    ['reason', reason]
+    ['reason', reason],
+    ['description', description]
   ] as const)
     if (text !== undefined && typeof text !== 'string') fail(field, 'a string', text);
   for (const [field, time] of [

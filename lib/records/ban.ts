@@ -9,6 +9,8 @@ export interface Ban {
   /** Who has made the ban. Default `user`. */
   readonly by: string;
   readonly reason: string | undefined;
+  /** More about the reason; absent if none was given. */
+  readonly description?: string;
   /** Time at which it was made, in milliseconds since 1970. */
   readonly at: number;
   /** Time at which it ends, in milliseconds since 1970; `Infinity`: never. */

@@ -10,6 +10,9 @@ const TABLES: Readonly<Record<'client' | 'connection' | 'session' | 'subscriptio
 };
 
 /** The fields of a record that an interface has: their names in the library by their names in the interface, in the order of the fields. */
-export function recordNames(record: 'client' | 'connection' | 'session' | 'subscription', dialect: Dialect): ReadonlyMap<string, string> {
+export function recordNames(
+  record: 'client' | 'connection' | 'session' | 'subscription',
+  dialect: Dialect
+): ReadonlyMap<string, string> {
   return namesIn(TABLES[record] as never, dialect) as Map<string, string>;
 }

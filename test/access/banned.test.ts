@@ -48,6 +48,9 @@ describe('bans', () => {
       at: 5,
       until: Infinity
     });
+    await banned.add({ kind: 'clientId', who: 'd', description: 'more' });
+    assert.equal(banned.get('clientId', 'd')?.description, 'more');
+    await banned.delete('clientId', 'd');
     clock.now += 10;
     assert.equal(banned.get('clientId', 'b'), undefined);
     assert.equal(banned.get('clientId', 'a')?.by, 'user');

@@ -1,6 +1,11 @@
 import { type Operation, operation } from '../operation.ts';
+import { ACL } from './acl.ts';
+import { ALARMS } from './alarms.ts';
+import { APPLICATIONS } from './applications.ts';
+import { BANNED } from './banned.ts';
 import { CLIENTS } from './clients.ts';
 import { CONNECTIONS } from './connections.ts';
+import { CREDENTIALS } from './credentials.ts';
 import { METRICS, STATS } from './figures.ts';
 import { LISTENERS } from './listeners.ts';
 import { MESSAGES } from './messages.ts';
@@ -8,6 +13,7 @@ import { BROKERS, NODES } from './nodes.ts';
 import { ROUTES } from './routes.ts';
 import { SESSIONS } from './sessions.ts';
 import { SUBSCRIPTIONS } from './subscriptions.ts';
+import { USERS } from './users.ts';
 
 const INDEX: Operation = operation({
   name: 'index',
@@ -23,6 +29,12 @@ const INDEX: Operation = operation({
 /** All operations, in the order of the index. */
 export const OPERATIONS: readonly Operation[] = [
   INDEX,
+  ...CREDENTIALS,
+  ...ACL,
+  ...USERS,
+  ...ALARMS,
+  ...APPLICATIONS,
+  ...BANNED,
   ...BROKERS,
   ...CONNECTIONS,
   ...CLIENTS,

@@ -1,0 +1,185 @@
+import Type from 'typebox';
+import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { check, oneOrMany } from '../input.ts';
+import { type Listing, pageOf } from '../listing.ts';
+import { type Context, type Operation, operation } from '../operation.ts';
+import { checkDeleted, errorTerm, resultOf } from '../records.ts';
+
+/** What stands for all clients. */
+const ALL = '$all';
+const name = (description: string) => Type.Optional(Type.String({ minLength: 1, description }));
+
+/** A rule. Parameters that are not known are refused: a rule whose client is misspelt must not apply to all. */
+const RULE = Type.Object(
+  {
+    clientid: name('The client id to which the rule applies'),
+    client_id: name('The client id, as the earlier revision names it elsewhere'),
+    username: name('The user name to which the rule applies; without it and a client id, it applies to all'),
+    all: Type.Optional(Type.Enum([ALL], { description: 'The rule applies to all' })),
+    topic: Type.String({ description: 'The topic filter' }),
+    action: Type.Enum(['pub', 'sub', 'pubsub', 'subpub'], {
+      description: 'Publish, subscribe, or both: pubsub and subpub are the same'
+    }),
+    access: Type.Enum(['allow', 'deny'], { description: 'Whether it is allowed' }),
+    result: Type.Optional(Type.Unknown({ description: 'Ignored: answers have it' }))
+  },
+  { additionalProperties: false }
+);
+type Rule = Type.Static<typeof RULE>;
+
+/** Entries of a batch that are worked on at once, so that their writes leave together. */
+const ENTRIES_AT_ONCE = 20;
+
+const ACTIONS = { publish: 'pub', subscribe: 'sub', pubsub: 'pubsub' } as const;
+
+/** The parameter that is wrong, as the original products call it; undefined: it is not the rule that is wrong. */
+function wordOf({ kind, original }: Fault): string | undefined {
+  if (kind === 'wrongTopic') return 'topic';
+  if (kind !== 'missingParameter' && kind !== 'wrongParameter') return undefined;
+  return original === 'topic' || original === 'action' || original === 'access' ? original : 'login';
+}
+
+/** @throws Fault wrongParameter if a rule names more than one client */
+function subjectOf({ clientid, client_id, username, all }: Rule): AclSubject {
+  const clientId = clientid ?? client_id;
+  if ([clientId, username, all].filter((one) => one !== undefined).length > 1)
+    throw new Fault('wrongParameter', 'a rule applies to a "clientid", to a "username", or to all: give one of them');
+  if (clientId !== undefined) return { clientId };
+  return username === undefined ? 'all' : { username };
+}
+
+async function add({ broker }: Context, rule: Rule): Promise<void> {
+  const { topic, action, access } = rule;
+  const subject = subjectOf(rule);
+  await broker.access.acl.set({ topic, action, access, ...(subject === 'all' ? {} : subject) });
+}
+
+/** Set the rules of a batch. @returns them with a result each, in order */
+async function addEach(context: Context, entries: readonly unknown[]): Promise<Record<string, unknown>[]> {
+  const results: Record<string, unknown>[] = [];
+  for (let from = 0; from < entries.length; from += ENTRIES_AT_ONCE) {
+    const some = entries.slice(from, from + ENTRIES_AT_ONCE);
+    const done = some.map(async (entry) =>
+      echoed(entry, await resultOf(async () => add(context, check(RULE, entry, 'entry')), wordOf))
+    );
+    results.push(...(await Promise.all(done)));
+  }
+  return results;
+}
+
+/** A rule of a request, as the answer to the request shows it. */
+function echoed(entry: unknown, result: string): Record<string, unknown> {
+  const given = (typeof entry === 'object' && entry !== null ? entry : {}) as Partial<Rule>;
+  const { clientid = given.client_id, username, topic, action, access } = given;
+  const isForAll = clientid === undefined && username === undefined;
+  // what is undefined is not written
+  return { clientid, username, ...(isForAll ? { all: ALL } : {}), topic, action, access, result };
+}
+
+function shown({ clientId, username, topic, action, access }: AclRecord): Record<string, unknown> {
+  const isForAll = clientId === undefined && username === undefined;
+  return {
+    ...(isForAll ? { all: ALL } : { clientid: clientId, username }),
+    topic,
+    action: ACTIONS[action],
+    access
+  };
+}
+
+/** The rules of a group, the oldest first: a new rule does not move the others to another page. */
+function list({ broker, page }: Context, group: AclGroup): Listing<AclRecord> {
+  // the documentation shows rules of lists with a result, and those of look-ups without
+  return pageOf(broker.access.acl.list(group).reverse(), page, (record) => ({ ...shown(record), result: 'ok' }));
+}
+
+async function remove(context: Context, subject: AclSubject, topic: string): Promise<void> {
+  const wasThere = await context.broker.access.acl.delete(subject, topic);
+  checkDeleted(context, wasThere, `rule for the topic "${topic}"`);
+}
+
+/** The access rules that are set at run time. */
+export const ACL: readonly Operation[] = [
+  operation({
+    name: 'list_clientid',
+    method: 'GET',
+    path: '/acl/clientid',
+    descr: 'List available mnesia in the cluster',
+    paged: 'max',
+    run: (context) => list(context, 'clientId')
+  }),
+  operation({
+    name: 'list_username',
+    method: 'GET',
+    path: '/acl/username',
+    descr: 'List available mnesia in the cluster',
+    paged: 'max',
+    run: (context) => list(context, 'username')
+  }),
+  operation({
+    name: 'list_all',
+    method: 'GET',
+    path: '/acl/$all',
+    descr: 'List available mnesia in the cluster',
+    paged: 'max',
+    run: (context) => list(context, 'all')
+  }),
+  operation({
+    name: 'lookup_clientid',
+    method: 'GET',
+    path: '/acl/clientid/:clientid',
+    descr: 'Lookup mnesia in the cluster',
+    run: ({ broker }, { params: { clientid: clientId } }) => broker.access.acl.of({ clientId }).map(shown)
+  }),
+  operation({
+    name: 'lookup_username',
+    method: 'GET',
+    path: '/acl/username/:username',
+    descr: 'Lookup mnesia in the cluster',
+    run: ({ broker }, { params: { username } }) => broker.access.acl.of({ username }).map(shown)
+  }),
+  operation({
+    name: 'add',
+    method: 'POST',
+    path: '/acl',
+    descr: 'Add mnesia in the cluster',
+    body: oneOrMany(RULE),
+    originalAnswer: (fault) => {
+      const word = wordOf(fault);
+      return word === undefined ? undefined : { code: 108, message: errorTerm(word) };
+    },
+    run: async (context, { body }) => {
+      if (Array.isArray(body)) return addEach(context, body);
+      await add(context, body as Rule);
+      return echoed(body, 'ok');
+    }
+  }),
+  operation({
+    name: 'delete_clientid',
+    method: 'DELETE',
+    path: '/acl/clientid/:clientid/topic/:topic',
+    descr: 'Delete mnesia in the cluster',
+    run: (context, { params: { clientid: clientId, topic } }) => remove(context, { clientId }, topic)
+  }),
+  operation({
+    name: 'delete_username',
+    method: 'DELETE',
+    path: '/acl/username/:username/topic/:topic',
+    descr: 'Delete mnesia in the cluster',
+    run: (context, { params: { username, topic } }) => remove(context, { username }, topic)
+  }),
+  operation({
+    name: 'delete_all',
+    method: 'DELETE',
+    path: '/acl/$all/topic/:topic',
+    descr: 'Delete mnesia in the cluster',
+    run: (context, { params: { topic } }) => remove(context, 'all', topic)
+  }),
+  operation({
+    name: 'delete_all',
+    method: 'DELETE',
+    path: '/acl/all/$all/topic/:topic',
+    descr: 'Delete mnesia in the cluster',
+    run: (context, { params: { topic } }) => remove(context, 'all', topic)
+  })
+];

@@ -1,0 +1,94 @@
+import Type from 'typebox';
+import type { Application, ApplicationChange } from '../../../lib/index.ts';
+import { type Operation, operation } from '../operation.ts';
+import { checkDeleted, lookedUp } from '../records.ts';
+
+/** What is written in place of a time that is not set. */
+const UNDEFINED = 'undefined';
+
+const CHANGE = {
+  name: Type.Optional(Type.String({ description: 'The name for people' })),
+  desc: Type.Optional(Type.String({ description: 'A description' })),
+  status: Type.Optional(Type.Boolean({ description: 'Whether the application may send requests' })),
+  expired: Type.Optional(
+    Type.Unsafe<number | null | typeof UNDEFINED>({
+      anyOf: [{ type: 'integer' }, { type: 'null' }, { const: UNDEFINED }],
+      description: 'The time from which its requests are refused, in seconds since 1970; null or "undefined": never'
+    })
+  )
+};
+const APPLICATION = Type.Object({
+  app_id: Type.String({
+    minLength: 1,
+    maxLength: 256,
+    pattern: '^[^:]*$', // HTTP Basic credentials have a colon behind the id
+    description: 'The id, with which it sends requests'
+  }),
+  secret: Type.Optional(Type.String({ description: 'The secret; without it, a random one is made' })),
+  ...CHANGE
+});
+
+type Change = Type.Static<Type.TObject<typeof CHANGE>>;
+
+/** Only the fields that are given are changed. */
+function changeOf({ name, desc, status, expired }: Change): ApplicationChange {
+  const change = { name, description: desc, isEnabled: status };
+  if (expired === undefined) return change;
+  return { ...change, expiresAt: typeof expired === 'number' ? expired * 1000 : undefined };
+}
+
+function shown({ id, name, description, isEnabled, expiresAt }: Application): Record<string, unknown> {
+  const expired = expiresAt === undefined ? UNDEFINED : Math.floor(expiresAt / 1000);
+  return { app_id: id, name, desc: description, status: isEnabled, expired };
+}
+
+const named = (id: string) => `application "${id}"`;
+
+/** The applications that may use the interface. A secret is shown once, when its application is added: only its hash is kept. */
+export const APPLICATIONS: readonly Operation[] = [
+  operation({
+    name: 'add_app',
+    method: 'POST',
+    path: '/apps',
+    descr: 'Add Application',
+    body: APPLICATION,
+    // misspelt there
+    originalAnswer: ({ kind }) => (kind === 'exists' ? { code: 102, message: 'alread_existed' } : undefined),
+    run: ({ broker }, { body: { app_id: id, secret, ...change } }) =>
+      broker.applications.add({ id, ...(secret ? { secret } : {}), ...changeOf(change) })
+  }),
+  operation({
+    name: 'del_app',
+    method: 'DELETE',
+    path: '/apps/:appid',
+    descr: 'Delete Application',
+    run: async (context, { params: { appid } }) =>
+      checkDeleted(context, await context.broker.applications.delete(appid), named(appid))
+  }),
+  operation({
+    name: 'list_apps',
+    method: 'GET',
+    path: '/apps',
+    descr: 'List Applications',
+    run: ({ broker }) => [...broker.applications].map(shown)
+  }),
+  operation({
+    name: 'lookup_app',
+    method: 'GET',
+    path: '/apps/:appid',
+    descr: 'Lookup Application',
+    run: (context, { params: { appid } }) => {
+      const found = context.broker.applications.get(appid);
+      return lookedUp(context, found && shown(found), named(appid));
+    }
+  }),
+  operation({
+    name: 'update_app',
+    method: 'PUT',
+    path: '/apps/:appid',
+    descr: 'Update Application',
+    body: Type.Object(CHANGE),
+    originalAnswer: ({ kind }) => (kind === 'unknownRecord' ? { code: 102, message: 'not_found' } : undefined),
+    run: ({ broker }, { params: { appid }, body }) => broker.applications.update(appid, changeOf(body))
+  })
+];

@@ -1,0 +1,133 @@
+import Type from 'typebox';
+import type { Ban, BannedKind } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { pageOf } from '../listing.ts';
+import { type Context, type Operation, operation } from '../operation.ts';
+import { checkDeleted } from '../records.ts';
+import type { Revision, RevisionName } from '../revisions.ts';
+
+const LATER: readonly RevisionName[] = ['later', 'hosted'];
+/** What is written in place of a value that is not set. */
+const UNDEFINED = 'undefined';
+
+const AS = Type.String({
+  description:
+    'What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address'
+});
+const moment = (description: string) => Type.Optional(Type.Number({ description }));
+
+const BAN = Type.Object({
+  who: Type.String({ minLength: 1, description: 'The client id, the user name, or the IP address or network' }),
+  as: AS,
+  by: Type.Optional(Type.String({ default: 'user', description: 'Who has made the ban' })),
+  reason: Type.Optional(Type.String({ description: 'The reason' })),
+  desc: Type.Optional(Type.String({ description: 'More about the reason' })),
+  at: moment('The time at which the ban was made, in seconds since 1970. Default: now'),
+  until: moment(
+    'The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end'
+  )
+});
+const OF_KIND = Type.Object({ as: Type.Optional(AS) });
+
+/** A field of a ban in the dialects that have it. */
+interface BanField {
+  readonly name: string;
+  readonly in: readonly Revision['dialect'][];
+  from(ban: Ban, revision: Revision): unknown;
+}
+
+const BOTH = ['earlier', 'later'] as const;
+const FIELDS: readonly BanField[] = [
+  { name: 'who', in: BOTH, from: ({ who }) => who },
+  { name: 'as', in: BOTH, from: ({ kind }, { bannedKinds }) => bannedKinds[kind] },
+  { name: 'reason', in: BOTH, from: ({ reason }) => reason ?? UNDEFINED },
+  { name: 'desc', in: ['earlier'], from: ({ description }) => description ?? UNDEFINED },
+  { name: 'by', in: BOTH, from: ({ by }) => by },
+  { name: 'at', in: ['later'], from: ({ at }) => seconds(at) },
+  { name: 'until', in: BOTH, from: ({ until }) => (until === Infinity ? UNDEFINED : seconds(until)) }
+];
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1000);
+}
+
+function ms(time: number | undefined): number | undefined {
+  return time === undefined ? undefined : time * 1000;
+}
+
+function shown(ban: Ban, revision: Revision): Record<string, unknown> {
+  const fields = FIELDS.filter((field) => field.in.includes(revision.dialect));
+  return Object.fromEntries(fields.map(({ name, from }) => [name, from(ban, revision)]));
+}
+
+/** The kind of a ban by its name. @throws Fault wrongParameter */
+function kindNamed({ bannedKinds }: Revision, name: string): BannedKind {
+  const found = Object.entries(bannedKinds).find(([, theirs]) => theirs === name);
+  if (found !== undefined) return found[0] as BannedKind;
+  const names = Object.values(bannedKinds).join(', ');
+  throw new Fault('wrongParameter', `the parameter "as" must be one of: ${names}`, 'as');
+}
+
+async function lift(context: Context, as: string, who: string): Promise<void> {
+  const { broker, revision } = context;
+  checkDeleted(context, await broker.access.banned.delete(kindNamed(revision, as), who), `ban of the ${as} "${who}"`);
+}
+
+/** What the original products answer. @param mandatory the parameters of which one is missing */
+function originalAnswer({ kind, original }: Fault, { bannedKinds }: Revision, mandatory: readonly string[]) {
+  const quoted = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
+  if (kind === 'missingParameter') return { code: 107, message: `missing mandatory params: [${quoted(mandatory)}]` };
+  if (kind !== 'wrongParameter' || original !== 'as') return undefined;
+  return { code: 108, message: `value of 'as' must be one of: [${quoted(Object.values(bannedKinds))}]` };
+}
+
+/** The clients that may not connect. */
+export const BANNED: readonly Operation[] = [
+  operation({
+    name: 'list_banned',
+    method: 'GET',
+    path: '/banned',
+    descr: 'List banned',
+    paged: 'max',
+    run: ({ broker, page, revision }) => pageOf([...broker.access.banned], page, (ban) => shown(ban, revision))
+  }),
+  operation({
+    name: 'create_banned',
+    method: 'POST',
+    path: '/banned',
+    descr: 'Create banned',
+    body: BAN,
+    originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['who', 'as']),
+    run: async ({ broker, revision }, { body }) => {
+      const { who, as, by, reason, desc: description, at, until } = body;
+      const end = until === undefined && !revision.bansEnd ? Infinity : ms(until);
+      const kind = kindNamed(revision, as);
+      await broker.access.banned.add({ kind, who, by, reason, description, at: ms(at), until: end });
+      return body;
+    }
+  }),
+  operation({
+    name: 'delete_banned',
+    method: 'DELETE',
+    path: '/banned/:who',
+    descr: 'Delete banned',
+    query: OF_KIND,
+    body: Type.Optional(OF_KIND),
+    originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['as']),
+    run: (context, { params: { who }, query, body }) => {
+      const as = query.as ?? body?.as;
+      if (as === undefined)
+        throw new Fault('missingParameter', 'the parameter "as" is missing, in the query or the body', 'as');
+      return lift(context, as, who);
+    }
+  }),
+  operation({
+    name: 'delete_banned',
+    method: 'DELETE',
+    path: '/banned/:as/:who',
+    descr: 'Delete banned',
+    in: LATER,
+    originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['as']),
+    run: (context, { params: { as, who } }) => lift(context, as, who)
+  })
+];

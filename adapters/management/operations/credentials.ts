@@ -1,0 +1,229 @@
+import Type from 'typebox';
+import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
+import type { Fault } from '../../rest/index.ts';
+import { check, oneOrMany } from '../input.ts';
+import { pageOf } from '../listing.ts';
+import { type Context, type Operation, type OriginalAnswer, operation } from '../operation.ts';
+import { checkDeleted, checkNotEmpty, errorTerm, lookedUp, resultOf } from '../records.ts';
+import type { RevisionName } from '../revisions.ts';
+
+const LATER: readonly RevisionName[] = ['later', 'hosted'];
+
+const PASSWORD = Type.String({ description: 'The password, in clear' });
+const IS_SUPERUSER = Type.Boolean({ description: 'Whether access control does not apply to the client' });
+
+/** Records of names with passwords. */
+interface CredentialKind {
+  /** The name of their names. */
+  readonly field: 'clientid' | 'username';
+  /** What the names are, for people. */
+  readonly subject: string;
+  /** What the original products say about a name that exists, or does not exist; those of client ids are misspelt there. */
+  readonly originalWords: { readonly existed: string; readonly unknown: string };
+  /** How a record is shown when it is looked up. */
+  shown(record: CredentialRecord): Record<string, string>;
+  records(broker: Broker): CredentialRecords;
+}
+
+const CLIENT_IDS: CredentialKind = {
+  field: 'clientid',
+  subject: 'client id',
+  originalWords: { existed: 'exitsted', unknown: 'noexitsted' },
+  shown: ({ name, passwordHash }) => ({ clientid: name, password: passwordHash }),
+  records: (broker) => broker.access.clientIds
+};
+
+const USERNAMES: CredentialKind = {
+  field: 'username',
+  subject: 'user name',
+  originalWords: { existed: 'existed', unknown: 'noexisted' },
+  // the documentation names it `username` in a table and `clientid` in an example
+  shown: ({ name, passwordHash }) => ({ username: name, clientid: name, password: passwordHash }),
+  records: (broker) => broker.access.usernames
+};
+
+/** What is wrong with a new record, as the original products call it; undefined: it is not the record that is wrong. */
+function wordOf({ kind, original }: Fault): 'existed' | 'login' | 'password' | 'is_superuser' | undefined {
+  if (kind === 'exists') return 'existed';
+  if (kind !== 'missingParameter' && kind !== 'wrongParameter' && kind !== 'emptyCredentials') return undefined;
+  return original === 'password' || original === 'is_superuser' ? original : 'login';
+}
+
+function originalMessage(message: string | undefined): OriginalAnswer | undefined {
+  return message === undefined ? undefined : { message };
+}
+
+function credentialOperations(kind: CredentialKind): Operation[] {
+  const { field, subject, originalWords, shown, records } = kind;
+  const list = `/auth_${field}` as const;
+  const one = `/auth_${field}/:${field}` as const;
+  const record = Type.Object({ [field]: Type.String({ description: `The ${subject}` }), password: PASSWORD });
+  const named = (name: string) => `record of the ${subject} "${name}"`;
+  const add = async ({ broker }: Context, given: Record<string, string>) => {
+    checkNotEmpty({ [field]: given[field], password: given.password });
+    await records(broker).add(given[field], given.password);
+  };
+  return [
+    operation({
+      name: `list_${field}`,
+      method: 'GET',
+      path: list,
+      descr: `List available ${field} in the cluster`,
+      paged: 'max',
+      // the oldest first: a new record does not move the others to another page
+      run: ({ broker, page }) => pageOf([...records(broker)].reverse(), page, ({ name }) => ({ [field]: name }))
+    }),
+    operation({
+      name: `lookup_${field}`,
+      method: 'GET',
+      path: one,
+      descr: `Lookup ${field} in the cluster`,
+      run: (context, { params: { [field]: name } }) => {
+        const found = records(context.broker).get(name);
+        return lookedUp(context, found && shown(found), named(name));
+      }
+    }),
+    operation({
+      name: `add_${field}`,
+      method: 'POST',
+      path: list,
+      descr: `Add ${field} in the cluster`,
+      body: oneOrMany(record),
+      originalAnswer: (fault, { printsTerms }) => {
+        const word = wordOf(fault);
+        if (word === undefined || printsTerms) return originalMessage(word && errorTerm(word));
+        return { message: word === 'existed' ? originalWords.existed : word === 'login' ? field : word };
+      },
+      run: (context, { body }) =>
+        Array.isArray(body)
+          ? addEach(body, field, (entry) => add(context, check(record, entry, 'entry')))
+          : add(context, body as Record<string, string>)
+    }),
+    operation({
+      name: `update_${field}`,
+      method: 'PUT',
+      path: one,
+      descr: `Update ${field} in the cluster`,
+      body: Type.Object({ password: PASSWORD }),
+      originalAnswer: (fault) =>
+        originalMessage(fault.kind === 'unknownRecord' ? originalWords.unknown : wordOf(fault) && 'password'),
+      run: ({ broker }, { params: { [field]: name }, body: { password } }) => {
+        checkNotEmpty({ password });
+        return records(broker).update(name, password);
+      }
+    }),
+    operation({
+      name: `delete_${field}`,
+      method: 'DELETE',
+      path: one,
+      descr: `Delete ${field} in the cluster`,
+      run: async (context, { params: { [field]: name } }) =>
+        checkDeleted(context, await records(context.broker).delete(name), named(name))
+    })
+  ];
+}
+
+/** Add the records of a batch. @returns the result for each name; the last one if a name occurs several times */
+async function addEach(
+  entries: readonly unknown[],
+  field: string,
+  add: (entry: unknown) => Promise<void>
+): Promise<Record<string, string>> {
+  const results = new Map<string, string>();
+  // one after the other: records are listed in the order in which their passwords were hashed
+  for (const entry of entries) {
+    const name = (entry as Record<string, unknown> | null)?.[field];
+    // a name that is no string has no better key
+    results.set(typeof name === 'string' ? name : '', await resultOf(() => add(entry), wordOf));
+  }
+  return Object.fromEntries(results);
+}
+
+const LOGIN = Type.Object({
+  login: Type.String({ description: 'The user name' }),
+  password: PASSWORD,
+  is_superuser: IS_SUPERUSER
+});
+type Login = Type.Static<typeof LOGIN>;
+
+async function addLogin({ broker }: Context, { login, password, is_superuser: isSuperuser }: Login): Promise<void> {
+  checkNotEmpty({ login, password });
+  await broker.access.logins.add(login, password, { isSuperuser });
+}
+
+function loginOf({ name, passwordHash, isSuperuser }: CredentialRecord): Login {
+  return { login: name, password: passwordHash, is_superuser: isSuperuser };
+}
+
+const namedLogin = (login: string) => `record of the login "${login}"`;
+
+const LOGINS = [
+  operation({
+    name: 'list_emqx_user',
+    method: 'GET',
+    path: '/auth_user',
+    descr: 'List available mnesia in the cluster',
+    in: LATER,
+    paged: 'max',
+    run: ({ broker, page }) => pageOf([...broker.access.logins].reverse(), page, loginOf)
+  }),
+  operation({
+    name: 'lookup_emqx_user',
+    method: 'GET',
+    path: '/auth_user/:login',
+    descr: 'Lookup mnesia in the cluster',
+    in: LATER,
+    run: (context, { params: { login } }) => {
+      const found = context.broker.access.logins.get(login);
+      return lookedUp(context, found && loginOf(found), namedLogin(login));
+    }
+  }),
+  operation({
+    name: 'add_emqx_user',
+    method: 'POST',
+    path: '/auth_user',
+    descr: 'Add mnesia in the cluster',
+    in: LATER,
+    body: oneOrMany(LOGIN),
+    originalAnswer: (fault) => {
+      const word = wordOf(fault);
+      return originalMessage(word && errorTerm(word));
+    },
+    run: async (context, { body }) => {
+      // the original products answer a single record as a list of one
+      if (Array.isArray(body) || context.isOriginal)
+        return addEach([body].flat(), 'login', (entry) => addLogin(context, check(LOGIN, entry, 'entry')));
+      await addLogin(context, body as Login);
+      return { [(body as Login).login]: 'ok' };
+    }
+  }),
+  operation({
+    name: 'update_emqx_user',
+    method: 'PUT',
+    path: '/auth_user/:login',
+    descr: 'Update mnesia in the cluster',
+    in: LATER,
+    body: Type.Object({ password: PASSWORD, is_superuser: IS_SUPERUSER }),
+    originalAnswer: (fault) => originalMessage(fault.kind === 'unknownRecord' ? 'noexisted' : wordOf(fault)),
+    run: ({ broker }, { params: { login }, body: { password, is_superuser: isSuperuser } }) => {
+      checkNotEmpty({ password });
+      return broker.access.logins.update(login, password, { isSuperuser });
+    }
+  }),
+  operation({
+    name: 'delete_emqx_user',
+    method: 'DELETE',
+    path: '/auth_user/:login',
+    descr: 'Delete mnesia in the cluster',
+    in: LATER,
+    run: async (context, { params: { login } }) =>
+      checkDeleted(context, await context.broker.access.logins.delete(login), namedLogin(login))
+  })
+];
+
+/** The records of client ids, user names and logins with which MQTT clients are authenticated. */
+export const CREDENTIALS: readonly Operation[] = [
+  ...credentialOperations(CLIENT_IDS),
+  ...credentialOperations(USERNAMES),
+  ...LOGINS
+];

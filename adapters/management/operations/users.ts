@@ -1,0 +1,97 @@
+import Type from 'typebox';
+import { Fault } from '../../rest/index.ts';
+import { type Operation, type OriginalAnswer, operation } from '../operation.ts';
+import { checkNotEmpty } from '../records.ts';
+
+const USERNAME = Type.String({ description: 'The name of the user' });
+const PASSWORD = Type.String({ description: 'The password' });
+
+/** What the original products say about users. */
+function originalAnswer({ kind }: Fault): OriginalAnswer | undefined {
+  if (kind === 'unknownRecord') return { message: 'Username Not Found' };
+  if (kind === 'exists') return { message: 'Username Already Exist' };
+  if (kind === 'administrator') return { message: 'Cannot delete admin' };
+  return kind === 'wrongOldPassword' ? { message: 'Password Error' } : undefined;
+}
+
+/** The users of the management interface. */
+export const USERS: readonly Operation[] = [
+  operation({
+    name: 'auth_user',
+    method: 'POST',
+    path: '/auth',
+    descr: 'Authenticate an user',
+    body: Type.Object({ username: USERNAME, password: PASSWORD }),
+    originalAnswer: ({ kind, original }) => {
+      if (kind === 'missingParameter' || kind === 'emptyCredentials')
+        return { message: original === 'password' ? 'Password undefined' : 'Username undefined' };
+      return kind === 'unauthorized' && original !== undefined ? { message: original } : undefined;
+    },
+    run: async ({ broker }, { body: { username, password } }) => {
+      checkNotEmpty({ username, password });
+      if ((await broker.users.verify(username, password)) !== undefined) return;
+      const original = broker.users.get(username) === undefined ? 'Username Not Found' : 'Password Error';
+      throw new Fault('unauthorized', 'the user name or the password is wrong', original);
+    }
+  }),
+  operation({
+    name: 'create_user',
+    method: 'POST',
+    path: '/users',
+    descr: 'Create an user',
+    body: Type.Object({
+      username: USERNAME,
+      password: PASSWORD,
+      tags: Type.Optional(
+        Type.String({ default: '', description: 'Any text; "administrator" makes the user one, others may only read' })
+      )
+    }),
+    originalAnswer: (fault) =>
+      fault.kind === 'missingParameter' || fault.kind === 'emptyCredentials'
+        ? { message: 'Username or password undefined' }
+        : originalAnswer(fault),
+    run: ({ broker }, { body: { username, password, tags } }) => {
+      checkNotEmpty({ username, password });
+      return broker.users.add(username, password, tags);
+    }
+  }),
+  operation({
+    name: 'list_users',
+    method: 'GET',
+    path: '/users',
+    descr: 'List users',
+    run: ({ broker }) => [...broker.users].map(({ name, tags }) => ({ username: name, tags }))
+  }),
+  operation({
+    name: 'update_user',
+    method: 'PUT',
+    path: '/users/:name',
+    descr: 'Update an user',
+    body: Type.Object({ tags: Type.String({ description: 'As when the user is created' }) }),
+    originalAnswer,
+    run: ({ broker }, { params: { name }, body: { tags } }) => broker.users.update(name, tags)
+  }),
+  operation({
+    name: 'delete_user',
+    method: 'DELETE',
+    path: '/users/:name',
+    descr: 'Delete an user',
+    originalAnswer,
+    run: ({ broker }, { params: { name } }) => broker.users.delete(name)
+  }),
+  operation({
+    name: 'change_pwd',
+    method: 'PUT',
+    path: '/change_pwd/:username',
+    descr: 'Change password for an user',
+    body: Type.Object({
+      old_pwd: Type.String({ description: 'The password until now' }),
+      new_pwd: Type.String({ description: 'The password from now on' })
+    }),
+    originalAnswer,
+    run: ({ broker }, { params: { username }, body: { old_pwd: before, new_pwd: after } }) => {
+      checkNotEmpty({ new_pwd: after });
+      return broker.users.changePassword(username, before, after);
+    }
+  })
+];

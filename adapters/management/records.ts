@@ -1,0 +1,51 @@
+import { Fault } from '../rest/index.ts';
+import { faultOf } from './codes.ts';
+import type { Context } from './operation.ts';
+
+/**
+ * A record that was looked up.
+ * @param what names it, for the error: `application "a"`
+ * @returns with `errors: 'original'`, an empty object if it does not exist
+ * @throws Fault unknownRecord
+ */
+export function lookedUp({ isOriginal }: Context, record: object | undefined, what: string): object {
+  if (record !== undefined) return record;
+  if (isOriginal) return {};
+  throw new Fault('unknownRecord', `there is no ${what}`);
+}
+
+/** Check that there was something to delete; the original products do not. @param what as for `lookedUp` @throws Fault unknownRecord */
+export function checkDeleted({ isOriginal }: Context, wasThere: boolean, what: string): void {
+  if (!wasThere && !isOriginal) throw new Fault('unknownRecord', `there is no ${what}`);
+}
+
+/**
+ * Do something for one entry of a batch.
+ * @param wordOf what is wrong with the entry, in one word; undefined: the whole batch has failed
+ * @returns `ok`, or the word as the original products print it: `{error,password}`
+ */
+export async function resultOf(
+  run: () => Promise<unknown>,
+  wordOf: (fault: Fault) => string | undefined
+): Promise<string> {
+  try {
+    await run();
+    return 'ok';
+  } catch (error) {
+    const fault = faultOf(error);
+    const word = fault && wordOf(fault);
+    if (word === undefined) throw error;
+    return errorTerm(word);
+  }
+}
+
+/** A word as the original products print an error. */
+export function errorTerm(word: string): string {
+  return `{error,${word}}`;
+}
+
+/** @throws Fault emptyCredentials if one of some parameters is an empty string */
+export function checkNotEmpty(parameters: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(parameters))
+    if (value === '') throw new Fault('emptyCredentials', `the parameter "${name}" must not be empty`, name);
+}
