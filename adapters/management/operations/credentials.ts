@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
 import type { Fault } from '../../rest/index.ts';
@@ -8,6 +9,9 @@ import { checkDeleted, checkNotEmpty, errorTerm, lookedUp, resultOf } from '../r
 import type { RevisionName } from '../revisions.ts';
 
 const LATER: readonly RevisionName[] = ['later', 'hosted'];
+
+/** A batch whose entries are all refused leaves time for other work after this number. */
+const ENTRIES_AT_ONCE = 100;
 
 const PASSWORD = Type.String({ description: 'The password, in clear' });
 const IS_SUPERUSER = Type.Boolean({ description: 'Whether access control does not apply to the client' });
@@ -131,7 +135,8 @@ async function addEach(
 ): Promise<Record<string, string>> {
   const results = new Map<string, string>();
   // one after the other: records are listed in the order in which their passwords were hashed
-  for (const entry of entries) {
+  for (const [at, entry] of entries.entries()) {
+    if (at > 0 && at % ENTRIES_AT_ONCE === 0) await nextTurn();
     const name = (entry as Record<string, unknown> | null)?.[field];
     // a name that is no string has no better key
     results.set(typeof name === 'string' ? name : '', await resultOf(() => add(entry), wordOf));
