@@ -7,6 +7,7 @@ export type { Application, ApplicationChange, ApplicationInput, Applications } f
 export type { BanInput, BannedClients } from './access/banned.ts';
 export type { CredentialOptions, CredentialRecord, CredentialRecords } from './access/credential-records.ts';
 export type { ManagementUser, ManagementUsers } from './access/management-users.ts';
+export { contains, isNetwork, type Network, networkOf } from './access/network.ts';
 export {
   type ForeignCheck,
   type ForeignChecks,

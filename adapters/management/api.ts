@@ -2,14 +2,21 @@ import type { Broker } from '../../lib/index.ts';
 import {
   type Answer,
   type Call,
+  type FastifyPlugin,
   Fault,
   type FetchFacts,
+  type KoaMiddleware,
+  MountedServices,
+  type MountPorts,
   type NodeHandler,
   Router,
   type Service,
+  toFastify,
   toFetch,
+  toKoa,
   toNode
 } from '../rest/index.ts';
+import { BrowserChecks } from './browser-checks.ts';
 import { faultOf } from './codes.ts';
 import { CredentialCheck } from './credentials.ts';
 import { checkBody, checkQuery, pageRequest, readQuery } from './input.ts';
@@ -19,15 +26,25 @@ import { type ManagementOptions, type ManagementSettings, readManagementOptions 
 import { answerTo, answerWith } from './reply.ts';
 import { REVISION_ROWS, type Revision } from './revisions.ts';
 
+/**
+ * A handler for servers that speak the Fetch API: Hono, Bun, Deno, Next. What is not answered here is passed to `next`, or is answered with
+ * 404 if there is none.
+ * @param facts what a `Request` does not have
+ */
+export type ManagementFetch = <R = never>(
+  request: Request,
+  facts?: FetchFacts & { readonly next?: (() => R | Promise<R>) | undefined }
+) => Promise<Response | R>;
+
 /** The management interface of a broker, ready to be mounted. */
 export interface ManagementApi {
   /** A handler of node:http, and a middleware of Express and Connect. */
   readonly node: NodeHandler;
-  /**
-   * A handler for servers that speak the Fetch API: Hono, Bun, Deno, Next. It answers 404 for paths that are not below the prefix.
-   * @param facts what a `Request` does not have
-   */
-  readonly fetch: (request: Request, facts?: FetchFacts) => Promise<Response>;
+  readonly fetch: ManagementFetch;
+  /** A plugin of Fastify: `app.register(api.fastify)`. */
+  readonly fastify: FastifyPlugin;
+  /** A middleware of Koa: `app.use(api.koa)`. */
+  readonly koa: KoaMiddleware;
 }
 
 /**
@@ -40,11 +57,35 @@ export interface ManagementApi {
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function managementApi(broker: Broker, options: ManagementOptions = {}): ManagementApi {
-  const service = new Management(broker, readManagementOptions(options));
-  const fetch = toFetch(service);
+  return managementApis(broker, [options]);
+}
+
+/**
+ * Make several revisions of the management interface for one server. A path belongs to the one with the longest prefix, so `/api/v4/clients`
+ * is not taken for a path below `/api`.
+ *
+ * ```ts
+ * const api = managementApis(broker, [
+ *   { revision: 'earlier' },
+ *   { revision: 'later', prefix: '/api/v4' },
+ *   { revision: 'hosted', unmatched: 'next' }
+ * ]);
+ * ```
+ * @throws InvalidInput OPTION_INVALID, also if two have the same prefix; OPTION_UNKNOWN
+ */
+export function managementApis(broker: Broker, list: readonly ManagementOptions[]): ManagementApi {
+  const services = new MountedServices(list.map((options) => new Management(broker, readManagementOptions(options))));
+  const ports: MountPorts = {
+    clock: broker.clock,
+    failed: (error) => broker.failed(error, 'answering a management request')
+  };
+  const fetch = toFetch(services, ports);
   return {
-    node: toNode(service, (error) => broker.failed(error, 'answering a management request')),
-    fetch: async (request, facts) => (await fetch(request, facts)) ?? new Response(null, { status: 404 })
+    node: toNode(services, ports),
+    fetch: async (request, facts) =>
+      (await fetch(request, facts)) ?? (facts?.next ? facts.next() : new Response(null, { status: 404 })),
+    fastify: toFastify(services, ports),
+    koa: toKoa(services, ports)
   };
 }
 
@@ -55,14 +96,17 @@ class Management implements Service {
   readonly #operations: readonly Operation[];
   readonly #router: Router<Operation>;
   readonly #credentials: CredentialCheck;
+  readonly #browsers: BrowserChecks;
 
   constructor(broker: Broker, settings: ManagementSettings) {
     this.#broker = broker;
     this.#settings = settings;
     this.#revision = REVISION_ROWS[settings.revision];
-    this.#operations = OPERATIONS.filter((row) => row.in === undefined || row.in.includes(settings.revision));
-    this.#router = new Router(this.#operations);
-    this.#credentials = new CredentialCheck(broker, settings.credentials);
+    const rows = OPERATIONS.filter((row) => row.in === undefined || row.in.includes(settings.revision));
+    this.#router = new Router(rows);
+    this.#operations = rows.filter((row) => this.#isOn(row));
+    this.#credentials = new CredentialCheck(broker, settings.credentials, settings.trustedProxies);
+    this.#browsers = new BrowserChecks(settings);
   }
 
   get prefixes(): readonly string[] {
@@ -76,9 +120,12 @@ class Management implements Service {
       const method = call.method === 'HEAD' ? 'GET' : call.method;
       const found = this.#router.find(method, call.path);
       if (found === undefined && (this.#settings.unmatched === 'next' || call.method === 'OPTIONS')) return undefined;
+      this.#browsers.check(call, method !== 'GET');
       const scope = this.#credentials.check(call);
       if ((typeof scope === 'string' ? scope : await scope) === 'viewer' && method !== 'GET')
         throw new Fault('notPermitted', 'these credentials may only read');
+      if (found !== undefined && !this.#isOn(found.row))
+        throw new Fault('notPermitted', 'operations for applications are switched off here (option appOperations)');
       if (found === undefined) throw new Fault('unknownPath', `there is no operation ${method} ${call.path}`);
       row = found.row;
       return await this.#run(row, found.params, call);
@@ -88,6 +135,10 @@ class Management implements Service {
       this.#broker.failed(error, `answering ${call.method} ${call.path}`);
       return answerTo(new Fault('failed', 'an internal error has occurred; the broker has reported it'), isOriginal);
     }
+  }
+
+  #isOn(row: Operation): boolean {
+    return this.#settings.appOperations || row.isForApplications !== true;
   }
 
   async #run(row: Operation, params: Readonly<Record<string, string>>, call: Call): Promise<Answer> {

@@ -39,6 +39,8 @@ export const CODES: Readonly<Record<FaultKind, CodeRow>> = {
   unknownNode: { status: 404, code: 102, original: { status: 404, text: 'Not found.' } },
   bodyTooLarge: { status: 413, code: 108, original: { status: 400, text: 'Bad Request' } },
   bodyTooSlow: { status: 408, code: 108, original: { status: 400, text: 'Bad Request' } },
+  // nobody sees it: the client has gone
+  bodyIncomplete: { status: 400, code: 108, original: { status: 400, text: 'Bad Request' } },
   unavailable: { status: 500, code: 101, original: ok(101) },
   failed: { status: 500, code: 102, original: { status: 500, text: 'Internal Error' } }
 };

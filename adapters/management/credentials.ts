@@ -1,106 +1,168 @@
 import { hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Awaitable, Broker } from '../../lib/index.ts';
+import { type Awaitable, type Broker, StateError } from '../../lib/index.ts';
 import { type Call, Fault } from '../rest/index.ts';
+import { LoginLimit } from './login-limit.ts';
+import { clientAddress, sourceOf, type TrustedProxies } from './proxies.ts';
 
 /** What a caller may do: everything, or only look. */
 export type Scope = 'administrator' | 'viewer';
 
+/** Identities of the broker: its applications, which may do everything, and its management users, who have a scope of their own. */
+export type Identities = 'applications' | 'users';
+
+/** Checks the id and the secret of HTTP Basic credentials, and answers true (everything), a scope, or false. */
+export type CredentialFunction = (
+  id: string,
+  secret: string,
+  facts: { readonly remoteAddress: string | undefined }
+) => Awaitable<boolean | Scope>;
+
 /**
- * Who may use the interface: the applications of the broker, whoever the host app has let through, or whom a function accepts.
- *
- * The function gets the user and the password of the HTTP Basic credentials, and answers true (everything), a scope, or false.
+ * Who may use the interface:
+ * - `applications`, `users`, or a list of both: the applications and the management users of the broker
+ * - a function that checks the credentials
+ * - `host`: whoever the host app has let through. It must ask for credentials itself
+ * - `none`: everyone who can reach the server; the `Host` header must be one of this machine, see the option `hosts`
  */
-export type Credentials =
-  | 'applications'
-  | 'host'
-  | ((id: string, secret: string, facts: { readonly remoteAddress: string | undefined }) => Awaitable<boolean | Scope>);
+export type Credentials = Identities | readonly Identities[] | CredentialFunction | 'host' | 'none';
 
 /** Credentials that were right are not checked again for this time. */
 const REMEMBERED_MS = 5_000;
 const MAX_REMEMBERED = 1_000;
-/** An address with this number of failed logins within a minute is refused until the minute is over. */
-const MAX_FAILURES = 10;
-const FAILURES_MS = 60_000;
-const MAX_ADDRESSES = 10_000;
+
+/** The answer to credentials that are right. */
+interface Login {
+  readonly scope: Scope;
+  /** Wall-clock time from which they are not; undefined: no such time. */
+  readonly expiresAt?: number | undefined;
+}
 
 interface Remembered {
-  readonly id: string;
   readonly scope: Scope;
   readonly untilMs: number;
+  /** See `#changes`. */
+  readonly changes: number;
+}
+
+interface Basic {
+  readonly id: string;
+  readonly secret: string;
 }
 
 /** Checks the credentials of requests. */
 export class CredentialCheck {
   readonly #broker: Broker;
-  readonly #credentials: Credentials;
+  readonly #credentials: Exclude<Credentials, Identities>;
+  readonly #proxies: TrustedProxies;
   /** The digests of headers depend on it. */
   readonly #secret = randomBytes(32).toString('base64');
   /** By the digest of the header that they came in: neither secrets nor the time of a comparison tell anything. */
   readonly #right = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
-  readonly #failures = new LRUCache<string, { count: number; readonly untilMs: number }>({ max: MAX_ADDRESSES });
+  /** Checks that are running, by the digest of the header. */
+  readonly #running = new Map<string, Promise<Scope>>();
+  readonly #limit: LoginLimit;
+  #hasWarned = false;
 
-  constructor(broker: Broker, credentials: Credentials) {
+  constructor(broker: Broker, credentials: Credentials, proxies: TrustedProxies) {
     this.#broker = broker;
-    this.#credentials = credentials;
+    const isOne = credentials === 'applications' || credentials === 'users';
+    this.#credentials = isOne ? [credentials] : credentials;
+    this.#proxies = proxies;
+    this.#limit = new LoginLimit(broker.clock);
   }
 
   /** Check the credentials of a call. It is synchronous for credentials that were right a moment ago. @throws Fault unauthorized, tooManyLogins */
   check(call: Call): Scope | Promise<Scope> {
-    if (this.#credentials === 'host') return 'administrator';
+    if (this.#credentials === 'host' || this.#credentials === 'none') return 'administrator';
     const header = call.header('authorization');
-    const known = header === undefined ? undefined : this.#right.get(this.#keyOf(header));
-    if (known !== undefined && known.untilMs > this.#broker.clock.monotonic() && this.#isInForce(known))
-      return known.scope;
-    return this.#checkNew(header, call.remoteAddress);
-  }
-
-  #keyOf(header: string): string {
-    return hash('sha256', this.#secret + header, 'base64');
-  }
-
-  /** An application may have been deleted, disabled, or have expired. */
-  #isInForce({ id }: Remembered): boolean {
-    if (this.#credentials !== 'applications') return true;
-    const application = this.#broker.applications.get(id);
-    if (application === undefined || !application.isEnabled) return false;
-    return application.expiresAt === undefined || application.expiresAt > this.#broker.clock.now();
-  }
-
-  async #checkNew(header: string | undefined, remoteAddress: string | undefined): Promise<Scope> {
-    const address = remoteAddress ?? '';
-    const nowMs = this.#broker.clock.monotonic();
-    const failures = this.#failures.get(address);
-    const isOver = failures === undefined || failures.untilMs <= nowMs;
-    if (!isOver && failures.count >= MAX_FAILURES)
-      throw new Fault('tooManyLogins', 'there were too many failed logins from this address; try again in a minute');
     const pair = header === undefined ? undefined : basicCredentials(header);
-    const scope = pair && (await this.#scopeOf(pair.id, pair.secret, remoteAddress));
-    if (header !== undefined && pair !== undefined && scope !== undefined) {
-      this.#right.set(this.#keyOf(header), { id: pair.id, scope, untilMs: nowMs + REMEMBERED_MS });
-      return scope;
-    }
     // a request without credentials is no guess
-    if (header !== undefined) {
-      if (isOver) this.#failures.set(address, { count: 1, untilMs: nowMs + FAILURES_MS });
-      else failures.count++;
-    }
-    throw new Fault('unauthorized', 'HTTP Basic credentials with the id and the secret of an application are needed');
+    if (header === undefined || pair === undefined) throw this.#unauthorized();
+    const key = hash('sha256', this.#secret + header, 'base64');
+    const known = this.#right.get(key);
+    const isKnown = known !== undefined && known.changes === this.#changes;
+    if (isKnown && known.untilMs > this.#broker.clock.monotonic()) return known.scope;
+    const running = this.#running.get(key);
+    if (running !== undefined) return running;
+    const checked = this.#checkPair(key, pair, { call, isKnown }).finally(() => this.#running.delete(key));
+    this.#running.set(key, checked);
+    return checked;
   }
 
-  async #scopeOf(id: string, secret: string, remoteAddress: string | undefined): Promise<Scope | undefined> {
-    if (this.#credentials === 'applications') {
-      const application = await this.#broker.applications.verify(id, secret, remoteAddress);
-      return application && 'administrator';
+  /** A count that goes up with every change of the identities of the broker, after which nothing that is remembered counts. */
+  get #changes(): number {
+    return this.#broker.applications.changes + this.#broker.users.changes;
+  }
+
+  /** @param isKnown they were right before: wrong logins of others at the same address do not delay them */
+  async #checkPair(
+    key: string,
+    pair: Basic,
+    { call, isKnown }: { readonly call: Call; readonly isKnown: boolean }
+  ): Promise<Scope> {
+    const { clock } = this.#broker;
+    const address = clientAddress(call, this.#proxies);
+    const changes = this.#changes;
+    const look = () => this.#login(pair, address);
+    const login = await (isKnown ? look() : this.#limit.check(sourceOf(address), look));
+    if (login === undefined) {
+      this.#right.delete(key);
+      throw this.#unauthorized();
     }
-    if (this.#credentials === 'host') return 'administrator';
-    const answer = await this.#credentials(id, secret, { remoteAddress });
-    return answer === true ? 'administrator' : answer === 'administrator' || answer === 'viewer' ? answer : undefined;
+    const { scope, expiresAt = Infinity } = login;
+    const leftMs = Math.min(REMEMBERED_MS, expiresAt - clock.now());
+    this.#right.set(key, { scope, untilMs: clock.monotonic() + leftMs, changes });
+    return scope;
+  }
+
+  async #login({ id, secret }: Basic, remoteAddress: string | undefined): Promise<Login | undefined> {
+    const { applications, users } = this.#broker;
+    const asked = this.#credentials;
+    if (typeof asked === 'function') {
+      const answer = await asked(id, secret, { remoteAddress });
+      if (answer === true) return { scope: 'administrator' };
+      return answer === 'administrator' || answer === 'viewer' ? { scope: answer } : undefined;
+    }
+    // an unknown name is checked once, as a known one is: the time must not tell which names exist
+    const isBoth = asked.length > 1;
+    if (asked.includes('applications') && !(isBoth && applications.get(id) === undefined)) {
+      const application = await applications.verify(id, secret, remoteAddress);
+      if (application !== undefined) return { scope: 'administrator', expiresAt: application.expiresAt };
+      if (users.get(id) === undefined) return undefined;
+    }
+    if (!asked.includes('users')) return undefined;
+    const user = await users.verify(id, secret, remoteAddress);
+    return user && { scope: user.role };
+  }
+
+  #unauthorized(): Fault {
+    const { applications, users } = this.#broker;
+    const asked = this.#credentials;
+    if (typeof asked === 'function') return unauthorized('are needed');
+    const names = asked.includes('users')
+      ? asked.includes('applications')
+        ? 'application or user'
+        : 'user'
+      : 'application';
+    const count = (asked.includes('applications') ? applications.size : 0) + (asked.includes('users') ? users.size : 0);
+    if (count > 0) return unauthorized(`of an ${names} are needed`.replace('an user', 'a user'));
+    const remedy = asked.includes('applications') ? 'broker.applications.add()' : 'broker.users.add()';
+    if (!this.#hasWarned) {
+      this.#hasWarned = true;
+      const message = `nobody can use the management interface: the broker has no ${names}. Add one with ${remedy}`;
+      this.#broker.failed(new StateError('NO_CREDENTIALS', message), 'answering a management request');
+    }
+    return unauthorized(`of an ${names} are needed, but the broker has none`.replace('an user', 'a user'));
   }
 }
 
+function unauthorized(what: string): Fault {
+  return new Fault('unauthorized', `HTTP Basic credentials ${what}`);
+}
+
 /** Read HTTP Basic credentials (RFC 7617). @returns undefined if the header has another form */
-function basicCredentials(header: string): { readonly id: string; readonly secret: string } | undefined {
+function basicCredentials(header: string): Basic | undefined {
   const [, encoded] = /^basic +([a-z0-9+/=_-]+) *$/i.exec(header) ?? [];
   if (encoded === undefined) return undefined;
   const text = Buffer.from(encoded, 'base64').toString();

@@ -1,7 +1,16 @@
 /** The public names of `embermq/management`. */
 
-export type { FetchFacts, NodeHandler } from '../rest/index.ts';
-export { type ManagementApi, managementApi } from './api.ts';
-export type { Credentials, Scope } from './credentials.ts';
+export type {
+  FastifyInstance,
+  FastifyPlugin,
+  FastifyReply,
+  FastifyRequest,
+  FetchFacts,
+  KoaContext,
+  KoaMiddleware,
+  NodeHandler
+} from '../rest/index.ts';
+export { type ManagementApi, type ManagementFetch, managementApi, managementApis } from './api.ts';
+export type { CredentialFunction, Credentials, Identities, Scope } from './credentials.ts';
 export type { ManagementOptions } from './options.ts';
 export type { RevisionName } from './revisions.ts';

@@ -21,7 +21,10 @@ const META: Json = {
   properties: {
     page: { type: 'integer', description: 'Number of the page, from 1' },
     limit: { type: 'integer', description: 'Rows of a page' },
-    count: { type: 'integer', description: 'Rows of the whole list; -1: not counted, because the query has conditions' },
+    count: {
+      type: 'integer',
+      description: 'Rows of the whole list; -1: not counted, because the query has conditions'
+    },
     hasnext: { type: 'boolean', description: 'Whether a next page exists' }
   }
 };
@@ -40,7 +43,8 @@ export function openApi(operations: readonly Operation[], mount: Mount): Json {
     const path = row.path.replace(/:([^/]+)/g, '{$1}');
     paths[path] ??= {};
     // the original has names that stand for several operations
-    const operationId = names.get(row.name) === 1 ? row.name : `${row.name}:${row.path.split('/').filter(Boolean).join('.')}`;
+    const operationId =
+      names.get(row.name) === 1 ? row.name : `${row.name}:${row.path.split('/').filter(Boolean).join('.')}`;
     paths[path][row.method.toLowerCase()] = operationObject(row, operationId, mount);
   }
   return {
@@ -67,7 +71,10 @@ function operationObject(row: Operation, operationId: string, mount: Mount): Jso
   return {
     operationId,
     summary: row.descr,
-    tags: [row.path.split('/').find((segment) => segment !== '' && segment !== 'nodes' && !segment.startsWith(':')) ?? 'index'],
+    tags: [
+      row.path.split('/').find((segment) => segment !== '' && segment !== 'nodes' && !segment.startsWith(':')) ??
+        'index'
+    ],
     ...listOf('parameters', [...pathParameters(row), ...queryParameters(row), ...pageParameters(row, mount)]),
     ...(hasBody ? { requestBody: { required: true, content: { 'application/json': { schema: row.body } } } } : {}),
     responses: {
@@ -112,7 +119,8 @@ function pageParameters({ paged }: Operation, { maxRowLimit }: Mount): Json[] {
 }
 
 function answerSchema({ data, paged }: Operation): Json {
-  if (data === undefined && paged === undefined) return { type: 'object', required: ['code'], properties: { code: CODE } };
+  if (data === undefined && paged === undefined)
+    return { type: 'object', required: ['code'], properties: { code: CODE } };
   const rows = data ?? { type: 'array', items: { type: 'object' } };
   const properties = { code: CODE, data: rows, ...(paged === undefined ? {} : { meta: META }) };
   return { type: 'object', required: ['code', 'data'], properties };

@@ -53,6 +53,8 @@ export interface Operation {
   readonly body?: TSchema;
   /** The data of the answer. Default: none, or a list of objects if the list has pages. */
   readonly data?: TSchema;
+  /** It is about applications, and can be switched off for a mount (option `appOperations`). */
+  readonly isForApplications?: true;
   /** A list with pages, and the default of `_limit`; `max`: that of the mount (option `maxRowLimit`). */
   readonly paged?: 'max' | number;
   /** What the original products answer to a fault of this operation. Default: what the table of codes says. */

@@ -1,12 +1,16 @@
 import {
   type Duration,
   InvalidInput,
+  isNetwork,
+  networkOf,
   type OptionValues,
   readOptions,
   optionRow as row,
   type Size
 } from '../../lib/index.ts';
+import { type BrowserSettings, hostName } from './browser-checks.ts';
 import type { Credentials } from './credentials.ts';
+import type { TrustedProxies } from './proxies.ts';
 import { REVISION_ROWS, REVISIONS, type RevisionName } from './revisions.ts';
 
 /** Options of `managementApi`. */
@@ -27,6 +31,23 @@ export interface ManagementOptions {
   errors?: 'documented' | 'original';
   /** Who may use the interface. Default `applications`: the applications of the broker. */
   credentials?: Credentials;
+  /**
+   * Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix` for Unix sockets. The address in their header
+   * `X-Forwarded-For` is the one whose failed logins are limited. Default: none.
+   */
+  trustedProxies?: string | readonly string[];
+  /** False: the operations for applications are refused with 403, and not listed. Default true. */
+  appOperations?: boolean;
+  /**
+   * Origins such as `https://app.example` whose pages may change something; `any` for all of them. Requests with another `Origin` header
+   * are refused with 403, unless it is that of the server itself, which the `Host` header tells. Default: none.
+   */
+  origins?: string | readonly string[];
+  /**
+   * Names by which the server is reached. Requests with another `Host` header are refused with 403, except IP addresses and `localhost`. It
+   * is checked if this option is given, or with `credentials: 'none'`. Default there: none.
+   */
+  hosts?: string | readonly string[];
   /** Greatest `_limit` of a list, and its default. Default 10,000. */
   maxRowLimit?: number;
   /** Greatest size of a request body. Default 1 MB. */
@@ -55,6 +76,16 @@ const MANAGEMENT_OPTIONS = {
     choices: ['documented', 'original']
   }),
   credentials: row('object', 'applications' as Credentials, 'Who may use the interface.', { check: readCredentials }),
+  trustedProxies: row('object', { networks: [], isUnixTrusted: false } as TrustedProxies, 'Proxies in front.', {
+    check: readProxies
+  }),
+  appOperations: row('boolean', true, 'Whether operations for applications are allowed.'),
+  origins: row('object', new Set<string>() as BrowserSettings['origins'], 'Origins that may change something.', {
+    check: readOrigins
+  }),
+  hosts: row('object', undefined as ReadonlySet<string> | undefined, 'Names by which the server is reached.', {
+    check: readHosts
+  }),
   maxRowLimit: row('integer', 10_000, 'Greatest _limit of a list, and its default.', { min: 1, max: 10_000 }),
   maxBodyBytes: row('size', 1_048_576, 'Greatest size of a request body.', { unit: 'bytes', min: 1 }),
   bodyTimeout: row('duration', 15_000, 'Time for a request body.', { unit: 'ms', min: 1 })
@@ -66,7 +97,12 @@ export type ManagementSettings = OptionValues<typeof MANAGEMENT_OPTIONS> & { rea
 /** Read the options of `managementApi`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readManagementOptions(given: ManagementOptions): ManagementSettings {
   const settings = readOptions(MANAGEMENT_OPTIONS, given, 'managementApi') as unknown as ManagementSettings;
-  return { ...settings, prefixes: settings.prefix ?? REVISION_ROWS[settings.revision].prefixes };
+  const { prefix, revision, credentials, hosts } = settings;
+  return {
+    ...settings,
+    prefixes: prefix ?? REVISION_ROWS[revision].prefixes,
+    hosts: hosts ?? (credentials === 'none' ? new Set<string>() : undefined)
+  };
 }
 
 function readPrefixes(value: unknown, field: string): readonly string[] {
@@ -80,6 +116,45 @@ function readPrefixes(value: unknown, field: string): readonly string[] {
 }
 
 function readCredentials(value: unknown, field: string): Credentials {
-  if (value === 'applications' || value === 'host' || typeof value === 'function') return value as Credentials;
-  throw new InvalidInput('OPTION_INVALID', field, '"applications", "host" or a function', value);
+  const isIdentity = (one: unknown) => one === 'applications' || one === 'users';
+  const isGood =
+    Array.isArray(value) && value.length > 0
+      ? value.every(isIdentity)
+      : isIdentity(value) || value === 'host' || value === 'none' || typeof value === 'function';
+  if (isGood) return Array.isArray(value) ? [...new Set(value)] : (value as Credentials);
+  const expected = '"applications", "users", a list of these, "host", "none" or a function';
+  throw new InvalidInput('OPTION_INVALID', field, expected, value);
+}
+
+/** Read a string or a list of strings. @param expected what a wrong one should have been */
+function readTexts(
+  value: unknown,
+  field: string,
+  { isGood, expected }: { readonly isGood: (text: string) => boolean; readonly expected: string }
+): string[] {
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  for (const one of list)
+    if (typeof one !== 'string' || !isGood(one)) throw new InvalidInput('OPTION_INVALID', field, expected, one);
+  return list as string[];
+}
+
+function readProxies(value: unknown, field: string): TrustedProxies {
+  const expected = 'IP addresses, networks such as "10.0.0.0/8", or "unix"';
+  const list = readTexts(value, field, { isGood: (one) => one === 'unix' || isNetwork(one), expected });
+  return { networks: list.filter((one) => one !== 'unix').map(networkOf), isUnixTrusted: list.includes('unix') };
+}
+
+function readOrigins(value: unknown, field: string): BrowserSettings['origins'] {
+  const isGood = (one: string) =>
+    one === 'any' || one === 'null' || (/^[a-z][a-z\d+.-]*:\/\/[^/?#\s*]+$/.test(one) && URL.canParse(one));
+  const expected = 'origins as browsers send them, such as "https://app.example", or "any"';
+  const list = readTexts(value, field, { isGood, expected });
+  return list.includes('any') ? 'any' : new Set(list);
+}
+
+function readHosts(value: unknown, field: string): ReadonlySet<string> {
+  const nameIn = (one: string) => (/:\d*$/.test(one) ? undefined : hostName(one));
+  const expected = 'host names such as "broker.example", without a port';
+  const list = readTexts(value, field, { isGood: (one) => nameIn(one) !== undefined, expected });
+  return new Set(list.map((one) => nameIn(one) as string));
 }

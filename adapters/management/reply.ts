@@ -11,6 +11,8 @@ const JSON_HEADERS = { 'content-type': 'application/json' };
 const TEXT_HEADERS = { 'content-type': 'text/plain' };
 /** Tells clients which credentials are wanted. */
 const CHALLENGE = { 'www-authenticate': 'Basic realm="embermq", charset="UTF-8"' };
+/** When failed logins are forgotten, in seconds. */
+const RETRY = { 'retry-after': '60' };
 const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 
 /** The answer of an operation that has succeeded. */
@@ -45,11 +47,12 @@ function metaOf({ count, hasNext }: Whole, { number, limit }: PageRequest): obje
  */
 export function answerTo(fault: Fault, isOriginal: boolean, said?: OriginalAnswer): Answer {
   const { status, code, original } = CODES[fault.kind];
-  const headers = fault.kind === 'unauthorized' ? CHALLENGE : {};
-  if (!isOriginal) return json(status, { code, message: fault.message }, headers);
+  const headers = fault.kind === 'unauthorized' ? CHALLENGE : fault.kind === 'tooManyLogins' ? RETRY : {};
+  const closes = fault.kind === 'bodyTooLarge' || fault.kind === 'bodyTooSlow';
+  if (!isOriginal) return { ...json(status, { code, message: fault.message }, headers), closes };
   if (said !== undefined) return json(200, said);
   if ('text' in original)
-    return { status: original.status, headers: { ...TEXT_HEADERS, ...headers }, body: original.text };
+    return { status: original.status, headers: { ...TEXT_HEADERS, ...headers }, body: original.text, closes };
   return json(200, { code: original.code, message: fault.original ?? fault.message });
 }
 

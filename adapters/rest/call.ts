@@ -1,3 +1,5 @@
+import type { Clock } from '../../lib/index.ts';
+
 /** An HTTP request, independent of the server that has received it. */
 export interface Call {
   /** In upper case. */
@@ -10,7 +12,7 @@ export interface Call {
   readonly remoteAddress: string | undefined;
   /** The value of a header. @param name in lower case */
   header(name: string): string | undefined;
-  /** Read the body. @throws Fault bodyTooLarge, bodyTooSlow; what the connection fails with */
+  /** Read the body. @throws Fault bodyTooLarge, bodyTooSlow, bodyIncomplete, notJson */
   body(limits: BodyLimits): Promise<Body>;
 }
 
@@ -30,6 +32,8 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>;
   /** The text, or its parts in order. Each part is written before the next one is made. */
   readonly body: string | AsyncIterable<string>;
+  /** The rest of the body of the request is not wanted: the connection ends if the client goes on to send it. */
+  readonly closes?: boolean;
 }
 
 /** What is mounted on a server. */
@@ -40,18 +44,9 @@ export interface Service {
   answer(call: Call): Promise<Answer | undefined>;
 }
 
-/** The path of a URL (`/api/v3/clients?x=1`) behind one of some prefixes, and its query. The longest prefix that matches counts. */
-export function pathBehind(
-  prefixes: readonly string[],
-  url: string
-): { readonly path: string; readonly query: string } | undefined {
-  const mark = url.indexOf('?');
-  const path = mark < 0 ? url : url.slice(0, mark);
-  let longest: string | undefined;
-  for (const prefix of prefixes) {
-    if (!path.startsWith(prefix) || (path.length > prefix.length && path[prefix.length] !== '/')) continue;
-    if (longest === undefined || prefix.length > longest.length) longest = prefix;
-  }
-  if (longest === undefined) return undefined;
-  return { path: path.slice(longest.length), query: mark < 0 ? '' : url.slice(mark + 1) };
+/** What mounting needs from outside. */
+export interface MountPorts {
+  readonly clock: Clock;
+  /** Called with errors that no caller can be thrown to. */
+  failed(error: unknown): void;
 }

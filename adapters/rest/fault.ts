@@ -22,6 +22,7 @@ export type FaultKind =
   | 'unknownNode'
   | 'bodyTooLarge'
   | 'bodyTooSlow'
+  | 'bodyIncomplete'
   | 'unavailable'
   | 'failed';
 

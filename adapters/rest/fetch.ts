@@ -1,25 +1,33 @@
-import { type Body, type BodyLimits, type Call, pathBehind, type Service } from './call.ts';
+import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
+import type { Body, BodyLimits, Call, MountPorts } from './call.ts';
 import { Fault } from './fault.ts';
+import type { MountedServices } from './mounted.ts';
 
 /** What a server knows beside the request. */
 export interface FetchFacts {
   /** IP address of the client, which a `Request` does not have. */
-  readonly remoteAddress?: string;
+  readonly remoteAddress?: string | undefined;
+  /** The body, if the host app has read it: the text, or what it has made of it. */
+  readonly body?: unknown;
 }
 
 /** A handler for servers that speak the Fetch API. */
 export type FetchHandler = (request: Request, facts?: FetchFacts) => Promise<Response | undefined>;
 
-/** Mount a service on a server that speaks the Fetch API: Hono, Bun, Deno, Next. It resolves to undefined if the path is not answered here. */
-export function toFetch(service: Service): FetchHandler {
+/** Mount services on a server that speaks the Fetch API: Hono, Bun, Deno, Next. It resolves to undefined if the path is not answered here. */
+export function toFetch(services: MountedServices, ports: MountPorts): FetchHandler {
   return async (request, facts = {}) => {
     const { url } = request;
-    const target = pathBehind(service.prefixes, url.slice(pathAt(url)));
-    const answer = target && (await service.answer(callOf(request, target, facts)));
+    const hash = url.indexOf('#');
+    const answer = await services.answer({ url: url.slice(pathAt(url), hash < 0 ? undefined : hash) }, (path, query) =>
+      callOf(request, path, { query, facts, ports })
+    );
     if (answer === undefined) return undefined;
     const { status, headers, body } = answer;
-    const content = request.method === 'HEAD' ? null : typeof body === 'string' ? body : streamOf(body);
-    return new Response(content, { status, headers });
+    if (request.method !== 'HEAD')
+      return new Response(typeof body === 'string' ? body : streamOf(body, ports), { status, headers });
+    if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
+    return new Response(null, { status, headers });
   };
 }
 
@@ -31,57 +39,83 @@ function pathAt(url: string): number {
 
 function callOf(
   request: Request,
-  { path, query }: { readonly path: string; readonly query: string },
-  { remoteAddress }: FetchFacts
+  path: string,
+  { query, facts, ports }: { readonly query: string; readonly facts: FetchFacts; readonly ports: MountPorts }
 ): Call {
-  const hash = query.indexOf('#');
+  const header = (name: string) => {
+    const value = request.headers.get(name);
+    return value === null && name === 'host' ? new URL(request.url).host : (value ?? undefined);
+  };
   return {
     method: request.method,
     path,
-    query: hash < 0 ? query : query.slice(0, hash),
-    remoteAddress,
-    header: (name) => request.headers.get(name) ?? undefined,
-    body: (limits) => bodyOf(request, limits)
+    query,
+    remoteAddress: facts.remoteAddress,
+    header,
+    body: (limits) => bodyOf(request, facts.body, { ...limits, header, ports })
   };
 }
 
-async function bodyOf(request: Request, { maxBytes, timeoutMs }: BodyLimits): Promise<Body> {
-  if (request.body === null) return { text: '' };
-  const reader = request.body.getReader();
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new Fault('bodyTooSlow', `the body was not complete after ${timeoutMs} ms`)),
-      timeoutMs
+async function bodyOf(
+  request: Request,
+  given: unknown,
+  {
+    maxBytes,
+    timeoutMs,
+    header,
+    ports: { clock }
+  }: BodyLimits & { readonly header: Call['header']; readonly ports: MountPorts }
+): Promise<Body> {
+  if (given !== undefined) {
+    const text = textFromHost(given, maxBytes);
+    if (text !== undefined) return { text };
+    checkParsed(header('content-type'));
+    return { value: given };
+  }
+  if (request.bodyUsed)
+    throw new Fault(
+      'failed',
+      'the host app has read the body: it must pass it as `facts.body`, or a clone of the request'
     );
+  if (request.body === null) return { text: '' };
+  checkHeaders(header, maxBytes);
+  const reader = request.body.getReader();
+  const bytes = new BodyBytes(maxBytes);
+  let timer: unknown;
+  const late = new Promise<never>((_, reject) => {
+    timer = clock.setTimeout(() => reject(bodyTooSlow(timeoutMs)), timeoutMs);
   });
+  const next = () =>
+    reader.read().catch(() => {
+      throw bodyIncomplete();
+    });
   try {
     for (;;) {
-      const { done, value } = await Promise.race([reader.read(), late]);
-      if (done) return { text: Buffer.concat(chunks).toString() };
-      bytes += value.length;
-      if (bytes > maxBytes)
-        throw new Fault('bodyTooLarge', `the body is larger than ${maxBytes} bytes (option maxBodyBytes)`);
-      chunks.push(value);
+      const { done, value } = await Promise.race([next(), late]);
+      if (done) return { text: bytes.text() };
+      bytes.add(value);
     }
   } catch (error) {
     reader.cancel(error).catch(() => {}); // the error is thrown
     throw error;
   } finally {
-    clearTimeout(timer);
+    clock.clearTimeout(timer);
   }
 }
 
-function streamOf(parts: AsyncIterable<string>): ReadableStream<Uint8Array> {
+function streamOf(parts: AsyncIterable<string>, ports: MountPorts): ReadableStream<Uint8Array> {
   const iterator = parts[Symbol.asyncIterator]();
   const encoder = new TextEncoder();
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await iterator.next();
-      if (done === true) controller.close();
-      else controller.enqueue(encoder.encode(value));
+      try {
+        const { done, value } = await iterator.next();
+        if (done === true) controller.close();
+        else controller.enqueue(encoder.encode(value));
+      } catch (error) {
+        ports.failed(error);
+        controller.error(error);
+      }
     },
     async cancel() {
       await iterator.return?.();

@@ -61,6 +61,7 @@ export class Applications implements Iterable<Application> {
   readonly #order: RecordOrder<StoredApplication>;
   readonly #secrets: Secrets;
   readonly #now: () => number;
+  #changes = 0;
 
   /**
    * @internal
@@ -76,6 +77,11 @@ export class Applications implements Iterable<Application> {
   /** Number of applications. */
   get size(): number {
     return this.#table.size;
+  }
+
+  /** Number of changes so far. Credentials that were verified before a change must be verified again. */
+  get changes(): number {
+    return this.#changes;
   }
 
   /** The application of an id. */
@@ -105,6 +111,7 @@ export class Applications implements Iterable<Application> {
     this.#checkFree(id);
     const hash = await this.#secrets.hash(secret);
     this.#checkFree(id);
+    this.#changes++;
     const { name = id, description = '', isEnabled = true, expiresAt } = change;
     const fields = { name, description, isEnabled, expiresAt };
     await this.#table.set(id, storedOf(hash, fields, this.#order.next()));
@@ -121,6 +128,7 @@ export class Applications implements Iterable<Application> {
     checkChange(change);
     const stored = this.#table.get(id);
     if (stored === undefined) throw new NotFound('RECORD_NOT_FOUND', `there is no application "${id}"`);
+    this.#changes++;
     const { name = stored.name, description = stored.description, isEnabled = stored.isEnabled } = change;
     const expiresAt = 'expiresAt' in change ? change.expiresAt : stored.expiresAt;
     const fields = { name, description, isEnabled, expiresAt };
@@ -129,6 +137,7 @@ export class Applications implements Iterable<Application> {
 
   /** Delete an application. @returns whether there was one */
   delete(id: string): Promise<boolean> {
+    this.#changes++;
     return this.#table.delete(id);
   }
 

@@ -42,6 +42,7 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   readonly #table: UserTable;
   readonly #order: RecordOrder<StoredUser>;
   readonly #secrets: Secrets;
+  #changes = 0;
 
   /** @internal */
   constructor(table: UserTable, secrets: Secrets) {
@@ -53,6 +54,11 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   /** Number of users. */
   get size(): number {
     return this.#table.size;
+  }
+
+  /** Number of changes so far. Passwords that were verified before a change must be verified again. */
+  get changes(): number {
+    return this.#changes;
   }
 
   /** The user of a name. */
@@ -75,13 +81,13 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     this.#checkFree(name);
     const hash = await this.#secrets.hash(password);
     this.#checkFree(name);
-    await this.#table.set(name, { hash, tags, number: this.#order.next() });
+    await this.#set(name, { hash, tags, number: this.#order.next() });
   }
 
   /** Change the tags of a user. @throws NotFound RECORD_NOT_FOUND; InvalidInput OPTION_INVALID */
   async update(name: string, tags: string): Promise<void> {
     checkTags(tags);
-    await this.#table.set(name, { ...this.#known(name), tags });
+    await this.#set(name, { ...this.#known(name), tags });
   }
 
   /** Change the password of a user who knows the old one. @throws StateError PASSWORD_WRONG; NotFound RECORD_NOT_FOUND; as `add` */
@@ -94,13 +100,14 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     const present = this.#known(name);
     if (present.hash !== before)
       throw new StateError('PASSWORD_WRONG', `the password of the user "${name}" was changed meanwhile`);
-    await this.#table.set(name, { ...present, hash });
+    await this.#set(name, { ...present, hash });
   }
 
   /** Delete a user. @throws StateError ADMIN_PERMANENT for the user `admin`; NotFound RECORD_NOT_FOUND */
   async delete(name: string): Promise<void> {
     this.#known(name);
     if (name === PERMANENT) throw new StateError('ADMIN_PERMANENT', 'the user "admin" cannot be deleted');
+    this.#changes++;
     await this.#table.delete(name);
   }
 
@@ -114,6 +121,11 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     if (typeof name !== 'string' || typeof password !== 'string') return undefined;
     const isRight = await this.#secrets.verify(this.#table.get(name)?.hash, Buffer.from(password), address);
     return isRight ? this.get(name) : undefined;
+  }
+
+  #set(name: string, user: StoredUser): Promise<void> {
+    this.#changes++;
+    return this.#table.set(name, user);
   }
 
   #known(name: string): StoredUser {

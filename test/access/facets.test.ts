@@ -23,6 +23,30 @@ describe('broker.applications and broker.users', () => {
     await assert.rejects(users.delete('admin'), { code: 'ADMIN_PERMANENT' });
   });
 
+  it('count their changes, so that credentials are verified again after one', async () => {
+    await using kit = await createTestBroker();
+    const { applications, users } = kit.broker;
+    const counted = async (facet: { readonly changes: number }, change: () => Promise<unknown>) => {
+      const before = facet.changes;
+      await change();
+      return facet.changes - before;
+    };
+    assert.deepEqual(
+      [
+        await counted(applications, () => applications.add({ id: 'meter' })),
+        await counted(applications, () => applications.update('meter', { isEnabled: false })),
+        await counted(applications, () => applications.delete('meter')),
+        await counted(applications, () => applications.verify('meter', 'x')),
+        await counted(users, () => users.add('ann', 'first')),
+        await counted(users, () => users.update('ann', 'administrator')),
+        await counted(users, () => users.changePassword('ann', 'first', 'second')),
+        await counted(users, () => users.verify('ann', 'second')),
+        await counted(users, () => users.delete('ann'))
+      ],
+      [1, 1, 1, 0, 1, 1, 1, 0, 1]
+    );
+  });
+
   it('are listed in the order in which they were added, as the bans are, also after a restart', async () => {
     const store = memoryStore();
     const listed = ({ applications, users, access }: Broker) => ({

@@ -22,6 +22,7 @@ export async function serve(listener: RequestListener) {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
+    port,
     async call(
       method: string,
       path: string,

@@ -51,6 +51,7 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'POST',
     path: '/apps',
     descr: 'Add Application',
+    isForApplications: true,
     body: APPLICATION,
     // misspelt there
     originalAnswer: ({ kind }) => (kind === 'exists' ? { code: 102, message: 'alread_existed' } : undefined),
@@ -62,6 +63,7 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'DELETE',
     path: '/apps/:appid',
     descr: 'Delete Application',
+    isForApplications: true,
     run: async (context, { params: { appid } }) =>
       checkDeleted(context, await context.broker.applications.delete(appid), named(appid))
   }),
@@ -70,6 +72,7 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/apps',
     descr: 'List Applications',
+    isForApplications: true,
     run: ({ broker }) => [...broker.applications].map(shown)
   }),
   operation({
@@ -77,6 +80,7 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/apps/:appid',
     descr: 'Lookup Application',
+    isForApplications: true,
     run: (context, { params: { appid } }) => {
       const found = context.broker.applications.get(appid);
       return lookedUp(context, found && shown(found), named(appid));
@@ -87,6 +91,7 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'PUT',
     path: '/apps/:appid',
     descr: 'Update Application',
+    isForApplications: true,
     body: Type.Object(CHANGE),
     originalAnswer: ({ kind }) => (kind === 'unknownRecord' ? { code: 102, message: 'not_found' } : undefined),
     run: ({ broker }, { params: { appid }, body }) => broker.applications.update(appid, changeOf(body))

@@ -1,0 +1,69 @@
+import { isIP } from 'node:net';
+import { type Call, Fault } from '../rest/index.ts';
+
+/** Who may send requests through a browser. */
+export interface BrowserSettings {
+  /** Origins whose pages may change something, beside those of the same origin; `any`: all. */
+  readonly origins: ReadonlySet<string> | 'any';
+  /** Names that the `Host` header may have, beside IP addresses and `localhost`; undefined: it is not checked. */
+  readonly hosts: ReadonlySet<string> | undefined;
+}
+
+/** Refuses what pages of others make a browser send. */
+export class BrowserChecks {
+  readonly #settings: BrowserSettings;
+  /** The last `Host` header that was accepted. */
+  #acceptedHost: string | undefined = undefined;
+
+  constructor(settings: BrowserSettings) {
+    this.#settings = settings;
+  }
+
+  /** @param isChange it is a request that may change something @throws Fault notPermitted */
+  check(call: Call, isChange: boolean): void {
+    if (this.#settings.hosts !== undefined) this.#checkHost(call.header('host'), this.#settings.hosts);
+    if (isChange) this.#checkOrigin(call);
+  }
+
+  /** With DNS rebinding, a page of an attacker reaches this machine under the name of the attacker. */
+  #checkHost(host: string | undefined, hosts: ReadonlySet<string>): void {
+    if (host !== undefined && host === this.#acceptedHost) return;
+    const name = host === undefined ? undefined : hostName(host);
+    const isGood =
+      name !== undefined && (name === 'localhost' || hosts.has(name) || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0);
+    if (!isGood)
+      throw new Fault(
+        'notPermitted',
+        `the Host header must be an IP address, "localhost" or a name in the option hosts, not "${host ?? ''}"`
+      );
+    this.#acceptedHost = host;
+  }
+
+  #checkOrigin(call: Call): void {
+    const origin = call.header('origin');
+    const { origins } = this.#settings;
+    if (origin === undefined || origins === 'any' || origins.has(origin)) return;
+    if (isSameOrigin(origin, call.header('host'))) return;
+    throw new Fault(
+      'notPermitted',
+      `pages of the origin "${origin}" may not change anything: it is not that of the server, nor in the option origins`
+    );
+  }
+}
+
+/** The name or address of a `Host` header, in lower case. @returns undefined if it is none */
+export function hostName(host: string): string | undefined {
+  const url = urlOf('http', host);
+  return url?.hostname.replace(/\.$/, '');
+}
+
+function isSameOrigin(origin: string, host: string | undefined): boolean {
+  if (host === undefined || !URL.canParse(origin)) return false;
+  const { protocol, host: expected } = new URL(origin);
+  return /^https?:$/.test(protocol) && urlOf(protocol.slice(0, -1), host)?.host === expected;
+}
+
+function urlOf(scheme: string, host: string): URL | undefined {
+  const text = `${scheme}://${host}`;
+  return /^[^\s/?#@\\]+$/.test(host) && URL.canParse(text) ? new URL(text) : undefined;
+}

@@ -1,0 +1,40 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { MountPorts } from './call.ts';
+import type { MountedServices } from './mounted.ts';
+import { nodeCall } from './node-call.ts';
+import { send } from './send.ts';
+
+/** What is used of the context of Koa. */
+export interface KoaContext {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** The URL before a router has cut the path. */
+  readonly originalUrl: string;
+  /** Body parsers put `body` and `rawBody` here. */
+  readonly request: object;
+  /** False: Koa does not answer. */
+  respond?: boolean;
+}
+
+/** A middleware of Koa. */
+export type KoaMiddleware = (context: KoaContext, next: () => Promise<unknown>) => Promise<unknown>;
+
+/** Mount services on Koa. A path that is not answered here goes to `next`. */
+export function toKoa(services: MountedServices, ports: MountPorts): KoaMiddleware {
+  return async (context, next) => {
+    const { req, res, originalUrl } = context;
+    const body = () => {
+      const { body: parsed = (req as { body?: unknown }).body, rawBody } = context.request as {
+        readonly body?: unknown;
+        readonly rawBody?: unknown;
+      };
+      return { stream: req, parsed, raw: rawBody };
+    };
+    const answer = await services.answer({ url: req.url ?? '/', originalUrl }, (path, query) =>
+      nodeCall(req, path, { query, body, clock: ports.clock })
+    );
+    if (answer === undefined) return next();
+    context.respond = false;
+    return send(req, res, { answer, ports });
+  };
+}

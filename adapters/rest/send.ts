@@ -1,0 +1,94 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../../lib/index.ts';
+import type { Answer, MountPorts } from './call.ts';
+
+/** Time that a client has to read the answer to a body that is not read to its end. */
+const LINGER_MS = 2_000;
+
+/** Send an answer over node:http. What goes wrong ends the connection and is reported. */
+export async function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { answer, ports }: { readonly answer: Answer; readonly ports: MountPorts }
+): Promise<void> {
+  try {
+    // the host has answered meanwhile, for example after a time of its own, or the client has gone
+    if (response.headersSent || response.destroyed) await giveUp(answer);
+    else if (typeof answer.body !== 'string') await sendParts(request, response, answer.body, answer);
+    else if (answer.closes === true && !request.complete)
+      await sendLast(request, response, answer.body, { answer, ports });
+    else {
+      const { status, headers, body } = answer;
+      response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
+      response.end(request.method === 'HEAD' ? undefined : body);
+    }
+  } catch (error) {
+    response.destroy();
+    ports.failed(error);
+  }
+}
+
+/** End the parts of an answer that is not sent. */
+async function giveUp({ body }: Answer): Promise<void> {
+  if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
+}
+
+async function sendParts(
+  request: IncomingMessage,
+  response: ServerResponse,
+  parts: AsyncIterable<string>,
+  answer: Answer
+): Promise<void> {
+  response.writeHead(answer.status, answer.headers);
+  if (request.method === 'HEAD') {
+    response.end();
+    return giveUp(answer);
+  }
+  let goOn: () => void = () => {};
+  const onFree = () => goOn();
+  // once for all parts: packages that compress answers do not notice when a listener is removed
+  response.on('drain', onFree).on('close', onFree);
+  try {
+    for await (const part of parts) {
+      if (response.destroyed) return;
+      if (response.write(part) || response.destroyed) continue;
+      await new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+    }
+    response.end();
+  } finally {
+    response.off('drain', onFree).off('close', onFree);
+  }
+}
+
+/**
+ * Answer before the body has come to its end. A connection that is closed while the client still writes is reset, and the client may lose
+ * the answer; so the rest is read and discarded for a while.
+ */
+async function sendLast(
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: string,
+  { answer: { status, headers }, ports }: { readonly answer: Answer; readonly ports: MountPorts }
+): Promise<void> {
+  const close = request.httpVersionMajor === 1 ? { connection: 'close' } : {};
+  response.writeHead(status, { ...headers, ...close, 'content-length': Buffer.byteLength(body) });
+  response.write(body);
+  await discard(request, ports.clock);
+  response.end();
+}
+
+function discard(request: IncomingMessage, clock: Clock): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clock.clearTimeout(timer);
+      request.off('end', done).off('close', done);
+      resolve();
+    };
+    const timer = clock.setTimeout(done, LINGER_MS);
+    request.on('end', done).on('close', done);
+    request.resume();
+    if (request.complete || request.destroyed) done();
+  });
+}

@@ -1,0 +1,332 @@
+import assert from 'node:assert/strict';
+import { request as httpRequest } from 'node:http';
+import { describe, it } from 'node:test';
+import { type Broker, createBroker } from 'embermq';
+import { type ManagementOptions, managementApi } from 'embermq/management';
+import { createTestBroker } from 'embermq/testing';
+import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
+
+function basic(id: string, secret: string): string {
+  return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
+}
+
+/** Ask the interface of a broker, mounted at `/api`, over the Fetch API. */
+function ask(broker: Broker, options: ManagementOptions = {}) {
+  const { fetch } = managementApi(broker, { prefix: '/api', ...options });
+  return async (
+    method: string,
+    path: string,
+    {
+      headers = {},
+      authorization = AUTHORIZATION,
+      from,
+      url = 'http://host'
+    }: { headers?: Record<string, string>; authorization?: string | undefined; from?: string; url?: string } = {}
+  ) => {
+    const all = authorization === '' ? headers : { authorization, ...headers };
+    const body = method === 'GET' || method === 'DELETE' ? undefined : '{"topic":"t"}';
+    const request = new Request(`${url}/api${path}`, { method, headers: all, ...(body === undefined ? {} : { body }) });
+    const response = await fetch(request, { remoteAddress: from });
+    return { status: response.status, headers: response.headers, body: (await response.json()) as never as Reply };
+  };
+}
+
+interface Reply {
+  readonly code: number;
+  readonly message: string;
+  readonly data: unknown[];
+}
+
+const PUBLISH = '/mqtt/publish';
+
+describe('Management credentials', () => {
+  it('of management users give the scope of the user, which takes effect at once when it changes', async () => {
+    await using broker = await startBroker();
+    await broker.users.add('ann', 'secret of ann', 'administrator');
+    await broker.users.add('vic', 'secret of vic', 'viewer');
+    const call = ask(broker, { credentials: 'users' });
+    const ann = basic('ann', 'secret of ann');
+    const vic = basic('vic', 'secret of vic');
+    assert.equal((await call('POST', PUBLISH, { authorization: ann })).status, 200);
+    assert.equal((await call('GET', '/clients', { authorization: vic })).status, 200);
+    const refused = await call('POST', PUBLISH, { authorization: vic });
+    assert.deepEqual([refused.status, refused.body.code], [403, 103]);
+    assert.equal((await call('GET', '/clients')).status, 401, 'applications are not asked');
+    await broker.users.update('vic', 'administrator');
+    assert.equal((await call('POST', PUBLISH, { authorization: vic })).status, 200);
+    await broker.users.changePassword('ann', 'secret of ann', 'another secret');
+    assert.equal((await call('POST', PUBLISH, { authorization: ann })).status, 401);
+    assert.equal((await call('POST', PUBLISH, { authorization: basic('ann', 'another secret') })).status, 200);
+  });
+
+  it('can be those of applications and of users', async () => {
+    await using broker = await startBroker();
+    await broker.users.add('vic', 'secret of vic', 'viewer');
+    await broker.users.add('app', 'the user app', 'viewer');
+    const call = ask(broker, { credentials: ['applications', 'users'] });
+    assert.equal((await call('POST', PUBLISH)).status, 200);
+    for (const authorization of [basic('vic', 'secret of vic'), basic('app', 'the user app')]) {
+      assert.equal((await call('GET', '/clients', { authorization })).status, 200);
+      assert.equal((await call('POST', PUBLISH, { authorization })).status, 403);
+    }
+    assert.equal((await call('GET', '/clients', { authorization: basic('nobody', 'x') })).status, 401);
+  });
+
+  it('of an application end when it is disabled, deleted, or has expired', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await broker.applications.add({ id: 'app', secret: 'a secret', expiresAt: clock.now() + 2_000 });
+    const call = ask(broker);
+    const status = async () => (await call('GET', '/clients')).status;
+    assert.equal(await status(), 200);
+    await clock.advance('2s');
+    assert.equal(await status(), 401);
+    await broker.applications.update('app', { expiresAt: undefined });
+    assert.equal(await status(), 200);
+    await broker.applications.update('app', { isEnabled: false });
+    assert.equal(await status(), 401);
+    await broker.applications.update('app', { isEnabled: true });
+    assert.equal(await status(), 200);
+    await broker.applications.delete('app');
+    assert.equal(await status(), 401);
+  });
+
+  it('may be checked by a function, which gets the address of the client', async () => {
+    await using broker = await startBroker();
+    const asked: unknown[] = [];
+    const call = ask(broker, {
+      trustedProxies: '10.0.0.0/8',
+      credentials: (id, secret, { remoteAddress }) => {
+        asked.push([id, secret, remoteAddress]);
+        return id === 'v' ? 'viewer' : id === 'a';
+      }
+    });
+    const from = { from: '10.0.0.1', headers: { 'x-forwarded-for': '192.0.2.1' } };
+    assert.equal((await call('POST', PUBLISH, { ...from, authorization: basic('a', 'p:q') })).status, 200);
+    assert.equal((await call('POST', PUBLISH, { ...from, authorization: basic('v', '') })).status, 403);
+    assert.equal((await call('GET', '/clients', { ...from, authorization: basic('x', '') })).status, 401);
+    assert.deepEqual(asked, [
+      ['a', 'p:q', '192.0.2.1'],
+      ['v', '', '192.0.2.1'],
+      ['x', '', '192.0.2.1']
+    ]);
+  });
+
+  it('that nobody has are refused with a remedy, which is reported once', async () => {
+    await using broker = createBroker();
+    const errors: string[] = [];
+    broker.on('error', ({ error }) => errors.push((error as { code?: string }).code ?? ''));
+    await broker.start();
+    const call = ask(broker);
+    for (let n = 0; n < 2; n++) {
+      const { status, body } = await call('GET', '/clients', { authorization: '' });
+      assert.equal(status, 401);
+      assert.match(body.message, /the broker has none/);
+    }
+    assert.deepEqual(errors, ['NO_CREDENTIALS']);
+  });
+});
+
+describe('Failed logins', () => {
+  const wrong = { authorization: basic('app', 'guess') };
+
+  it('are limited for each address for a minute', async () => {
+    await using kit = await createTestBroker();
+    await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
+    const call = ask(kit.broker);
+    for (let n = 0; n < 10; n++)
+      assert.equal(
+        (await call('GET', '/clients', { authorization: basic('app', `${n}`), from: '192.0.2.1' })).status,
+        401
+      );
+    const refused = await call('GET', '/clients', { from: '192.0.2.1' });
+    assert.deepEqual([refused.status, refused.body.code, refused.headers.get('retry-after')], [429, 103, '60']);
+    assert.equal((await call('GET', '/clients', { from: '192.0.2.2' })).status, 200);
+    await kit.clock.advance('61s');
+    assert.equal((await call('GET', '/clients', { from: '192.0.2.1' })).status, 200);
+  });
+
+  it('do not shut out credentials that were right before', async () => {
+    await using kit = await createTestBroker();
+    await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
+    const call = ask(kit.broker);
+    assert.equal((await call('GET', '/clients')).status, 200);
+    await kit.clock.advance('10s');
+    for (let n = 0; n < 10; n++) await call('GET', '/clients', { authorization: basic('app', `${n}`) });
+    assert.equal((await call('GET', '/clients', wrong)).status, 429);
+    assert.equal((await call('GET', '/clients')).status, 200);
+  });
+
+  it('cannot exceed the limit by being sent at the same time', async () => {
+    await using broker = await startBroker();
+    let checked = 0;
+    const call = ask(broker, {
+      credentials: async () => {
+        checked++;
+        return false;
+      }
+    });
+    const tries = Array.from({ length: 50 }, (_, n) =>
+      call('GET', '/clients', { authorization: basic('app', `${n}`) })
+    );
+    const statuses = (await Promise.all(tries)).map(({ status }) => status);
+    assert.equal(statuses.filter((status) => status === 401).length, 10);
+    assert.equal(statuses.filter((status) => status === 429).length, 40);
+    assert.equal(checked, 10);
+  });
+
+  it('are not suspected when many right logins come at the same time', async () => {
+    await using broker = await startBroker();
+    const call = ask(broker, { credentials: async () => true });
+    const tries = Array.from({ length: 50 }, (_, n) =>
+      call('GET', '/clients', { authorization: basic('app', `${n}`) })
+    );
+    assert.deepEqual([...new Set((await Promise.all(tries)).map(({ status }) => status))], [200]);
+  });
+
+  it('are not counted for requests without Basic credentials', async () => {
+    await using broker = await startBroker();
+    const call = ask(broker);
+    for (let n = 0; n < 12; n++) {
+      assert.equal((await call('GET', '/clients', { authorization: 'Bearer x' })).status, 401);
+      assert.equal((await call('GET', '/clients', { authorization: '' })).status, 401);
+    }
+    assert.equal((await call('GET', '/clients')).status, 200);
+  });
+
+  const proxies: [from: string | undefined, forwarded: string, source: string][] = [
+    ['192.0.2.9', '198.51.100.1', 'the connection: the header of others does not count'],
+    ['10.0.0.1', '198.51.100.1', 'the header'],
+    ['::ffff:10.0.0.1', '203.0.113.5, 198.51.100.1:4711, 10.0.0.7', 'the last one before the proxies'],
+    [undefined, '[2001:db8::1]:99', 'the header behind a Unix socket'],
+    ['10.0.0.1', 'unknown', 'the proxy, if the header has no address']
+  ];
+  for (const [from, forwarded, source] of proxies)
+    it(`count for ${source} (${from ?? 'no address'}, "${forwarded}")`, async () => {
+      await using broker = await startBroker();
+      const seen: (string | undefined)[] = [];
+      const call = ask(broker, {
+        trustedProxies: ['10.0.0.0/8', 'unix'],
+        credentials: (_id, _secret, { remoteAddress }) => {
+          seen.push(remoteAddress);
+          return true;
+        }
+      });
+      await call('GET', '/clients', {
+        ...(from === undefined ? {} : { from }),
+        headers: { 'x-forwarded-for': forwarded }
+      });
+      const expected: Record<string, string> = {
+        '198.51.100.1': from === '192.0.2.9' ? '192.0.2.9' : '198.51.100.1',
+        '203.0.113.5, 198.51.100.1:4711, 10.0.0.7': '198.51.100.1',
+        '[2001:db8::1]:99': '2001:db8::1',
+        unknown: '10.0.0.1'
+      };
+      assert.deepEqual(seen, [expected[forwarded]]);
+    });
+
+  it('count for the network of 64 bits of an IPv6 address', async () => {
+    await using broker = await startBroker();
+    const call = ask(broker, { credentials: () => false });
+    for (let n = 1; n <= 10; n++) await call('GET', '/clients', { from: `2001:db8::${n}` });
+    // each request has the same credentials, but they are checked one after the other
+    assert.equal((await call('GET', '/clients', { from: '2001:db8:0:0:ffff::1' })).status, 429);
+    assert.equal((await call('GET', '/clients', { from: '2001:db8:0:1::1' })).status, 401);
+  });
+});
+
+describe('Pages of browsers', () => {
+  it('may change something if their origin is that of the server, or allowed', async () => {
+    await using broker = await startBroker();
+    const call = ask(broker, { origins: ['https://app.example', 'null'] });
+    const from = (origin: string, url = 'http://host') =>
+      call('POST', PUBLISH, { headers: { origin }, url }).then(({ status }) => status);
+    assert.equal(await from('http://host'), 200);
+    assert.equal(await from('https://host'), 200); // the server cannot tell what a proxy in front of it speaks
+    assert.equal(await from('http://host:8081', 'http://host:8081'), 200);
+    assert.equal(await from('https://app.example'), 200);
+    assert.equal(await from('null'), 200);
+    assert.equal(await from('http://host:1'), 403);
+    assert.equal(await from('https://evil.example'), 403);
+    assert.equal(await from('https://host.evil.example'), 403);
+    assert.equal(await from('rubbish'), 403);
+    assert.equal((await call('GET', '/clients', { headers: { origin: 'https://evil.example' } })).status, 200);
+    const any = ask(broker, { origins: 'any' });
+    assert.equal((await any('POST', PUBLISH, { headers: { origin: 'https://evil.example' } })).status, 200);
+  });
+
+  it('reach a mount without credentials only by an IP address, localhost, or a name in the option hosts', async () => {
+    await using broker = await startBroker();
+    const statuses = async (options: ManagementOptions, hosts: readonly string[]) => {
+      const call = ask(broker, options);
+      return Promise.all(
+        hosts.map(async (host) => (await call('GET', '/clients', { url: `http://${host}`, authorization: '' })).status)
+      );
+    };
+    const own = ['127.0.0.1:8081', '[::1]:8081', '192.0.2.1', 'localhost', 'LOCALHOST:1', 'localhost.'];
+    assert.deepEqual(await statuses({ credentials: 'none' }, own), [200, 200, 200, 200, 200, 200]);
+    const names = ['broker.example', 'broker.example:8081', 'evil.example', 'localhost.evil.example'];
+    assert.deepEqual(await statuses({ credentials: 'none' }, names), [403, 403, 403, 403]);
+    assert.deepEqual(await statuses({ credentials: 'none', hosts: 'Broker.Example' }, names), [200, 200, 403, 403]);
+    assert.deepEqual(await statuses({ credentials: 'host' }, names), [200, 200, 200, 200]);
+    assert.deepEqual(await statuses({ credentials: 'host', hosts: 'broker.example' }, names), [200, 200, 403, 403]);
+  });
+
+  it('are told by the Host header on node:http', async () => {
+    await using broker = await startBroker();
+    await using server = await serve(managementApi(broker, { prefix: '/api', credentials: 'none' }).node);
+    const ask = (host: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const options = { port: server.port, host: '127.0.0.1', path: '/api/clients', headers: { host } };
+        httpRequest(options, (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        })
+          .on('error', reject)
+          .end();
+      });
+    assert.deepEqual([await ask('localhost'), await ask('evil.example'), await ask('a b')], [200, 403, 403]);
+  });
+});
+
+describe('Operations for applications', () => {
+  it('are refused and not listed where they are switched off', async () => {
+    await using broker = await startBroker();
+    const rows = (await ask(broker)('GET', '/')).body.data as { method: string; path: string }[];
+    const call = ask(broker, { appOperations: false });
+    const listed = (await call('GET', '/')).body.data as { path: string }[];
+    const isForApplications = ({ path }: { path: string }) => /^\/?apps(\/|$)/.test(path);
+    assert.deepEqual(listed.filter(isForApplications), []);
+    for (const { method, path } of rows.filter(isForApplications)) {
+      const { status, body } = await call(method, `/${path.replace(/^\//, '')}`);
+      assert.deepEqual([status, body.code], [403, 103], `${method} ${path}`);
+    }
+  });
+});
+
+describe('Options of the management interface', () => {
+  const wrong: [name: string, options: object][] = [
+    ['credentials', { credentials: 'everyone' }],
+    ['credentials', { credentials: [] }],
+    ['credentials', { credentials: ['host'] }],
+    ['trustedProxies', { trustedProxies: '10.0.0.0/33' }],
+    ['trustedProxies', { trustedProxies: ['proxy.example'] }],
+    ['origins', { origins: 'https://app.example/path' }],
+    ['origins', { origins: 'https://*.example' }],
+    ['hosts', { hosts: 'https://broker.example' }],
+    ['hosts', { hosts: 'broker.example:80' }],
+    ['appOperations', { appOperations: 'perhaps' }],
+    ['prefix', { prefix: 'api' }]
+  ];
+  for (const [name, options] of wrong)
+    it(`refuse ${JSON.stringify(options)}`, async () => {
+      await using broker = createBroker();
+      assert.throws(
+        () => managementApi(broker, options),
+        (error: { code: string; field: string }) => {
+          assert.deepEqual([error.code, error.field], ['OPTION_INVALID', `managementApi.${name}`]);
+          return true;
+        }
+      );
+    });
+});

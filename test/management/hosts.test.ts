@@ -1,0 +1,375 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { describe, it } from 'node:test';
+import connect from 'connect';
+import { type ManagementApi, type ManagementOptions, managementApi, managementApis } from 'embermq/management';
+import express from 'express';
+import Fastify from 'fastify';
+import { Hono } from 'hono';
+import Koa from 'koa';
+import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
+
+type Call = Awaited<ReturnType<typeof serve>>['call'];
+
+/** A way to mount the interface, beside routes of the host. */
+interface Host {
+  readonly name: string;
+  readonly options?: ManagementOptions;
+  /** The path in front of the interface. Default `/api/v4`. */
+  readonly base?: string;
+  /** A parser of the host reads JSON first, so that the host answers what is no JSON. */
+  readonly parsesJson?: true;
+  listener(api: ManagementApi): RequestListener | Promise<RequestListener>;
+}
+
+const V4 = { prefix: '/api/v4' };
+
+/** An Express app: headers and routes of its own around what `mount` adds. */
+function expressHost(mount: (app: express.Express, api: ManagementApi) => void) {
+  return (api: ManagementApi): RequestListener => {
+    const app = express().set('env', 'test'); // errors are not printed
+    app.use((_request, response, next) => {
+      response.setHeader('x-host', 'yes');
+      next();
+    });
+    app.get('/', (_request, response) => void response.send('home'));
+    mount(app, api);
+    app.get('/api/orders', (_request, response) => void response.send('orders'));
+    app.use((_request, response) => void response.status(404).send('the host'));
+    return app;
+  };
+}
+
+function connectHost(mount: (app: connect.Server, api: ManagementApi) => void) {
+  return (api: ManagementApi): RequestListener => {
+    const app = connect();
+    app.use((_request, response, next) => {
+      response.setHeader('x-host', 'yes');
+      next();
+    });
+    mount(app, api);
+    app.use((request, response) => {
+      const texts: Record<string, string> = { '/': 'home', '/api/orders': 'orders' };
+      const text = texts[request.url ?? ''];
+      response.statusCode = text === undefined ? 404 : 200;
+      response.end(text ?? 'the host');
+    });
+    return app;
+  };
+}
+
+function fastifyHost(options?: { readonly prefix: string }) {
+  return async (api: ManagementApi): Promise<RequestListener> => {
+    const app = Fastify();
+    app.addHook('onRequest', async (_request, reply) => void reply.header('x-host', 'yes'));
+    app.get('/', async () => 'home');
+    app.get('/api/orders', async () => 'orders');
+    app.setNotFoundHandler((_request, reply) => reply.status(404).send('the host'));
+    if (options === undefined) app.register(api.fastify);
+    else app.register(api.fastify, options);
+    await app.ready();
+    return (request, response) => app.routing(request, response);
+  };
+}
+
+function koaHost(...before: Koa.Middleware[]) {
+  return (api: ManagementApi): RequestListener => {
+    const app = new Koa();
+    app.silent = true;
+    app.use((context, next) => {
+      context.set('x-host', 'yes');
+      return next();
+    });
+    for (const middleware of before) app.use(middleware);
+    app.use(api.koa);
+    app.use((context) => {
+      const texts: Record<string, string> = { '/': 'home', '/api/orders': 'orders' };
+      const text = texts[context.path];
+      context.status = text === undefined ? 404 : 200;
+      context.body = text ?? 'the host';
+    });
+    return app.callback();
+  };
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+/** As the usual body parsers of Koa: what is no JSON becomes `{}` and is left unread. */
+const koaParser: Koa.Middleware = async (context, next) => {
+  const isJson = context.is('json') === 'json';
+  Object.assign(context.request, { body: isJson ? JSON.parse((await textOf(context.req)) || '{}') : {} });
+  return next();
+};
+
+/** As parsers that put the value on the request of node:http. */
+const koaParserOfNode: Koa.Middleware = async (context, next) => {
+  if (context.is('json') === 'json')
+    Object.assign(context.req, { body: JSON.parse((await textOf(context.req)) || '{}') });
+  return next();
+};
+
+const HOSTS: readonly Host[] = [
+  {
+    name: 'node:http',
+    listener: (api) => (request, response) => {
+      response.setHeader('x-host', 'yes');
+      api.node(request, response, () => {
+        const texts: Record<string, string> = { '/': 'home', '/api/orders': 'orders' };
+        const text = texts[request.url ?? ''];
+        response.statusCode = text === undefined ? 404 : 200;
+        response.end(text ?? 'the host');
+      });
+    }
+  },
+  { name: 'Express', listener: expressHost((app, api) => app.use(api.node)) },
+  { name: 'Express, at the path of the prefix', listener: expressHost((app, api) => app.use('/api/v4', api.node)) },
+  {
+    name: 'Express, at a base path',
+    base: '/broker/api/v4',
+    listener: expressHost((app, api) => app.use('/broker', api.node))
+  },
+  {
+    name: 'Express, at a base path and the prefix',
+    base: '/broker/api/v4',
+    listener: expressHost((app, api) => app.use('/broker/api/v4', api.node))
+  },
+  {
+    name: 'Express, below a router that has a part of the prefix',
+    listener: expressHost((app, api) => app.use('/api', express.Router().use('/v4', api.node)))
+  },
+  {
+    name: 'Express, at a path with a parameter and an empty prefix',
+    base: '/tenants/7/mqtt',
+    options: { prefix: '' },
+    listener: expressHost((app, api) => app.use('/tenants/:tenant/mqtt', api.node))
+  },
+  {
+    name: 'Express behind express.json()',
+    parsesJson: true,
+    listener: expressHost((app, api) => app.use(express.json(), api.node))
+  },
+  {
+    name: 'Express behind express.json() and express.urlencoded()',
+    parsesJson: true,
+    listener: expressHost((app, api) => app.use(express.json(), express.urlencoded({ extended: true }), api.node))
+  },
+  {
+    name: 'Express behind express.text()',
+    listener: expressHost((app, api) => app.use(express.text({ type: () => true }), api.node))
+  },
+  {
+    name: 'Express behind express.raw()',
+    listener: expressHost((app, api) => app.use(express.raw({ type: () => true }), api.node))
+  },
+  { name: 'Connect', listener: connectHost((app, api) => app.use(api.node)) },
+  { name: 'Connect, at the path of the prefix', listener: connectHost((app, api) => app.use('/api/v4', api.node)) },
+  { name: 'Fastify', listener: fastifyHost() },
+  { name: 'Fastify, with a prefix', base: '/broker/api/v4', listener: fastifyHost({ prefix: '/broker' }) },
+  { name: 'Fastify, with the prefix of the interface', listener: fastifyHost({ prefix: '/api/v4' }) },
+  {
+    name: 'Fastify, with a prefix that has a parameter',
+    base: '/tenants/7/api/v4',
+    listener: fastifyHost({ prefix: '/tenants/:tenant' })
+  },
+  { name: 'Koa', listener: koaHost() },
+  { name: 'Koa behind a body parser', parsesJson: true, listener: koaHost(koaParser) },
+  { name: 'Koa behind a body parser that fills the node request', parsesJson: true, listener: koaHost(koaParserOfNode) }
+];
+
+const JSON_TYPE = { authorization: AUTHORIZATION, 'content-type': 'application/json' };
+
+/** What must hold on each host. */
+async function checkHost(call: Call, base: string, { parsesJson = false }: { readonly parsesJson?: boolean } = {}) {
+  assert.equal((await call('GET', '/')).text, 'home');
+  assert.equal((await call('GET', '/api/orders')).text, 'orders');
+  assert.equal((await call('GET', '/elsewhere')).text, 'the host');
+
+  const index = await call('GET', base);
+  assert.deepEqual([index.status, index.body.code], [200, 0]);
+  assert.equal(index.headers.get('x-host'), 'yes', 'headers of the host are sent');
+  assert.equal((await call('GET', `${base}/?x=1/2`)).status, 200);
+  const found = await call('GET', `${base}/clients/a%2Fb?x=1`);
+  assert.equal(found.body.data[0]?.clientid, 'a/b');
+  const page = await call('GET', `${base}/clients?_limit=1`);
+  assert.deepEqual(page.body.meta, { page: 1, limit: 1, count: 1, hasnext: false });
+
+  const message = { topic: 't', payload: 'x' };
+  const path = `${base}/mqtt/publish`;
+  assert.deepEqual((await call('POST', path, message, JSON_TYPE)).body, { code: 0 });
+  assert.equal((await call('POST', path, { topic: '#' }, JSON_TYPE)).body.code, 115);
+  for (const type of ['text/plain', 'application/octet-stream', 'application/vnd.x+json; charset=utf-8'])
+    assert.deepEqual(
+      (await call('POST', path, message, { authorization: AUTHORIZATION, 'content-type': type })).body,
+      { code: 0 },
+      type
+    );
+  assert.equal((await call('POST', path, undefined)).body.code, 107);
+  const bad = await call('POST', path, '{', JSON_TYPE);
+  assert.equal(bad.status >= 400, true);
+  if (!parsesJson) assert.deepEqual([bad.status, bad.body.code], [400, 109]);
+
+  const head = await call('HEAD', `${base}/clients`);
+  assert.deepEqual([head.status, head.text, head.headers.get('content-type')], [200, '', 'application/json']);
+  const unknown = await call('GET', `${base}/nothing`);
+  assert.deepEqual([unknown.status, unknown.body.code], [404, 102]);
+  assert.equal((await call('GET', `${base}/clients`, undefined, {})).status, 401);
+  const options = await call('OPTIONS', `${base}/clients`, undefined, {});
+  assert.deepEqual([options.status, options.text], [404, 'the host'], 'OPTIONS is left to the host');
+}
+
+describe('The management interface', () => {
+  for (const { name, options = V4, base = '/api/v4', parsesJson, listener } of HOSTS)
+    it(`works on ${name}`, async () => {
+      await using broker = await startBroker();
+      await using _client = await broker.connect({ clientId: 'a/b' });
+      await using server = await serve(await listener(managementApi(broker, options)));
+      await checkHost(server.call, base, parsesJson === true ? { parsesJson } : {});
+    });
+
+  for (const form of ['all', 'use'] as const)
+    it(`works on Hono by app.${form}()`, async () => {
+      await using broker = await startBroker();
+      await using _client = await broker.connect({ clientId: 'a/b' });
+      const api = managementApi(broker, V4);
+      const app = new Hono();
+      app.use(async (context, next) => {
+        await next();
+        context.header('x-host', 'yes');
+      });
+      app.get('/', (context) => context.text('home'));
+      app.get('/api/orders', (context) => context.text('orders'));
+      const left = () => new Response('the host', { status: 404 });
+      if (form === 'use') app.use((context, next) => api.fetch(context.req.raw, { next }));
+      else app.all('/api/v4/*', (context) => api.fetch(context.req.raw, { next: left }));
+      app.notFound(left);
+      const call: Call = async (method, path, body, headers = { authorization: AUTHORIZATION }) => {
+        const response = await app.request(path, {
+          method,
+          headers,
+          ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) })
+        });
+        const text = await response.text();
+        return {
+          status: response.status,
+          headers: response.headers,
+          text,
+          body: text.startsWith('{') ? JSON.parse(text) : undefined
+        };
+      };
+      await checkHost(call, '/api/v4');
+    });
+
+  it('takes the body from a host that has read the request of the Fetch API, and says so if it gets none', async () => {
+    await using broker = await startBroker();
+    const { fetch } = managementApi(broker, V4);
+    const publish = () =>
+      new Request('http://host/api/v4/mqtt/publish', {
+        method: 'POST',
+        headers: { authorization: AUTHORIZATION },
+        body: '{"topic":"t"}'
+      });
+    const read = publish();
+    assert.deepEqual(await (await fetch(read, { body: await read.json() })).json(), { code: 0 });
+    const lost = publish();
+    await lost.text();
+    const answer = await fetch(lost);
+    assert.equal(answer.status, 500);
+    assert.match(((await answer.json()) as { message: string }).message, /facts\.body/);
+  });
+
+  it('refuses a body that a parser of the host has read as a form, and names the remedy', async () => {
+    await using broker = await startBroker();
+    const app = express();
+    app.use(express.urlencoded({ extended: true }), managementApi(broker, V4).node);
+    await using server = await serve(app);
+    const answer = await server.call('POST', '/api/v4/mqtt/publish', '{"topic":"t"}', {
+      authorization: AUTHORIZATION,
+      'content-type': 'application/x-www-form-urlencoded'
+    });
+    assert.deepEqual([answer.status, answer.body.code], [400, 109]);
+    assert.match(answer.body.message, /Content-Type: application\/json/);
+  });
+
+  it('does not wait for a body that a middleware has consumed', async () => {
+    await using broker = await startBroker();
+    const app = express();
+    app.use(async (request, _response, next) => {
+      await textOf(request);
+      next();
+    }, managementApi(broker, V4).node);
+    await using server = await serve(app);
+    const answer = await server.call('POST', '/api/v4/mqtt/publish', { topic: 't' });
+    assert.deepEqual([answer.status, answer.body.code], [400, 107]);
+  });
+
+  it('reads a body with a byte order mark, and refuses one that is compressed or not UTF-8', async () => {
+    await using broker = await startBroker();
+    await using server = await serve(managementApi(broker, V4).node);
+    const post = (body: Uint8Array, headers: Record<string, string> = {}) =>
+      fetch(`http://127.0.0.1:${server.port}/api/v4/mqtt/publish`, {
+        method: 'POST',
+        headers: { authorization: AUTHORIZATION, ...headers },
+        body: Buffer.from(body)
+      });
+    assert.equal((await post(Buffer.from('\ufeff{"topic":"t"}'))).status, 200);
+    for (const refused of [
+      await post(Buffer.from([0x22, 0xff, 0x22])),
+      await post(Buffer.from('{"topic":"t"}'), { 'content-encoding': 'gzip' })
+    ]) {
+      assert.equal(refused.status, 400);
+      assert.equal(((await refused.json()) as { code: number }).code, 109);
+    }
+  });
+
+  it('leaves paths that it does not have to the host before it asks for credentials, on each kind of server', async () => {
+    await using broker = await startBroker();
+    const api = managementApi(broker, { revision: 'hosted', unmatched: 'next' });
+    for (const listener of [
+      expressHost((app) => app.use(api.node))(api),
+      connectHost((app) => app.use(api.node))(api),
+      await fastifyHost()(api),
+      koaHost()(api)
+    ]) {
+      await using server = await serve(listener);
+      assert.equal((await server.call('GET', '/api/orders', undefined, {})).text, 'orders');
+      assert.equal((await server.call('POST', '/api/other', undefined, {})).text, 'the host');
+      assert.equal((await server.call('GET', '/api/clients', undefined, {})).status, 401);
+      assert.equal((await server.call('GET', '/api/clients')).status, 200);
+    }
+  });
+
+  it('serves several revisions on one server, each path by the one with the longest prefix', async () => {
+    await using broker = await startBroker();
+    await using _client = await broker.connect({ clientId: 'c' });
+    // the shortest prefix first, to show that the order does not count
+    const api = managementApis(broker, [
+      { revision: 'hosted', unmatched: 'next' },
+      { revision: 'earlier' },
+      { revision: 'later', prefix: '/api/v4' }
+    ]);
+    for (const listener of [expressHost((app) => app.use(api.node))(api), await fastifyHost()(api), koaHost()(api)]) {
+      await using server = await serve(listener);
+      const indexOf = async (path: string) =>
+        (await server.call('GET', path)).body.data.map(({ path }: { path: string }) => path) as string[];
+      for (const path of ['/api/v4', '/api']) assert.ok((await indexOf(path)).includes('/clients'), path);
+      assert.ok(!(await indexOf('/api/v3')).includes('/clients'));
+      assert.equal((await server.call('GET', '/api/v4/clients')).body.data.length, 1);
+      assert.equal((await server.call('GET', '/api/clients')).body.data.length, 1);
+      assert.deepEqual((await server.call('GET', '/api/v3/clients')).body.code, 102);
+      assert.deepEqual((await server.call('GET', '/api/v4/nothing')).body.code, 102);
+      assert.equal((await server.call('GET', '/api/orders')).text, 'orders');
+    }
+  });
+
+  it('refuses two revisions with the same prefix', async () => {
+    await using broker = await startBroker();
+    assert.throws(() => managementApis(broker, [{ revision: 'earlier' }, { revision: 'later' }]), {
+      code: 'OPTION_INVALID',
+      field: 'prefix'
+    });
+  });
+});

@@ -1,0 +1,313 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { get } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { describe, it } from 'node:test';
+import { type Clock, systemClock } from 'embermq';
+import {
+  type Answer,
+  type Call,
+  Fault,
+  MountedServices,
+  type MountPorts,
+  toFetch,
+  toNode
+} from '../../adapters/rest/index.ts';
+import { serve } from '../support/management.ts';
+
+const LIMITS = { maxBytes: 100, timeoutMs: 1234 };
+
+/** Timers that end when the test says so. */
+function manualTimers() {
+  const timers = new Map<object, { readonly run: () => void; readonly ms: number }>();
+  const waiting: (() => void)[] = [];
+  const clock: Clock = {
+    ...systemClock,
+    setTimeout(run, ms) {
+      const timer = {};
+      timers.set(timer, { run, ms });
+      for (const go of waiting.splice(0)) go();
+      return timer;
+    },
+    clearTimeout: (timer) => void timers.delete(timer as object)
+  };
+  return {
+    clock,
+    /** End the timer of a duration, once it has been set. */
+    async end(ms: number): Promise<void> {
+      for (;;) {
+        const [timer, found] = [...timers].find(([, one]) => one.ms === ms) ?? [];
+        if (timer !== undefined && found !== undefined) {
+          timers.delete(timer);
+          found.run();
+          return;
+        }
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      }
+    },
+    get size(): number {
+      return timers.size;
+    }
+  };
+}
+
+function portsOf(clock: Clock = systemClock): MountPorts & { readonly errors: unknown[] } {
+  const errors: unknown[] = [];
+  return { clock, errors, failed: (error) => void errors.push(error) };
+}
+
+function mount(answer: (call: Call) => Promise<Answer | undefined>, prefixes = ['/p']): MountedServices {
+  return new MountedServices([{ prefixes, answer }]);
+}
+
+const text = (body: string, status = 200): Answer => ({ status, headers: {}, body });
+
+/** A service that reads the body. */
+async function echo(call: Call): Promise<Answer> {
+  try {
+    return text(JSON.stringify(await call.body(LIMITS)));
+  } catch (error) {
+    assert.ok(error instanceof Fault);
+    return { ...text(error.kind, 413), closes: true };
+  }
+}
+
+/** Parts without an end, which tell when they are no longer wanted. */
+function endless() {
+  let tell: () => void = () => {};
+  const ended = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  async function* parts() {
+    try {
+      for (;;) yield 'x'.repeat(65_536);
+    } finally {
+      tell();
+    }
+  }
+  return { ended, parts: parts() };
+}
+
+async function dial(port: number): Promise<Socket & { readonly received: () => string }> {
+  const socket = connect(port, '127.0.0.1');
+  let received = '';
+  socket.setEncoding('utf8').on('data', (chunk) => {
+    received += chunk;
+  });
+  socket.on('error', () => {}); // the server may reset the connection
+  await once(socket, 'connect');
+  return Object.assign(socket, { received: () => received });
+}
+
+describe('A list', () => {
+  it('ends when the client goes away in the middle of it', async () => {
+    const ports = portsOf();
+    const { parts, ended } = endless();
+    await using server = await serve(
+      toNode(
+        mount(async () => ({ status: 200, headers: {}, body: parts })),
+        ports
+      )
+    );
+    const request = get(`http://127.0.0.1:${server.port}/p`);
+    const [response] = await once(request, 'response');
+    await once(response, 'data');
+    response.destroy();
+    await ended;
+    assert.deepEqual(ports.errors, []);
+  });
+
+  it('ends when a client of the Fetch API goes away in the middle of it', async () => {
+    const { parts, ended } = endless();
+    const fetch = toFetch(
+      mount(async () => ({ status: 200, headers: {}, body: parts })),
+      portsOf()
+    );
+    const response = await fetch(new Request('http://host/p'));
+    const reader = response?.body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+    await ended;
+  });
+
+  it('is cut off and reported if it fails in the middle', async () => {
+    const ports = portsOf();
+    async function* failing() {
+      yield '[1,';
+      throw new Error('broken');
+    }
+    const services = mount(async () => ({ status: 200, headers: {}, body: failing() }));
+    await using server = await serve(toNode(services, ports));
+    await assert.rejects(server.call('GET', '/p'));
+    const response = await toFetch(services, ports)(new Request('http://host/p'));
+    await assert.rejects(response?.text() ?? Promise.resolve());
+    assert.deepEqual(
+      ports.errors.map((error) => (error as Error).message),
+      ['broken', 'broken']
+    );
+  });
+
+  it('is not begun for a HEAD request', async () => {
+    const begun: string[] = [];
+    async function* parts() {
+      begun.push('begun');
+      yield '';
+    }
+    const services = mount(async () => ({ status: 200, headers: { 'x-list': 'yes' }, body: parts() }));
+    await using server = await serve(toNode(services, portsOf()));
+    assert.equal((await server.call('HEAD', '/p')).headers.get('x-list'), 'yes');
+    const response = await toFetch(services, portsOf())(new Request('http://host/p', { method: 'HEAD' }));
+    assert.equal(response?.body, null);
+    assert.deepEqual(begun, []);
+  });
+
+  it('ends if the host has answered meanwhile', async () => {
+    const ports = portsOf();
+    let goOn: (answer: Answer) => void = () => {};
+    const answer = new Promise<Answer>((resolve) => {
+      goOn = resolve;
+    });
+    const node = toNode(
+      mount(() => answer),
+      ports
+    );
+    await using server = await serve((request, response) => {
+      node(request, response);
+      response.end('the host');
+    });
+    assert.equal((await server.call('GET', '/p')).text, 'the host');
+    let isOver = false;
+    const parts: AsyncIterable<string> = {
+      [Symbol.asyncIterator]: () => ({
+        next: () => assert.fail('the list is not begun'),
+        return: async () => {
+          isOver = true;
+          return { done: true, value: undefined };
+        }
+      })
+    };
+    goOn({ status: 200, headers: {}, body: parts });
+    await answer;
+    await new Promise(setImmediate);
+    assert.equal(isOver, true);
+    assert.deepEqual(ports.errors, []);
+  });
+});
+
+describe('A body', () => {
+  const head = (length: number) => `POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: ${length}\r\n\r\n`;
+
+  it('that is too large is answered, and the connection ends when the client has sent it', async () => {
+    const timers = manualTimers();
+    await using server = await serve(toNode(mount(echo), portsOf(timers.clock)));
+    const socket = await dial(server.port);
+    socket.write(`${head(200_000)}${'x'.repeat(1000)}`);
+    while (!socket.received().includes('bodyTooLarge')) await once(socket, 'data');
+    assert.match(socket.received(), /^HTTP\/1.1 413 .*\r\nconnection: close\r\n/is);
+    assert.equal(socket.readableEnded, false, 'the client can still send');
+    socket.write('x'.repeat(199_000));
+    await once(socket, 'end');
+    assert.equal(timers.size, 0);
+  });
+
+  it('that is too large ends the connection after a while if the client sends no more', async () => {
+    const timers = manualTimers();
+    await using server = await serve(toNode(mount(echo), portsOf(timers.clock)));
+    const socket = await dial(server.port);
+    socket.write(head(200_000));
+    await timers.end(2_000);
+    await once(socket, 'end');
+    assert.match(socket.received(), /bodyTooLarge$/);
+  });
+
+  it('without a length is read up to the limit', async () => {
+    await using server = await serve(toNode(mount(echo), portsOf()));
+    const chunked = 'POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const socket = await dial(server.port);
+    socket.write(`${chunked}64\r\n${'x'.repeat(100)}\r\n1\r\ny\r\n0\r\n\r\n`);
+    while (!socket.received().includes('bodyTooLarge')) await once(socket, 'data');
+    socket.destroy();
+  });
+
+  it('that is too slow is answered', async () => {
+    const timers = manualTimers();
+    await using server = await serve(toNode(mount(echo), portsOf(timers.clock)));
+    const socket = await dial(server.port);
+    socket.write(`${head(50)}{`);
+    await timers.end(LIMITS.timeoutMs);
+    await timers.end(2_000);
+    await once(socket, 'end');
+    assert.match(socket.received(), /bodyTooSlow$/);
+  });
+
+  it('that is too large or too slow is refused over the Fetch API', async () => {
+    const timers = manualTimers();
+    const fetch = toFetch(mount(echo), portsOf(timers.clock));
+    const ask = (body: string | ReadableStream) =>
+      fetch(new Request('http://host/p', { method: 'POST', body, duplex: 'half' } as RequestInit));
+    assert.equal(await (await ask('x'.repeat(101)))?.text(), 'bodyTooLarge');
+    const slow = ask(new ReadableStream());
+    await timers.end(LIMITS.timeoutMs);
+    assert.equal(await (await slow)?.text(), 'bodyTooSlow');
+    assert.equal(timers.size, 0);
+  });
+
+  it('whose client goes away is no failure of the server', async () => {
+    const ports = portsOf();
+    let tell: (kind: string) => void = () => {};
+    const kind = new Promise<string>((resolve) => {
+      tell = resolve;
+    });
+    const services = mount(async (call) => {
+      const answer = await echo(call);
+      tell(answer.body as string);
+      return answer;
+    });
+    await using server = await serve(toNode(services, ports));
+    const socket = await dial(server.port);
+    socket.end(`${head(50)}{`);
+    assert.equal(await kind, 'bodyIncomplete');
+    await new Promise(setImmediate);
+    assert.deepEqual(ports.errors, []);
+  });
+});
+
+describe('A path', () => {
+  const cases: [prefixes: string[], url: string, originalUrl: string | undefined, found: string | undefined][] = [
+    [['/api'], '/api', undefined, ''],
+    [['/api'], '/api?x=/y', undefined, '?x=/y'],
+    [['/api'], '/api/a%2Fb?x', undefined, '/a%2Fb?x'],
+    [['/api'], '/apis', undefined, undefined],
+    [['/api'], '*', undefined, undefined],
+    [['/api'], 'http://host:1/api/x?y', undefined, '/x?y'],
+    [['/api', '/api/v4'], '/api/v4/x', undefined, '/x'],
+    [['/api', '/api/v4'], '/api/v44', undefined, '/v44'],
+    [[''], '/x', undefined, '/x'],
+    // what a router has cut
+    [['/api/v4'], '/x?q', '/api/v4/x?q', '/x?q'],
+    [['/api/v4'], '/?q', '/api/v4?q', '/?q'],
+    [['/api/v4'], '/', '/api/v4/', '/'],
+    [['/api/v4'], '/v4/x', '/api/v4/x', '/x'],
+    [['/api/v4'], '/x', '/base/api/v4/x', '/x'],
+    [['/api/v4'], '/api/v4/x', '/base/api/v4/x', '/x'],
+    [['/api/v4'], '/c', '/api/v4/clients/c', '/clients/c'],
+    [['/api/v4'], '/x', '/api/v44/x', undefined],
+    [['/api'], '/other', '/api/secret', undefined] // the host has rewritten the path
+  ];
+  for (const [prefixes, url, originalUrl, expected] of cases)
+    it(`${url} of ${originalUrl ?? url} with ${prefixes.join(' and ')} is ${expected ?? 'left to the host'}`, async () => {
+      const services = mount(async ({ path, query }) => text(query === '' ? path : `${path}?${query}`), prefixes);
+      const answer = await services.answer({ url, originalUrl }, (path, query) => ({ path, query }) as Call);
+      assert.equal(answer?.body, expected);
+    });
+
+  it('that the service with the longest prefix does not answer is asked of the next one', async () => {
+    const services = new MountedServices([
+      { prefixes: ['/api'], answer: async ({ path }) => text(`short ${path}`) },
+      { prefixes: ['/api/v4'], answer: async ({ path }) => (path === '/own' ? text('long') : undefined) }
+    ]);
+    const ask = async (url: string) =>
+      (await services.answer({ url }, (path, query) => ({ path, query }) as Call))?.body;
+    assert.deepEqual([await ask('/api/v4/own'), await ask('/api/v4/x')], ['long', 'short /v4/x']);
+  });
+});
