@@ -1,4 +1,4 @@
-import type { TSchema } from 'typebox';
+import Type, { type TSchema } from 'typebox';
 import { CODES } from './codes.ts';
 import type { Operation } from './operation.ts';
 
@@ -76,7 +76,9 @@ function operationObject(row: Operation, operationId: string, mount: Mount): Jso
         'index'
     ],
     ...listOf('parameters', [...pathParameters(row), ...queryParameters(row), ...pageParameters(row, mount)]),
-    ...(hasBody ? { requestBody: { required: true, content: { 'application/json': { schema: row.body } } } } : {}),
+    ...(hasBody
+      ? { requestBody: { required: !Type.IsOptional(row.body), content: { 'application/json': { schema: row.body } } } }
+      : {}),
     responses: {
       200: {
         description: 'Success',
@@ -123,7 +125,7 @@ function answerSchema({ data, paged }: Operation): Json {
     return { type: 'object', required: ['code'], properties: { code: CODE } };
   const rows = data ?? { type: 'array', items: { type: 'object' } };
   const properties = { code: CODE, data: rows, ...(paged === undefined ? {} : { meta: META }) };
-  return { type: 'object', required: ['code', 'data'], properties };
+  return { type: 'object', required: Type.IsOptional(data) ? ['code'] : ['code', 'data'], properties };
 }
 
 /** The statuses of faults, in ascending order. */

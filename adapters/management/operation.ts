@@ -51,7 +51,7 @@ export interface Operation {
   /** The parameters of the query, beside `_page` and `_limit`. */
   readonly query?: TObject;
   readonly body?: TSchema;
-  /** The data of the answer. Default: none, or a list of objects if the list has pages. */
+  /** The data of the answer; optional: some answers have none. Default: none, or a list of objects if the list has pages. */
   readonly data?: TSchema;
   /** It is about applications, and can be switched off for a mount (option `appOperations`). */
   readonly isForApplications?: true;

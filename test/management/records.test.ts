@@ -2,6 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from 'embermq';
 import type { RevisionName } from 'embermq/management';
+import { check } from '../../adapters/management/input.ts';
+import { ACL } from '../../adapters/management/operations/acl.ts';
+import { ALARMS } from '../../adapters/management/operations/alarms.ts';
+import { APPLICATIONS } from '../../adapters/management/operations/applications.ts';
+import { BANNED } from '../../adapters/management/operations/banned.ts';
+import { CREDENTIALS } from '../../adapters/management/operations/credentials.ts';
+import { USERS } from '../../adapters/management/operations/users.ts';
+import { Router } from '../../adapters/rest/index.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
 
 const REVISIONS: readonly RevisionName[] = ['earlier', 'later', 'hosted'];
@@ -12,11 +20,16 @@ const LOCAL_TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/;
 type Server = Awaited<ReturnType<typeof serveManagement>>;
 type Request = [method: string, path: string, body: unknown];
 
-/** Send a request that succeeds. */
+const rows = new Router([...ACL, ...ALARMS, ...APPLICATIONS, ...BANNED, ...CREDENTIALS, ...USERS]);
+
+/** Send a request that succeeds, and check that the data of the answer has the documented shape. */
 async function ask(server: Server, method: string, path: string, body?: unknown) {
   const answer = await server.call(method, `/api${path}`, body);
   assert.equal(answer.status, 200, `${method} ${path}: ${answer.text}`);
   assert.equal(answer.body.code, 0, `${method} ${path}: ${answer.text}`);
+  const { data } = rows.find(method, path.replace(/\?.*/, ''))?.row ?? {};
+  if (data !== undefined && answer.body.data !== undefined) check(data, answer.body.data, `data of ${method} ${path}`);
+  else assert.equal(answer.body.data, undefined);
   return answer.body;
 }
 

@@ -29,6 +29,17 @@ const RULE = Type.Object(
 );
 type Rule = Type.Static<typeof RULE>;
 
+const TOPIC = Type.String({ description: 'The topic filter' });
+const ACTION = Type.String({ description: 'pub, sub or pubsub' });
+const ACCESS = Type.String({ description: 'allow or deny' });
+const RESULT = Type.String({ description: 'ok, or what is wrong: `{error,topic}`' });
+const OF_CLIENT_ID = { clientid: Type.String({ description: 'The client id' }) };
+const OF_USERNAME = { username: Type.String({ description: 'The user name' }) };
+const OF_ALL = { all: Type.String({ description: '$all' }) };
+const SHOWN = { topic: TOPIC, action: ACTION, access: ACCESS };
+/** A rule with its result. What is wrong in a request is echoed as it is. */
+const ECHOED = Type.Object({ result: RESULT });
+
 /** Entries of a batch that are worked on in one turn. Their writes leave together. */
 const ENTRIES_AT_ONCE = 50;
 
@@ -108,6 +119,7 @@ export const ACL: readonly Operation[] = [
     path: '/acl/clientid',
     descr: 'List available mnesia in the cluster',
     paged: 'max',
+    data: Type.Array(Type.Object({ ...OF_CLIENT_ID, ...SHOWN, result: RESULT })),
     run: (context) => list(context, 'clientId')
   }),
   operation({
@@ -116,6 +128,7 @@ export const ACL: readonly Operation[] = [
     path: '/acl/username',
     descr: 'List available mnesia in the cluster',
     paged: 'max',
+    data: Type.Array(Type.Object({ ...OF_USERNAME, ...SHOWN, result: RESULT })),
     run: (context) => list(context, 'username')
   }),
   operation({
@@ -124,6 +137,7 @@ export const ACL: readonly Operation[] = [
     path: '/acl/$all',
     descr: 'List available mnesia in the cluster',
     paged: 'max',
+    data: Type.Array(Type.Object({ ...OF_ALL, ...SHOWN, result: RESULT })),
     run: (context) => list(context, 'all')
   }),
   operation({
@@ -131,6 +145,7 @@ export const ACL: readonly Operation[] = [
     method: 'GET',
     path: '/acl/clientid/:clientid',
     descr: 'Lookup mnesia in the cluster',
+    data: Type.Array(Type.Object({ ...OF_CLIENT_ID, ...SHOWN })),
     run: ({ broker }, { params: { clientid: clientId } }) => broker.access.acl.of({ clientId }).map(shown)
   }),
   operation({
@@ -138,6 +153,7 @@ export const ACL: readonly Operation[] = [
     method: 'GET',
     path: '/acl/username/:username',
     descr: 'Lookup mnesia in the cluster',
+    data: Type.Array(Type.Object({ ...OF_USERNAME, ...SHOWN })),
     run: ({ broker }, { params: { username } }) => broker.access.acl.of({ username }).map(shown)
   }),
   operation({
@@ -146,6 +162,7 @@ export const ACL: readonly Operation[] = [
     path: '/acl',
     descr: 'Add mnesia in the cluster',
     body: oneOrMany(RULE),
+    data: Type.Union([ECHOED, Type.Array(ECHOED)]),
     originalAnswer: (fault) => {
       const word = wordOf(fault);
       return word === undefined ? undefined : { code: 108, message: errorTerm(word) };

@@ -1,8 +1,20 @@
+import Type from 'typebox';
 import type { PastAlarm, PresentAlarm } from '../../../lib/index.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import type { RevisionName } from '../revisions.ts';
 import { localTime } from '../wire.ts';
 import { checkNode } from './clients.ts';
+
+const time = (description: string) => Type.String({ description: `${description}: local time, YYYY-MM-DD HH:mm:ss` });
+const DETAILS = Type.Object({
+  severity: Type.String({ description: 'notice, warning, error or critical' }),
+  title: Type.String({ description: 'A few words' }),
+  summary: Type.String({ description: 'What has happened, and what can be done' }),
+  timestamp: time('When the alarm was raised')
+});
+const PRESENT = Type.Array(Type.Object({ id: Type.String(), desc: DETAILS }));
+const PAST = Type.Array(Type.Object({ id: Type.String(), desc: DETAILS, clear_at: time('When it was cleared') }));
+const ofNodes = (alarms: typeof PRESENT | typeof PAST) => Type.Array(Type.Object({ node: Type.String(), alarms }));
 
 const EARLIER: readonly RevisionName[] = ['earlier'];
 
@@ -38,6 +50,7 @@ export const ALARMS: readonly Operation[] = [
     path: '/alarms',
     descr: 'List all alarms',
     in: EARLIER,
+    data: ofNodes(PRESENT),
     run: (context) => ofAll(context, present)
   }),
   operation({
@@ -46,6 +59,7 @@ export const ALARMS: readonly Operation[] = [
     path: '/alarms/:node',
     descr: 'List alarms of a node',
     in: EARLIER,
+    data: PRESENT,
     run: (context, { params: { node } }) => ofNode(context, node, present)
   }),
   operation({
@@ -53,6 +67,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms/present',
     descr: 'List all alarms',
+    data: ofNodes(PRESENT),
     run: (context) => ofAll(context, present)
   }),
   operation({
@@ -60,6 +75,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms/present/:node',
     descr: 'List alarms of a node',
+    data: PRESENT,
     run: (context, { params: { node } }) => ofNode(context, node, present)
   }),
   operation({
@@ -67,6 +83,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms/history',
     descr: 'List all alarm history',
+    data: ofNodes(PAST),
     run: (context) => ofAll(context, history)
   }),
   operation({
@@ -74,6 +91,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms/history/:node',
     descr: 'List alarm history of a node',
+    data: PAST,
     run: (context, { params: { node } }) => ofNode(context, node, history)
   })
 ];

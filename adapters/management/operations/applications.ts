@@ -28,6 +28,14 @@ const APPLICATION = Type.Object({
   ...CHANGE
 });
 
+const SHOWN = Type.Object({
+  app_id: Type.String(),
+  name: Type.String(),
+  desc: Type.String(),
+  status: Type.Boolean(),
+  expired: Type.Union([Type.Integer(), Type.Literal(UNDEFINED)])
+});
+
 type Change = Type.Static<Type.TObject<typeof CHANGE>>;
 
 /** Only the fields that are given are changed. */
@@ -53,6 +61,7 @@ export const APPLICATIONS: readonly Operation[] = [
     descr: 'Add Application',
     isForApplications: true,
     body: APPLICATION,
+    data: Type.Object({ secret: Type.String({ description: 'The secret, which cannot be read later' }) }),
     // misspelt there
     originalAnswer: ({ kind }) => (kind === 'exists' ? { code: 102, message: 'alread_existed' } : undefined),
     run: ({ broker }, { body: { app_id: id, secret, ...change } }) =>
@@ -73,6 +82,7 @@ export const APPLICATIONS: readonly Operation[] = [
     path: '/apps',
     descr: 'List Applications',
     isForApplications: true,
+    data: Type.Array(SHOWN),
     run: ({ broker }) => [...broker.applications].map(shown)
   }),
   operation({
@@ -81,6 +91,7 @@ export const APPLICATIONS: readonly Operation[] = [
     path: '/apps/:appid',
     descr: 'Lookup Application',
     isForApplications: true,
+    data: SHOWN,
     run: (context, { params: { appid } }) => {
       const found = context.broker.applications.get(appid);
       return lookedUp(context, found && shown(found), named(appid));

@@ -27,6 +27,15 @@ const BAN = Type.Object({
     'The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end'
   )
 });
+const SHOWN = Type.Object({
+  who: Type.String(),
+  as: AS,
+  by: Type.String(),
+  reason: Type.String({ description: '"undefined" if there is none' }),
+  desc: Type.Optional(Type.String({ description: 'In the earlier revision; "undefined" if there is none' })),
+  at: Type.Optional(Type.Integer({ description: 'In the later revisions, in seconds since 1970' })),
+  until: Type.Union([Type.Integer(), Type.Literal(UNDEFINED)], { description: 'In seconds since 1970' })
+});
 const OF_KIND = Type.Object({ as: Type.Optional(AS) });
 
 /** A field of a ban in the dialects that have it. */
@@ -89,6 +98,7 @@ export const BANNED: readonly Operation[] = [
     path: '/banned',
     descr: 'List banned',
     paged: 'max',
+    data: Type.Array(SHOWN),
     run: ({ broker, page, revision }) => pageOf([...broker.access.banned], page, (ban) => shown(ban, revision))
   }),
   operation({
@@ -97,6 +107,7 @@ export const BANNED: readonly Operation[] = [
     path: '/banned',
     descr: 'Create banned',
     body: BAN,
+    data: BAN,
     originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['who', 'as']),
     run: async ({ broker, revision }, { body }) => {
       const { who, as, by, reason, desc: description, at, until } = body;

@@ -16,6 +16,11 @@ const ENTRIES_AT_ONCE = 100;
 const PASSWORD = Type.String({ description: 'The password, in clear' });
 const IS_SUPERUSER = Type.Boolean({ description: 'Whether access control does not apply to the client' });
 
+const HASH = Type.String({ description: 'SHA-256 of salt and password, in hexadecimal' });
+const RESULTS = Type.Record(Type.String(), Type.String(), {
+  description: 'For each name `ok`, or what is wrong: `{error,existed}`'
+});
+
 /** Records of names with passwords. */
 interface CredentialKind {
   /** The name of their names. */
@@ -60,9 +65,10 @@ function originalMessage(message: string | undefined): OriginalAnswer | undefine
 function credentialOperations(kind: CredentialKind): Operation[] {
   const { field, subject, originalWords, shown, records } = kind;
   const list = `/auth_${field}` as const;
-  const one = `/auth_${field}/:${field}` as const;
-  const record = Type.Object({ [field]: Type.String({ description: `The ${subject}` }), password: PASSWORD });
-  const named = (name: string) => `record of the ${subject} "${name}"`;
+  const single = `/auth_${field}/:${field}` as const;
+  const name = { [field]: Type.String({ description: `The ${subject}` }) };
+  const record = Type.Object({ ...name, password: PASSWORD });
+  const described = (one: string) => `record of the ${subject} "${one}"`;
   const add = async ({ broker }: Context, given: Record<string, string>) => {
     checkNotEmpty({ [field]: given[field], password: given.password });
     await records(broker).add(given[field], given.password);
@@ -74,17 +80,19 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       path: list,
       descr: `List available ${field} in the cluster`,
       paged: 'max',
+      data: Type.Array(Type.Object(name)),
       // the oldest first: a new record does not move the others to another page
       run: ({ broker, page }) => pageOf([...records(broker)].reverse(), page, ({ name }) => ({ [field]: name }))
     }),
     operation({
       name: `lookup_${field}`,
       method: 'GET',
-      path: one,
+      path: single,
       descr: `Lookup ${field} in the cluster`,
-      run: (context, { params: { [field]: name } }) => {
-        const found = records(context.broker).get(name);
-        return lookedUp(context, found && shown(found), named(name));
+      data: Type.Object({ ...name, password: HASH }),
+      run: (context, { params: { [field]: one } }) => {
+        const found = records(context.broker).get(one);
+        return lookedUp(context, found && shown(found), described(one));
       }
     }),
     operation({
@@ -93,6 +101,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       path: list,
       descr: `Add ${field} in the cluster`,
       body: oneOrMany(record),
+      data: Type.Optional(RESULTS),
       originalAnswer: (fault, { printsTerms }) => {
         const word = wordOf(fault);
         if (word === undefined || printsTerms) return originalMessage(word && errorTerm(word));
@@ -106,23 +115,23 @@ function credentialOperations(kind: CredentialKind): Operation[] {
     operation({
       name: `update_${field}`,
       method: 'PUT',
-      path: one,
+      path: single,
       descr: `Update ${field} in the cluster`,
       body: Type.Object({ password: PASSWORD }),
       originalAnswer: (fault) =>
         originalMessage(fault.kind === 'unknownRecord' ? originalWords.unknown : wordOf(fault) && 'password'),
-      run: ({ broker }, { params: { [field]: name }, body: { password } }) => {
+      run: ({ broker }, { params: { [field]: one }, body: { password } }) => {
         checkNotEmpty({ password });
-        return records(broker).update(name, password);
+        return records(broker).update(one, password);
       }
     }),
     operation({
       name: `delete_${field}`,
       method: 'DELETE',
-      path: one,
+      path: single,
       descr: `Delete ${field} in the cluster`,
-      run: async (context, { params: { [field]: name } }) =>
-        checkDeleted(context, await records(context.broker).delete(name), named(name))
+      run: async (context, { params: { [field]: one } }) =>
+        checkDeleted(context, await records(context.broker).delete(one), described(one))
     })
   ];
 }
@@ -149,6 +158,7 @@ const LOGIN = Type.Object({
   password: PASSWORD,
   is_superuser: IS_SUPERUSER
 });
+const STORED_LOGIN = Type.Object({ ...LOGIN.properties, password: HASH });
 type Login = Type.Static<typeof LOGIN>;
 
 async function addLogin({ broker }: Context, { login, password, is_superuser: isSuperuser }: Login): Promise<void> {
@@ -170,6 +180,7 @@ const LOGINS = [
     descr: 'List available mnesia in the cluster',
     in: LATER,
     paged: 'max',
+    data: Type.Array(STORED_LOGIN),
     run: ({ broker, page }) => pageOf([...broker.access.logins].reverse(), page, loginOf)
   }),
   operation({
@@ -178,6 +189,7 @@ const LOGINS = [
     path: '/auth_user/:login',
     descr: 'Lookup mnesia in the cluster',
     in: LATER,
+    data: STORED_LOGIN,
     run: (context, { params: { login } }) => {
       const found = context.broker.access.logins.get(login);
       return lookedUp(context, found && loginOf(found), namedLogin(login));
@@ -190,6 +202,7 @@ const LOGINS = [
     descr: 'Add mnesia in the cluster',
     in: LATER,
     body: oneOrMany(LOGIN),
+    data: RESULTS,
     originalAnswer: (fault) => {
       const word = wordOf(fault);
       return originalMessage(word && errorTerm(word));

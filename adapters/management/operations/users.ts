@@ -5,6 +5,10 @@ import { checkNotEmpty } from '../records.ts';
 
 const USERNAME = Type.String({ description: 'The name of the user' });
 const PASSWORD = Type.String({ description: 'The password' });
+const TAGS = Type.String({
+  default: '',
+  description: 'Any text; "administrator" makes the user one, others may only read'
+});
 
 /** What the original products say about users. */
 function originalAnswer({ kind }: Fault): OriginalAnswer | undefined {
@@ -42,9 +46,7 @@ export const USERS: readonly Operation[] = [
     body: Type.Object({
       username: USERNAME,
       password: PASSWORD,
-      tags: Type.Optional(
-        Type.String({ default: '', description: 'Any text; "administrator" makes the user one, others may only read' })
-      )
+      tags: Type.Optional(TAGS)
     }),
     originalAnswer: (fault) =>
       fault.kind === 'missingParameter' || fault.kind === 'emptyCredentials'
@@ -60,6 +62,7 @@ export const USERS: readonly Operation[] = [
     method: 'GET',
     path: '/users',
     descr: 'List users',
+    data: Type.Array(Type.Object({ username: USERNAME, tags: TAGS })),
     run: ({ broker }) => [...broker.users].map(({ name, tags }) => ({ username: name, tags }))
   }),
   operation({
@@ -67,7 +70,7 @@ export const USERS: readonly Operation[] = [
     method: 'PUT',
     path: '/users/:name',
     descr: 'Update an user',
-    body: Type.Object({ tags: Type.String({ description: 'As when the user is created' }) }),
+    body: Type.Object({ tags: TAGS }),
     originalAnswer,
     run: ({ broker }, { params: { name }, body: { tags } }) => broker.users.update(name, tags)
   }),
