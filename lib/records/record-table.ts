@@ -1,6 +1,5 @@
 /** The interfaces that give fields of records other names: revisions of the management interface, webhooks, and rules. */
-const DIALECTS = ['later', 'earlier', 'webhook', 'rule'] as const;
-export type Dialect = (typeof DIALECTS)[number];
+export type Dialect = 'later' | 'earlier' | 'webhook' | 'rule';
 
 /** Units of fields. `ms`: wall-clock milliseconds since 1970. */
 type FieldUnit = 'ms' | 's' | 'bytes' | 'packets' | 'messages' | 'filters' | 'ids' | 'reads' | 'writes';
