@@ -129,7 +129,7 @@ export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { AlarmInput, Alarms } from './monitor/alarms.ts';
 export { LOG_LEVELS, LOG_ROWS, type Logger, type LogLevel, type LogRow } from './monitor/log.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
-export { SYSTEM_DESCRIPTION } from './monitor/sys.ts';
+export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
 export type { Trace, TraceEnd, TraceOptions } from './monitor/trace.ts';
 export type { TraceFunction, TraceRecord } from './monitor/trace-output.ts';
 export type { Traces } from './monitor/traces.ts';

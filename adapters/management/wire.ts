@@ -1,32 +1,13 @@
-import type { ClientRecord, ListenerAddress, SessionRecord, SubscriptionRecord } from '../../lib/index.ts';
+import {
+  type ClientRecord,
+  dateTimeText,
+  type ListenerAddress,
+  type SessionRecord,
+  type SubscriptionRecord
+} from '../../lib/index.ts';
 
 /** The largest Session Expiry Interval, which means that the session does not expire. */
 const NEVER = 0xffff_ffff;
-
-/** A time as the interface writes it: local, without a time zone. @param ms wall-clock milliseconds */
-export function localTime(ms: number): string {
-  const time = new Date(ms);
-  const two = (value: number) => (value < 10 ? `0${value}` : `${value}`);
-  const date = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
-  return `${date} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
-}
-
-/** A duration as the interface writes it: `1 hours, 0 minutes, 2 seconds`, from the largest unit that is not 0. */
-export function uptime(ms: number): string {
-  let seconds = Math.max(0, Math.floor(ms / 1000));
-  const parts: string[] = [];
-  for (const [name, size] of [
-    ['days', 86_400],
-    ['hours', 3_600],
-    ['minutes', 60],
-    ['seconds', 1]
-  ] as const) {
-    const count = Math.floor(seconds / size);
-    seconds -= count * size;
-    if (count > 0 || parts.length > 0 || size === 1) parts.push(`${count} ${name}`);
-  }
-  return parts.join(', ');
-}
 
 /** A size as the interface writes it: `512.00M`. */
 export function sizeText(bytes: number): string {
@@ -75,7 +56,7 @@ const FORMATS: Readonly<Record<string, (value: never) => unknown>> = {
 };
 
 function timeOrNothing(value: number | undefined): string | undefined {
-  return value === undefined ? undefined : localTime(value);
+  return value === undefined ? undefined : dateTimeText(value);
 }
 
 /** Make a function that writes records of a kind. @param names the fields of the library by their names in the interface */

@@ -308,7 +308,7 @@ describe('The judgement about a client that takes a session over', () => {
       assert.deepEqual(await payloads(ann), ['x']);
     });
 
-  it('is made again if another session has replaced the one that was judged', async () => {
+  it('is made again if the session has been replaced by another one', async () => {
     const source = new Ann();
     source.isAllowed = undefined;
     await using kit = await start(source);

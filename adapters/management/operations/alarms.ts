@@ -1,8 +1,7 @@
 import Type from 'typebox';
-import type { PastAlarm, PresentAlarm } from '../../../lib/index.ts';
+import { dateTimeText, type PastAlarm, type PresentAlarm } from '../../../lib/index.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import type { RevisionName } from '../revisions.ts';
-import { localTime } from '../wire.ts';
 import { checkNode } from './clients.ts';
 
 const time = (description: string) => Type.String({ description: `${description}: local time, YYYY-MM-DD HH:mm:ss` });
@@ -19,11 +18,11 @@ const ofNodes = (alarms: typeof PRESENT | typeof PAST) => Type.Array(Type.Object
 const EARLIER: readonly RevisionName[] = ['earlier'];
 
 function shown({ id, severity, title, summary, raisedAt }: PresentAlarm): Record<string, unknown> {
-  return { id, desc: { severity, title, summary, timestamp: localTime(raisedAt) } };
+  return { id, desc: { severity, title, summary, timestamp: dateTimeText(raisedAt) } };
 }
 
 function shownPast(alarm: PastAlarm): Record<string, unknown> {
-  return { ...shown(alarm), clear_at: localTime(alarm.clearedAt) };
+  return { ...shown(alarm), clear_at: dateTimeText(alarm.clearedAt) };
 }
 
 const present = ({ broker }: Context) => broker.alarms.present().map(shown);

@@ -1,8 +1,8 @@
 import Type from 'typebox';
-import { type Broker, SYSTEM_DESCRIPTION } from '../../../lib/index.ts';
+import { type Broker, dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from '../../../lib/index.ts';
 import { type Context, operation } from '../operation.ts';
 import { RUNTIME_VERSION, readRuntime } from '../runtime.ts';
-import { localTime, sizeText, uptime } from '../wire.ts';
+import { sizeText } from '../wire.ts';
 import { checkNode } from './clients.ts';
 
 const COMMON = {
@@ -44,14 +44,14 @@ const ONE_NODE = Type.Object({
 function commonFacts({ startedAt, clock, version }: Broker): Record<string, unknown> {
   return {
     version,
-    uptime: uptime(startedAt === undefined ? 0 : clock.now() - startedAt),
+    uptime: uptimeText(startedAt === undefined ? 0 : clock.now() - startedAt),
     otp_release: RUNTIME_VERSION,
     node_status: startedAt === undefined ? 'Stopped' : 'Running'
   };
 }
 
 function brokerFacts(broker: Broker): Record<string, unknown> {
-  return { ...commonFacts(broker), sysdescr: SYSTEM_DESCRIPTION, datetime: localTime(broker.clock.now()) };
+  return { ...commonFacts(broker), sysdescr: SYSTEM_DESCRIPTION, datetime: dateTimeText(broker.clock.now()) };
 }
 
 /** @param writeSize writes a number of bytes: as text in lists, as a number when a node is looked up */
