@@ -37,6 +37,25 @@ export interface OriginalAnswer {
   readonly message: string;
 }
 
+/**
+ * A request that succeeds with the broker of `test/support/management-fixture.ts`, and its answer. A test sends it in each revision that has
+ * the operation.
+ */
+export interface Example<P extends string = string> {
+  /** Values of the parameters of the path, as they are before they are encoded. */
+  readonly params?: Readonly<Record<P, string>>;
+  readonly query?: Readonly<Record<string, string | number | boolean>>;
+  readonly body?: unknown;
+  /** The data of the answer. It must be valid by the schema `data`; of records of counters and the like, a few are enough. */
+  readonly data?: unknown;
+}
+
+/**
+ * An example that is the same in all revisions of its row, or a function that makes the one of a revision where names differ:
+ * `({ clientIdName }) => ({ body: { [clientIdName]: 'sensor-1', topic: 'a' } })`.
+ */
+export type ExampleOf<P extends string = string> = Example<P> | ((revision: Revision) => Example<P>);
+
 /** An operation of the interface. The index, the router, the checks, the OpenAPI document and the tests read the same rows. */
 export interface Operation {
   /** As the index lists it: `kickout_client`. */
@@ -53,6 +72,8 @@ export interface Operation {
   readonly body?: TSchema;
   /** The data of the answer; optional: some answers have none. Default: none, or a list of objects if the list has pages. */
   readonly data?: TSchema;
+  /** Shown in the OpenAPI document and executed by a test. */
+  readonly example?: ExampleOf;
   /** It is about applications, and can be switched off for a mount (option `appOperations`). */
   readonly isForApplications?: true;
   /** A list with pages, and the default of `_limit`; `max`: that of the mount (option `maxRowLimit`). */
@@ -68,8 +89,9 @@ export interface Operation {
 
 /** Make a row whose `run` gets its parameters with their types. */
 export function operation<const P extends string, Q extends TObject, B extends TSchema>(
-  row: Omit<Operation, 'path' | 'query' | 'body' | 'run'> & {
+  row: Omit<Operation, 'path' | 'query' | 'body' | 'example' | 'run'> & {
     readonly path: P;
+    readonly example?: ExampleOf<ParamNames<P>>;
     readonly query?: Q;
     readonly body?: B;
     run(context: Context, input: Input<P, Static<Q>, Static<B>>): Awaitable<unknown>;
