@@ -68,10 +68,10 @@ function readValue(text: string, type: string | undefined): unknown {
   return text;
 }
 
-/** Read `_page` and `_limit`. @throws Fault wrongParameter */
+/** Read `_page`, `_limit` and `cursor`. @throws Fault wrongParameter */
 export function pageRequest(
-  { paged }: Operation,
-  { _page, _limit }: Readonly<Record<string, string | undefined>>,
+  { paged, hasCursor }: Operation,
+  { _page, _limit, cursor: given }: Readonly<Record<string, string | undefined>>,
   maxRowLimit: number
 ): PageRequest {
   if (paged === undefined) return { number: 1, limit: maxRowLimit, skip: 0 };
@@ -80,7 +80,10 @@ export function pageRequest(
   const limit = Math.min(maxRowLimit, Math.max(1, integer('_limit', _limit) ?? fallback));
   const skip = (number - 1) * limit;
   if (!Number.isSafeInteger(skip)) throw new Fault('wrongParameter', `the parameter "_page" is too large`, '_page');
-  return { number, limit, skip };
+  const cursor = hasCursor === true && given !== '' ? given : undefined;
+  if (cursor !== undefined && _page !== undefined)
+    throw new Fault('wrongParameter', 'give "_page" or "cursor", not both', 'cursor');
+  return { number, limit, skip, cursor };
 }
 
 function integer(name: string, text: string | undefined): number | undefined {

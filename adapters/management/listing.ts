@@ -1,3 +1,5 @@
+import { Fault } from '../rest/index.ts';
+
 /** The part of a list that a request asks for. */
 export interface PageRequest {
   /** From 1. */
@@ -5,6 +7,8 @@ export interface PageRequest {
   readonly limit: number;
   /** Rows of the pages before. */
   readonly skip: number;
+  /** Where the page before has ended; undefined: `skip` says where this one begins. */
+  readonly cursor?: string | undefined;
 }
 
 /** What an answer says about the whole list. */
@@ -13,6 +17,16 @@ export interface Whole {
   readonly count: number;
   /** Whether a next page exists; undefined: the answer does not say. */
   readonly hasNext?: boolean | undefined;
+  /** Where the page ends, if there is a next one and the list has cursors. */
+  readonly cursor?: string | undefined;
+}
+
+/** The order of a list in memory, which gives it cursors. */
+export interface Order<R> {
+  /** The key of a row. The list is in the order of its keys, and no two rows have the same. */
+  keyOf(row: R): string | number;
+  /** The greatest key comes first. */
+  readonly isDescending?: boolean;
 }
 
 /** A page of a list. Its rows are shaped when they are written, a few at a time, so that a long page does not delay other work. */
@@ -38,7 +52,37 @@ export class Listing<R = unknown> {
   }
 }
 
-/** A page of a list that is in memory. */
-export function pageOf<R>(all: readonly R[], { skip, limit }: PageRequest, shape?: (row: R) => unknown): Listing<R> {
-  return new Listing(all.slice(skip, skip + limit), { count: all.length }, shape);
+/**
+ * A page of a list that is in memory.
+ * @param order for lists with cursors. A cursor is the key of the last row of a page, so it stays valid when rows come and go
+ * @throws Fault wrongParameter
+ */
+export function pageOf<R>(
+  all: readonly R[],
+  { skip, limit, cursor }: PageRequest,
+  shape?: (row: R) => unknown,
+  order?: Order<R>
+): Listing<R> {
+  const from = cursor === undefined || order === undefined ? skip : placeAfter(all, cursor, order);
+  const rows = all.slice(from, from + limit);
+  const isLast = from + rows.length >= all.length;
+  const next = order === undefined || isLast ? undefined : `${order.keyOf(rows[rows.length - 1])}`;
+  return new Listing(rows, { count: all.length, cursor: next }, shape);
+}
+
+/** The index of the first row after a cursor. @throws Fault wrongParameter */
+function placeAfter<R>(all: readonly R[], cursor: string, { keyOf, isDescending = false }: Order<R>): number {
+  if (all.length === 0) return 0;
+  const key = typeof keyOf(all[0]) === 'number' ? Number(cursor) : cursor;
+  if (Number.isNaN(key))
+    throw new Fault('wrongParameter', `the parameter "cursor" is not one of this list: ${JSON.stringify(cursor)}`);
+  let from = 0;
+  let end = all.length;
+  while (from < end) {
+    const middle = (from + end) >>> 1;
+    const found = keyOf(all[middle]);
+    if (found === key || found < key !== isDescending) from = middle + 1;
+    else end = middle;
+  }
+  return from;
 }

@@ -19,15 +19,21 @@ const META: Json = {
   type: 'object',
   required: ['page', 'limit', 'count'],
   properties: {
-    page: { type: 'integer', description: 'Number of the page, from 1' },
+    page: { type: 'integer', description: 'Number of the page, from 1; 1 if a cursor was given' },
     limit: { type: 'integer', description: 'Rows of a page' },
     count: {
       type: 'integer',
       description: 'Rows of the whole list; -1: not counted, because the query has conditions'
     },
-    hasnext: { type: 'boolean', description: 'Whether a next page exists' }
+    hasnext: { type: 'boolean', description: 'Whether a next page exists' },
+    cursor: {
+      type: 'string',
+      description: 'Lists below `/x/`: the parameter `cursor` of the next page; absent on the last page'
+    }
   }
 };
+const CURSOR =
+  'The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go';
 const FAULT: Json = {
   type: 'object',
   required: ['code', 'message'],
@@ -110,13 +116,14 @@ function queryParameters({ query }: Operation): Json[] {
   });
 }
 
-function pageParameters({ paged }: Operation, { maxRowLimit }: Mount): Json[] {
+function pageParameters({ paged, hasCursor }: Operation, { maxRowLimit }: Mount): Json[] {
   if (paged === undefined) return [];
   const limit = paged === 'max' ? maxRowLimit : Math.min(paged, maxRowLimit);
   const integer = (fallback: number) => ({ type: 'integer', minimum: 1, default: fallback });
   return [
     { name: '_page', in: 'query', description: 'Number of the page', schema: integer(1) },
-    { name: '_limit', in: 'query', description: 'Rows of a page', schema: { ...integer(limit), maximum: maxRowLimit } }
+    { name: '_limit', in: 'query', description: 'Rows of a page', schema: { ...integer(limit), maximum: maxRowLimit } },
+    ...(hasCursor === true ? [{ name: 'cursor', in: 'query', description: CURSOR, schema: TEXT }] : [])
   ];
 }
 

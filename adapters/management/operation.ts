@@ -78,6 +78,8 @@ export interface Operation {
   readonly isForApplications?: true;
   /** A list with pages, and the default of `_limit`; `max`: that of the mount (option `maxRowLimit`). */
   readonly paged?: 'max' | number;
+  /** A list with pages that also takes the parameter `cursor`. */
+  readonly hasCursor?: true;
   /** What the original products answer to a fault of this operation. Default: what the table of codes says. */
   originalAnswer?(fault: Fault, revision: Revision): OriginalAnswer | undefined;
   /**

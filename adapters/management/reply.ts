@@ -36,8 +36,9 @@ async function* parts(list: Listing, end: string): AsyncGenerator<string> {
   yield end;
 }
 
-function metaOf({ count, hasNext }: Whole, { number, limit }: PageRequest): object {
-  return { page: number, limit, count, ...(hasNext === undefined ? {} : { hasnext: hasNext }) };
+function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageRequest): object {
+  // what is undefined is not written
+  return { page: number, limit, count, hasnext: hasNext, cursor };
 }
 
 /**

@@ -14,6 +14,7 @@ import { ROUTES } from './routes.ts';
 import { SESSIONS } from './sessions.ts';
 import { SUBSCRIPTIONS } from './subscriptions.ts';
 import { USERS } from './users.ts';
+import { EXTENSIONS } from './x/index.ts';
 
 const INDEX: Operation = operation({
   name: 'index',
@@ -45,5 +46,6 @@ export const OPERATIONS: readonly Operation[] = [
   ...ROUTES,
   ...SESSIONS,
   ...STATS,
-  ...SUBSCRIPTIONS
+  ...SUBSCRIPTIONS,
+  ...EXTENSIONS
 ];

@@ -1,0 +1,4 @@
+import type { Operation } from '../../operation.ts';
+
+/** The operations beyond the original products. Their paths begin with `/x/`, and they are the same in all revisions. */
+export const EXTENSIONS: readonly Operation[] = [];

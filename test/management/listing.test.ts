@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Order, pageOf } from '../../adapters/management/listing.ts';
+
+const BY_NAME: Order<string> = { keyOf: (name) => name };
+const NEWEST_FIRST: Order<number> = { keyOf: (number) => number, isDescending: true };
+
+/** The rows of a page, and its cursor. */
+function read<R>(all: readonly R[], limit: number, cursor: string | undefined, order: Order<R>) {
+  const page = pageOf(all, { number: 1, limit, skip: 0, cursor }, undefined, order);
+  return { rows: page.slice(0, page.length), cursor: page.whole?.cursor };
+}
+
+describe('The cursor of a list in memory', () => {
+  it('leads from page to page until the last one, which has none', () => {
+    const all = ['a', 'b', 'c', 'd', 'e'];
+    assert.deepEqual(read(all, 2, undefined, BY_NAME), { rows: ['a', 'b'], cursor: 'b' });
+    assert.deepEqual(read(all, 2, 'b', BY_NAME), { rows: ['c', 'd'], cursor: 'd' });
+    assert.deepEqual(read(all, 2, 'd', BY_NAME), { rows: ['e'], cursor: undefined });
+    assert.deepEqual(read(all, 5, undefined, BY_NAME), { rows: all, cursor: undefined });
+    assert.deepEqual(read([], 5, 'b', BY_NAME), { rows: [], cursor: undefined });
+  });
+
+  it('stays valid when its row has gone and others have come', () => {
+    assert.deepEqual(read(['a', 'aa', 'c', 'd'], 1, 'b', BY_NAME), { rows: ['c'], cursor: 'c' });
+    assert.deepEqual(read(['a'], 2, 'b', BY_NAME), { rows: [], cursor: undefined });
+  });
+
+  it('follows a list whose greatest key comes first', () => {
+    assert.deepEqual(read([30, 20, 10, 9], 2, undefined, NEWEST_FIRST), { rows: [30, 20], cursor: '20' });
+    // a row that has come meanwhile is newer than the pages that are left
+    assert.deepEqual(read([40, 30, 10, 9], 2, '20', NEWEST_FIRST), { rows: [10, 9], cursor: undefined });
+  });
+
+  it('is refused if it is not one of the list', () => {
+    assert.throws(() => read([1, 2], 1, 'x', { keyOf: (number) => number }), { kind: 'wrongParameter' });
+  });
+
+  it('is not given by a list without an order', () => {
+    assert.deepEqual(pageOf(['a', 'b'], { number: 1, limit: 1, skip: 0 }).whole, { count: 2, cursor: undefined });
+  });
+});
