@@ -127,7 +127,9 @@ export {
 } from './events/reasons.ts';
 export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { AlarmInput, Alarms } from './monitor/alarms.ts';
+export type { DropQuery, DropRecord, Drops } from './monitor/drops.ts';
 export { LOG_LEVELS, LOG_ROWS, type Logger, type LogLevel, type LogRow } from './monitor/log.ts';
+export type { Monitor } from './monitor/monitor.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
 export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
 export type { Trace, TraceEnd, TraceOptions } from './monitor/trace.ts';

@@ -16,6 +16,7 @@ import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/catalo
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
 import type { Alarms } from '../monitor/alarms.ts';
+import type { Monitor } from '../monitor/monitor.ts';
 import type { Trace, TraceOptions } from '../monitor/trace.ts';
 import type { Traces } from '../monitor/traces.ts';
 import { type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
@@ -79,6 +80,8 @@ export class Broker<Data = unknown> {
   readonly applications: Applications;
   /** The users of the management interface and its console. They are not MQTT clients. */
   readonly users: ManagementUsers;
+  /** What the broker has observed of itself: the last drops. */
+  readonly monitor: Monitor;
   /** The active traces; `trace` begins one. */
   readonly traces: Traces;
   readonly #engine: Engine;
@@ -116,6 +119,7 @@ export class Broker<Data = unknown> {
     this.applications = engine.access.applications;
     this.users = engine.access.users;
     this.traces = services.traces;
+    this.monitor = engine.monitor;
     this.#subscriptions = new AppSubscriptions(services, { routing, retainer, ledger });
     this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
   }

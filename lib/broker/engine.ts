@@ -6,6 +6,7 @@ import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { GaugeReaders } from '../events/metrics.ts';
 import { Log } from '../monitor/log.ts';
 import { MachineMonitor } from '../monitor/machine-monitor.ts';
+import { Monitor } from '../monitor/monitor.ts';
 import { Pressure } from '../monitor/pressure.ts';
 import { SysTopics } from '../monitor/sys.ts';
 import { SystemMonitor } from '../monitor/system-monitor.ts';
@@ -64,11 +65,12 @@ export class Engine {
   /** undefined: there is no store. */
   readonly persistence: Persistence | undefined;
   readonly directory: Directory;
+  readonly monitor: Monitor;
   readonly features: Features;
   readonly #delayed: DelayedMessages;
   readonly #review: RightsReview;
   readonly #sourceReview: SourceReview;
-  readonly #monitor: SystemMonitor;
+  readonly #systemMonitor: SystemMonitor;
   readonly #machine: MachineMonitor;
 
   /** @param broker the `Broker` named in messages of the diagnostics channels */
@@ -137,7 +139,8 @@ export class Engine {
     // What looks at all of them, and what the app has configured.
     const pause = () => new Promise<void>((resolve) => turn.later(resolve));
     this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
-    this.#monitor = new SystemMonitor(services);
+    this.monitor = new Monitor(services);
+    this.#systemMonitor = new SystemMonitor(services);
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);
     this.features = new Features(services, { delayed, retainer, rewrites });
@@ -155,7 +158,7 @@ export class Engine {
     notices.start(this.#sysTopics());
     // A virtual clock does not measure the process and the machine.
     if (clock === systemClock) {
-      this.#monitor.start(time.nowMs);
+      this.#systemMonitor.start(time.nowMs);
       this.#machine.start();
     }
     life.begin();
@@ -171,7 +174,7 @@ export class Engine {
     own.publishWaiting(); // the broker has accepted these messages
     life.next();
     notices.stop();
-    this.#monitor.stop();
+    this.#systemMonitor.stop();
     this.#machine.stop();
     this.sessions.stop();
     for (const { session, isClosed } of [...this.connections.all]) {

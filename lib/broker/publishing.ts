@@ -105,8 +105,7 @@ export class Publishing {
     counts[Metric.messagesQos0Received] += count;
     counts[Metric.messagesPublish] += count;
     if (targets.length === 0 && groups.length === 0) {
-      counts[Metric.messagesDropped] += count;
-      counts[Metric.messagesDroppedNoSubscribers] += count;
+      this.#services.announcer.droppedRun(route.topic, session.client, count);
       return;
     }
     const layout = connection.reader.fastPath;

@@ -7,6 +7,7 @@ import { Events } from '../events/events.ts';
 import { HookRegistry } from '../events/hooks.ts';
 import { type GaugeReaders, Metrics } from '../events/metrics.ts';
 import { Alarms, type AlarmTable } from '../monitor/alarms.ts';
+import { Drops } from '../monitor/drops.ts';
 import { PacketTaps } from '../monitor/packet-taps.ts';
 import { SysNotices } from '../monitor/sys-notices.ts';
 import { Traces } from '../monitor/traces.ts';
@@ -40,6 +41,7 @@ export class Services {
   readonly wheel: TimingWheel;
   readonly events: Events;
   readonly metrics: Metrics;
+  readonly drops: Drops;
   readonly announcer: Announcer;
   readonly hooks: HookRegistry;
   readonly taps: PacketTaps;
@@ -62,7 +64,8 @@ export class Services {
     );
     this.events = new Events(later.heardChanged, later.observe);
     this.metrics = new Metrics(later.gauges);
-    this.announcer = new Announcer(this.events, this.metrics);
+    this.drops = new Drops(settings.node, this.time);
+    this.announcer = new Announcer(this.events, this.metrics, this.drops);
     this.hooks = new HookRegistry(
       clock,
       settings.hookTimeout,

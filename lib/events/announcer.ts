@@ -1,23 +1,39 @@
 import { BrokerError, ProtocolError, StateError } from '../base/errors.ts';
 import type { Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { asError, type Events } from './events.ts';
-import { COUNTERS, type CounterName, type Metrics } from './metrics.ts';
+import { COUNTERS, type CounterName, Metric, type Metrics } from './metrics.ts';
 import type { DropReason } from './reasons.ts';
 import { DROP_REASONS, type DropRow } from './reasons.ts';
 
 /** Maximum number of process warnings for errors without a listener, because clients can cause any number of errors. */
 const MAX_WARNINGS = 10;
 
-/** Counts dropped messages, and emits the events for dropped messages and errors. */
+/** Keeps the last drops. */
+interface DropRecorder {
+  /** @param receiver client id; undefined: no receiver gets the message */
+  add(
+    topic: string,
+    qos: QoS,
+    publisher: string,
+    reason: DropReason,
+    receiver: string | undefined,
+    count: number
+  ): void;
+}
+
+/** Counts and keeps dropped messages, and emits the events for dropped messages and errors. */
 export class Announcer {
   readonly #events: Events;
   readonly #metrics: Metrics;
+  readonly #drops: DropRecorder;
   #warnings = 0;
 
-  constructor(events: Events, metrics: Metrics) {
+  constructor(events: Events, metrics: Metrics, drops: DropRecorder) {
     this.#events = events;
     this.#metrics = metrics;
+    this.#drops = drops;
   }
 
   /**
@@ -29,7 +45,16 @@ export class Announcer {
     const { counts } = this.#metrics;
     const { one, all } = COUNTED[reason];
     for (const index of client === undefined ? all : one) counts[index]++;
+    this.#drops.add(message.topic, message.qos, message.clientId, reason, client?.clientId, 1);
     if (this.#events.heard['message.dropped']) this.#events.emit('message.dropped', { message, reason, client });
+  }
+
+  /** Count a run of QoS 0 messages without subscribers. There is no listener for their drops, because these would close the fast path. */
+  droppedRun(topic: string, publisher: ClientInfo, count: number): void {
+    const { counts } = this.#metrics;
+    counts[Metric.messagesDropped] += count;
+    counts[Metric.messagesDroppedNoSubscribers] += count;
+    this.#drops.add(topic, 0, publisher.clientId, 'no_subscribers', undefined, count);
   }
 
   /** Emit an error that cannot be returned to a caller as an `error` event, or as a process warning if there is no listener. */
