@@ -254,15 +254,8 @@ export class Broker<Data = unknown> {
   /** The settings of a zone. @param name default: `external` @throws InvalidInput ZONE_UNKNOWN */
   zone(name: string = DEFAULT_ZONE): Zone {
     const zone = this.settings.zones.get(name);
-    if (zone !== undefined) return zone;
-    const known = [...this.settings.zones.keys()].join(', ');
-    throw new InvalidInput(
-      'ZONE_UNKNOWN',
-      'zone',
-      `one of ${known}`,
-      name,
-      `zone "${name}" is not defined; use one of ${known}, or define it (option zones)`
-    );
+    if (zone === undefined) throw unknownZone(name, this.settings.zones);
+    return zone;
   }
 
   /**
@@ -472,7 +465,12 @@ export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data> 
   return new Broker<Data>(options);
 }
 
-/** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
+function unknownZone(name: string, zones: Settings['zones']): InvalidInput {
+  const known = [...zones.keys()].join(', ');
+  const text = `zone "${name}" is not defined; use one of ${known}, or define it (option zones)`;
+  return new InvalidInput('ZONE_UNKNOWN', 'zone', `one of ${known}`, name, text);
+}
+
 type Listener<E extends EventName> = (event: BrokerEvents[E]) => unknown;
 
 const EVENTS_WITH_TOPIC: readonly EventName[] = [
@@ -494,6 +492,7 @@ function checkEventFilter(event: EventName, filter: string): void {
   checkFilter(filter);
 }
 
+/** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
 function checkEvent(event: EventName, listener: unknown): void {
   if (!EVENT_NAMES.includes(event)) throw unknownName('EVENT_UNKNOWN', 'event', event, EVENT_NAMES);
   if (typeof listener !== 'function') throw new InvalidInput('HANDLER_INVALID', event, 'a function', listener);

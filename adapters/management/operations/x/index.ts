@@ -1,4 +1,5 @@
 import type { Operation } from '../../operation.ts';
+import { DROPS } from './drops.ts';
 
 /** The operations beyond the original products. Their paths begin with `/x/`, and they are the same in all revisions. */
-export const EXTENSIONS: readonly Operation[] = [];
+export const EXTENSIONS: readonly Operation[] = [...DROPS];

@@ -1,0 +1,85 @@
+import Type from 'typebox';
+import { DROP_REASONS, type DropReason, type DropRecord } from '../../../../lib/index.ts';
+import { Listing } from '../../listing.ts';
+import { type Operation, operation } from '../../operation.ts';
+
+const REASONS = Object.keys(DROP_REASONS) as DropReason[];
+
+const CONDITIONS = Type.Object({
+  clientid: Type.Optional(Type.String({ description: 'Only drops of this client, as receiver or publisher' })),
+  topic: Type.Optional(Type.String({ description: 'Only drops whose topic matches this topic filter' })),
+  reason: Type.Optional(Type.Enum(REASONS, { description: 'Only drops for this reason' }))
+});
+const DROP = Type.Object({
+  at: Type.Integer({
+    description: 'When the message was dropped, in milliseconds since 1970; of several the last one'
+  }),
+  topic: Type.String({ description: 'The topic: its first 256 characters' }),
+  qos: Type.Integer({ description: 'The QoS of the message' }),
+  clientid: Type.Optional(
+    Type.String({ description: 'The receiver that does not get the message; absent: no receiver gets it' })
+  ),
+  from_clientid: Type.String({ description: 'The publisher; empty: the app that runs the broker' }),
+  reason: Type.Enum(REASONS, { description: 'Why the message was dropped' }),
+  count: Type.Integer({ description: 'Number of messages in a row to which all this applies' })
+});
+
+function shown({ at, topic, qos, clientId, publisher, reason, count }: DropRecord): Type.Static<typeof DROP> {
+  return {
+    at,
+    topic,
+    qos,
+    ...(clientId === undefined ? {} : { clientid: clientId }),
+    from_clientid: publisher,
+    reason,
+    count
+  };
+}
+
+/** The last messages that were dropped. */
+export const DROPS: readonly Operation[] = [
+  operation({
+    name: 'list_drops',
+    method: 'GET',
+    path: '/x/drops',
+    descr: 'List the last 1,000 dropped messages, the newest first',
+    paged: 100,
+    hasCursor: true,
+    query: CONDITIONS,
+    data: Type.Array(DROP),
+    example: {
+      query: { topic: 'sensors/#', reason: 'queue_full' },
+      data: [
+        {
+          at: 1_767_225_600_000,
+          topic: 'sensors/1/temperature',
+          qos: 1,
+          clientid: 'dashboard',
+          from_clientid: 'sensor-1',
+          reason: 'queue_full',
+          count: 3
+        }
+      ]
+    },
+    run: ({ broker, page: { limit, skip, cursor } }, { query: { clientid: clientId, topic: filter, reason } }) => {
+      const given = { clientId, filter, reason };
+      const hasConditions = Object.values(given).some((one) => one !== undefined);
+      const conditions = Object.fromEntries(Object.entries(given).filter(([, wanted]) => wanted !== undefined));
+      const page = broker.monitor.drops.list({
+        ...conditions,
+        limit,
+        skip,
+        ...(cursor === undefined ? {} : { cursor })
+      });
+      return new Listing(page.entries, { count: hasConditions ? -1 : page.count, cursor: page.cursor }, shown);
+    }
+  }),
+  operation({
+    name: 'clear_drops',
+    method: 'DELETE',
+    path: '/x/drops',
+    descr: 'Forget the dropped messages',
+    example: {},
+    run: ({ broker }) => broker.monitor.drops.clear()
+  })
+];
