@@ -183,8 +183,14 @@ export type {
 export type { SubscriptionRecord } from './records/subscription-record.ts';
 export { plainAddress, type TlsFacts, verifiedCertificate } from './records/transport-info.ts';
 export { type Given as GivenOptions, ZONE_OPTIONS, type Zone, type ZoneInput } from './records/zone.ts';
-export type { Directory, Page, RetainedRecord, RouteRecord } from './routing/directory.ts';
-export type { ClientQuery, PageQuery, RetainedQuery, SubscriptionQuery } from './routing/directory-queries.ts';
+export type { Directory, Page, RetainedRecord, RouteRecord, TopicLevel } from './routing/directory.ts';
+export type {
+  ClientQuery,
+  LevelQuery,
+  PageQuery,
+  RetainedQuery,
+  SubscriptionQuery
+} from './routing/directory-queries.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store } from './store/store.ts';

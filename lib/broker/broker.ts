@@ -112,7 +112,7 @@ export class Broker<Data = unknown> {
     this.work = services.work;
     this.access = new Access(engine);
     this.sessions = new Sessions({ sessions, directory, subscribing, ledger });
-    this.retained = new Retained({ retainer, directory });
+    this.retained = new Retained({ retainer, directory, ledger, pause: () => services.turn.pause() });
     this.directory = directory;
     this.features = features;
     this.alarms = services.alarms;

@@ -137,7 +137,7 @@ export class Engine {
       ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
 
     // What looks at all of them, and what the app has configured.
-    const pause = () => new Promise<void>((resolve) => turn.later(resolve));
+    const pause = () => turn.pause();
     this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
     this.monitor = new Monitor(services);
     this.#systemMonitor = new SystemMonitor(services);

@@ -98,6 +98,11 @@ export class Turn {
     });
   }
 
+  /** Wait for the next turn. */
+  pause(): Promise<void> {
+    return new Promise((resolve) => this.later(resolve));
+  }
+
   /** Schedule the end of the turn. */
   schedule(): void {
     if (this.#isScheduled) return;

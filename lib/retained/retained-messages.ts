@@ -136,6 +136,12 @@ export class RetainedMessages {
     return found.filter((entry) => this.#isAlive(entry));
   }
 
+  /** Wall-clock time in milliseconds at which a retained message expires; undefined: never. */
+  expiryOf(message: Message): number | undefined {
+    const atMs = this.#expiresAtMs(message);
+    return atMs === Infinity ? undefined : message.timestamp + atMs - message.takenAtMs;
+  }
+
   /** Remove an expired message. @internal */
   expire(entry: RetainedEntry<Message>): void {
     this.#expiries.delete(entry);

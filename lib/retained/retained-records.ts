@@ -65,6 +65,12 @@ export class RetainedRecords implements Durable {
     else this.#ledger.touch(this, CHANGE_BYTES);
   }
 
+  /** The retained message of a topic was deleted by itself, and a promise waits for that. @param before the message */
+  deleted(before: RetainedEntry<Message>): void {
+    this.#changed(before.topic, false, before, true);
+    this.#ledger.promise(this, CHANGE_BYTES);
+  }
+
   /** Write the record of a retained message again, because it lacks the place of the message in the order. */
   placed(topic: string): void {
     this.#changed(topic, true, this.#host.messages.get(topic), false);

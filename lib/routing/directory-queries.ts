@@ -60,7 +60,15 @@ export interface SubscriptionQuery extends PageQuery {
 /** A query for retained messages. */
 export interface RetainedQuery extends PageQuery {
   /** A topic filter that matches the topic. */
-  readonly filter?: string;
+  readonly filter?: string | undefined;
+  /** What the topic begins with. */
+  readonly prefix?: string | undefined;
+}
+
+/** A query for a level of the topic tree. */
+export interface LevelQuery extends PageQuery {
+  /** The topic of the level above, with a slash at the end; empty: the first level. Default: empty. */
+  readonly prefix?: string | undefined;
 }
 
 /** Whether an entry satisfies a condition with the given value; a row for each condition. */
@@ -94,9 +102,15 @@ export const SUBSCRIPTION_CONDITIONS: Conditions<SubscriptionSource, Subscriptio
 };
 
 export const RETAINED_CONDITIONS: Conditions<{ readonly topic: string }, RetainedQuery> = {
-  filter: ({ topic }, wanted) => matches(wanted, topic)
+  filter: ({ topic }, wanted) => matches(wanted, topic),
+  prefix: ({ topic }, wanted) => topic.startsWith(wanted)
 };
 
+/** The prefix says which level is listed. */
+export const LEVEL_CONDITIONS: Conditions<unknown, LevelQuery> = { prefix: () => true };
+
+/** Conditions whose value must be a string. */
+const TEXT_CONDITIONS = ['prefix'];
 /** Conditions whose value must be a topic filter. */
 const FILTER_CONDITIONS = ['filter', 'coveredBy'];
 
@@ -144,7 +158,11 @@ export function readQuery<Source, Query extends PageQuery>(
     throw new InvalidInput('OPTION_INVALID', 'skip', 'an integer from 0 on', skip);
   if (cursor !== undefined && typeof cursor !== 'string') throw invalidCursor(cursor);
   const checks = Object.entries(given).filter(([, wanted]) => wanted !== undefined);
-  for (const [name, wanted] of checks) if (FILTER_CONDITIONS.includes(name)) checkFilter(name, wanted);
+  for (const [name, wanted] of checks) {
+    if (FILTER_CONDITIONS.includes(name)) checkFilter(name, wanted);
+    if (TEXT_CONDITIONS.includes(name) && typeof wanted !== 'string')
+      throw new InvalidInput('OPTION_INVALID', name, 'a string', wanted);
+  }
   const rows = conditions as Readonly<Record<string, (source: Source, wanted: unknown) => boolean>>;
   return { cursor, limit, skip, isWanted: (source) => checks.every(([name, wanted]) => rows[name](source, wanted)) };
 }

@@ -1,3 +1,4 @@
+import { InvalidInput } from '../base/errors.ts';
 import { Smallest } from '../base/smallest.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
@@ -15,6 +16,8 @@ import {
   CLIENT_CONDITIONS,
   type ClientQuery,
   invalidCursor,
+  LEVEL_CONDITIONS,
+  type LevelQuery,
   type PageQuery,
   RETAINED_CONDITIONS,
   type RetainedQuery,
@@ -22,6 +25,7 @@ import {
   SUBSCRIPTION_CONDITIONS,
   type SubscriptionQuery
 } from './directory-queries.ts';
+import { LevelCount } from './level-count.ts';
 import type { Subscription } from './subscription.ts';
 
 /** Sessions that are looked at in one turn. */
@@ -55,6 +59,27 @@ export interface RetainedRecord {
   readonly payloadBytes: number;
   /** Client id of the publisher; undefined if the app or the broker itself published it. */
   readonly clientId: string | undefined;
+  /** When the broker accepted it, in milliseconds since 1970. */
+  readonly timestamp: number;
+  /** When it expires, in milliseconds since 1970; undefined: never. */
+  readonly expiresAt: number | undefined;
+}
+
+/** A name in the topic tree: of topics with retained messages, and of topic filters with subscriptions. */
+export interface TopicLevel {
+  readonly node: string;
+  /** The name of the level, which may be empty; `+` and `#` are wildcards of topic filters. */
+  readonly level: string;
+  /** The topic or topic filter that ends here. */
+  readonly topic: string;
+  /** Whether the topic has a retained message. */
+  readonly isRetained: boolean;
+  /** Whether the topic filter has subscriptions. */
+  readonly isSubscribed: boolean;
+  /** Number of topics below this one that have a retained message. */
+  readonly retainedBelow: number;
+  /** Number of topic filters below this one that have subscriptions. */
+  readonly subscribedBelow: number;
 }
 
 /** A session in the directory. */
@@ -80,6 +105,7 @@ export interface DirectoryPorts {
     readonly count: number;
     lookUp(topic: string): RetainedEntry<Message> | undefined;
     entries(): Iterable<RetainedEntry<Message>>;
+    expiryOf(message: Message): number | undefined;
   };
   /** Resolves in the next turn. */
   readonly pause: () => Promise<void>;
@@ -178,15 +204,55 @@ export class Directory {
     const all = await this.#smallest(retained.entries(), ({ topic }) => topic, cursor, skip + limit + 1, isWanted);
     const found = all.slice(skip);
     const next = found.length > limit ? found[limit - 1].topic : undefined;
-    const entries = found.slice(0, limit).flatMap((entry) => (entry.isLive ? [retainedRecord(entry, node)] : []));
+    const entries = found.slice(0, limit).flatMap((entry) => (entry.isLive ? [this.#retainedRecord(entry)] : []));
     return { node, entries, cursor: next, count: retained.count };
   }
 
   /** Look up a retained message. @returns undefined if the topic has none */
   async retainedMessage(topic: string): Promise<RetainedRecord | undefined> {
+    const entry = this.#ports.retained.lookUp(topic);
+    return entry && this.#retainedRecord(entry);
+  }
+
+  #retainedRecord({ topic, message }: RetainedEntry<Message>): RetainedRecord {
     const { node, retained } = this.#ports;
-    const entry = retained.lookUp(topic);
-    return entry && retainedRecord(entry, node);
+    const { qos, bytes, payloadAt, origin, timestamp } = message;
+    const expiresAt = retained.expiryOf(message);
+    return { node, topic, qos, payloadBytes: bytes - payloadAt, clientId: origin?.clientId, timestamp, expiresAt };
+  }
+
+  /**
+   * List the names of a level of the topic tree, in the order of their topics with a slash at the end. The `count` of the page is the number of names of the level.
+   * While it is listed, an object for each name of the level is in memory.
+   */
+  async levels(query: LevelQuery = {}): Promise<Page<TopicLevel>> {
+    const { node, routing, retained, pause } = this.#ports;
+    const { cursor, limit, skip } = readQuery<TopicLevel, LevelQuery>(query, LEVEL_CONDITIONS);
+    const { prefix = '' } = query;
+    if (prefix !== '' && !prefix.endsWith('/'))
+      throw new InvalidInput('OPTION_INVALID', 'prefix', 'a topic with a slash at the end', prefix);
+    await pause();
+    const tree = new LevelCount(prefix, node);
+    await this.#each(retained.entries(), ({ topic }) => tree.addRetained(topic));
+    await this.#each(routing.filters(), (filter) => tree.addSubscribed(filter));
+    const places = tree.levels.values();
+    const keyOf = ({ topic }: TopicLevel) => `${topic}/`;
+    const all = await this.#smallest(places, keyOf, cursor, skip + limit + 1, () => true);
+    const found = all.slice(skip);
+    const next = found.length > limit ? keyOf(found[limit - 1]) : undefined;
+    return { node, entries: found.slice(0, limit), cursor: next, count: tree.levels.size };
+  }
+
+  /** Call a function with each item, of a part of them in each turn. */
+  async #each<T>(items: Iterable<T>, visit: (item: T) => void): Promise<void> {
+    let left = KEYS_AT_ONCE;
+    for (const item of items) {
+      if (left-- === 0) {
+        await this.#ports.pause();
+        left = KEYS_AT_ONCE;
+      }
+      visit(item);
+    }
   }
 
   async #sessionPage<R>(fields: RecordTable<SessionSource, R>, query: ClientQuery): Promise<Page<R>> {
@@ -237,25 +303,15 @@ export class Directory {
     isWanted: (item: T) => boolean
   ): Promise<T[]> {
     const smallest = new Smallest(count, keyOf);
-    let left = KEYS_AT_ONCE;
-    for (const item of items) {
-      if (left-- === 0) {
-        await this.#ports.pause();
-        left = KEYS_AT_ONCE;
-      }
+    await this.#each(items, (item) => {
       if ((after === undefined || keyOf(item) > after) && isWanted(item)) smallest.offer(item);
-    }
+    });
     return smallest.sorted();
   }
 }
 
 function filterOf({ filter }: Subscription): string {
   return filter;
-}
-
-function retainedRecord({ topic, message }: RetainedEntry<Message>, node: string): RetainedRecord {
-  const { qos, bytes, payloadAt, origin } = message;
-  return { node, topic, qos, payloadBytes: bytes - payloadAt, clientId: origin?.clientId };
 }
 
 /** Read the cursor of a list of sessions (its number) or subscriptions (number and filter). @throws InvalidInput CURSOR_INVALID */

@@ -64,7 +64,7 @@ function manySessions(count: number, filters: readonly string[] = []) {
       },
       hasFilter: () => false
     },
-    retained: { count: 0, lookUp: () => undefined, entries: () => [] },
+    retained: { count: 0, lookUp: () => undefined, entries: () => [], expiryOf: () => undefined },
     pause: () => {
       reads.push(0);
       return Promise.resolve();
@@ -288,12 +288,19 @@ describe('The directory', () => {
       topics.toSorted()
     );
     await client.publish('r/0', 'four', { qos: 1, retain: true });
-    const record = { node: 'n', topic: 'r/0', qos: 1, payloadBytes: 4, clientId: 'c' };
-    assert.deepEqual(await broker.directory.retainedMessage('r/0'), record);
-    await broker.publish('r/0', 'xy', { retain: true });
+    const record = { node: 'n', topic: 'r/0', qos: 1, payloadBytes: 4, clientId: 'c', expiresAt: undefined };
+    const timestamp = broker.retained.get('r/0')?.timestamp;
+    assert.deepEqual(await broker.directory.retainedMessage('r/0'), { ...record, timestamp });
+    await broker.publish('r/0', 'xy', { retain: true, properties: { messageExpiryInterval: 5 } });
+    const later = broker.retained.get('r/0')?.timestamp as number;
     assert.deepEqual((await broker.directory.retained({ filter: 'r/0' })).entries, [
-      { ...record, qos: 0, payloadBytes: 2, clientId: undefined }
+      { ...record, qos: 0, payloadBytes: 2, clientId: undefined, timestamp: later, expiresAt: later + 5_000 }
     ]);
+    const page = await broker.retained.list({ prefix: 'r/1', limit: 3 });
+    assert.deepEqual(
+      page.entries.map(({ topic }) => topic),
+      ['r/1', 'r/10', 'r/11']
+    );
     assert.equal(await broker.directory.retainedMessage('none'), undefined);
   });
 
@@ -321,7 +328,9 @@ describe('The directory', () => {
       [directory.clients({ cursor: 'x' }), 'CURSOR_INVALID'],
       [directory.subscriptions({ cursor: 5 as never }), 'CURSOR_INVALID'],
       [directory.subscriptions({ coveredBy: 'a/#/b' }), 'TOPIC_FILTER_INVALID'],
-      [directory.retained({ filter: '' }), 'TOPIC_FILTER_INVALID']
+      [directory.retained({ filter: '' }), 'TOPIC_FILTER_INVALID'],
+      [directory.retained({ prefix: 5 as never }), 'OPTION_INVALID'],
+      [directory.levels({ prefix: 'a' }), 'OPTION_INVALID']
     ] as const)
       await assert.rejects(ask, { code });
   });
@@ -339,6 +348,46 @@ describe('The directory', () => {
     assert.deepEqual([rare.entries.length, rare.cursor], [100, undefined]);
     assert.ok(reads.length >= 200);
     assert.ok(Math.max(...reads) <= 600, `${Math.max(...reads)} in one turn`);
+  });
+
+  it('lists a level of the topic tree, with what lies at each name and below it', async () => {
+    await using broker = await createBroker({ ...QUIET, node: 'n' }).start();
+    const client = await broker.connect({ clientId: 'c' });
+    for (const topic of ['a', 'a/b', 'a/b/c', 'a//d', 'e/f', '/g']) await broker.publish(topic, 'x', { retain: true });
+    for (const filter of ['a/b', 'a/+/c', '$share/g/e/f', 'e/#', '#']) await client.subscribe(filter);
+    const read = async (prefix: string, limit: number) =>
+      (await all((query) => broker.directory.levels({ prefix, ...query }), limit)).map((row) =>
+        [
+          row.topic,
+          row.isRetained ? 'retained' : '-',
+          row.isSubscribed ? 'subscribed' : '-',
+          row.retainedBelow,
+          row.subscribedBelow
+        ].join(' ')
+      );
+    for (const limit of [1, 3, 1_000]) {
+      assert.deepEqual(
+        (await read('', limit)).filter((row) => !row.startsWith('$')),
+        ['# - subscribed 0 0', ' - - 1 0', 'a retained - 3 2', 'e - - 1 2']
+      );
+      assert.deepEqual(await read('a/', limit), ['a/+ - - 0 1', 'a/ - - 1 0', 'a/b retained subscribed 1 0']);
+      assert.deepEqual(await read('e/', limit), ['e/# - subscribed 0 0', 'e/f retained subscribed 0 0']);
+      assert.deepEqual(await read('a/b/', limit), ['a/b/c retained - 0 0']);
+      assert.deepEqual(await read('z/', limit), []);
+    }
+    const { count, entries } = await broker.directory.levels({ prefix: 'a/', skip: 2 });
+    assert.deepEqual([count, entries.map(({ level }) => level)], [3, ['b']]);
+  });
+
+  it('walks the topics of a level in slices, one for each turn', async () => {
+    const filters = Array.from({ length: 100_000 }, (_, at) => `f/${(at * 7_919) % 100_000}/x`);
+    const { directory, reads } = manySessions(0, filters);
+    const { entries, count, cursor } = await directory.levels({ prefix: 'f/', limit: 2 });
+    assert.deepEqual(
+      [entries.map(({ topic, subscribedBelow }) => `${topic} ${subscribedBelow}`), count, cursor],
+      [['f/0 1', 'f/1 1'], 100_000, 'f/1/']
+    );
+    assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
   });
 
   it('walks 100,000 routes in slices, one for each turn', async () => {

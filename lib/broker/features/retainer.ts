@@ -73,6 +73,18 @@ export class Retainer implements Feature {
     metrics.note('retained', messages.count);
   }
 
+  /**
+   * Delete the retained message of a topic, without a message to subscribers. While a commit that includes this fails, it is undone.
+   * @returns false if there is none
+   */
+  delete(topic: string): boolean {
+    const before = this.messages.lookUp(topic);
+    if (before === undefined) return false;
+    this.messages.delete(topic);
+    if (!before.message.isSystem) this.#records?.deleted(before);
+    return true;
+  }
+
   /** Retain a message from the store. @param seq its place in the order of retained messages; undefined: the store does not know it yet */
   restore(message: Message, seq: number | undefined): void {
     const { topic } = message;
