@@ -1,0 +1,104 @@
+import Type from 'typebox';
+import type { RetainedRecord } from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { Listing } from '../../listing.ts';
+import { type Operation, operation } from '../../operation.ts';
+import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
+
+const EXPIRES_AT = {
+  expires_at: Type.Optional(Type.Integer({ description: 'When it expires, in milliseconds since 1970; absent: never' }))
+};
+const { topic, qos, at, from_clientid, payload_size } = MESSAGE_FIELDS;
+const RETAINED = Type.Object({ topic, qos, payload_size, at, from_clientid, ...EXPIRES_AT });
+
+function shown({ topic, qos, payloadBytes, timestamp, clientId, expiresAt }: RetainedRecord) {
+  // what is undefined is not written
+  return { topic, qos, payload_size: payloadBytes, at: timestamp, from_clientid: clientId, expires_at: expiresAt };
+}
+
+const AT = 1_767_225_600_000;
+
+/** Retained messages. */
+export const RETAINED_MESSAGES: readonly Operation[] = [
+  operation({
+    name: 'list_retained',
+    method: 'GET',
+    path: '/x/retained',
+    descr: 'List the retained messages, without their payloads, in the order of their topics',
+    paged: 100,
+    hasCursor: true,
+    query: Type.Object({
+      topic: Type.Optional(Type.String({ description: 'Only topics that this topic filter matches' })),
+      prefix: Type.Optional(Type.String({ description: 'Only topics that begin with this' }))
+    }),
+    data: Type.Array(RETAINED),
+    example: {
+      query: { topic: 'sensors/#' },
+      data: [{ topic: 'sensors/1/temperature', qos: 1, payload_size: 4, at: AT, from_clientid: 'sensor-1' }]
+    },
+    run: async ({ broker, page: { limit, skip, cursor } }, { query: { topic: filter, prefix } }) => {
+      const page = await broker.retained.list({ filter, prefix, limit, skip, cursor });
+      const count = filter === undefined && prefix === undefined ? page.count : -1;
+      return new Listing(page.entries, { count, cursor: page.cursor }, shown);
+    }
+  }),
+  operation({
+    name: 'lookup_retained',
+    method: 'GET',
+    path: '/x/retained/:topic',
+    descr: 'Look up the retained message of a topic, with its payload',
+    query: Type.Object({ encoding: ENCODING }),
+    data: Type.Object({ ...MESSAGE_FIELDS, ...EXPIRES_AT }),
+    example: {
+      params: { topic: 'sensors/1/temperature' },
+      data: {
+        topic: 'sensors/1/temperature',
+        qos: 1,
+        retain: true,
+        at: AT,
+        from_clientid: 'sensor-1',
+        payload_size: 4,
+        payload: '21.5',
+        encoding: 'plain',
+        properties: {}
+      }
+    },
+    run: async ({ broker }, { params: { topic }, query: { encoding } }) => {
+      const message = broker.retained.get(topic);
+      const record = await broker.directory.retainedMessage(topic);
+      if (message === undefined || record === undefined) throw unknown(topic);
+      return { ...shownMessage(message, encoding), expires_at: record.expiresAt };
+    }
+  }),
+  operation({
+    name: 'delete_retained',
+    method: 'DELETE',
+    path: '/x/retained/:topic',
+    descr: 'Delete the retained message of a topic; subscribers are not told',
+    example: { params: { topic: 'sensors/1/temperature' } },
+    run: async ({ broker }, { params: { topic } }) => {
+      if (!(await broker.retained.delete(topic))) throw unknown(topic);
+    }
+  }),
+  operation({
+    name: 'delete_matching_retained',
+    method: 'DELETE',
+    path: '/x/retained',
+    descr: 'Delete the retained messages that a topic filter matches; subscribers are not told',
+    query: Type.Object({
+      topic: Type.String({ description: 'The topic filter' }),
+      confirm: Type.String({ description: 'The topic filter again, so that nothing is deleted by mistake' })
+    }),
+    data: Type.Object({ deleted: Type.Integer({ description: 'Number of messages that were deleted' }) }),
+    example: { query: { topic: 'sensors/#', confirm: 'sensors/#' }, data: { deleted: 1 } },
+    run: async ({ broker }, { query: { topic, confirm } }) => {
+      if (confirm !== topic)
+        throw new Fault('wrongParameter', `the parameter "confirm" must be the topic filter "${topic}"`, 'confirm');
+      return { deleted: await broker.retained.deleteMatching(topic) };
+    }
+  })
+];
+
+function unknown(topic: string): Fault {
+  return new Fault('unknownRecord', `the topic "${topic}" has no retained message`, 'not_found');
+}
