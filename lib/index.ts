@@ -109,11 +109,14 @@ export type {
   Verdict
 } from './events/hooks.ts';
 export {
+  COUNTER_ABOUT,
   COUNTERS,
   type CounterName,
+  GAUGE_ABOUT,
   GAUGES,
   type GaugeName,
   type Metrics,
+  PLAIN_GAUGE_ABOUT,
   PLAIN_GAUGES,
   type PlainGaugeName
 } from './events/metrics.ts';

@@ -7,16 +7,19 @@ import { promisify } from 'node:util';
 import ts from 'typescript';
 import {
   BROKER_OPTIONS,
+  COUNTER_ABOUT,
   createBroker,
   DISCONNECT_REASONS,
   DROP_REASONS,
   type DropRow,
   EVENTS,
   type EventRow,
+  GAUGE_ABOUT,
   LOG_LEVELS,
   LOG_ROWS,
   type OptionRow,
   type OptionTable,
+  PLAIN_GAUGE_ABOUT,
   reasonName,
   ZONE_OPTIONS
 } from '../lib/index.ts';
@@ -30,6 +33,8 @@ const tables: Readonly<Record<string, () => string>> = {
   features,
   'disconnect reasons': disconnectReasons,
   'drop reasons': dropReasons,
+  counters: () => abouts('counter', COUNTER_ABOUT),
+  gauges: () => abouts('gauge', { ...GAUGE_ABOUT, ...PLAIN_GAUGE_ABOUT }),
   log: logLines,
   'zone options': () => options(ZONE_OPTIONS),
   'broker options': () => options(BROKER_OPTIONS)
@@ -74,6 +79,13 @@ function features(): string {
   return markdown(
     ['feature', 'what it does'],
     features.list().map(({ name, about }) => [code(name), about])
+  );
+}
+
+function abouts(head: string, table: Readonly<Record<string, string>>): string {
+  return markdown(
+    [head, 'what it counts'],
+    Object.entries(table).map(([name, about]) => [code(name), about])
   );
 }
 

@@ -1,51 +1,18 @@
 import type { Broker } from '../../lib/index.ts';
-import {
-  type Answer,
-  type Call,
-  type FastifyPlugin,
-  Fault,
-  type FetchFacts,
-  type KoaMiddleware,
-  MountedServices,
-  type MountPorts,
-  type NodeHandler,
-  Router,
-  type Service,
-  toFastify,
-  toFetch,
-  toKoa,
-  toNode
-} from '../rest/index.ts';
+import { type Answer, type Call, Fault, Router, type Service } from '../rest/index.ts';
 import { BrowserChecks } from './browser-checks.ts';
 import { faultOf } from './codes.ts';
 import { CredentialCheck } from './credentials.ts';
 import { checkBody, checkQuery, pageRequest, readQuery } from './input.ts';
+import { type HttpMounts, mountsOf } from './mounts.ts';
 import type { Context, Input, Operation } from './operation.ts';
 import { OPERATIONS } from './operations/index.ts';
 import { type ManagementOptions, type ManagementSettings, readManagementOptions } from './options.ts';
 import { answerTo, answerWith } from './reply.ts';
 import { REVISION_ROWS, type Revision } from './revisions.ts';
 
-/**
- * A handler for servers that speak the Fetch API: Hono, Bun, Deno, Next. What is not answered here is passed to `next`, or is answered with
- * 404 if there is none.
- * @param facts what a `Request` does not have
- */
-export type ManagementFetch = <R = never>(
-  request: Request,
-  facts?: FetchFacts & { readonly next?: (() => R | Promise<R>) | undefined }
-) => Promise<Response | R>;
-
 /** The management interface of a broker, ready to be mounted. */
-export interface ManagementApi {
-  /** A handler of node:http, and a middleware of Express and Connect. */
-  readonly node: NodeHandler;
-  readonly fetch: ManagementFetch;
-  /** A plugin of Fastify: `app.register(api.fastify)`. */
-  readonly fastify: FastifyPlugin;
-  /** A middleware of Koa: `app.use(api.koa)`. */
-  readonly koa: KoaMiddleware;
-}
+export type ManagementApi = HttpMounts;
 
 /**
  * Make the management interface of a broker.
@@ -74,19 +41,10 @@ export function managementApi(broker: Broker, options: ManagementOptions = {}): 
  * @throws InvalidInput OPTION_INVALID, also if two have the same prefix; OPTION_UNKNOWN
  */
 export function managementApis(broker: Broker, list: readonly ManagementOptions[]): ManagementApi {
-  const services = new MountedServices(list.map((options) => new Management(broker, readManagementOptions(options))));
-  const ports: MountPorts = {
-    clock: broker.clock,
-    failed: (error) => broker.failed(error, 'answering a management request')
-  };
-  const fetch = toFetch(services, ports);
-  return {
-    node: toNode(services, ports),
-    fetch: async (request, facts) =>
-      (await fetch(request, facts)) ?? (facts?.next ? facts.next() : new Response(null, { status: 404 })),
-    fastify: toFastify(services, ports),
-    koa: toKoa(services, ports)
-  };
+  return mountsOf(
+    broker,
+    list.map((options) => new Management(broker, readManagementOptions(options)))
+  );
 }
 
 class Management implements Service {

@@ -56,11 +56,20 @@ export interface ManagementOptions {
   bodyTimeout?: Duration;
 }
 
+/** Options about who may send requests, of everything that is mounted. */
+export const GUARD_OPTIONS = {
+  credentials: row('object', 'host' as Credentials, 'Who may use the interface.', { check: readCredentials }),
+  trustedProxies: row('object', { networks: [], isUnixTrusted: false } as TrustedProxies, 'Proxies in front.', {
+    check: readProxies
+  }),
+  hosts: row('object', undefined as ReadonlySet<string> | undefined, 'Names by which the server is reached.', {
+    check: readHosts
+  })
+};
+
 const MANAGEMENT_OPTIONS = {
   revision: row('choice', 'later' as RevisionName, 'The revision that is served.', { choices: REVISIONS }),
-  prefix: row('object', undefined as readonly string[] | undefined, 'Paths under which the interface is mounted.', {
-    check: readPrefixes
-  }),
+  prefix: prefixRow(undefined),
   unmatched: row(
     'object',
     404 as 404 | 'next',
@@ -75,16 +84,11 @@ const MANAGEMENT_OPTIONS = {
   errors: row('choice', 'documented' as 'documented' | 'original', 'Statuses and codes of errors.', {
     choices: ['documented', 'original']
   }),
-  credentials: row('object', 'applications' as Credentials, 'Who may use the interface.', { check: readCredentials }),
-  trustedProxies: row('object', { networks: [], isUnixTrusted: false } as TrustedProxies, 'Proxies in front.', {
-    check: readProxies
-  }),
+  ...GUARD_OPTIONS,
+  credentials: { ...GUARD_OPTIONS.credentials, default: 'applications' as Credentials },
   appOperations: row('boolean', true, 'Whether operations for applications are allowed.'),
   origins: row('object', new Set<string>() as BrowserSettings['origins'], 'Origins that may change something.', {
     check: readOrigins
-  }),
-  hosts: row('object', undefined as ReadonlySet<string> | undefined, 'Names by which the server is reached.', {
-    check: readHosts
   }),
   maxRowLimit: row('integer', 10_000, 'Greatest _limit of a list, and its default.', { min: 1, max: 10_000 }),
   maxBodyBytes: row('size', 1_048_576, 'Greatest size of a request body.', { unit: 'bytes', min: 1 }),
@@ -97,12 +101,21 @@ export type ManagementSettings = OptionValues<typeof MANAGEMENT_OPTIONS> & { rea
 /** Read the options of `managementApi`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readManagementOptions(given: ManagementOptions): ManagementSettings {
   const settings = readOptions(MANAGEMENT_OPTIONS, given, 'managementApi') as unknown as ManagementSettings;
-  const { prefix, revision, credentials, hosts } = settings;
-  return {
-    ...settings,
-    prefixes: prefix ?? REVISION_ROWS[revision].prefixes,
-    hosts: hosts ?? (credentials === 'none' ? new Set<string>() : undefined)
-  };
+  const { prefix, revision } = settings;
+  return { ...settings, prefixes: prefix ?? REVISION_ROWS[revision].prefixes, hosts: hostsFor(settings) };
+}
+
+/** The names that the `Host` header may have; undefined: it is not checked. */
+export function hostsFor({
+  credentials,
+  hosts
+}: Pick<OptionValues<typeof GUARD_OPTIONS>, 'credentials' | 'hosts'>): ReadonlySet<string> | undefined {
+  return hosts ?? (credentials === 'none' ? new Set() : undefined);
+}
+
+/** The row of the option with the paths under which something is mounted. */
+export function prefixRow<D extends readonly string[] | undefined>(paths: D) {
+  return row('object', paths as readonly string[] | D, 'Paths under which it is mounted.', { check: readPrefixes });
 }
 
 function readPrefixes(value: unknown, field: string): readonly string[] {

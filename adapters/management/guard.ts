@@ -1,0 +1,45 @@
+import type { Broker, OptionValues } from '../../lib/index.ts';
+import type { Answer, Call } from '../rest/index.ts';
+import { BrowserChecks } from './browser-checks.ts';
+import { faultOf } from './codes.ts';
+import { CredentialCheck, type Credentials } from './credentials.ts';
+import { type GUARD_OPTIONS, hostsFor } from './options.ts';
+import { answerTo } from './reply.ts';
+
+/** Options of handlers that only show something: who may see it. */
+export interface GuardOptions {
+  /**
+   * Who may see it, as in the options of `managementApi`. Default `host`: whoever the host app lets through. With `none`, the `Host` header
+   * must be an IP address, `localhost` or a name in `hosts`.
+   */
+  credentials?: Credentials;
+  /** Proxies in front of the server, as in the options of `managementApi`. */
+  trustedProxies?: string | readonly string[];
+  /** Names by which the server is reached, as in the options of `managementApi`. */
+  hosts?: string | readonly string[];
+}
+
+/** Lets requests through to what only shows something. */
+export class Guard {
+  readonly #credentials: CredentialCheck;
+  readonly #browsers: BrowserChecks;
+
+  constructor(broker: Broker, settings: OptionValues<typeof GUARD_OPTIONS>) {
+    const { credentials, trustedProxies } = settings;
+    this.#credentials = new CredentialCheck(broker, credentials, trustedProxies);
+    this.#browsers = new BrowserChecks({ origins: 'any', hosts: hostsFor(settings) });
+  }
+
+  /** @returns the answer to a request that is refused; undefined: it may go on */
+  async refusal(call: Call): Promise<Answer | undefined> {
+    try {
+      this.#browsers.check(call, false);
+      await this.#credentials.check(call);
+      return undefined;
+    } catch (error) {
+      const fault = faultOf(error);
+      if (fault === undefined) throw error;
+      return answerTo(fault, false);
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import { type Broker, type OptionValues, readOptions } from '../../lib/index.ts';
+import type { Answer, Call, Service } from '../rest/index.ts';
+import { Guard, type GuardOptions } from './guard.ts';
+import { type HttpMounts, mountsOf } from './mounts.ts';
+import { GUARD_OPTIONS, prefixRow } from './options.ts';
+
+/** Options of `healthHandler`. */
+export interface HealthOptions extends GuardOptions {
+  /** The path before `/livez` and `/readyz`, or several. Default: none. */
+  prefix?: string | readonly string[];
+}
+
+const HEALTH_OPTIONS = { ...GUARD_OPTIONS, prefix: prefixRow(['']) };
+
+/** A condition of health. */
+interface Check {
+  readonly name: string;
+  /** @returns what is wrong; undefined: nothing */
+  fault(broker: Broker): string | undefined;
+}
+
+/** A check that fails while an alarm of the broker is present. */
+function alarmCheck(name: string, alarm: string): Check {
+  return { name, fault: ({ alarms }) => alarms.get(alarm)?.title };
+}
+
+/** The process answers. */
+const PING: Check = { name: 'ping', fault: () => undefined };
+
+/** What each page checks. */
+const PAGES: Readonly<Record<'livez' | 'readyz', readonly Check[]>> = {
+  livez: [PING],
+  readyz: [
+    PING,
+    {
+      name: 'broker',
+      fault: ({ state }) =>
+        ({ connected: undefined, idle: 'the broker is not started', disconnected: 'the broker has stopped' })[state]
+    },
+    {
+      name: 'listeners',
+      fault: (broker) => {
+        const closed = broker.listeners().filter(({ address }) => address === undefined);
+        return closed.length === 0 ? undefined : `not open: ${closed.map(({ name }) => name).join(', ')}`;
+      }
+    },
+    alarmCheck('store', 'store_failed'),
+    alarmCheck('store-space', 'store_space_low'),
+    alarmCheck('memory', 'memory_high_watermark')
+  ]
+};
+
+/**
+ * Make a handler for health checks: `/livez` answers 200 as long as the process answers at all; `/readyz` answers 200 if the broker can
+ * serve clients, otherwise 503 with what is wrong. With `?verbose` each check is listed; `?exclude=NAME` leaves one out.
+ *
+ * ```ts
+ * app.use(healthHandler(broker).node); // GET /livez, GET /readyz
+ * ```
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function healthHandler(broker: Broker, options: HealthOptions = {}): HttpMounts {
+  const settings = readOptions(HEALTH_OPTIONS, options, 'healthHandler') as OptionValues<typeof HEALTH_OPTIONS>;
+  const guard = new Guard(broker, settings);
+  return mountsOf(broker, [
+    new HealthPage(broker, guard, 'livez', settings.prefix),
+    new HealthPage(broker, guard, 'readyz', settings.prefix)
+  ]);
+}
+
+interface Result {
+  readonly name: string;
+  readonly fault: string | undefined;
+}
+
+class HealthPage implements Service {
+  readonly prefixes: readonly string[];
+  readonly #broker: Broker;
+  readonly #guard: Guard;
+  readonly #name: keyof typeof PAGES;
+
+  constructor(broker: Broker, guard: Guard, name: keyof typeof PAGES, prefixes: readonly string[]) {
+    this.prefixes = prefixes.map((prefix) => `${prefix}/${name}`);
+    this.#broker = broker;
+    this.#guard = guard;
+    this.#name = name;
+  }
+
+  async answer(call: Call): Promise<Answer | undefined> {
+    if ((call.method !== 'GET' && call.method !== 'HEAD') || !/^\/*$/.test(call.path)) return undefined;
+    const refusal = await this.#guard.refusal(call);
+    if (refusal !== undefined) return refusal;
+    const query = new URLSearchParams(call.query);
+    const excluded = query.getAll('exclude');
+    const checks = PAGES[this.#name].filter(({ name }) => !excluded.includes(name));
+    const results = checks.map(({ name, fault }) => ({ name, fault: fault(this.#broker) }));
+    const isGood = results.every(({ fault }) => fault === undefined);
+    const isJson = /\bapplication\/json\b/i.test(call.header('accept') ?? '');
+    const body = isJson
+      ? jsonOf(results, isGood)
+      : isGood && !query.has('verbose')
+        ? 'ok'
+        : this.#list(results, isGood);
+    const contentType = isJson ? 'application/json' : 'text/plain; charset=utf-8';
+    const headers = { 'content-type': contentType, 'cache-control': 'no-store' };
+    return { status: isGood ? 200 : 503, headers, body };
+  }
+
+  /** The list of checks, as Kubernetes writes it. */
+  #list(results: readonly Result[], isGood: boolean): string {
+    const lines = results.map(({ name, fault }) =>
+      fault === undefined ? `[+]${name} ok` : `[-]${name} failed: ${fault}`
+    );
+    return `${lines.join('\n')}\n${this.#name} check ${isGood ? 'passed' : 'failed'}\n`;
+  }
+}
+
+function jsonOf(results: readonly Result[], isGood: boolean): string {
+  const checks = results.map(({ name, fault }) =>
+    fault === undefined ? { name, status: 'ok' } : { name, status: 'failed', message: fault }
+  );
+  return JSON.stringify({ status: isGood ? 'ok' : 'failed', checks });
+}

@@ -1,0 +1,69 @@
+import { type Broker, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
+import type { Answer, Call, Service } from '../../rest/index.ts';
+import { Guard, type GuardOptions } from '../guard.ts';
+import { type HttpMounts, mountsOf } from '../mounts.ts';
+import { GUARD_OPTIONS, prefixRow } from '../options.ts';
+import { expositionFor, type Family } from './exposition.ts';
+import { PROCESS_ROWS, ProcessFigures } from './process-rows.ts';
+import { BROKER_ROWS, type MetricRow, readingOf } from './rows.ts';
+
+/** Options of `metricsHandler`. */
+export interface MetricsOptions extends GuardOptions {
+  /** The path of the metrics, or several. Default `/metrics`. */
+  prefix?: string | readonly string[];
+  /** Also show CPU time, memory and event loop of the process. Default true; false for an app that shows them itself. */
+  processFigures?: boolean;
+}
+
+const METRICS_OPTIONS = {
+  ...GUARD_OPTIONS,
+  prefix: prefixRow(['/metrics']),
+  processFigures: row('boolean', true, 'Whether the figures of the process are shown.')
+};
+
+/**
+ * Make a handler that shows the counters and gauges of a broker to Prometheus, in its text format or, if the request asks for it, in that of
+ * OpenMetrics. Each value has the label `node`.
+ *
+ * ```ts
+ * app.use(metricsHandler(broker).node); // GET /metrics
+ * ```
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function metricsHandler(broker: Broker, options: MetricsOptions = {}): HttpMounts {
+  const settings = readOptions(METRICS_OPTIONS, options, 'metricsHandler') as OptionValues<typeof METRICS_OPTIONS>;
+  return mountsOf(broker, [new MetricsPage(broker, settings)]);
+}
+
+class MetricsPage implements Service {
+  readonly prefixes: readonly string[];
+  readonly #broker: Broker;
+  readonly #guard: Guard;
+  readonly #process: ProcessFigures | undefined;
+
+  constructor(broker: Broker, settings: OptionValues<typeof METRICS_OPTIONS>) {
+    this.prefixes = settings.prefix;
+    this.#broker = broker;
+    this.#guard = new Guard(broker, settings);
+    this.#process = settings.processFigures ? new ProcessFigures() : undefined;
+  }
+
+  async answer(call: Call): Promise<Answer | undefined> {
+    if ((call.method !== 'GET' && call.method !== 'HEAD') || !/^\/*$/.test(call.path)) return undefined;
+    const refusal = await this.#guard.refusal(call);
+    if (refusal !== undefined) return refusal;
+    const { contentType, write } = expositionFor(call.header('accept'));
+    const headers = { 'content-type': contentType, 'cache-control': 'no-store' };
+    return { status: 200, headers, body: write(this.#families(), { node: this.#broker.settings.node }) };
+  }
+
+  #families(): Family[] {
+    const families = familiesOf(BROKER_ROWS, readingOf(this.#broker));
+    if (this.#process !== undefined) families.push(...familiesOf(PROCESS_ROWS, this.#process.read()));
+    return families;
+  }
+}
+
+function familiesOf<R>(rows: readonly MetricRow<R>[], reading: R): Family[] {
+  return rows.map(({ name, kind, about, samples }) => ({ name, kind, about, samples: samples(reading) }));
+}

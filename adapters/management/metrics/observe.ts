@@ -1,0 +1,46 @@
+import type { Broker } from '../../../lib/index.ts';
+import { BROKER_ROWS, readingOf } from './rows.ts';
+
+/** A counter or a gauge of a meter. */
+export type ObservableInstrument = object;
+
+/** What receives the values of instruments. */
+export interface ObservationResult {
+  observe(instrument: never, value: number, attributes: Record<string, string>): void;
+}
+
+/** What is used of a meter of `@opentelemetry/api`, version 1.3 or newer: `metrics.getMeter('my-app')`. */
+export interface ObservingMeter {
+  createObservableCounter(name: string, options: { description: string; unit: string }): ObservableInstrument;
+  createObservableGauge(name: string, options: { description: string; unit: string }): ObservableInstrument;
+  addBatchObservableCallback(callback: (result: ObservationResult) => void, instruments: never[]): void;
+  removeBatchObservableCallback(callback: (result: ObservationResult) => void, instruments: never[]): void;
+}
+
+/**
+ * Show the counters and gauges of a broker to OpenTelemetry. They are read when the meter collects. Each value has the attribute
+ * `embermq.node`. The figures of the process are left to the instrumentation of the app.
+ *
+ * ```ts
+ * import { metrics } from '@opentelemetry/api';
+ * const stop = observeMetrics(broker, metrics.getMeter('my-app'));
+ * ```
+ * @returns a function that ends this
+ */
+export function observeMetrics(broker: Broker, meter: ObservingMeter): () => void {
+  const instruments = BROKER_ROWS.map(({ dottedName, kind, unit, about }) => {
+    const options = { description: about, unit };
+    return kind === 'counter'
+      ? meter.createObservableCounter(dottedName, options)
+      : meter.createObservableGauge(dottedName, options);
+  });
+  const observe = (result: ObservationResult): void => {
+    const reading = readingOf(broker);
+    const common = { 'embermq.node': broker.settings.node };
+    for (const [at, row] of BROKER_ROWS.entries())
+      for (const { labels, value } of row.samples(reading))
+        result.observe(instruments[at] as never, value, { ...common, ...labels });
+  };
+  meter.addBatchObservableCallback(observe, instruments as never[]);
+  return () => meter.removeBatchObservableCallback(observe, instruments as never[]);
+}

@@ -1,0 +1,111 @@
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
+import type { MetricRow } from './rows.ts';
+
+/** The figures of the process at one moment. Times are in seconds, sizes in bytes. */
+export interface ProcessReading {
+  readonly cpuUser: number;
+  readonly cpuSystem: number;
+  readonly startTime: number;
+  readonly memory: NodeJS.MemoryUsage;
+  /** Since the previous reading; undefined: there was none yet. */
+  readonly delay: { readonly mean: number; readonly p99: number; readonly max: number } | undefined;
+}
+
+/** Interval in which the delay of the event loop is measured. */
+const RESOLUTION_MS = 10;
+const NS = 1e9;
+
+/** Reads the figures of this process. The delay of the event loop is measured from the first reading. */
+export class ProcessFigures {
+  #delays: IntervalHistogram | undefined;
+
+  read(): ProcessReading {
+    const { user, system } = process.cpuUsage();
+    return {
+      cpuUser: user / 1e6,
+      cpuSystem: system / 1e6,
+      startTime: Date.now() / 1000 - process.uptime(),
+      memory: process.memoryUsage(),
+      delay: this.#readDelay()
+    };
+  }
+
+  #readDelay(): ProcessReading['delay'] {
+    if (this.#delays === undefined) {
+      this.#delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+      this.#delays.enable();
+      return undefined;
+    }
+    const { count, mean, max } = this.#delays;
+    if (count === 0) return undefined;
+    // Node records the intervals themselves
+    const seconds = (ns: number) => Math.max(0, ns / NS - RESOLUTION_MS / 1000);
+    const delay = { mean: seconds(mean), p99: seconds(this.#delays.percentile(99)), max: seconds(max) };
+    this.#delays.reset();
+    return delay;
+  }
+}
+
+function row(
+  name: string,
+  kind: MetricRow['kind'],
+  about: string,
+  read: (reading: ProcessReading) => number | undefined
+): MetricRow<ProcessReading> {
+  return {
+    name,
+    dottedName: name.replaceAll('_', '.'),
+    kind,
+    unit: name.endsWith('_bytes') ? 'By' : 's',
+    about,
+    samples: (reading) => {
+      const value = read(reading);
+      return value === undefined ? [] : [{ value }];
+    }
+  };
+}
+
+/** The metrics of the process, under the names that Prometheus clients use. */
+export const PROCESS_ROWS: readonly MetricRow<ProcessReading>[] = [
+  row('process_cpu_seconds', 'counter', 'CPU time of the process', ({ cpuUser, cpuSystem }) => cpuUser + cpuSystem),
+  row('process_cpu_user_seconds', 'counter', 'CPU time of the process in user mode', ({ cpuUser }) => cpuUser),
+  row('process_cpu_system_seconds', 'counter', 'CPU time of the process in the kernel', ({ cpuSystem }) => cpuSystem),
+  row('process_start_time_seconds', 'gauge', 'Time of the start of the process, in seconds since 1970', (reading) => {
+    return reading.startTime;
+  }),
+  row('process_resident_memory_bytes', 'gauge', 'Resident memory of the process', ({ memory }) => memory.rss),
+  row('nodejs_heap_size_total_bytes', 'gauge', 'Size of the heap of V8', ({ memory }) => memory.heapTotal),
+  row('nodejs_heap_size_used_bytes', 'gauge', 'Part of the heap of V8 that is in use', ({ memory }) => memory.heapUsed),
+  row(
+    'nodejs_external_memory_bytes',
+    'gauge',
+    'Memory outside the heap that belongs to objects: buffers',
+    (reading) => {
+      return reading.memory.external;
+    }
+  ),
+  row(
+    'nodejs_eventloop_lag_mean_seconds',
+    'gauge',
+    'Mean delay of the event loop since the previous scrape',
+    (reading) => {
+      return reading.delay?.mean;
+    }
+  ),
+  row(
+    'nodejs_eventloop_lag_p99_seconds',
+    'gauge',
+    'Delay of the event loop, 99th percentile since the previous scrape',
+    (reading) => {
+      return reading.delay?.p99;
+    }
+  ),
+  row(
+    'nodejs_eventloop_lag_max_seconds',
+    'gauge',
+    'Greatest delay of the event loop since the previous scrape',
+    (reading) => {
+      return reading.delay?.max;
+    }
+  )
+];

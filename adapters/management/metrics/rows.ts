@@ -1,0 +1,153 @@
+import {
+  type Broker,
+  COUNTER_ABOUT,
+  COUNTERS,
+  type CounterName,
+  GAUGE_ABOUT,
+  GAUGES,
+  type GaugeName,
+  PLAIN_GAUGE_ABOUT,
+  PLAIN_GAUGES,
+  type PlainGaugeName
+} from '../../../lib/index.ts';
+
+/** One value of a metric, with the labels that distinguish it from the others. */
+export interface Sample {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** A metric: what it is called in each format, and where its values come from. */
+export interface MetricRow<R = Reading> {
+  /** In the Prometheus formats, without `_total`: `embermq_received_bytes`. */
+  readonly name: string;
+  /** In OpenTelemetry: `embermq.bytes.received`. */
+  readonly dottedName: string;
+  readonly kind: 'counter' | 'gauge';
+  /** As OpenTelemetry writes units: `By`, `s`, `{packet}`. */
+  readonly unit: string;
+  readonly about: string;
+  samples(reading: R): readonly Sample[];
+}
+
+/** The figures of a broker at one moment. */
+export interface Reading {
+  readonly broker: Broker;
+  readonly counters: Readonly<Record<CounterName, number>>;
+  readonly gauges: ReturnType<Broker['metrics']['gauges']>;
+}
+
+/** Read the figures of a broker. */
+export function readingOf(broker: Broker): Reading {
+  return { broker, counters: broker.metrics.counters(), gauges: broker.metrics.gauges() };
+}
+
+/** The units of counters and gauges, by the first part of their names. */
+const UNITS: Readonly<Record<string, string>> = {
+  bytes: 'By',
+  packets: '{packet}',
+  messages: '{message}',
+  delivery: '{delivery}',
+  client: '{event}',
+  session: '{session}',
+  sessions: '{session}',
+  connections: '{connection}',
+  channels: '{session}',
+  overload: '{event}',
+  topics: '{filter}',
+  routes: '{filter}',
+  suboptions: '{subscription}',
+  subscriptions: '{subscription}',
+  subscribers: '{session}',
+  retained: '{message}'
+};
+
+function broker(kind: MetricRow['kind'], name: string, about: string, read: (reading: Reading) => number): MetricRow {
+  const parts = name.split('.');
+  // names end with the base unit: received_bytes
+  const ordered = parts[0] === 'bytes' ? [...parts.slice(1), 'bytes'] : parts;
+  return {
+    name: `embermq_${ordered.join('_')}`,
+    dottedName: `embermq.${name}`,
+    kind,
+    unit: UNITS[parts[0]],
+    about,
+    samples: (reading) => [{ value: read(reading) }]
+  };
+}
+
+const counterRow = (name: CounterName) =>
+  broker('counter', name, COUNTER_ABOUT[name], ({ counters }) => counters[name]);
+const gaugeRows = (name: GaugeName) => [
+  broker('gauge', name, GAUGE_ABOUT[name], ({ gauges }) => gauges[`${name}.count`]),
+  broker('gauge', `${name}.max`, `${GAUGE_ABOUT[name]}: the highest value since the start`, ({ gauges }) => {
+    return gauges[`${name}.max`];
+  })
+];
+const plainGaugeRow = (name: PlainGaugeName) =>
+  broker('gauge', name, PLAIN_GAUGE_ABOUT[name], ({ gauges }) => gauges[name]);
+
+const SEVERITIES = ['notice', 'warning', 'error', 'critical'] as const;
+
+/** All metrics of a broker. */
+export const BROKER_ROWS: readonly MetricRow[] = [
+  {
+    name: 'embermq_info',
+    dottedName: 'embermq.info',
+    kind: 'gauge',
+    unit: '1',
+    about: 'The version of the broker, as a label of the value 1',
+    samples: ({ broker }) => [{ labels: { version: broker.version }, value: 1 }]
+  },
+  {
+    name: 'embermq_start_time_seconds',
+    dottedName: 'embermq.start_time',
+    kind: 'gauge',
+    unit: 's',
+    about: 'Time of the start of the broker, in seconds since 1970; absent while it is stopped',
+    samples: ({ broker: { startedAt } }) => (startedAt === undefined ? [] : [{ value: startedAt / 1000 }])
+  },
+  {
+    name: 'embermq_alarms',
+    dottedName: 'embermq.alarms',
+    kind: 'gauge',
+    unit: '{alarm}',
+    about: 'Alarms that are present, by severity',
+    samples: ({ broker: { alarms } }) => {
+      const present = alarms.present();
+      return SEVERITIES.map((severity) => ({
+        labels: { severity },
+        value: present.filter((alarm) => alarm.severity === severity).length
+      }));
+    }
+  },
+  {
+    name: 'embermq_listener_connections',
+    dottedName: 'embermq.listener.connections',
+    kind: 'gauge',
+    unit: '{connection}',
+    about: 'Connections of a listener',
+    samples: ({ broker }) =>
+      broker.listeners().map((listener) => ({
+        labels: { listener: listener.name, protocol: listener.protocol },
+        value: listener.info().currentConnections
+      }))
+  },
+  {
+    name: 'embermq_listener_closed',
+    dottedName: 'embermq.listener.closed',
+    kind: 'counter',
+    unit: '{connection}',
+    about: 'Connections of a listener that have ended, by reason',
+    samples: ({ broker }) =>
+      broker.listeners().flatMap((listener) =>
+        Object.entries(listener.info().shutdownCount).map(([reason, value]) => ({
+          labels: { listener: listener.name, protocol: listener.protocol, reason },
+          value
+        }))
+      )
+  },
+  ...COUNTERS.map(counterRow),
+  ...GAUGES.flatMap(gaugeRows),
+  ...PLAIN_GAUGES.map(plainGaugeRow)
+];

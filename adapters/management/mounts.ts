@@ -1,0 +1,55 @@
+import type { Broker } from '../../lib/index.ts';
+import {
+  type FastifyPlugin,
+  type FetchFacts,
+  type KoaMiddleware,
+  MountedServices,
+  type MountPorts,
+  type NodeHandler,
+  type Service,
+  toFastify,
+  toFetch,
+  toKoa,
+  toNode
+} from '../rest/index.ts';
+
+/**
+ * A handler for servers that speak the Fetch API: Hono, Bun, Deno, Next. What is not answered here is passed to `next`, or is answered with
+ * 404 if there is none.
+ * @param facts what a `Request` does not have
+ */
+export type ManagementFetch = <R = never>(
+  request: Request,
+  facts?: FetchFacts & { readonly next?: (() => R | Promise<R>) | undefined }
+) => Promise<Response | R>;
+
+/** What answers HTTP requests, in the forms in which it can be mounted. */
+export interface HttpMounts {
+  /** A handler of node:http, and a middleware of Express and Connect. */
+  readonly node: NodeHandler;
+  readonly fetch: ManagementFetch;
+  /** A plugin of Fastify: `app.register(api.fastify)`. */
+  readonly fastify: FastifyPlugin;
+  /** A middleware of Koa: `app.use(api.koa)`. */
+  readonly koa: KoaMiddleware;
+}
+
+/**
+ * Make the forms in which services for one server can be mounted.
+ * @throws InvalidInput OPTION_INVALID if two services have the same prefix
+ */
+export function mountsOf(broker: Broker, list: readonly Service[]): HttpMounts {
+  const services = new MountedServices(list);
+  const ports: MountPorts = {
+    clock: broker.clock,
+    failed: (error) => broker.failed(error, 'answering a management request')
+  };
+  const fetch = toFetch(services, ports);
+  return {
+    node: toNode(services, ports),
+    fetch: async (request, facts) =>
+      (await fetch(request, facts)) ?? (facts?.next ? facts.next() : new Response(null, { status: 404 })),
+    fastify: toFastify(services, ports),
+    koa: toKoa(services, ports)
+  };
+}
