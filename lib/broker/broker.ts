@@ -111,7 +111,7 @@ export class Broker<Data = unknown> {
     this.metrics = services.metrics;
     this.work = services.work;
     this.access = new Access(engine);
-    this.sessions = new Sessions({ sessions, directory, subscribing, ledger });
+    this.sessions = new Sessions({ sessions, directory, subscribing, ledger, now: () => this.clock.now() });
     this.retained = new Retained({ retainer, directory, ledger, pause: () => services.turn.pause() });
     this.directory = directory;
     this.features = features;

@@ -13,7 +13,12 @@ interface SessionsHost {
   readonly directory: Directory;
   readonly subscribing: Subscribing;
   readonly ledger: Ledger | undefined;
+  /** Wall-clock time in milliseconds. */
+  now(): number;
 }
+
+/** Sessions that are ended in one turn. */
+const KICKS_AT_ONCE = 100;
 
 /** The sessions of the broker by client id, connected or not: `broker.sessions`. */
 export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
@@ -61,6 +66,29 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
    */
   kick(clientId: string, options: KickOptions = {}): Promise<void> {
     return this.#change(() => this.get(clientId).kick(options));
+  }
+
+  /**
+   * Disconnect the clients that satisfy conditions and end their sessions, a few in each turn. Sessions that begin meanwhile stay.
+   * @param query as for `list`, without `cursor`, `limit` and `skip`
+   * @returns the number of sessions that were ended; the promise resolves when that is persisted, if it has to be
+   * @throws as `list` and `kick`; some sessions may have been ended before
+   */
+  async kickMatching(query: ClientQuery, options: KickOptions = {}): Promise<number> {
+    const { directory, now } = this.#host;
+    const createdTo = Math.min(query.createdTo ?? Infinity, now());
+    let count = 0;
+    for (let cursor: string | undefined; ; ) {
+      const page = await directory.sessions({ ...query, createdTo, limit: KICKS_AT_ONCE, cursor, skip: 0 });
+      await this.#change(() => {
+        for (const { clientId } of page.entries) {
+          this.get(clientId).kick(options);
+          count++;
+        }
+      });
+      cursor = page.cursor;
+      if (cursor === undefined) return count;
+    }
   }
 
   /**

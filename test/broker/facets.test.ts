@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBroker } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
 import { Lives } from '../store/support.ts';
 
 describe('broker.sessions', () => {
@@ -54,6 +55,23 @@ describe('broker.sessions', () => {
     await lives.kit.broker.sessions.discard('a');
     await lives.kill();
     assert.equal(lives.kit.broker.sessions.has('a'), false);
+  });
+
+  it('kicks the clients that satisfy conditions, but not one that returns meanwhile', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    for (let n = 0; n < 150; n++) await kit.connect({ clientId: `c${n}`, username: n % 2 === 0 ? 'even' : 'odd' });
+    await clock.advance(1_000);
+    const kicking = broker.sessions.kickMatching({ username: 'even' });
+    await clock.advance(1);
+    const again = kit.connect({ clientId: 'new', username: 'even' });
+    assert.equal(await kicking, 75);
+    await again;
+    assert.deepEqual([broker.sessions.count, broker.sessions.has('new')], [76, true]);
+    await assert.rejects(broker.sessions.kickMatching({ user: 'x' } as object), { code: 'OPTION_UNKNOWN' });
+    await assert.rejects(broker.sessions.kickMatching({ username: 'odd' }, { why: 1 } as object), {
+      code: 'OPTION_UNKNOWN'
+    });
   });
 
   it('resolves a kick when the end of the session is persisted', async () => {

@@ -14,7 +14,7 @@ const moment = (description: string) =>
   Type.Optional(Type.Integer({ description: `${description}, in seconds or milliseconds since 1970` }));
 
 /** The conditions of lists of clients. All that are given must hold. */
-const CONDITIONS = Type.Object({
+export const CONDITIONS = Type.Object({
   clientid: text('The client id'),
   username: text('The user name'),
   zone: text('The zone'),
@@ -35,9 +35,10 @@ const CONDITIONS = Type.Object({
 
 const write = writer<ClientRecord>(recordNames('client', 'later') as ReadonlyMap<string, keyof ClientRecord>);
 
-type Conditions = Readonly<Partial<Record<keyof typeof CONDITIONS.properties, unknown>>>;
+export type Conditions = Readonly<Partial<Record<keyof typeof CONDITIONS.properties, unknown>>>;
 
-function queryOf(given: Conditions): ClientQuery {
+/** The query for the list of clients that conditions mean. */
+export function queryOf(given: Conditions): ClientQuery {
   const ms = (value: unknown) => (typeof value !== 'number' ? undefined : value >= MS_FROM ? value : value * 1000);
   return {
     clientId: given.clientid as string | undefined,

@@ -1,0 +1,79 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import Type from 'typebox';
+import { NotFound } from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { CODES, faultOf } from '../../codes.ts';
+import { type Context, type Operation, operation } from '../../operation.ts';
+import { CONDITIONS, type Conditions, queryOf } from '../clients.ts';
+
+/** Entries of a list that are worked on in one turn. Their writes leave together. */
+const ENTRIES_AT_ONCE = 100;
+/** As the operation for one client: its will is not published. */
+const OPTIONS = { will: 'drop' } as const;
+
+const BODY = Type.Object(
+  {
+    clientids: Type.Optional(
+      Type.Array(Type.String(), { maxItems: 10_000, description: 'The client ids; nothing else may be given' })
+    ),
+    all: Type.Optional(Type.Literal(true, { description: 'All clients; needed if there are no conditions' })),
+    ...CONDITIONS.properties
+  },
+  { additionalProperties: false }
+);
+const RESULT = Type.Object({
+  clientid: Type.String({ description: 'The client id' }),
+  code: Type.Integer({ description: '0: disconnected, and its session has ended; 112: there is no such client' })
+});
+type Result = Type.Static<typeof RESULT>;
+
+/** Kick the clients of a list. @returns a result for each, in order */
+async function kickEach({ broker }: Context, clientIds: readonly string[]): Promise<Result[]> {
+  const results: Result[] = [];
+  const one = async (clientid: string): Promise<Result> => {
+    try {
+      await broker.sessions.kick(clientid, OPTIONS);
+      return { clientid, code: 0 };
+    } catch (error) {
+      const fault = error instanceof NotFound ? faultOf(error) : undefined;
+      if (fault === undefined) throw error;
+      return { clientid, code: CODES[fault.kind].code };
+    }
+  };
+  for (let from = 0; from < clientIds.length; from += ENTRIES_AT_ONCE) {
+    if (from > 0) await nextTurn();
+    results.push(...(await Promise.all(clientIds.slice(from, from + ENTRIES_AT_ONCE).map(one))));
+  }
+  return results;
+}
+
+async function kickMatching({ broker }: Context, all: true | undefined, conditions: Conditions): Promise<number> {
+  if (Object.keys(conditions).length === 0 && all === undefined)
+    throw new Fault('missingParameter', 'give "clientids", at least one condition, or "all": true');
+  // a client without CONNECT has no session
+  if (conditions.conn_state === 'idle') return 0;
+  return broker.sessions.kickMatching(queryOf(conditions), OPTIONS);
+}
+
+/** Disconnecting many clients. */
+export const KICK: readonly Operation[] = [
+  operation({
+    name: 'kick_clients',
+    method: 'POST',
+    path: '/x/clients/kick',
+    descr: 'Disconnect clients and end their sessions: those of a list, or those that satisfy conditions',
+    body: BODY,
+    data: Type.Object({
+      count: Type.Integer({ description: 'Number of sessions that were ended' }),
+      results: Type.Optional(Type.Array(RESULT, { description: 'Of a list, the result for each, in order' }))
+    }),
+    example: { body: { clientids: ['nobody'] }, data: { count: 0, results: [{ clientid: 'nobody', code: 112 }] } },
+    run: async (context, { body: { clientids, all, ...conditions } }) => {
+      if (clientids === undefined) return { count: await kickMatching(context, all, conditions) };
+      if (all !== undefined || Object.keys(conditions).length > 0)
+        throw new Fault('wrongParameter', 'give "clientids" or conditions, not both', 'clientids');
+      const results = await kickEach(context, clientids);
+      return { count: results.filter(({ code }) => code === 0).length, results };
+    }
+  })
+];
