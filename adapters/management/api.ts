@@ -3,6 +3,7 @@ import { type Answer, type Call, Fault, Router, type Service } from '../rest/ind
 import { BrowserChecks } from './browser-checks.ts';
 import { faultOf } from './codes.ts';
 import { CredentialCheck } from './credentials.ts';
+import { EventStreams } from './event-stream.ts';
 import { checkBody, checkQuery, pageRequest, readQuery } from './input.ts';
 import { type HttpMounts, mountsOf } from './mounts.ts';
 import type { Context, Input, Operation } from './operation.ts';
@@ -55,6 +56,7 @@ class Management implements Service {
   readonly #router: Router<Operation>;
   readonly #credentials: CredentialCheck;
   readonly #browsers: BrowserChecks;
+  readonly #streams: EventStreams;
 
   constructor(broker: Broker, settings: ManagementSettings) {
     this.#broker = broker;
@@ -65,6 +67,7 @@ class Management implements Service {
     this.#operations = rows.filter((row) => this.#isOn(row));
     this.#credentials = new CredentialCheck(broker, settings.credentials, settings.trustedProxies);
     this.#browsers = new BrowserChecks(settings);
+    this.#streams = new EventStreams(broker, settings.maxEventStreams);
   }
 
   get prefixes(): readonly string[] {
@@ -112,6 +115,7 @@ class Management implements Service {
       broker: this.#broker,
       revision: this.#revision,
       operations: this.#operations,
+      streams: this.#streams,
       isOriginal: errors === 'original',
       page
     };

@@ -1,6 +1,7 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Awaitable, Broker } from '../../lib/index.ts';
 import type { Fault } from '../rest/index.ts';
+import type { EventStreams } from './event-stream.ts';
 import type { Listing, PageRequest } from './listing.ts';
 import type { Revision, RevisionName } from './revisions.ts';
 
@@ -19,6 +20,8 @@ export interface Context {
   readonly operations: readonly Operation[];
   /** With `errors: 'original'`: what does not exist is no error where the original products do not see one. */
   readonly isOriginal: boolean;
+  /** The streams of events of the mount. */
+  readonly streams: EventStreams;
   /** The part of the list that is asked for. */
   readonly page: PageRequest;
 }
@@ -80,6 +83,8 @@ export interface Operation {
   readonly paged?: 'max' | number;
   /** A list with pages that also takes the parameter `cursor`. */
   readonly hasCursor?: true;
+  /** The answer is a stream of server-sent events (`EventStream`), which does not end by itself. */
+  readonly isStream?: true;
   /** What the original products answer to a fault of this operation. Default: what the table of codes says. */
   originalAnswer?(fault: Fault, revision: Revision): OriginalAnswer | undefined;
   /**

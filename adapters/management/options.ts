@@ -50,6 +50,8 @@ export interface ManagementOptions {
   hosts?: string | readonly string[];
   /** Greatest `_limit` of a list, and its default. Default 10,000. */
   maxRowLimit?: number;
+  /** Most streams of events (`/x/events`) that may be open at a time. Default 16. */
+  maxEventStreams?: number;
   /** Greatest size of a request body. Default 1 MB. */
   maxBodyBytes?: Size;
   /** Time from the first look at a request body to its end. Default 15 s. */
@@ -91,6 +93,7 @@ const MANAGEMENT_OPTIONS = {
     check: readOrigins
   }),
   maxRowLimit: row('integer', 10_000, 'Greatest _limit of a list, and its default.', { min: 1, max: 10_000 }),
+  maxEventStreams: row('integer', 16, 'Most streams of events at a time.', { min: 0 }),
   maxBodyBytes: row('size', 1_048_576, 'Greatest size of a request body.', { unit: 'bytes', min: 1 }),
   bodyTimeout: row('duration', 15_000, 'Time for a request body.', { unit: 'ms', min: 1 })
 };

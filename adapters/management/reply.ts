@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Answer, Fault } from '../rest/index.ts';
 import { CODES } from './codes.ts';
+import { EventStream } from './event-stream.ts';
 import { Listing, type PageRequest, type Whole } from './listing.ts';
 import type { OriginalAnswer } from './operation.ts';
 
@@ -9,6 +10,12 @@ const ROWS_AT_ONCE = 200;
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const TEXT_HEADERS = { 'content-type': 'text/plain' };
+/** Neither caches nor proxies may keep or compress what is sent. */
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no'
+};
 /** Tells clients which credentials are wanted. */
 const CHALLENGE = { 'www-authenticate': 'Basic realm="embermq", charset="UTF-8"' };
 /** When failed logins are forgotten, in seconds. */
@@ -18,6 +25,7 @@ const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 /** The answer of an operation that has succeeded. */
 export function answerWith(result: unknown, page: PageRequest): Answer {
   if (result === undefined) return DONE;
+  if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result };
   if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
   const { whole } = result;
   const end = whole === undefined ? ']}' : `],"meta":${JSON.stringify(metaOf(whole, page))}}`;

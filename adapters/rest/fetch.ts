@@ -106,10 +106,12 @@ async function bodyOf(
 function streamOf(parts: AsyncIterable<string>, ports: MountPorts): ReadableStream<Uint8Array> {
   const iterator = parts[Symbol.asyncIterator]();
   const encoder = new TextEncoder();
+  let isCancelled = false;
   return new ReadableStream({
     async pull(controller) {
       try {
         const { done, value } = await iterator.next();
+        if (isCancelled) return;
         if (done === true) controller.close();
         else controller.enqueue(encoder.encode(value));
       } catch (error) {
@@ -118,6 +120,7 @@ function streamOf(parts: AsyncIterable<string>, ports: MountPorts): ReadableStre
       }
     },
     async cancel() {
+      isCancelled = true;
       await iterator.return?.();
     }
   });

@@ -14,7 +14,7 @@ export async function send(
   try {
     // the host has answered meanwhile, for example after a time of its own, or the client has gone
     if (response.headersSent || response.destroyed) await giveUp(answer);
-    else if (typeof answer.body !== 'string') await sendParts(request, response, answer.body, answer);
+    else if (typeof answer.body !== 'string') await sendParts(request, response, answer.body, { answer, ports });
     else if (answer.closes === true && !request.complete)
       await sendLast(request, response, answer.body, { answer, ports });
     else {
@@ -37,19 +37,24 @@ async function sendParts(
   request: IncomingMessage,
   response: ServerResponse,
   parts: AsyncIterable<string>,
-  answer: Answer
+  { answer, ports }: { readonly answer: Answer; readonly ports: MountPorts }
 ): Promise<void> {
   response.writeHead(answer.status, answer.headers);
   if (request.method === 'HEAD') {
     response.end();
     return giveUp(answer);
   }
+  const iterator = parts[Symbol.asyncIterator]();
   let goOn: () => void = () => {};
   const onFree = () => goOn();
+  const onClose = () => {
+    goOn();
+    iterator.return?.().catch((error: unknown) => ports.failed(error)); // the next part may take long
+  };
   // once for all parts: packages that compress answers do not notice when a listener is removed
-  response.on('drain', onFree).on('close', onFree);
+  response.on('drain', onFree).on('close', onClose);
   try {
-    for await (const part of parts) {
+    for await (const part of { [Symbol.asyncIterator]: () => iterator }) {
       if (response.destroyed) return;
       if (response.write(part) || response.destroyed) continue;
       await new Promise<void>((resolve) => {
@@ -58,7 +63,7 @@ async function sendParts(
     }
     response.end();
   } finally {
-    response.off('drain', onFree).off('close', onFree);
+    response.off('drain', onFree).off('close', onClose);
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Operation } from '../../operation.ts';
-import { DROPS } from './drops.ts';
 import { KICK } from './kick.ts';
+import { MONITORING } from './monitoring.ts';
 import { RETAINED_MESSAGES } from './retained.ts';
 import { TOPICS } from './topics.ts';
 
 /** The operations beyond the original products. Their paths begin with `/x/`, and they are the same in all revisions. */
-export const EXTENSIONS: readonly Operation[] = [...RETAINED_MESSAGES, ...TOPICS, ...KICK, ...DROPS];
+export const EXTENSIONS: readonly Operation[] = [...RETAINED_MESSAGES, ...TOPICS, ...KICK, ...MONITORING];

@@ -1,0 +1,193 @@
+import type { Broker, BrokerEvents, EventName } from '../../lib/index.ts';
+import { Fault } from '../rest/index.ts';
+import { type EventPayload, eventFields } from './event-fields.ts';
+
+/** Events that wait for a slow reader, and their size in characters. Beyond that, the oldest are dropped. */
+const MAX_EVENTS = 1_000;
+const MAX_CHARACTERS = 1_048_576;
+/** Characters of events that are written at once. */
+const WRITTEN_AT_ONCE = 65_536;
+/** Time between two comments that keep an idle connection open. */
+const HEARTBEAT_MS = 15_000;
+
+/** What a stream contains. */
+export interface EventRequest {
+  readonly names: readonly EventName[];
+  /** Of the events about messages, only those whose topic matches this topic filter. */
+  readonly topic?: string | undefined;
+  /** Only the events about this client, and about messages that it has published. */
+  readonly clientId?: string | undefined;
+  readonly payload: EventPayload;
+}
+
+/** The streams of events of a mount: they are limited in number. */
+export class EventStreams {
+  readonly #broker: Broker;
+  readonly #max: number;
+  readonly #open = new Set<EventStream>();
+
+  constructor(broker: Broker, max: number) {
+    this.#broker = broker;
+    this.#max = max;
+  }
+
+  /** Number of streams that are open. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Begin a stream. @throws Fault tooManyStreams; InvalidInput EVENT_UNKNOWN, TOPIC_FILTER_INVALID */
+  open(request: EventRequest): EventStream {
+    if (this.#open.size >= this.#max)
+      throw new Fault(
+        'tooManyStreams',
+        `${this.#max} streams of events are open already (option maxEventStreams); close one of them first`
+      );
+    const stream = new EventStream(this.#broker, request, () => this.#open.delete(stream));
+    this.#open.add(stream);
+    return stream;
+  }
+}
+
+/**
+ * Events of the broker as server-sent events. It is bounded: what a slow reader does not read displaces the oldest events that wait, and an
+ * event `dropped` says how many. It ends when the broker stops, or when the reader ends it.
+ */
+export class EventStream implements AsyncIterableIterator<string> {
+  readonly #broker: Broker;
+  readonly #onEnd: () => void;
+  readonly #listeners: (() => void)[] = [];
+  #waiting: string[] = [];
+  /** Index of the oldest event in `#waiting`. */
+  #oldest = 0;
+  #characters = 0;
+  #dropped = 0;
+  /** Number of the last event. */
+  #number = 0;
+  #hasBegun = false;
+  #isOver = false;
+  /** Continues the reader that waits for an event. */
+  #resume: (() => void) | undefined;
+  #timer: unknown;
+
+  constructor(broker: Broker, request: EventRequest, onEnd: () => void) {
+    this.#broker = broker;
+    this.#onEnd = onEnd;
+    try {
+      for (const name of request.names) this.#listen(name, request);
+      this.#on('broker.stopped', () => this.#end());
+    } catch (error) {
+      this.#removeListeners();
+      throw error;
+    }
+    this.#armHeartbeat();
+  }
+
+  async next(): Promise<IteratorResult<string>> {
+    if (!this.#hasBegun) {
+      this.#hasBegun = true;
+      return { done: false, value: ': the events follow\n\n' }; // the headers leave with it
+    }
+    if (!this.#hasWaiting && !this.#isOver) {
+      await new Promise<void>((resolve) => {
+        this.#resume = resolve;
+      });
+      this.#resume = undefined;
+      if (!this.#hasWaiting && !this.#isOver) return { done: false, value: ': heartbeat\n\n' };
+    }
+    return this.#hasWaiting ? { done: false, value: this.#take() } : { done: true, value: undefined };
+  }
+
+  async return(): Promise<IteratorResult<string>> {
+    this.#waiting = [];
+    this.#oldest = 0;
+    this.#dropped = 0;
+    this.#end();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  get #hasWaiting(): boolean {
+    return this.#waiting.length > this.#oldest;
+  }
+
+  /** The events that wait, or as many of them as are written at once. */
+  #take(): string {
+    let text = '';
+    if (this.#dropped > 0) {
+      text = `event: dropped\ndata: {"count":${this.#dropped}}\n\n`;
+      this.#dropped = 0;
+    }
+    while (this.#hasWaiting && text.length < WRITTEN_AT_ONCE) text += this.#shift();
+    return text;
+  }
+
+  #shift(): string {
+    const event = this.#waiting[this.#oldest];
+    this.#waiting[this.#oldest++] = '';
+    this.#characters -= event.length;
+    if (this.#oldest > MAX_EVENTS || !this.#hasWaiting) {
+      this.#waiting = this.#waiting.slice(this.#oldest);
+      this.#oldest = 0;
+    }
+    return event;
+  }
+
+  #listen(name: EventName, { topic, clientId, payload }: EventRequest): void {
+    const { clock } = this.#broker;
+    const filter = name.startsWith('message.') ? topic : undefined;
+    const listener = (value: BrokerEvents[EventName]) => {
+      if (clientId !== undefined && !isAbout(value, clientId)) return;
+      this.#push(name, JSON.stringify({ at: clock.now(), ...eventFields(value, payload) }));
+    };
+    this.#on(name, listener, filter);
+  }
+
+  #on<E extends EventName>(name: E, listener: (value: BrokerEvents[E]) => void, filter?: string): void {
+    this.#broker.on(name, listener, filter === undefined ? {} : { filter });
+    this.#listeners.push(() => this.#broker.off(name, listener));
+  }
+
+  #push(name: EventName, data: string): void {
+    const event = `id: ${++this.#number}\nevent: ${name}\ndata: ${data}\n\n`;
+    this.#waiting.push(event);
+    this.#characters += event.length;
+    while (this.#waiting.length - this.#oldest > MAX_EVENTS || this.#characters > MAX_CHARACTERS) {
+      this.#shift();
+      this.#dropped++;
+    }
+    this.#resume?.();
+  }
+
+  #armHeartbeat(): void {
+    const { clock } = this.#broker;
+    this.#timer = clock.setTimeout(() => {
+      this.#resume?.();
+      this.#armHeartbeat();
+    }, HEARTBEAT_MS);
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#removeListeners();
+    this.#broker.clock.clearTimeout(this.#timer);
+    this.#onEnd();
+    this.#resume?.();
+  }
+
+  #removeListeners(): void {
+    for (const remove of this.#listeners.splice(0)) remove();
+  }
+}
+
+function isAbout(value: object, wanted: string): boolean {
+  const { client, message } = value as {
+    readonly client?: { readonly clientId: string };
+    readonly message?: { readonly clientId: string };
+  };
+  return client?.clientId === wanted || message?.clientId === wanted;
+}

@@ -1,0 +1,51 @@
+import Type from 'typebox';
+import { EVENT_NAMES, type EventName } from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { MAX_PAYLOAD_BYTES } from '../../event-fields.ts';
+import { type Operation, operation } from '../../operation.ts';
+
+/** Without `names`: what is rare in comparison with messages. */
+const DEFAULT_NAMES = EVENT_NAMES.filter((name) => !name.startsWith('message.') && name !== 'client.ping');
+
+const SELECTION = Type.Object({
+  names: Type.Optional(
+    Type.String({
+      description: `Names of events, separated by commas: ${EVENT_NAMES.join(', ')}. Default: all except client.ping and those of messages`
+    })
+  ),
+  topic: Type.Optional(
+    Type.String({ description: 'Of the events of messages, only those whose topic matches this topic filter' })
+  ),
+  clientid: Type.Optional(
+    Type.String({ description: 'Only events about this client, or about messages that it has published' })
+  ),
+  payload: Type.Optional(
+    Type.Enum(['none', 'text', 'hex', 'base64'], {
+      default: 'none',
+      description: `How payloads are written, up to ${MAX_PAYLOAD_BYTES} bytes of each`
+    })
+  )
+});
+
+/** @throws Fault wrongParameter */
+function namesIn(text: string | undefined): readonly EventName[] {
+  if (text === undefined) return DEFAULT_NAMES;
+  const names = [...new Set(text.split(',').map((name) => name.trim()))].filter((name) => name !== '');
+  if (names.length === 0) throw new Fault('wrongParameter', 'the parameter "names" is empty', 'names');
+  return names as EventName[]; // broker.on checks them
+}
+
+/** What happens in the broker, as it happens. */
+export const EVENT_STREAM: readonly Operation[] = [
+  operation({
+    name: 'stream_events',
+    method: 'GET',
+    path: '/x/events',
+    descr: 'Stream events of the broker as server-sent events',
+    query: SELECTION,
+    isStream: true,
+    example: { query: { names: 'client.connected,message.dropped', topic: 'sensors/#' } },
+    run: ({ streams }, { query: { names, topic, clientid: clientId, payload = 'none' } }) =>
+      streams.open({ names: namesIn(names), topic, clientId, payload })
+  })
+];
