@@ -136,7 +136,7 @@ export type { Monitor } from './monitor/monitor.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
 export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
 export type { Trace, TraceEnd, TraceOptions } from './monitor/trace.ts';
-export { messageFields, type PayloadForm, shownUsername } from './monitor/trace-fields.ts';
+export { type PayloadForm, payloadFields, shownUsername } from './monitor/trace-fields.ts';
 export type { TraceFunction, TraceRecord } from './monitor/trace-output.ts';
 export type { Traces } from './monitor/traces.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';

@@ -4,8 +4,8 @@ import {
   type EventName,
   type ListenerHandle,
   type Message,
-  messageFields,
   type PayloadForm,
+  payloadFields,
   shownUsername
 } from '../../lib/index.ts';
 
@@ -30,7 +30,9 @@ function convert(value: unknown, payload: EventPayload): unknown {
   if (Array.isArray(value)) return value.map((one) => convert(one, payload));
   const written = objectOf(value as ObjectField, payload);
   if (written !== undefined) return written;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [wireName(name), convert(one, payload)]));
+  const record: Record<string, unknown> = {};
+  for (const name in value) record[wireName(name)] = convert((value as Record<string, unknown>)[name], payload);
+  return record;
 }
 
 function objectOf(value: ObjectField, payload: EventPayload): object | undefined {
@@ -52,11 +54,26 @@ function clientOf({ clientId, username, transportInfo, protocolVersion, zone }: 
 }
 
 function messageOf(message: Message, payload: EventPayload): object {
-  const form = { payload, maxPayloadBytes: MAX_PAYLOAD_BYTES };
-  const { publisher, ...fields } = messageFields(message, form) as { readonly publisher?: string };
-  return { from_clientid: publisher, ...Object.fromEntries(Object.entries(fields).map(([n, v]) => [wireName(n), v])) };
+  const { topic, qos, retain, clientId, bytes, payloadAt } = message;
+  const fields = { from_clientid: clientId === '' ? undefined : clientId, topic, qos, retain };
+  // without payload, a message that waits detached is not unpacked
+  if (payload === 'none') return { ...fields, payload_bytes: bytes - payloadAt };
+  const { payloadBytes, ...written } = payloadFields(message.payload, { payload, maxPayloadBytes: MAX_PAYLOAD_BYTES });
+  return { ...fields, ...convertNames(written), payload_bytes: payloadBytes };
 }
 
+function convertNames(value: object): object {
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [wireName(name), one]));
+}
+
+/** Names in snake case by their names in the broker. */
+const wireNames = new Map<string, string>([['clientId', 'clientid']]);
+
 function wireName(name: string): string {
-  return name === 'clientId' ? 'clientid' : name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  let found = wireNames.get(name);
+  if (found === undefined) {
+    found = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    wireNames.set(name, found);
+  }
+  return found;
 }

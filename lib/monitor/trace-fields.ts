@@ -101,7 +101,10 @@ function propertyFields(properties: Properties | undefined): object | undefined 
 }
 
 /** The beginning of a payload, under a name that tells its form, and its size. Text that is not UTF-8 is written in hexadecimal. */
-function payloadFields(bytes: Buffer, { payload: form, maxPayloadBytes }: PayloadForm): object {
+export function payloadFields(
+  bytes: Buffer,
+  { payload: form, maxPayloadBytes }: PayloadForm
+): { readonly payloadBytes: number; readonly [form: string]: string | number } {
   const payloadBytes = bytes.length;
   if (form === 'none') return { payloadBytes };
   const kept = bytes.length <= maxPayloadBytes ? bytes : bytes.subarray(0, maxPayloadBytes);
