@@ -1,5 +1,6 @@
 import type { Broker } from '../../lib/index.ts';
 import { type Answer, type Call, Fault, Router, type Service } from '../rest/index.ts';
+import { Audit, type ChangeRequest } from './audit.ts';
 import { BrowserChecks } from './browser-checks.ts';
 import { faultOf } from './codes.ts';
 import { CredentialCheck } from './credentials.ts';
@@ -57,6 +58,7 @@ class Management implements Service {
   readonly #credentials: CredentialCheck;
   readonly #browsers: BrowserChecks;
   readonly #streams: EventStreams;
+  readonly #audit: Audit;
 
   constructor(broker: Broker, settings: ManagementSettings) {
     this.#broker = broker;
@@ -68,6 +70,7 @@ class Management implements Service {
     this.#credentials = new CredentialCheck(broker, settings.credentials, settings.trustedProxies);
     this.#browsers = new BrowserChecks(settings);
     this.#streams = new EventStreams(broker, settings.maxEventStreams);
+    this.#audit = new Audit(broker, settings);
   }
 
   get prefixes(): readonly string[] {
@@ -76,25 +79,29 @@ class Management implements Service {
 
   async answer(call: Call): Promise<Answer | undefined> {
     const isOriginal = this.#settings.errors === 'original';
-    let row: Operation | undefined;
+    const request: ChangeRequest = {};
     try {
       const method = call.method === 'HEAD' ? 'GET' : call.method;
       const found = this.#router.find(method, call.path);
       if (found === undefined && (this.#settings.unmatched === 'next' || call.method === 'OPTIONS')) return undefined;
       this.#browsers.check(call, method !== 'GET');
-      const scope = this.#credentials.check(call);
-      if ((typeof scope === 'string' ? scope : await scope) === 'viewer' && method !== 'GET')
+      if (found !== undefined) Object.assign(request, found);
+      const checked = this.#credentials.check(call);
+      request.caller = checked instanceof Promise ? await checked : checked;
+      if (request.caller.scope === 'viewer' && method !== 'GET')
         throw new Fault('notPermitted', 'these credentials may only read');
       if (found !== undefined && !this.#isOn(found.row))
         throw new Fault('notPermitted', 'operations for applications are switched off here (option appOperations)');
       if (found === undefined) throw new Fault('unknownPath', `there is no operation ${method} ${call.path}`);
-      row = found.row;
-      return await this.#run(row, found.params, call);
+      const answer = await this.#run(found.row, request, call);
+      if (method !== 'GET') this.#audit.add(request, call, undefined);
+      return answer;
     } catch (error) {
       const fault = faultOf(error);
-      if (fault !== undefined) return answerTo(fault, isOriginal, row?.originalAnswer?.(fault, this.#revision));
-      this.#broker.failed(error, `answering ${call.method} ${call.path}`);
-      return answerTo(new Fault('failed', 'an internal error has occurred; the broker has reported it'), isOriginal);
+      if (fault === undefined) this.#broker.failed(error, `answering ${call.method} ${call.path}`);
+      const shown = fault ?? new Fault('failed', 'an internal error has occurred; the broker has reported it');
+      this.#audit.add(request, call, shown);
+      return answerTo(shown, isOriginal, fault && request.row?.originalAnswer?.(fault, this.#revision));
     }
   }
 
@@ -102,7 +109,8 @@ class Management implements Service {
     return this.#settings.appOperations || row.isForApplications !== true;
   }
 
-  async #run(row: Operation, params: Readonly<Record<string, string>>, call: Call): Promise<Answer> {
+  async #run(row: Operation, request: ChangeRequest, call: Call): Promise<Answer> {
+    const { params = {} } = request;
     const { maxRowLimit, maxBodyBytes, bodyTimeout, errors } = this.#settings;
     const given = readQuery(call.query);
     const page = pageRequest(row, given, maxRowLimit);
@@ -119,6 +127,8 @@ class Management implements Service {
       isOriginal: errors === 'original',
       page
     };
+    request.query = query;
+    request.body = body;
     return answerWith(await row.run(context, { params, query, body } as Input), page);
   }
 }

@@ -11,6 +11,18 @@ export type Scope = 'administrator' | 'viewer';
 /** Identities of the broker: its applications, which may do everything, and its management users, who have a scope of their own. */
 export type Identities = 'applications' | 'users';
 
+/** Who has sent a request. */
+export interface Caller {
+  readonly scope: Scope;
+  /** What has accepted it: the kind of its identity, or the option `credentials` (a function, `host`, `none`). */
+  readonly kind: 'application' | 'user' | 'function' | 'host' | 'none';
+  /** The id of its credentials. */
+  readonly id?: string;
+}
+
+const OF_HOST: Caller = { scope: 'administrator', kind: 'host' };
+const ANYBODY: Caller = { scope: 'administrator', kind: 'none' };
+
 /** Checks the id and the secret of HTTP Basic credentials, and answers true (everything), a scope, or false. */
 export type CredentialFunction = (
   id: string,
@@ -33,13 +45,13 @@ const MAX_REMEMBERED = 1_000;
 
 /** The answer to credentials that are right. */
 interface Login {
-  readonly scope: Scope;
+  readonly caller: Caller;
   /** Wall-clock time from which they are not; undefined: no such time. */
   readonly expiresAt?: number | undefined;
 }
 
 interface Remembered {
-  readonly scope: Scope;
+  readonly caller: Caller;
   readonly untilMs: number;
   /** See `#changes`. */
   readonly changes: number;
@@ -60,7 +72,7 @@ export class CredentialCheck {
   /** By the digest of the header that they came in: neither secrets nor the time of a comparison tell anything. */
   readonly #right = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
   /** Checks that are running, by the digest of the header. */
-  readonly #running = new Map<string, Promise<Scope>>();
+  readonly #running = new Map<string, Promise<Caller>>();
   readonly #limit: LoginLimit;
   #hasWarned = false;
 
@@ -73,8 +85,9 @@ export class CredentialCheck {
   }
 
   /** Check the credentials of a call. It is synchronous for credentials that were right a moment ago. @throws Fault unauthorized, tooManyLogins */
-  check(call: Call): Scope | Promise<Scope> {
-    if (this.#credentials === 'host' || this.#credentials === 'none') return 'administrator';
+  check(call: Call): Caller | Promise<Caller> {
+    if (this.#credentials === 'host') return OF_HOST;
+    if (this.#credentials === 'none') return ANYBODY;
     const header = call.header('authorization');
     const pair = header === undefined ? undefined : basicCredentials(header);
     // a request without credentials is no guess
@@ -82,7 +95,7 @@ export class CredentialCheck {
     const key = hash('sha256', this.#secret + header, 'base64');
     const known = this.#right.get(key);
     const isKnown = known !== undefined && known.changes === this.#changes;
-    if (isKnown && known.untilMs > this.#broker.clock.monotonic()) return known.scope;
+    if (isKnown && known.untilMs > this.#broker.clock.monotonic()) return known.caller;
     const running = this.#running.get(key);
     if (running !== undefined) return running;
     const checked = this.#checkPair(key, pair, { call, isKnown }).finally(() => this.#running.delete(key));
@@ -100,7 +113,7 @@ export class CredentialCheck {
     key: string,
     pair: Basic,
     { call, isKnown }: { readonly call: Call; readonly isKnown: boolean }
-  ): Promise<Scope> {
+  ): Promise<Caller> {
     const { clock } = this.#broker;
     const address = clientAddress(call, this.#proxies);
     const changes = this.#changes;
@@ -110,10 +123,10 @@ export class CredentialCheck {
       this.#right.delete(key);
       throw this.#unauthorized();
     }
-    const { scope, expiresAt = Infinity } = login;
+    const { caller, expiresAt = Infinity } = login;
     const leftMs = Math.min(REMEMBERED_MS, expiresAt - clock.now());
-    this.#right.set(key, { scope, untilMs: clock.monotonic() + leftMs, changes });
-    return scope;
+    this.#right.set(key, { caller, untilMs: clock.monotonic() + leftMs, changes });
+    return caller;
   }
 
   async #login({ id, secret }: Basic, remoteAddress: string | undefined): Promise<Login | undefined> {
@@ -121,19 +134,23 @@ export class CredentialCheck {
     const asked = this.#credentials;
     if (typeof asked === 'function') {
       const answer = await asked(id, secret, { remoteAddress });
-      if (answer === true) return { scope: 'administrator' };
-      return answer === 'administrator' || answer === 'viewer' ? { scope: answer } : undefined;
+      const scope = answer === true ? 'administrator' : answer;
+      const isScope = scope === 'administrator' || scope === 'viewer';
+      return isScope ? { caller: { scope, kind: 'function', id } } : undefined;
     }
     // an unknown name is checked once, as a known one is: the time must not tell which names exist
     const isBoth = asked.length > 1;
     if (asked.includes('applications') && !(isBoth && applications.get(id) === undefined)) {
       const application = await applications.verify(id, secret, remoteAddress);
-      if (application !== undefined) return { scope: 'administrator', expiresAt: application.expiresAt };
+      if (application !== undefined) {
+        const caller: Caller = { scope: 'administrator', kind: 'application', id };
+        return { caller, expiresAt: application.expiresAt };
+      }
       if (users.get(id) === undefined) return undefined;
     }
     if (!asked.includes('users')) return undefined;
     const user = await users.verify(id, secret, remoteAddress);
-    return user && { scope: user.role };
+    return user && { caller: { scope: user.role, kind: 'user', id } };
   }
 
   #unauthorized(): Fault {

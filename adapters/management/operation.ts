@@ -83,6 +83,8 @@ export interface Operation {
   readonly paged?: 'max' | number;
   /** A list with pages that also takes the parameter `cursor`. */
   readonly hasCursor?: true;
+  /** Requests may come at a high rate: similar ones in a row are one entry of the audit log. */
+  readonly isFrequent?: true;
   /** The answer is a stream of server-sent events (`EventStream`), which does not end by itself. */
   readonly isStream?: true;
   /** What the original products answer to a fault of this operation. Default: what the table of codes says. */

@@ -1,4 +1,5 @@
 import {
+  type AuditEntry,
   type Duration,
   InvalidInput,
   isNetwork,
@@ -50,6 +51,11 @@ export interface ManagementOptions {
   hosts?: string | readonly string[];
   /** Greatest `_limit` of a list, and its default. Default 10,000. */
   maxRowLimit?: number;
+  /**
+   * Called with each entry of the audit log: the changes that were made through this mount, and those that were refused. What it throws is
+   * reported as an `error` event.
+   */
+  audit?: (entry: AuditEntry) => void;
   /** Most streams of events (`/x/events`) that may be open at a time. Default 16. */
   maxEventStreams?: number;
   /** Greatest size of a request body. Default 1 MB. */
@@ -93,6 +99,12 @@ const MANAGEMENT_OPTIONS = {
     check: readOrigins
   }),
   maxRowLimit: row('integer', 10_000, 'Greatest _limit of a list, and its default.', { min: 1, max: 10_000 }),
+  audit: row('object', undefined as ((entry: AuditEntry) => void) | undefined, 'Called with changes.', {
+    check: (value, field) => {
+      if (typeof value === 'function') return value as (entry: AuditEntry) => void;
+      throw new InvalidInput('OPTION_INVALID', field, 'a function', value);
+    }
+  }),
   maxEventStreams: row('integer', 16, 'Most streams of events at a time.', { min: 0 }),
   maxBodyBytes: row('size', 1_048_576, 'Greatest size of a request body.', { unit: 'bytes', min: 1 }),
   bodyTimeout: row('duration', 15_000, 'Time for a request body.', { unit: 'ms', min: 1 })

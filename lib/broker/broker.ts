@@ -80,7 +80,7 @@ export class Broker<Data = unknown> {
   readonly applications: Applications;
   /** The users of the management interface and its console. They are not MQTT clients. */
   readonly users: ManagementUsers;
-  /** What the broker has observed of itself: the last drops. */
+  /** What the broker has observed of itself: the last drops, and the last changes made through management interfaces. */
   readonly monitor: Monitor;
   /** The active traces; `trace` begins one. */
   readonly traces: Traces;

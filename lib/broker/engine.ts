@@ -4,6 +4,7 @@ import { systemClock } from '../base/clock.ts';
 import type { VerdictRecord } from '../connection/verdicts.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { GaugeReaders } from '../events/metrics.ts';
+import { AuditLog } from '../monitor/audit.ts';
 import { Log } from '../monitor/log.ts';
 import { MachineMonitor } from '../monitor/machine-monitor.ts';
 import { Monitor } from '../monitor/monitor.ts';
@@ -139,7 +140,7 @@ export class Engine {
     // What looks at all of them, and what the app has configured.
     const pause = () => turn.pause();
     this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
-    this.monitor = new Monitor(services);
+    this.monitor = this.#makeMonitor();
     this.#systemMonitor = new SystemMonitor(services);
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);
@@ -269,6 +270,18 @@ export class Engine {
       reloaded: (source, error) => events.emit('source.reloaded', { source, error }),
       failed: (error, during) => announcer.failed(error, during, undefined)
     });
+  }
+
+  #makeMonitor(): Monitor {
+    const { settings, clock, life, announcer, drops } = this.services;
+    const audit = new AuditLog({
+      node: settings.node,
+      clock,
+      table: this.tables.own('$audit') as never,
+      isRunning: () => life.isRunning,
+      failed: (error, during) => announcer.failed(error, during, undefined)
+    });
+    return new Monitor({ drops, audit });
   }
 
   #gauges(): GaugeReaders {

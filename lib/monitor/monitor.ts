@@ -1,8 +1,10 @@
+import type { AuditLog } from './audit.ts';
 import type { Drops } from './drops.ts';
 
 /** What `Monitor` offers. */
 interface MonitorParts {
   readonly drops: Drops;
+  readonly audit: AuditLog;
 }
 
 /** What the broker has observed of itself, for operators: `broker.monitor`. */
@@ -10,8 +12,12 @@ export class Monitor {
   /** The last messages that were dropped. */
   readonly drops: Drops;
 
+  /** The last changes made through management interfaces. */
+  readonly audit: AuditLog;
+
   /** @internal */
-  constructor({ drops }: MonitorParts) {
+  constructor({ drops, audit }: MonitorParts) {
     this.drops = drops;
+    this.audit = audit;
   }
 }

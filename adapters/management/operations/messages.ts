@@ -132,6 +132,7 @@ export const MESSAGES = [
     name: 'mqtt_publish',
     method: 'POST',
     path: '/mqtt/publish',
+    isFrequent: true,
     descr: 'Publish a MQTT message',
     body: PUBLISH,
     run: (context, { body }) => publish(context, body)
@@ -156,6 +157,7 @@ export const MESSAGES = [
     name: 'mqtt_publish_batch',
     method: 'POST',
     path: '/mqtt/publish_batch',
+    isFrequent: true,
     descr: 'Batch publish MQTT messages',
     body: LIST,
     run: (context, { body }) => each<Publish>(context, body, PUBLISH, (entry) => publish(context, entry))

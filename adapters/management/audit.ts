@@ -1,0 +1,134 @@
+import type { AuditEntry, Broker } from '../../lib/index.ts';
+import type { Call, Fault } from '../rest/index.ts';
+import { CODES } from './codes.ts';
+import type { Caller } from './credentials.ts';
+import type { Operation } from './operation.ts';
+import { clientAddress, type TrustedProxies } from './proxies.ts';
+
+/** What is known of a request, as it is handled. */
+export interface ChangeRequest {
+  row?: Operation;
+  params?: Readonly<Record<string, string>>;
+  caller?: Caller;
+  query?: Readonly<Record<string, unknown>>;
+  body?: unknown;
+}
+
+/**
+ * The parameters of queries and bodies that the audit log contains, beside those of paths. All others are left out: passwords, secrets,
+ * payloads, the values of options. A parameter that may have a secret must not be added.
+ */
+const RECORDED: ReadonlySet<string> = new Set([
+  'clientid',
+  'client_id',
+  'username',
+  'login',
+  'is_superuser',
+  'topic',
+  'topics',
+  'qos',
+  'retain',
+  'action',
+  'access',
+  'all',
+  'who',
+  'as',
+  'by',
+  'reason',
+  'desc',
+  'at',
+  'until',
+  'tags',
+  'app_id',
+  'name',
+  'status',
+  'expired',
+  'threshold_ms'
+]);
+/** Entries of a batch that are recorded. */
+const MAX_ENTRIES = 20;
+/** Longer values are cut. */
+const MAX_CHARACTERS = 256;
+
+/** Reports the changes that are made through a mount to the audit log of the broker. */
+export class Audit {
+  readonly #broker: Broker;
+  readonly #settings: {
+    readonly audit: ((entry: AuditEntry) => void) | undefined;
+    readonly trustedProxies: TrustedProxies;
+  };
+
+  #remoteAddress: string | undefined = undefined;
+  /** The IP address that `#remoteAddress` stands for. */
+  #address: string | undefined = undefined;
+
+  constructor(
+    broker: Broker,
+    settings: {
+      readonly audit: ((entry: AuditEntry) => void) | undefined;
+      readonly trustedProxies: TrustedProxies;
+    }
+  ) {
+    this.#broker = broker;
+    this.#settings = settings;
+  }
+
+  /** The address of the caller. The one of a connection without trusted proxies is read once for several requests. */
+  #addressOf(call: Call): string | undefined {
+    const { trustedProxies } = this.#settings;
+    if (trustedProxies.networks.length > 0 || trustedProxies.isUnixTrusted) return clientAddress(call, trustedProxies);
+    if (call.remoteAddress !== this.#remoteAddress) {
+      this.#remoteAddress = call.remoteAddress;
+      this.#address = clientAddress(call, trustedProxies);
+    }
+    return this.#address;
+  }
+
+  /** A request was answered. Those that only read, and those whose credentials were not accepted, are left out. @param fault undefined: it has succeeded */
+  add({ row, params, caller, query, body }: ChangeRequest, call: Call, fault: Fault | undefined): void {
+    if (row === undefined || row.method === 'GET' || caller === undefined) return;
+    const parameters = addBody(body, {});
+    if (query !== undefined) add(query, parameters);
+    if (params !== undefined) add(params, parameters, true);
+    const { status, code } = fault === undefined ? { status: 200, code: 0 } : CODES[fault.kind];
+    const entry = this.#broker.monitor.audit.add(
+      {
+        operation: row.name,
+        caller: caller.id === undefined ? { kind: caller.kind } : { kind: caller.kind, id: cut(caller.id) },
+        address: this.#addressOf(call),
+        request: `${row.method} ${row.path}`,
+        parameters,
+        status,
+        code
+      },
+      row.isFrequent
+    );
+    try {
+      this.#settings.audit?.(entry);
+    } catch (error) {
+      this.#broker.failed(error, 'the function "audit" of a management interface');
+    }
+  }
+}
+
+function addBody(body: unknown, to: Record<string, unknown>): Record<string, unknown> {
+  if (Array.isArray(body)) {
+    to.entries = body.slice(0, MAX_ENTRIES).map((entry) => addBody(entry, {}));
+    to.entry_count = body.length;
+  } else if (typeof body === 'object' && body !== null) add(body, to);
+  return to;
+}
+
+/** Add the values of parameters, as far as they are no lists and objects. @param isAll also of those that are not in `RECORDED` */
+function add(given: object, to: Record<string, unknown>, isAll = false): void {
+  for (const name in given) {
+    if (!isAll && !RECORDED.has(name)) continue;
+    const value = (given as Record<string, unknown>)[name];
+    if (typeof value === 'string') to[name] = cut(value);
+    else if (typeof value === 'number' || typeof value === 'boolean') to[name] = value;
+  }
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}...`;
+}

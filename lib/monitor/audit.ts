@@ -1,0 +1,169 @@
+import type { Page } from '../routing/directory.ts';
+import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-queries.ts';
+
+/** Entries that are kept. */
+const MAX_ENTRIES = 1_000;
+/** Numbers of entries are written with so many digits, so that their keys are in order. */
+const DIGITS = 12;
+const ENDED: readonly unknown[] = ['STORE_FAILED', 'BROKER_NOT_STARTED', 'STORE_CLOSED'];
+
+/** A management operation, as an interface reports it. It must not contain secrets. */
+export interface AuditInput {
+  /** Name of the operation: `kickout_client`. */
+  readonly operation: string;
+  /** Who asked for it: the kind of its credentials, and its id if it has one. */
+  readonly caller: { readonly kind: string; readonly id?: string | undefined };
+  /** IP address of the caller; undefined: unknown. */
+  readonly address: string | undefined;
+  /** Method and path of the request: `DELETE /clients/:clientid`. */
+  readonly request: string;
+  /** The parameters, without secrets. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+  /** HTTP status and code of the answer. */
+  readonly status: number;
+  readonly code: number;
+}
+
+/** A management operation in the audit log. */
+export interface AuditEntry extends AuditInput {
+  /** Number of the entry; the first one has 1. */
+  readonly number: number;
+  /** Time of the answer, in milliseconds since 1970; of several requests, of the last one. */
+  readonly at: number;
+  /** Number of requests in a row: see `AuditLog.add`. */
+  readonly count: number;
+}
+
+/** A query for entries of the audit log. */
+export interface AuditQuery extends PageQuery {
+  readonly operation?: string;
+  /** The id of the caller. */
+  readonly callerId?: string;
+  /** Whether the operation was refused or has failed. */
+  readonly isFailed?: boolean;
+}
+
+/** The table that keeps the entries; see `Broker.table`. */
+export interface AuditTable extends Iterable<readonly [key: string, value: AuditEntry]> {
+  readonly size: number;
+  set(key: string, value: AuditEntry): Promise<void>;
+  delete(key: string): Promise<boolean>;
+}
+
+/** What `AuditLog` needs from the broker. */
+export interface AuditHost {
+  readonly node: string;
+  readonly clock: { now(): number };
+  readonly table: AuditTable;
+  /** Whether the broker runs, so that the table has its content. */
+  isRunning(): boolean;
+  failed(error: unknown, during: string): void;
+}
+
+const CONDITIONS = {
+  operation: ({ operation }: AuditEntry, wanted: string) => operation === wanted,
+  callerId: ({ caller }: AuditEntry, wanted: string) => caller.id === wanted,
+  isFailed: ({ code }: AuditEntry, wanted: boolean) => (code !== 0) === wanted
+};
+
+/** The last 1,000 changes that were made, or attempted, through management interfaces: `broker.monitor.audit`. They are persisted. */
+export class AuditLog {
+  readonly #host: AuditHost;
+  /** The entries, the oldest first. */
+  #entries: AuditEntry[] = [];
+  /** The entries of the table are among them. */
+  #isRestored = false;
+
+  /** @internal */
+  constructor(host: AuditHost) {
+    this.#host = host;
+  }
+
+  /**
+   * List the entries, the newest first.
+   * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, CURSOR_INVALID
+   */
+  list(query: AuditQuery = {}): Page<AuditEntry> {
+    const { cursor, limit, skip, isWanted } = readQuery<AuditEntry, AuditQuery>(query, CONDITIONS);
+    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidCursor(cursor);
+    const before = cursor === undefined ? Infinity : Number(cursor);
+    const all = this.#read();
+    const page = { node: this.#host.node, count: all.length };
+    const entries: AuditEntry[] = [];
+    let left = skip;
+    for (let at = all.length - 1; at >= 0; at--) {
+      const entry = all[at];
+      if (entry.number >= before || !isWanted(entry) || left-- > 0) continue;
+      if (entries.length === limit) return { ...page, entries, cursor: String(entries[limit - 1].number) };
+      entries.push(entry);
+    }
+    return { ...page, entries, cursor: undefined };
+  }
+
+  /**
+   * Add an entry.
+   * @param isFrequent requests of this kind may come at a high rate: those that differ from the one before in time and parameters alone are
+   *   counted in one entry, which is persisted as it was at first
+   * @returns the entry
+   */
+  add(input: AuditInput, isFrequent = false): AuditEntry {
+    const entries = this.#read();
+    const last = entries.at(-1);
+    const at = this.#host.clock.now();
+    if (isFrequent && last !== undefined && isAlike(last, input)) {
+      const repeated = { ...input, number: last.number, at, count: last.count + 1 };
+      entries[entries.length - 1] = repeated;
+      return repeated;
+    }
+    const entry = { ...input, number: (last?.number ?? 0) + 1, at, count: 1 };
+    entries.push(entry);
+    this.#write(entry);
+    while (entries.length > MAX_ENTRIES) {
+      const oldest = entries.shift() as AuditEntry;
+      this.#during(this.#host.table.delete(keyOf(oldest.number)));
+    }
+    return entry;
+  }
+
+  /** The entries. Those that were added before the first start of the broker follow the ones of the table. */
+  #read(): AuditEntry[] {
+    if (this.#isRestored || !this.#host.isRunning()) return this.#entries;
+    this.#isRestored = true;
+    const early = this.#entries;
+    this.#entries = [...this.#host.table].map(([, entry]) => entry).sort((a, b) => a.number - b.number);
+    const last = this.#entries.at(-1)?.number ?? 0;
+    for (const entry of early) {
+      const next = { ...entry, number: last + entry.number };
+      this.#entries.push(next);
+      this.#write(next);
+    }
+    return this.#entries;
+  }
+
+  #write(entry: AuditEntry): void {
+    if (this.#isRestored) this.#during(this.#host.table.set(keyOf(entry.number), entry));
+  }
+
+  #during(writing: Promise<unknown>): void {
+    writing.catch((error: unknown) => {
+      // a store that has failed is reported already
+      if (!ENDED.includes((error as { readonly code?: unknown }).code))
+        this.#host.failed(error, 'writing the audit log');
+    });
+  }
+}
+
+function isAlike(last: AuditInput, { operation, caller, address, status, code }: AuditInput): boolean {
+  return (
+    last.operation === operation &&
+    last.code === code &&
+    last.status === status &&
+    last.address === address &&
+    last.caller.kind === caller.kind &&
+    last.caller.id === caller.id
+  );
+}
+
+function keyOf(number: number): string {
+  return String(number).padStart(DIGITS, '0');
+}

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type AuditEntry, createBroker, memoryStore } from 'embermq';
+import { OPERATIONS } from '../../adapters/management/operations/index.ts';
+import { AUTHORIZATION, serveManagement, startBroker } from '../support/management.ts';
+
+const REVISIONS = ['earlier', 'later', 'hosted'] as const;
+const SENTINEL = 'never-to-be-seen';
+
+function basic(id: string, secret: string): Record<string, string> {
+  return { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` };
+}
+
+/** A value for a schema, with the sentinel wherever a string can be. */
+function filled(schema: unknown): unknown {
+  const {
+    type,
+    properties,
+    items,
+    anyOf,
+    enum: allowed
+  } = schema as {
+    type?: string;
+    properties?: Record<string, unknown>;
+    items?: unknown;
+    anyOf?: unknown[];
+    enum?: unknown[];
+  };
+  if (anyOf !== undefined) return filled(anyOf[0]);
+  if (allowed !== undefined) return allowed[0];
+  if (properties !== undefined)
+    return Object.fromEntries(
+      Object.entries(properties).map(([name, one]) => [
+        name,
+        /pass|pwd|secret|payload|value/.test(name) ? SENTINEL : filled(one)
+      ])
+    );
+  if (type === 'array') return [filled(items)];
+  if (type === 'boolean') return true;
+  return type === 'integer' || type === 'number' ? 1 : 'a';
+}
+
+describe('The audit log over REST', () => {
+  it('has each change with its caller, address, parameters and answer, and nothing that only reads', async () => {
+    await using broker = await startBroker();
+    await broker.users.add('ann', 'her password', 'viewer');
+    for (const revision of REVISIONS) {
+      const told: AuditEntry[] = [];
+      const credentials = ['applications', 'users'] as const;
+      await using server = await serveManagement(broker, { revision, credentials, audit: (entry) => told.push(entry) });
+      await server.call('GET', '/api/nodes');
+      await server.call('POST', '/api/banned', { who: revision, as: 'username', reason: 'why' });
+      await server.call('DELETE', '/api/x/drops', undefined, basic('ann', 'her password'));
+      await server.call('DELETE', '/api/users/nobody');
+      await server.call('POST', '/api/users', '{', { authorization: AUTHORIZATION });
+      await server.call('POST', '/api/users', { username: 'x' }, {});
+      await server.call('POST', '/api/unknown', {});
+      const { data, meta } = (await server.call('GET', '/api/x/audit?_limit=4')).body;
+      const common = { caller: { kind: 'application', id: 'app' }, address: '127.0.0.1', count: 1 };
+      for (const { at } of data) assert.ok(Math.abs(at - Date.now()) < 60_000);
+      assert.deepEqual(
+        data.map(({ at: _, ...entry }: { at: number }) => entry),
+        [
+          { ...common, operation: 'create_user', request: 'POST /users', parameters: {}, status: 400, code: 109 },
+          {
+            ...common,
+            operation: 'delete_user',
+            request: 'DELETE /users/:name',
+            parameters: { name: 'nobody' },
+            status: 404,
+            code: 105
+          },
+          {
+            ...common,
+            caller: { kind: 'user', id: 'ann' },
+            operation: 'clear_drops',
+            request: 'DELETE /x/drops',
+            parameters: {},
+            status: 403,
+            code: 103
+          },
+          {
+            ...common,
+            operation: 'create_banned',
+            request: 'POST /banned',
+            parameters: { who: revision, as: 'username', reason: 'why' },
+            status: 200,
+            code: 0
+          }
+        ]
+      );
+      assert.equal(meta.count, told.length + 4 * REVISIONS.indexOf(revision));
+      assert.deepEqual(
+        told.map(({ operation }) => operation),
+        ['create_banned', 'clear_drops', 'delete_user', 'create_user']
+      );
+    }
+  });
+
+  it('is read in pages, and by operation, caller and success', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    for (const who of ['a', 'b', 'c']) await server.call('POST', '/api/banned', { who, as: 'clientid' });
+    await server.call('DELETE', '/api/users/nobody');
+    const list = async (query: string) => (await server.call('GET', `/api/x/audit?${query}`)).body;
+    const { data, meta } = await list('_limit=2');
+    assert.deepEqual([data[1].parameters.who, meta.count], ['c', 4]);
+    const rest = await list(`_limit=2&cursor=${meta.cursor}`);
+    assert.deepEqual(
+      [rest.data.map(({ parameters }: { parameters: { who: string } }) => parameters.who), rest.meta.cursor],
+      [['b', 'a'], undefined]
+    );
+    assert.deepEqual([(await list('failed=true')).data.length, (await list('failed=false')).meta.count], [1, -1]);
+    assert.equal((await list('operation=delete_user')).data.length, 1);
+    assert.equal((await list('caller=app')).data.length, 4);
+    assert.equal((await list('caller=other')).data.length, 0);
+    assert.equal((await server.call('GET', '/api/x/audit?cursor=x')).body.code, 108);
+  });
+
+  it('has no passwords, secrets or payloads, whatever the operation', async () => {
+    await using broker = await startBroker();
+    for (const revision of REVISIONS) {
+      const told: AuditEntry[] = [];
+      await using server = await serveManagement(broker, { revision, audit: (entry) => told.push(entry) });
+      const rows = OPERATIONS.filter(
+        (row) => row.method !== 'GET' && (row.in === undefined || row.in.includes(revision))
+      );
+      let sent = 0;
+      for (const { method, path, body } of rows) {
+        const place = path.replace(/:[^/]+/g, 'x');
+        const record = body === undefined ? undefined : filled(body);
+        for (const given of record === undefined
+          ? [record]
+          : [record, [record], SENTINEL, `{"password":"${SENTINEL}"`]) {
+          await server.call(method, `/api${place}?password=${SENTINEL}`, given);
+          sent++;
+        }
+      }
+      assert.ok(told.length > 40 && told.length === sent, `${told.length} of ${sent}`);
+      assert.ok(!JSON.stringify(told).includes(SENTINEL));
+      assert.ok(!(await server.call('GET', '/api/x/audit?_limit=1000')).text.includes(SENTINEL));
+    }
+  });
+
+  it('counts publications of one caller in a row in one entry, and has the first entries of a batch', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    for (const topic of ['a', 'b', 'c']) await server.call('POST', '/api/mqtt/publish', { topic, payload: 'x' });
+    const names = Array.from({ length: 30 }, (_, at) => ({ clientid: `c${at}`, password: 'p' }));
+    await server.call('POST', '/api/auth_clientid', names);
+    const [batch, publications] = (await server.call('GET', '/api/x/audit')).body.data;
+    assert.deepEqual([publications.count, publications.parameters], [3, { topic: 'c' }]);
+    assert.deepEqual([batch.parameters.entry_count, batch.parameters.entries.length], [30, 20]);
+    assert.deepEqual(batch.parameters.entries[1], { clientid: 'c1' });
+  });
+
+  it('reports a function of the app that fails, and answers the request all the same', async () => {
+    await using broker = await startBroker();
+    const failed = broker.nextEvent('error');
+    await using server = await serveManagement(broker, {
+      audit() {
+        throw new Error('full');
+      }
+    });
+    assert.equal((await server.call('DELETE', '/api/x/drops')).status, 200);
+    assert.match((await failed).during, /"audit"/);
+    assert.throws(() => serveManagement(broker, { audit: 'yes' as never }), { code: 'OPTION_INVALID' });
+  });
+
+  it('is persisted', async () => {
+    const store = memoryStore();
+    for (const expected of [1, 2]) {
+      await using broker = createBroker({ store });
+      await broker.start();
+      await using server = await serveManagement(broker, { credentials: 'none' });
+      await server.call('DELETE', '/api/x/drops');
+      const { data } = (await server.call('GET', '/api/x/audit')).body;
+      assert.deepEqual([data.length, data[0].caller], [expected, { kind: 'none' }]);
+    }
+  });
+});

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type AuditEntry, AuditLog } from '../../lib/monitor/audit.ts';
+import { mapTable } from '../support/map-table.ts';
+
+function log(table = mapTable<AuditEntry>()) {
+  const state = { now: 0, isRunning: true };
+  const made = new AuditLog({
+    node: 'n',
+    clock: { now: () => state.now },
+    table,
+    isRunning: () => state.isRunning,
+    failed: assert.fail
+  });
+  return { log: made, state, table };
+}
+
+const input = (operation: string, code = 0) => ({
+  operation,
+  caller: { kind: 'application', id: 'a' },
+  address: '127.0.0.1',
+  request: `POST /${operation}`,
+  parameters: {},
+  status: 200,
+  code
+});
+
+describe('The audit log', () => {
+  it('keeps the last 1,000 entries, in memory and in its table', () => {
+    const { log: audit, table } = log();
+    for (let number = 1; number <= 2_500; number++) audit.add(input(`o${number}`));
+    const { entries, count } = audit.list({ limit: 10_000 });
+    assert.deepEqual([count, entries.length, table.size], [1_000, 1_000, 1_000]);
+    assert.deepEqual([entries[0].operation, entries[999].operation], ['o2500', 'o1501']);
+    assert.deepEqual([...table].at(-1)?.[1], entries[0]);
+  });
+
+  it('continues after a restart, also with entries from before the first start', () => {
+    const { log: first, table } = log();
+    first.add(input('one'));
+    first.add(input('two'));
+    const { log: second, state } = log(table);
+    state.isRunning = false;
+    second.add(input('early'));
+    assert.deepEqual(
+      second.list().entries.map(({ operation }) => operation),
+      ['early']
+    );
+    state.isRunning = true;
+    second.add(input('late'));
+    assert.deepEqual(
+      second.list().entries.map(({ number, operation }) => [number, operation]),
+      [
+        [4, 'late'],
+        [3, 'early'],
+        [2, 'two'],
+        [1, 'one']
+      ]
+    );
+    assert.equal(table.size, 4);
+  });
+
+  it('counts frequent requests in a row in one entry, which has the parameters of the last', () => {
+    const { log: audit, state } = log();
+    audit.add(input('publish'), true);
+    state.now = 5;
+    audit.add({ ...input('publish'), parameters: { topic: 'b' } }, true);
+    audit.add(input('publish', 108), true);
+    audit.add(input('publish', 108));
+    assert.deepEqual(
+      audit.list().entries.map(({ number, at, count, parameters, code }) => [number, at, count, parameters, code]),
+      [
+        [3, 5, 1, {}, 108],
+        [2, 5, 1, {}, 108],
+        [1, 5, 2, { topic: 'b' }, 0]
+      ]
+    );
+  });
+});
