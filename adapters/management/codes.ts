@@ -32,7 +32,7 @@ export const CODES: Readonly<Record<FaultKind, CodeRow>> = {
   unauthorized: { status: 401, code: 103, original: { status: 401, text: 'UNAUTHORIZED' } },
   notPermitted: { status: 403, code: 103, original: ok(103) },
   tooManyLogins: { status: 429, code: 103, original: { status: 401, text: 'UNAUTHORIZED' } },
-  tooManyStreams: { status: 429, code: 102, original: ok(102) },
+  tooMany: { status: 429, code: 102, original: ok(102) },
   unknownUser: { status: 404, code: 105, original: ok() },
   unknownRecord: { status: 404, code: 105, original: ok() },
   unknownClient: { status: 404, code: 112, original: ok(112) },
@@ -61,6 +61,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   BROKER_NOT_STARTED: 'unavailable',
   STORE_FAILED: 'unavailable',
   QUOTA_EXCEEDED: 'unavailable',
+  TOO_MANY_TRACES: 'tooMany',
   PASSWORD_QUEUE_FULL: 'tooManyLogins',
   NOT_AUTHORIZED: 'notPermitted'
 };

@@ -36,11 +36,11 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Begin a stream. @throws Fault tooManyStreams; InvalidInput EVENT_UNKNOWN, TOPIC_FILTER_INVALID */
+  /** Begin a stream. @throws Fault tooMany; InvalidInput EVENT_UNKNOWN, TOPIC_FILTER_INVALID */
   open(request: EventRequest): EventStream {
     if (this.#open.size >= this.#max)
       throw new Fault(
-        'tooManyStreams',
+        'tooMany',
         `${this.#max} streams of events are open already (option maxEventStreams); close one of them first`
       );
     const stream = new EventStream(this.#broker, request, () => this.#open.delete(stream));

@@ -15,7 +15,7 @@ export type FaultKind =
   | 'unauthorized'
   | 'notPermitted'
   | 'tooManyLogins'
-  | 'tooManyStreams'
+  | 'tooMany'
   | 'unknownUser'
   | 'unknownRecord'
   | 'unknownClient'

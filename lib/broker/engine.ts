@@ -273,7 +273,7 @@ export class Engine {
   }
 
   #makeMonitor(): Monitor {
-    const { settings, clock, life, announcer, drops } = this.services;
+    const { settings, clock, life, announcer, drops, traces } = this.services;
     const audit = new AuditLog({
       node: settings.node,
       clock,
@@ -281,7 +281,7 @@ export class Engine {
       isRunning: () => life.isRunning,
       failed: (error, during) => announcer.failed(error, during, undefined)
     });
-    return new Monitor({ drops, audit });
+    return new Monitor({ drops, audit, traces });
   }
 
   #gauges(): GaugeReaders {

@@ -1,10 +1,13 @@
 import type { AuditLog } from './audit.ts';
 import type { Drops } from './drops.ts';
+import { KeptTraces } from './kept-traces.ts';
+import type { Traces } from './traces.ts';
 
 /** What `Monitor` offers. */
 interface MonitorParts {
   readonly drops: Drops;
   readonly audit: AuditLog;
+  readonly traces: Traces;
 }
 
 /** What the broker has observed of itself, for operators: `broker.monitor`. */
@@ -14,10 +17,13 @@ export class Monitor {
 
   /** The last changes made through management interfaces. */
   readonly audit: AuditLog;
+  /** Traces whose last lines are kept. */
+  readonly traces: KeptTraces;
 
   /** @internal */
-  constructor({ drops, audit }: MonitorParts) {
+  constructor({ drops, audit, traces }: MonitorParts) {
     this.drops = drops;
     this.audit = audit;
+    this.traces = new KeptTraces(traces);
   }
 }

@@ -1,0 +1,177 @@
+import Type from 'typebox';
+import type { KeptLine, Trace } from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { Listing } from '../../listing.ts';
+import { type Context, type Operation, operation } from '../../operation.ts';
+
+/** A trace that is forgotten ends after this time. */
+const DEFAULT_DURATION_S = 600;
+const MAX_DURATION_S = 86_400;
+
+const WANTED = Type.Object(
+  {
+    clientid: Type.Optional(Type.String({ minLength: 1, description: 'Trace this client' })),
+    topic: Type.Optional(Type.String({ description: 'Trace messages whose topic matches this topic filter' })),
+    ip_address: Type.Optional(Type.String({ description: 'Trace the clients of this IP address or network' })),
+    payload: Type.Optional(
+      Type.Enum(['text', 'hex', 'base64', 'none'], { default: 'text', description: 'How payloads are written' })
+    ),
+    max_payload_bytes: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 65_536,
+        default: 1_024,
+        description: 'Bytes of each payload that are written'
+      })
+    ),
+    duration_s: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_DURATION_S,
+        default: DEFAULT_DURATION_S,
+        description: 'The trace ends after this time, in seconds'
+      })
+    )
+  },
+  { additionalProperties: false }
+);
+const TRACE = Type.Object({
+  id: Type.Integer({ description: 'Number of the trace' }),
+  clientid: Type.Optional(Type.String()),
+  topic: Type.Optional(Type.String()),
+  ip_address: Type.Optional(Type.String()),
+  started_at: Type.Integer({ description: 'In milliseconds since 1970' }),
+  status: Type.String({
+    description: 'active, or why it has ended: stopped, duration, error, closed, broker_stopped'
+  }),
+  lines: Type.Integer({ description: 'Number of lines so far' }),
+  bytes: Type.Integer({ description: 'Their size' }),
+  kept_lines: Type.Optional(
+    Type.Integer({ description: 'Number of lines that can be read; absent if the app has begun the trace' })
+  )
+});
+const LINE = Type.Object({
+  number: Type.Integer({ description: 'Number of the line, which is also a cursor' }),
+  record: Type.Record(Type.String(), Type.Unknown(), { description: 'The line, as the README describes it' })
+});
+
+function shown({ broker }: Context, trace: Trace): object {
+  const { id, clientId, topic, address, startedAt, endReason, lines, bytes } = trace;
+  // what is undefined is not written
+  return {
+    id,
+    clientid: clientId,
+    topic,
+    ip_address: address,
+    started_at: startedAt,
+    status: endReason ?? 'active',
+    lines,
+    bytes,
+    kept_lines: broker.monitor.traces.lineCount(id)
+  };
+}
+
+/** @throws Fault unknownRecord */
+function traceOf({ broker }: Context, id: string): Trace {
+  const trace = /^\d{1,15}$/.test(id) ? broker.monitor.traces.get(Number(id)) : undefined;
+  if (trace === undefined) throw new Fault('unknownRecord', `there is no trace "${id}"`);
+  return trace;
+}
+
+/** @throws Fault wrongParameter */
+function numberIn(cursor: string | undefined): number {
+  if (cursor === undefined) return 0;
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  throw new Fault('wrongParameter', `the parameter "cursor" must be the number of a line, not "${cursor}"`, 'cursor');
+}
+
+/** Packets and messages of single clients, line by line. */
+export const TRACES: readonly Operation[] = [
+  operation({
+    name: 'list_traces',
+    method: 'GET',
+    path: '/x/traces',
+    descr: 'List the traces: the active ones, and those that have ended and whose lines are kept',
+    data: Type.Array(TRACE),
+    example: {
+      data: [{ id: 1, clientid: 'sensor-1', started_at: 1_767_225_600_000, status: 'active', lines: 0, bytes: 0 }]
+    },
+    run: (context) => context.broker.monitor.traces.list().map((trace) => shown(context, trace))
+  }),
+  operation({
+    name: 'start_trace',
+    method: 'POST',
+    path: '/x/traces',
+    descr: 'Trace a client, the messages of a topic filter or the clients of an address',
+    body: WANTED,
+    data: TRACE,
+    example: {
+      body: { clientid: 'sensor-1', duration_s: 60 },
+      data: {
+        id: 1,
+        clientid: 'sensor-1',
+        started_at: 1_767_225_600_000,
+        status: 'active',
+        lines: 0,
+        bytes: 0,
+        kept_lines: 0
+      }
+    },
+    run: (context, { body }) => {
+      const { clientid, topic, ip_address, payload, max_payload_bytes, duration_s = DEFAULT_DURATION_S } = body;
+      const trace = context.broker.monitor.traces.start({
+        ...(clientid === undefined ? {} : { clientId: clientid }),
+        ...(topic === undefined ? {} : { topic }),
+        ...(ip_address === undefined ? {} : { address: ip_address }),
+        ...(payload === undefined ? {} : { payload }),
+        ...(max_payload_bytes === undefined ? {} : { maxPayloadBytes: max_payload_bytes }),
+        durationMs: duration_s * 1_000
+      });
+      return shown(context, trace);
+    }
+  }),
+  operation({
+    name: 'lookup_trace',
+    method: 'GET',
+    path: '/x/traces/:id',
+    descr: 'Look up a trace',
+    data: TRACE,
+    run: (context, { params: { id } }) => shown(context, traceOf(context, id))
+  }),
+  operation({
+    name: 'delete_trace',
+    method: 'DELETE',
+    path: '/x/traces/:id',
+    descr: 'Stop a trace and forget its lines',
+    run: (context, { params: { id } }) => {
+      context.broker.monitor.traces.delete(traceOf(context, id).id);
+    }
+  }),
+  operation({
+    name: 'list_trace_lines',
+    method: 'GET',
+    path: '/x/traces/:id/lines',
+    descr: 'List the last lines of a trace, the oldest first',
+    paged: 100,
+    hasCursor: true,
+    data: Type.Array(LINE),
+    run: (context, { params: { id } }) => {
+      const { traces } = context.broker.monitor;
+      const { limit, skip, cursor } = context.page;
+      const trace = traceOf(context, id);
+      const count = traces.lineCount(trace.id);
+      if (count === undefined)
+        throw new Fault(
+          'unknownRecord',
+          `the lines of trace ${id} are not kept: the app that runs the broker has begun it`
+        );
+      const lines = traces.lines(trace.id, numberIn(cursor), skip + limit + 1).slice(skip);
+      const rows = lines.slice(0, limit);
+      const next = lines.length > limit ? `${rows[limit - 1].number}` : undefined;
+      return new Listing<KeptLine>(rows, { count, cursor: next }, ({ number, line }) => ({
+        number,
+        record: JSON.parse(line)
+      }));
+    }
+  })
+];
