@@ -132,11 +132,18 @@ export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { AlarmInput, Alarms } from './monitor/alarms.ts';
 export type { AuditEntry, AuditInput, AuditLog, AuditQuery } from './monitor/audit.ts';
 export type { DropQuery, DropRecord, Drops } from './monitor/drops.ts';
+export { FIGURE_NAMES, type FigureSeries, type Figures } from './monitor/figures.ts';
 export type { KeptLine, KeptTraceOptions, KeptTraces } from './monitor/kept-traces.ts';
 export { LOG_LEVELS, LOG_ROWS, type Logger, type LogLevel, type LogRow } from './monitor/log.ts';
 export type { Monitor } from './monitor/monitor.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
 export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
+export {
+  TOPIC_COUNTERS,
+  type TopicCounterName,
+  type TopicFigures,
+  type TopicFiguresRecord
+} from './monitor/topic-figures.ts';
 export type { Trace, TraceEnd, TraceOptions } from './monitor/trace.ts';
 export { type PayloadForm, payloadFields, shownUsername } from './monitor/trace-fields.ts';
 export type { TraceFunction, TraceRecord } from './monitor/trace-output.ts';

@@ -61,6 +61,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   BROKER_NOT_STARTED: 'unavailable',
   STORE_FAILED: 'unavailable',
   QUOTA_EXCEEDED: 'unavailable',
+  TOO_MANY_TOPICS: 'tooMany',
   TOO_MANY_TRACES: 'tooMany',
   PASSWORD_QUEUE_FULL: 'tooManyLogins',
   NOT_AUTHORIZED: 'notPermitted'

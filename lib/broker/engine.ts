@@ -5,12 +5,14 @@ import type { VerdictRecord } from '../connection/verdicts.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { GaugeReaders } from '../events/metrics.ts';
 import { AuditLog } from '../monitor/audit.ts';
+import { Figures } from '../monitor/figures.ts';
 import { Log } from '../monitor/log.ts';
 import { MachineMonitor } from '../monitor/machine-monitor.ts';
 import { Monitor } from '../monitor/monitor.ts';
 import { Pressure } from '../monitor/pressure.ts';
 import { SysTopics } from '../monitor/sys.ts';
 import { SystemMonitor } from '../monitor/system-monitor.ts';
+import { TopicFigures } from '../monitor/topic-figures.ts';
 import type { Message } from '../packets/message.ts';
 import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
@@ -161,6 +163,7 @@ export class Engine {
     if (clock === systemClock) {
       this.#systemMonitor.start(time.nowMs);
       this.#machine.start();
+      this.monitor.figures.start();
     }
     life.begin();
     for (const session of this.sessions.values()) session.lifecycle.rearmOffline();
@@ -177,6 +180,7 @@ export class Engine {
     notices.stop();
     this.#systemMonitor.stop();
     this.#machine.stop();
+    this.monitor.figures.stop();
     this.sessions.stop();
     for (const { session, isClosed } of [...this.connections.all]) {
       try {
@@ -273,7 +277,8 @@ export class Engine {
   }
 
   #makeMonitor(): Monitor {
-    const { settings, clock, life, announcer, drops, traces } = this.services;
+    const { services } = this;
+    const { settings, clock, life, wheel, events, announcer, drops, traces } = services;
     const audit = new AuditLog({
       node: settings.node,
       clock,
@@ -281,7 +286,9 @@ export class Engine {
       isRunning: () => life.isRunning,
       failed: (error, during) => announcer.failed(error, during, undefined)
     });
-    return new Monitor({ drops, audit, traces });
+    const observe = (filter: string) => this.routing.observe(filter);
+    const topicFigures = new TopicFigures({ clock, wheel, events, observe });
+    return new Monitor({ drops, audit, traces, figures: new Figures(services), topicFigures });
   }
 
   #gauges(): GaugeReaders {

@@ -47,6 +47,14 @@ export class Events {
     this.#add(event, listener, false, filter);
   }
 
+  /**
+   * Add a listener for an event with a message, without closing the fast path. It is called for each message that is not on the fast path; the
+   * caller observes those topics whose messages it wants to see.
+   */
+  onObserved<E extends EventName>(event: E, listener: Listener<E>): void {
+    this.#add(event, listener, false, undefined, () => undefined);
+  }
+
   /** Whether a listener hears an event for all topics. */
   hearsAll(event: EventName): boolean {
     return this.#heardForAllTopics.has(event);
@@ -113,7 +121,13 @@ export class Events {
     this.#onHeard();
   }
 
-  #add<E extends EventName>(event: E, listener: Listener<E>, isOnce: boolean, filter?: string): void {
+  #add<E extends EventName>(
+    event: E,
+    listener: Listener<E>,
+    isOnce: boolean,
+    filter?: string,
+    ownEnd?: () => void
+  ): void {
     const known = this.#registrations.get(event) ?? new Map<unknown, Registration>();
     this.#registrations.set(event, known);
     const earlier = known.get(listener);
@@ -133,7 +147,7 @@ export class Events {
         this.#failed(event, error);
       }
     };
-    const endObservation = filter === undefined ? undefined : this.#observe(filter);
+    const endObservation = ownEnd ?? (filter === undefined ? undefined : this.#observe(filter));
     const registration: Registration = { isOnce, guarded, endObservation };
     known.set(listener, registration);
     this.#emitter.on(event, guarded);

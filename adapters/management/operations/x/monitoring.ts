@@ -2,7 +2,16 @@ import type { Operation } from '../../operation.ts';
 import { AUDIT } from './audit.ts';
 import { DROPS } from './drops.ts';
 import { EVENT_STREAM } from './events.ts';
+import { FIGURES } from './figures.ts';
+import { TOPIC_FIGURES } from './topic-figures.ts';
 import { TRACES } from './traces.ts';
 
 /** What the broker has observed of itself, and the stream of its events. */
-export const MONITORING: readonly Operation[] = [...AUDIT, ...DROPS, ...EVENT_STREAM, ...TRACES];
+export const MONITORING: readonly Operation[] = [
+  ...AUDIT,
+  ...DROPS,
+  ...EVENT_STREAM,
+  ...TRACES,
+  ...FIGURES,
+  ...TOPIC_FIGURES
+];

@@ -1,0 +1,56 @@
+import Type from 'typebox';
+import { FIGURE_NAMES } from '../../../../lib/index.ts';
+import { type Operation, operation } from '../../operation.ts';
+
+const DEFAULT_NAMES = [
+  'messages.received',
+  'messages.sent',
+  'messages.dropped',
+  'delivery.dropped',
+  'bytes.received',
+  'bytes.sent',
+  'client.connected',
+  'client.disconnected',
+  'connections.count',
+  'sessions.count',
+  'subscriptions.count',
+  'retained.count'
+];
+
+const SELECTION = Type.Object({
+  names: Type.Optional(
+    Type.String({
+      description: `Names of figures, separated by commas: ${FIGURE_NAMES.join(', ')}. Default: ${DEFAULT_NAMES.join(', ')}`
+    })
+  ),
+  from: Type.Optional(Type.Number({ description: 'The first time, in milliseconds since 1970. Default: all samples' }))
+});
+const SERIES = Type.Object({
+  at: Type.Array(Type.Integer(), { description: 'The times of the samples, in milliseconds since 1970' }),
+  series: Type.Record(Type.String(), Type.Array(Type.Number()), {
+    description: 'By name the values at these times: counters per second, gauges as they were'
+  })
+});
+
+/** Figures of the last hour. */
+export const FIGURES: readonly Operation[] = [
+  operation({
+    name: 'list_figures',
+    method: 'GET',
+    path: '/x/figures',
+    descr: 'Counters and gauges of the last hour, every ten seconds',
+    query: SELECTION,
+    data: SERIES,
+    example: {
+      query: { names: 'messages.received,connections.count' },
+      data: {
+        at: [1_767_225_600_000, 1_767_225_610_000],
+        series: { 'messages.received': [12.5, 13], 'connections.count': [2, 2] }
+      }
+    },
+    run: ({ broker }, { query: { names, from } }) => {
+      const wanted = names === undefined ? DEFAULT_NAMES : [...new Set(names.split(',').map((name) => name.trim()))];
+      return broker.monitor.figures.read(wanted, from);
+    }
+  })
+];

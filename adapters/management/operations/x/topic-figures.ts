@@ -1,0 +1,78 @@
+import Type from 'typebox';
+import { TOPIC_COUNTERS, type TopicFiguresRecord } from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { pageOf } from '../../listing.ts';
+import { type Operation, operation } from '../../operation.ts';
+
+const TOPIC = Type.String({ description: 'The topic filter' });
+const FIGURES = Type.Object({
+  topic: TOPIC,
+  since: Type.Integer({ description: 'When counting has begun, in milliseconds since 1970' }),
+  ...Object.fromEntries(
+    TOPIC_COUNTERS.flatMap((name) => [
+      [`messages.${name}.count`, Type.Integer({ description: 'Messages since then' })],
+      [`messages.${name}.rate`, Type.Number({ description: 'Messages per second, in the last ten seconds' })]
+    ])
+  )
+});
+
+function shown({ filter, since, counts, rates }: TopicFiguresRecord): Record<string, unknown> {
+  const figures = TOPIC_COUNTERS.flatMap((name) => [
+    [`messages.${name}.count`, counts[name]],
+    [`messages.${name}.rate`, rates[name]]
+  ]);
+  return { topic: filter, since, ...Object.fromEntries(figures) };
+}
+
+const unknown = (topic: string) =>
+  new Fault('unknownRecord', `the messages of the topic filter "${topic}" are not counted`);
+
+/** Figures of the messages of single topics. */
+export const TOPIC_FIGURES: readonly Operation[] = [
+  operation({
+    name: 'list_topic_figures',
+    method: 'GET',
+    path: '/x/topic_figures',
+    descr: 'List the figures of all topic filters whose messages are counted',
+    paged: 'max',
+    data: Type.Array(FIGURES),
+    run: ({ broker, page }) => pageOf(broker.monitor.topicFigures.list(), page, shown)
+  }),
+  operation({
+    name: 'add_topic_figures',
+    method: 'POST',
+    path: '/x/topic_figures',
+    descr: 'Count the messages whose topic matches a topic filter',
+    body: Type.Object({ topic: TOPIC }),
+    example: { body: { topic: 'sensors/+/temperature' } },
+    run: ({ broker }, { body: { topic } }) => broker.monitor.topicFigures.add(topic)
+  }),
+  operation({
+    name: 'lookup_topic_figures',
+    method: 'GET',
+    path: '/x/topic_figures/:topic',
+    descr: 'Look up the figures of a topic filter',
+    data: FIGURES,
+    run: ({ broker }, { params: { topic } }) => {
+      const found = broker.monitor.topicFigures.get(topic);
+      if (found === undefined) throw unknown(topic);
+      return shown(found);
+    }
+  }),
+  operation({
+    name: 'delete_topic_figures',
+    method: 'DELETE',
+    path: '/x/topic_figures/:topic',
+    descr: 'Stop counting for a topic filter',
+    run: ({ broker }, { params: { topic } }) => {
+      if (!broker.monitor.topicFigures.delete(topic)) throw unknown(topic);
+    }
+  }),
+  operation({
+    name: 'clear_topic_figures',
+    method: 'DELETE',
+    path: '/x/topic_figures',
+    descr: 'Stop counting for all topic filters',
+    run: ({ broker }) => broker.monitor.topicFigures.clear()
+  })
+];

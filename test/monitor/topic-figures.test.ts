@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { engineOf } from '../../lib/broker/broker.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+
+describe('Figures of topic filters', () => {
+  it('count messages by QoS and direction, with the rates of the last ten seconds', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const { topicFigures } = broker.monitor;
+    topicFigures.add('a/+');
+    topicFigures.add('#');
+    const receiver = await kit.connect({ clientId: 'r' });
+    await receiver.subscribe('a/1', { qos: 1 });
+    const device = await kit.connect({ clientId: 'd' });
+    for (const qos of [0, 1, 2] as const) await device.publish('a/1', 'x', { qos });
+    await device.publish('a/2', 'x', { qos: 1 });
+    await device.publish('b', 'x', { qos: 1 });
+    await clock.advance(10_000);
+    const record = topicFigures.get('a/+');
+    assert.deepEqual(record?.counts, {
+      in: 4,
+      out: 3,
+      dropped: 1,
+      'qos0.in': 1,
+      'qos0.out': 1,
+      'qos1.in': 2,
+      'qos1.out': 2,
+      'qos2.in': 1,
+      'qos2.out': 0
+    });
+    assert.equal(record?.rates.in, 0.4);
+    assert.deepEqual(
+      topicFigures.list().map(({ filter, counts }) => [filter, counts.in, counts.dropped]),
+      [
+        ['a/+', 4, 1],
+        ['#', 5, 2]
+      ]
+    );
+    await clock.advance(10_000);
+    assert.equal(topicFigures.get('a/+')?.rates.in, 0);
+  });
+
+  it('take only the topics that a filter matches from the fast path', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const { routing, publishing, services } = engineOf(broker);
+    const { topicFigures } = broker.monitor;
+    topicFigures.add('a/#');
+    assert.deepEqual(
+      [routing.of('a/b').isForRuns, routing.of('b').isForRuns, publishing.hooks.isFastPathOpen],
+      [false, true, true]
+    );
+    topicFigures.add('b');
+    assert.equal(topicFigures.delete('a/#'), true);
+    assert.equal(topicFigures.delete('a/#'), false);
+    assert.deepEqual([routing.of('a/b').isForRuns, routing.of('b').isForRuns], [true, false]);
+    assert.equal(services.events.heard['message.publish'], true);
+    topicFigures.clear();
+    assert.equal(services.events.heard['message.publish'], false);
+    assert.deepEqual(topicFigures.list(), []);
+  });
+
+  it('are refused for invalid and shared filters, for those that are counted already, and beyond 512', async () => {
+    await using kit = await createTestBroker();
+    const { topicFigures } = kit.broker.monitor;
+    for (const filter of ['a/#/b', '', '$share/g/a'])
+      assert.throws(() => topicFigures.add(filter), { code: 'TOPIC_FILTER_INVALID' });
+    for (let number = 0; number < 512; number++) topicFigures.add(`t/${number}`);
+    assert.throws(() => topicFigures.add('t/0'), { code: 'RECORD_EXISTS' });
+    assert.throws(() => topicFigures.add('u'), { code: 'TOO_MANY_TOPICS' });
+  });
+});
