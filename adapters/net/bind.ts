@@ -3,10 +3,9 @@ import { chmod, lstat, rm } from 'node:fs/promises';
 import {
   type AddressInfo,
   connect,
-  createServer,
   type ListenOptions as NodeListenOptions,
   type Server,
-  type Socket
+  type ServerOpts
 } from 'node:net';
 import { BrokerError, type ListenerAddress } from '../../lib/index.ts';
 
@@ -22,19 +21,22 @@ export type Place =
     }
   | { readonly path: string; readonly mode: number | undefined; readonly backlog: number };
 
+/** Creates the server of a listener. It may be called again after a failed bind. */
+export type ServerMaker<S extends Server = Server> = (options: ServerOpts) => S;
+
 /**
  * Bind an address and accept connections.
- * @param accept called with each accepted socket; must not throw
+ * @param create creates the server; its listeners for connections must not throw
  * @param onError called with later errors, after which the server continues to accept
  * @throws BrokerError LISTENER_BIND_FAILED, with the address and the remedy
  */
-export async function bind(
+export async function bind<S extends Server>(
   place: Place,
-  accept: (socket: Socket) => void,
+  create: ServerMaker<S>,
   onError: (error: Error) => void
-): Promise<Server> {
+): Promise<S> {
   try {
-    return await ('path' in place ? bindPath(place, accept, onError) : bindPort(place, accept, onError));
+    return await ('path' in place ? bindPath(place, create, onError) : bindPort(place, create, onError));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const remedy = ('path' in place ? PATH_REMEDIES : PORT_REMEDIES)[code ?? ''] ?? (error as Error).message;
@@ -75,25 +77,25 @@ const PATH_REMEDIES: Readonly<Record<string, string>> = {
 /** Longest path of a Unix socket, without the NUL; BSD kernels have four bytes less. Node may silently truncate a longer path. */
 const PATH_MAX_BYTES = process.platform === 'linux' ? 107 : 103;
 
-async function bindPort(
+async function bindPort<S extends Server>(
   place: Extract<Place, { port: number }>,
-  accept: (socket: Socket) => void,
+  create: ServerMaker<S>,
   onError: (error: Error) => void
-): Promise<Server> {
+): Promise<S> {
   const { port, host, ipv6Only, backlog, noDelay, tcpKeepAlive } = place;
   // rounded up: Node cuts off fractions of a second, and for 0 the kernel uses its default of two hours
   const keepAliveInitialDelay = Math.ceil(tcpKeepAlive / 1000) * 1000;
   const keepAlive = tcpKeepAlive > 0 ? { keepAlive: true, keepAliveInitialDelay } : {};
-  const server = createServer({ noDelay, ...keepAlive }, accept);
+  const server = create({ noDelay, ...keepAlive });
   await startListening(server, { port, host, ipv6Only, backlog }, onError);
   return server;
 }
 
-async function bindPath(
+async function bindPath<S extends Server>(
   place: Extract<Place, { path: string }>,
-  accept: (socket: Socket) => void,
+  create: ServerMaker<S>,
   onError: (error: Error) => void
-): Promise<Server> {
+): Promise<S> {
   const { path, mode, backlog } = place;
   const bytes = Buffer.byteLength(path);
   if (bytes > PATH_MAX_BYTES && !isPipe(path)) {
@@ -101,7 +103,7 @@ async function bindPath(
       `the path has ${bytes} bytes, but at most ${PATH_MAX_BYTES} are possible; choose a shorter one, such as /tmp/mqtt.sock`
     );
   }
-  const server = createServer(accept);
+  const server = create({});
   const start = () => withUmask(mode, () => startListening(server, { path, backlog }, onError));
   try {
     await start();

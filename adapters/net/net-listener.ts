@@ -1,4 +1,4 @@
-import type { Server, Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import {
   BrokerError,
   type ListenerAddress,
@@ -128,7 +128,11 @@ export class NetListener implements Listener {
         const arrival = gate.admit(socket, kind, local, isStaged);
         if (arrival !== undefined) gate.enter(arrival, enter);
       };
-      this.#server = await bind(place, accept, (error) => gate.report(error, 'accepting a connection'));
+      this.#server = await bind(
+        place,
+        (options) => createServer(options, accept),
+        (error) => gate.report(error, 'accepting a connection')
+      );
       local = knownLocal(this.address);
       gate.open();
     } catch (error) {

@@ -1,14 +1,12 @@
-import { type StatsListener, unwatchFile, watchFile } from 'node:fs';
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions as TlsServerOptions } from 'node:tls';
 import { BrokerError, plainAddress, verifiedCertificate } from '../../lib/index.ts';
+import { FileWatch } from './file-watch.ts';
 import { type Arrival, type Gate, ignore, type Stage } from './gate.ts';
 import { hasProvedKey, type KeyLookup } from './psk.ts';
 import { type LoadedMaterial, loadMaterial } from './tls-material.ts';
 import { filesOf, type TlsMaterial, type TlsRead, usesPresharedKeys, withMaterial } from './tls-options.ts';
 
-/** Delay before files are reloaded, because certificate and key are often changed one after the other. */
-const RELOAD_DELAY_MS = 100;
 /** Longest timeout of Node; with a longer one, a timer fires at once. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -22,8 +20,7 @@ export class TlsEndpoint {
   /** The last open or reload. They run one after the other, because each starts from the settings of the previous one. */
   #loading: Promise<void> = Promise.resolve();
   #keys: KeyLookup = () => undefined;
-  #watched: { readonly file: string; readonly changed: StatsListener }[] = [];
-  #reloadTimer: unknown;
+  readonly #files: FileWatch;
   readonly #identities = new WeakMap<TLSSocket, string>();
   /** Connections in a handshake, by the addresses of both ends: a TLS socket does not tell which socket it wraps. */
   readonly #handshaking = new Map<string, { readonly arrival: Arrival; readonly forget: () => void }>();
@@ -31,6 +28,9 @@ export class TlsEndpoint {
   constructor(gate: Gate, settings: TlsRead) {
     this.#gate = gate;
     this.#settings = settings;
+    this.#files = new FileWatch(gate.clock, () => {
+      this.reload().catch((error) => this.#gate.report(error, 'reloading certificates'));
+    });
   }
 
   /**
@@ -53,8 +53,7 @@ export class TlsEndpoint {
 
   close(): void {
     this.#isOpen = false;
-    this.#unwatch();
-    this.#gate.clock.clearTimeout(this.#reloadTimer);
+    this.#files.close();
   }
 
   /** The stage of the TLS handshake. */
@@ -84,11 +83,11 @@ export class TlsEndpoint {
       const settings = withMaterial(previous, material);
       const isSame = filesOf(settings).join('\0') === filesOf(previous).join('\0');
       // watch before reading, so that no change is missed
-      if (!isSame) this.#rewatch(settings);
+      if (!isSame) this.#watch(settings);
       try {
         await this.#load(settings);
       } catch (error) {
-        if (!isSame) this.#rewatch(previous);
+        if (!isSame) this.#watch(previous);
         throw error;
       }
       this.#settings = settings;
@@ -177,31 +176,8 @@ export class TlsEndpoint {
     next(arrival);
   }
 
-  #rewatch(settings: TlsRead): void {
-    this.#unwatch();
-    if (this.#isOpen) this.#watch(settings);
-  }
-
   #watch(settings: TlsRead): void {
-    const { watchInterval: interval } = settings;
-    if (interval === 0) return;
-    for (const file of filesOf(settings)) {
-      const changed: StatsListener = () => this.#reloadSoon();
-      watchFile(file, { interval, persistent: false }, changed);
-      this.#watched.push({ file, changed });
-    }
-  }
-
-  #unwatch(): void {
-    for (const { file, changed } of this.#watched.splice(0)) unwatchFile(file, changed);
-  }
-
-  #reloadSoon(): void {
-    const { clock } = this.#gate;
-    clock.clearTimeout(this.#reloadTimer);
-    this.#reloadTimer = clock.setTimeout(() => {
-      this.reload().catch((error) => this.#gate.report(error, 'reloading certificates'));
-    }, RELOAD_DELAY_MS);
+    if (this.#isOpen) this.#files.watch(filesOf(settings), settings.watchInterval);
   }
 }
 

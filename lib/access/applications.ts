@@ -126,13 +126,25 @@ export class Applications implements Iterable<Application> {
     checkObject(change, 'application');
     checkNames(change, CHANGE_NAMES, 'an application');
     checkChange(change);
-    const stored = this.#table.get(id);
-    if (stored === undefined) throw new NotFound('RECORD_NOT_FOUND', `there is no application "${id}"`);
+    const stored = this.#stored(id);
     this.#changes++;
     const { name = stored.name, description = stored.description, isEnabled = stored.isEnabled } = change;
     const expiresAt = 'expiresAt' in change ? change.expiresAt : stored.expiresAt;
     const fields = { name, description, isEnabled, expiresAt };
     await this.#table.set(id, storedOf(stored.hash, fields, stored.number));
+  }
+
+  /**
+   * Give an application another secret. Nothing changes if it has this secret already.
+   * @throws NotFound RECORD_NOT_FOUND; InvalidInput APPLICATION_INVALID
+   */
+  async setSecret(id: string, secret: string): Promise<void> {
+    checkSecret(secret, 'secret', 'APPLICATION_INVALID');
+    if (await this.#secrets.verify(this.#stored(id).hash, Buffer.from(secret), '')) return;
+    const hash = await this.#secrets.hash(secret);
+    const stored = this.#stored(id);
+    this.#changes++;
+    await this.#table.set(id, { ...stored, hash });
   }
 
   /** Delete an application. @returns whether there was one */
@@ -153,6 +165,12 @@ export class Applications implements Iterable<Application> {
     const application = isRight ? this.get(id) : undefined;
     if (application === undefined || !application.isEnabled) return undefined;
     return application.expiresAt === undefined || application.expiresAt > this.#now() ? application : undefined;
+  }
+
+  #stored(id: string): StoredApplication {
+    const stored = this.#table.get(id);
+    if (stored === undefined) throw new NotFound('RECORD_NOT_FOUND', `there is no application "${id}"`);
+    return stored;
   }
 
   #checkFree(id: string): void {

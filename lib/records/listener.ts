@@ -1,5 +1,12 @@
 /** Transport of a listener, as the management interface names it. */
-export type ListenerProtocol = 'mqtt:tcp' | 'mqtt:ssl' | 'mqtt:ws' | 'mqtt:wss' | 'mqtt:unix';
+export type ListenerProtocol =
+  | 'mqtt:tcp'
+  | 'mqtt:ssl'
+  | 'mqtt:ws'
+  | 'mqtt:wss'
+  | 'mqtt:unix'
+  | 'http:management'
+  | 'https:management';
 
 /** Address of a listener: host and port, or the path of a Unix socket. */
 export interface ListenerAddress {

@@ -63,6 +63,20 @@ describe('applications', () => {
     await assert.rejects(apps.add({ id: 'c', secret: '' }), { message: /got ""$/ });
   });
 
+  it('get another secret, unless they have it already', async () => {
+    const applications = make();
+    await applications.add({ id: 'a', secret: 'one', description: 'kept' });
+    const { changes } = applications;
+    await applications.setSecret('a', 'one');
+    assert.equal(applications.changes, changes);
+    await applications.setSecret('a', 'two');
+    assert.equal(applications.changes, changes + 1);
+    assert.equal(await applications.verify('a', 'one'), undefined);
+    assert.equal((await applications.verify('a', 'two'))?.description, 'kept');
+    await assert.rejects(applications.setSecret('b', 'two'), { code: 'RECORD_NOT_FOUND' });
+    await assert.rejects(applications.setSecret('a', ''), { code: 'APPLICATION_INVALID' });
+  });
+
   it('are not found by credentials that are no strings', async () => {
     const apps = make();
     await apps.add({ id: 'a', secret: 's' });

@@ -1,0 +1,223 @@
+import { createServer, type Server as HttpServer, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer, type Server as HttpsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import {
+  type Broker,
+  BrokerError,
+  InvalidInput,
+  type ListenerAddress,
+  type ListenerFigures,
+  type ListenerProtocol
+} from '../../lib/index.ts';
+import { bind, boundAddress, type ServerMaker } from './bind.ts';
+import { FileWatch } from './file-watch.ts';
+import { ignore } from './gate.ts';
+import { Listening } from './listen.ts';
+import { freeName, type Listener, withoutTlsError } from './net-listener.ts';
+import { type LoadedMaterial, loadMaterial } from './tls-material.ts';
+import { filesOf, type TlsMaterial, type TlsRead, withMaterial } from './tls-options.ts';
+import { type Transport, tcp } from './transport.ts';
+
+/** Limits of the HTTP server, in milliseconds. */
+const LIMITS = {
+  /** Time from the begin of a request to the end of its headers. */
+  headersTimeout: 10_000,
+  /** Time from the begin of a request to its end. */
+  requestTimeout: 60_000,
+  /** Time that an idle connection is kept. */
+  keepAliveTimeout: 10_000,
+  connectionsCheckingInterval: 2_000
+};
+
+/**
+ * Serve HTTP on a port that the broker opens when it starts and closes when it stops, for an app without an HTTP server of its own.
+ *
+ * ```ts
+ * listenHttp(broker, 8081, managementApi(broker, { revision: 'later' }).node);
+ * listenHttp(broker, tls({ port: 8443, certFile: 'server.crt', keyFile: 'server.key' }), api.node);
+ * ```
+ * At a stop, idle connections and streams of events are closed at once, and requests in progress may end within the `timeoutMs` of the stop.
+ * @param where a port on 127.0.0.1, or the result of `tcp`, `tls` or `unix`, of which options about MQTT have no effect
+ * @returns as `listen`
+ * @throws InvalidInput OPTION_INVALID; LISTENER_NAME_IN_USE
+ */
+export function listenHttp(broker: Broker, where: number | Transport, handler: RequestListener): Listening {
+  const transport = typeof where === 'number' ? tcp({ port: where }) : where;
+  if (transport.webSocket !== undefined || transport.proxies !== undefined)
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      'where',
+      'a port, or tcp, tls or unix without proxyProtocol',
+      transport.kind
+    );
+  return new Listening(broker, new HttpListener(broker, transport, handler));
+}
+
+/** A listener for HTTP. */
+class HttpListener implements Listener {
+  readonly name: string;
+  readonly protocol: ListenerProtocol;
+  readonly #broker: Broker;
+  readonly #transport: Transport;
+  readonly #handler: RequestListener;
+  readonly #files: FileWatch;
+  #tls: TlsRead | undefined;
+  #server: HttpServer | HttpsServer | undefined;
+  #opening: Promise<void> | undefined;
+  #contextFor: LoadedMaterial['contextFor'];
+  /** The accepted connections; with TLS, those below it. */
+  readonly #sockets = new Set<Socket>();
+  /** The answers in progress. */
+  readonly #answers = new Set<ServerResponse>();
+
+  constructor(broker: Broker, transport: Transport, handler: RequestListener) {
+    const { common, place, tls } = transport;
+    this.#broker = broker;
+    this.#transport = transport;
+    this.#handler = handler;
+    this.#tls = tls;
+    this.protocol = tls === undefined ? 'http:management' : 'https:management';
+    const scheme = this.protocol.slice(0, this.protocol.indexOf(':'));
+    this.name = common.name ?? freeName(broker, `${scheme}:${'path' in place ? place.path : place.port}`);
+    this.#files = new FileWatch(broker.clock, () => {
+      this.reload().catch((error) => this.#report(error, 'reloading certificates'));
+    });
+  }
+
+  get address(): ListenerAddress | undefined {
+    return this.#server === undefined ? undefined : boundAddress(this.#server);
+  }
+
+  get port(): number | undefined {
+    return this.address?.port;
+  }
+
+  open(): Promise<void> {
+    if (this.#opening !== undefined) return this.#opening;
+    const opening = this.#open();
+    this.#opening = opening;
+    opening.catch(() => {
+      if (this.#opening === opening) this.#opening = undefined;
+    });
+    return opening;
+  }
+
+  async close(): Promise<void> {
+    const opening = this.#opening;
+    this.#opening = undefined;
+    await opening?.catch(ignore);
+    const server = this.#server;
+    this.#server = undefined;
+    this.#files.close();
+    if (server === undefined) return;
+    const cutOff = () => {
+      for (const socket of this.#sockets) socket.destroy();
+    };
+    this.#broker.once('broker.stopped', cutOff);
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    const busy = new Set([...this.#answers].map(({ req }) => peerOf(req.socket)));
+    for (const socket of this.#sockets) if (!busy.has(peerOf(socket))) socket.destroy();
+    for (const answer of this.#answers) endWith(answer);
+    await closed;
+    this.#broker.off('broker.stopped', cutOff);
+  }
+
+  async reload(material: TlsMaterial = {}): Promise<void> {
+    const server = this.#server;
+    if (this.#tls === undefined) throw withoutTlsError(this.name);
+    const settings = withMaterial(this.#tls, material);
+    const loaded = await this.#load(settings);
+    this.#tls = settings;
+    this.#contextFor = loaded.contextFor;
+    if (server === undefined) return;
+    (server as HttpsServer).setSecureContext(loaded.context);
+    this.#files.watch(filesOf(settings), settings.watchInterval);
+  }
+
+  info(): ListenerFigures {
+    const { maxConnections } = this.#transport.common;
+    return { acceptors: 1, maxConnections, currentConnections: this.#sockets.size, shutdownCount: {} };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #open(): Promise<void> {
+    const { place } = this.#transport;
+    const create = await this.#maker();
+    const server = await bind(
+      place,
+      (options) => create({ ...LIMITS, ...options }),
+      (error) => this.#report(error, 'accepting a connection')
+    );
+    this.#server = server;
+  }
+
+  /** Prepares what makes the server, which watches its connections from the beginning. */
+  async #maker(): Promise<ServerMaker<HttpServer | HttpsServer>> {
+    const create = await this.#plainMaker();
+    const { maxConnections } = this.#transport.common;
+    return (options) =>
+      create(options)
+        .on('connection', (socket: Socket) => {
+          if (maxConnections > 0 && this.#sockets.size >= maxConnections) {
+            socket.destroy();
+            return;
+          }
+          this.#sockets.add(socket);
+          socket.on('close', () => this.#sockets.delete(socket));
+        })
+        .on('request', (request, response) => {
+          this.#answers.add(response);
+          response.on('close', () => this.#answers.delete(response));
+          this.#handler(request, response);
+        });
+  }
+
+  async #plainMaker(): Promise<ServerMaker<HttpServer | HttpsServer>> {
+    const settings = this.#tls;
+    if (settings === undefined) return (options) => createServer(options);
+    const { context, contextFor } = await this.#load(settings);
+    this.#contextFor = contextFor;
+    this.#files.watch(filesOf(settings), settings.watchInterval);
+    const { requestCert, rejectUnauthorized } = settings;
+    return (options) =>
+      createSecureServer({
+        ...options,
+        ...context,
+        requestCert,
+        rejectUnauthorized,
+        handshakeTimeout: this.#transport.common.handshakeTimeout,
+        ALPNProtocols: ['http/1.1'],
+        SNICallback: (name, done) => done(null, this.#contextFor?.(name))
+      });
+  }
+
+  /** @throws BrokerError TLS_INVALID */
+  async #load(settings: TlsRead): Promise<LoadedMaterial> {
+    try {
+      return await loadMaterial(settings);
+    } catch (cause) {
+      const text = `certificates of listener ${this.name}: ${(cause as Error).message}`;
+      throw new BrokerError('TLS_INVALID', text, { cause });
+    }
+  }
+
+  #report(error: unknown, during: string): void {
+    this.#broker.failed(error, `listener ${this.name}: ${during}`);
+  }
+}
+
+/** End the connection of an answer with it. A stream of events has no end, so it ends now. */
+function endWith(answer: ServerResponse): void {
+  if (/^text\/event-stream\b/.test(String(answer.getHeader('content-type')))) answer.destroy();
+  else if (!answer.headersSent) answer.setHeader('connection', 'close');
+  else answer.on('close', () => answer.req.socket.end());
+}
+
+/** What a connection and TLS over it have in common. */
+function peerOf(socket: Socket): unknown {
+  const { remoteAddress, remotePort } = socket;
+  return remotePort === undefined ? socket : `${remoteAddress} ${remotePort}`;
+}

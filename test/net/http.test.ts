@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { copyFileSync } from 'node:fs';
+import { request as httpRequest, type RequestListener } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import type { TLSSocket } from 'node:tls';
+import { listen, listenHttp, tcp, tls, ws } from '../../adapters/net/index.ts';
+import { type Broker, createBroker } from '../../lib/index.ts';
+import { makeCertificates } from '../support/certificates.ts';
+
+let broker: Broker;
+
+beforeEach(() => {
+  broker = createBroker();
+});
+
+afterEach(() => broker.stop());
+
+const hello: RequestListener = (_request, response) => response.end('hello');
+
+/** Connect, and send a request whose connection may be used again. */
+function dial(port: number | undefined, text = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'): Socket {
+  const socket = connect(port as number, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.write(text);
+  return socket;
+}
+
+/** Resolves when a connection has ended, in whatever way. */
+function ended(socket: Socket): Promise<unknown> {
+  return new Promise((resolve) => socket.resume().on('close', resolve));
+}
+
+async function readAll(socket: Socket): Promise<string> {
+  let text = '';
+  for await (const chunk of socket) text += chunk;
+  return text;
+}
+
+describe('listenHttp', () => {
+  it('opens with the broker and closes with it, and is one of its listeners', async () => {
+    const listening = listenHttp(broker, 0, hello);
+    assert.equal(listening.port, undefined);
+    await broker.start();
+    assert.deepEqual(
+      broker.listeners().map(({ name, protocol }) => [name, protocol]),
+      [['http:0', 'http:management']]
+    );
+    const response = await fetch(`http://127.0.0.1:${listening.port}/`);
+    assert.equal(await response.text(), 'hello');
+    const { maxConnections, ...others } = listening.info();
+    assert.deepEqual(others, { acceptors: 1, currentConnections: 1, shutdownCount: {} });
+    await broker.stop();
+    assert.equal(listening.port, undefined);
+    await broker.start();
+    assert.equal((await fetch(`http://127.0.0.1:${listening.port}/`)).status, 200);
+  });
+
+  it('LISTENER_BIND_FAILED: names an address that is in use', async () => {
+    const taken = listen(broker, 0);
+    await broker.start();
+    await assert.rejects(async () => listenHttp(broker, taken.port as number, hello), {
+      code: 'LISTENER_BIND_FAILED',
+      message: new RegExp(`127\\.0\\.0\\.1:${taken.port}: the address is in use`)
+    });
+    assert.equal(broker.listeners().length, 1);
+    assert.throws(() => listenHttp(broker, ws({ port: 0 }), hello), { code: 'OPTION_INVALID' });
+  });
+
+  it('closes connections above maxConnections', async () => {
+    await broker.start();
+    const { port } = await listenHttp(broker, tcp({ port: 0, maxConnections: 1 }), hello);
+    const first = dial(port);
+    await once(first, 'data');
+    assert.equal(await readAll(dial(port)), '');
+    first.destroy();
+  });
+
+  it('at a stop, closes connections without a request at once, and lets requests in progress end', async () => {
+    await broker.start();
+    let answer = () => {};
+    const begun = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    let requests = 0;
+    const { port } = await listenHttp(broker, 0, async ({ url }, response) => {
+      requests++;
+      if (url === '/begun') response.write('one, ');
+      if (url !== '/') await begun;
+      response.end('end');
+    });
+    const used = dial(port);
+    await once(used, 'data');
+    const [begunAlready, waiting] = [
+      dial(port, 'GET /begun HTTP/1.1\r\nhost: a\r\n\r\n'),
+      dial(port, 'GET /w HTTP/1.1\r\nhost: a\r\n\r\n')
+    ];
+    await once(begunAlready, 'data');
+    const [unused, half] = [dial(port, ''), dial(port, 'GET / HT')];
+    while (requests < 3 || broker.listeners()[0].info().currentConnections < 5)
+      await new Promise((resolve) => setImmediate(resolve));
+    const texts = [begunAlready, waiting].map(readAll);
+    const closed = Promise.all([used, unused, half].map(ended));
+    const stopped = broker.stop({ timeoutMs: 60_000 });
+    await closed;
+    answer();
+    const [rest, whole] = await Promise.all(texts);
+    assert.match(rest, /end/);
+    assert.match(whole, /connection: close/i);
+    assert.match(whole, /end$/);
+    await stopped;
+  });
+
+  it('at a stop, ends streams of events at once, and other requests after the time of the stop', async () => {
+    await broker.start();
+    const { port } = await listenHttp(broker, 0, ({ url }, response) => {
+      if (url === '/events') response.setHeader('content-type', 'text/event-stream');
+      response.write('.');
+    });
+    const events = dial(port, 'GET /events HTTP/1.1\r\nhost: a\r\n\r\n');
+    const endless = dial(port, 'GET /endless HTTP/1.1\r\nhost: a\r\n\r\n');
+    await Promise.all([once(events, 'data'), once(endless, 'data')]);
+    const [eventsEnded, endlessEnded] = [ended(events), ended(endless)];
+    const stopped = broker.stop({ timeoutMs: 100 });
+    await eventsEnded;
+    assert.equal(endless.destroyed, false);
+    await stopped;
+    await endlessEnded;
+  });
+
+  it('serves HTTPS, and takes a new certificate without closing connections', async () => {
+    using certificates = makeCertificates();
+    const { server, renewed, ca } = certificates;
+    await broker.start();
+    const { certFile, keyFile } = server;
+    const listening = await listenHttp(broker, tls({ port: 0, certFile, keyFile }), hello);
+    const serialOf = () =>
+      new Promise<string>((resolve, reject) => {
+        const options = { port: listening.port, host: 'localhost', family: 4, ca: ca.cert, agent: false };
+        const request = httpsRequest(options, (response) => {
+          const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate();
+          response.resume().on('end', () => resolve(serialNumber));
+        });
+        request.on('error', reject).end();
+      });
+    assert.equal(listening.protocol, 'https:management');
+    const before = await serialOf();
+    await listening.reload({ certFile: renewed.certFile, keyFile: renewed.keyFile });
+    const after = await serialOf();
+    assert.notEqual(after, before);
+    await assert.rejects(listening.reload({ certFile: keyFile, keyFile }), { code: 'TLS_INVALID' });
+    assert.equal(await serialOf(), after);
+  });
+
+  it('watches the files of its certificate', async () => {
+    using certificates = makeCertificates();
+    const { certFile, keyFile } = certificates.server;
+    await broker.start();
+    await listenHttp(broker, tls({ port: 0, certFile, keyFile, watchInterval: 10 }), hello);
+    const reported = broker.nextEvent('error');
+    copyFileSync(certificates.renewed.certFile, certFile); // without its key
+    const { error, during } = await reported;
+    assert.equal((error as Error & { code?: string }).code, 'TLS_INVALID');
+    assert.match(during, /^listener https:0: reloading certificates$/);
+  });
+
+  it('LISTENER_WITHOUT_TLS: has no certificates to reload without TLS', async () => {
+    await assert.rejects(listenHttp(broker, 0, hello).reload(), { code: 'LISTENER_WITHOUT_TLS' });
+  });
+
+  it('refuses a request whose headers are too large', async () => {
+    await broker.start();
+    const { port } = await listenHttp(broker, 0, hello);
+    const request = httpRequest({ port, headers: { a: 'x'.repeat(20_000) } });
+    const [response] = await once(request.end(), 'response');
+    assert.equal(response.statusCode, 431);
+  });
+});
