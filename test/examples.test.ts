@@ -16,7 +16,7 @@ function promised(text: string): string | undefined {
 
 describe('examples', () => {
   it('are all there', () => {
-    for (const name of ['embed', 'tcp', 'ws-in-http-app', 'hooks-auth', 'local-client']) {
+    for (const name of ['embed', 'tcp', 'ws-in-http-app', 'hooks-auth', 'local-client', 'express-host']) {
       assert.ok(files.includes(`${name}.ts`), name);
     }
   });
