@@ -80,10 +80,15 @@ async function measure(name: string, broker: string, burst: Burst): Promise<void
 function spawnBroker(broker: string, { port, webSocketPort }: Target, folder: string): ChildProcess {
   if (broker === 'embermq') {
     const flags = ['--memory', '--mqtt-port', `${port}`, '--ws-port', `${webSocketPort}`, '--max-mqueue-len', '0'];
+    const noHttp = ['--http-port', 'off', '--http-earlier-port', 'off'];
     const node = options.node.split(' ').filter((flag) => flag !== '');
-    return spawn(process.execPath, [...node, options.command, 'serve', ...flags, '--max-mqueue-bytes', '0'], {
-      stdio: 'ignore'
-    });
+    return spawn(
+      process.execPath,
+      [...node, options.command, 'serve', ...flags, ...noHttp, '--max-mqueue-bytes', '0'],
+      {
+        stdio: 'ignore'
+      }
+    );
   }
   const path = findProgram('mosquitto');
   if (path === undefined) throw new Error('mosquitto was not found; install it, or run with --brokers embermq');

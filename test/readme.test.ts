@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import ts from 'typescript';
+import { type FlagTable, spelledAsFlag } from '../adapters/cli/flags.ts';
+import { CONFIG_FLAG, SERVE_OPTIONS } from '../adapters/cli/serve-options.ts';
 import {
   BROKER_OPTIONS,
   COUNTER_ABOUT,
@@ -36,6 +38,7 @@ const tables: Readonly<Record<string, () => string>> = {
   counters: () => abouts('counter', COUNTER_ABOUT),
   gauges: () => abouts('gauge', { ...GAUGE_ABOUT, ...PLAIN_GAUGE_ABOUT }),
   log: logLines,
+  'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
   'zone options': () => options(ZONE_OPTIONS),
   'broker options': () => options(BROKER_OPTIONS)
 };
@@ -87,6 +90,16 @@ function abouts(head: string, table: Readonly<Record<string, string>>): string {
     [head, 'what it counts'],
     Object.entries(table).map(([name, about]) => [code(name), about])
   );
+}
+
+function flags(table: FlagTable): string {
+  const rows = Object.entries(table).map(([name, row]) => {
+    const value = row.kind === 'boolean' ? '' : ` ${row.value}`;
+    const isTime = row.value === 'SECONDS';
+    const fallback = row.default === undefined ? '' : code(String(isTime ? Number(row.default) / 1000 : row.default));
+    return [code(spelledAsFlag(name) + value), fallback, row.about];
+  });
+  return markdown(['flag', 'default', 'what it is for'], rows);
 }
 
 /** Levels and messages that depend on the event are listed by hand. */

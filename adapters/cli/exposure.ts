@@ -65,8 +65,8 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Includes IPv4-mapped IPv6 addresses. The only accepted name is `localhost`, because other names may later resolve to other addresses. */
-function isLoopback(host: string): boolean {
+/** Whether only this machine can reach an address. Includes IPv4-mapped IPv6 addresses. The only accepted name is `localhost`, because other names may later resolve to other addresses. */
+export function isLoopback(host: string): boolean {
   const version = isIP(host);
   if (version === 0) return host.toLowerCase() === 'localhost';
   return LOOPBACK.check(host, version === 4 ? 'ipv4' : 'ipv6');

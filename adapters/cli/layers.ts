@@ -14,8 +14,10 @@ export interface Layer {
 const PREFIX = 'EMBERMQ_';
 /** Options of the library that are functions, or objects with functions. */
 const IN_CODE = new Set(['clock', 'hooks', 'memoryUsage', 'store']);
-/** For a service named `embermq`, Kubernetes sets these variables in every container of the namespace. They are not options. */
-const FROM_KUBERNETES = /^EMBERMQ_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d.*)?)$/;
+/** For services named `embermq` or `embermq-http`, Kubernetes sets these variables in every container of the namespace. They are not options. */
+const FROM_KUBERNETES = /^EMBERMQ_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_\d.*)$/;
+/** The value of another one, whose name could be that of an option: `EMBERMQ_HTTP_PORT`. */
+const KUBERNETES_URL = /^(tcp|udp|sctp):\/\//;
 
 /** The spelling of an option as an environment variable: `EMBERMQ_MAX_PACKET_SIZE` for `maxPacketSize`. */
 export function spelledAsVariable(name: string): string {
@@ -30,7 +32,8 @@ export function environmentLayer(env: Shell['env'], table: FlagTable): Layer {
   const names = new Map(Object.keys(table).map((name) => [spelledAsVariable(name), name]));
   const given: Record<string, unknown> = {};
   for (const [variable, text] of Object.entries(env)) {
-    if (!variable.startsWith(PREFIX) || FROM_KUBERNETES.test(variable) || text === undefined) continue;
+    if (!variable.startsWith(PREFIX) || text === undefined) continue;
+    if (FROM_KUBERNETES.test(variable) || KUBERNETES_URL.test(text)) continue;
     const name = names.get(variable);
     if (name === undefined) throw unknownKey(variable, [...names.keys()], 'the environment');
     given[name] = fromText(table, name, text, variable);

@@ -1,6 +1,7 @@
 import type { Broker } from '../../lib/index.ts';
-import { type Listening, listen } from '../net/index.ts';
+import type { Listening } from '../net/index.ts';
 import { log, type Shell } from './command.ts';
+import { isLoopback } from './exposure.ts';
 import type { PlannedListener } from './serve-settings.ts';
 
 /** A listener that has been added to the broker. */
@@ -68,31 +69,66 @@ async function reloadCertificates(shell: Shell, { opened, files }: Served): Prom
   }
 }
 
+/** Adds a listener to the broker, and opens it if that has started. */
+export type OpenListener = (plan: PlannedListener) => Listening;
+
 /**
  * Open the listeners on default ports that the user has not set. If a port is in use, print a warning and continue without its listener.
- * @throws BrokerError LISTENER_BIND_FAILED for another error, or if no listener is left; the broker has then been stopped
+ * @throws BrokerError LISTENER_BIND_FAILED for another error, or if no listener for MQTT is left; the broker has then been stopped
  */
 export async function openOptional(
   planned: readonly PlannedListener[],
   broker: Broker,
   opened: Opened[],
-  shell: Shell
+  { shell, open }: { readonly shell: Shell; readonly open: OpenListener }
 ): Promise<void> {
+  const isMqtt = ({ http }: PlannedListener) => http === undefined;
   const optional = planned.filter(({ isOptional }) => isOptional);
   for (const [at, plan] of optional.entries()) {
-    const listening = listen(broker, plan.transport);
+    const listening = open(plan);
     try {
       await listening;
       opened.push({ plan, listening });
     } catch (error) {
       const { message, cause } = error as Error & { cause?: NodeJS.ErrnoException };
-      if (cause?.code !== 'EADDRINUSE' || (opened.length === 0 && at === optional.length - 1)) {
+      const isLast = isMqtt(plan) && !opened.some((one) => isMqtt(one.plan)) && !optional.slice(at + 1).some(isMqtt);
+      if (cause?.code !== 'EADDRINUSE' || isLast) {
         await broker.stop();
         throw error;
       }
       log(shell, `warning: continuing without the ${plan.label} listener: ${message}`);
     }
   }
+}
+
+/** Warn if credentials for the management interface could be read on their way. */
+export function warnOfClearHttp(opened: readonly Opened[], shell: Shell): void {
+  const clear = opened.filter(({ plan: { http, transport } }) => {
+    return (
+      http !== undefined &&
+      transport.tls === undefined &&
+      'host' in transport.place &&
+      !isLoopback(transport.place.host)
+    );
+  });
+  if (clear.length === 0) return;
+  const ports = clear.map(({ listening }) => listening.port).join(' and ');
+  const remedy = 'use --https-port with --cert and --key and turn the others off, or a proxy with TLS';
+  log(shell, `warning: credentials for the HTTP ports ${ports} cross the network in clear text; ${remedy}`);
+}
+
+/** Where the management interface can be tried: the URL of the list of clients. @returns undefined if no HTTP port is open */
+export function clientsUrl(opened: readonly Opened[]): string | undefined {
+  const found =
+    opened.find(({ plan }) => plan.label === 'http') ??
+    opened.find(({ plan }) => plan.label === 'https') ??
+    opened.find(({ plan }) => plan.http !== undefined);
+  if (found === undefined) return undefined;
+  const { plan, listening } = found;
+  const { host = '' } = listening.address ?? {};
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  const path = plan.http === 'earlier' ? '/api/v3/connections' : '/api/v4/clients';
+  return `${plan.transport.tls === undefined ? 'http' : 'https'}://${name}:${listening.port}${path}`;
 }
 
 /** The ports and paths for the `ready` line, in the order of the settings. */

@@ -1,6 +1,7 @@
 import { BROKER_OPTIONS, InvalidInput, LOG_LEVELS, type LogLevel, ZONE_OPTIONS } from '../../lib/index.ts';
 import { ws } from '../net/index.ts';
 import { describeFlags, type FlagTable, flag, timeFlag } from './flags.ts';
+import { checkApp } from './serve-http.ts';
 
 /** A port option: a number (0 selects a free port) or `off`. */
 export type Port = number | 'off';
@@ -14,6 +15,19 @@ export const SERVE_OPTIONS = {
   mqttsPort: port('off', 'MQTT over TLS; with --cert and --key 8883, unless --wss-port is given'),
   wsPort: port(8083, 'MQTT over WebSocket, path /mqtt'),
   wssPort: port('off', 'MQTT over secure WebSocket; needs --cert and --key'),
+  httpHost: flag('text', '127.0.0.1', 'address that the HTTP ports are bound to, whatever --host is', {
+    value: 'ADDRESS',
+    check: notEmpty('an address')
+  }),
+  httpPort: port(8081, 'management interface (/api/v3, /api/v4, /api), /metrics, /livez and /readyz over HTTP'),
+  httpEarlierPort: port(8080, 'earlier revision of the management interface (/api/v3) over HTTP'),
+  httpsPort: port('off', 'what --http-port serves, over TLS; needs --cert and --key'),
+  app: flag(
+    'text',
+    undefined as string | undefined,
+    'application that may use the management interface; it is added, or gets this secret. Default: one is made at the first start',
+    { value: 'ID:SECRET', check: checkApp }
+  ),
   wsOrigins: flag(
     'object',
     undefined as readonly string[] | undefined,

@@ -1,9 +1,10 @@
 import { type BrokerOptions, InvalidInput, readBrokerOptions } from '../../lib/index.ts';
 import { type Transport, tcp, tls, unix, ws, wss } from '../net/index.ts';
 import type { Shell } from './command.ts';
-import { checkExposure } from './exposure.ts';
+import { checkExposure, isLoopback } from './exposure.ts';
 import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from './flags.ts';
 import { environmentLayer, fileLayer, flagLayer, type Layer } from './layers.ts';
+import { type HttpKind, readServedOptions, type ServedOptions } from './serve-http.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts';
 import { type ConfiguredSource, configuredSources } from './serve-sources.ts';
 
@@ -17,6 +18,8 @@ export interface PlannedListener {
   readonly transport: Transport;
   /** Whether it uses a default port that the user has not set. It is then omitted if the port is in use. */
   readonly isOptional?: boolean;
+  /** What it serves over HTTP; undefined: it serves MQTT. */
+  readonly http?: HttpKind | undefined;
 }
 
 /** The settings of `embermq serve`. */
@@ -26,12 +29,15 @@ export interface ServeSettings {
   readonly listeners: readonly PlannedListener[];
   /** Sources of authentication and of access rules, in the order in which they are asked. */
   readonly sources: readonly ConfiguredSource[];
+  /** Options of the management interface, and the place where they are. */
+  readonly management: { readonly options: ServedOptions; readonly place: string };
 }
 
-/** Lists that only the config file can contain. */
+/** Lists and objects that only the config file can contain. */
 const LISTS = {
   listeners: { kind: 'object', default: undefined, about: 'more listeners' },
-  auth: { kind: 'object', default: undefined, about: 'sources of authentication and of access rules' }
+  auth: { kind: 'object', default: undefined, about: 'sources of authentication and of access rules' },
+  management: { kind: 'object', default: undefined, about: 'options of the management interface' }
 } as const;
 const ALL = { ...SERVE_OPTIONS, ...LIBRARY_OPTIONS };
 const IN_FILE = { ...ALL, ...LISTS };
@@ -57,19 +63,36 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   }
   const own = readAs(SERVE_OPTIONS, pick(merged, SERVE_OPTIONS), spelledAsFlag) as ServeSettings['own'];
   const broker = pick(merged, LIBRARY_OPTIONS) as BrokerOptions;
-  const listeners = [...portListeners(own, merged), ...furtherListeners(merged.listeners, config)];
-  if (listeners.length === 0) {
+  const management = {
+    options: readServedOptions(merged.management, `${config}: management`),
+    place: `${config}: management`
+  };
+  const mqtt = [...portListeners(own, merged), ...furtherListeners(merged.listeners, config)];
+  if (mqtt.length === 0) {
     const message =
       'nothing to listen on: all ports are off, and no config file defines listeners; turn on a port, for example --mqtt-port 1883';
     throw new InvalidInput('OPTION_MISSING', 'mqttPort', 'a port', 'off', message);
   }
   const sources = await configuredSources(own, merged.auth, config, shell);
   const hasSource = sources.some(({ isAuthenticating }) => isAuthenticating);
-  for (const { place, transport } of listeners) {
+  for (const { place, transport } of mqtt) {
     checkExposure(place, transport, broker, hasSource);
     checkZone(place, transport, broker);
   }
-  return { own, broker, listeners, sources };
+  const http = httpListeners(own, merged);
+  checkHttpExposure(own, http, management);
+  return { own, broker, listeners: [...mqtt, ...http], sources, management };
+}
+
+/** Refuse to show the interface to other machines without asking for credentials. @throws InvalidInput MANAGEMENT_EXPOSED */
+function checkHttpExposure(
+  { httpHost }: ServeSettings['own'],
+  http: readonly PlannedListener[],
+  { options: { credentials }, place }: ServeSettings['management']
+): void {
+  if (credentials !== 'none' || http.length === 0 || isLoopback(httpHost)) return;
+  const message = `${place}.credentials: with "none", anyone who can reach ${httpHost} could control the broker: ask for credentials, or bind a loopback address (--http-host)`;
+  throw new InvalidInput('MANAGEMENT_EXPOSED', 'credentials', 'credentials, or a loopback address', 'none', message);
 }
 
 /** Check that the zone of a listener is defined. @throws InvalidInput ZONE_UNKNOWN, which names the entry of the config file */
@@ -129,14 +152,14 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
   const isDefault = (name: string) => !(name in written);
   const isTlsImplied = isDefault('mqttsPort') && own.wssPort === 'off' && (cert ?? key) !== undefined;
   const mqttsPort = isTlsImplied ? MQTTS_PORT : own.mqttsPort;
-  const hasTls = mqttsPort !== 'off' || own.wssPort !== 'off';
+  const hasTls = mqttsPort !== 'off' || own.wssPort !== 'off' || own.httpsPort !== 'off';
   if (hasTls && (cert === undefined || key === undefined)) {
     const message = 'a TLS listener needs both --cert FILE and --key FILE';
     throw new InvalidInput('OPTION_MISSING', 'cert', '--cert and --key', cert, message);
   }
   if (!hasTls && (cert ?? key ?? ca) !== undefined) {
     const message =
-      '--cert, --key and --ca need a TLS listener: give both --cert and --key, and turn on --mqtts-port or --wss-port';
+      '--cert, --key and --ca need a TLS listener: give both --cert and --key, and turn on --mqtts-port, --wss-port or --https-port';
     throw new InvalidInput('OPTION_MISSING', 'mqttsPort', 'a TLS port', 'off', message);
   }
   // A renewed certificate usually replaces the file, and is then loaded without a restart.
@@ -153,6 +176,29 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
     .map(({ kind, label, port, more, isOptional }) => {
       const transport = KINDS[kind]({ port, host, ...more });
       return { label, place: '--host', transport, isOptional };
+    });
+}
+
+/** Greatest number of connections of an HTTP port. */
+const MAX_HTTP_CONNECTIONS = 1_024;
+
+function httpListeners(own: ServeSettings['own'], written: Readonly<Record<string, unknown>>): PlannedListener[] {
+  const { httpHost: host, httpPort, httpEarlierPort, httpsPort, cert: certFile, key: keyFile } = own;
+  const isDefault = (name: string) => !(name in written);
+  const secure = { certFile, keyFile, watchInterval: '1m', alpn: ['http/1.1'] };
+  const plans = [
+    { label: 'http', port: httpPort, http: 'later', isOptional: isDefault('httpPort') },
+    { label: 'http-earlier', port: httpEarlierPort, http: 'earlier', isOptional: isDefault('httpEarlierPort') },
+    { label: 'https', port: httpsPort, http: 'later', isOptional: false }
+  ] as const;
+  return plans
+    .filter(({ port }) => port !== 'off')
+    .map(({ label, port, http, isOptional }) => {
+      const options = { port, host, maxConnections: MAX_HTTP_CONNECTIONS };
+      const transport = KINDS[label === 'https' ? 'tls' : 'tcp'](
+        label === 'https' ? { ...options, ...secure } : options
+      );
+      return { label, place: '--http-host', transport, isOptional, http };
     });
 }
 

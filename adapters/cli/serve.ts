@@ -1,11 +1,20 @@
 import { statfs } from 'node:fs/promises';
 import { type Broker, createBroker, type Store } from '../../lib/index.ts';
 import { levelStore } from '../level/index.ts';
-import { listen } from '../net/index.ts';
+import { listen, listenHttp } from '../net/index.ts';
 import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
-import { openOptional, places, reloadAtHangup, type Served } from './serve-listeners.ts';
+import { ensureApplication, ServedHttp } from './serve-http.ts';
+import {
+  clientsUrl,
+  type OpenListener,
+  openOptional,
+  places,
+  reloadAtHangup,
+  type Served,
+  warnOfClearHttp
+} from './serve-listeners.ts';
 import { serveLogger, startTrace } from './serve-log.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
@@ -32,7 +41,8 @@ Each flag can also be set in the config file (mqttPort) and in the environment (
 the library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-size); "embermq help options" lists them. Flags override the
 environment, and the environment overrides the file. This also applies to --memory against --data-dir, --durability, --verify-store or
 --reserve. The file may also define "listeners": [{ "kind": "unix", "path": ... }], and
-"auth": [{ "kind": "http", ... }], a list of sources of authentication and of access rules.`,
+"auth": [{ "kind": "http", ... }], a list of sources of authentication and of access rules, and "management": { ... }, options of the
+management interface.`,
   outlivesOutput: true,
   async run(args, shell) {
     const served: Served = { opened: [], files: [] };
@@ -40,17 +50,25 @@ environment, and the environment overrides the file. This also applies to --memo
     const ignoreHangups = reloadAtHangup(shell, served);
     const { first, release } = awaitSignals(shell);
     const endCollecting = shell.collectWhenIdle();
+    let http: ServedHttp | undefined;
     try {
       const settings = await readServeSettings(args, shell);
       const { memory, dataDir, durability, verifyStore, reserve } = settings.own;
       const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve });
       const broker = prepare(settings, store, shell);
       files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
+      http = new ServedHttp(broker, settings.management.options, settings.management.place);
+      const { handlers } = http;
+      const open: OpenListener = ({ transport, http: kind }) =>
+        kind === undefined ? listen(broker, transport) : listenHttp(broker, transport, handlers[kind]);
       const needed = settings.listeners.filter(({ isOptional }) => !isOptional);
-      for (const plan of needed) opened.push({ plan, listening: listen(broker, plan.transport) });
+      for (const plan of needed) opened.push({ plan, listening: open(plan) });
       const completeTrace = await startTrace(broker, settings.own, shell);
       await broker.start();
-      await openOptional(settings.listeners, broker, opened, shell);
+      await openOptional(settings.listeners, broker, opened, { shell, open });
+      warnOfClearHttp(opened, shell);
+      await ensureApplication(broker, settings.own.app, clientsUrl(opened), shell);
+      http.begin();
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
       if (store !== undefined) {
         log(shell, `state is persisted in ${store.name}`);
@@ -61,6 +79,7 @@ environment, and the environment overrides the file. This also applies to --memo
       await completeTrace();
       return 0;
     } finally {
+      http?.end();
       release();
       ignoreHangups();
       endCollecting();

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { NO_HTTP } from './shell.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -13,7 +14,7 @@ export class CommandProcess {
 
   constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const flags = ['--import', 'tsx', '--conditions=embermq-source', 'adapters/cli/main.ts', ...args];
-    this.child = spawn(process.execPath, flags, { cwd: root, env: { ...process.env, ...env } });
+    this.child = spawn(process.execPath, flags, { cwd: root, env: { ...process.env, ...NO_HTTP, ...env } });
     this.child.stdout?.on('data', (chunk) => {
       this.stdout += chunk;
     });

@@ -282,11 +282,13 @@ describe('options of serve', () => {
     });
   });
 
-  it('ignores the variables that Kubernetes sets for a service of this name', async () => {
+  it('ignores the variables that Kubernetes sets for services whose names begin with this name', async () => {
     const env = {
       EMBERMQ_PORT: 'tcp://1',
       EMBERMQ_PORT_1883_TCP_ADDR: '1',
       EMBERMQ_SERVICE_HOST: '1',
+      EMBERMQ_HTTP_PORT: 'tcp://1',
+      EMBERMQ_HTTP_SERVICE_HOST: '1',
       EMBERMQ_SERVICE_PORT_MQTT: '1'
     };
     assert.deepEqual((await read([], { env })).broker, {});

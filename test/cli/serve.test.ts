@@ -11,7 +11,7 @@ import { runCommand } from '../../adapters/cli/commands.ts';
 import { serve } from '../../adapters/cli/serve.ts';
 import { openOptional, places } from '../../adapters/cli/serve-listeners.ts';
 import { serveLogger } from '../../adapters/cli/serve-log.ts';
-import type { ServeSettings } from '../../adapters/cli/serve-settings.ts';
+import type { PlannedListener, ServeSettings } from '../../adapters/cli/serve-settings.ts';
 import { listen, tcp, ws } from '../../adapters/net/index.ts';
 import { createBroker } from '../../lib/index.ts';
 import { mosquitto, withMosquitto } from './mosquitto.ts';
@@ -179,11 +179,12 @@ describe('serve', () => {
     const second = createBroker();
     const opened = [{ plan: other, listening: listen(second, other.transport) }];
     await second.start();
-    await openOptional([plan, other], second, opened, shell);
+    const open = ({ transport }: PlannedListener) => listen(second, transport);
+    await openOptional([plan, other], second, opened, { shell, open });
     assert.deepEqual(Object.keys(places([plan, other], opened)), ['mqtt']);
     const address = `127.0.0.1:${taken.port}`;
     assert.ok(shell.err().startsWith(`warning: continuing without the ws listener: cannot listen on ${address}: `));
-    await assert.rejects(openOptional([plan, other], second, [], shell), { code: 'LISTENER_BIND_FAILED' });
+    await assert.rejects(openOptional([plan, other], second, [], { shell, open }), { code: 'LISTENER_BIND_FAILED' });
     assert.equal(second.state, 'disconnected');
   });
 

@@ -26,6 +26,9 @@ export interface TestShell extends Shell {
   line(pattern: RegExp): Promise<string>;
 }
 
+/** Without these, commands under test would use the default HTTP ports. Flags override them. */
+export const NO_HTTP = { EMBERMQ_HTTP_PORT: 'off', EMBERMQ_HTTP_EARLIER_PORT: 'off' };
+
 export function testShell(): TestShell {
   const files = new Map<string, string | Buffer>();
   const exits: number[] = [];
@@ -39,7 +42,7 @@ export function testShell(): TestShell {
   let seen = '';
   const take = (stream: PassThrough) => String(stream.read() ?? '');
   return {
-    env: {},
+    env: { ...NO_HTTP },
     pid: 4711,
     stdin: new PassThrough(),
     stdinBytes: undefined,

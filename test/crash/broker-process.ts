@@ -53,7 +53,9 @@ export class BrokerProcess {
           '--mqtt-port',
           '0',
           '--ws-port',
-          'off'
+          'off',
+          // earlier releases do not have these ports
+          ...(settings.build === undefined ? ['--http-port', 'off', '--http-earlier-port', 'off'] : [])
         ];
     this.child = spawn(process.execPath, args, {
       cwd: root,

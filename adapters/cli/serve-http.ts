@@ -1,0 +1,172 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { type Broker, InvalidInput, unknownKey } from '../../lib/index.ts';
+import {
+  type HealthOptions,
+  healthHandler,
+  type ManagementOptions,
+  type MetricsOptions,
+  managementApis,
+  metricsHandler,
+  type NodeHandler
+} from '../management/index.ts';
+import { log, type Shell } from './command.ts';
+
+/** What an HTTP port serves: all that is new, or the earlier revision alone. */
+export type HttpKind = 'later' | 'earlier';
+
+/** The option `management` of the config file. */
+export interface ServedOptions extends Omit<ManagementOptions, 'revision' | 'prefix' | 'unmatched'> {
+  readonly metrics?: Omit<MetricsOptions, 'prefix'>;
+  readonly health?: Omit<HealthOptions, 'prefix'>;
+}
+
+/** The options that the ports decide. */
+const DECIDED = ['revision', 'prefix', 'unmatched'];
+const NESTED = ['metrics', 'health'] as const;
+
+/**
+ * Check the form of the option `management`; the functions of `embermq/management` check its values.
+ * @param place where it is, for messages
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function readServedOptions(value: unknown, place: string): ServedOptions {
+  if (value === undefined) return {};
+  for (const [given, field] of [
+    [value, place],
+    ...NESTED.map((name) => [(value as ServedOptions)?.[name] ?? {}, `${place}.${name}`] as const)
+  ] as const) {
+    if (typeof given !== 'object' || given === null || Array.isArray(given))
+      throw new InvalidInput('OPTION_INVALID', field, 'an object of options', given);
+    const decided = DECIDED.find((name) => name in given);
+    if (decided !== undefined) throw unknownKey(decided, [], field);
+    if ((given as ServedOptions).credentials === 'host')
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        `${field}.credentials`,
+        '"applications", "users", a list of these, or "none"',
+        'host'
+      );
+  }
+  return value as ServedOptions;
+}
+
+/**
+ * The handlers of the HTTP ports. Requests wait until `begin`.
+ */
+export class ServedHttp {
+  readonly handlers: Readonly<Record<HttpKind, RequestListener>>;
+  #waiting: { readonly go: () => void; readonly response: ServerResponse }[] | undefined = [];
+
+  /** @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
+  constructor(broker: Broker, options: ServedOptions, place: string) {
+    const { metrics, health, ...management } = options;
+    const { hosts, trustedProxies } = management;
+    const guard = {
+      credentials: 'none' as const,
+      ...(hosts === undefined ? {} : { hosts }),
+      ...(trustedProxies === undefined ? {} : { trustedProxies })
+    };
+    const named = <T>(name: string, make: () => T): T => {
+      try {
+        return make();
+      } catch (error) {
+        throw error instanceof InvalidInput ? inPlace(error, `${place}${name}`) : error;
+      }
+    };
+    const earlier = named('', () => managementApis(broker, [{ ...management, revision: 'earlier' }]));
+    const later = named('', () =>
+      managementApis(broker, [
+        { ...management, revision: 'later' },
+        { ...management, revision: 'hosted' }
+      ])
+    );
+    const figures = named('.metrics', () => metricsHandler(broker, { ...guard, ...metrics }));
+    const states = named('.health', () => healthHandler(broker, { ...guard, ...health }));
+    this.handlers = {
+      earlier: this.#held([earlier.node]),
+      later: this.#held([later.node, figures.node, states.node])
+    };
+  }
+
+  /** Answer the requests that wait, and all further ones at once. */
+  begin(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    for (const { go } of waiting) go();
+  }
+
+  /** Give up the requests that wait. */
+  end(): void {
+    for (const { response } of this.#waiting?.splice(0) ?? []) response.destroy();
+  }
+
+  #held(handlers: readonly NodeHandler[]): RequestListener {
+    return (request, response) => {
+      const go = () => inTurn(handlers, request, response);
+      if (this.#waiting === undefined) go();
+      else this.#waiting.push({ go, response });
+    };
+  }
+}
+
+/** Let the first handler answer that has the path. */
+function inTurn([first, ...others]: readonly NodeHandler[], request: IncomingMessage, response: ServerResponse): void {
+  if (first !== undefined) first(request, response, () => inTurn(others, request, response));
+  else {
+    const message = 'there is nothing at this path: the management interface begins with /api';
+    const body = JSON.stringify({ code: 102, message });
+    response.writeHead(404, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
+    response.end(request.method === 'HEAD' ? undefined : body);
+  }
+}
+
+/** The error with the place in the config file instead of the name of a function. */
+function inPlace({ code, field, expected, got, message }: InvalidInput, place: string): InvalidInput {
+  const text = message.replace(/\b(managementApi|metricsHandler|healthHandler)\b/, place);
+  return new InvalidInput(code, field, expected, got, text === message ? `${place}: ${message}` : text);
+}
+
+/** Read `ID:SECRET`. @throws InvalidInput OPTION_INVALID; its message does not contain the secret */
+export function checkApp(value: unknown, field: string): string {
+  const text = String(value);
+  if (typeof value === 'string' && /^[^:]{1,256}:./s.test(text)) return text;
+  const expected = 'ID:SECRET, an id without ":" and a secret';
+  throw new InvalidInput('OPTION_INVALID', field, expected, '(not shown)');
+}
+
+/**
+ * Make sure that somebody can use the management interface: add the application of the flag, or give it the secret of the flag. Without the
+ * flag, if there is no application, make one and print it. A store that cannot be written does not keep the broker from its start.
+ * @param app `ID:SECRET`
+ * @param url where the interface can be tried; undefined: nowhere
+ */
+export async function ensureApplication(
+  { applications }: Broker,
+  app: string | undefined,
+  url: string | undefined,
+  shell: Shell
+): Promise<void> {
+  try {
+    if (app !== undefined) await applyApp(applications, app, shell);
+    else if (url !== undefined && applications.size === 0) await makeApplication(applications, url, shell);
+  } catch (error) {
+    log(shell, `warning: the application for the management interface cannot be stored: ${(error as Error).message}`);
+  }
+}
+
+async function applyApp(applications: Broker['applications'], app: string, shell: Shell): Promise<void> {
+  const colon = app.indexOf(':');
+  const [id, secret] = [app.slice(0, colon), app.slice(colon + 1)];
+  const known = applications.get(id);
+  if (known === undefined) await applications.add({ id, secret });
+  else await applications.setSecret(id, secret);
+  if (known?.isEnabled === false) log(shell, `warning: application ${JSON.stringify(id)} (--app) is disabled`);
+}
+
+async function makeApplication(applications: Broker['applications'], url: string, shell: Shell): Promise<void> {
+  const id = `app-${randomBytes(4).toString('hex')}`;
+  const { secret } = await applications.add({ id, description: 'made by the first start of embermq serve' });
+  log(shell, `application ${id} was made for the management interface. Its secret is not shown again: ${secret}`);
+  log(shell, `try it: curl -u ${id}:${secret} ${url}`);
+}
