@@ -9,7 +9,7 @@ import { nameProfile, profileTable } from './support/profile.ts';
 const HELP = `npm run bench -- [options]
 
   --only REGEX      measure only rows whose name matches; also: match, store, start, session-life, test-kit,
-                    access
+                    access, rest
   --brokers A,B     any of embermq, aedes, mosquitto, min, raw (all; a broker that is not found is skipped with a message)
   --reps N          number of repetitions (3)
   --warm MS         duration of the load before the measurement (1000)
@@ -34,7 +34,8 @@ const EXTRAS: Readonly<Record<string, string>> = {
   start: 'Start on persisted state',
   'session-life': 'Life of a session in actors',
   'test-kit': 'Test kit',
-  access: 'Access control'
+  access: 'Access control',
+  rest: 'Management interface'
 };
 /** Rows that check nothing in small size that other rows do not check as well. */
 const SMOKE_LEAVES_OUT =
@@ -125,9 +126,13 @@ async function measureExtras(only: RegExp): Promise<Map<string, string>> {
   const extras = new Map<string, string>();
   for (const [name, heading] of Object.entries(EXTRAS).filter(([name]) => isWanted(name, only))) {
     progress(name);
-    extras.set(heading, (await runProgram('support/micro.js', [name, options.smoke ? 'short' : 'full'], cores)).trim());
+    extras.set(heading, (await runProgram('support/micro.js', microArgs(name), cores)).trim());
   }
   return extras;
+}
+
+function microArgs(name: string): string[] {
+  return [name, options.smoke ? 'short' : 'full', ...(cores === undefined ? [] : [String(cores.broker)])];
 }
 
 function judge(found: readonly string[], measurements: number): void {

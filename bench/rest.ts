@@ -1,0 +1,320 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { connect, type Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+import { median } from './report.ts';
+import { program } from './support/brokers.ts';
+import { cpuUs } from './support/proc.ts';
+
+/** The ports of the server of this benchmark. */
+export interface RestPorts {
+  readonly api: number;
+  readonly bare: number;
+}
+
+/** What the turns of the event loop have lasted since the last question. */
+export interface Turns {
+  readonly count: number;
+  readonly longestMs: number;
+  /** Number of turns over 10 ms. */
+  readonly long: number;
+}
+
+export const APPLICATION = { id: 'bench', secret: 'a secret of the benchmark' };
+export const TOPIC = 'bench/state';
+export const PAYLOAD = '{"temperature":21.5,"humidity":40,"battery":97,"state":"ok"}';
+
+/** What a request costs, beside a bare handler of node:http. */
+export interface Row {
+  readonly what: string;
+  readonly each: 'request' | 'message';
+  /** CPU microseconds of the process of the broker, all threads. */
+  readonly us: number;
+  /** The same for the bare handler, or for a publish of the app. */
+  readonly bareUs: number;
+  /** The cost of the bare handler divided by ours, compared round by round: the part of its speed that is left. */
+  readonly ratio: number;
+  readonly goal: number;
+}
+
+/** How long turns of the event loop last while lists are read. */
+export interface TurnRow {
+  readonly what: string;
+  readonly longestMs: number;
+  /** Number of turns over 10 ms. */
+  readonly long: number;
+  readonly turns: number;
+  readonly requests: number;
+}
+
+const ROUNDS = 9;
+const WARMING = 3;
+const CONNECTIONS = 8;
+
+/** Measure requests, with this number of clients and of requests per round. */
+export async function runRequests(clients: number, requests: number): Promise<Row[]> {
+  await using server = await start(clients);
+  const { api, bare, pid } = server;
+  const one = `client-${clients >> 1}`;
+  const message = { topic: TOPIC, clientid: 'app', payload: PAYLOAD };
+  const cost = async (port: number, request: Buffer, count: number) => {
+    const before = cpuUs(pid);
+    await ask(port, request, count);
+    return (cpuUs(pid) - before) / count;
+  };
+  const beside = (apiRequest: Buffer, bareRequest: Buffer, count: number) => ({
+    ours: () => cost(api, apiRequest, count),
+    bare: () => cost(bare, bareRequest, count)
+  });
+  const batches = Math.ceil(requests / 100);
+  const batch = httpRequest(
+    'POST',
+    '/api/v4/mqtt/publish_batch',
+    Array.from({ length: 100 }, () => message)
+  );
+  const works = [
+    {
+      what: 'GET /clients/{id}',
+      each: 'request' as const,
+      goal: 0.75,
+      ...beside(httpRequest('GET', `/api/v4/clients/${one}`), httpRequest('GET', `/clients/${one}`), requests)
+    },
+    {
+      what: 'POST /mqtt/publish; the bare handler only parses',
+      each: 'request' as const,
+      goal: 0.75,
+      ...beside(
+        httpRequest('POST', '/api/v4/mqtt/publish', message),
+        httpRequest('POST', '/mqtt/publish', message),
+        requests
+      )
+    },
+    {
+      what: `GET /clients?_limit=100 of ${clients.toLocaleString('en-US')}`,
+      each: 'request' as const,
+      goal: 0.8,
+      ...beside(
+        httpRequest('GET', '/api/v4/clients?_limit=100'),
+        httpRequest('GET', '/clients?_limit=100'),
+        Math.ceil(requests / 10)
+      )
+    },
+    {
+      what: 'POST /mqtt/publish_batch of 100, beside a publish of the app',
+      each: 'message' as const,
+      goal: 0.5,
+      ours: async () => (await cost(api, batch, batches)) / 100,
+      bare: async () => Number(await get(bare, `/in-process?${batches * 100}`))
+    }
+  ];
+  const costs = works.map(() => ({ ours: [] as number[], bare: [] as number[] }));
+  for (let round = -WARMING; round < ROUNDS; round++) {
+    for (const [at, { ours, bare }] of works.entries()) {
+      const publishedBefore = Number(await get(server.bare, '/published'));
+      const us = await ours();
+      await checkPublished(server.bare, publishedBefore, works[at].what, requests, batches);
+      const bareUs = await bare();
+      if (round < 0) continue;
+      costs[at].ours.push(us);
+      costs[at].bare.push(bareUs);
+    }
+  }
+  return works.map(({ what, each, goal }, at) => {
+    const { ours, bare } = costs[at];
+    const ratio = median(ours.map((us, round) => bare[round] / us));
+    return { what, each, goal, us: median(ours), bareUs: median(bare), ratio };
+  });
+}
+
+/** Check that a subscriber has received what was published over REST. */
+async function checkPublished(port: number, before: number, what: string, requests: number, batches: number) {
+  const expected = what.startsWith('POST /mqtt/publish;') ? requests : what.includes('_batch') ? batches * 100 : 0;
+  const received = Number(await get(port, '/published')) - before;
+  if (received !== expected) throw new Error(`${what}: ${received} of ${expected} messages arrived`);
+}
+
+/** Lists that are read while the turns are watched. */
+const LISTS: readonly (readonly [what: string, paths: readonly string[]])[] = [
+  ['nothing', []],
+  ['first page of 10,000', ['/clients']],
+  ['last page of 10,000', ['/clients?_page=10']],
+  ['last page of 100', ['/clients?_limit=100&_page=1000']],
+  ['fuzzy filter without a match', ['/clients?_like_clientid=nobody']],
+  ['fuzzy filter, 10,000 matches', ['/clients?_like_clientid=9']],
+  [
+    'four at once',
+    ['/clients', '/clients?_page=10', '/clients?_like_clientid=nobody', '/clients?_like_username=x&_like_clientid=9']
+  ],
+  ['subscriptions, last page', ['/subscriptions?_page=10']],
+  ['routes', ['/routes']]
+];
+
+/** Measure how long the event loop is blocked by lists of this number of clients. */
+export async function runTurns(clients: number, repetitions: number): Promise<TurnRow[]> {
+  await using server = await start(clients);
+  const { api, bare } = server;
+  const rows: TurnRow[] = [];
+  const watch = async (what: string, paths: readonly string[]) => {
+    await get(bare, '/turns');
+    const requests = paths.map((path) => httpRequest('GET', `/api/v4${path}`));
+    const beganMs = performance.now();
+    if (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 1000));
+    else await Promise.all(requests.map((request) => askOn(api, request, repetitions)));
+    const turns = JSON.parse(await get(bare, '/turns')) as Turns;
+    const ms = (performance.now() - beganMs) / Math.max(1, repetitions);
+    rows.push({
+      what,
+      longestMs: turns.longestMs,
+      long: turns.long,
+      turns: turns.count,
+      requests: repetitions,
+      ms
+    } as TurnRow);
+  };
+  for (const [, paths] of LISTS) for (const path of paths) await askOn(api, httpRequest('GET', `/api/v4${path}`), 2);
+  await get(bare, '/turns');
+  for (const [what, paths] of LISTS) await watch(what, paths);
+  return rows;
+}
+
+interface Server extends RestPorts, AsyncDisposable {
+  readonly pid: number;
+}
+
+async function start(clients: number): Promise<Server> {
+  const [core] = process.argv.slice(4);
+  const node = [process.execPath, '--max-old-space-size=4096', program('support/rest-server.js'), String(clients)];
+  const command = core === undefined ? node : ['taskset', '-c', core, ...node];
+  const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const ports = JSON.parse(line) as RestPorts;
+    return { ...ports, pid: child.pid ?? 0, [Symbol.asyncDispose]: () => end(child) };
+  }
+  throw new Error('the server has exited');
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  await gone;
+}
+
+/** The bytes of a request, with the credentials of the application. */
+function httpRequest(method: string, path: string, body?: unknown): Buffer {
+  const text = body === undefined ? '' : JSON.stringify(body);
+  const { id, secret } = APPLICATION;
+  return Buffer.from(
+    [
+      `${method} ${path} HTTP/1.1`,
+      'host: 127.0.0.1',
+      `authorization: Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+      ...(text === '' ? [] : ['content-type: application/json', `content-length: ${Buffer.byteLength(text)}`]),
+      '',
+      text
+    ].join('\r\n')
+  );
+}
+
+/** Send a request many times over several connections, one at a time on each. */
+async function ask(port: number, request: Buffer, count: number): Promise<void> {
+  const share = Math.ceil(count / CONNECTIONS);
+  const shares = Array.from({ length: CONNECTIONS }, (_, i) => Math.max(0, Math.min(share, count - i * share)));
+  await Promise.all(shares.map((some) => (some === 0 ? undefined : askOn(port, request, some))));
+}
+
+async function get(port: number, path: string): Promise<string> {
+  return askOn(port, httpRequest('GET', path), 1);
+}
+
+/** Send a request many times over one connection. @returns the last body @throws Error if an answer is not 200 */
+function askOn(port: number, request: Buffer, count: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+    const answers = new Answers();
+    let left = count;
+    const fail = (error: Error) => {
+      socket.destroy();
+      reject(error);
+    };
+    socket.on('error', fail);
+    socket.on('close', () => reject(new Error('the connection was closed')));
+    socket.on('connect', () => socket.write(request));
+    socket.on('data', (chunk: Buffer) => {
+      const body = answers.add(chunk);
+      if (body === undefined) return;
+      if (answers.status !== 200) fail(new Error(`status ${answers.status}: ${body.slice(0, 200)}`));
+      else if (--left === 0) finish(socket, () => resolve(body));
+      else socket.write(request);
+    });
+  });
+}
+
+function finish(socket: Socket, then: () => void): void {
+  socket.removeAllListeners('close');
+  socket.end();
+  then();
+}
+
+const HEAD_END = '\r\n\r\n';
+const CHUNKS_END = '0\r\n\r\n';
+
+/** Finds the ends of answers, of which one comes after the other. */
+class Answers {
+  status = 0;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  /** Bytes of the whole answer; 0: it is chunked; undefined: the head is not there yet. */
+  #wanted: number | undefined;
+  #headBytes = 0;
+
+  /** @returns the body if the answer is complete */
+  add(chunk: Buffer): string | undefined {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#wanted === undefined) this.#readHead();
+    if (this.#wanted === undefined) return undefined;
+    if (this.#wanted === 0 ? !this.#endsInLastChunk() : this.#bytes < this.#wanted) return undefined;
+    const body = Buffer.concat(this.#chunks).toString('utf8', this.#headBytes);
+    this.#chunks = [];
+    this.#bytes = 0;
+    this.#wanted = undefined;
+    return body;
+  }
+
+  #readHead(): void {
+    const text = Buffer.concat(this.#chunks).toString('latin1');
+    const end = text.indexOf(HEAD_END);
+    if (end < 0) return;
+    this.status = Number(text.slice(9, 12));
+    this.#headBytes = end + HEAD_END.length;
+    const length = /\r\ncontent-length: *(\d+)/i.exec(text.slice(0, end + 2))?.[1];
+    this.#wanted = length === undefined ? 0 : this.#headBytes + Number(length);
+  }
+
+  #endsInLastChunk(): boolean {
+    const last = this.#chunks[this.#chunks.length - 1];
+    const tail = last.length >= CHUNKS_END.length ? last : Buffer.concat(this.#chunks.slice(-2));
+    return tail.toString('latin1', Math.max(0, tail.length - CHUNKS_END.length)) === CHUNKS_END;
+  }
+}
+
+/** The rows as Markdown tables. */
+export function table(requests: readonly Row[], turns: readonly TurnRow[]): string {
+  return [
+    'The management interface on node:http with keep-alive, beside a bare handler of node:http that builds and writes (or parses) the same',
+    'records, without credentials, routing and checks; both in one process, in turns. `part` is the part of the speed of the bare handler that',
+    'is left: the median over rounds of its cost divided by ours.',
+    '',
+    '| request | each | us | bare us | part | goal |',
+    '| --- | --- | --- | --- | --- | --- |',
+    ...requests.map(
+      ({ what, each, us, bareUs, ratio, goal }) =>
+        `| ${what} | ${each} | ${us.toFixed(1)} | ${bareUs.toFixed(1)} | ${ratio.toFixed(2)} | ${goal} |`
+    ),
+    '',
+    `How long turns of the event loop last while lists of clients are read; the goal is 10 ms. Garbage collections are part of turns.`,
+    '',
+    '| list | longest ms | turns over 10 ms | turns |',
+    '| --- | --- | --- | --- |',
+    ...turns.map((row) => `| ${row.what} | ${row.longestMs.toFixed(1)} | ${row.long} | ${row.turns} |`)
+  ].join('\n');
+}
