@@ -29,16 +29,17 @@ export interface Order<R> {
   readonly isDescending?: boolean;
 }
 
-/** A page of a list. Its rows are shaped when they are written, a few at a time, so that a long page does not delay other work. */
+/** A page of a list. Its rows become text when they are sent, a few at a time, so that a long page does not delay other work. */
 export class Listing<R = unknown> {
   readonly #rows: readonly R[];
-  readonly #shape: (row: R) => unknown;
+  readonly #write: (row: R) => string;
   /** Undefined: the answer has no `meta`. */
   readonly whole: Whole | undefined;
 
-  constructor(rows: readonly R[], whole: Whole | undefined, shape: (row: R) => unknown = (row) => row) {
+  /** @param write returns a row as JSON */
+  constructor(rows: readonly R[], whole: Whole | undefined, write: (row: R) => string = (row) => JSON.stringify(row)) {
     this.#rows = rows;
-    this.#shape = shape;
+    this.#write = write;
     this.whole = whole;
   }
 
@@ -46,9 +47,9 @@ export class Listing<R = unknown> {
     return this.#rows.length;
   }
 
-  /** Some rows, shaped. */
-  slice(from: number, to: number): unknown[] {
-    return this.#rows.slice(from, to).map(this.#shape);
+  /** Some rows as JSON, separated by commas. */
+  text(from: number, to: number): string {
+    return this.#rows.slice(from, to).map(this.#write).join();
   }
 }
 
@@ -67,7 +68,7 @@ export function pageOf<R>(
   const rows = all.slice(from, from + limit);
   const isLast = from + rows.length >= all.length;
   const next = order === undefined || isLast ? undefined : `${order.keyOf(rows[rows.length - 1])}`;
-  return new Listing(rows, { count: all.length, cursor: next }, shape);
+  return new Listing(rows, { count: all.length, cursor: next }, shape && ((row) => JSON.stringify(shape(row))));
 }
 
 /** The index of the first row after a cursor. @throws Fault wrongParameter */

@@ -5,7 +5,7 @@ import { EventStream } from './event-stream.ts';
 import { Listing, type PageRequest, type Whole } from './listing.ts';
 import type { OriginalAnswer } from './operation.ts';
 
-/** Rows that are shaped and written in one turn. */
+/** Rows that are written in one turn. */
 const ROWS_AT_ONCE = 200;
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
@@ -30,15 +30,15 @@ export function answerWith(result: unknown, page: PageRequest): Answer {
   const { whole } = result;
   const end = whole === undefined ? ']}' : `],"meta":${JSON.stringify(metaOf(whole, page))}}`;
   if (result.length > ROWS_AT_ONCE) return { status: 200, headers: JSON_HEADERS, body: parts(result, end) };
-  const rows = JSON.stringify(result.slice(0, result.length));
-  return { status: 200, headers: JSON_HEADERS, body: `{"code":0,"data":${rows.slice(0, -1)}${end}` };
+  const rows = result.text(0, result.length);
+  return { status: 200, headers: JSON_HEADERS, body: `{"code":0,"data":[${rows}${end}` };
 }
 
 async function* parts(list: Listing, end: string): AsyncGenerator<string> {
   let before = '{"code":0,"data":[';
   for (let from = 0; from < list.length; from += ROWS_AT_ONCE) {
     if (from > 0) await nextTurn();
-    yield before + JSON.stringify(list.slice(from, from + ROWS_AT_ONCE)).slice(1, -1);
+    yield before + list.text(from, from + ROWS_AT_ONCE);
     before = ',';
   }
   yield end;

@@ -55,19 +55,38 @@ const FORMATS: Readonly<Record<string, (value: never) => unknown>> = {
   binding: (value: string | undefined) => value ?? 'undefined'
 };
 
+/** The last second that was written: the times in a list are often close together. */
+let lastSecond = { wallMs: 0, text: '' };
+
 function timeOrNothing(value: number | undefined): string | undefined {
-  return value === undefined ? undefined : dateTimeText(value);
+  if (value === undefined) return undefined;
+  const wallMs = value - (value % 1000);
+  if (lastSecond.wallMs !== wallMs) lastSecond = { wallMs, text: dateTimeText(wallMs) };
+  return lastSecond.text;
 }
 
-/** Make a function that writes records of a kind. @param names the fields of the library by their names in the interface */
-export function writer<R extends AnyRecord>(
-  names: ReadonlyMap<string, keyof R>
-): (record: R) => Record<string, unknown> {
-  const rows = [...names].map(([wire, field]) => [wire, field, FORMATS[field as string]] as const);
+/**
+ * Make a function that writes records of a kind as JSON. It keeps the text of each field, because most fields of a record are equal to those
+ * of the record before.
+ * @param names the fields of the library by their names in the interface
+ */
+export function writer<R extends AnyRecord>(names: ReadonlyMap<string, keyof R>): (record: R) => string {
+  const fields = [...names].map(([wire, field]) => ({
+    field,
+    format: FORMATS[field as string] ?? ((value: unknown) => value),
+    prefix: `,${JSON.stringify(wire)}:`
+  }));
+  const values: unknown[] = fields.map(() => fields);
+  const texts = fields.map(() => '');
   return (record) => {
-    const written: Record<string, unknown> = {};
-    for (const [wire, field, format] of rows)
-      written[wire] = format === undefined ? record[field] : format(record[field] as never);
-    return written;
+    for (let at = 0; at < fields.length; at++) {
+      const { field, format, prefix } = fields[at];
+      const value = record[field];
+      if (value === values[at]) continue;
+      values[at] = value;
+      const json = JSON.stringify(format(value as never));
+      texts[at] = json === undefined ? '' : prefix + json;
+    }
+    return `{${texts.join('').slice(1)}}`;
   };
 }

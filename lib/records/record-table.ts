@@ -14,10 +14,28 @@ export interface Field<Source, Value> extends Partial<Readonly<Record<Dialect, s
 /** The fields of the record `R`, in the order in which they are listed. */
 export type RecordTable<Source, R> = { readonly [N in keyof R]-?: Field<Source, R[N]> };
 
+/** What records of a table are made from. */
+interface Shape {
+  /** All fields, without values. V8 makes a slow object of one to which many fields are added by name; a copy of this one stays fast. */
+  readonly blank: object;
+  readonly rows: readonly (readonly [name: string, from: (source: never, node: string) => unknown])[];
+}
+
+const shapes = new WeakMap<object, Shape>();
+
+function shapeOf<R>(table: RecordTable<never, R>): Shape {
+  const names = Object.keys(table) as (keyof R & string)[];
+  const blank = JSON.parse(`{${names.map((name) => `${JSON.stringify(name)}:null`).join()}}`);
+  const shape = { blank, rows: names.map((name) => [name, table[name].from] as const) };
+  shapes.set(table, shape);
+  return shape;
+}
+
 /** Build a record. @param node name of the node that answers */
 export function recordOf<Source, R>(table: RecordTable<Source, R>, source: Source, node: string): R {
-  const record: Partial<Record<keyof R, unknown>> = {};
-  for (const name in table) record[name] = table[name].from(source, node);
+  const { blank, rows } = shapes.get(table) ?? shapeOf(table);
+  const record: Record<string, unknown> = { ...blank };
+  for (const [name, from] of rows) record[name] = from(source as never, node);
   return record as R;
 }
 

@@ -76,14 +76,14 @@ export function checkNode({ broker }: Context, node: string): void {
   if (node !== broker.settings.node) throw new Fault('unknownNode', `there is no node "${node}"`);
 }
 
-async function lookUp({ broker }: Context, clientId: string): Promise<Record<string, unknown>[]> {
+async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {
   const client = await broker.directory.client(clientId);
-  return client === undefined ? [] : [write(client)];
+  return new Listing(client === undefined ? [] : [client], undefined, write);
 }
 
-async function byUsername({ broker, page }: Context, username: string): Promise<Record<string, unknown>[]> {
+async function byUsername({ broker, page }: Context, username: string): Promise<Listing<ClientRecord>> {
   const { entries } = await broker.directory.clients({ username, limit: page.limit });
-  return entries.map(write);
+  return new Listing(entries, undefined, write);
 }
 
 async function kick({ broker }: Context, clientId: string): Promise<void> {

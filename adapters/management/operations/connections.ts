@@ -23,9 +23,9 @@ async function list({ broker, page: { skip, limit } }: Context): Promise<Listing
   return new Listing(entries, { count: broker.metrics.gauge('connections') }, write);
 }
 
-async function lookUp({ broker }: Context, clientId: string): Promise<Record<string, unknown>[]> {
+async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {
   const client = await broker.directory.client(clientId);
-  return client?.isConnected ? [write(client)] : [];
+  return new Listing(client?.isConnected ? [client] : [], undefined, write);
 }
 
 async function byUsername({ broker, page: { limit } }: Context, username: string): Promise<Listing<ClientRecord>> {

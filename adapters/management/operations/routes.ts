@@ -10,8 +10,8 @@ const DATA = Type.Array(
   })
 );
 
-function write({ topic, node }: RouteRecord): Record<string, unknown> {
-  return { topic, node };
+function write({ topic, node }: RouteRecord): string {
+  return JSON.stringify({ topic, node });
 }
 
 /** The topic filters that have subscriptions. */
@@ -36,7 +36,7 @@ export const ROUTES = [
     data: DATA,
     run: async ({ broker }, { params: { topic } }) => {
       const route = await broker.directory.route(topic);
-      return route === undefined ? [] : [write(route)];
+      return new Listing(route === undefined ? [] : [route], undefined, write);
     }
   })
 ];

@@ -22,9 +22,9 @@ async function list({ broker, page: { skip, limit } }: Context): Promise<Listing
   return new Listing(entries, { count }, write);
 }
 
-async function lookUp({ broker }: Context, clientId: string): Promise<Record<string, unknown>[]> {
+async function lookUp({ broker }: Context, clientId: string): Promise<Listing<SessionRecord>> {
   const session = await broker.directory.session(clientId);
-  return session === undefined ? [] : [write(session)];
+  return new Listing(session === undefined ? [] : [session], undefined, write);
 }
 
 async function clean({ broker: { sessions } }: Context, clientId: string): Promise<void> {

@@ -58,7 +58,7 @@ function namesIn(dialect: Revision['dialect']): ReadonlyMap<string, keyof Subscr
   return recordNames('subscription', dialect) as ReadonlyMap<string, keyof SubscriptionRecord>;
 }
 
-function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionRecord) => Record<string, unknown> {
+function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionRecord) => string {
   const write = writers[dialect];
   return (record) => write({ ...record, filter: listedFilter(record.filter, hasSharePrefix) });
 }
