@@ -65,28 +65,43 @@ function timeOrNothing(value: number | undefined): string | undefined {
   return lastSecond.text;
 }
 
+/** Fields whose text is kept in one piece. */
+const GROUP = 8;
+/** No record has it. */
+const NOTHING = Symbol();
+
 /**
- * Make a function that writes records of a kind as JSON. It keeps the text of each field, because most fields of a record are equal to those
+ * Make a function that writes records of a kind as JSON. It keeps the text of the fields, because most fields of a record are equal to those
  * of the record before.
- * @param names the fields of the library by their names in the interface
+ * @param names the fields of the library by their names in the interface; the first one has a value in every record
  */
 export function writer<R extends AnyRecord>(names: ReadonlyMap<string, keyof R>): (record: R) => string {
-  const fields = [...names].map(([wire, field]) => ({
+  const fields = [...names].map(([wire, field], at) => ({
     field,
     format: FORMATS[field as string] ?? ((value: unknown) => value),
-    prefix: `,${JSON.stringify(wire)}:`
+    prefix: `${at === 0 ? '' : ','}${JSON.stringify(wire)}:`,
+    value: NOTHING as unknown,
+    text: ''
   }));
-  const values: unknown[] = fields.map(() => fields);
-  const texts = fields.map(() => '');
+  const groups = Array.from({ length: Math.ceil(fields.length / GROUP) }, (_, at) => ({
+    members: fields.slice(at * GROUP, (at + 1) * GROUP),
+    text: ''
+  }));
   return (record) => {
-    for (let at = 0; at < fields.length; at++) {
-      const { field, format, prefix } = fields[at];
-      const value = record[field];
-      if (value === values[at]) continue;
-      values[at] = value;
-      const json = JSON.stringify(format(value as never));
-      texts[at] = json === undefined ? '' : prefix + json;
+    let text = '{';
+    for (const group of groups) {
+      let isChanged = false;
+      for (const member of group.members) {
+        const value = record[member.field];
+        if (value === member.value) continue;
+        const json = JSON.stringify(member.format(value as never));
+        member.value = value;
+        member.text = json === undefined ? '' : member.prefix + json;
+        isChanged = true;
+      }
+      if (isChanged) group.text = group.members.map((member) => member.text).join('');
+      text += group.text;
     }
-    return `{${texts.join('').slice(1)}}`;
+    return `${text}}`;
   };
 }

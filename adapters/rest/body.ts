@@ -28,7 +28,8 @@ export class BodyBytes {
 /** The text of a body, without a byte order mark. @throws Fault notJson */
 function textOf(bytes: Uint8Array): string {
   if (!isUtf8(bytes)) throw new Fault('notJson', 'the body is not UTF-8');
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const text = buffer.toString();
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 

@@ -60,8 +60,10 @@ function read(
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const bytes = new BodyBytes(maxBytes);
+    let isOpen = true;
     const end = (error?: Error) => {
-      clock.clearTimeout(timer);
+      isOpen = false;
+      if (timer !== undefined) clock.clearTimeout(timer);
       stream.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
       if (error !== undefined) reject(error);
     };
@@ -79,8 +81,13 @@ function read(
         end();
       });
     const onClose = () => end(bodyIncomplete());
-    const timer = clock.setTimeout(() => end(bodyTooSlow(timeoutMs)), timeoutMs);
+    let timer: ReturnType<Clock['setTimeout']> | undefined;
     stream.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
     if (stream.destroyed) onClose();
+    // most bodies come with their head, and need no timer
+    process.nextTick(() => {
+      if (isOpen && (stream as Partial<IncomingMessage>).complete !== true)
+        timer = clock.setTimeout(() => end(bodyTooSlow(timeoutMs)), timeoutMs);
+    });
   });
 }

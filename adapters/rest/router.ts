@@ -28,6 +28,8 @@ const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
  */
 export class Router<R extends Route> {
   readonly #root: Place<R> = newPlace();
+  /** What is found for method and path of the rows without parameters. */
+  readonly #fixed = new Map<string, Found<R>>();
 
   constructor(rows: Iterable<R>) {
     for (const row of rows) {
@@ -47,11 +49,14 @@ export class Router<R extends Route> {
       }
       if (place.rows.has(row.method)) throw new Error(`two rows for ${row.method} ${row.path}`);
       place.rows.set(row.method, { row, names });
+      if (names.length === 0) this.#fixed.set(`${row.method} ${row.path}`, { row, params: NO_PARAMS });
     }
   }
 
   /** Find the row of a path with percent escapes. @returns undefined if there is none, or if the escapes are not UTF-8 */
   find(method: string, path: string): Found<R> | undefined {
+    const fixed = this.#fixed.get(`${method} ${path}`);
+    if (fixed !== undefined) return fixed;
     const segments = segmentsOf(path);
     return segments && this.#find(this.#root, method, segments, 0, []);
   }
