@@ -149,7 +149,7 @@ export { type PayloadForm, payloadFields, shownUsername } from './monitor/trace-
 export type { TraceFunction, TraceRecord } from './monitor/trace-output.ts';
 export type { Traces } from './monitor/traces.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';
-export type { Message, MessageInput } from './packets/message.ts';
+export type { AppMessageInput, Message, MessageInput } from './packets/message.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';
 export type {
   AckPacket,

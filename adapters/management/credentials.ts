@@ -1,4 +1,4 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type Awaitable, type Broker, StateError } from '../../lib/index.ts';
 import { type Call, Fault } from '../rest/index.ts';
@@ -72,7 +72,7 @@ export class CredentialCheck {
   /** By the digest of the header that they came in: neither secrets nor the time of a comparison tell anything. */
   readonly #right = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
   /** The last header whose credentials were right, because one client often sends many requests. */
-  #last: { readonly bytes: Buffer; readonly login: Remembered } | undefined = undefined;
+  #last: { readonly header: string; readonly login: Remembered } | undefined = undefined;
   /** Checks that are running, by the digest of the header. */
   readonly #running = new Map<string, Promise<Caller>>();
   readonly #limit: LoginLimit;
@@ -93,15 +93,14 @@ export class CredentialCheck {
     const header = call.header('authorization');
     // a request without credentials is no guess
     if (header === undefined) throw this.#unauthorized();
-    const bytes = Buffer.from(header);
     const last = this.#last;
-    if (last !== undefined && isSame(last.bytes, bytes) && this.#counts(last.login)) return last.login.caller;
+    if (last !== undefined && isSame(last.header, header) && this.#counts(last.login)) return last.login.caller;
     const pair = basicCredentials(header);
     if (pair === undefined) throw this.#unauthorized();
     const key = hash('sha256', this.#secret + header, 'base64');
     const known = this.#right.get(key);
     if (known !== undefined && this.#counts(known)) {
-      this.#last = { bytes, login: known };
+      this.#last = { header, login: known };
       return known.caller;
     }
     const isKnown = known?.changes === this.#changes;
@@ -193,8 +192,11 @@ function unauthorized(what: string): Fault {
 }
 
 /** Compare in a time that depends on the lengths alone. */
-function isSame(a: Buffer, b: Buffer): boolean {
-  return a.length === b.length && timingSafeEqual(a, b);
+function isSame(a: string, b: string): boolean {
+  if (a.length !== b.length) return false;
+  let difference = 0;
+  for (let at = 0; at < a.length; at++) difference |= a.charCodeAt(at) ^ b.charCodeAt(at);
+  return difference === 0;
 }
 
 /** Read HTTP Basic credentials (RFC 7617). @returns undefined if the header has another form */

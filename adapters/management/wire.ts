@@ -80,26 +80,27 @@ export function writer<R extends AnyRecord>(names: ReadonlyMap<string, keyof R>)
     field,
     format: FORMATS[field as string] ?? ((value: unknown) => value),
     prefix: `${at === 0 ? '' : ','}${JSON.stringify(wire)}:`,
-    value: NOTHING as unknown,
-    text: ''
+    value: NOTHING as unknown
   }));
-  const groups = Array.from({ length: Math.ceil(fields.length / GROUP) }, (_, at) => ({
-    members: fields.slice(at * GROUP, (at + 1) * GROUP),
-    text: ''
-  }));
+  const groups = Array.from({ length: Math.ceil(fields.length / GROUP) }, (_, at) => {
+    const members = fields.slice(at * GROUP, (at + 1) * GROUP);
+    return { members, texts: members.map(() => ''), text: '' };
+  });
   return (record) => {
     let text = '{';
     for (const group of groups) {
+      const { members, texts } = group;
       let isChanged = false;
-      for (const member of group.members) {
+      for (let at = 0; at < members.length; at++) {
+        const member = members[at];
         const value = record[member.field];
         if (value === member.value) continue;
         const json = JSON.stringify(member.format(value as never));
         member.value = value;
-        member.text = json === undefined ? '' : member.prefix + json;
+        texts[at] = json === undefined ? '' : member.prefix + json;
         isChanged = true;
       }
-      if (isChanged) group.text = group.members.map((member) => member.text).join('');
+      if (isChanged) group.text = texts.join('');
       text += group.text;
     }
     return `${text}}`;

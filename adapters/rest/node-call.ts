@@ -27,7 +27,7 @@ export function nodeCall(
     query,
     remoteAddress: request.socket?.remoteAddress,
     header,
-    body: (limits) => bodyOf(body(), header, { ...limits, clock })
+    body: (limits) => bodyOf(body(), header, limits, clock)
   };
 }
 
@@ -40,30 +40,35 @@ function headerOf({ headers }: IncomingMessage, name: string): string | undefine
 async function bodyOf(
   { stream, parsed, raw }: HostBody,
   header: Call['header'],
-  limits: BodyLimits & { readonly clock: Clock }
+  limits: BodyLimits,
+  clock: Clock
 ): Promise<Body> {
   const text = textFromHost(raw, limits.maxBytes) ?? textFromHost(parsed, limits.maxBytes);
   if (text !== undefined) return { text };
   // a parser that did not know the type has left the stream unread, and undefined or {} as the body
   if (!stream.readableDidRead && !stream.readableEnded) {
     checkHeaders(header, limits.maxBytes);
-    return { text: await read(stream, limits) };
+    await undefined; // Node parses the rest of what has arrived first: most often the whole body
+    return { text: whole(stream, limits) ?? (await read(stream, limits, clock)) };
   }
   if (parsed === undefined) return { text: '' };
   checkParsed(header('content-type'));
   return { value: parsed };
 }
 
-function read(
-  stream: Readable,
-  { maxBytes, timeoutMs, clock }: BodyLimits & { readonly clock: Clock }
-): Promise<string> {
+/** @returns undefined if the body is not complete yet @throws Fault bodyTooLarge, notJson */
+function whole(stream: Readable & { readonly complete?: boolean }, { maxBytes }: BodyLimits): string | undefined {
+  if (stream.complete !== true || stream.readableLength === 0) return undefined;
+  const bytes = new BodyBytes(maxBytes);
+  bytes.add(stream.read());
+  return bytes.text();
+}
+
+function read(stream: Readable, { maxBytes, timeoutMs }: BodyLimits, clock: Clock): Promise<string> {
   return new Promise((resolve, reject) => {
     const bytes = new BodyBytes(maxBytes);
-    let isOpen = true;
     const end = (error?: Error) => {
-      isOpen = false;
-      if (timer !== undefined) clock.clearTimeout(timer);
+      clock.clearTimeout(timer);
       stream.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
       if (error !== undefined) reject(error);
     };
@@ -81,13 +86,8 @@ function read(
         end();
       });
     const onClose = () => end(bodyIncomplete());
-    let timer: ReturnType<Clock['setTimeout']> | undefined;
+    const timer = clock.setTimeout(() => end(bodyTooSlow(timeoutMs)), timeoutMs);
     stream.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
     if (stream.destroyed) onClose();
-    // most bodies come with their head, and need no timer
-    process.nextTick(() => {
-      if (isOpen && (stream as Partial<IncomingMessage>).complete !== true)
-        timer = clock.setTimeout(() => end(bodyTooSlow(timeoutMs)), timeoutMs);
-    });
   });
 }

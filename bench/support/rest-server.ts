@@ -48,7 +48,7 @@ const bare = await serve((request, response) => {
   if (url.startsWith('/clients/'))
     answer(response, { code: 0, data: [recordOf(byId.get(url.slice(9)) as ClientRecord)] });
   else if (url.startsWith('/clients?')) answer(response, firstPage());
-  else if (url === '/mqtt/publish') parse(request, response);
+  else if (url === '/parse' || url === '/publish') parse(request, response, url === '/publish');
   else if (url === '/cpu') answer(response, process.cpuUsage());
   else if (url === '/published') answer(response, published);
   else if (url === '/turns') answer(response, takeTurns());
@@ -67,11 +67,15 @@ function answer(response: ServerResponse, value: unknown): void {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
 }
 
-function parse(request: IncomingMessage, response: ServerResponse): void {
+function parse(request: IncomingMessage, response: ServerResponse, publishes: boolean): void {
   let text = '';
   request.setEncoding('utf8');
   request.on('data', (chunk: string) => (text += chunk));
-  request.on('end', () => answer(response, { code: JSON.parse(text).topic === TOPIC ? 0 : 1 }));
+  request.on('end', async () => {
+    const { topic, payload, clientid } = JSON.parse(text);
+    if (publishes) await broker.publish({ topic, payload, clientId: clientid });
+    answer(response, { code: topic === TOPIC ? 0 : 1 });
+  });
 }
 
 /** What the broker knows of its clients, as plain objects. */

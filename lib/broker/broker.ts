@@ -19,7 +19,7 @@ import type { Alarms } from '../monitor/alarms.ts';
 import type { Monitor } from '../monitor/monitor.ts';
 import type { Trace, TraceOptions } from '../monitor/trace.ts';
 import type { Traces } from '../monitor/traces.ts';
-import { type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
+import { type AppMessageInput, type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import { isAccepted, transportInfoOf } from '../records/transport-info.ts';
@@ -317,20 +317,20 @@ export class Broker<Data = unknown> {
    *   queue this one; BrokerError STORE_FAILED if the message has to be persisted and cannot be. If its commit fails, connected subscribers
    *   may have received it already
    */
-  async publish(message: MessageInput): Promise<{ readonly receivers: number }>;
+  async publish(message: AppMessageInput): Promise<{ readonly receivers: number }>;
   async publish(
     topic: string,
     payload?: MessageInput['payload'],
-    options?: Omit<MessageInput, 'topic' | 'payload'>
+    options?: Omit<AppMessageInput, 'topic' | 'payload'>
   ): Promise<{ readonly receivers: number }>;
   async publish(
-    first: MessageInput | string,
+    first: AppMessageInput | string,
     payload?: MessageInput['payload'],
-    options: Omit<MessageInput, 'topic' | 'payload'> = {}
+    options: Omit<AppMessageInput, 'topic' | 'payload'> = {}
   ): Promise<{ readonly receivers: number }> {
     if (!this.#services.life.isRunning) throw notStarted();
     checkObject(options, 'options');
-    checkNames(options, PUBLISH_OPTION_NAMES, 'publish');
+    checkNames(options, [...PUBLISH_OPTION_NAMES, 'clientId'], 'publish');
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
     if (typeof input !== 'object' || input === null)
       throw new InvalidInput('MESSAGE_INVALID', 'message', 'a topic name or { topic, payload }', input);

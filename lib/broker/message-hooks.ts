@@ -201,7 +201,7 @@ export class MessageHooks {
           retain: given.retain ?? retain,
           properties: given.properties ?? boundProperties(message)
         },
-        message.origin as SessionClient | undefined,
+        message.origin,
         this.#services.time
       );
       const isElsewhere = changed.topic !== route.topic;

@@ -1,7 +1,7 @@
 import { InvalidInput, show } from '../base/errors.ts';
 import type { TimeReading } from '../base/time-reading.ts';
-import { changedMessage, Message, type MessageInput } from '../packets/message.ts';
-import type { SessionClient } from '../session/session-client.ts';
+import { changedMessage, Message, type MessageInput, type Publisher } from '../packets/message.ts';
+import type { ClientInfo } from '../records/client.ts';
 import { checkTopicName } from '../topics/topic.ts';
 
 /**
@@ -11,13 +11,31 @@ import { checkTopicName } from '../topics/topic.ts';
  */
 export function newMessage(
   input: MessageInput,
-  origin: SessionClient | undefined,
+  origin: Publisher | undefined,
   time: TimeReading,
   isSystem = false
 ): Message {
   checkTopic(input.topic);
   time.read();
   return Message.from(input, origin, time.nowMs, time.wallMs, isSystem);
+}
+
+/** In whose name the app publishes a message. */
+export class NamedPublisher implements Publisher {
+  readonly clientId: string;
+  readonly username = undefined;
+
+  constructor(clientId: string) {
+    this.clientId = clientId;
+  }
+}
+
+/**
+ * The client that published a message, as hooks and events receive it; undefined if the app did. Of a client that has gone, it has only the
+ * names.
+ */
+export function publisherOf({ origin }: Message): ClientInfo | undefined {
+  return origin instanceof NamedPublisher ? undefined : (origin as ClientInfo | undefined);
 }
 
 /** @throws InvalidInput TOPIC_NAME_INVALID */

@@ -1,7 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/errors.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { DropReason } from '../events/reasons.ts';
-import { awaitCommit, type Message, type MessageInput } from '../packets/message.ts';
+import { type AppMessageInput, awaitCommit, type Message } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
@@ -9,12 +10,11 @@ import type { Routing } from '../routing/routing.ts';
 import { type Route, TopicKind } from '../routing/subscription.ts';
 import type { PublishDecision } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
-import type { SessionClient } from '../session/session-client.ts';
 import type { WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { DelayedMessages } from './features/delayed.ts';
 import type { MessageHooks } from './message-hooks.ts';
-import { newMessage, retopic } from './new-message.ts';
+import { NamedPublisher, newMessage, publisherOf, retopic } from './new-message.ts';
 import type { Services } from './services.ts';
 
 /** The parts of the broker that `OwnMessages` uses. */
@@ -33,6 +33,9 @@ interface MessagePath {
   delay(message: Message): number;
 }
 
+/** Names of publishers that are remembered. */
+const MAX_PUBLISHERS = 1_000;
+
 /** Publishes the messages that come from no connection: those of the app, wills, delayed messages that are due, and those of the broker. */
 export class OwnMessages {
   readonly #services: Services;
@@ -41,6 +44,8 @@ export class OwnMessages {
   /** A message of the app is being published. Messages that its handlers publish wait for the next turn, which prevents endless recursion. */
   #isPublishing = false;
   #waiting: (() => void)[] = [];
+  /** In whose names the app publishes. */
+  #publishers: LRUCache<string, NamedPublisher> | undefined = undefined;
 
   constructor(services: Services, host: OwnMessagesHost, publishing: MessagePath) {
     this.#services = services;
@@ -119,17 +124,13 @@ export class OwnMessages {
         });
     services.time.read();
     const due = retopic(message, topic, services.time);
-    const decided = this.#publishing.hooks.change(
-      due,
-      host.routing.of(topic),
-      message.origin as SessionClient | undefined
-    );
+    const decided = this.#publishing.hooks.change(due, host.routing.of(topic), publisherOf(message));
     return this.#settle(decided, 'publishing a delayed message', undefined);
   }
 
   /** Publish a message of the app. @returns the number of subscribers that accepted it */
-  publish(input: MessageInput): number | Promise<number> {
-    const message = newMessage(input, undefined, this.#services.time);
+  publish(input: AppMessageInput): number | Promise<number> {
+    const message = newMessage(input, this.#nameOf(input.clientId), this.#services.time);
     if (!this.#isPublishing) return this.#publish(message);
     message.detach();
     return new Promise((resolve, reject) => {
@@ -143,6 +144,16 @@ export class OwnMessages {
       });
       if (this.#waiting.length === 1) this.#services.turn.later(() => this.publishWaiting());
     });
+  }
+
+  /** The publisher of a name: as long as it publishes, share groups see one and the same. @throws InvalidInput MESSAGE_INVALID */
+  #nameOf(clientId: string | undefined): NamedPublisher | undefined {
+    if (clientId === undefined) return undefined;
+    if (typeof clientId !== 'string') throw new InvalidInput('MESSAGE_INVALID', 'clientId', 'a string', clientId);
+    this.#publishers ??= new LRUCache({ max: MAX_PUBLISHERS });
+    let publisher = this.#publishers.get(clientId);
+    if (publisher === undefined) this.#publishers.set(clientId, (publisher = new NamedPublisher(clientId)));
+    return publisher;
   }
 
   /** Publish the messages that wait for the next turn. */

@@ -6,12 +6,12 @@ import { hasExpired } from '../packets/message-expiry.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { Route, Subscription } from '../routing/subscription.ts';
 import type { Session } from '../session/session.ts';
-import type { SessionClient } from '../session/session-client.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { parseDelayed } from './features/delayed.ts';
 import type { Retainer } from './features/retainer.ts';
 import { MessageHooks, type MessageHooksHost } from './message-hooks.ts';
+import { publisherOf } from './new-message.ts';
 import { OwnMessages, type OwnMessagesHost } from './own-messages.ts';
 import type { Services } from './services.ts';
 
@@ -67,7 +67,7 @@ export class Publishing {
     if (!message.isSystem) {
       counts[Metric.messagesPublish]++;
       if (events.heard['message.publish'] && (route.isObserved || events.hearsAll('message.publish'))) {
-        events.emit('message.publish', { message, client: message.origin as SessionClient | undefined });
+        events.emit('message.publish', { message, client: publisherOf(message) });
         route = this.#host.routing.freshened(route); // a listener may have changed subscriptions
       }
     }
@@ -192,7 +192,7 @@ export class Publishing {
     const { delayed } = this.#host;
     const delay = delayed.isStarted ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
     if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return 'topic_invalid';
-    if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return 'not_authorized';
+    if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && publisherOf(message) !== undefined) return 'not_authorized';
     if (this.#host.pressure.isSpaceLow) return 'quota';
     return delayed.add(message, delay.topic, delay.delayMs) === 'added' ? undefined : 'quota';
   }

@@ -39,6 +39,15 @@ export interface MessageInput {
   >;
 }
 
+/** A message that the application publishes with `broker.publish`. */
+export interface AppMessageInput extends MessageInput {
+  /**
+   * The client id that events and rules name as the publisher, for example when the app passes on what a device has sent by another way. It
+   * gives no rights, and such a client need not exist. Default: none.
+   */
+  readonly clientId?: string | undefined;
+}
+
 /** The names of the publish options beside topic and payload. */
 export const PUBLISH_OPTION_NAMES: readonly string[] = ['qos', 'retain', 'properties'];
 

@@ -502,6 +502,29 @@ describe('A listener', () => {
     assert.deepEqual(ids.splice(0), Array(6).fill(connack?.properties?.assignedClientIdentifier));
   });
 
+  it('name the client in whose name the app publishes, which gives the message no rights', async () => {
+    await using broker = await startBroker();
+    const seen: [string, unknown][] = [];
+    broker.on('message.publish', ({ message, client }) => void seen.push([message.clientId, client]));
+    broker.hook('authorizePublish', () => false);
+    await broker.publish('a', 'x', { clientId: 'device' });
+    await broker.publish({ topic: 'a', payload: 'x' });
+    assert.deepEqual(seen, [
+      ['device', undefined],
+      ['', undefined]
+    ]);
+    const wrong = { topic: 'a', clientId: 5 as unknown as string };
+    await assert.rejects(broker.publish(wrong), { code: 'MESSAGE_INVALID', field: 'clientId' });
+  });
+
+  it('share the messages of such a client among the members of a group in turn', async () => {
+    await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    const counts = [0, 0];
+    for (const at of [0, 1]) broker.subscribe('$share/g/a', () => void counts[at]++);
+    for (let n = 0; n < 6; n++) await broker.publish('a', 'x', { clientId: 'device' });
+    assert.deepEqual(counts, [3, 3]);
+  });
+
   it('can be replaced by nextEvent, which resolves with the next event or rejects with the reason of the signal', async () => {
     await using broker = await startBroker();
     const next = broker.nextEvent('client.connected', { where: ({ client }) => client.clientId === 'second' });

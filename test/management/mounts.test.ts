@@ -7,6 +7,8 @@ describe('The management interface on node:http', () => {
   it('lists, looks up and disconnects a client, and publishes to it', async () => {
     await using broker = await startBroker();
     await using server = await serve(managementApi(broker, { prefix: '/api/v4' }).node);
+    const publishers: string[] = [];
+    broker.on('message.publish', (event) => void publishers.push(event.message.clientId));
     const client = await broker.connect({ clientId: 'a/b', username: 'ann' });
     assert.deepEqual(
       (await server.call('POST', '/api/v4/mqtt/subscribe', { clientid: 'a/b', topic: 't', qos: 1 })).body,
@@ -22,6 +24,7 @@ describe('The management interface on node:http', () => {
     });
     assert.deepEqual([published.status, published.body], [200, { code: 0 }]);
     assert.equal((await message).payload.toString(), 'hi');
+    assert.deepEqual(publishers, ['x']);
     const list = (await server.call('GET', '/api/v4/clients?_limit=1')).body;
     assert.deepEqual(list.meta, { page: 1, limit: 1, count: 1, hasnext: false });
     assert.equal(list.data[0].clientid, 'a/b');

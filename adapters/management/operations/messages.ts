@@ -1,5 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
-import { type BrokerError, checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
+import { checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { CODES, faultOf } from '../codes.ts';
 import { check } from '../input.ts';
@@ -38,6 +39,7 @@ function topicsIn(
   faultOfTopic: (topic: string) => string | undefined
 ): string[] {
   const given = (topic ?? several)?.split(',') ?? [];
+  if (given.length === 1 && faultOfTopic(given[0]) === undefined) return given;
   const valid = given.filter((one) => faultOfTopic(one) === undefined);
   if (valid.length > 0) return valid;
   const [first] = given;
@@ -52,11 +54,12 @@ function clientIdIn({ revision }: Context, { clientid, client_id }: Names): stri
   return revision.clientIdName === 'clientid' ? (clientid ?? client_id) : (client_id ?? clientid);
 }
 
-async function publish({ broker }: Context, given: Publish): Promise<void> {
-  const found = topicsIn(given, (topic) => checkTopicName(topic));
+async function publish(context: Context, given: Publish): Promise<void> {
   const payload = payloadOf(given);
-  for (const topic of found)
-    await broker.publish({ topic, payload, qos: (given.qos ?? 0) as QoS, retain: given.retain === true });
+  const clientId = clientIdIn(context, given);
+  const qos = (given.qos ?? 0) as QoS;
+  for (const topic of topicsIn(given, checkTopicName))
+    await context.broker.publish({ topic, payload, qos, retain: given.retain === true, clientId });
 }
 
 /** @throws Fault wrongParameter */
@@ -78,7 +81,7 @@ function sessionOf(context: Context, given: Names) {
 }
 
 function subscribe(context: Context, given: Subscribe): void {
-  const filters = topicsIn(given, (topic) => checkTopicFilter(topic));
+  const filters = topicsIn(given, checkTopicFilter);
   const session = sessionOf(context, given);
   for (const filter of filters) session.subscribe(filter, { qos: (given.qos ?? 0) as QoS });
 }
@@ -90,29 +93,42 @@ function unsubscribe(context: Context, given: Unsubscribe): void {
   sessionOf(context, given).unsubscribe(topic);
 }
 
+/** Entries that are begun before any is waited for, and after which other work has its turn. */
+const AT_ONCE = 100;
+
+/** What is answered about an entry of a list, by the name of the client id. */
+const RESULTS = {
+  clientid: (clientid: string | undefined, topic: string | undefined, code: number) => ({ clientid, topic, code }),
+  client_id: (client_id: string | undefined, topic: string | undefined, code: number) => ({ client_id, topic, code })
+};
+
 /** Do something for each entry of a list. @returns the entries with a code each, in order */
 async function each<T extends Names & { readonly topic?: string; readonly topics?: string }>(
   context: Context,
   list: readonly unknown[],
   schema: typeof PUBLISH | typeof SUBSCRIBE | typeof UNSUBSCRIBE,
   run: (entry: T) => void | Promise<void>
-): Promise<Record<string, unknown>[]> {
-  const results: Record<string, unknown>[] = [];
-  for (const entry of list) {
-    let code = 0;
+): Promise<object[]> {
+  const codeOf = async (entry: unknown): Promise<number> => {
     try {
       await run(check<T>(schema, entry, 'entry'));
+      return 0;
     } catch (error) {
-      const fault = faultOf(error as BrokerError);
+      const fault = faultOf(error);
       if (fault === undefined) throw error;
-      code = CODES[fault.kind].code;
+      return CODES[fault.kind].code;
     }
-    const given = (typeof entry === 'object' && entry !== null ? entry : {}) as T;
-    const clientId = clientIdIn(context, given);
-    results.push({
-      ...(clientId === undefined ? {} : { [context.revision.clientIdName]: clientId }),
-      topic: given.topic ?? given.topics,
-      code
+  };
+  const resultOf = RESULTS[context.revision.clientIdName];
+  const results: object[] = [];
+  for (let from = 0; from < list.length; from += AT_ONCE) {
+    if (from > 0) await nextTurn();
+    const some = list.slice(from, from + AT_ONCE);
+    const codes = await Promise.all(some.map(codeOf));
+    some.forEach((entry, at) => {
+      const given = (typeof entry === 'object' && entry !== null ? entry : {}) as T;
+      const topic = given.topic ?? given.topics;
+      results.push(resultOf(clientIdIn(context, given), topic, codes[at]));
     });
   }
   return results;
