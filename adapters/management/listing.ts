@@ -32,15 +32,21 @@ export interface Order<R> {
 /** A page of a list. Its rows become text when they are sent, a few at a time, so that a long page does not delay other work. */
 export class Listing<R = unknown> {
   readonly #rows: readonly R[];
-  readonly #write: (row: R) => string;
+  #write: (row: R) => string;
   /** Undefined: the answer has no `meta`. */
   readonly whole: Whole | undefined;
 
-  /** @param write returns a row as JSON */
-  constructor(rows: readonly R[], whole: Whole | undefined, write: (row: R) => string = (row) => JSON.stringify(row)) {
+  constructor(rows: readonly R[], whole: Whole | undefined, shape: (row: R) => unknown = (row) => row) {
     this.#rows = rows;
-    this.#write = write;
+    this.#write = (row) => JSON.stringify(shape(row));
     this.whole = whole;
+  }
+
+  /** A page whose rows a function writes. @param write returns a row as JSON */
+  static written<R>(rows: readonly R[], whole: Whole | undefined, write: (row: R) => string): Listing<R> {
+    const listing = new Listing(rows, whole);
+    listing.#write = write;
+    return listing;
   }
 
   get length(): number {
@@ -68,7 +74,7 @@ export function pageOf<R>(
   const rows = all.slice(from, from + limit);
   const isLast = from + rows.length >= all.length;
   const next = order === undefined || isLast ? undefined : `${order.keyOf(rows[rows.length - 1])}`;
-  return new Listing(rows, { count: all.length, cursor: next }, shape && ((row) => JSON.stringify(shape(row))));
+  return new Listing(rows, { count: all.length, cursor: next }, shape);
 }
 
 /** The index of the first row after a cursor. @throws Fault wrongParameter */

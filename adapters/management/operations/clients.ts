@@ -61,14 +61,14 @@ export function queryOf(given: Conditions): ClientQuery {
 async function list({ broker, page, revision }: Context, given: Conditions): Promise<Listing<ClientRecord>> {
   const hasConditions = Object.keys(given).length > 0;
   // a client without CONNECT has no record
-  if (given.conn_state === 'idle') return new Listing<ClientRecord>([], { count: -1, hasNext: false }, write);
+  if (given.conn_state === 'idle') return Listing.written([], { count: -1, hasNext: false }, write);
   const { entries, cursor, count } = await broker.directory.clients({
     ...queryOf(given),
     skip: page.skip,
     limit: page.limit
   });
   const hasNext = revision.hasNext ? cursor !== undefined : undefined;
-  return new Listing(entries, { count: hasConditions ? -1 : count, hasNext }, write);
+  return Listing.written(entries, { count: hasConditions ? -1 : count, hasNext }, write);
 }
 
 /** @throws Fault unknownNode */
@@ -78,12 +78,12 @@ export function checkNode({ broker }: Context, node: string): void {
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {
   const client = await broker.directory.client(clientId);
-  return new Listing(client === undefined ? [] : [client], undefined, write);
+  return Listing.written(client === undefined ? [] : [client], undefined, write);
 }
 
 async function byUsername({ broker, page }: Context, username: string): Promise<Listing<ClientRecord>> {
   const { entries } = await broker.directory.clients({ username, limit: page.limit });
-  return new Listing(entries, undefined, write);
+  return Listing.written(entries, undefined, write);
 }
 
 async function kick({ broker }: Context, clientId: string): Promise<void> {

@@ -20,17 +20,17 @@ const DATA = Type.Array(
 
 async function list({ broker, page: { skip, limit } }: Context): Promise<Listing<ClientRecord>> {
   const { entries } = await broker.directory.clients({ isConnected: true, skip, limit });
-  return new Listing(entries, { count: broker.metrics.gauge('connections') }, write);
+  return Listing.written(entries, { count: broker.metrics.gauge('connections') }, write);
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {
   const client = await broker.directory.client(clientId);
-  return new Listing(client?.isConnected ? [client] : [], undefined, write);
+  return Listing.written(client?.isConnected ? [client] : [], undefined, write);
 }
 
 async function byUsername({ broker, page: { limit } }: Context, username: string): Promise<Listing<ClientRecord>> {
   const { entries } = await broker.directory.clients({ username, isConnected: true, limit });
-  return new Listing(entries, undefined, write);
+  return Listing.written(entries, undefined, write);
 }
 
 async function kick({ broker: { sessions } }: Context, clientId: string): Promise<void> {

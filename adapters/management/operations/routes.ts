@@ -10,8 +10,8 @@ const DATA = Type.Array(
   })
 );
 
-function write({ topic, node }: RouteRecord): string {
-  return JSON.stringify({ topic, node });
+function shape({ topic, node }: RouteRecord): object {
+  return { topic, node };
 }
 
 /** The topic filters that have subscriptions. */
@@ -25,7 +25,7 @@ export const ROUTES = [
     paged: 'max',
     run: async ({ broker, page: { skip, limit } }) => {
       const { entries, count } = await broker.directory.routes({ skip, limit });
-      return new Listing(entries, { count }, write);
+      return new Listing(entries, { count }, shape);
     }
   }),
   operation({
@@ -36,7 +36,7 @@ export const ROUTES = [
     data: DATA,
     run: async ({ broker }, { params: { topic } }) => {
       const route = await broker.directory.route(topic);
-      return new Listing(route === undefined ? [] : [route], undefined, write);
+      return new Listing(route === undefined ? [] : [route], undefined, shape);
     }
   })
 ];

@@ -19,12 +19,12 @@ const DATA = Type.Array(
 
 async function list({ broker, page: { skip, limit } }: Context): Promise<Listing<SessionRecord>> {
   const { entries, count } = await broker.directory.sessions({ skip, limit });
-  return new Listing(entries, { count }, write);
+  return Listing.written(entries, { count }, write);
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<SessionRecord>> {
   const session = await broker.directory.session(clientId);
-  return new Listing(session === undefined ? [] : [session], undefined, write);
+  return Listing.written(session === undefined ? [] : [session], undefined, write);
 }
 
 async function clean({ broker: { sessions } }: Context, clientId: string): Promise<void> {

@@ -65,12 +65,12 @@ function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionR
 
 async function list({ broker, page, revision }: Context, given: Conditions): Promise<Listing<SubscriptionRecord>> {
   const write = writerOf(revision);
-  if (given.topic !== undefined) return new Listing(await withFilter(broker, given.topic), undefined, write);
+  if (given.topic !== undefined) return Listing.written(await withFilter(broker, given.topic), undefined, write);
   const { skip, limit } = page;
   const { entries, cursor, count } = await broker.directory.subscriptions({ ...queryOf(given), skip, limit });
   const hasConditions = Object.keys(given).length > 0;
   const hasNext = revision.hasNext ? cursor !== undefined : undefined;
-  return new Listing(entries, { count: hasConditions ? -1 : count, hasNext }, write);
+  return Listing.written(entries, { count: hasConditions ? -1 : count, hasNext }, write);
 }
 
 async function ofClient(
@@ -79,7 +79,7 @@ async function ofClient(
   given: Conditions
 ): Promise<Listing<SubscriptionRecord>> {
   const { entries } = await broker.directory.subscriptions({ ...queryOf(given), clientId, skip, limit });
-  return new Listing(entries, undefined, writerOf(revision));
+  return Listing.written(entries, undefined, writerOf(revision));
 }
 
 function queryOf({ clientid, qos, share, _match_topic }: Conditions): SubscriptionQuery {
