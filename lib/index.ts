@@ -131,12 +131,19 @@ export {
 export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { AlarmInput, Alarms } from './monitor/alarms.ts';
 export type { AuditEntry, AuditInput, AuditLog, AuditQuery } from './monitor/audit.ts';
+export type { BlockedClient, BlockedClients } from './monitor/blocked-clients.ts';
 export type { DropQuery, DropRecord, Drops } from './monitor/drops.ts';
 export { FIGURE_NAMES, type FigureSeries, type Figures } from './monitor/figures.ts';
 export type { KeptLine, KeptTraceOptions, KeptTraces } from './monitor/kept-traces.ts';
 export { LOG_LEVELS, LOG_ROWS, type Logger, type LogLevel, type LogRow } from './monitor/log.ts';
 export type { Monitor } from './monitor/monitor.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
+export type {
+  SlowSubscription,
+  SlowSubscriptionOptions,
+  SlowSubscriptionSettings,
+  SlowSubscriptions
+} from './monitor/slow-subscriptions.ts';
 export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
 export {
   TOPIC_COUNTERS,

@@ -5,11 +5,13 @@ import type { VerdictRecord } from '../connection/verdicts.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { GaugeReaders } from '../events/metrics.ts';
 import { AuditLog } from '../monitor/audit.ts';
+import { BlockedClients } from '../monitor/blocked-clients.ts';
 import { Figures } from '../monitor/figures.ts';
 import { Log } from '../monitor/log.ts';
 import { MachineMonitor } from '../monitor/machine-monitor.ts';
 import { Monitor } from '../monitor/monitor.ts';
 import { Pressure } from '../monitor/pressure.ts';
+import { SlowSubscriptions } from '../monitor/slow-subscriptions.ts';
 import { SysTopics } from '../monitor/sys.ts';
 import { SystemMonitor } from '../monitor/system-monitor.ts';
 import { TopicFigures } from '../monitor/topic-figures.ts';
@@ -142,7 +144,7 @@ export class Engine {
     // What looks at all of them, and what the app has configured.
     const pause = () => turn.pause();
     this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
-    this.monitor = this.#makeMonitor();
+    this.monitor = this.#makeMonitor(pause);
     this.#systemMonitor = new SystemMonitor(services);
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);
@@ -276,7 +278,8 @@ export class Engine {
     });
   }
 
-  #makeMonitor(): Monitor {
+  /** @param pause resolves in the next turn */
+  #makeMonitor(pause: () => Promise<void>): Monitor {
     const { services } = this;
     const { settings, clock, life, wheel, events, announcer, drops, traces } = services;
     const audit = new AuditLog({
@@ -288,7 +291,10 @@ export class Engine {
     });
     const observe = (filter: string) => this.routing.observe(filter);
     const topicFigures = new TopicFigures({ clock, wheel, events, observe });
-    return new Monitor({ drops, audit, traces, figures: new Figures(services), topicFigures });
+    const slowSubscriptions = new SlowSubscriptions(services);
+    const blockedClients = new BlockedClients({ node: settings.node, clock, sessions: this.sessions, pause });
+    const figures = new Figures(services);
+    return new Monitor({ drops, audit, traces, figures, topicFigures, slowSubscriptions, blockedClients });
   }
 
   #gauges(): GaugeReaders {

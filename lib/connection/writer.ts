@@ -146,6 +146,11 @@ export class Writer<S extends ConnectionOwner> {
     session.blocked();
   }
 
+  /** Bytes that the stream has not sent, or has not been given. */
+  get unsentBytes(): number {
+    return this.#connection.stream.writableLength + this.#outputBytes;
+  }
+
   /** Monotonic milliseconds since which the stream has too many unsent bytes and has sent none of them; `Infinity`: it is not blocked. */
   get stalledSinceMs(): number {
     return this.#stall === undefined ? Infinity : this.#stall.sinceMs;

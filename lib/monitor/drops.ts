@@ -5,11 +5,10 @@ import type { QoS } from '../packets/types.ts';
 import type { Page } from '../routing/directory.ts';
 import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-queries.ts';
 import { matches } from '../topics/topic.ts';
+import { cut } from './cut-text.ts';
 
 /** Drops that are kept. */
 const MAX_DROPS = 1_000;
-/** Longer topics and client ids are cut. */
-const MAX_CHARACTERS = 256;
 
 /** A message that was dropped, or several equal ones in a row. */
 export interface DropRecord {
@@ -118,9 +117,9 @@ export class Drops {
     receiver: string | undefined,
     count: number
   ): void {
-    if (topic.length > MAX_CHARACTERS) topic = cut(topic);
-    if (publisher.length > MAX_CHARACTERS) publisher = cut(publisher);
-    if (receiver !== undefined && receiver.length > MAX_CHARACTERS) receiver = cut(receiver);
+    topic = cut(topic);
+    publisher = cut(publisher);
+    if (receiver !== undefined) receiver = cut(receiver);
     const last = this.#last;
     if (
       last !== undefined &&
@@ -149,10 +148,4 @@ export class Drops {
 
 function emptySlot(): Slot {
   return { number: 0, at: 0, topic: '', qos: 0, clientId: undefined, publisher: '', reason: 'expired', count: 0 };
-}
-
-/** The beginning of a text, as a string of its own: a slice would keep the whole text in memory. */
-function cut(text: string): string {
-  if (text.length <= MAX_CHARACTERS) return text;
-  return Buffer.from(text.slice(0, MAX_CHARACTERS), 'utf16le').toString('utf16le');
 }

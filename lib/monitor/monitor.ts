@@ -1,7 +1,9 @@
 import type { AuditLog } from './audit.ts';
+import type { BlockedClients } from './blocked-clients.ts';
 import type { Drops } from './drops.ts';
 import type { Figures } from './figures.ts';
 import { KeptTraces } from './kept-traces.ts';
+import type { SlowSubscriptions } from './slow-subscriptions.ts';
 import type { TopicFigures } from './topic-figures.ts';
 import type { Traces } from './traces.ts';
 
@@ -12,6 +14,8 @@ interface MonitorParts {
   readonly traces: Traces;
   readonly figures: Figures;
   readonly topicFigures: TopicFigures;
+  readonly slowSubscriptions: SlowSubscriptions;
+  readonly blockedClients: BlockedClients;
 }
 
 /** What the broker has observed of itself, for operators: `broker.monitor`. */
@@ -27,13 +31,19 @@ export class Monitor {
   readonly figures: Figures;
   /** Figures of the messages of single topics. */
   readonly topicFigures: TopicFigures;
+  /** A ranking of the clients and topics whose messages take longest. */
+  readonly slowSubscriptions: SlowSubscriptions;
+  /** The clients that do not read as fast as is sent to them. */
+  readonly blockedClients: BlockedClients;
 
   /** @internal */
-  constructor({ drops, audit, traces, figures, topicFigures }: MonitorParts) {
+  constructor({ drops, audit, traces, figures, topicFigures, slowSubscriptions, blockedClients }: MonitorParts) {
     this.drops = drops;
     this.audit = audit;
     this.traces = new KeptTraces(traces);
     this.figures = figures;
     this.topicFigures = topicFigures;
+    this.slowSubscriptions = slowSubscriptions;
+    this.blockedClients = blockedClients;
   }
 }

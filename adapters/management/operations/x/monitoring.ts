@@ -3,6 +3,7 @@ import { AUDIT } from './audit.ts';
 import { DROPS } from './drops.ts';
 import { EVENT_STREAM } from './events.ts';
 import { FIGURES } from './figures.ts';
+import { SLOW } from './slow.ts';
 import { TOPIC_FIGURES } from './topic-figures.ts';
 import { TRACES } from './traces.ts';
 
@@ -13,5 +14,6 @@ export const MONITORING: readonly Operation[] = [
   ...EVENT_STREAM,
   ...TRACES,
   ...FIGURES,
-  ...TOPIC_FIGURES
+  ...TOPIC_FIGURES,
+  ...SLOW
 ];

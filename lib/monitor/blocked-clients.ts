@@ -1,0 +1,90 @@
+import type { Page } from '../routing/directory.ts';
+import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-queries.ts';
+
+/** Sessions that are looked at in one turn. */
+const SESSIONS_AT_ONCE = 500;
+
+/** A client that does not read as fast as is sent to it. */
+export interface BlockedClient {
+  readonly clientId: string;
+  /** Time since which its connection has sent nothing, in milliseconds since 1970. */
+  readonly stalledSince: number;
+  /** Bytes that its connection has not sent. */
+  readonly unsentBytes: number;
+  /** Messages that wait behind them in memory, and their size. */
+  readonly queuedMessages: number;
+  readonly queuedBytes: number;
+}
+
+/** A session as `BlockedClients` sees it. */
+interface MaybeBlocked {
+  readonly number: number;
+  readonly client: { readonly clientId: string };
+  readonly connection:
+    | {
+        readonly writer: { readonly isBlocked: boolean; readonly stalledSinceMs: number; readonly unsentBytes: number };
+      }
+    | undefined;
+  readonly delivery: {
+    readonly waiting: { readonly backlog: { readonly length: number; readonly bytes: number } | undefined } | undefined;
+  };
+}
+
+/** What `BlockedClients` uses of the broker. */
+interface BlockedClientsHost {
+  readonly node: string;
+  readonly clock: { now(): number; monotonic(): number };
+  readonly sessions: { readonly count: number; after(number: number, most: number): readonly MaybeBlocked[] };
+  /** Resolves in the next turn. */
+  readonly pause: () => Promise<void>;
+}
+
+/** The clients that are slower than what is sent to them, now: `broker.monitor.blockedClients`. */
+export class BlockedClients {
+  readonly #host: BlockedClientsHost;
+
+  /** @internal */
+  constructor(host: BlockedClientsHost) {
+    this.#host = host;
+  }
+
+  /**
+   * List the clients whose connection has more than `outputHighWaterMark` to send, in the order in which their sessions were created. All
+   * sessions are looked at, in slices. `count` is the number of sessions.
+   * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, CURSOR_INVALID
+   */
+  async list(query: PageQuery = {}): Promise<Page<BlockedClient>> {
+    const { cursor, limit, skip } = readQuery<MaybeBlocked, PageQuery>(query, {});
+    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidCursor(cursor);
+    const { node, sessions, pause } = this.#host;
+    const entries: BlockedClient[] = [];
+    let left = skip;
+    let last = 0;
+    for (let after = Number(cursor ?? 0); ; ) {
+      await pause();
+      const some = sessions.after(after, SESSIONS_AT_ONCE);
+      for (const session of some) {
+        if (session.connection?.writer.isBlocked !== true || left-- > 0) continue;
+        if (entries.length === limit) return { node, entries, cursor: String(last), count: sessions.count };
+        last = session.number;
+        entries.push(this.#recordOf(session));
+      }
+      if (some.length < SESSIONS_AT_ONCE) return { node, entries, cursor: undefined, count: sessions.count };
+      after = some[some.length - 1].number;
+    }
+  }
+
+  #recordOf({ client, connection, delivery }: MaybeBlocked): BlockedClient {
+    const { clock } = this.#host;
+    const { stalledSinceMs = Infinity, unsentBytes = 0 } = connection?.writer ?? {};
+    const stalledMs = Math.max(0, clock.monotonic() - stalledSinceMs);
+    const backlog = delivery.waiting?.backlog;
+    return {
+      clientId: client.clientId,
+      stalledSince: Math.round(clock.now() - stalledMs),
+      unsentBytes,
+      queuedMessages: backlog?.length ?? 0,
+      queuedBytes: backlog?.bytes ?? 0
+    };
+  }
+}

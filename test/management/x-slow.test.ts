@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { describe, it } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { encode } from '../../lib/packets/encode.ts';
+import { serveManagement, startBroker } from '../support/management.ts';
+import { connectPacket } from '../support/raw-client.ts';
+
+const REVISIONS = ['earlier', 'later', 'hosted'] as const;
+
+describe('Slow subscribers over REST', () => {
+  it('are measured on request in each revision', async () => {
+    await using broker = await startBroker();
+    for (const revision of REVISIONS) {
+      await using server = await serveManagement(broker, { revision });
+      const path = '/api/x/slow_subscriptions';
+      assert.deepEqual((await server.call('GET', path)).body.data, { enabled: false, subscriptions: [] });
+      const settings = { threshold_ms: 200, limit: 10, expiry_s: 300 };
+      const started = (await server.call('PUT', path, { threshold_ms: 200 })).body;
+      assert.deepEqual(started, { code: 0, data: { enabled: true, ...settings, subscriptions: [] } });
+      assert.deepEqual((await server.call('PUT', path, { limit: 5 })).body.data.limit, 5);
+      for (const body of [{ limit: 0 }, { threshold: 1 }, { expiry_s: 'x' }]) {
+        const { status, body: answer } = await server.call('PUT', path, body);
+        assert.deepEqual([status, answer.code], [400, 108]);
+      }
+      assert.deepEqual((await server.call('DELETE', path)).body, { code: 0 });
+      assert.equal(broker.monitor.slowSubscriptions.settings, undefined);
+    }
+  });
+
+  it('whose output is blocked are listed with what waits for them', async () => {
+    await using broker = await startBroker();
+    const stream = broker.stream();
+    const connected = broker.nextEvent('client.connected');
+    stream.write(encode(connectPacket({ clientId: 'slow' }), 5));
+    await connected;
+    const subscribed = broker.nextEvent('session.subscribed');
+    stream.write(
+      encode(
+        {
+          cmd: 'subscribe',
+          messageId: 1,
+          subscriptions: [{ topic: 'a', qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 }]
+        } as never,
+        5
+      )
+    );
+    await subscribed;
+    await broker.connect({ clientId: 'fast' });
+    const queued = broker.nextEvent('message.queued');
+    let isQueued = false;
+    queued.then(() => {
+      isQueued = true;
+    });
+    while (!isQueued) {
+      await broker.publish('a', 'x'.repeat(100_000));
+      await nextTurn();
+    }
+    for (const revision of REVISIONS) {
+      await using server = await serveManagement(broker, { revision });
+      const { data, meta } = (await server.call('GET', '/api/x/slow_consumers')).body;
+      assert.deepEqual([data.length, meta.count, meta.cursor], [1, -1, undefined]);
+      const [{ clientid, stalled_since, unsent_bytes, queued_messages, queued_bytes }] = data;
+      assert.deepEqual([clientid, queued_messages], ['slow', 1]);
+      assert.ok(Math.abs(stalled_since - Date.now()) < 60_000);
+      assert.ok(unsent_bytes > 100_000 && queued_bytes > 100_000);
+      assert.equal((await server.call('GET', '/api/x/slow_consumers?cursor=x')).body.code, 108);
+    }
+    stream.destroy();
+    await once(stream, 'close');
+  });
+});
