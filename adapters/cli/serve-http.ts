@@ -135,6 +135,11 @@ export function checkApp(value: unknown, field: string): string {
   throw new InvalidInput('OPTION_INVALID', field, expected, '(not shown)');
 }
 
+/** Whether an application can log in. */
+export function asksForApplications({ credentials = 'applications' }: ServedOptions): boolean {
+  return [credentials].flat().includes('applications');
+}
+
 /**
  * Make sure that somebody can use the management interface: add the application of the flag, or give it the secret of the flag. Without the
  * flag, if there is no application, make one and print it. A store that cannot be written does not keep the broker from its start.

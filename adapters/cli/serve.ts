@@ -5,7 +5,7 @@ import { listen, listenHttp } from '../net/index.ts';
 import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
-import { ensureApplication, ServedHttp } from './serve-http.ts';
+import { asksForApplications, ensureApplication, ServedHttp } from './serve-http.ts';
 import {
   clientsUrl,
   type OpenListener,
@@ -67,7 +67,8 @@ management interface.`,
       await broker.start();
       await openOptional(settings.listeners, broker, opened, { shell, open });
       warnOfClearHttp(opened, shell);
-      await ensureApplication(broker, settings.own.app, clientsUrl(opened), shell);
+      const url = asksForApplications(settings.management.options) ? clientsUrl(opened) : undefined;
+      await ensureApplication(broker, settings.own.app, url, shell);
       http.begin();
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
       if (store !== undefined) {

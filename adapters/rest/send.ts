@@ -39,6 +39,8 @@ async function sendParts(
   parts: AsyncIterable<string>,
   { answer, ports }: { readonly answer: Answer; readonly ports: MountPorts }
 ): Promise<void> {
+  // with writeHead alone, a server that closes could not read that this is a stream of events, which has no end of its own
+  response.setHeader('content-type', answer.headers['content-type'] ?? 'application/json');
   response.writeHead(answer.status, answer.headers);
   if (request.method === 'HEAD') {
     response.end();

@@ -316,10 +316,11 @@ describe('serve over HTTP', () => {
 
   it('serves without credentials only on a loopback address, and then checks the Host header', async () => {
     const open = config({ management: { credentials: 'none' } });
-    await serving([...HTTP, ...open], async ({ http }) => {
+    const told = await serving([...HTTP, ...open], async ({ http }) => {
       assert.equal(await statusOf(http, '/api/v4/clients', { app: '' }), 200);
       assert.equal(await statusOf(http, '/api/v4/clients', { app: '', host: 'attacker.example' }), 403);
     });
+    assert.doesNotMatch(told, /application/, 'none is needed');
     const { code, err } = await failing([...HTTP, ...open, '--http-host', '0.0.0.0']);
     assert.equal(code, 2);
     assert.match(err, /anyone who can reach 0\.0\.0\.0 could control the broker/);

@@ -6,6 +6,7 @@ import { request as httpsRequest } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { TLSSocket } from 'node:tls';
+import { managementApi } from '../../adapters/management/index.ts';
 import { listen, listenHttp, tcp, tls, ws } from '../../adapters/net/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { makeCertificates } from '../support/certificates.ts';
@@ -128,6 +129,20 @@ describe('listenHttp', () => {
     assert.equal(endless.destroyed, false);
     await stopped;
     await endlessEnded;
+  });
+
+  it('at a stop, ends the stream of events of the management interface at once', async () => {
+    const { port } = listenHttp(broker, 0, managementApi(broker, { prefix: '/api', credentials: 'none' }).node);
+    assert.equal(port, undefined);
+    await broker.start();
+    const [{ address }] = broker.listeners();
+    const events = dial(address?.port, 'GET /api/x/events HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    await once(events, 'data');
+    const eventsEnded = ended(events);
+    const begun = performance.now();
+    await broker.stop({ timeoutMs: 60_000 });
+    assert.ok(performance.now() - begun < 20_000);
+    await eventsEnded;
   });
 
   it('serves HTTPS, and takes a new certificate without closing connections', async () => {

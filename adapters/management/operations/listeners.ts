@@ -6,7 +6,10 @@ import { checkNode } from './clients.ts';
 
 const DATA = Type.Array(
   Type.Object({
-    protocol: Type.String({ description: 'Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix"' }),
+    protocol: Type.String({
+      description:
+        'Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix", "http:management", "https:management"'
+    }),
     listen_on: Type.String({ description: 'Address' }),
     acceptors: Type.Integer({ description: 'Number of accept loops' }),
     max_conns: Type.Integer({ description: 'Maximum number of connections; 0: unlimited' }),
@@ -17,7 +20,7 @@ const DATA = Type.Array(
   })
 );
 
-/** The listeners of the broker. The HTTP servers of the host app, on which this interface is mounted, are not known. */
+/** The listeners of the broker, with the HTTP servers of `listenHttp`. Those of the host app are not known. */
 function listeners({ broker, revision }: Context): Record<string, unknown>[] {
   return broker.listeners().map((listener) => {
     const { acceptors, maxConnections, currentConnections, shutdownCount } = listener.info();
@@ -38,7 +41,7 @@ function protocolOf({ protocol, address }: ListenerHandle, hasPort: boolean): st
   return isWebSocket && hasPort && address?.port !== undefined ? `${protocol}:${address.port}` : protocol;
 }
 
-/** Listeners for MQTT. */
+/** Listeners. */
 export const LISTENERS = [
   operation({
     name: 'list_listeners',
