@@ -3,6 +3,9 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { type Broker, createBroker } from 'embermq';
 import { healthHandler } from 'embermq/management';
 import { listen } from 'embermq/net';
+import { createTestBroker, type TestBroker } from 'embermq/testing';
+import { FaultyStore } from '../store/faulty-store.ts';
+import { LimitedStore } from '../store/limited-store.ts';
 import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
 
 describe('healthHandler', () => {
@@ -75,6 +78,38 @@ describe('healthHandler', () => {
       broker.alarms.clear(alarm);
       assert.equal((await get('/readyz')).status, 200);
     });
+
+  it('is not ready while memory is short, the store has no space, or it cannot be written', async () => {
+    const failing = async (kit: TestBroker) => {
+      const response = await healthHandler(kit.broker).fetch(new Request('http://a/readyz?verbose'));
+      return [...(await response.text()).matchAll(/^\[-\](\S+) /gm)].map(([, name]) => name);
+    };
+    let used = 50;
+    await using small = await createTestBroker({ memoryHighWatermark: 100, memoryUsage: () => used });
+    small.broker.on('error', () => {});
+    assert.deepEqual(await failing(small), []);
+    used = 100;
+    await small.clock.advance('3s');
+    assert.deepEqual(await failing(small), ['memory']);
+    const disk = new LimitedStore(8_000_000, 1_000_000);
+    await using full = await createTestBroker({ store: disk });
+    full.broker.on('error', () => {});
+    disk.others = 8_000_000;
+    await full.broker.publish('a', 'x', { retain: true }).catch(() => {});
+    await full.clock.advance('2s');
+    assert.deepEqual(await failing(full), ['store-space']);
+    disk.others = 0;
+    await full.clock.advance('2s');
+    const store = new FaultyStore();
+    await using broken = await createTestBroker({ store });
+    broken.broker.on('error', () => {});
+    store.fault = 'rejects';
+    await broken.broker.publish('a', 'x', { retain: true }).catch(() => {});
+    assert.deepEqual(await failing(broken), ['store']);
+    store.fault = undefined;
+    await broken.clock.advance('10s');
+    assert.deepEqual(await failing(broken), []);
+  });
 
   it('leaves other paths and methods to the app', async () => {
     for (const path of ['/', '/livez/ping', '/health']) assert.equal((await get(path)).status, 404, path);
