@@ -57,6 +57,7 @@ export type { WorkCount } from './base/pending-work.ts';
 export type { Access } from './broker/access.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
+export type { Configuration, Override, Setting } from './broker/configuration.ts';
 export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';
@@ -66,6 +67,8 @@ export {
   type AutoSubscription,
   BROKER_OPTIONS,
   type BrokerOptions,
+  type BrokerSettings,
+  type OptionLayer,
   readBrokerOptions,
   type Settings
 } from './broker/options.ts';

@@ -51,6 +51,13 @@ export interface OptionRow<T = unknown> {
   readonly about: string;
   /** Checks a value of the kind `object` or `text` and converts it to the value of the option; throws `InvalidInput`. */
   readonly check?: (value: unknown, field: string) => unknown;
+  /**
+   * When a change at run time takes effect: at once, or for connections that are accepted from then on. Default: for an option of a zone
+   * `next connection`; any other option is fixed when its object is created.
+   */
+  readonly change?: 'now' | 'next connection';
+  /** Why the option is fixed when its object is created, for people who try to change it: the end of a sentence. */
+  readonly whyFixed?: string;
 }
 
 /** Options by camelCase name. */
@@ -133,9 +140,15 @@ export function readOptions(
   where: string,
   base?: Readonly<Record<string, unknown>>
 ): Record<string, unknown> {
-  checkObject(given, where === '' ? 'options' : where);
   const values: Record<string, unknown> = {};
   for (const [name, row] of Object.entries(table)) values[name] = base === undefined ? row.default : base[name];
+  return Object.assign(values, readGiven(table, given, where));
+}
+
+/** As `readOptions`, but returns the values of those options only that are given. */
+export function readGiven(table: OptionTable, given: object, where: string): Record<string, unknown> {
+  checkObject(given, where === '' ? 'options' : where);
+  const values: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(given)) {
     const name = optionName(table, key);
     if (name === undefined) throw unknownKey(key, [...nameIndex(table).keys()], where);
@@ -182,7 +195,8 @@ function nameIndex(table: OptionTable): Map<string, string> {
   return index;
 }
 
-function readValue(row: OptionRow, value: unknown, field: string): unknown {
+/** Read the value of one option. @param field the name of the option in errors @throws InvalidInput OPTION_INVALID */
+export function readValue(row: OptionRow, value: unknown, field: string): unknown {
   const fail = (expected: string): never => {
     throw new InvalidInput('OPTION_INVALID', field, expected, value);
   };

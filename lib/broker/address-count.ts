@@ -1,13 +1,20 @@
 /** Counts the connections of each address, for `maxConnectionsPerAddress`. */
 export class AddressCount<C extends object> {
-  readonly #most: number;
+  #most = 0;
   readonly #counts = new Map<string, number>();
   /** The addresses of the connections that are counted. */
   readonly #addresses = new Map<C, string>();
 
-  /** @param most connections of one address; 0: unlimited, nothing is counted */
-  constructor(most: number) {
+  /**
+   * Set the limit.
+   * @param most connections of one address; 0: unlimited, nothing is counted
+   * @param present the connections that count at present
+   */
+  limit(most: number, present: Iterable<readonly [connection: C, address: string | undefined]>): void {
     this.#most = most;
+    this.#counts.clear();
+    this.#addresses.clear();
+    for (const [connection, address] of present) this.add(connection, address);
   }
 
   /** Why an address may not have another connection. @param address undefined: it is unknown, for example that of a Unix socket */

@@ -1,6 +1,6 @@
 import type { AccessControl } from '../access/access-control.ts';
 import { concerns } from '../access/banned.ts';
-import { FlappingDetector, flappingPolicyOf } from '../access/flapping.ts';
+import { FlappingDetector, type FlappingPolicy, flappingPolicyOf } from '../access/flapping.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { BrokerEvents } from '../events/catalogue.ts';
@@ -27,7 +27,10 @@ interface BansHost {
 export class Bans {
   readonly #services: Services;
   readonly #host: BansHost;
-  readonly #detector: FlappingDetector | undefined;
+  #detector: FlappingDetector | undefined;
+  readonly #onDisconnected = (event: BrokerEvents['client.disconnected']) => this.#disconnected(event);
+  /** What `#detector` was made of. */
+  #policy: FlappingPolicy | undefined;
   /** The client ids of the present alarms about flapping, by the ids of the alarms. */
   readonly #flapping = new Map<string, string>();
   readonly #sweep = new FunctionTimer(() => {
@@ -39,12 +42,19 @@ export class Bans {
   constructor(services: Services, host: BansHost) {
     this.#services = services;
     this.#host = host;
-    const { zones, flappingDetectPolicy } = services.settings;
-    const isOn = [...zones.values()].some(({ enableFlappingDetect }) => enableFlappingDetect);
-    const policy = isOn ? flappingPolicyOf(flappingDetectPolicy) : undefined;
+    this.configured();
+  }
+
+  /** The options about flapping may have changed: begin to observe clients, or end that. */
+  configured(): void {
+    const { settings, events } = this.#services;
+    const isOn = [...settings.zones.values()].some(({ enableFlappingDetect }) => enableFlappingDetect);
+    const policy = isOn ? flappingPolicyOf(settings.flappingDetectPolicy) : undefined;
+    if (JSON.stringify(policy) === JSON.stringify(this.#policy)) return;
+    this.#policy = policy;
     this.#detector = policy && new FlappingDetector(policy);
-    if (policy !== undefined)
-      services.events.on('client.disconnected', (event) => this.#disconnected(event, policy.banMs), undefined);
+    events.off('client.disconnected', this.#onDisconnected);
+    if (policy !== undefined) events.on('client.disconnected', this.#onDisconnected, undefined);
   }
 
   /** The broker has started. */
@@ -76,8 +86,9 @@ export class Bans {
     if (session.client.agreement.zone.enableBan) session.lifecycle.close('banned');
   }
 
-  #disconnected({ client, reason }: BrokerEvents['client.disconnected'], banMs: number): void {
+  #disconnected({ client, reason }: BrokerEvents['client.disconnected']): void {
     const { settings, clock, announcer } = this.#services;
+    const { banMs } = this.#policy as FlappingPolicy;
     const zone = settings.zones.get(client.zone);
     if (!zone?.enableFlappingDetect || !LOST.has(reason)) return;
     const { clientId } = client;

@@ -29,6 +29,7 @@ import { checkMountpoint } from '../topics/topic.ts';
 import { Access } from './access.ts';
 import { AppSubscriptions, checkFilter } from './app-subscriptions.ts';
 import { BrokerLifecycle, notStarted, type StopOptions } from './broker-lifecycle.ts';
+import type { Configuration } from './configuration.ts';
 import { Engine } from './engine.ts';
 import type { Features } from './features/features.ts';
 import type { MessageHandler, SubscribeOptions } from './handler-subscriber.ts';
@@ -56,7 +57,7 @@ export let serveLocal: (broker: Broker, stream: ByteStream, transportInfo: Parti
  * The lifecycle of the broker is an actor with the states `idle`, `connected` and `disconnected`. Each session has such an actor, too.
  */
 export class Broker<Data = unknown> {
-  /** The options after reading, with defaults. */
+  /** The options after reading, with defaults; those that `configuration` changes have their present values. */
   readonly settings: Settings;
   /** The clock of the broker (option `clock`). */
   readonly clock: Clock;
@@ -74,6 +75,8 @@ export class Broker<Data = unknown> {
   readonly directory: Directory;
   /** The features that can be started and stopped while clients are connected. */
   readonly features: Features;
+  /** The options with their present values, and changing them at run time. */
+  readonly configuration: Configuration;
   /** The conditions that an operator should know, present and past. */
   readonly alarms: Alarms;
   /** The applications that may use the management interface. */
@@ -104,7 +107,7 @@ export class Broker<Data = unknown> {
     this.handle = this.handle.bind(this);
     this.settings = readBrokerOptions(options);
     const engine = new Engine(this.settings, this);
-    const { services, routing, sessions, ledger, retainer, subscribing, directory, features } = engine;
+    const { services, routing, sessions, ledger, retainer, subscribing, directory } = engine;
     this.#engine = engine;
     this.#services = services;
     this.clock = services.clock;
@@ -114,7 +117,8 @@ export class Broker<Data = unknown> {
     this.sessions = new Sessions({ sessions, directory, subscribing, ledger, now: () => this.clock.now() });
     this.retained = new Retained({ retainer, directory, ledger, pause: () => services.turn.pause() });
     this.directory = directory;
-    this.features = features;
+    this.features = engine.operated.features;
+    this.configuration = engine.operated.configuration;
     this.alarms = services.alarms;
     this.applications = engine.access.applications;
     this.users = engine.access.users;
@@ -143,7 +147,6 @@ export class Broker<Data = unknown> {
 
   /**
    * Open the store and the attached listeners, and accept clients.
-   *
    * Clients that connect before the last listener is open wait until it is. Calls of `start` and `stop` are executed one after the other, in
    * the order of the calls. A broker that is started already stays as it is. If the start fails, everything is closed again.
    * @param options.signal aborts the start
@@ -161,7 +164,6 @@ export class Broker<Data = unknown> {
 
   /**
    * Stop the broker: accept no more clients, disconnect the connected ones, close the store and release all resources.
-   *
    * MQTT 5.0 clients receive reason code 0x8B (server shutting down). Output that is already queued on connections is sent before they
    * close, within `timeoutMs`. If `stop` is called again while a stop is in progress, a shorter `timeoutMs` takes effect.
    * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, without stopping. AggregateError with the errors of all listeners that could not be
@@ -192,7 +194,6 @@ export class Broker<Data = unknown> {
 
   /**
    * Serve a client over a Duplex stream.
-   *
    * The broker sends nothing before it has received a CONNECT. While the broker starts, the client waits. The method is bound, so
    * `net.createServer(broker.handle)` and `tls.createServer(options, broker.handle)` are MQTT servers.
    *

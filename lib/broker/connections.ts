@@ -26,7 +26,7 @@ export class Connections {
   /** Number of connections that count towards `maxConnections`; those that are closing do not. */
   #places = 0;
   /** The connections that count towards `maxConnectionsPerAddress`. */
-  readonly #byAddress: AddressCount<Connection<Session>>;
+  readonly #byAddress = new AddressCount<Connection<Session>>();
   /** Of `#places`. */
   readonly #watermark: Watermark;
   #onAllClosed: (() => void) | undefined = undefined;
@@ -34,14 +34,24 @@ export class Connections {
   constructor(services: Services, beginSession: BeginSession) {
     this.#services = services;
     this.#beginSession = beginSession;
-    const { maxConnections, maxConnectionsPerAddress } = services.settings;
-    this.#byAddress = new AddressCount(maxConnectionsPerAddress);
-    this.#watermark = new Watermark(services.alarms, maxConnections, maxConnections * 0.9, () => ({
+    this.#watermark = new Watermark(services.alarms, 0, 0, () => ({
       id: 'too_many_connections',
       severity: 'error',
       title: 'there are too many connections',
-      summary: `the broker has ${maxConnections} connections and closes further ones (option maxConnections)`
+      summary: `the broker has ${services.settings.maxConnections} connections and closes further ones (option maxConnections)`
     }));
+    this.configured();
+  }
+
+  /** The options `maxConnections` and `maxConnectionsPerAddress` have changed. */
+  configured(): void {
+    const { maxConnections, maxConnectionsPerAddress } = this.#services.settings;
+    this.#watermark.move(maxConnections, maxConnections * 0.9, this.#places);
+    const counted = [...this.all].filter(({ isClosed, hasPeerEnded }) => !isClosed && !hasPeerEnded);
+    this.#byAddress.limit(
+      maxConnectionsPerAddress,
+      counted.map((connection) => [connection, connection.session.client.transportInfo.remoteAddress])
+    );
   }
 
   /** Whether a stream was passed to the broker before. */
@@ -100,6 +110,7 @@ export class Connections {
   /** The stream of a connection has closed. */
   streamClosed(connection: Connection<Session>): void {
     const { events } = this.#services;
+    this.#byAddress.delete(connection);
     if (this.all.delete(connection) && events.heard['connection.closed'])
       events.emit('connection.closed', { client: connection.session.client, isAccepted: connection.isConnackSent });
     if (this.all.size === 0) this.#onAllClosed?.();

@@ -24,6 +24,7 @@ import type { Ledger } from '../store/ledger.ts';
 import { Actors } from './actors.ts';
 import { Admission } from './admission.ts';
 import { Bans } from './bans.ts';
+import { CONFIGURATION_TABLE, Configuration } from './configuration.ts';
 import { Connections } from './connections.ts';
 import { DelayedMessages } from './features/delayed.ts';
 import { Features } from './features/features.ts';
@@ -38,6 +39,7 @@ import { RightsReview } from './rights-review.ts';
 import { Services } from './services.ts';
 import { SessionFactory } from './session-factory.ts';
 import { SessionIndex } from './session-index.ts';
+import { effectsOf } from './setting-effects.ts';
 import { SourceReview } from './source-review.ts';
 import { StoredSessions } from './stored-sessions.ts';
 import { Subscribing } from './subscribing.ts';
@@ -71,7 +73,8 @@ export class Engine {
   readonly persistence: Persistence | undefined;
   readonly directory: Directory;
   readonly monitor: Monitor;
-  readonly features: Features;
+  /** What an operator changes at run time. */
+  readonly operated: { readonly features: Features; readonly configuration: Configuration };
   readonly #delayed: DelayedMessages;
   readonly #review: RightsReview;
   readonly #sourceReview: SourceReview;
@@ -137,7 +140,8 @@ export class Engine {
     this.bans = new Bans(services, { access, ledger, connections });
     const serving = { ...admitting, routing, rewrites, publishing, handOvers, admission, connections };
     const sessionFactory = new SessionFactory(services, actors, serving);
-    const restored = { sessions, tables, retainer, delayed, handOvers, wills, sessionFactory };
+    const configuration = () => this.operated.configuration;
+    const restored = { sessions, tables, retainer, delayed, handOvers, wills, sessionFactory, configuration };
     this.persistence =
       ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
 
@@ -148,7 +152,8 @@ export class Engine {
     this.#systemMonitor = new SystemMonitor(services);
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);
-    this.features = new Features(services, { delayed, retainer, rewrites });
+    const features = new Features(services, { delayed, retainer, rewrites });
+    this.operated = { features, configuration: this.#configuration() };
   }
 
   // ------------------------------------------------------------------------------------------------------------------ life
@@ -297,6 +302,27 @@ export class Engine {
     return new Monitor({ drops, audit, traces, figures, topicFigures, slowSubscriptions, blockedClients });
   }
 
+  #configuration(): Configuration {
+    const { services, tables, publishing, bans } = this;
+    const { settings, clock, announcer, events } = services;
+    // A virtual clock does not measure the machine.
+    const measureMachine = () => clock === systemClock && this.#machine.start();
+    const effects = effectsOf(this, measureMachine);
+    return new Configuration({
+      settings,
+      table: () => tables.own(CONFIGURATION_TABLE),
+      now: () => clock.now(),
+      apply: (name) => effects[name as keyof typeof effects]?.(),
+      zonesChanged: () => {
+        bans.configured();
+        publishing.hooks.zonesChanged();
+        this.#hooksChanged();
+      },
+      changed: (key) => events.emit('configuration.changed', { key }),
+      failed: (error, during) => announcer.failed(error, during, undefined)
+    });
+  }
+
   #gauges(): GaugeReaders {
     return {
       connections: () => this.sessions.onlineCount,
@@ -346,12 +372,13 @@ export class Engine {
 }
 
 function sharedSettings(settings: Settings, pressure: Pressure): SharedSettings {
-  const { sharedSubscriptionStrategy, sharedDispatchAckEnabled } = settings;
   return {
-    sharedSubscriptionStrategy,
+    get sharedSubscriptionStrategy() {
+      return settings.sharedSubscriptionStrategy;
+    },
     // While memory is exhausted, prefer a member that can receive the message immediately.
     get sharedDispatchAckEnabled() {
-      return sharedDispatchAckEnabled || pressure.isMemoryExhausted;
+      return settings.sharedDispatchAckEnabled || pressure.isMemoryExhausted;
     }
   };
 }

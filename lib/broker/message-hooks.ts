@@ -34,17 +34,23 @@ export class MessageHooks {
   readonly #services: Services;
   readonly #host: MessageHooksHost;
   /** A zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
-  readonly #hasDenyingZone: boolean;
+  #hasDenyingZone = false;
   /** The answers of all authorizePublish hooks depend on client and topic alone, so each is asked once for a connection and topic. */
   #keepsVerdicts = true;
 
   constructor(services: Services, host: MessageHooksHost) {
     this.#services = services;
     this.#host = host;
-    this.#hasDenyingZone = [...services.settings.zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
+    this.zonesChanged();
   }
 
-  /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners, taps or rewrite rules. */
+  /** The options of zones have changed. `watch` has to be called next. */
+  zonesChanged(): void {
+    const { zones } = this.#services.settings;
+    this.#hasDenyingZone = [...zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
+  }
+
+  /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners, taps, rewrite rules or options of zones. */
   watch(): void {
     const { hooks, events, taps } = this.#services;
     const { rewrites } = this.#host;

@@ -6,8 +6,9 @@ import { InvalidInput } from '../base/errors.ts';
 import {
   checkNames,
   checkObject,
+  type OptionTable,
   optionName,
-  readOptions,
+  readGiven,
   row,
   unknownKey,
   type Values
@@ -42,66 +43,72 @@ export const BROKER_OPTIONS = {
   node: row('text', 'embermq@127.0.0.1', 'Name of the broker node, used in records and in `$SYS` topics.', {
     aliases: ['node.name'],
     max: 1024,
-    check: checkNode
+    check: checkNode,
+    whyFixed: 'it is part of `$SYS` topics, records and sessions'
   }),
   timerResolution: row('duration', 100, 'Tick of the timing wheel. A timeout may be late by one tick.', {
     unit: 'ms',
     min: 1,
-    max: 10_000
+    max: 10_000,
+    whyFixed: 'all timers are kept by that tick'
   }),
   hookTimeout: row('duration', 5_000, 'Time that a hook may take. After that, its operation is refused.', {
     unit: 'ms',
-    min: 1
+    min: 1,
+    change: 'now'
   }),
   maxHeldBytes: row(
     'size',
     1_048_576,
     'Bytes that one connection may buffer while a hook decides, in addition to one chunk and the buffer of its stream.',
-    { unit: 'bytes', min: 1024 }
+    { unit: 'bytes', min: 1024, change: 'now' }
   ),
   maxConnections: row(
     'integer',
     100_000,
     'Maximum number of connections of all listeners together. Further connections are closed immediately. 0: unlimited.',
     {
-      unit: 'connections'
+      unit: 'connections',
+      change: 'now'
     }
   ),
   maxConnectionsPerAddress: row(
     'integer',
     0,
     'Maximum number of connections of one remote address, of all listeners together. Further connections are closed immediately. Behind a proxy, this is the address that the PROXY protocol reports. 0: unlimited.',
-    { unit: 'connections' }
+    { unit: 'connections', change: 'now' }
   ),
   takeoverByOtherUser: row(
     'choice',
     'allow' as 'allow' | 'refuse',
     'Whether a client may take over the session of its client id from another user name, also if that client is not connected. Otherwise its CONNECT is refused (0x85), with Clean Start as well.',
-    { choices: ['allow', 'refuse'] }
+    { choices: ['allow', 'refuse'], change: 'now' }
   ),
   maxUnwrittenBytes: row(
     'size',
     8_388_608,
     'With a store: when this many bytes wait to be written, the broker stops reading from clients that caused more than an equal share of them. At four times this size it stops reading from every client that caused any.',
-    { unit: 'bytes', min: 65_536 }
+    { unit: 'bytes', min: 65_536, change: 'now' }
   ),
   repairStore: row(
     'boolean',
     false,
-    'With a store: start even if records are missing or cannot be read, and continue without them.'
+    'With a store: start even if records are missing or cannot be read, and continue without them.',
+    { whyFixed: 'it is read before the store is opened' }
   ),
   maxSessions: row(
     'integer',
     250_000,
     'Maximum number of sessions, connected or not. Further sessions are refused (0x97). 0: unlimited.',
-    { unit: 'sessions' }
+    { unit: 'sessions', change: 'now' }
   ),
   maxTotalSubscriptions: row(
     'integer',
     5_000_000,
     'Maximum number of subscriptions of all sessions together (0x97); 0: unlimited.',
     {
-      unit: 'filters'
+      unit: 'filters',
+      change: 'now'
     }
   ),
   outputHighWaterMark: row(
@@ -110,33 +117,35 @@ export const BROKER_OPTIONS = {
     'When a connection has this many unsent bytes, further messages for it are queued in the backlog.',
     {
       unit: 'bytes',
-      min: 1
+      min: 1,
+      change: 'now'
     }
   ),
   memoryHighWatermark: row(
     'size',
     DEFAULT_WATERMARK,
     'When heap and buffers reach this size, the broker closes connections whose CONNECT is not accepted yet, except those of clients that return to a stored session. It creates no new sessions and does not queue QoS 0 messages. If memory stays above this size, it also refuses QoS 1 and 2 messages that would have to wait in memory (0x97). 0: never.',
-    { unit: 'bytes' }
+    { unit: 'bytes', change: 'now' }
   ),
   maxTotalMqueueBytes: row(
     'size',
     undefined as number | undefined,
     'Maximum size of the backlogs of all sessions together, in memory. Above it, messages are dropped from the largest backlogs first. 0: unlimited.',
-    { unit: 'bytes' }
+    { unit: 'bytes', change: 'now' }
   ),
   maxTotalMqueueStoreBytes: row(
     'size',
     undefined as number | undefined,
     'Maximum space in the store for the queued messages of all sessions together. A value above the default has no effect. Above it, messages are dropped from the largest queues first, and only to make room for new messages. 0: unlimited until the reserve of the store is in use.',
-    { unit: 'bytes' }
+    { unit: 'bytes', change: 'now' }
   ),
   routeCacheTargets: row(
     'integer',
     200_000,
     'Size of the route cache: the number of cached topics plus the number of subscribers that they reach.',
     {
-      min: 16
+      min: 16,
+      whyFixed: 'the cache is made with the broker'
     }
   ),
   sharedSubscriptionStrategy: row(
@@ -145,7 +154,8 @@ export const BROKER_OPTIONS = {
     'How a share group selects the member that receives a message.',
     {
       choices: ['random', 'round_robin', 'sticky', 'hash'],
-      aliases: ['broker.shared_subscription_strategy']
+      aliases: ['broker.shared_subscription_strategy'],
+      change: 'now'
     }
   ),
   sharedDispatchAckEnabled: row(
@@ -153,17 +163,19 @@ export const BROKER_OPTIONS = {
     false,
     'For QoS 1 and 2: skip members that are offline or have a full in-flight window if another member can receive the message.',
     {
-      aliases: ['broker.shared_dispatch_ack_enabled']
+      aliases: ['broker.shared_dispatch_ack_enabled'],
+      change: 'now'
     }
   ),
   maxRetainedMessages: row(
     'integer',
     1_000_000,
     'Maximum number of retained messages. At the limit, the messages of topics that already have one can still be replaced. 0: unlimited.',
-    { unit: 'messages', aliases: ['retainer.max_retained_messages'] }
+    { unit: 'messages', aliases: ['retainer.max_retained_messages'], change: 'now' }
   ),
   maxRetainedBytes: row('size', 1_073_741_824, 'Maximum size of all retained messages together; 0: unlimited.', {
-    unit: 'bytes'
+    unit: 'bytes',
+    change: 'now'
   }),
   maxRetainedPayloadSize: row(
     'size',
@@ -171,20 +183,21 @@ export const BROKER_OPTIONS = {
     'Maximum payload of a retained message. A message with a larger payload is delivered but not retained. 0: unlimited.',
     {
       unit: 'bytes',
-      aliases: ['retainer.max_payload_size']
+      aliases: ['retainer.max_payload_size'],
+      change: 'now'
     }
   ),
   retainedExpiryInterval: row(
     'duration',
     0,
     'Time until a retained message without a Message Expiry Interval expires; 0: never.',
-    { unit: 's', aliases: ['retainer.expiry_interval'] }
+    { unit: 's', aliases: ['retainer.expiry_interval'], change: 'now' }
   ),
   aclCacheMaxSize: row(
     'integer',
     32,
     'Number of topics for which each connection keeps what access rules and sources have decided; 0: none. One count for topics that are published to, one for filters.',
-    { aliases: ['acl_cache_max_size'], max: 100_000 }
+    { aliases: ['acl_cache_max_size'], max: 100_000, change: 'now' }
   ),
   aclCacheTtl: row(
     'duration',
@@ -193,85 +206,103 @@ export const BROKER_OPTIONS = {
     {
       unit: 'ms',
       min: 1,
-      aliases: ['acl_cache_ttl']
+      aliases: ['acl_cache_ttl'],
+      change: 'now'
     }
   ),
   aclRemoveSubscriptions: row(
     'boolean',
     false,
-    'When a change of access rules or the answer of a source takes the right to a subscription away, remove the subscription; while messages wait for the client, it stays, so that they are not delivered. Otherwise it stays and nothing is delivered through it until the right is given back.'
+    'When a change of access rules or the answer of a source takes the right to a subscription away, remove the subscription; while messages wait for the client, it stays, so that they are not delivered. Otherwise it stays and nothing is delivered through it until the right is given back.',
+    { change: 'now' }
   ),
-  delayedPublish: row('boolean', true, 'Publish messages to `$delayed/<seconds>/<topic>` after that delay.'),
+  delayedPublish: row('boolean', true, 'Publish messages to `$delayed/<seconds>/<topic>` after that delay.', {
+    whyFixed: 'it is what the feature `delayed` begins with, which `broker.features` starts and stops at run time'
+  }),
   maxDelayedMessages: row('integer', 100_000, 'Maximum number of delayed messages; 0: unlimited.', {
-    unit: 'messages'
+    unit: 'messages',
+    change: 'now'
   }),
   maxDelayedBytes: row('size', 268_435_456, 'Maximum size of all delayed messages together; 0: unlimited.', {
-    unit: 'bytes'
+    unit: 'bytes',
+    change: 'now'
   }),
   sysInterval: row('duration', 60_000, 'Interval at which `$SYS` statistics are published; 0: never.', {
     unit: 'ms',
-    aliases: ['broker.sys_interval']
+    aliases: ['broker.sys_interval'],
+    change: 'now'
   }),
   sysHeartbeat: row('duration', 30_000, 'Interval at which `$SYS` uptime and datetime are published; 0: never.', {
     unit: 'ms',
-    aliases: ['broker.sys_heartbeat']
+    aliases: ['broker.sys_heartbeat'],
+    change: 'now'
   }),
-  sysDottedTopics: row('boolean', false, 'Publish the later, dotted `$SYS` names in addition to the documented ones.'),
-  sysForRemoteClients: row('boolean', false, 'Allow clients on other machines to subscribe to `$SYS` topics.'),
+  sysDottedTopics: row('boolean', false, 'Publish the later, dotted `$SYS` names in addition to the documented ones.', {
+    change: 'now'
+  }),
+  sysForRemoteClients: row('boolean', false, 'Allow clients on other machines to subscribe to `$SYS` topics.', {
+    change: 'now'
+  }),
   banDisconnects: row(
     'boolean',
     false,
-    'Disconnect the connected clients that a new ban is about. Otherwise a ban is checked only when a client connects.'
+    'Disconnect the connected clients that a new ban is about. Otherwise a ban is checked only when a client connects.',
+    { change: 'now' }
   ),
   flappingDetectPolicy: row(
     'text',
     '30,1m,5m',
     'When a client is flapping: number of lost connections, the time within which they are counted, and the duration of the ban of its client id. See enableFlappingDetect.',
-    { check: checkFlappingPolicy }
+    { check: checkFlappingPolicy, change: 'now' }
   ),
   maxAlarmHistory: row(
     'integer',
     1_000,
     'Number of past alarms that `broker.alarms` keeps. The oldest ones are deleted.',
     {
-      unit: 'alarms'
+      unit: 'alarms',
+      change: 'now'
     }
   ),
   cpuHighWatermark: row(
     'percent',
     80,
     'Use of the processors of the machine in percent at which the alarm `cpu_high_watermark` is raised; 0: never.',
-    { aliases: ['os_mon.cpu_high_watermark'] }
+    { aliases: ['os_mon.cpu_high_watermark'], change: 'now' }
   ),
   cpuLowWatermark: row('percent', 60, 'Use of the processors in percent below which that alarm is cleared.', {
-    aliases: ['os_mon.cpu_low_watermark']
+    aliases: ['os_mon.cpu_low_watermark'],
+    change: 'now'
   }),
   cpuCheckInterval: row('duration', 60_000, 'Time over which the use of the processors is measured; 0: never.', {
     unit: 'ms',
-    aliases: ['os_mon.cpu_check_interval']
+    aliases: ['os_mon.cpu_check_interval'],
+    change: 'now'
   }),
   sysmemHighWatermark: row(
     'percent',
     70,
     'Use of the memory of the machine in percent at which the alarm `system_memory_high_watermark` is raised, and below which it is cleared; 0: never.',
-    { aliases: ['os_mon.sysmem_high_watermark'] }
+    { aliases: ['os_mon.sysmem_high_watermark'], change: 'now' }
   ),
   memCheckInterval: row('duration', 60_000, 'Interval at which the memory of the machine is checked; 0: never.', {
     unit: 'ms',
-    aliases: ['os_mon.mem_check_interval']
+    aliases: ['os_mon.mem_check_interval'],
+    change: 'now'
   }),
   processHighWatermark: row(
     'percent',
     80,
     'Number of sessions in percent of maxSessions at which the alarm `too_many_processes` is raised; 0: never. The name is the documented one: the original product has a process for each session.',
-    { aliases: ['vm_mon.process_high_watermark'] }
+    { aliases: ['vm_mon.process_high_watermark'], change: 'now' }
   ),
   processLowWatermark: row(
     'percent',
     60,
     'Number of sessions in percent of maxSessions below which that alarm is cleared.',
     {
-      aliases: ['vm_mon.process_low_watermark']
+      aliases: ['vm_mon.process_low_watermark'],
+      change: 'now'
     }
   ),
   presenceQos: row(
@@ -280,7 +311,8 @@ export const BROKER_OPTIONS = {
     'QoS of the messages to `$SYS/.../clients/<id>/connected` and `disconnected`.',
     {
       max: 2,
-      aliases: ['module.presence.qos']
+      aliases: ['module.presence.qos'],
+      change: 'now'
     }
   )
 };
@@ -307,9 +339,19 @@ export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof B
   autoSubscriptions?: readonly AutoSubscription[];
 }
 
-/** The options after reading. */
-export type Settings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'> & {
-  readonly maxTotalMqueueBytes: number;
+/** Values of options by name, after reading: those that are given in one place. The others have the values of the next place. */
+export interface OptionLayer {
+  /** Of `BROKER_OPTIONS`. */
+  readonly broker: Readonly<Record<string, unknown>>;
+  /** Of `ZONE_OPTIONS`, for all zones. */
+  readonly everywhere: Readonly<Record<string, unknown>>;
+  /** Of `ZONE_OPTIONS`, by the name of the zone. */
+  readonly zones: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+}
+
+/** The options after reading. Those that `broker.configuration` changes have their present values. */
+export type Settings = BrokerSettings & {
+  readonly given: OptionLayer;
   readonly clock: Clock;
   readonly store: Store | undefined;
   readonly logger: Logger | undefined;
@@ -319,6 +361,11 @@ export type Settings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'
   readonly auth: readonly AuthSource[];
   readonly rewrite: readonly (RewriteRule | string)[];
   readonly autoSubscriptions: readonly AutoSubscription[];
+};
+
+/** The values of `BROKER_OPTIONS`. */
+export type BrokerSettings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'> & {
+  readonly maxTotalMqueueBytes: number;
 };
 
 /** The zone of listeners that do not name one. */
@@ -372,17 +419,13 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     else if (optionName(BROKER_OPTIONS, key) !== undefined) brokerGiven[key] = value;
     else throw unknownKey(written, ALL_NAMES, '');
   }
-  const everywhere = readOptions(ZONE_OPTIONS, zoneGiven, '');
-  const isBanGiven = Object.keys(zoneGiven).some((key) => optionName(ZONE_OPTIONS, key) === 'enableBan');
-  const read = new Map<string, Zone>();
-  for (const name of new Set([DEFAULT_ZONE, INTERNAL_ZONE, ...zoneParts.keys()])) {
-    const base = name === INTERNAL_ZONE && !isBanGiven ? { ...everywhere, enableBan: false } : everywhere;
-    const values = readOptions(ZONE_OPTIONS, zoneParts.get(name) ?? {}, `zones.${name}`, base);
-    read.set(name, { ...(values as Values<typeof ZONE_OPTIONS>), name });
-  }
-  const settings = readOptions(BROKER_OPTIONS, brokerGiven, '') as Values<typeof BROKER_OPTIONS>;
-  // The other half is for garbage that is not collected yet and for everything that is not queued.
-  const { maxTotalMqueueBytes = Math.floor((settings.memoryHighWatermark || DEFAULT_WATERMARK) / 2) } = settings;
+  const everywhere = readGiven(ZONE_OPTIONS, zoneGiven, '');
+  const read = new Map<string, Record<string, unknown>>([
+    [DEFAULT_ZONE, {}],
+    [INTERNAL_ZONE, {}]
+  ]);
+  for (const [name, part] of zoneParts) read.set(name, readGiven(ZONE_OPTIONS, part, `zones.${name}`));
+  const layer: OptionLayer = { broker: readGiven(BROKER_OPTIONS, brokerGiven, ''), everywhere, zones: read };
   if (!Array.isArray(autoSubscriptions)) {
     const expected = 'a list of { topic, qos, noLocal, retainAsPublished, retainHandling }';
     throw new InvalidInput('OPTION_INVALID', 'autoSubscriptions', expected, autoSubscriptions);
@@ -397,18 +440,44 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     return subscription;
   });
   return {
-    ...settings,
-    maxTotalMqueueBytes,
+    ...settingsOf(layer),
+    given: layer,
     clock,
     store,
     logger,
     memoryUsage,
-    zones: read,
+    zones: zonesOf(layer),
     hooks,
     auth,
     rewrite,
     autoSubscriptions: subscriptions
   };
+}
+
+/** The values of the broker's options in a layer, with defaults. */
+export function settingsOf({ broker }: OptionLayer): BrokerSettings {
+  const values = { ...defaultsOf(BROKER_OPTIONS), ...broker } as Values<typeof BROKER_OPTIONS>;
+  // The other half is for garbage that is not collected yet and for everything that is not queued.
+  const { maxTotalMqueueBytes = Math.floor((values.memoryHighWatermark || DEFAULT_WATERMARK) / 2) } = values;
+  return { ...values, maxTotalMqueueBytes };
+}
+
+/** The zones of a layer, with the values of all their options. */
+export function zonesOf({ everywhere, zones }: OptionLayer): Map<string, Zone> {
+  const read = new Map<string, Zone>();
+  for (const [name, own] of zones)
+    read.set(name, { ...zoneDefaults(name), ...everywhere, ...own, name } as unknown as Zone);
+  return read;
+}
+
+/** The defaults of the options of a zone. */
+export function zoneDefaults(name: string): Readonly<Record<string, unknown>> {
+  const defaults = defaultsOf(ZONE_OPTIONS);
+  return name === INTERNAL_ZONE ? { ...defaults, enableBan: false } : defaults;
+}
+
+function defaultsOf(table: OptionTable): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, row.default]));
 }
 
 const ALL_NAMES: readonly string[] = [

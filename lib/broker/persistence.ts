@@ -46,6 +46,8 @@ interface PersistenceHost extends SpaceHost {
   readonly handOvers: HandOvers;
   readonly storedSessions: StoredSessions;
   readonly sessionFactory: SessionFactory;
+  /** Applies the overrides of options. Made later. */
+  readonly configuration: () => { restored(entries: readonly TableEntry[]): void };
 }
 
 /**
@@ -126,6 +128,8 @@ export class Persistence {
     const content = new Content();
     const { sessions } = content;
     await read(RECORDS.journal, () => {}); // the ledger has read those that can be read
+    await read(RECORDS.table, (entry) => content.tables.push(entry));
+    this.#host.configuration().restored(content.tables); // first, because it changes the limits of all others
     await read(RECORDS.session, (record) => {
       const session = this.#restore(record, aliveWallMs, content);
       sessions.set(record.number, session);
@@ -171,7 +175,6 @@ export class Persistence {
     await read(RECORDS.garbage, (number) => content.garbage.push(number));
     await read(RECORDS.retained, (record) => content.retained.push(record));
     await read(RECORDS.delayed, (delayed) => content.delayed.push(delayed));
-    await read(RECORDS.table, (entry) => content.tables.push(entry));
     faults.check();
     return content;
   }
@@ -230,6 +233,11 @@ export class Persistence {
   /** A commit has succeeded or failed. @param bytes its size */
   written(bytes: number): void {
     this.#space.written(bytes);
+  }
+
+  /** The option `maxTotalMqueueStoreBytes` has changed. */
+  configured(): void {
+    if (this.#services.life.isRunning) this.#space.configured();
   }
 
   /** A commit has failed, perhaps for lack of space. */

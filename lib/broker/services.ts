@@ -90,7 +90,9 @@ export class Services {
       get table() {
         return table();
       },
-      maxHistory: settings.maxAlarmHistory,
+      get maxHistory() {
+        return settings.maxAlarmHistory;
+      },
       now: () => clock.now(),
       raised: (alarm) => {
         notices.raised(alarm);

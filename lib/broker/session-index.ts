@@ -34,7 +34,19 @@ export class SessionIndex {
     this.#routing = routing;
     this.#removed = removed;
     this.#slowConsumers = new SlowConsumers(services.wheel, services.alarms);
-    this.#watermark = sessionWatermark(services);
+    this.#watermark = new Watermark(services.alarms, 0, 0, (count) => ({
+      id: 'too_many_processes',
+      title: 'there are many sessions',
+      summary: `there are ${count} sessions, connected or not; at most ${services.settings.maxSessions} are possible (options maxSessions, processHighWatermark)`
+    }));
+    this.configured();
+  }
+
+  /** The options of the alarm about the number of sessions have changed. */
+  configured(): void {
+    const { maxSessions, processHighWatermark, processLowWatermark } = this.#services.settings;
+    const [high, low] = [processHighWatermark, processLowWatermark].map((percent) => (maxSessions * percent) / 100);
+    this.#watermark.move(high, low, this.#sessions.size);
   }
 
   get count(): number {
@@ -207,14 +219,4 @@ export class SessionIndex {
     }
     turn.later(() => this.#removeSlice(left));
   }
-}
-
-function sessionWatermark({ alarms, settings }: Services): Watermark {
-  const { maxSessions, processHighWatermark, processLowWatermark } = settings;
-  const [high, low] = [processHighWatermark, processLowWatermark].map((percent) => (maxSessions * percent) / 100);
-  return new Watermark(alarms, high, low, (count) => ({
-    id: 'too_many_processes',
-    title: 'there are many sessions',
-    summary: `there are ${count} sessions, connected or not; at most ${maxSessions} are possible (options maxSessions, processHighWatermark)`
-  }));
 }

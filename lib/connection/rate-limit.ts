@@ -115,6 +115,7 @@ export class RateLimits {
 
 /** The rate options of a zone. */
 interface RateSettings {
+  readonly name: string;
   readonly publishLimit: Rate | undefined;
   readonly rateLimit: Rate | undefined;
   readonly totalPublishLimit: Rate | undefined;
@@ -123,22 +124,32 @@ interface RateSettings {
 
 /** Creates the rate limits of each connection. Connections of a zone share the limits `totalPublishLimit` and `totalRateLimit`. */
 export class ZoneRates {
-  readonly #zones = new Map<RateSettings, ZoneLimits>();
+  /** Options and limits by the name of the zone. */
+  readonly #zones = new Map<string, { readonly zone: RateSettings; readonly limits: ZoneLimits }>();
 
   /** The limits of a new connection in a zone. @returns undefined if the zone has no rate limits */
   of(zone: RateSettings): RateLimits | undefined {
     const { publishLimit, rateLimit, totalPublishLimit, totalRateLimit } = zone;
     if (!publishLimit && !rateLimit && !totalPublishLimit && !totalRateLimit) return undefined;
-    let limits = this.#zones.get(zone);
-    if (limits === undefined) {
-      limits = {
-        messages: publishLimit && new Refill(publishLimit),
-        bytes: rateLimit && new Refill(rateLimit),
-        totalMessages: totalPublishLimit && new RateLimit(totalPublishLimit),
-        totalBytes: totalRateLimit && new RateLimit(totalRateLimit)
-      };
-      this.#zones.set(zone, limits);
-    }
+    const known = this.#zones.get(zone.name);
+    if (known?.zone === zone) return new RateLimits(known.limits);
+    // After a change of other options of the zone, its connections still share one total limit.
+    const { zone: before, limits: present } = known ?? {};
+    const limits = {
+      messages: publishLimit && new Refill(publishLimit),
+      bytes: rateLimit && new Refill(rateLimit),
+      totalMessages: isSame(totalPublishLimit, before?.totalPublishLimit)
+        ? present?.totalMessages
+        : totalPublishLimit && new RateLimit(totalPublishLimit),
+      totalBytes: isSame(totalRateLimit, before?.totalRateLimit)
+        ? present?.totalBytes
+        : totalRateLimit && new RateLimit(totalRateLimit)
+    };
+    this.#zones.set(zone.name, { zone, limits });
     return new RateLimits(limits);
   }
+}
+
+function isSame(one: Rate | undefined, other: Rate | undefined): boolean {
+  return one?.amount === other?.amount && one?.perMs === other?.perMs;
 }

@@ -183,6 +183,10 @@ export const EVENTS = {
     'A source of authentication or of access rules was loaded again. `error`: this has failed, and its previous content stays in force.',
     { source: 'string', error: 'Error | undefined' }
   ),
+  'configuration.changed': row(
+    'An option was changed at run time, or such a change was removed (`broker.configuration`). `key`: its documented name.',
+    { key: 'string' }
+  ),
   'store.failed': row(
     'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',
     { error: 'Error' }

@@ -246,7 +246,7 @@ export class HookRegistry {
   /** What authorizeSubscribe hooks have still to answer. */
   readonly questions = new OpenQuestions();
   readonly #clock: Clock;
-  readonly #timeoutMs: number;
+  #timeoutMs: number;
   readonly #report: (error: unknown, during: string, client: ClientInfo | undefined) => void;
   readonly #work: WorkCount | undefined;
   /** The functions whose answers may be kept. */
@@ -271,6 +271,11 @@ export class HookRegistry {
     this.#timeoutMs = timeoutMs;
     this.#report = report;
     this.#work = work;
+  }
+
+  /** Change the time that functions without a limit of their own may take. It applies to questions that are asked from now on. */
+  limitTime(timeoutMs: number): void {
+    this.#timeoutMs = timeoutMs;
   }
 
   /**

@@ -50,45 +50,54 @@ export const MACHINE: MachineReadings = {
 export class MachineMonitor {
   readonly #wheel: TimingWheel;
   readonly #readings: MachineReadings;
-  readonly #timers: readonly (readonly [timer: FunctionTimer, everyMs: number])[];
+  readonly #settings: MachineSettings;
+  readonly #cpu: Watermark;
+  readonly #memory: Watermark;
+  #timers: readonly FunctionTimer[] = [];
   #times: CpuTimes | undefined = undefined;
 
   constructor({ wheel, settings, alarms }: MachineServices, readings: MachineReadings = MACHINE) {
     this.#wheel = wheel;
     this.#readings = readings;
-    const { cpuHighWatermark, cpuLowWatermark, cpuCheckInterval, sysmemHighWatermark, memCheckInterval } = settings;
-    const cpu = new Watermark(alarms, cpuHighWatermark, cpuLowWatermark, (percent) => ({
+    this.#settings = settings;
+    this.#cpu = new Watermark(alarms, 0, 0, (percent) => ({
       id: 'cpu_high_watermark',
       title: 'the processors are busy',
       summary: `the processors of the machine are ${Math.round(percent)} % busy (option cpuHighWatermark)`
     }));
-    const memory = new Watermark(alarms, sysmemHighWatermark, sysmemHighWatermark, (percent) => ({
+    this.#memory = new Watermark(alarms, 0, 0, (percent) => ({
       id: 'system_memory_high_watermark',
       title: 'the memory of the machine is short',
       summary: `${Math.round(percent)} % of the memory of the machine is in use (option sysmemHighWatermark)`
     }));
+  }
+
+  /** Begin to measure, or begin anew with options that have changed. */
+  start(): void {
+    this.stop();
+    const { cpuHighWatermark, cpuLowWatermark, cpuCheckInterval, sysmemHighWatermark, memCheckInterval } =
+      this.#settings;
+    this.#cpu.move(cpuHighWatermark, cpuLowWatermark, undefined);
+    this.#memory.move(sysmemHighWatermark, sysmemHighWatermark, undefined);
+    this.#times = undefined;
     this.#timers = [
-      this.#timer(cpuHighWatermark > 0, cpuCheckInterval, () => this.#checkCpu(cpu)),
-      this.#timer(sysmemHighWatermark > 0, memCheckInterval, () => memory.is(readings.memoryPercent()))
+      this.#timer(cpuHighWatermark > 0, cpuCheckInterval, () => this.#checkCpu(this.#cpu)),
+      this.#timer(sysmemHighWatermark > 0, memCheckInterval, () => this.#memory.is(this.#readings.memoryPercent()))
     ].flat();
   }
 
-  start(): void {
-    this.#times = undefined;
-    for (const [timer, everyMs] of this.#timers) this.#wheel.arm(timer, everyMs);
-  }
-
   stop(): void {
-    for (const [timer] of this.#timers) this.#wheel.disarm(timer);
+    for (const timer of this.#timers) this.#wheel.disarm(timer);
   }
 
-  #timer(isOn: boolean, everyMs: number, check: () => void): (readonly [FunctionTimer, number])[] {
+  #timer(isOn: boolean, everyMs: number, check: () => void): FunctionTimer[] {
     if (!isOn || everyMs === 0) return [];
     const timer: FunctionTimer = new FunctionTimer(() => {
       this.#wheel.arm(timer, everyMs);
       check();
     });
-    return [[timer, everyMs]];
+    this.#wheel.arm(timer, everyMs);
+    return [timer];
   }
 
   /** The share of the time since the last check. The first check has nothing to compare with. */

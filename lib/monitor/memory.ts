@@ -16,7 +16,8 @@ export class Memory extends BaseTimer {
   isShort = false;
   /** Number of consecutive checks that found memory short. */
   #shortChecks = 0;
-  readonly #highWatermark: number;
+  #highWatermark: number;
+  #isStarted = false;
   readonly #wheel: TimingWheel;
   readonly #onCheck: (isShort: boolean, isChange: boolean) => void;
   readonly #used: () => number;
@@ -45,13 +46,28 @@ export class Memory extends BaseTimer {
   }
 
   start(): void {
+    this.#isStarted = true;
     if (this.#highWatermark > 0) this.#wheel.arm(this, CHECK_INTERVAL_MS);
+  }
+
+  /** Change the limit; the next check compares with it. */
+  limit(highWatermark: number): void {
+    this.#highWatermark = highWatermark;
+    if (!this.#isStarted) return;
+    if (highWatermark > 0) this.#wheel.arm(this, CHECK_INTERVAL_MS);
+    else {
+      this.#wheel.disarm(this);
+      this.#found(false);
+    }
   }
 
   ring(): void {
     this.#wheel.arm(this, CHECK_INTERVAL_MS);
     const used = this.#used();
-    const isShort = used >= (this.isShort ? this.#highWatermark * RELIEF : this.#highWatermark);
+    this.#found(used >= (this.isShort ? this.#highWatermark * RELIEF : this.#highWatermark));
+  }
+
+  #found(isShort: boolean): void {
     const isChange = isShort !== this.isShort;
     const mustCollect = isShort && this.#shortChecks % COLLECT_EVERY_CHECKS === 0 && this.#used === usedBytes;
     this.#shortChecks = isShort ? this.#shortChecks + 1 : 0;

@@ -61,6 +61,13 @@ export class Pressure {
     );
   }
 
+  /** The limits of memory have changed: `memoryHighWatermark`, `maxTotalMqueueBytes`. */
+  configured(): void {
+    const { settings } = this.#services;
+    this.#memory.limit(settings.memoryHighWatermark);
+    this.totalBacklog.limit(settings.maxTotalMqueueBytes);
+  }
+
   /** Memory is short. QoS 0 messages are not queued. */
   get isShedding(): boolean {
     return this.#memory.isShort;

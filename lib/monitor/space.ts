@@ -103,6 +103,12 @@ export class Space extends BaseTimer {
     if (this.#isWatched) this.#measureSpace();
   }
 
+  /** The option `maxTotalMqueueStoreBytes` has changed. */
+  configured(): void {
+    this.#limit = this.#configured;
+    this.begin();
+  }
+
   /** A commit has succeeded or failed. @param bytes its size */
   written(bytes: number): void {
     if (!this.#isWatched) return;

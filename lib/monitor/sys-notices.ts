@@ -13,6 +13,11 @@ export class SysNotices {
     sys.start();
   }
 
+  /** The options of `$SYS` have changed, while the broker runs. */
+  configured(): void {
+    this.#sys?.configured();
+  }
+
   stop(): void {
     this.#sys?.stop();
   }

@@ -111,13 +111,18 @@ export class SysTopics {
       { topic: `${this.#prefix}version`, read: () => version },
       { topic: `${this.#prefix}sysdescr`, read: () => SYSTEM_DESCRIPTION }
     ];
-    this.#beat = new Period(wheel, settings.sysHeartbeat, () => this.#publish(this.#heartbeat));
-    this.#tick = new Period(wheel, settings.sysInterval, () => {
+    this.#beat = new Period(
+      wheel,
+      () => settings.sysHeartbeat,
+      () => this.#publish(this.#heartbeat)
+    );
+    const tick = () => {
       this.#publishRetained();
       if (!this.#isHeard()) return;
       this.#statistics ??= statistics(this.#prefix, given.metrics, settings.sysDottedTopics);
       this.#publish(this.#statistics);
-    });
+    };
+    this.#tick = new Period(wheel, () => settings.sysInterval, tick);
   }
 
   /** Publish the retained topics and start the intervals. The first figures are published one interval later. */
@@ -132,6 +137,15 @@ export class SysTopics {
   stop(): void {
     this.#beat.stop();
     this.#tick.stop();
+  }
+
+  /** The options have changed: the intervals begin anew. */
+  configured(): void {
+    this.stop();
+    this.#statistics = undefined;
+    const nowMs = this.#given.clock.monotonic();
+    this.#beat.start(nowMs);
+    this.#tick.start(nowMs);
   }
 
   /**
@@ -199,11 +213,11 @@ export class SysTopics {
 /** A timer that rings at a fixed interval without drift. With an interval of 0 it never rings. */
 class Period extends BaseTimer {
   readonly #wheel: TimingWheel;
-  readonly #periodMs: number;
+  readonly #periodMs: () => number;
   readonly #run: () => void;
   #nextMs = 0;
 
-  constructor(wheel: TimingWheel, periodMs: number, run: () => void) {
+  constructor(wheel: TimingWheel, periodMs: () => number, run: () => void) {
     super();
     this.#wheel = wheel;
     this.#periodMs = periodMs;
@@ -211,8 +225,9 @@ class Period extends BaseTimer {
   }
 
   start(nowMs: number): void {
-    if (this.#periodMs === 0) return;
-    this.#nextMs = nowMs + this.#periodMs;
+    const periodMs = this.#periodMs();
+    if (periodMs === 0) return;
+    this.#nextMs = nowMs + periodMs;
     this.#wheel.armAt(this, this.#nextMs);
   }
 
@@ -222,7 +237,7 @@ class Period extends BaseTimer {
 
   ring(nowMs: number): void {
     // Intervals that were missed during a long standstill are skipped.
-    const fromMs = nowMs - this.#nextMs < this.#periodMs ? this.#nextMs : nowMs;
+    const fromMs = nowMs - this.#nextMs < this.#periodMs() ? this.#nextMs : nowMs;
     this.start(fromMs);
     this.#run();
   }

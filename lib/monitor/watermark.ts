@@ -3,8 +3,8 @@ import type { AlarmInput, Alarms } from './alarms.ts';
 /** Raises an alarm when a value reaches its high watermark, and clears it when the value is below the low one. */
 export class Watermark {
   readonly #alarms: Alarms;
-  readonly #high: number;
-  readonly #low: number;
+  #high: number;
+  #low: number;
   readonly #describe: (value: number) => AlarmInput;
   /** The alarm that was raised; undefined: none is. */
   #raised: string | undefined = undefined;
@@ -17,14 +17,24 @@ export class Watermark {
     this.#describe = describe;
   }
 
+  /** Change the watermarks, and compare the value with them. @param value undefined: it is not known at present */
+  move(high: number, low: number, value: number | undefined): void {
+    this.#high = high;
+    this.#low = low;
+    if (high === 0) this.#clear();
+    else if (value !== undefined) this.is(value);
+  }
+
   /** Compare a new value with the watermarks. */
   is(value: number): void {
     if (this.#raised === undefined) {
       if (this.#high > 0 && value >= this.#high) this.#raise(value);
-    } else if (value < this.#low) {
-      this.#alarms.clear(this.#raised);
-      this.#raised = undefined;
-    }
+    } else if (value < this.#low) this.#clear();
+  }
+
+  #clear(): void {
+    if (this.#raised !== undefined) this.#alarms.clear(this.#raised);
+    this.#raised = undefined;
   }
 
   #raise(value: number): void {

@@ -26,7 +26,7 @@ export const ZONE_OPTIONS = {
     'size',
     1_048_576,
     'Maximum size of a packet from a client. A larger one is refused as soon as its fixed header is read (0x95). Announced to v5 clients.',
-    { unit: 'bytes', min: 16, max: 268_435_460 }
+    { unit: 'bytes', min: 16, max: 268_435_460, aliases: ['mqtt.max_packet_size'] }
   ),
   maxConnectSize: row(
     'size',
@@ -37,7 +37,8 @@ export const ZONE_OPTIONS = {
   maxClientidLen: row('integer', 4_096, 'Maximum length of a client id (0x85).', {
     unit: 'bytes of UTF-8',
     min: 23,
-    max: 65_535
+    max: 65_535,
+    aliases: ['mqtt.max_clientid_len']
   }),
   serverKeepalive: row(
     'duration',
@@ -113,20 +114,22 @@ export const ZONE_OPTIONS = {
   enableFlappingDetect: row(
     'boolean',
     false,
-    'Ban a client id that loses its connection again and again (option flappingDetectPolicy).'
+    'Ban a client id that loses its connection again and again (option flappingDetectPolicy).',
+    { change: 'now' }
   ),
   aclNomatch: row(
     'choice',
     undefined as 'allow' | 'deny' | undefined,
     'Whether to allow a PUBLISH, a will or a subscription if no authorizePublish or authorizeSubscribe hook decides about it.',
-    { choices: ['allow', 'deny'] }
+    { choices: ['allow', 'deny'], change: 'now' }
   ),
   aclDenyAction: row(
     'choice',
     'ignore' as 'ignore' | 'disconnect',
     'What happens after a PUBLISH is refused: the message is ignored, or the client is also disconnected.',
     {
-      choices: ['ignore', 'disconnect']
+      choices: ['ignore', 'disconnect'],
+      change: 'now'
     }
   ),
   mountpoint: row(
@@ -140,11 +143,17 @@ export const ZONE_OPTIONS = {
     'integer',
     2 as QoS,
     'Maximum QoS at which clients may publish (0x9B), and which subscriptions are granted.',
-    { max: 2 }
+    { max: 2, aliases: ['mqtt.max_qos_allowed'] }
   ),
-  retainAvailable: row('boolean', true, 'Allow retained messages (0x9A if false).'),
-  wildcardSubscription: row('boolean', true, 'Allow wildcards in topic filters (0xA2 if false).'),
-  sharedSubscription: row('boolean', true, 'Allow shared subscriptions (0x9E if false).'),
+  retainAvailable: row('boolean', true, 'Allow retained messages (0x9A if false).', {
+    aliases: ['mqtt.retain_available']
+  }),
+  wildcardSubscription: row('boolean', true, 'Allow wildcards in topic filters (0xA2 if false).', {
+    aliases: ['mqtt.wildcard_subscription']
+  }),
+  sharedSubscription: row('boolean', true, 'Allow shared subscriptions (0x9E if false).', {
+    aliases: ['mqtt.shared_subscription']
+  }),
   subscriptionIdentifiers: row('boolean', true, 'Allow subscription identifiers (0xA1 if false).'),
   controlCharacters: row(
     'choice',
@@ -153,14 +162,16 @@ export const ZONE_OPTIONS = {
     { choices: ['refuse', 'allow'] }
   ),
   maxTopicLevels: row('integer', 256, 'Maximum number of levels of a topic name or filter; 0: unlimited.', {
-    unit: 'levels'
+    unit: 'levels',
+    aliases: ['mqtt.max_topic_levels']
   }),
   maxTopicAlias: row(
     'integer',
     64,
     'Number of topic aliases that a client may set, announced as Topic Alias Maximum; 0: none.',
     {
-      max: 65_535
+      max: 65_535,
+      aliases: ['mqtt.max_topic_alias']
     }
   ),
   maxOutboundTopicAlias: row(
@@ -282,7 +293,8 @@ export const ZONE_OPTIONS = {
   ignoreLoopDeliver: row(
     'boolean',
     false,
-    'Never deliver a message to the client that published it (No Local for all subscriptions).'
+    'Never deliver a message to the client that published it (No Local for all subscriptions).',
+    { aliases: ['mqtt.ignore_loop_deliver'] }
   )
 };
 

@@ -5,6 +5,9 @@ import { expiresAtMs } from '../packets/message-expiry.ts';
 import { isWildcard } from '../topics/topic.ts';
 import { type RetainedEntry, RetainedStore } from './retained-store.ts';
 
+/** Number of messages whose timers are set in one turn after a change of options. */
+const TIMERS_AT_ONCE = 1_000;
+
 /** Options that limit retained messages. */
 export interface RetainedSettings {
   readonly maxRetainedMessages: number;
@@ -26,13 +29,34 @@ interface RetainedHost {
 export class RetainedMessages {
   readonly #host: RetainedHost;
   readonly #settings: RetainedSettings;
-  readonly #store: RetainedStore<Message>;
+  readonly #store = new RetainedStore<Message>();
   readonly #expiries = new Map<RetainedEntry<Message>, Expiry>();
 
   constructor(host: RetainedHost, settings: RetainedSettings) {
     this.#host = host;
     this.#settings = settings;
-    this.#store = new RetainedStore({ maxMessages: settings.maxRetainedMessages, maxBytes: settings.maxRetainedBytes });
+    this.limited();
+  }
+
+  /** The limits have changed. That removes no messages. */
+  limited(): void {
+    const { maxRetainedMessages, maxRetainedBytes } = this.#settings;
+    this.#store.limit({ maxMessages: maxRetainedMessages, maxBytes: maxRetainedBytes });
+  }
+
+  /**
+   * The option `retainedExpiryInterval` has changed: set the timers of all messages again, some in each step. Messages that are retained
+   * meanwhile have their timers already.
+   */
+  *expiryChanged(): Generator<void, void, undefined> {
+    let left = TIMERS_AT_ONCE;
+    for (const entry of this.#store) {
+      this.#forget(entry.topic);
+      if (this.#expiresAtMs(entry.message) !== Infinity) this.#arm(entry);
+      if (--left > 0) continue;
+      left = TIMERS_AT_ONCE;
+      yield;
+    }
   }
 
   /** Number of retained messages. */

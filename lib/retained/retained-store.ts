@@ -62,10 +62,8 @@ interface RetainedQuotas {
  * The caller is responsible for expiry, and for deleting a message when the payload is empty [MQTT-3.3.1-6].
  */
 export class RetainedStore<M> {
-  /** See `RetainedQuotas`. May be changed; that removes no messages. */
-  maxMessages: number;
-  /** See `RetainedQuotas`. May be changed; that removes no messages. */
-  maxBytes: number;
+  #maxMessages = 0;
+  #maxBytes = 0;
   /** Sum of the bytes of all entries. */
   bytes = 0;
   #seq = 0;
@@ -75,8 +73,13 @@ export class RetainedStore<M> {
   readonly #root = new Level<M>(undefined, 0);
 
   constructor(quotas: RetainedQuotas = {}) {
-    this.maxMessages = quotas.maxMessages ?? 0;
-    this.maxBytes = quotas.maxBytes ?? 0;
+    this.limit(quotas);
+  }
+
+  /** Change the limits. That removes no messages. */
+  limit({ maxMessages = 0, maxBytes = 0 }: RetainedQuotas): void {
+    this.#maxMessages = maxMessages;
+    this.#maxBytes = maxBytes;
   }
 
   /** `seq` of the next entry. It can be increased, but not decreased. */
@@ -105,8 +108,8 @@ export class RetainedStore<M> {
     const old = this.#byTopic.get(topic);
     const oldBytes = old === undefined ? 0 : old.bytes;
     const total = this.bytes + bytes - oldBytes;
-    const isOneMore = oldBytes === 0 && this.maxMessages > 0 && this.#byTopic.size - this.#exempt >= this.maxMessages;
-    if (bytes > 0 && (isOneMore || (this.maxBytes > 0 && total > this.maxBytes))) {
+    const isOneMore = oldBytes === 0 && this.#maxMessages > 0 && this.#byTopic.size - this.#exempt >= this.#maxMessages;
+    if (bytes > 0 && (isOneMore || (this.#maxBytes > 0 && total > this.#maxBytes))) {
       if (old !== undefined) this.#remove(old);
       return 'refused';
     }

@@ -25,7 +25,7 @@ export class TotalBacklog {
   /** Approximate memory of all backlogs. */
   bytes = 0;
   /** 0: unlimited. */
-  readonly #limit: number;
+  #limit: number;
   /** The backlogs by the bytes of their unpersisted messages. Persisted messages are not dropped to free memory. */
   readonly #bySize = new BySize<Shortenable>();
   /** Bytes that `shorten` has still to free. */
@@ -34,6 +34,12 @@ export class TotalBacklog {
 
   constructor(limit: number) {
     this.#limit = limit;
+  }
+
+  /** Change the limit, and drop what exceeds it. */
+  limit(limit: number): void {
+    this.#limit = limit;
+    this.shorten();
   }
 
   /** Persisted messages should not be read into memory ahead of their turn. */

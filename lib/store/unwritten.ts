@@ -27,7 +27,7 @@ interface CommitNumbers {
  */
 export class Unwritten {
   #noted = 0;
-  readonly #max: number;
+  #max: number;
   readonly #commits: CommitNumbers;
   /** The value of `noted` when the last commit began. */
   #begunAt = 0;
@@ -40,6 +40,11 @@ export class Unwritten {
   constructor(max: number, commits: CommitNumbers) {
     this.#max = max;
     this.#commits = commits;
+  }
+
+  /** Change the limit. */
+  limit(max: number): void {
+    this.#max = max;
   }
 
   /** Sum of all bytes that were ever noted. The difference between two reads is what was caused in between. */
