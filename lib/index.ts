@@ -1,6 +1,7 @@
 /// <reference types="node" preserve="true" />
 /** The public names of `embermq`. */
 
+export type { SourceState } from './access/access-control.ts';
 export { parseAclFile } from './access/acl-file.ts';
 export type { AclGroup, AclRecord, AclRecords, AclSubject } from './access/acl-records.ts';
 export type { Application, ApplicationChange, ApplicationInput, Applications } from './access/applications.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { InvalidInput, NotFound } from '../base/errors.ts';
+import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest, unknownKey } from '../base/options-table.ts';
 import { asError } from '../events/events.ts';
 import type { HookRegistry, Verdict } from '../events/hooks.ts';
@@ -52,8 +52,31 @@ interface AskedRules {
 interface Loaded {
   readonly source: AuthSource;
   isOpen: boolean;
+  /** An operator has stopped it: it is not asked. */
+  isStopped: boolean;
   /** Removes what it has registered. */
   readonly release: (() => void)[];
+  /** Removes its marks that something decides about clients. They stay while it is stopped, so that nobody is let in by that. */
+  readonly undecide: (() => void)[];
+}
+
+/** A source of authentication or of access rules, and whether it is asked, as `broker.access.list` returns it. */
+export interface SourceState {
+  /** The name of the source; `records`: the client ids, user names and logins with passwords that the broker has. */
+  readonly name: string;
+  /** What it decides about. */
+  readonly provides: readonly ('authentication' | 'authorization')[];
+  readonly isStarted: boolean;
+}
+
+/** The name of the records of the broker among the sources. */
+const RECORDS = 'records';
+
+/** The sources that an operator has stopped, by name. */
+interface StoppedTable {
+  has(name: string): boolean;
+  set(name: string, isStopped: true): Promise<void>;
+  delete(name: string): Promise<boolean>;
 }
 
 /**
@@ -75,6 +98,9 @@ export class AccessControl {
   readonly inventedScram = new InventedScram();
   readonly #host: AccessHost;
   readonly #sources = new Map<string, Loaded>();
+  readonly #stopped: StoppedTable;
+  /** While the records are stopped: removes the mark that something decides about clients. */
+  #stoppedRecords: (() => void) | undefined = undefined;
   #removeRecords: (() => void) | undefined = undefined;
   /** Removes the functions that ask the rules which come first, and which come last. */
   readonly #removeRules: { first: (() => void) | undefined; last: (() => void) | undefined } = {
@@ -87,6 +113,7 @@ export class AccessControl {
     this.#host = host;
     this.secrets = new Secrets(new PasswordChecks(() => host.clock.monotonic()));
     const own = (name: string) => host.ownTable(name) as never;
+    this.#stopped = own('$stopped_sources');
     const records = (table: string, kind: string) =>
       new CredentialRecords(own(table), kind, () => {
         if (this.#askRecords()) host.recordAdded(kind);
@@ -118,12 +145,67 @@ export class AccessControl {
     return [...this.#sources.keys()];
   }
 
+  /** The records of the broker, and the sources in the order in which they are asked. */
+  list(): SourceState[] {
+    const sources = [...this.#sources.values()].map(({ source, isStopped }): SourceState => {
+      return { name: source.name, provides: source.provides ?? provided(source), isStarted: !isStopped };
+    });
+    return [{ name: RECORDS, provides: ['authentication'], isStarted: this.#stoppedRecords === undefined }, ...sources];
+  }
+
+  /**
+   * Ask a source no more, or ask it again, after the others. This is persisted.
+   * @returns false if it is so already
+   * @throws NotFound SOURCE_UNKNOWN with a suggestion; what `open` or `close` of the source throws; BrokerError STORE_FAILED
+   */
+  async switch(name: string, isStarted: boolean): Promise<boolean> {
+    const loaded = name === RECORDS ? undefined : this.#known(name);
+    if (isStarted === (loaded === undefined ? this.#stoppedRecords === undefined : !loaded.isStopped)) return false;
+    if (!isStarted) await this.#stopped.set(name, true);
+    try {
+      if (loaded === undefined) this.#switchRecords(isStarted);
+      else await this.#switchSource(loaded, isStarted);
+      if (isStarted) await this.#stopped.delete(name);
+    } catch (error) {
+      if (isStarted && loaded !== undefined) await this.#switchSource(loaded, false);
+      else if (isStarted) this.#switchRecords(false);
+      throw error;
+    }
+    return true;
+  }
+
+  #switchRecords(isStarted: boolean): void {
+    this.#stoppedRecords?.();
+    this.#stoppedRecords = isStarted ? undefined : this.#host.hooks.decide('authenticate');
+    if (!isStarted) this.#removeRecords?.();
+    if (!isStarted) this.#removeRecords = undefined;
+    else if (this.#hasRecords) this.#askRecords();
+    this.#host.hooksChanged();
+  }
+
+  async #switchSource(loaded: Loaded, isStarted: boolean): Promise<void> {
+    const { source } = loaded;
+    loaded.isStopped = !isStarted;
+    for (const release of loaded.release.splice(0)) release();
+    if (!isStarted) this.rules.set(source.name, [], source.hasLastRules);
+    else {
+      this.#sources.delete(source.name);
+      this.#sources.set(source.name, loaded);
+      this.#register(loaded);
+    }
+    this.#host.hooksChanged();
+    this.#host.rightsChanged();
+    if (!isStarted) await close(loaded);
+    else if (this.#isStarted) await this.#open(loaded);
+  }
+
   /** Add a source; `start` opens it. @throws InvalidInput SOURCE_INVALID, SOURCE_NAME_IN_USE */
   load(source: AuthSource): void {
     checkSource(source);
-    if (this.#sources.has(source.name))
+    if (this.#sources.has(source.name) || source.name === RECORDS)
       throw new InvalidInput('SOURCE_NAME_IN_USE', 'name', 'a name that no other source has', source.name);
-    const loaded: Loaded = { source, isOpen: false, release: [] };
+    const isStopped = this.#stopped.has(source.name);
+    const loaded: Loaded = { source, isOpen: false, isStopped, release: [], undecide: [] };
     this.#sources.set(source.name, loaded);
     this.#register(loaded);
   }
@@ -145,7 +227,7 @@ export class AccessControl {
   async remove(name: string): Promise<void> {
     const loaded = this.#known(name);
     this.#sources.delete(name);
-    for (const release of loaded.release) release();
+    for (const release of [...loaded.release, ...loaded.undecide]) release();
     this.rules.set(name, [], loaded.source.hasLastRules);
     this.#host.hooksChanged();
     this.#host.rightsChanged();
@@ -155,6 +237,8 @@ export class AccessControl {
   /** Load a source again: it reads its files, and is asked after the others from now on. @throws NotFound SOURCE_UNKNOWN; what `reload` throws */
   async reload(name: string): Promise<void> {
     const loaded = this.#known(name);
+    if (loaded.isStopped)
+      throw new StateError('SOURCE_STOPPED', `the source "${name}" is stopped; call broker.access.start first`);
     try {
       await loaded.source.reload?.();
     } catch (error) {
@@ -175,9 +259,25 @@ export class AccessControl {
   async start(): Promise<void> {
     this.acl.restored();
     this.banned.restored();
-    if (this.clientIds.size + this.usernames.size + this.logins.size > 0) this.#askRecords();
+    this.#restoreSwitches();
+    if (this.#hasRecords) this.#askRecords();
     this.#isStarted = true;
     for (const loaded of [...this.#sources.values()]) await this.#open(loaded);
+  }
+
+  /** Stop what an operator has stopped before this start. */
+  #restoreSwitches(): void {
+    if (this.#stopped.has(RECORDS) && this.#stoppedRecords === undefined) this.#switchRecords(false);
+    for (const loaded of this.#sources.values()) {
+      if (!this.#stopped.has(loaded.source.name)) continue;
+      loaded.isStopped = true;
+      for (const release of loaded.release.splice(0)) release();
+    }
+    this.#host.hooksChanged();
+  }
+
+  get #hasRecords(): boolean {
+    return this.clientIds.size + this.usernames.size + this.logins.size > 0;
   }
 
   /** Close the sources. @returns the errors of those that could not be closed */
@@ -189,12 +289,15 @@ export class AccessControl {
 
   #known(name: string): Loaded {
     const loaded = this.#sources.get(name);
-    if (loaded === undefined) throw new NotFound('SOURCE_UNKNOWN', `there is no source of authentication "${name}"`);
-    return loaded;
+    if (loaded !== undefined) return loaded;
+    const names = [RECORDS, ...this.sources];
+    const near = nearest(String(name), names);
+    const hint = near === undefined ? `the sources are ${names.join(', ')}` : `did you mean "${near}"?`;
+    throw new NotFound('SOURCE_UNKNOWN', `there is no source of authentication "${name}"; ${hint}`);
   }
 
   async #open(loaded: Loaded): Promise<void> {
-    if (loaded.isOpen) return;
+    if (loaded.isOpen || loaded.isStopped) return;
     await loaded.source.open?.(this.#contextOf(loaded.source));
     loaded.isOpen = true;
     if (this.#sources.get(loaded.source.name) !== loaded) await close(loaded); // it was removed meanwhile
@@ -205,7 +308,7 @@ export class AccessControl {
     return {
       clock: host.clock,
       setRules: (rules: readonly AccessRule[]) => {
-        if (this.#sources.has(name)) this.rules.set(name, rules, hasLastRules);
+        if (this.#sources.get(name)?.isStopped === false) this.rules.set(name, rules, hasLastRules);
       },
       verifyPassword: (hash, { client, password, signal }, check) => {
         const { remoteAddress = '' } = client.transportInfo;
@@ -220,18 +323,21 @@ export class AccessControl {
   }
 
   /** Register the functions of a source as hooks. */
-  #register({ source, release }: Loaded): void {
+  #register({ source, isStopped, release, undecide }: Loaded): void {
     const { hooks } = this.#host;
     const { timeoutMs, provides = provided(source) } = source;
+    const isNew = undecide.length === 0;
     if (provides.includes('authentication')) {
       const hook = source.authenticate?.bind(source);
-      if (hook === undefined) release.push(hooks.decide('authenticate'));
-      else release.push(hooks.add('authenticate', hook, { timeoutMs }));
+      if (isNew) undecide.push(hooks.decide('authenticate'));
+      if (hook !== undefined && !isStopped)
+        release.push(hooks.add('authenticate', hook, { timeoutMs, isDeciding: false }));
     }
     if (provides.includes('authorization')) {
-      for (const name of ['authorizePublish', 'authorizeSubscribe'] as const) release.push(hooks.decide(name));
+      if (isNew)
+        for (const name of ['authorizePublish', 'authorizeSubscribe'] as const) undecide.push(hooks.decide(name));
       const authorize = source.authorize?.bind(source);
-      if (authorize !== undefined) {
+      if (authorize !== undefined && !isStopped) {
         const ask = (question: QuestionPart, action: RuleAction, topic: string) =>
           authorize(new SourceQuestion(question, action, topic));
         release.push(
@@ -258,7 +364,7 @@ export class AccessControl {
 
   /** There are records of clients: ask them first. @returns whether there were none before */
   #askRecords(): boolean {
-    if (this.#removeRecords !== undefined) return false;
+    if (this.#removeRecords !== undefined || this.#stoppedRecords !== undefined) return false;
     const ask = (request: Parameters<typeof authenticateByRecords>[1]) => authenticateByRecords(this, request);
     this.#removeRecords = this.#host.hooks.add('authenticate', ask, { isFirst: true, isDeciding: false });
     this.#host.hooksChanged();

@@ -1,4 +1,4 @@
-import type { AccessControl } from '../access/access-control.ts';
+import type { AccessControl, SourceState } from '../access/access-control.ts';
 import type { AclRecords } from '../access/acl-records.ts';
 import type { BannedClients } from '../access/banned.ts';
 import type { CredentialRecords } from '../access/credential-records.ts';
@@ -54,6 +54,35 @@ export class Access<Data = unknown> {
   /** The names of the sources, in the order in which they are asked. */
   get sources(): readonly string[] {
     return this.#host.access.sources;
+  }
+
+  /** The records of the broker (`records`), and the sources in the order in which they are asked, with whether each is started. */
+  list(): SourceState[] {
+    return this.#host.access.list();
+  }
+
+  /**
+   * Stop a source: it is closed, and not asked until `start`. Connected clients stay connected. This is persisted by the name of the source.
+   *
+   * A stopped source still counts as one that decides. So clients that nothing else knows are refused, as if the source did not know them,
+   * unless `allowAnonymous` is true; and what no other rule allows is refused, unless `aclNomatch` is `allow`. The rules that the source
+   * has given to the broker do not apply while it is stopped, also those that deny.
+   * @param name `records`: the client ids, user names and logins with passwords of the broker
+   * @returns false if it is stopped already; otherwise true, when this is persisted and in force
+   * @throws NotFound SOURCE_UNKNOWN with a suggestion; what `close` of the source throws; StateError BROKER_NOT_STARTED (with a store),
+   *   BrokerError STORE_FAILED: nothing has changed
+   */
+  stop(name: string): Promise<boolean> {
+    return this.#host.access.switch(name, false);
+  }
+
+  /**
+   * Start a source that was stopped. It is asked after the others from now on.
+   * @returns false if it is started already; otherwise true, when this is persisted and in force
+   * @throws as `stop`; what `open` of the source throws: it stays stopped
+   */
+  start(name: string): Promise<boolean> {
+    return this.#host.access.switch(name, true);
   }
 
   /**

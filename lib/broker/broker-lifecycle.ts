@@ -37,6 +37,7 @@ interface BrokerLifecycleHost {
   readonly persistence: { open(): Promise<void>; close(): Promise<void>; brokerStarted(): void } | undefined;
   readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
   readonly access: { start(): Promise<void>; stop(): Promise<unknown[]> };
+  readonly operated: { readonly features: { restored(): void } };
   begin(): void;
   drain(wills: 'publish' | 'drop' | 'keep'): void;
   end(): void;
@@ -109,6 +110,7 @@ export class BrokerLifecycle {
     try {
       await host.persistence?.open();
       signal?.throwIfAborted();
+      host.operated.features.restored();
       await host.access.start();
       signal?.throwIfAborted();
       for (const listener of this.listeners.values()) {

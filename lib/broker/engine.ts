@@ -152,7 +152,7 @@ export class Engine {
     this.#systemMonitor = new SystemMonitor(services);
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);
-    const features = new Features(services, { delayed, retainer, rewrites });
+    const features = new Features(services, { delayed, retainer, rewrites, table: () => tables.own('$features') });
     this.operated = { features, configuration: this.#configuration() };
   }
 

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { Broker, engineOf } from '../../lib/broker/broker.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import {
   granted,
@@ -74,6 +75,41 @@ describe('broker.features', () => {
     await broker.features.stop('delayed');
     await broker.start();
     assert.deepEqual(started(broker), ['presence']);
+  });
+});
+
+describe('broker.features with a store', () => {
+  it('keeps what was started and stopped, whatever the options say', async () => {
+    const store = memoryStore();
+    {
+      await using broker = await startBroker({ store });
+      await broker.features.stop('delayed');
+      await broker.features.start('rewrite');
+    }
+    await using broker = await startBroker({ store, delayedPublish: true });
+    assert.deepEqual(started(broker), ['presence', 'retainer', 'rewrite']);
+    await broker.features.start('delayed');
+    await broker.features.stop('rewrite');
+    assert.equal(engineOf(broker).tables.own('$features').size, 0, 'as the options say');
+  });
+
+  it('changes nothing if the change cannot be persisted', async () => {
+    const store = memoryStore();
+    await using kit = await createTestBroker({ store });
+    const { broker, clock } = kit;
+    broker.on('error', () => undefined);
+    const { commit } = store;
+    store.commit = () => Promise.reject(Object.assign(new Error('no space left'), { isUntouched: true }));
+    await assert.rejects(broker.features.stop('delayed'), { code: 'STORE_FAILED' });
+    assert.deepEqual(started(broker), ['delayed', 'presence', 'retainer']);
+    store.commit = commit;
+    await clock.advance('1s');
+  });
+
+  it('can be changed before the start, until the broker object is gone', async () => {
+    const broker = new Broker({ store: memoryStore() });
+    assert.equal(await broker.features.stop('delayed'), true);
+    assert.deepEqual(started(broker), ['presence', 'retainer']);
   });
 });
 
@@ -200,6 +236,7 @@ describe('The stopped feature retainer', () => {
       await broker.publish('b', 'new', { retain: true });
     }
     await using broker = await startBroker({ store });
+    await broker.features.start('retainer'); // it is still stopped
     assert.deepEqual(await retainedFor(broker, '#'), ['old']);
   });
 });

@@ -1,6 +1,7 @@
-import { NotFound } from '../../base/errors.ts';
+import { BrokerError, NotFound } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import type { Services } from '../services.ts';
+import type { Table } from '../tables.ts';
 import type { Feature, FeatureState } from './feature.ts';
 import { Presence } from './presence.ts';
 
@@ -9,17 +10,22 @@ interface FeaturesHost {
   readonly delayed: Feature;
   readonly retainer: Feature;
   readonly rewrites: Feature;
+  /** Keeps the features whose state was changed at run time. */
+  readonly table: () => Table<unknown>;
 }
 
 /**
  * The features of the broker that can be started and stopped while clients are connected: `broker.features`. The options decide which of them
- * are started at first; a change lasts as long as the broker object.
+ * are started at first. A change is persisted with the state of the broker, and wins over the options at the next start.
  */
 export class Features {
   readonly #features: readonly Feature[];
+  readonly #table: () => Table<unknown>;
+  /** The names of the features that the options start. */
+  readonly #byOptions: ReadonlySet<string>;
 
   /** @internal */
-  constructor(services: Services, { delayed, retainer, rewrites }: FeaturesHost) {
+  constructor(services: Services, { delayed, retainer, rewrites, table }: FeaturesHost) {
     const { settings } = services;
     const presence = new Presence(services);
     this.#features = [delayed, presence, retainer, rewrites];
@@ -27,6 +33,8 @@ export class Features {
     retainer.start();
     if (settings.delayedPublish) delayed.start();
     if (settings.rewrite.length > 0) rewrites.start();
+    this.#table = table;
+    this.#byOptions = new Set(this.#features.filter(({ isStarted }) => isStarted).map(({ name }) => name));
   }
 
   /** All features, sorted by name. */
@@ -35,26 +43,44 @@ export class Features {
   }
 
   /**
-   * Start a feature. It serves connected clients, too.
-   * @returns false if it is started already
-   * @throws NotFound FEATURE_NOT_FOUND with a suggestion
+   * Start a feature. It serves connected clients, too. With a store that is not open yet, the change is not persisted.
+   * @returns false if it is started already; otherwise true, when the change is persisted
+   * @throws NotFound FEATURE_NOT_FOUND with a suggestion; BrokerError STORE_FAILED: nothing has changed
    */
-  async start(name: string): Promise<boolean> {
-    const feature = this.#get(name);
-    if (feature.isStarted) return false;
-    feature.start();
-    return true;
+  start(name: string): Promise<boolean> {
+    return this.#change(name, true);
   }
 
   /**
-   * Stop a feature. What it has stored stays.
-   * @returns false if it is stopped already
-   * @throws NotFound FEATURE_NOT_FOUND with a suggestion
+   * Stop a feature. What it has stored stays. With a store that is not open yet, the change is not persisted.
+   * @returns false if it is stopped already; otherwise true, when the change is persisted
+   * @throws NotFound FEATURE_NOT_FOUND with a suggestion; BrokerError STORE_FAILED: nothing has changed
    */
-  async stop(name: string): Promise<boolean> {
+  stop(name: string): Promise<boolean> {
+    return this.#change(name, false);
+  }
+
+  /** Apply the states of the store, when it has been read. @internal */
+  restored(): void {
+    for (const feature of this.#features) {
+      const isStarted = this.#table().get(feature.name);
+      if (typeof isStarted === 'boolean') turn(feature, isStarted);
+    }
+  }
+
+  async #change(name: string, isStarted: boolean): Promise<boolean> {
     const feature = this.#get(name);
-    if (!feature.isStarted) return false;
-    feature.stop();
+    if (feature.isStarted === isStarted) return false;
+    turn(feature, isStarted);
+    const table = this.#table();
+    try {
+      if (isStarted === this.#byOptions.has(name)) await table.delete(name);
+      else await table.set(name, isStarted);
+    } catch (error) {
+      if (error instanceof BrokerError && error.code === 'BROKER_NOT_STARTED') return true;
+      turn(feature, (table.get(name) as boolean | undefined) ?? this.#byOptions.has(name));
+      throw error;
+    }
     return true;
   }
 
@@ -66,4 +92,10 @@ export class Features {
     const hint = near === undefined ? `the features are ${names.join(', ')}` : `did you mean "${near}"?`;
     throw new NotFound('FEATURE_NOT_FOUND', `there is no feature "${String(name)}"; ${hint}`);
   }
+}
+
+function turn(feature: Feature, isStarted: boolean): void {
+  if (feature.isStarted === isStarted) return;
+  if (isStarted) feature.start();
+  else feature.stop();
 }

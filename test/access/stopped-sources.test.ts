@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type AuthSource, acl, type BrokerOptions, memoryStore, users } from '../../lib/index.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { connect, granted, startBroker, turns } from '../support/wire.ts';
+
+type Given = Omit<BrokerOptions, 'clock'>;
+
+/** A source that knows one user, and counts how often it is opened and closed. */
+function known(username: string, name = username): AuthSource & { opened: number; closed: number } {
+  return {
+    name,
+    opened: 0,
+    closed: 0,
+    open() {
+      this.opened++;
+    },
+    close() {
+      this.closed++;
+    },
+    authenticate: (request) => (request.username === username ? true : undefined)
+  };
+}
+
+/** The reason code for a user. */
+async function codeFor({ broker }: TestBroker, username: string, password?: string): Promise<number> {
+  const client = await rawClient(broker, { connect: false });
+  client.send(connect(5, { username, ...(password !== undefined && { password: Buffer.from(password) }) }));
+  const { reasonCode } = await client.next('connack');
+  client.stream.destroy();
+  await turns();
+  return reasonCode;
+}
+
+/** The sources as `name on` or `name off`. */
+const states = ({ broker }: TestBroker) =>
+  broker.access.list().map(({ name, isStarted }) => `${name} ${isStarted ? 'on' : 'off'}`);
+
+describe('broker.access.stop and start', () => {
+  it('ask a source no more, and ask it again after the others', async () => {
+    const [ann, bob] = [known('ann'), known('bob')];
+    await using kit = await createTestBroker({ auth: [ann, bob] });
+    const { access } = kit.broker;
+    assert.deepEqual(await Promise.all([codeFor(kit, 'ann'), codeFor(kit, 'bob')]), [0, 0]);
+    assert.equal(await access.stop('ann'), true);
+    assert.equal(await access.stop('ann'), false);
+    assert.deepEqual(await Promise.all([codeFor(kit, 'ann'), codeFor(kit, 'bob')]), [0x86, 0]);
+    assert.deepEqual(states(kit), ['records on', 'ann off', 'bob on']);
+    assert.deepEqual([ann.opened, ann.closed], [1, 1]);
+    assert.equal(await access.start('ann'), true);
+    assert.equal(await access.start('ann'), false);
+    assert.equal(await codeFor(kit, 'ann'), 0);
+    assert.deepEqual(states(kit), ['records on', 'bob on', 'ann on']);
+    assert.deepEqual([ann.opened, ann.closed], [2, 1]);
+  });
+
+  it('refuse unknown clients while the only source of authentication is stopped, unless allowAnonymous is true', async () => {
+    for (const [options, expected] of [
+      [{}, 0x86],
+      [{ allowAnonymous: true }, 0]
+    ] as [Given, number][]) {
+      await using kit = await createTestBroker({ ...options, auth: [known('ann')] });
+      await kit.broker.access.stop('ann');
+      assert.equal(await codeFor(kit, 'ann'), expected);
+      assert.equal(await codeFor(kit, 'eve'), expected);
+    }
+  });
+
+  it('do not let in those who have a password while the records are stopped', async () => {
+    await using kit = await createTestBroker({});
+    const { access } = kit.broker;
+    await access.usernames.add('ann', 'secret');
+    assert.deepEqual([await codeFor(kit, 'ann', 'secret'), await codeFor(kit, 'eve')], [0, 0]);
+    await access.stop('records');
+    assert.deepEqual([await codeFor(kit, 'ann', 'secret'), await codeFor(kit, 'eve')], [0x86, 0x86]);
+    await access.usernames.add('bob', 'secret');
+    assert.equal(await codeFor(kit, 'bob', 'secret'), 0x86);
+    await access.start('records');
+    assert.deepEqual([await codeFor(kit, 'bob', 'secret'), await codeFor(kit, 'ann', 'wrong')], [0, 0x86]);
+  });
+
+  it('withdraw the rules of a source, and refuse what no other rule allows', async () => {
+    await using broker = await startBroker({ auth: [acl([{ access: 'allow', action: 'subscribe', topic: 'a' }])] });
+    const client = await rawClient(broker);
+    const codes = async () => [...(await granted(client, 1, 'a')), ...(await granted(client, 2, 'b'))];
+    assert.deepEqual(await codes(), [0, 0x87]);
+    await broker.access.stop('acl');
+    assert.deepEqual(await codes(), [0x87, 0x87]);
+    await broker.access.start('acl');
+    assert.deepEqual(await codes(), [0, 0x87]);
+    client.stream.destroy();
+  });
+
+  it('are persisted by name, and a stopped source is not opened at the next start', async () => {
+    const store = memoryStore();
+    {
+      await using kit = await createTestBroker({
+        store,
+        auth: [known('ann'), users([{ username: 'bob', password: 'b' }])]
+      });
+      await kit.broker.access.stop('ann');
+      await kit.broker.access.stop('records');
+    }
+    const ann = known('ann');
+    await using kit = await createTestBroker({ store, auth: [ann, users([{ username: 'bob', password: 'b' }])] });
+    assert.deepEqual(states(kit), ['records off', 'ann off', 'users on']);
+    assert.equal(ann.opened, 0);
+    assert.deepEqual([await codeFor(kit, 'ann'), await codeFor(kit, 'bob', 'b')], [0x86, 0x86]);
+    await kit.broker.access.start('ann');
+    await kit.broker.access.start('records');
+    assert.deepEqual([await codeFor(kit, 'ann'), await codeFor(kit, 'bob', 'b')], [0, 0]);
+    const late = known('late');
+    await kit.broker.access.add(late);
+    await kit.broker.access.stop('late');
+    await kit.broker.access.remove('late');
+    await kit.broker.access.add(late);
+    assert.deepEqual(states(kit).at(-1), 'late off', 'also if the app adds it again');
+  });
+
+  it('leave a source stopped if it cannot be opened', async () => {
+    const source = known('ann');
+    await using kit = await createTestBroker({ auth: [source] });
+    await kit.broker.access.stop('ann');
+    source.open = () => {
+      throw new Error('no file');
+    };
+    await assert.rejects(kit.broker.access.start('ann'), /no file/);
+    assert.deepEqual(states(kit), ['records on', 'ann off']);
+    await assert.rejects(kit.broker.access.reload('ann'), { code: 'SOURCE_STOPPED' });
+    assert.equal(await codeFor(kit, 'ann'), 0x86);
+  });
+
+  it('refuse unknown names with a suggestion, and a source with the name of the records', async () => {
+    await using kit = await createTestBroker({ auth: [known('ann')] });
+    const { access } = kit.broker;
+    await assert.rejects(access.stop('record'), { code: 'SOURCE_UNKNOWN', message: /did you mean "records"/ });
+    await assert.rejects(access.start('nobody else'), { code: 'SOURCE_UNKNOWN', message: /records, ann/ });
+    await assert.rejects(access.add(known('x', 'records')), { code: 'SOURCE_NAME_IN_USE' });
+  });
+});
