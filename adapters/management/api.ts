@@ -111,7 +111,7 @@ class Management implements Service {
 
   async #run(row: Operation, request: ChangeRequest, call: Call): Promise<Answer> {
     const { params = {} } = request;
-    const { maxRowLimit, maxBodyBytes, bodyTimeout, errors } = this.#settings;
+    const { maxRowLimit, maxBodyBytes, bodyTimeout, errors, optionSource } = this.#settings;
     const given = readQuery(call.query);
     const page = pageRequest(row, given, maxRowLimit);
     const query = checkQuery(row.query, given);
@@ -125,7 +125,8 @@ class Management implements Service {
       operations: this.#operations,
       streams: this.#streams,
       isOriginal: errors === 'original',
-      page
+      page,
+      optionSource
     };
     request.query = query;
     request.body = body;

@@ -64,7 +64,8 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   TOO_MANY_TOPICS: 'tooMany',
   TOO_MANY_TRACES: 'tooMany',
   PASSWORD_QUEUE_FULL: 'tooManyLogins',
-  NOT_AUTHORIZED: 'notPermitted'
+  NOT_AUTHORIZED: 'notPermitted',
+  OPTION_FIXED: 'wrongParameter'
 };
 
 /** The fault that an error means. @returns undefined for an error that nobody has foreseen */

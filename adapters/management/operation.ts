@@ -3,6 +3,7 @@ import type { Awaitable, Broker } from '../../lib/index.ts';
 import type { Fault } from '../rest/index.ts';
 import type { EventStreams } from './event-stream.ts';
 import type { Listing, PageRequest } from './listing.ts';
+import type { OptionSource } from './options.ts';
 import type { Revision, RevisionName } from './revisions.ts';
 
 /** The names of the parameters of a path: `clientid` for `/clients/:clientid`. */
@@ -24,6 +25,8 @@ export interface Context {
   readonly streams: EventStreams;
   /** The part of the list that is asked for. */
   readonly page: PageRequest;
+  /** Where the app has an option from; see `ManagementOptions`. */
+  readonly optionSource: OptionSource | undefined;
 }
 
 /** What a request gives to an operation, checked by its schemas. */

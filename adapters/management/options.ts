@@ -62,7 +62,17 @@ export interface ManagementOptions {
   maxBodyBytes?: Size;
   /** Time from the first look at a request body to its end. Default 15 s. */
   bodyTimeout?: Duration;
+  /** Tells where the app has the value of an option from, for `GET /x/options`. Default: it is not told. */
+  optionSource?: OptionSource;
 }
+
+/**
+ * Where an app has the value of an option of the broker from, for people: `--max-packet-size`, `EMBERMQ_NODE`, `embermq.json: node`.
+ * @param name the name of the option in camelCase
+ * @param zone undefined: given for the broker or for all zones
+ * @returns undefined: it is not known
+ */
+export type OptionSource = (name: string, zone?: string) => string | undefined;
 
 /** Options about who may send requests, of everything that is mounted. */
 export const GUARD_OPTIONS = {
@@ -107,7 +117,8 @@ const MANAGEMENT_OPTIONS = {
   }),
   maxEventStreams: row('integer', 16, 'Most streams of events at a time.', { min: 0 }),
   maxBodyBytes: row('size', 1_048_576, 'Greatest size of a request body.', { unit: 'bytes', min: 1 }),
-  bodyTimeout: row('duration', 15_000, 'Time for a request body.', { unit: 'ms', min: 1 })
+  bodyTimeout: row('duration', 15_000, 'Time for a request body.', { unit: 'ms', min: 1 }),
+  optionSource: row('function', undefined as OptionSource | undefined, 'Tells where an option is from.')
 };
 
 /** Options after checks. */

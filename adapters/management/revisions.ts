@@ -32,6 +32,10 @@ export interface Revision {
   readonly hasNodeOfBroker: boolean;
   /** The protocol of a WebSocket listener ends with its port. */
   readonly hasWebSocketPort: boolean;
+  /** A plugin that was loaded is answered with the names of those that have started. */
+  readonly listsLoaded: boolean;
+  /** With `errors: 'original'`: the code of an operation on a plugin of all nodes that has failed; undefined: none. */
+  readonly clusterPluginCode: 101 | undefined;
   /** Lists of statistics have the figures beside the name of the node; otherwise in a field `stats`. */
   readonly hasFlatStats: boolean;
 }
@@ -44,6 +48,8 @@ const LATER_CAPABILITIES = {
   hasSharePrefix: true,
   hasNodeOfBroker: true,
   hasWebSocketPort: true,
+  listsLoaded: false,
+  clusterPluginCode: undefined,
   hasFlatStats: false
 } as const;
 const LATER_BANNED = { clientId: 'clientid', username: 'username', address: 'peerhost' } as const;
@@ -62,6 +68,8 @@ export const REVISION_ROWS: Readonly<Record<RevisionName, Revision>> = {
     hasSharePrefix: false,
     hasNodeOfBroker: false,
     hasWebSocketPort: false,
+    listsLoaded: true,
+    clusterPluginCode: 101,
     hasFlatStats: true
   },
   // the documentation says /api/v3, the original answers at /api/v4

@@ -120,19 +120,21 @@ export class Configuration {
    *   be changed at run time; StateError BROKER_NOT_STARTED (with a store), BrokerError STORE_FAILED: nothing has changed
    */
   async set(key: string, value: unknown): Promise<void> {
-    await this.setAll([[key, value]]);
+    await this.setAll([[key, value ?? null]]);
   }
 
-  /** Change several options: all of them, or none. @throws as `set` */
+  /** Change several options: all of them, or none. A value of undefined removes the override. @throws as `set` */
   async setAll(changes: Iterable<readonly [key: string, value: unknown]>): Promise<void> {
     const read = new Map<string, unknown>();
     for (const [key, given] of changes) {
       const place = this.#changeable(key);
-      read.set(place.key, storedValue(readSetting(place.row, given, key)));
+      read.set(place.key, given === undefined ? undefined : storedValue(readSetting(place.row, given, key)));
     }
     const table = this.#host.table();
     const setAt = this.#host.now();
-    await this.#changed([...read].map(([key, value]) => table.set(key, { value, setAt })));
+    const write = ([key, value]: [string, unknown]) =>
+      value === undefined ? table.delete(key) : table.set(key, { value, setAt });
+    await this.#changed([...read].map(write));
     for (const key of read.keys()) this.#host.changed(key);
   }
 
@@ -296,7 +298,7 @@ function merged(under: OptionLayer, over: OptionLayer): OptionLayer {
 
 /** @throws InvalidInput OPTION_INVALID */
 function readSetting(row: OptionRow, given: unknown, key: string): unknown {
-  if (given !== null && given !== undefined) return readValue(row, given, key);
+  if (given !== null) return readValue(row, given, key);
   if (row.default === undefined) return undefined;
   throw new InvalidInput('OPTION_INVALID', key, 'a value, because the option has one by default', given);
 }

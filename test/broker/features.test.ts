@@ -93,6 +93,15 @@ describe('broker.features with a store', () => {
     assert.equal(engineOf(broker).tables.own('$features').size, 0, 'as the options say');
   });
 
+  it('restarts a feature without a change of what is persisted, and starts a stopped one', async () => {
+    await using broker = await startBroker({ store: memoryStore() });
+    await broker.features.restart('delayed');
+    await broker.features.stop('presence');
+    await broker.features.restart('presence');
+    assert.deepEqual(started(broker), ['delayed', 'presence', 'retainer']);
+    assert.equal(engineOf(broker).tables.own('$features').size, 0);
+  });
+
   it('changes nothing if the change cannot be persisted', async () => {
     const store = memoryStore();
     await using kit = await createTestBroker({ store });

@@ -4,12 +4,14 @@ import { ALARMS } from './alarms.ts';
 import { APPLICATIONS } from './applications.ts';
 import { BANNED } from './banned.ts';
 import { CLIENTS } from './clients.ts';
+import { CONFIGS } from './configs.ts';
 import { CONNECTIONS } from './connections.ts';
 import { CREDENTIALS } from './credentials.ts';
 import { METRICS, STATS } from './figures.ts';
 import { LISTENERS } from './listeners.ts';
 import { MESSAGES } from './messages.ts';
 import { BROKERS, NODES } from './nodes.ts';
+import { PLUGINS } from './plugins.ts';
 import { ROUTES } from './routes.ts';
 import { SESSIONS } from './sessions.ts';
 import { SUBSCRIPTIONS } from './subscriptions.ts';
@@ -37,11 +39,13 @@ export const OPERATIONS: readonly Operation[] = [
   ...APPLICATIONS,
   ...BANNED,
   ...BROKERS,
+  ...CONFIGS,
   ...CONNECTIONS,
   ...CLIENTS,
   ...LISTENERS,
   ...METRICS,
   ...NODES,
+  ...PLUGINS,
   ...MESSAGES,
   ...ROUTES,
   ...SESSIONS,

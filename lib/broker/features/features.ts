@@ -60,6 +60,17 @@ export class Features {
     return this.#change(name, false);
   }
 
+  /** Stop and start a feature; start it if it is stopped. @throws as `start` */
+  async restart(name: string): Promise<void> {
+    const feature = this.#get(name);
+    if (!feature.isStarted) {
+      await this.start(name);
+      return;
+    }
+    feature.stop();
+    feature.start();
+  }
+
   /** Apply the states of the store, when it has been read. @internal */
   restored(): void {
     for (const feature of this.#features) {

@@ -1,0 +1,177 @@
+import Type from 'typebox';
+import type { Setting } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { type Context, type Operation, operation } from '../operation.ts';
+import { type Plugin, pluginNamed, pluginOfSetting } from '../plugins.ts';
+import { givenValue, shownValue, valueText } from '../setting-values.ts';
+import { checkNode } from './clients.ts';
+
+const VALUE = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
+const NODE = Type.String({ description: 'Name of the node' });
+const CONFIG = Type.Object({
+  key: Type.String({ description: 'Documented name of the option: "zone.external.max_inflight"' }),
+  value: Type.Union([Type.String(), Type.Number(), Type.Boolean()], {
+    description: 'Present value, as it can be sent back; "": none'
+  }),
+  datatpye: Type.String({ description: 'The same as datatype, spelled as the original products spell it' }),
+  datatype: Type.String({ description: 'Kind of the value: "integer", "duration", "size", ...' }),
+  app: Type.String({ description: 'Application that the option belongs to' })
+});
+const CHANGE = Type.Object({
+  key: Type.String({ description: 'Name of the option in any accepted spelling' }),
+  value: Type.Unknown({ description: 'Its new value: "64", 64, "90s", "1MB", true; "": none' })
+});
+const PLUGIN_CONFIG = Type.Object({
+  key: Type.String({ description: 'Documented name of the option' }),
+  value: Type.String({ description: 'Present value; "": none' }),
+  desc: Type.String({ description: 'What the option is for' }),
+  required: Type.Boolean({ description: 'Whether a value was given: as an option, or at run time' })
+});
+
+/** The names of the application to which the options belong that belong to no plugin. */
+const OWN_APPS: readonly string[] = ['emqx', 'embermq'];
+
+const appOf = ({ name }: Setting) => pluginOfSetting(name) ?? OWN_APPS[0];
+
+function configs({ broker }: Context): Type.Static<typeof CONFIG>[] {
+  return broker.configuration.list().map((setting) => {
+    const { key, kind } = setting;
+    return { key, value: shownValue(setting), datatpye: kind, datatype: kind, app: appOf(setting) };
+  });
+}
+
+async function update({ broker }: Context, app: string, { key, value }: Type.Static<typeof CHANGE>): Promise<void> {
+  const setting = broker.configuration.get(key);
+  const isOwn = OWN_APPS.includes(app) || ownSettings(pluginNamed(broker, app)).includes(setting.name);
+  if (!isOwn)
+    throw new Fault('wrongParameter', `${setting.key} does not belong to "${app}", but to "${appOf(setting)}"`);
+  await broker.configuration.set(key, givenValue(value, setting));
+}
+
+/** The names of the options of a plugin. @throws Fault wrongParameter if they are part of the app */
+function ownSettings({ name, settings }: Plugin): readonly string[] {
+  if (settings !== undefined) return settings;
+  const why = `the options of "${name}" are given where it is made, in the app that runs the broker or its command; change them there`;
+  throw new Fault('wrongParameter', why);
+}
+
+function pluginConfigs({ broker }: Context, name: string): Type.Static<typeof PLUGIN_CONFIG>[] {
+  const { settings = [] } = pluginNamed(broker, name);
+  return settings.map((one) => {
+    const setting = broker.configuration.get(one);
+    const { key, about, source } = setting;
+    return { key, value: valueText(setting), desc: about, required: source !== 'default' };
+  });
+}
+
+/** Change all options of a plugin: those that are not given have the value of the options of the broker again. A loaded plugin is restarted. */
+async function updatePlugin(
+  { broker }: Context,
+  name: string,
+  given: Readonly<Record<string, unknown>>
+): Promise<void> {
+  const plugin = pluginNamed(broker, name);
+  const { configuration } = broker;
+  const own = ownSettings(plugin).map((one) => configuration.get(one));
+  const changes = new Map<string, unknown>(own.map(({ key }) => [key, undefined]));
+  for (const [key, value] of Object.entries(given)) {
+    const setting = configuration.get(key);
+    if (!changes.has(setting.key)) {
+      const known = own.length === 0 ? 'it has none' : `they are ${own.map((one) => one.key).join(', ')}`;
+      throw new Fault(
+        'wrongParameter',
+        `${setting.key} is not an option of the plugin "${plugin.name}"; ${known}`,
+        key
+      );
+    }
+    changes.set(setting.key, givenValue(value, setting));
+  }
+  await configuration.setAll(changes);
+  if (plugin.isActive && own.length > 0) await plugin.restart();
+}
+
+/** What the original products answer to a change that is refused. */
+const failure =
+  (said: string | undefined): Operation['originalAnswer'] =>
+  ({ kind, message }) => {
+    const isRefused = kind === 'wrongParameter' || kind === 'unknownRecord' || kind === 'unavailable';
+    return isRefused ? { code: 102, message: said ?? message } : undefined;
+  };
+
+const EXAMPLE_NODE = 'embermq@127.0.0.1';
+
+/** The options of the broker and of its plugins. */
+export const CONFIGS: readonly Operation[] = [
+  operation({
+    name: 'get_all_configs',
+    method: 'GET',
+    path: '/configs',
+    descr: 'Get all configs',
+    data: Type.Array(Type.Object({ node: NODE, config: Type.Array(CONFIG) })),
+    example: {},
+    run: (context) => [{ node: context.broker.settings.node, config: configs(context) }]
+  }),
+  operation({
+    name: 'get_all_configs',
+    method: 'GET',
+    path: '/nodes/:node/configs',
+    descr: 'Get all configs of a node',
+    data: Type.Array(CONFIG),
+    example: { params: { node: EXAMPLE_NODE } },
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return configs(context);
+    }
+  }),
+  operation({
+    name: 'update_config',
+    method: 'PUT',
+    path: '/configs/:app',
+    descr: 'Update config of an application in the cluster',
+    body: CHANGE,
+    example: { params: { app: 'emqx' }, body: { key: 'zone.external.max_inflight', value: '64' } },
+    originalAnswer: failure(undefined),
+    run: (context, { params, body }) => update(context, params.app, body)
+  }),
+  operation({
+    name: 'update_node_config',
+    method: 'PUT',
+    path: '/nodes/:node/configs/:app',
+    descr: 'Update config of an application on a node',
+    body: CHANGE,
+    example: { params: { node: EXAMPLE_NODE, app: 'emqx' }, body: { key: 'broker.sys_interval', value: '90s' } },
+    originalAnswer: failure(undefined),
+    run: (context, { params, body }) => {
+      checkNode(context, params.node);
+      return update(context, params.app, body);
+    }
+  }),
+  operation({
+    name: 'get_plugin_configs',
+    method: 'GET',
+    path: '/nodes/:node/plugin_configs/:plugin',
+    descr: 'Get configurations of a plugin on the node',
+    data: Type.Array(PLUGIN_CONFIG),
+    example: { params: { node: EXAMPLE_NODE, plugin: 'emqx_retainer' } },
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return pluginConfigs(context, params.plugin);
+    }
+  }),
+  operation({
+    name: 'update_plugin_configs',
+    method: 'PUT',
+    path: '/nodes/:node/plugin_configs/:plugin',
+    descr: 'Update configurations of a plugin on the node',
+    body: Type.Record(Type.String(), VALUE, { description: 'All options of the plugin that are to have a value' }),
+    example: {
+      params: { node: EXAMPLE_NODE, plugin: 'emqx_retainer' },
+      body: { 'retainer.max_retained_messages': '500000', 'retainer.max_payload_size': '64KB' }
+    },
+    originalAnswer: failure('unknown_error'),
+    run: (context, { params, body }) => {
+      checkNode(context, params.node);
+      return updatePlugin(context, params.plugin, body);
+    }
+  })
+];

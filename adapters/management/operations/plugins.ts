@@ -1,0 +1,125 @@
+import Type from 'typebox';
+import type { Broker } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { type Context, type Operation, operation } from '../operation.ts';
+import { pluginNamed, pluginsOf } from '../plugins.ts';
+import { checkNode } from './clients.ts';
+
+const PLUGIN = Type.Object({
+  name: Type.String({ description: 'Name of the feature or source, or "management"' }),
+  version: Type.String({ description: 'Version of the broker' }),
+  description: Type.String({ description: 'What it does' }),
+  active: Type.Boolean({ description: 'Whether it is loaded' }),
+  type: Type.Enum(['auth', 'feature'], { description: '"auth": it decides about clients' })
+});
+
+function plugins(broker: Broker): Type.Static<typeof PLUGIN>[] {
+  const { version } = broker;
+  return pluginsOf(broker).map(({ name, description, isActive, type }) => {
+    return { name, version, description, active: isActive, type };
+  });
+}
+
+/** Load a plugin. @returns what the revision answers */
+async function load({ broker, revision }: Context, name: string): Promise<unknown> {
+  const plugin = pluginNamed(broker, name);
+  if (!(await plugin.start()))
+    throw new Fault('running', `the plugin "${plugin.name}" is loaded already`, 'already_started');
+  return revision.listsLoaded ? [plugin.name] : undefined;
+}
+
+async function unload({ broker }: Context, name: string): Promise<void> {
+  const plugin = pluginNamed(broker, name);
+  if (!(await plugin.stop()))
+    throw new Fault('notRunning', `the plugin "${plugin.name}" is not loaded; load it first`, 'not_started');
+}
+
+/** Stop and start a plugin: a source reads its files again. */
+async function reload({ broker }: Context, name: string): Promise<void> {
+  await pluginNamed(broker, name).restart();
+}
+
+/** What the original products answer to an operation for all nodes that has failed. */
+const clusterAnswer: Operation['originalAnswer'] = ({ kind, message, original = message }, { clusterPluginCode }) => {
+  const isOfPlugin = kind === 'notRunning' || kind === 'unknownRecord' || kind === 'running';
+  return isOfPlugin && clusterPluginCode !== undefined ? { code: clusterPluginCode, message: original } : undefined;
+};
+
+/** What can be loaded and unloaded: features, sources of authentication and rules. */
+export const PLUGINS: readonly Operation[] = [
+  operation({
+    name: 'list_all_plugins',
+    method: 'GET',
+    path: '/plugins',
+    descr: 'List all plugins in the cluster',
+    data: Type.Array(
+      Type.Object({ node: Type.String({ description: 'Name of the node' }), plugins: Type.Array(PLUGIN) })
+    ),
+    example: {},
+    run: ({ broker }) => [{ node: broker.settings.node, plugins: plugins(broker) }]
+  }),
+  operation({
+    name: 'list_node_plugins',
+    method: 'GET',
+    path: '/nodes/:node/plugins',
+    descr: 'List all plugins on a node',
+    data: Type.Array(PLUGIN),
+    example: { params: { node: 'embermq@127.0.0.1' } },
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return plugins(context.broker);
+    }
+  }),
+  operation({
+    name: 'load_node_plugin',
+    method: 'PUT',
+    path: '/nodes/:node/plugins/:plugin/load',
+    descr: 'Load a plugin',
+    data: Type.Optional(Type.Array(Type.String(), { description: 'Earlier: the names of what has been started' })),
+    example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_mod_rewrite' } },
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return load(context, params.plugin);
+    }
+  }),
+  operation({
+    name: 'unload_node_plugin',
+    method: 'PUT',
+    path: '/nodes/:node/plugins/:plugin/unload',
+    descr: 'Unload a plugin',
+    example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_delayed_publish' } },
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return unload(context, params.plugin);
+    }
+  }),
+  operation({
+    name: 'reload_node_plugin',
+    method: 'PUT',
+    path: '/nodes/:node/plugins/:plugin/reload',
+    descr: 'Reload a plugin',
+    example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_mod_presence' } },
+    run: (context, { params }) => {
+      checkNode(context, params.node);
+      return reload(context, params.plugin);
+    }
+  }),
+  operation({
+    name: 'unload_plugin',
+    method: 'PUT',
+    path: '/plugins/:plugin/unload',
+    descr: 'Unload a plugin in the cluster',
+    example: { params: { plugin: 'emqx_mod_presence' } },
+    originalAnswer: clusterAnswer,
+    run: (context, { params }) => unload(context, params.plugin)
+  }),
+  operation({
+    name: 'reload_plugin',
+    method: 'PUT',
+    path: '/plugins/:plugin/reload',
+    descr: 'Reload a plugin in the cluster',
+    example: { params: { plugin: 'presence' } },
+    originalAnswer: clusterAnswer,
+    run: (context, { params }) => reload(context, params.plugin)
+  })
+];

@@ -1,0 +1,75 @@
+import Type from 'typebox';
+import type { Setting } from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { pageOf } from '../../listing.ts';
+import { type Context, type Operation, operation } from '../../operation.ts';
+import { shownValue } from '../../setting-values.ts';
+
+const SOURCES = ['default', 'option', 'override'] as const;
+const VALUE = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
+const OPTION = Type.Object({
+  key: Type.String({ description: 'Documented name: "zone.external.max_inflight"' }),
+  name: Type.String({ description: 'Name in camelCase' }),
+  zone: Type.Optional(
+    Type.String({ description: 'Zone; absent: the broker, or all zones without a value of their own' })
+  ),
+  value: Type.Union(VALUE.anyOf, { description: 'Present value, as it can be sent back; "": none' }),
+  default: Type.Union(VALUE.anyOf, { description: 'Value without options and overrides' }),
+  kind: Type.String({ description: 'Kind of the value: "integer", "duration", "size", ...' }),
+  source: Type.Enum([...SOURCES], { description: '"option": given to the broker; "override": set at run time' }),
+  origin: Type.Optional(Type.String({ description: 'Where the app has the option from: "--max-inflight"' })),
+  takes_effect: Type.Enum(['now', 'next connection', 'restart'], { description: 'When a change takes effect' }),
+  about: Type.String({ description: 'What the option is for' })
+});
+
+const shownIn =
+  ({ optionSource }: Context) =>
+  (setting: Setting): Type.Static<typeof OPTION> => {
+    const { key, name, zone, kind, unit, source, takesEffect, about } = setting;
+    const origin = source === 'option' ? optionSource?.(name, zone || undefined) : undefined;
+    return {
+      key,
+      name,
+      ...(zone && { zone }),
+      value: shownValue(setting),
+      default: shownValue({ value: setting.default, kind, unit }),
+      kind,
+      source,
+      ...(origin !== undefined && { origin }),
+      takes_effect: takesEffect,
+      about
+    };
+  };
+
+/** The options of the broker, where their values come from, and what was set at run time. */
+export const OPTIONS: readonly Operation[] = [
+  operation({
+    name: 'list_options',
+    method: 'GET',
+    path: '/x/options',
+    descr: 'List the options of the broker with their sources, by key',
+    paged: 100,
+    hasCursor: true,
+    query: Type.Object({
+      source: Type.Optional(Type.Enum([...SOURCES], { description: 'Only options whose value is from there' }))
+    }),
+    data: Type.Array(OPTION),
+    example: { query: { _limit: 1 } },
+    run: (context, { query: { source } }) => {
+      const all = context.broker.configuration.list();
+      const wanted = source === undefined ? all : all.filter((one) => one.source === source);
+      wanted.sort((a, b) => (a.key < b.key ? -1 : 1));
+      return pageOf(wanted, context.page, shownIn(context), { keyOf: ({ key }) => key });
+    }
+  }),
+  operation({
+    name: 'reset_option',
+    method: 'DELETE',
+    path: '/x/options/:key',
+    descr: 'Remove what was set for an option at run time',
+    run: async ({ broker: { configuration } }, { params: { key } }) => {
+      if (!(await configuration.reset(key)))
+        throw new Fault('unknownRecord', `${key} was not set at run time`, 'not_found');
+    }
+  })
+];

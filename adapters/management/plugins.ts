@@ -1,0 +1,129 @@
+import type { Broker } from '../../lib/index.ts';
+import { nearest } from '../../lib/index.ts';
+import { Fault } from '../rest/index.ts';
+
+/** Something of the broker that can be loaded and unloaded, as the interface calls it. */
+export interface Plugin {
+  readonly name: string;
+  readonly description: string;
+  readonly type: 'auth' | 'feature';
+  readonly isActive: boolean;
+  /** The options that belong to it, by their names in camelCase. Undefined: they are part of the app. */
+  readonly settings: readonly string[] | undefined;
+  /** @returns false: it was so already */
+  start(): Promise<boolean>;
+  stop(): Promise<boolean>;
+  restart(): Promise<void>;
+}
+
+/** The name of the interface itself among the plugins. */
+const MANAGEMENT = 'management';
+
+/**
+ * The names of the original products, and what they mean here: the first one of the list that the broker has. `records` are the client
+ * ids, user names and logins with passwords that the broker has itself.
+ */
+export const PLUGIN_ALIASES: Readonly<Record<string, readonly string[]>> = {
+  emqx_management: [MANAGEMENT],
+  emqx_retainer: ['retainer'],
+  emqx_delayed_publish: ['delayed'],
+  emqx_mod_delayed: ['delayed'],
+  emqx_mod_presence: ['presence'],
+  emqx_mod_rewrite: ['rewrite'],
+  emqx_mod_acl_internal: ['acl-file', 'acl'],
+  emqx_auth_username: ['records'],
+  emqx_auth_clientid: ['records'],
+  emqx_auth_mnesia: ['records'],
+  emqx_auth_http: ['http'],
+  emqx_auth_jwt: ['jwt'],
+  emqx_auth_ldap: ['ldap'],
+  emqx_auth_mysql: ['mysql'],
+  emqx_auth_pgsql: ['postgresql'],
+  emqx_auth_redis: ['redis'],
+  emqx_auth_mongo: ['mongodb']
+};
+
+/** The options that belong to a feature, which the configuration of the plugin has. */
+const FEATURE_SETTINGS: Readonly<Record<string, readonly string[]>> = {
+  retainer: ['maxRetainedMessages', 'maxRetainedBytes', 'maxRetainedPayloadSize', 'retainedExpiryInterval'],
+  delayed: ['maxDelayedMessages', 'maxDelayedBytes'],
+  presence: ['presenceQos']
+};
+
+/** What is said about sources, by what they provide. */
+const SOURCE_TEXTS: Readonly<Record<string, string>> = {
+  authentication: 'Asked who a client is.',
+  authorization: 'Asked what a client may do.',
+  'authentication,authorization': 'Asked who a client is and what it may do.',
+  '': 'Gives records and rules to the broker.'
+};
+
+/** The plugins of a broker, sorted by name: its features, its sources of authentication and rules, and the management interface. */
+export function pluginsOf(broker: Broker): Plugin[] {
+  const { features, access } = broker;
+  const ofFeatures = features.list().map(
+    ({ name, about, isStarted }): Plugin => ({
+      name,
+      description: about,
+      type: 'feature',
+      isActive: isStarted,
+      settings: FEATURE_SETTINGS[name] ?? [],
+      start: () => features.start(name),
+      stop: () => features.stop(name),
+      restart: () => features.restart(name)
+    })
+  );
+  const ofSources = access.list().map(
+    ({ name, provides, isStarted }): Plugin => ({
+      name,
+      description:
+        name === 'records'
+          ? 'Client ids, user names and logins with passwords that the broker has.'
+          : (SOURCE_TEXTS[provides.join(',')] ?? ''),
+      type: 'auth',
+      isActive: isStarted,
+      settings: name === 'records' ? [] : undefined,
+      start: () => access.start(name),
+      stop: () => access.stop(name),
+      restart: async () => {
+        if (!(await access.start(name)) && name !== 'records') await access.reload(name);
+      }
+    })
+  );
+  return [...ofFeatures, ...ofSources, MANAGEMENT_PLUGIN].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+const MANAGEMENT_PLUGIN: Plugin = {
+  name: MANAGEMENT,
+  description: 'This management interface.',
+  type: 'feature',
+  isActive: true,
+  settings: undefined,
+  start: async () => false,
+  stop: refuse,
+  restart: refuse
+};
+
+async function refuse(): Promise<never> {
+  throw new Fault('running', 'the management interface serves this request, so it cannot be unloaded');
+}
+
+/** The plugin of a name, of the broker or of the original products. @throws Fault unknownRecord */
+export function pluginNamed(broker: Broker, name: string): Plugin {
+  const plugins = pluginsOf(broker);
+  const names = [name, ...(Object.hasOwn(PLUGIN_ALIASES, name) ? PLUGIN_ALIASES[name] : [])];
+  for (const one of names) {
+    const plugin = plugins.find((each) => each.name === one);
+    if (plugin !== undefined) return plugin;
+  }
+  const known = plugins.map((each) => each.name);
+  const near = nearest(name, known);
+  const hint = near === undefined ? `the plugins are ${known.join(', ')}` : `did you mean "${near}"?`;
+  throw new Fault('unknownRecord', `there is no plugin "${name}"; ${hint}`, 'not_found');
+}
+
+/** The name of the original products for the plugin that an option belongs to; undefined: it belongs to none. */
+export function pluginOfSetting(setting: string): string | undefined {
+  const found = Object.keys(FEATURE_SETTINGS).find((name) => FEATURE_SETTINGS[name].includes(setting));
+  return found && Object.keys(PLUGIN_ALIASES).find((alias) => PLUGIN_ALIASES[alias].includes(found));
+}
