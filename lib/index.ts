@@ -76,6 +76,7 @@ export {
 export type { Retained } from './broker/retained.ts';
 export type { KickOptions, SessionHandle } from './broker/session-handle.ts';
 export type { Sessions } from './broker/sessions.ts';
+export { settingText } from './broker/setting-text.ts';
 export type { Table } from './broker/tables.ts';
 export { Client, connectClient } from './client/client.ts';
 export type { ClientListener } from './client/listeners.ts';

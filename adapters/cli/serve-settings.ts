@@ -6,6 +6,7 @@ import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from
 import { environmentLayer, fileLayer, flagLayer, type Layer } from './layers.ts';
 import { type HttpKind, readServedOptions, type ServedOptions } from './serve-http.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts';
+import { type OptionPlace, optionPlaceIn } from './serve-overrides.ts';
 import { type ConfiguredSource, configuredSources } from './serve-sources.ts';
 
 /** A listener to open. */
@@ -31,6 +32,8 @@ export interface ServeSettings {
   readonly sources: readonly ConfiguredSource[];
   /** Options of the management interface, and the place where they are. */
   readonly management: { readonly options: ServedOptions; readonly place: string };
+  /** Tells where an option of the broker is given. */
+  readonly optionPlace: OptionPlace;
 }
 
 /** Lists and objects that only the config file can contain. */
@@ -81,7 +84,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   }
   const http = httpListeners(own, merged);
   checkHttpExposure(own, http, management);
-  return { own, broker, listeners: [...mqtt, ...http], sources, management };
+  return { own, broker, listeners: [...mqtt, ...http], sources, management, optionPlace: optionPlaceIn(layers) };
 }
 
 /** Refuse to show the interface to other machines without asking for credentials. @throws InvalidInput MANAGEMENT_EXPOSED */

@@ -17,6 +17,7 @@ import {
 } from './serve-listeners.ts';
 import { serveLogger, startTrace } from './serve-log.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
+import { reportOverrides } from './serve-overrides.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 import type { ConfiguredSource } from './serve-sources.ts';
 
@@ -57,7 +58,8 @@ management interface.`,
       const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve });
       const broker = prepare(settings, store, shell);
       files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
-      http = new ServedHttp(broker, settings.management.options, settings.management.place);
+      const { options, place } = settings.management;
+      http = new ServedHttp(broker, { ...options, optionSource: settings.optionPlace }, place);
       const { handlers } = http;
       const open: OpenListener = ({ transport, http: kind }) =>
         kind === undefined ? listen(broker, transport) : listenHttp(broker, transport, handlers[kind]);
@@ -65,6 +67,7 @@ management interface.`,
       for (const plan of needed) opened.push({ plan, listening: open(plan) });
       const completeTrace = await startTrace(broker, settings.own, shell);
       await broker.start();
+      reportOverrides(broker, shell, settings.optionPlace);
       await openOptional(settings.listeners, broker, opened, { shell, open });
       warnOfClearHttp(opened, shell);
       const url = asksForApplications(settings.management.options) ? clientsUrl(opened) : undefined;
@@ -110,8 +113,9 @@ function awaitSignals(shell: Shell): { first: Promise<string>; release: () => vo
   return { first, release };
 }
 
-/** Reload a source. @throws its error; the previous content then stays in force */
+/** Reload a source, unless an operator has stopped it. @throws its error; the previous content then stays in force */
 async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
+  if (broker.access.list().some(({ name, isStarted }) => name === source.name && !isStarted)) return;
   await broker.access.reload(source.name);
   if (source.failure !== undefined) throw source.failure;
 }

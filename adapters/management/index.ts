@@ -22,5 +22,5 @@ export {
   observeMetrics
 } from './metrics/observe.ts';
 export type { HttpMounts, ManagementFetch } from './mounts.ts';
-export type { ManagementOptions } from './options.ts';
+export type { ManagementOptions, OptionSource } from './options.ts';
 export type { RevisionName } from './revisions.ts';

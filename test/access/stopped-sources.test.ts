@@ -37,6 +37,24 @@ async function codeFor({ broker }: TestBroker, username: string, password?: stri
 const states = ({ broker }: TestBroker) =>
   broker.access.list().map(({ name, isStarted }) => `${name} ${isStarted ? 'on' : 'off'}`);
 
+describe('Rules in options', () => {
+  it('leave the records that were set at run time as they are at the next start', async () => {
+    const store = memoryStore();
+    const auth = [acl([{ access: 'allow', topic: 'a' }])];
+    const rules: unknown[] = [];
+    for (const isFirst of [true, false]) {
+      await using kit = await createTestBroker({ store, auth });
+      const { access } = kit.broker;
+      if (isFirst) await access.acl.set({ access: 'deny', action: 'pubsub', topic: 'a' });
+      rules.push(access.acl.list('all'));
+      const client = await rawClient(kit.broker);
+      assert.deepEqual(await granted(client, 1, 'a'), [0x87], 'records come first');
+      client.stream.destroy();
+    }
+    assert.deepEqual(rules[0], rules[1]);
+  });
+});
+
 describe('broker.access.stop and start', () => {
   it('ask a source no more, and ask it again after the others', async () => {
     const [ann, bob] = [known('ann'), known('bob')];

@@ -1,9 +1,9 @@
 import Type from 'typebox';
-import type { Setting } from '../../../lib/index.ts';
+import { type Setting, settingText } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { type Plugin, pluginNamed, pluginOfSetting } from '../plugins.ts';
-import { givenValue, shownValue, valueText } from '../setting-values.ts';
+import { givenValue, shownValue } from '../setting-values.ts';
 import { checkNode } from './clients.ts';
 
 const VALUE = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
@@ -60,7 +60,7 @@ function pluginConfigs({ broker }: Context, name: string): Type.Static<typeof PL
   return settings.map((one) => {
     const setting = broker.configuration.get(one);
     const { key, about, source } = setting;
-    return { key, value: valueText(setting), desc: about, required: source !== 'default' };
+    return { key, value: settingText(setting), desc: about, required: source !== 'default' };
   });
 }
 
