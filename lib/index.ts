@@ -149,6 +149,7 @@ export type {
   SlowSubscriptionSettings,
   SlowSubscriptions
 } from './monitor/slow-subscriptions.ts';
+export type { StoreFigures, StoreRecords, StoreState } from './monitor/store-figures.ts';
 export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
 export {
   TOPIC_COUNTERS,

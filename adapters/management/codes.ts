@@ -60,6 +60,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   ADMIN_PERMANENT: 'administrator',
   BROKER_NOT_STARTED: 'unavailable',
   STORE_FAILED: 'unavailable',
+  STORE_CLOSED: 'unavailable',
   QUOTA_EXCEEDED: 'unavailable',
   TOO_MANY_TOPICS: 'tooMany',
   TOO_MANY_TRACES: 'tooMany',

@@ -12,6 +12,7 @@ import { MachineMonitor } from '../monitor/machine-monitor.ts';
 import { Monitor } from '../monitor/monitor.ts';
 import { Pressure } from '../monitor/pressure.ts';
 import { SlowSubscriptions } from '../monitor/slow-subscriptions.ts';
+import { StoreFigures } from '../monitor/store-figures.ts';
 import { SysTopics } from '../monitor/sys.ts';
 import { SystemMonitor } from '../monitor/system-monitor.ts';
 import { TopicFigures } from '../monitor/topic-figures.ts';
@@ -163,6 +164,7 @@ export class Engine {
     const { clock, time, life, notices } = this.services;
     time.read();
     this.pressure.start();
+    this.monitor.store.begin();
     this.retainer.messages.rearm();
     this.#delayed.rearm();
     notices.start(this.#sysTopics());
@@ -299,7 +301,8 @@ export class Engine {
     const slowSubscriptions = new SlowSubscriptions(services);
     const blockedClients = new BlockedClients({ node: settings.node, clock, sessions: this.sessions, pause });
     const figures = new Figures(services);
-    return new Monitor({ drops, audit, traces, figures, topicFigures, slowSubscriptions, blockedClients });
+    const store = new StoreFigures({ clock, ledger: this.ledger, pause });
+    return new Monitor({ drops, audit, traces, figures, topicFigures, slowSubscriptions, blockedClients, store });
   }
 
   #configuration(): Configuration {

@@ -4,6 +4,7 @@ import type { Drops } from './drops.ts';
 import type { Figures } from './figures.ts';
 import { KeptTraces } from './kept-traces.ts';
 import type { SlowSubscriptions } from './slow-subscriptions.ts';
+import type { StoreFigures } from './store-figures.ts';
 import type { TopicFigures } from './topic-figures.ts';
 import type { Traces } from './traces.ts';
 
@@ -16,6 +17,7 @@ interface MonitorParts {
   readonly topicFigures: TopicFigures;
   readonly slowSubscriptions: SlowSubscriptions;
   readonly blockedClients: BlockedClients;
+  readonly store: StoreFigures;
 }
 
 /** What the broker has observed of itself, for operators: `broker.monitor`. */
@@ -36,14 +38,18 @@ export class Monitor {
   /** The clients that do not read as fast as is sent to them. */
   readonly blockedClients: BlockedClients;
 
+  /** The store of the broker. */
+  readonly store: StoreFigures;
+
   /** @internal */
-  constructor({ drops, audit, traces, figures, topicFigures, slowSubscriptions, blockedClients }: MonitorParts) {
-    this.drops = drops;
-    this.audit = audit;
-    this.traces = new KeptTraces(traces);
-    this.figures = figures;
-    this.topicFigures = topicFigures;
-    this.slowSubscriptions = slowSubscriptions;
-    this.blockedClients = blockedClients;
+  constructor(parts: MonitorParts) {
+    this.drops = parts.drops;
+    this.audit = parts.audit;
+    this.traces = new KeptTraces(parts.traces);
+    this.figures = parts.figures;
+    this.topicFigures = parts.topicFigures;
+    this.slowSubscriptions = parts.slowSubscriptions;
+    this.blockedClients = parts.blockedClients;
+    this.store = parts.store;
   }
 }

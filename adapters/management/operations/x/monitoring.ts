@@ -4,6 +4,7 @@ import { DROPS } from './drops.ts';
 import { EVENT_STREAM } from './events.ts';
 import { FIGURES } from './figures.ts';
 import { SLOW } from './slow.ts';
+import { STORE_FIGURES } from './store.ts';
 import { TOPIC_FIGURES } from './topic-figures.ts';
 import { TRACES } from './traces.ts';
 
@@ -15,5 +16,6 @@ export const MONITORING: readonly Operation[] = [
   ...TRACES,
   ...FIGURES,
   ...TOPIC_FIGURES,
-  ...SLOW
+  ...SLOW,
+  ...STORE_FIGURES
 ];

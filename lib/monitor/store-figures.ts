@@ -1,0 +1,157 @@
+import { keyAfter, kindKey } from '../store/keys.ts';
+import type { Store } from '../store/store.ts';
+import { RECORDS, type RecordName } from '../tools/record-kinds.ts';
+import type { StoreShare } from '../tools/statistics.ts';
+
+/** Records of a kind that are read at once: few at first, then up to as many as have about `SLICE_BYTES`. */
+const FIRST_SLICE = 4;
+const MAX_SLICE = 256;
+const SLICE_BYTES = 262_144;
+/** Longest time of a walk over all records. */
+const MAX_WALK_MS = 10_000;
+/** The rate of commits is measured over at least this time. */
+const MIN_RATE_MS = 1_000;
+
+/** The state of the store of a running broker. */
+export interface StoreState {
+  readonly name: string;
+  /** The last commit has failed, and nothing can be persisted. */
+  readonly isFailed: boolean;
+  /** Size in bytes, with the space of deleted records; undefined: the store does not tell. */
+  readonly sizeBytes: number | undefined;
+  /** Bytes that can be written before the reserve is used; undefined: the store does not tell. */
+  readonly freeBytes: number | undefined;
+  /** Approximate number of bytes that are not committed yet. */
+  readonly unwrittenBytes: number;
+  /** Number of commits since the store was created. */
+  readonly commits: number;
+  /** Commits per second since the previous call of `read` that is at least a second ago; at first, since the start. */
+  readonly commitsPerSec: number;
+}
+
+/** The records of a store, counted. */
+export interface StoreRecords {
+  readonly kinds: Readonly<Record<RecordName, StoreShare>>;
+  /** All records were counted. False: ten seconds were not enough. */
+  readonly isComplete: boolean;
+}
+
+/** What is used of the ledger. */
+interface LedgerView {
+  readonly store: Store;
+  readonly isFailed: boolean;
+  readonly commit: number;
+  readonly bytesInProgress: number;
+  readonly unwritten: { readonly gathered: number };
+}
+
+/** What `StoreFigures` uses of the broker. */
+interface StoreFiguresHost {
+  readonly clock: { monotonic(): number };
+  /** undefined: there is no store. */
+  readonly ledger: LedgerView | undefined;
+  /** Resolves in the next turn. */
+  readonly pause: () => Promise<void>;
+}
+
+interface Mark {
+  readonly atMs: number;
+  readonly commits: number;
+}
+
+/** The store of the broker, while it runs: `broker.monitor.store`. */
+export class StoreFigures {
+  readonly #host: StoreFiguresHost;
+  /** The commits are counted from here on. */
+  #from: Mark | undefined = undefined;
+  /** The next measurement begins here. */
+  #next: Mark | undefined = undefined;
+  #walk: Promise<StoreRecords> | undefined = undefined;
+
+  /** @internal */
+  constructor(host: StoreFiguresHost) {
+    this.#host = host;
+  }
+
+  /** The broker has started: commits are counted from now on. @internal */
+  begin(): void {
+    const { clock, ledger } = this.#host;
+    this.#from = this.#next = ledger && { atMs: clock.monotonic(), commits: ledger.commit };
+  }
+
+  /** Read the state of the store. @returns undefined if the broker has none @throws StateError STORE_CLOSED; the errors of the store */
+  async read(): Promise<StoreState | undefined> {
+    const { ledger } = this.#host;
+    if (ledger === undefined) return undefined;
+    const { store } = ledger;
+    const [sizeBytes, freeBytes] = await Promise.all([store.size?.(), store.freeBytes?.()]);
+    const { commit, isFailed, unwritten, bytesInProgress } = ledger;
+    const unwrittenBytes = unwritten.gathered + bytesInProgress;
+    const commitsPerSec = this.#rate(commit);
+    return { name: store.name, isFailed, sizeBytes, freeBytes, unwrittenBytes, commits: commit, commitsPerSec };
+  }
+
+  /**
+   * Count the records by kind. All of them are read, in slices between other work, so this takes long for a large store; calls at the same
+   * time share one walk. Records that come or go meanwhile may be counted or not.
+   * @returns undefined if the broker has no store
+   * @throws StateError STORE_CLOSED; the errors of the store
+   */
+  async records(): Promise<StoreRecords | undefined> {
+    const { ledger } = this.#host;
+    if (ledger === undefined) return undefined;
+    this.#walk ??= this.#count(ledger.store).finally(() => {
+      this.#walk = undefined;
+    });
+    return this.#walk;
+  }
+
+  #rate(commits: number): number {
+    const atMs = this.#host.clock.monotonic();
+    const mark = { atMs, commits };
+    if (this.#next === undefined || atMs - this.#next.atMs >= MIN_RATE_MS) {
+      this.#from = this.#next ?? mark;
+      this.#next = mark;
+    }
+    const from = this.#from ?? mark;
+    const seconds = (atMs - from.atMs) / 1_000;
+    return seconds > 0 ? Math.max(0, commits - from.commits) / seconds : 0;
+  }
+
+  async #count(store: Store): Promise<StoreRecords> {
+    const { clock } = this.#host;
+    const kinds = {} as Record<RecordName, StoreShare>;
+    const endMs = clock.monotonic() + MAX_WALK_MS;
+    for (const [name, { kind }] of Object.entries(RECORDS)) {
+      const { isComplete, ...share } = await this.#countKind(store, kind, endMs);
+      kinds[name as RecordName] = share;
+      if (!isComplete) return { kinds: { ...NOTHING, ...kinds }, isComplete: false };
+    }
+    return { kinds, isComplete: true };
+  }
+
+  async #countKind(store: Store, kind: number, endMs: number): Promise<StoreShare & { readonly isComplete: boolean }> {
+    const { clock, pause } = this.#host;
+    let [records, bytes] = [0, 0];
+    let atOnce = FIRST_SLICE;
+    for (let from = kindKey(kind); ; ) {
+      const entries = await store.read(from, kindKey(kind + 1), atOnce);
+      let sliceBytes = 1;
+      for (const { key, value } of entries) sliceBytes += key.length + value.length;
+      records += entries.length;
+      bytes += sliceBytes - 1;
+      const last = entries.at(-1);
+      if (last === undefined || entries.length < atOnce) return { records, bytes, isComplete: true };
+      if (clock.monotonic() > endMs) return { records, bytes, isComplete: false };
+      from = keyAfter(last.key);
+      const fitting = Math.ceil((entries.length * SLICE_BYTES) / sliceBytes);
+      atOnce = Math.min(MAX_SLICE, 2 * atOnce, fitting);
+      await pause();
+    }
+  }
+}
+
+/** The counts of a walk that has not begun. */
+const NOTHING = Object.fromEntries(
+  Object.keys(RECORDS).map((name) => [name, { records: 0, bytes: 0 }])
+) as unknown as Readonly<Record<RecordName, StoreShare>>;
