@@ -261,6 +261,7 @@ export class AccessControl {
     this.banned.restored();
     this.#restoreSwitches();
     if (this.#hasRecords) this.#askRecords();
+    for (const records of [this.clientIds, this.usernames, this.logins]) records.restored();
     this.#isStarted = true;
     for (const loaded of [...this.#sources.values()]) await this.#open(loaded);
   }

@@ -1,6 +1,7 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { AccessRule } from '../records/access-rule.ts';
+import { type ListPart, type NumberedTable, partOf, RecordOrder } from './record-order.ts';
 import { checkRule, Rule } from './rule.ts';
 import type { RuleSet } from './rule-set.ts';
 
@@ -23,8 +24,7 @@ interface StoredRecord {
 }
 
 /** The table that keeps the records; see `Broker.table`. */
-interface AclTable extends Iterable<readonly [key: string, value: StoredRecord]> {
-  readonly size: number;
+interface AclTable extends NumberedTable<StoredRecord> {
   get(key: string): StoredRecord | undefined;
   set(key: string, value: StoredRecord): Promise<void>;
   delete(key: string): Promise<boolean>;
@@ -50,6 +50,7 @@ export class AclRecords {
   readonly #changed: () => void;
   /** The rule in force for each key. */
   readonly #inForce = new Map<string, Rule>();
+  readonly #order: RecordOrder<StoredRecord>;
   #last = 0;
 
   /**
@@ -59,6 +60,7 @@ export class AclRecords {
    */
   constructor(table: AclTable, rules: RuleSet, changed: () => void) {
     this.#table = table;
+    this.#order = new RecordOrder(table);
     this.#rules = rules;
     this.#changed = changed;
   }
@@ -119,12 +121,29 @@ export class AclRecords {
     return this.#listed((key) => key.startsWith(`${group}:`));
   }
 
+  /** Number of rules for client ids, for user names, or for all. */
+  count(group: AclGroup): number {
+    let count = 0;
+    for (const [key] of this.#table) if (key.startsWith(`${group}:`)) count++;
+    return count;
+  }
+
+  /** A part of the list of rules for client ids, for user names, or for all, the oldest first. */
+  part(group: AclGroup, part: ListPart): AclRecord[] {
+    return partOf(this.#inGroup(group), part).map(([key, stored]) => recordOf(key, stored));
+  }
+
+  *#inGroup(group: AclGroup): Iterable<readonly [key: string, stored: StoredRecord]> {
+    for (const entry of this.#order.oldestFirst()) if (entry[0].startsWith(`${group}:`)) yield entry;
+  }
+
   /** Put the records that were read from the store in force. */
   restored(): void {
     for (const [key, { number }] of this.#table) {
       this.#last = Math.max(this.#last, number);
       this.#put(key);
     }
+    this.#order.oldestFirst();
     if (this.#table.size > 0) this.#changed();
   }
 

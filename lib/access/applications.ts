@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { checkSecret } from './credential-checks.ts';
-import { RecordOrder } from './record-order.ts';
+import { type NumberedTable, RecordOrder } from './record-order.ts';
 import type { Secrets } from './secrets.ts';
 
 /** An application that may use the management interface. */
@@ -39,8 +39,7 @@ interface StoredApplication {
 }
 
 /** The table that keeps the applications; see `Broker.table`. */
-interface ApplicationTable extends Iterable<readonly [key: string, value: StoredApplication]> {
-  readonly size: number;
+interface ApplicationTable extends NumberedTable<StoredApplication> {
   get(key: string): StoredApplication | undefined;
   set(key: string, value: StoredApplication): Promise<void>;
   delete(key: string): Promise<boolean>;

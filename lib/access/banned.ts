@@ -3,7 +3,7 @@ import { checkNames, checkObject } from '../base/options-table.ts';
 import type { Ban, BannedKind } from '../records/ban.ts';
 import { CLIENT_NAME, isClientName } from './credential-checks.ts';
 import { contains, isNetwork, type Network, networkOf } from './network.ts';
-import { RecordOrder } from './record-order.ts';
+import { type NumberedTable, RecordOrder } from './record-order.ts';
 import type { Subject } from './rule.ts';
 
 /** A ban to be made, as `broker.access.banned.add` takes it: `kind` and `who`, and any of the others. */
@@ -31,8 +31,7 @@ interface StoredBan {
 }
 
 /** The table that keeps the bans; see `Broker.table`. The keys are kind and name with a slash between. */
-interface BanTable extends Iterable<readonly [key: string, value: StoredBan]> {
-  readonly size: number;
+interface BanTable extends NumberedTable<StoredBan> {
   get(key: string): StoredBan | undefined;
   set(key: string, value: StoredBan): Promise<void>;
   delete(key: string): Promise<boolean>;

@@ -2,7 +2,7 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { CLIENT_NAME, checkSecret, isClientName } from './credential-checks.ts';
-import { RecordOrder } from './record-order.ts';
+import { type ListPart, type NumberedTable, partOf, RecordOrder } from './record-order.ts';
 import { formatScram, parseScram, type ScramCredentials, type ScramMethod, scramCredentialsOf } from './scram.ts';
 
 /** What a record is persisted as. */
@@ -19,8 +19,7 @@ interface StoredCredential {
 }
 
 /** The table that keeps the records; see `Broker.table`. */
-interface RecordTable extends Iterable<readonly [key: string, value: StoredCredential]> {
-  readonly size: number;
+interface RecordTable extends NumberedTable<StoredCredential> {
   get(key: string): StoredCredential | undefined;
   set(key: string, value: StoredCredential): Promise<void>;
   delete(key: string): Promise<boolean>;
@@ -80,8 +79,18 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
 
   /** The records, the newest first. */
   [Symbol.iterator](): Iterator<CredentialRecord> {
-    const all = this.#order.oldestFirst().reverse();
+    const all = [...this.#order.oldestFirst()].reverse();
     return all.map(([name, stored]) => shown(name, stored))[Symbol.iterator]();
+  }
+
+  /** A part of the list of records, the oldest first. */
+  list(part: ListPart): CredentialRecord[] {
+    return partOf(this.#order.oldestFirst(), part).map(([name, stored]) => shown(name, stored));
+  }
+
+  /** Sort the records that were read from the store. @internal */
+  restored(): void {
+    this.#order.oldestFirst();
   }
 
   /** Add a record. @throws StateError RECORD_EXISTS; InvalidInput NAME_INVALID, PASSWORD_INVALID, OPTION_INVALID, OPTION_UNKNOWN */

@@ -1,6 +1,6 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkSecret } from './credential-checks.ts';
-import { RecordOrder } from './record-order.ts';
+import { type NumberedTable, RecordOrder } from './record-order.ts';
 import type { Secrets } from './secrets.ts';
 
 /** A user of the management interface or the console. */
@@ -21,8 +21,7 @@ interface StoredUser {
 }
 
 /** The table that keeps the users; see `Broker.table`. */
-interface UserTable extends Iterable<readonly [key: string, value: StoredUser]> {
-  readonly size: number;
+interface UserTable extends NumberedTable<StoredUser> {
   get(key: string): StoredUser | undefined;
   set(key: string, value: StoredUser): Promise<void>;
   delete(key: string): Promise<boolean>;

@@ -5,8 +5,17 @@ interface Numbered {
 }
 
 /** The table that keeps the records. */
-interface NumberedTable<R extends Numbered> extends Iterable<readonly [key: string, record: R]> {
+export interface NumberedTable<R extends Numbered> extends Iterable<readonly [key: string, record: R]> {
   readonly size: number;
+  /** Bring the entries into another order, which lasts until the store is read again. */
+  reorder(compare: (a: R, b: R) => number): void;
+}
+
+/** A part of a list. */
+export interface ListPart {
+  /** Number of records before it. */
+  readonly skip: number;
+  readonly limit: number;
 }
 
 /** Numbers the records of a table as they are added: a store returns them in the order of their keys. */
@@ -30,8 +39,29 @@ export class RecordOrder<R extends Numbered> {
     return ++this.#last;
   }
 
-  /** The records with their keys, the oldest first. */
-  oldestFirst(): (readonly [key: string, record: R])[] {
-    return [...this.#table].sort(([, { number: a = 0 }], [, { number: b = 0 }]) => a - b);
+  /** The records with their keys, the oldest first. Most often the table is in this order, and nothing is sorted. */
+  oldestFirst(): Iterable<readonly [key: string, record: R]> {
+    let last = 0;
+    for (const [, { number = 0 }] of this.#table) {
+      if (number < last) {
+        this.#table.reorder(({ number: a = 0 }, { number: b = 0 }) => a - b);
+        break;
+      }
+      last = number;
+    }
+    return this.#table;
   }
+}
+
+/** The items of a part of a list. */
+export function partOf<T>(items: Iterable<T>, { skip, limit }: ListPart): T[] {
+  const part: T[] = [];
+  if (limit === 0) return part;
+  let at = 0;
+  for (const item of items) {
+    if (at++ < skip) continue;
+    part.push(item);
+    if (part.length === limit) break;
+  }
+  return part;
 }

@@ -136,6 +136,13 @@ class PersistedTable implements Table<unknown>, Durable {
     this.#values.set(key, value);
   }
 
+  /** Bring the entries into another order. It is not persisted: the store returns them in the order of their keys. */
+  reorder(compare: (a: never, b: never) => number): void {
+    const entries = [...this.#values].sort(([, a], [, b]) => compare(a as never, b as never));
+    this.#values.clear();
+    for (const [key, value] of entries) this.#values.set(key, value);
+  }
+
   #checkStore(): void {
     if (this.#ledger?.isFailed) throw this.#ledger.refusal();
   }

@@ -20,6 +20,7 @@ import {
   type LevelQuery,
   type PageQuery,
   RETAINED_CONDITIONS,
+  type Request,
   type RetainedQuery,
   readQuery,
   SUBSCRIPTION_CONDITIONS,
@@ -32,6 +33,9 @@ import type { Subscription } from './subscription.ts';
 const SESSIONS_AT_ONCE = 500;
 /** Topics or filters that are looked at in one turn. */
 const KEYS_AT_ONCE = 2_000;
+
+/** Topics or filters that are sorted in one turn. */
+const SORTED_AT_ONCE = 10_000;
 
 /** A part of a list. */
 export interface Page<R> {
@@ -183,8 +187,7 @@ export class Directory {
     const { node, routing, pause } = this.#ports;
     const { cursor, limit, skip, isWanted } = readQuery<string, PageQuery>(query, {});
     await pause();
-    const all = await this.#smallest(routing.filters(), String, cursor, skip + limit + 1, isWanted);
-    const found = all.slice(skip);
+    const found = await this.#page(() => routing.filters(), String, cursor, { skip, limit, isWanted });
     const next = found.length > limit ? found[limit - 1] : undefined;
     const entries = found.slice(0, limit).map((topic) => ({ topic, node }));
     return { node, entries, cursor: next, count: routing.filterCount };
@@ -201,8 +204,8 @@ export class Directory {
     const { node, retained, pause } = this.#ports;
     const { cursor, limit, skip, isWanted } = readQuery(query, RETAINED_CONDITIONS);
     await pause();
-    const all = await this.#smallest(retained.entries(), ({ topic }) => topic, cursor, skip + limit + 1, isWanted);
-    const found = all.slice(skip);
+    const keyOf = ({ topic }: RetainedEntry<Message>) => topic;
+    const found = await this.#page(() => retained.entries(), keyOf, cursor, { skip, limit, isWanted });
     const next = found.length > limit ? found[limit - 1].topic : undefined;
     const entries = found.slice(0, limit).flatMap((entry) => (entry.isLive ? [this.#retainedRecord(entry)] : []));
     return { node, entries, cursor: next, count: retained.count };
@@ -235,10 +238,9 @@ export class Directory {
     const tree = new LevelCount(prefix, node);
     await this.#each(retained.entries(), ({ topic }) => tree.addRetained(topic));
     await this.#each(routing.filters(), (filter) => tree.addSubscribed(filter));
-    const places = tree.levels.values();
     const keyOf = ({ topic }: TopicLevel) => `${topic}/`;
-    const all = await this.#smallest(places, keyOf, cursor, skip + limit + 1, () => true);
-    const found = all.slice(skip);
+    const isWanted = () => true;
+    const found = await this.#page(() => tree.levels.values(), keyOf, cursor, { skip, limit, isWanted });
     const next = found.length > limit ? keyOf(found[limit - 1]) : undefined;
     return { node, entries: found.slice(0, limit), cursor: next, count: tree.levels.size };
   }
@@ -291,6 +293,25 @@ export class Directory {
       if (some.length < SESSIONS_AT_ONCE) return;
       next = some[some.length - 1].number + 1;
       await this.#ports.pause();
+    }
+  }
+
+  /** Of the items with the smallest keys above `after`, in order, those behind the first `skip`: one more than `limit`, if there are as many. */
+  async #page<T>(
+    items: () => Iterable<T>,
+    keyOf: (item: T) => string,
+    after: string | undefined,
+    { skip, limit, isWanted }: Pick<Request<T>, 'skip' | 'limit' | 'isWanted'>
+  ): Promise<T[]> {
+    // to sort many items at once would delay other work
+    for (let left = skip; ; ) {
+      const passed = left > 0 && left + limit > SORTED_AT_ONCE ? Math.min(left, SORTED_AT_ONCE) : 0;
+      const count = passed === 0 ? left + limit + 1 : passed;
+      const found = await this.#smallest(items(), keyOf, after, count, isWanted);
+      if (passed === 0) return found.slice(left);
+      if (found.length < passed) return [];
+      after = keyOf(found[passed - 1]);
+      left -= passed;
     }
   }
 

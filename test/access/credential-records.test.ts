@@ -47,6 +47,15 @@ describe('credential records', () => {
     assert.equal(users.size, 3);
   });
 
+  it('are listed in parts with the oldest first, whatever the order of the table', async () => {
+    const table = mapTable<never>();
+    const users = new CredentialRecords(table, 'user name');
+    for (const name of ['c', 'a', 'd', 'b']) await users.add(name, 'x');
+    table.reorder(() => -1);
+    const names = (skip: number, limit: number) => users.list({ skip, limit }).map(({ name }) => name);
+    assert.deepEqual([names(0, 3), names(3, 3), names(4, 3)], [['c', 'a', 'd'], ['b'], []]);
+  });
+
   it('have SCRAM credentials of both methods', async () => {
     const users = records();
     await users.add('root', 'secret', { isSuperuser: true });

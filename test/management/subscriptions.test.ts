@@ -194,4 +194,14 @@ describe('Routes', () => {
       assert.equal((await server.call('GET', '/api/routes?_limit=x')).status, 400);
     }
   });
+
+  it('are neither repeated nor left out when others come while they are read page by page', async () => {
+    await using broker = await startWithSubscriptions();
+    await using server = await serveManagement(broker, {});
+    const first = topics((await server.call('GET', '/api/routes?_limit=2')).body.data);
+    broker.subscribe('/a', () => {});
+    const second = topics((await server.call('GET', '/api/routes?_limit=2&_page=2')).body.data);
+    assert.deepEqual([...first, ...second], ['/s', 'a/+', 'a/b', 'q']);
+    assert.deepEqual(topics((await server.call('GET', '/api/routes?_limit=2')).body.data), ['/a', '/s']);
+  });
 });

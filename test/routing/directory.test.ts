@@ -105,6 +105,29 @@ describe('The directory', () => {
     assert.equal(await directory.session('nobody'), undefined);
   });
 
+  it('passes over any number of routes without sorting more than some at a time', async () => {
+    const random = randomSource('routes');
+    const filters = Array.from({ length: 25_000 }, (_, at) => `f/${at}`).sort(() => random.below(3) - 1);
+    const { directory } = manySessions(0, filters);
+    const sorted = [...filters].sort();
+    for (const [skip, limit] of [
+      [0, 10_000],
+      [9_999, 2],
+      [10_000, 10_000],
+      [20_000, 10_000],
+      [24_999, 1],
+      [25_000, 10],
+      [1_000_000, 10]
+    ]) {
+      const { entries, cursor } = await directory.routes({ skip, limit });
+      assert.deepEqual(
+        entries.map(({ topic }) => topic),
+        sorted.slice(skip, skip + limit)
+      );
+      assert.equal(cursor, skip + limit < 25_000 ? sorted[skip + limit - 1] : undefined);
+    }
+  });
+
   it('lists the clients that satisfy all conditions', async () => {
     await using broker = await createBroker({ ...QUIET, zones: { inner: {} } }).start();
     const at = (remoteAddress: string, zone = 'external') => ({ transportInfo: { remoteAddress, zone } });

@@ -10,6 +10,11 @@ export function mapTable<V>() {
       rows.set(key, value);
     },
     delete: async (key: string): Promise<boolean> => rows.delete(key),
+    reorder(compare: (a: V, b: V) => number): void {
+      const entries = [...rows].sort(([, a], [, b]) => compare(a, b));
+      rows.clear();
+      for (const [key, value] of entries) rows.set(key, value);
+    },
     [Symbol.iterator]: (): Iterator<[string, V]> => rows[Symbol.iterator]()
   };
 }

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { check, oneOrMany } from '../input.ts';
-import { type Listing, pageOf } from '../listing.ts';
+import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted, errorTerm, resultOf } from '../records.ts';
 
@@ -103,7 +103,9 @@ function shown({ clientId, username, topic, action, access }: AclRecord): Record
 /** The rules of a group, the oldest first: a new rule does not move the others to another page. */
 function list({ broker, page }: Context, group: AclGroup): Listing<AclRecord> {
   // the documentation shows rules of lists with a result, and those of look-ups without
-  return pageOf(broker.access.acl.list(group).reverse(), page, (record) => ({ ...shown(record), result: 'ok' }));
+  const { acl } = broker.access;
+  const whole = { count: acl.count(group) };
+  return new Listing(acl.part(group, page), whole, (record) => ({ ...shown(record), result: 'ok' }));
 }
 
 async function remove(context: Context, subject: AclSubject, topic: string): Promise<void> {

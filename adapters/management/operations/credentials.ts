@@ -3,7 +3,7 @@ import Type from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
 import type { Fault } from '../../rest/index.ts';
 import { check, oneOrMany } from '../input.ts';
-import { pageOf } from '../listing.ts';
+import { Listing, type PageRequest } from '../listing.ts';
 import { type Context, type Operation, type OriginalAnswer, operation } from '../operation.ts';
 import { checkDeleted, checkNotEmpty, errorTerm, lookedUp, resultOf } from '../records.ts';
 import type { RevisionName } from '../revisions.ts';
@@ -62,6 +62,15 @@ function originalMessage(message: string | undefined): OriginalAnswer | undefine
   return message === undefined ? undefined : { message };
 }
 
+/** The oldest first: a new record does not move the others to another page. */
+function listOf(
+  records: CredentialRecords,
+  page: PageRequest,
+  shape: (record: CredentialRecord) => object
+): Listing<CredentialRecord> {
+  return new Listing(records.list(page), { count: records.size }, shape);
+}
+
 function credentialOperations(kind: CredentialKind): Operation[] {
   const { field, subject, originalWords, shown, records } = kind;
   const list = `/auth_${field}` as const;
@@ -81,8 +90,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       descr: `List available ${field} in the cluster`,
       paged: 'max',
       data: Type.Array(Type.Object(name)),
-      // the oldest first: a new record does not move the others to another page
-      run: ({ broker, page }) => pageOf([...records(broker)].reverse(), page, ({ name }) => ({ [field]: name }))
+      run: ({ broker, page }) => listOf(records(broker), page, ({ name }) => ({ [field]: name }))
     }),
     operation({
       name: `lookup_${field}`,
@@ -181,7 +189,7 @@ const LOGINS = [
     in: LATER,
     paged: 'max',
     data: Type.Array(STORED_LOGIN),
-    run: ({ broker, page }) => pageOf([...broker.access.logins].reverse(), page, loginOf)
+    run: ({ broker, page }) => listOf(broker.access.logins, page, loginOf)
   }),
   operation({
     name: 'lookup_emqx_user',

@@ -1,7 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import Type from 'typebox';
-import type { RouteRecord } from '../../../lib/index.ts';
+import type { Broker, RouteRecord } from '../../../lib/index.ts';
 import { Listing } from '../listing.ts';
-import { operation } from '../operation.ts';
+import { type Context, operation } from '../operation.ts';
 
 const DATA = Type.Array(
   Type.Object({
@@ -14,6 +15,28 @@ function shape({ topic, node }: RouteRecord): object {
   return { topic, node };
 }
 
+/** How long a list may be read from page to page without a route that is repeated or left out. */
+const WALK_MS = 60_000;
+const MAX_WALKS = 1_000;
+
+/** Where the next page of a list begins, by the limit and the number of that page. */
+const walks = new WeakMap<Broker, LRUCache<string, { readonly cursor: string; readonly untilMs: number }>>();
+
+/**
+ * Routes are in the order of their topics, so a new one may move others to the next page. Therefore a page begins where the page before has
+ * ended, if that was asked for a short time ago.
+ */
+async function list({ broker, page: { number, skip, limit } }: Context): Promise<Listing<RouteRecord>> {
+  let known = walks.get(broker);
+  if (known === undefined) walks.set(broker, (known = new LRUCache({ max: MAX_WALKS })));
+  const now = broker.clock.monotonic();
+  const walk = known.get(`${limit}/${number}`);
+  const from = walk !== undefined && now < walk.untilMs ? { cursor: walk.cursor } : { skip };
+  const { entries, cursor, count } = await broker.directory.routes({ ...from, limit });
+  if (cursor !== undefined) known.set(`${limit}/${number + 1}`, { cursor, untilMs: now + WALK_MS });
+  return new Listing(entries, { count }, shape);
+}
+
 /** The topic filters that have subscriptions. */
 export const ROUTES = [
   operation({
@@ -23,10 +46,7 @@ export const ROUTES = [
     descr: 'List routes',
     data: DATA,
     paged: 'max',
-    run: async ({ broker, page: { skip, limit } }) => {
-      const { entries, count } = await broker.directory.routes({ skip, limit });
-      return new Listing(entries, { count }, shape);
-    }
+    run: list
   }),
   operation({
     name: 'lookup_routes',
