@@ -34,7 +34,8 @@ export interface Row {
   readonly sameAs?: string;
   /**
    * What embermq has in addition: an authorizePublish hook whose answers may be kept, a listener on topics that are not published to, 1,000
-   * access rules, the last of which allows everything, or 1,000 users with passwords.
+   * access rules, the last of which allows everything, 1,000 users with passwords, or the management interface, which another process asks
+   * for lists and figures once a second.
    */
   readonly observer?: Observer;
   /** The broker is not pinned to one core. */
@@ -157,6 +158,18 @@ const ROWS_LOGIN: readonly Row[] = [
   }
 ];
 
+/** Rows with the management interface. */
+const ROWS_POLLED: readonly Row[] = ROWS_V4.filter(({ name }) => /^(pairs100 q[012] 64B|fan)/.test(name)).map(
+  (same) => ({
+    ...same,
+    name: `${same.name} rest`,
+    brokers: ['embermq'] as const,
+    figures: [{ key: 'cpuUs', label: 'message', unit: 'us' }] as const,
+    sameAs: same.name,
+    observer: 'rest'
+  })
+);
+
 /** There are no v5 rows for aedes, which does not support version 5, and for the blind relay, for which they would be identical. */
 const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
   ...same,
@@ -224,7 +237,7 @@ export const ROWS: readonly Row[] = [
   ...ROWS_V4.flatMap((same, at) => [
     same,
     ROWS_V5[at],
-    ...[...ROWS_STORED, ...ROWS_OBSERVED].filter(({ sameAs }) => sameAs === same.name)
+    ...[...ROWS_STORED, ...ROWS_OBSERVED, ...ROWS_POLLED].filter(({ sameAs }) => sameAs === same.name)
   ]),
   ...ROWS_STORED.filter(({ sameAs }) => sameAs === undefined),
   ...ROWS_FLOOD,

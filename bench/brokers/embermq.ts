@@ -1,13 +1,17 @@
+import { fork } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { Session } from 'node:inspector';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type AccessRule, acl, type BrokerOptions, createBroker, hashPassword } from 'embermq';
 import { passwordFile } from 'embermq/auth/password-file';
 import { levelStore } from 'embermq/level';
+import { managementApi } from 'embermq/management';
 import { listen } from 'embermq/net';
 import { HASH_COST } from '../load/frames.ts';
 import { userOf } from '../load/logins.ts';
-import type { Observer } from '../support/brokers.ts';
+import { type Observer, program } from '../support/brokers.ts';
 
 /**
  * Runs embermq as it is measured: with default options, and with the limits and statistics that are off by default turned on, but with
@@ -54,8 +58,19 @@ if (observer === 'users') await broker.access.add(passwordFile({ file: await wri
 if (observer === 'listener') broker.on('message.publish', () => {}, { filter: 'a/#' });
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();
+if (observer === 'rest') await mountAndPoll();
 if (profiles === undefined) process.once('SIGTERM', () => process.exit(0));
 else recordProfile(profiles);
+
+/** Serve the management interface, and have another process ask it once a second. */
+async function mountAndPoll(): Promise<void> {
+  const application = { id: 'bench', secret: 'a secret of the benchmark' };
+  const server = createServer(managementApi(broker, { prefix: '/api' }).node);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await broker.applications.add(application);
+  fork(program('support/poller.js'), [JSON.stringify({ port, ...application })]);
+}
 
 async function writeUsers(file: string): Promise<string> {
   const users = Array.from({ length: 1000 }, (_, i) => userOf(i));
