@@ -1,20 +1,29 @@
-import type { Broker } from '../../lib/index.ts';
+import { type Broker, InvalidInput } from '../../lib/index.ts';
 import { type Answer, type Call, Fault, Router, type Service } from '../rest/index.ts';
 import { Audit, type ChangeRequest } from './audit.ts';
 import { BrowserChecks } from './browser-checks.ts';
 import { faultOf } from './codes.ts';
 import { CredentialCheck } from './credentials.ts';
+import type { OpenApiDocument } from './document.ts';
 import { EventStreams } from './event-stream.ts';
 import { checkBody, checkQuery, pageRequest, readQuery } from './input.ts';
 import { type HttpMounts, mountsOf } from './mounts.ts';
-import type { Context, Input, Operation } from './operation.ts';
+import { openApi } from './openapi.ts';
+import { type Context, type Input, type Operation, operation } from './operation.ts';
 import { OPERATIONS } from './operations/index.ts';
 import { type ManagementOptions, type ManagementSettings, readManagementOptions } from './options.ts';
-import { answerTo, answerWith } from './reply.ts';
+import { answerTo, answerWith, BareAnswer } from './reply.ts';
 import { REVISION_ROWS, type Revision } from './revisions.ts';
 
 /** The management interface of a broker, ready to be mounted. */
-export type ManagementApi = HttpMounts;
+export interface ManagementApi extends HttpMounts {
+  /**
+   * The OpenAPI 3.1 document of the interface, as `GET {prefix}/openapi.json` answers it.
+   * @param prefix of several revisions, the one with this prefix. Default: the first one
+   * @throws InvalidInput OPTION_INVALID if none has the prefix
+   */
+  openapi(prefix?: string): OpenApiDocument;
+}
 
 /**
  * Make the management interface of a broker.
@@ -43,10 +52,16 @@ export function managementApi(broker: Broker, options: ManagementOptions = {}): 
  * @throws InvalidInput OPTION_INVALID, also if two have the same prefix; OPTION_UNKNOWN
  */
 export function managementApis(broker: Broker, list: readonly ManagementOptions[]): ManagementApi {
-  return mountsOf(
-    broker,
-    list.map((options) => new Management(broker, readManagementOptions(options)))
-  );
+  const interfaces = list.map((options) => new Management(broker, readManagementOptions(options)));
+  return {
+    ...mountsOf(broker, interfaces),
+    openapi: (prefix = interfaces[0]?.prefixes[0]) => {
+      const found = interfaces.find(({ prefixes }) => prefixes.includes(prefix));
+      if (found !== undefined) return found.document;
+      const all = interfaces.flatMap(({ prefixes }) => prefixes.map((one) => `"${one}"`));
+      throw new InvalidInput('OPTION_INVALID', 'prefix', `one of ${all.join(', ')}`, prefix);
+    }
+  };
 }
 
 class Management implements Service {
@@ -59,13 +74,22 @@ class Management implements Service {
   readonly #browsers: BrowserChecks;
   readonly #streams: EventStreams;
   readonly #audit: Audit;
+  /** Made at the first use. */
+  #document: { readonly value: OpenApiDocument; readonly text: string } | undefined = undefined;
 
   constructor(broker: Broker, settings: ManagementSettings) {
     this.#broker = broker;
     this.#settings = settings;
     this.#revision = REVISION_ROWS[settings.revision];
     const rows = OPERATIONS.filter((row) => row.in === undefined || row.in.includes(settings.revision));
-    this.#router = new Router(rows);
+    const document = operation({
+      name: 'openapi',
+      method: 'GET',
+      path: '/openapi.json',
+      descr: 'The OpenAPI document of this interface',
+      run: () => new BareAnswer(this.#documented().text)
+    });
+    this.#router = new Router([...rows, document]);
     this.#operations = rows.filter((row) => this.#isOn(row));
     this.#credentials = new CredentialCheck(broker, settings.credentials, settings.trustedProxies);
     this.#browsers = new BrowserChecks(settings);
@@ -75,6 +99,10 @@ class Management implements Service {
 
   get prefixes(): readonly string[] {
     return this.#settings.prefixes;
+  }
+
+  get document(): OpenApiDocument {
+    return this.#documented().value;
   }
 
   async answer(call: Call): Promise<Answer | undefined> {
@@ -103,6 +131,20 @@ class Management implements Service {
       this.#audit.add(request, call, shown);
       return answerTo(shown, isOriginal, fault && request.row?.originalAnswer?.(fault, this.#revision));
     }
+  }
+
+  #documented() {
+    if (this.#document !== undefined) return this.#document;
+    const { prefixes, maxRowLimit, credentials, errors } = this.#settings;
+    const value = openApi(this.#operations, {
+      revision: this.#revision,
+      prefixes,
+      maxRowLimit,
+      isOriginal: errors === 'original',
+      asksForCredentials: credentials !== 'none' && credentials !== 'host',
+      version: this.#broker.version
+    });
+    return (this.#document = { value, text: JSON.stringify(value) });
   }
 
   #isOn(row: Operation): boolean {

@@ -12,6 +12,7 @@ export type {
 } from '../rest/index.ts';
 export { type ManagementApi, managementApi, managementApis } from './api.ts';
 export type { CredentialFunction, Credentials, Identities, Scope } from './credentials.ts';
+export type { OpenApiDocument } from './document.ts';
 export type { GuardOptions } from './guard.ts';
 export { type HealthOptions, healthHandler } from './health.ts';
 export { type MetricsOptions, metricsHandler } from './metrics/handler.ts';

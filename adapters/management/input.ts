@@ -1,6 +1,7 @@
 import Type, { type TObject, type TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
 import { type Body, Fault } from '../rest/index.ts';
+import { documentedAs } from './document-schemas.ts';
 import type { PageRequest } from './listing.ts';
 import type { Operation } from './operation.ts';
 
@@ -105,8 +106,12 @@ const MAX_ENTRIES = 10_000;
 
 /** The schema of a body that is one entry, or a list whose entries are checked one by one. */
 export function oneOrMany<E extends TObject>(entry: E) {
-  const several = Type.Array(Type.Unknown({ description: 'As a single one' }), { maxItems: MAX_ENTRIES });
-  return Type.Union([entry, several]);
+  return Type.Union([entry, batchOf(entry)]);
+}
+
+/** The schema of a list whose entries are checked one by one. */
+export function batchOf(entry: TObject) {
+  return Type.Array(Type.Unknown(documentedAs({ as: entry })), { maxItems: MAX_ENTRIES });
 }
 
 /** Of a schema that `oneOrMany` has made, the one for the value, so that errors are about what was sent. */

@@ -1,15 +1,20 @@
-import Type, { type TSchema } from 'typebox';
+import Type from 'typebox';
 import { CODES } from './codes.ts';
-import type { Operation } from './operation.ts';
+import type { Json, OpenApiDocument } from './document.ts';
+import { DocumentSchemas } from './document-schemas.ts';
+import type { Example, Operation } from './operation.ts';
+import type { Revision } from './revisions.ts';
 
-/** A JSON value of an OpenAPI document. */
-type Json = Readonly<Record<string, unknown>>;
-
-/** What the document says about a mount. */
-interface Mount {
-  readonly revision: string;
+/** What a document says about a mount. */
+export interface Mount {
+  readonly revision: Revision;
   readonly prefixes: readonly string[];
   readonly maxRowLimit: number;
+  /** With `errors: 'original'`. */
+  readonly isOriginal: boolean;
+  /** Whether requests have credentials that this interface checks. */
+  readonly asksForCredentials: boolean;
+  /** Version of the broker. */
   readonly version: string;
 }
 
@@ -37,11 +42,16 @@ const CURSOR =
 const FAULT: Json = {
   type: 'object',
   required: ['code', 'message'],
-  properties: { code: { type: 'integer', description: 'What is wrong; not 0' }, message: TEXT }
+  properties: {
+    code: { type: 'integer', description: 'What is wrong; not 0' },
+    message: { type: 'string', description: 'What is wrong, for people' }
+  }
 };
+const ORIGINAL_FAULT: Json = { type: 'object', required: ['message'], properties: FAULT.properties };
 
-/** The OpenAPI 3.1 document of the operations of a mount. The schemas of requests are those by which they are checked. */
-export function openApi(operations: readonly Operation[], mount: Mount): Json {
+/** Makes the OpenAPI 3.1 document of the operations of a mount. The schemas of requests are those by which they are checked. */
+export function openApi(operations: readonly Operation[], mount: Mount): OpenApiDocument {
+  const schemas = new DocumentSchemas(mount.revision.name);
   const names = new Map<string, number>();
   for (const { name } of operations) names.set(name, (names.get(name) ?? 0) + 1);
   const paths: Record<string, Record<string, Json>> = {};
@@ -49,71 +59,115 @@ export function openApi(operations: readonly Operation[], mount: Mount): Json {
     const path = row.path.replace(/:([^/]+)/g, '{$1}');
     paths[path] ??= {};
     // the original has names that stand for several operations
-    const operationId =
-      names.get(row.name) === 1 ? row.name : `${row.name}:${row.path.split('/').filter(Boolean).join('.')}`;
-    paths[path][row.method.toLowerCase()] = operationObject(row, operationId, mount);
+    const operationId = names.get(row.name) === 1 ? row.name : `${row.name}_${wordsOf(row.path)}`;
+    paths[path][row.method.toLowerCase()] = { operationId, ...operationObject(row, mount, schemas) };
   }
   return {
     openapi: '3.1.0',
     info: {
-      title: `Broker management, revision "${mount.revision}"`,
+      title: `Broker management, revision "${mount.revision.name}"`,
       version: mount.version,
-      description: 'Every answer has an integer `code`, which is 0 on success; other codes come with a `message`.'
+      description: mount.isOriginal
+        ? 'Success is answered with the `code` 0, most faults with status 200 and a `message`.'
+        : 'Every answer has an integer `code`, which is 0 on success; other codes come with a `message`.'
     },
     servers: mount.prefixes.map((url) => ({ url: url === '' ? '/' : url })),
-    security: [{ basic: [] }],
+    security: mount.asksForCredentials ? [{ basic: [] }] : [],
     paths,
     components: {
-      securitySchemes: {
-        basic: { type: 'http', scheme: 'basic', description: 'Id and secret of an application' }
-      },
-      responses: Object.fromEntries(statuses().map((status) => [`Fault${status}`, faultResponse(status)]))
+      ...componentsOf('schemas', {
+        ...schemas.components,
+        Fault: mount.isOriginal ? ORIGINAL_FAULT : FAULT,
+        Meta: META
+      }),
+      ...componentsOf('responses', faultResponses(mount)),
+      ...(mount.asksForCredentials
+        ? { securitySchemes: { basic: { type: 'http', scheme: 'basic', description: 'The id and the secret' } } }
+        : {})
     }
   };
 }
 
-function operationObject(row: Operation, operationId: string, mount: Mount): Json {
-  const hasBody = row.body !== undefined;
+/** `/acl/$all/topic/:topic` as a part of an identifier: `acl_all_topic_topic`. */
+function wordsOf(path: string): string {
+  return path.match(/\w+/g)?.join('_') ?? '';
+}
+
+function componentsOf(name: string, components: Readonly<Record<string, Json>>) {
+  return { [name]: components };
+}
+
+function operationObject(row: Operation, mount: Mount, schemas: DocumentSchemas): Json {
+  const example = exampleOf(row, mount.revision);
+  const parameters = [
+    ...pathParameters(row, example),
+    ...queryParameters(row, example, schemas),
+    ...pageParameters(row, mount)
+  ];
+  const media = (schema: Json, shown: unknown) => ({
+    content: { 'application/json': { schema, ...(shown === undefined ? {} : { example: shown }) } }
+  });
   return {
-    operationId,
     summary: row.descr,
-    tags: [
-      row.path.split('/').find((segment) => segment !== '' && segment !== 'nodes' && !segment.startsWith(':')) ??
-        'index'
-    ],
-    ...listOf('parameters', [...pathParameters(row), ...queryParameters(row), ...pageParameters(row, mount)]),
-    ...(hasBody
-      ? { requestBody: { required: !Type.IsOptional(row.body), content: { 'application/json': { schema: row.body } } } }
-      : {}),
+    tags: [tagOf(row)],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(row.body === undefined
+      ? {}
+      : { requestBody: { required: !Type.IsOptional(row.body), ...media(schemas.of(row.body), example?.body) } }),
     responses: {
-      200: {
-        description: 'Success',
-        content: { 'application/json': { schema: answerSchema(row) } }
-      },
+      200: { description: 'Success', ...media(answerSchema(row, mount, schemas), answerExample(row, example)) },
       ...Object.fromEntries(
-        statuses()
-          .filter((status) => hasBody || (status !== 413 && status !== 408))
-          .map((status) => [status, { $ref: `#/components/responses/Fault${status}` }])
+        statusesOf(row, mount).map((status) => [status, { $ref: `#/components/responses/Fault${status}` }])
       )
     }
   };
 }
 
-function listOf(name: string, list: readonly Json[]): Json {
-  return list.length === 0 ? {} : { [name]: list };
+/** The example of a row in a revision. */
+export function exampleOf({ example }: Operation, revision: Revision): Example | undefined {
+  return typeof example === 'function' ? example(revision) : example;
 }
 
-function pathParameters({ path }: Operation): Json[] {
-  return [...path.matchAll(/:([^/]+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: TEXT }));
+/** The first segment of the path that says what the operation is about. */
+function tagOf({ path }: Operation): string {
+  const fixed = path.split('/').filter((segment) => segment !== '' && !segment.startsWith(':'));
+  return fixed.find((segment) => segment !== 'nodes' && segment !== 'x') ?? fixed[0] ?? 'index';
 }
 
-function queryParameters({ query }: Operation): Json[] {
+function pathParameters({ path }: Operation, example: Example | undefined): Json[] {
+  return paramsOf(path).map((name) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: TEXT,
+    ...shown(example?.params?.[name])
+  }));
+}
+
+/** The names of the parameters of a path. */
+function paramsOf(path: string): string[] {
+  return [...path.matchAll(/:([^/]+)/g)].map(([, name]) => name);
+}
+
+function queryParameters({ query }: Operation, example: Example | undefined, schemas: DocumentSchemas): Json[] {
   if (query === undefined) return [];
-  const required = (query.required ?? []) as readonly string[];
-  return Object.entries(query.properties).map(([name, property]) => {
-    const { description, ...schema } = property as TSchema & { readonly description?: string };
-    return { name, in: 'query', required: required.includes(name), ...(description && { description }), schema };
+  const properties = schemas.properties(query);
+  const required = schemas.required(query, properties);
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, ...schema } = schemas.of(property);
+    return {
+      name,
+      in: 'query',
+      ...(required.includes(name) ? { required: true } : {}),
+      ...(description === undefined ? {} : { description }),
+      schema,
+      ...shown(example?.query?.[name])
+    };
   });
+}
+
+function shown(example: unknown): Json {
+  return example === undefined ? {} : { example };
 }
 
 function pageParameters({ paged, hasCursor }: Operation, { maxRowLimit }: Mount): Json[] {
@@ -127,21 +181,52 @@ function pageParameters({ paged, hasCursor }: Operation, { maxRowLimit }: Mount)
   ];
 }
 
-function answerSchema({ data, paged }: Operation): Json {
+function answerSchema(row: Operation, { isOriginal }: Mount, schemas: DocumentSchemas): Json {
+  const success = successSchema(row, schemas);
+  return isOriginal ? { anyOf: [success, { $ref: '#/components/schemas/Fault' }] } : success;
+}
+
+function successSchema({ data, paged }: Operation, schemas: DocumentSchemas): Json {
   if (data === undefined && paged === undefined)
     return { type: 'object', required: ['code'], properties: { code: CODE } };
-  const rows = data ?? { type: 'array', items: { type: 'object' } };
-  const properties = { code: CODE, data: rows, ...(paged === undefined ? {} : { meta: META }) };
-  return { type: 'object', required: Type.IsOptional(data) ? ['code'] : ['code', 'data'], properties };
+  const rows = data === undefined ? { type: 'array', items: { type: 'object' } } : schemas.of(data);
+  const meta = paged === undefined ? {} : { meta: { $ref: '#/components/schemas/Meta' } };
+  const required = data !== undefined && Type.IsOptional(data) ? ['code'] : ['code', 'data'];
+  return { type: 'object', required, properties: { code: CODE, data: rows, ...meta } };
 }
 
-/** The statuses of faults, in ascending order. */
-function statuses(): number[] {
-  return [...new Set(Object.values(CODES).map(({ status }) => status))].sort((a, b) => a - b);
+function answerExample({ data, paged }: Operation, example: Example | undefined): Json | undefined {
+  if (example?.data !== undefined) return { code: 0, data: example.data };
+  return example !== undefined && data === undefined && paged === undefined ? { code: 0 } : undefined;
 }
 
-function faultResponse(status: number): Json {
-  const codes = Object.values(CODES).flatMap((row) => (row.status === status ? [row.code] : []));
-  const description = `Code ${[...new Set(codes)].sort((a, b) => a - b).join(', ')}`;
-  return { description, content: { 'application/json': { schema: FAULT } } };
+/** The statuses of the faults that a mount answers, in ascending order, each with what is behind it. */
+function statuses({ isOriginal }: Mount): Map<number, (typeof CODES)[keyof typeof CODES][]> {
+  const found = new Map<number, (typeof CODES)[keyof typeof CODES][]>();
+  for (const row of Object.values(CODES)) {
+    const { status } = isOriginal ? row.original : row;
+    if (status !== 200) found.set(status, [...(found.get(status) ?? []), row]);
+  }
+  return new Map([...found].sort(([a], [b]) => a - b));
+}
+
+/** The statuses of faults that an operation may have. */
+function statusesOf({ path, query, body, paged }: Operation, mount: Mount): number[] {
+  const hasInput = query !== undefined || body !== undefined || paged !== undefined || path.includes(':');
+  return [...statuses(mount).keys()].filter((status) => {
+    if (status === 400) return hasInput;
+    if (status === 404) return path.includes(':') || body !== undefined;
+    return status === 413 || status === 408 ? body !== undefined : true;
+  });
+}
+
+function faultResponses(mount: Mount): Record<string, Json> {
+  const entries = [...statuses(mount)].map(([status, rows]): [string, Json] => {
+    if (mount.isOriginal)
+      return [`Fault${status}`, { description: 'Fault', content: { 'text/plain': { schema: TEXT } } }];
+    const codes = [...new Set(rows.map(({ code }) => code))].sort((a, b) => a - b);
+    const schema = { $ref: '#/components/schemas/Fault' };
+    return [`Fault${status}`, { description: `Code ${codes.join(', ')}`, content: { 'application/json': { schema } } }];
+  });
+  return Object.fromEntries(entries);
 }

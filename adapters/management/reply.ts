@@ -22,10 +22,20 @@ const CHALLENGE = { 'www-authenticate': 'Basic realm="embermq", charset="UTF-8"'
 const RETRY = { 'retry-after': '60' };
 const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 
+/** JSON that an operation answers as it is, without `code` and `data`. */
+export class BareAnswer {
+  readonly json: string;
+
+  constructor(json: string) {
+    this.json = json;
+  }
+}
+
 /** The answer of an operation that has succeeded. */
 export function answerWith(result: unknown, page: PageRequest): Answer {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result };
+  if (result instanceof BareAnswer) return { status: 200, headers: JSON_HEADERS, body: result.json };
   if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
   const { whole } = result;
   const end = whole === undefined ? ']}' : `],"meta":${JSON.stringify(metaOf(whole, page))}}`;

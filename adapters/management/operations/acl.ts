@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
 import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { documentedAs } from '../document-schemas.ts';
 import { check, oneOrMany } from '../input.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
@@ -15,7 +16,7 @@ const name = (description: string) => Type.Optional(Type.String({ minLength: 1, 
 const RULE = Type.Object(
   {
     clientid: name('The client id to which the rule applies'),
-    client_id: name('The client id, as the earlier revision names it elsewhere'),
+    client_id: Type.Optional(Type.String({ minLength: 1, ...documentedAs({ in: [] }) })),
     username: name('The user name to which the rule applies; without it and a client id, it applies to all'),
     all: Type.Optional(Type.Enum([ALL], { description: 'The rule applies to all' })),
     topic: Type.String({ description: 'The topic filter' }),
@@ -23,7 +24,8 @@ const RULE = Type.Object(
       description: 'Publish, subscribe, or both: pubsub and subpub are the same'
     }),
     access: Type.Enum(['allow', 'deny'], { description: 'Whether it is allowed' }),
-    result: Type.Optional(Type.Unknown({ description: 'Ignored: answers have it' }))
+    // answers have it
+    result: Type.Optional(Type.Unknown(documentedAs({ in: [] })))
   },
   { additionalProperties: false }
 );

@@ -3,30 +3,38 @@ import Type from 'typebox';
 import { checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { CODES, faultOf } from '../codes.ts';
-import { check } from '../input.ts';
+import { documentedAs } from '../document-schemas.ts';
+import { batchOf, check } from '../input.ts';
 import { type Context, operation } from '../operation.ts';
+import { EARLIER, LATER } from '../revisions.ts';
 
-const names = {
-  clientid: Type.Optional(Type.String({ description: 'The client id' })),
-  client_id: Type.Optional(Type.String({ description: 'The client id, as the earlier revision names it' }))
-};
+/** Each revision accepts both names. @param isRequired the operation itself checks that there is a client id */
+const clientIdNamed = (description: string, isRequired?: true) => ({
+  clientid: Type.Optional(Type.String({ description, ...documentedAs({ in: LATER, isRequired }) })),
+  client_id: Type.Optional(Type.String({ description, ...documentedAs({ in: EARLIER, isRequired }) }))
+});
+const SUBSCRIBER = clientIdNamed('The client id of the subscriber', true);
 const topics = {
   topic: Type.Optional(Type.String({ description: 'The topic, or several, separated by commas' })),
   topics: Type.Optional(Type.String({ description: 'Several topics, separated by commas; used if there is no topic' }))
 };
 const qos = Type.Optional(Type.Integer({ minimum: 0, maximum: 2, default: 0, description: 'The QoS' }));
 
+const ENCODING = Type.Enum(['plain', 'base64'], { default: 'plain', description: 'base64: the payload is Base64' });
+const RETAIN = Type.Boolean({ default: false, description: 'Whether the message is retained' });
+
 const PUBLISH = Type.Object({
   ...topics,
-  ...names,
+  ...clientIdNamed('The client id of the publisher. It is not checked'),
   payload: Type.Optional(Type.String({ default: '', description: 'The payload' })),
-  encoding: Type.Optional(Type.String({ default: 'plain', description: 'base64: the payload is Base64' })),
+  // as the original, which takes everything else for plain text
+  encoding: Type.Optional(Type.String(documentedAs({ as: ENCODING }))),
   qos,
-  retain: Type.Optional(Type.Unknown({ description: 'true: the message is retained' }))
+  // as the original, which takes everything else for false
+  retain: Type.Optional(Type.Unknown(documentedAs({ as: RETAIN })))
 });
-const SUBSCRIBE = Type.Object({ ...topics, ...names, qos });
-const UNSUBSCRIBE = Type.Object({ topic: topics.topic, ...names });
-const LIST = Type.Array(Type.Unknown(), { maxItems: 10_000 });
+const SUBSCRIBE = Type.Object({ ...topics, ...SUBSCRIBER, qos });
+const UNSUBSCRIBE = Type.Object({ topic: topics.topic, ...SUBSCRIBER });
 
 type Publish = Type.Static<typeof PUBLISH>;
 type Subscribe = Type.Static<typeof SUBSCRIBE>;
@@ -166,7 +174,7 @@ export const MESSAGES = [
     method: 'POST',
     path: '/mqtt/subscribe_batch',
     descr: 'Batch subscribes topics',
-    body: LIST,
+    body: batchOf(SUBSCRIBE),
     run: (context, { body }) => each<Subscribe>(context, body, SUBSCRIBE, (entry) => subscribe(context, entry))
   }),
   operation({
@@ -175,7 +183,7 @@ export const MESSAGES = [
     path: '/mqtt/publish_batch',
     isFrequent: true,
     descr: 'Batch publish MQTT messages',
-    body: LIST,
+    body: batchOf(PUBLISH),
     run: (context, { body }) => each<Publish>(context, body, PUBLISH, (entry) => publish(context, entry))
   }),
   operation({
@@ -183,7 +191,7 @@ export const MESSAGES = [
     method: 'POST',
     path: '/mqtt/unsubscribe_batch',
     descr: 'Batch unsubscribes topics',
-    body: LIST,
+    body: batchOf(UNSUBSCRIBE),
     run: (context, { body }) => each<Unsubscribe>(context, body, UNSUBSCRIBE, (entry) => unsubscribe(context, entry))
   })
 ];

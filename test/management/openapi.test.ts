@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { createBroker } from 'embermq';
+import { managementApi, managementApis, type OpenApiDocument } from 'embermq/management';
+import { REVISIONS } from '../../adapters/management/revisions.ts';
+import { serve, startBroker } from '../support/management.ts';
+
+const folder = join(import.meta.dirname, '../../adapters/management/openapi');
+
+/** The names of the properties of the body of an operation. */
+function bodyOf({ paths }: OpenApiDocument, path: string): string[] {
+  // biome-ignore lint/suspicious/noExplicitAny: the tests know the document
+  const { schema } = (paths[path].post as any).requestBody.content['application/json'];
+  return Object.keys((schema.items ?? schema).properties);
+}
+
+async function errorsOf(document: OpenApiDocument): Promise<unknown> {
+  const { valid, errors = [] } = await new Validator().validate({ ...document });
+  return valid ? [] : errors;
+}
+
+describe('The OpenAPI document', () => {
+  for (const revision of REVISIONS) {
+    const document = managementApi(createBroker(), { revision }).openapi();
+
+    it(`of the revision "${revision}" is the one in the package (UPDATE_OPENAPI=1 npm test -- management/openapi writes it)`, () => {
+      const path = join(folder, `${revision}.json`);
+      const text = `${JSON.stringify(document, null, 1)}\n`;
+      if (process.env.UPDATE_OPENAPI !== undefined) writeFileSync(path, text);
+      assert.ok(readFileSync(path, 'utf8') === text, `${path} is out of date`);
+    });
+
+    it(`of the revision "${revision}" is valid`, async () => {
+      assert.deepEqual(await errorsOf(document), []);
+      const ids = Object.values(document.paths).flatMap((path) => Object.values(path).map((one) => one.operationId));
+      assert.equal(new Set(ids).size, ids.length, 'each operation has an id of its own');
+    });
+  }
+
+  it('is served below the prefix to callers with credentials, and is not listed in the index', async () => {
+    await using broker = await startBroker();
+    const api = managementApi(broker, { prefix: '/api/v4' });
+    await using server = await serve(api.node);
+    const answer = await server.call('GET', '/api/v4/openapi.json');
+    assert.deepEqual([answer.status, answer.headers.get('content-type')], [200, 'application/json']);
+    assert.deepEqual(answer.body, api.openapi());
+    assert.equal((await server.call('GET', '/api/v4/openapi.json', undefined, {})).status, 401);
+    assert.equal((await server.call('HEAD', '/api/v4/openapi.json')).status, 200);
+    const { data } = (await server.call('GET', '/api/v4/')).body;
+    assert.ok(data.every(({ path }: { path: string }) => path !== '/openapi.json'));
+  });
+
+  it('describes the mount: its prefixes, the longest page, and the operations that are switched on', () => {
+    const options = { prefix: ['/one', ''], maxRowLimit: 50, appOperations: false } as const;
+    const document = managementApi(createBroker(), options).openapi();
+    assert.deepEqual(document.servers, [{ url: '/one' }, { url: '/' }]);
+    assert.deepEqual(document.security, [{ basic: [] }]);
+    assert.ok(!('/apps' in document.paths));
+    const { parameters } = document.paths['/routes'].get as { parameters: { name: string; schema: unknown }[] };
+    assert.deepEqual(parameters.find(({ name }) => name === '_limit')?.schema, {
+      type: 'integer',
+      minimum: 1,
+      default: 50,
+      maximum: 50
+    });
+  });
+
+  it('is that of one prefix, if there are several revisions', () => {
+    const api = managementApis(createBroker(), [{ revision: 'earlier' }, { revision: 'later', prefix: '/api/v4' }]);
+    assert.ok('/connections' in api.openapi().paths);
+    assert.ok('/clients' in api.openapi('/api/v4').paths);
+    assert.throws(() => api.openapi('/api'), { code: 'OPTION_INVALID', field: 'prefix' });
+  });
+
+  it('has the names of the revision, also where other names are accepted', () => {
+    const earlier = managementApi(createBroker(), { revision: 'earlier' }).openapi();
+    const later = managementApi(createBroker(), { revision: 'later' }).openapi();
+    for (const path of ['/mqtt/publish', '/mqtt/subscribe', '/mqtt/unsubscribe', '/mqtt/publish_batch']) {
+      assert.deepEqual([path, bodyOf(earlier, path).includes('client_id')], [path, true]);
+      assert.deepEqual([path, bodyOf(earlier, path).includes('clientid')], [path, false]);
+      assert.deepEqual([path, bodyOf(later, path).includes('client_id')], [path, false]);
+    }
+  });
+
+  it('asks for no credentials where the interface does not check them', async () => {
+    for (const credentials of ['none', 'host'] as const) {
+      const document = managementApi(createBroker(), { credentials }).openapi();
+      assert.deepEqual(document.security, []);
+      assert.deepEqual(await errorsOf(document), []);
+    }
+  });
+
+  it('describes the answers of the original products, if the mount gives them', async () => {
+    const document = managementApi(createBroker(), { errors: 'original' }).openapi();
+    assert.deepEqual(await errorsOf(document), []);
+    const { responses } = document.components;
+    assert.deepEqual(Object.keys(responses), ['Fault400', 'Fault401', 'Fault404', 'Fault500']);
+  });
+});
