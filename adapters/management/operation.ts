@@ -49,10 +49,10 @@ export interface OriginalAnswer {
  */
 export interface Example<P extends string = string> {
   /** Values of the parameters of the path, as they are before they are encoded. */
-  readonly params?: Readonly<Record<P, string>>;
+  readonly params?: Readonly<Partial<Record<P, string>>>;
   readonly query?: Readonly<Record<string, string | number | boolean>>;
   readonly body?: unknown;
-  /** The data of the answer. It must be valid by the schema `data`; of records of counters and the like, a few are enough. */
+  /** The data of the answer, valid by the schema `data`. Of a list, its first entries are enough; of counters and the like, a few. */
   readonly data?: unknown;
 }
 

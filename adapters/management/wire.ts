@@ -1,3 +1,4 @@
+import Type, { type TSchema } from 'typebox';
 import {
   type ClientRecord,
   dateTimeText,
@@ -40,45 +41,130 @@ export function addressText(address: ListenerAddress | undefined): string {
 
 type AnyRecord = ClientRecord | SessionRecord | SubscriptionRecord;
 
-/** How a value is written, by the name of the field in the library. Others are written as they are. */
-const FORMATS: Readonly<Record<string, (value: never) => unknown>> = {
-  username: (value: string | undefined) => value ?? 'undefined',
-  ipAddress: (value: string | undefined) => value ?? 'undefined',
-  port: (value: number | undefined) => value ?? 0,
-  connectedAt: timeOrNothing,
-  disconnectedAt: timeOrNothing,
-  createdAt: timeOrNothing,
-  sessionExpiry: (value: number) => (value === Infinity ? NEVER : value),
-  // the modules that serve connections in the original products
-  transport: (value: string) => (value === 'ws' || value === 'wss' ? 'emqx_ws_connection' : 'emqx_connection'),
-  certificate: (value: string | undefined) => value ?? 'nossl',
-  binding: (value: string | undefined) => value ?? 'undefined'
-};
+/** How a field of a record is written and documented. */
+interface WireField {
+  readonly schema: TSchema;
+  /** Default: the value as it is. Undefined: the field is absent. */
+  readonly write?: (value: never) => unknown;
+}
+
+const text = (description: string) => Type.String({ description });
+const number = (description: string) => Type.Integer({ description });
+const flag = (description: string) => Type.Boolean({ description });
+const orUndefined = (value: string | undefined) => value ?? 'undefined';
+const moment = (description: string) => text(`${description}: local time, YYYY-MM-DD HH:mm:ss`);
 
 /** The last second that was written: the times in a list are often close together. */
 let lastSecond = { wallMs: 0, text: '' };
 
-function timeOrNothing(value: number | undefined): string | undefined {
+function writeMoment(value: number | undefined): string | undefined {
   if (value === undefined) return undefined;
   const wallMs = value - (value % 1000);
   if (lastSecond.wallMs !== wallMs) lastSecond = { wallMs, text: dateTimeText(wallMs) };
   return lastSecond.text;
 }
 
+/** The fields of the records, by their names in the library. */
+const FIELDS: Readonly<Record<string, WireField>> = {
+  node: { schema: text('Name of the node') },
+  clientId: { schema: text('The client id') },
+  username: { schema: text('The user name; "undefined" if there is none'), write: orUndefined },
+  cleanStart: { schema: flag('Whether the last CONNECT asked for a new session') },
+  mailboxLen: { schema: number('Packets of the client that wait for the store') },
+  heapSize: { schema: number('Bytes of messages and output in memory for the client') },
+  reductions: { schema: number('Packets that this connection has received and sent') },
+  protocolName: { schema: text('"MQTT"; in MQTT 3.1 "MQIsdp"') },
+  protocolVersion: { schema: number('The protocol version: 3 (MQTT 3.1), 4 (3.1.1) or 5') },
+  ipAddress: {
+    schema: text('The IP address of the client; "undefined" if the transport has none'),
+    write: orUndefined
+  },
+  port: {
+    schema: number('The port of the client; 0 if the transport has none'),
+    write: (value: number | undefined) => value ?? 0
+  },
+  // the modules that serve connections in the original products
+  transport: {
+    schema: text('"emqx_ws_connection" for WebSocket, otherwise "emqx_connection"'),
+    write: (value: string) => (value === 'ws' || value === 'wss' ? 'emqx_ws_connection' : 'emqx_connection')
+  },
+  certificate: {
+    schema: text('Subject of the verified certificate of the client; "nossl" if there is none'),
+    write: (value: string | undefined) => value ?? 'nossl'
+  },
+  isBridge: { schema: flag('Whether the client is a bridge') },
+  isConnected: { schema: flag('Whether the client is connected') },
+  connectedAt: {
+    schema: Type.Optional(moment('When the client connected; absent while it is not connected')),
+    write: writeMoment
+  },
+  disconnectedAt: {
+    schema: Type.Optional(moment('When the client disconnected; absent while it is connected')),
+    write: writeMoment
+  },
+  zone: { schema: text('The zone, which sets the limits') },
+  mountpoint: { schema: text('The mount point: the prefix of the topics of the client, which it does not see') },
+  keepalive: { schema: number('The keep alive in seconds; 0: off') },
+  sessionExpiry: {
+    schema: number('Seconds for which the session outlives its connection; 4294967295: it does not expire'),
+    write: (value: number) => (value === Infinity ? NEVER : value)
+  },
+  binding: { schema: text('"local" while the client is connected; otherwise "undefined"'), write: orUndefined },
+  recvOct: { schema: number('Bytes received') },
+  recvCnt: { schema: number('Reads of the connection') },
+  recvPkt: { schema: number('MQTT packets received') },
+  recvMsg: { schema: number('PUBLISH packets received') },
+  sendOct: { schema: number('Bytes sent') },
+  sendCnt: { schema: number('Writes to the connection') },
+  sendPkt: { schema: number('MQTT packets sent') },
+  sendMsg: { schema: number('PUBLISH packets sent') },
+  sendPend: { schema: number('Bytes that are written to the connection and not sent yet') },
+  createdAt: { schema: moment('When the session was created'), write: writeMoment },
+  subscriptions: { schema: number('Number of subscriptions') },
+  maxSubscriptions: { schema: number('Maximum number of subscriptions; 0: unlimited') },
+  inflight: { schema: number('Messages sent at QoS 1 or 2 whose acknowledgement is not complete') },
+  maxInflight: { schema: number('Maximum number of these; 0: unlimited') },
+  mqueueLen: { schema: number('Messages in the queue') },
+  maxMqueue: { schema: number('Maximum number of messages in the queue; 0: unlimited') },
+  mqueueDropped: { schema: number('Messages for this session that were dropped, for any reason') },
+  awaitingRel: { schema: number('QoS 2 messages of the client for which the PUBREL has not arrived') },
+  maxAwaitingRel: { schema: number('Maximum number of these; 0: unlimited') },
+  deliverMsg: { schema: number('PUBLISH packets sent on all connections of the session') },
+  enqueueMsg: { schema: number('Messages that had to wait in the queue') },
+  filter: { schema: text('The topic filter') },
+  qos: { schema: Type.Integer({ minimum: 0, maximum: 2, description: 'The QoS' }) }
+};
+
 /** Fields whose text is kept in one piece. */
 const GROUP = 8;
 /** No record has it. */
 const NOTHING = Symbol();
 
+/** How the records of a kind are written and documented. */
+export interface RecordWriter<R> {
+  readonly schema: TSchema;
+  /** Write a record as JSON. */
+  readonly write: (record: R) => string;
+}
+
 /**
- * Make a function that writes records of a kind as JSON. It keeps the text of the fields, because most fields of a record are equal to those
- * of the record before.
+ * Make the writer of the records of a kind.
+ * @param title of the schema, for documents
  * @param names the fields of the library by their names in the interface; the first one has a value in every record
  */
-export function writer<R extends AnyRecord>(names: ReadonlyMap<string, keyof R>): (record: R) => string {
+export function writer<R extends AnyRecord>(title: string, names: ReadonlyMap<string, string>): RecordWriter<R> {
+  const properties = [...names].map(([wire, field]) => [wire, FIELDS[field].schema] as const);
+  return {
+    schema: Type.Object(Object.fromEntries(properties), { title }),
+    write: textWriter(names as ReadonlyMap<string, keyof R>)
+  };
+}
+
+/** Make a function that writes records. It keeps the text of the fields, because most fields of a record are equal to those of the record before. */
+function textWriter<R extends AnyRecord>(names: ReadonlyMap<string, keyof R>): (record: R) => string {
   const fields = [...names].map(([wire, field], at) => ({
     field,
-    format: FORMATS[field as string] ?? ((value: unknown) => value),
+    format: FIELDS[field as string].write ?? ((value: unknown) => value),
     prefix: `${at === 0 ? '' : ','}${JSON.stringify(wire)}:`,
     value: NOTHING as unknown
   }));

@@ -42,6 +42,11 @@ const SHOWN = { topic: TOPIC, action: ACTION, access: ACCESS };
 /** A rule with its result. What is wrong in a request is echoed as it is. */
 const ECHOED = Type.Object({ result: RESULT });
 
+/** Rules of the examples. */
+const OF_SENSOR = { clientid: 'sensor-1', topic: 'commands/sensor-1', action: 'sub', access: 'allow' };
+const OF_SENSORS = { username: 'sensors', topic: 'sensors/#', action: 'pub', access: 'allow' };
+const OF_EVERYONE = { all: ALL, topic: 'secret/#', action: 'pubsub', access: 'deny' };
+
 /** Entries of a batch that are worked on in one turn. Their writes leave together. */
 const ENTRIES_AT_ONCE = 50;
 
@@ -122,6 +127,7 @@ export const ACL: readonly Operation[] = [
     method: 'GET',
     path: '/acl/clientid',
     descr: 'List available mnesia in the cluster',
+    example: { data: [{ ...OF_SENSOR, result: 'ok' }] },
     paged: 'max',
     data: Type.Array(Type.Object({ ...OF_CLIENT_ID, ...SHOWN, result: RESULT })),
     run: (context) => list(context, 'clientId')
@@ -131,6 +137,7 @@ export const ACL: readonly Operation[] = [
     method: 'GET',
     path: '/acl/username',
     descr: 'List available mnesia in the cluster',
+    example: { data: [{ ...OF_SENSORS, result: 'ok' }] },
     paged: 'max',
     data: Type.Array(Type.Object({ ...OF_USERNAME, ...SHOWN, result: RESULT })),
     run: (context) => list(context, 'username')
@@ -140,6 +147,7 @@ export const ACL: readonly Operation[] = [
     method: 'GET',
     path: '/acl/$all',
     descr: 'List available mnesia in the cluster',
+    example: { data: [{ ...OF_EVERYONE, result: 'ok' }] },
     paged: 'max',
     data: Type.Array(Type.Object({ ...OF_ALL, ...SHOWN, result: RESULT })),
     run: (context) => list(context, 'all')
@@ -149,6 +157,7 @@ export const ACL: readonly Operation[] = [
     method: 'GET',
     path: '/acl/clientid/:clientid',
     descr: 'Lookup mnesia in the cluster',
+    example: { params: { clientid: 'sensor-1' }, data: [OF_SENSOR] },
     data: Type.Array(Type.Object({ ...OF_CLIENT_ID, ...SHOWN })),
     run: ({ broker }, { params: { clientid: clientId } }) => broker.access.acl.of({ clientId }).map(shown)
   }),
@@ -157,6 +166,7 @@ export const ACL: readonly Operation[] = [
     method: 'GET',
     path: '/acl/username/:username',
     descr: 'Lookup mnesia in the cluster',
+    example: { params: { username: 'sensors' }, data: [OF_SENSORS] },
     data: Type.Array(Type.Object({ ...OF_USERNAME, ...SHOWN })),
     run: ({ broker }, { params: { username } }) => broker.access.acl.of({ username }).map(shown)
   }),
@@ -165,6 +175,10 @@ export const ACL: readonly Operation[] = [
     method: 'POST',
     path: '/acl',
     descr: 'Add mnesia in the cluster',
+    example: {
+      body: { clientid: 'sensor-3', topic: 'sensors/3/#', action: 'pub', access: 'allow' },
+      data: { clientid: 'sensor-3', topic: 'sensors/3/#', action: 'pub', access: 'allow', result: 'ok' }
+    },
     body: oneOrMany(RULE),
     data: Type.Union([ECHOED, Type.Array(ECHOED)]),
     originalAnswer: (fault) => {
@@ -182,6 +196,7 @@ export const ACL: readonly Operation[] = [
     method: 'DELETE',
     path: '/acl/clientid/:clientid/topic/:topic',
     descr: 'Delete mnesia in the cluster',
+    example: { params: { clientid: 'sensor-1', topic: 'commands/sensor-1' } },
     run: (context, { params: { clientid: clientId, topic } }) => remove(context, { clientId }, topic)
   }),
   operation({
@@ -189,6 +204,7 @@ export const ACL: readonly Operation[] = [
     method: 'DELETE',
     path: '/acl/username/:username/topic/:topic',
     descr: 'Delete mnesia in the cluster',
+    example: { params: { username: 'sensors', topic: 'sensors/#' } },
     run: (context, { params: { username, topic } }) => remove(context, { username }, topic)
   }),
   operation({
@@ -196,6 +212,7 @@ export const ACL: readonly Operation[] = [
     method: 'DELETE',
     path: '/acl/$all/topic/:topic',
     descr: 'Delete mnesia in the cluster',
+    example: { params: { topic: 'secret/#' } },
     run: (context, { params: { topic } }) => remove(context, 'all', topic)
   }),
   operation({
@@ -203,6 +220,7 @@ export const ACL: readonly Operation[] = [
     method: 'DELETE',
     path: '/acl/all/$all/topic/:topic',
     descr: 'Delete mnesia in the cluster',
+    example: { params: { topic: 'secret/#' } },
     run: (context, { params: { topic } }) => remove(context, 'all', topic)
   })
 ];

@@ -1,19 +1,38 @@
 import Type from 'typebox';
 import { dateTimeText, type PastAlarm, type PresentAlarm } from '../../../lib/index.ts';
+import { NODE, TIME } from '../examples.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import type { RevisionName } from '../revisions.ts';
 import { checkNode } from './clients.ts';
 
 const time = (description: string) => Type.String({ description: `${description}: local time, YYYY-MM-DD HH:mm:ss` });
-const DETAILS = Type.Object({
-  severity: Type.String({ description: 'notice, warning, error or critical' }),
-  title: Type.String({ description: 'A few words' }),
-  summary: Type.String({ description: 'What has happened, and what can be done' }),
-  timestamp: time('When the alarm was raised')
-});
-const PRESENT = Type.Array(Type.Object({ id: Type.String(), desc: DETAILS }));
-const PAST = Type.Array(Type.Object({ id: Type.String(), desc: DETAILS, clear_at: time('When it was cleared') }));
-const ofNodes = (alarms: typeof PRESENT | typeof PAST) => Type.Array(Type.Object({ node: Type.String(), alarms }));
+const DETAILS = Type.Object(
+  {
+    severity: Type.String({ description: 'notice, warning, error or critical' }),
+    title: Type.String({ description: 'A few words' }),
+    summary: Type.String({ description: 'What has happened, and what can be done' }),
+    timestamp: time('When the alarm was raised')
+  },
+  { title: 'AlarmDetails' }
+);
+const ID = Type.String({ description: 'The condition, for example descriptors_short:tcp:1883' });
+const PRESENT = Type.Array(Type.Object({ id: ID, desc: DETAILS }, { title: 'PresentAlarm' }));
+const PAST = Type.Array(
+  Type.Object({ id: ID, desc: DETAILS, clear_at: time('When it was cleared') }, { title: 'PastAlarm' })
+);
+const ofNodes = (alarms: typeof PRESENT | typeof PAST) =>
+  Type.Array(Type.Object({ node: Type.String({ description: 'Name of the node' }), alarms }));
+
+/** Alarms of the examples. */
+const LOW_PRESSURE = {
+  id: 'pump_pressure',
+  desc: { severity: 'warning', title: 'Low pressure', summary: 'Pump 1 is at 0.8 bar', timestamp: TIME }
+};
+const OPEN_DOOR = {
+  id: 'door_open',
+  desc: { severity: 'notice', title: 'Door is open', summary: 'The door of the pump room', timestamp: TIME },
+  clear_at: TIME
+};
 
 const EARLIER: readonly RevisionName[] = ['earlier'];
 
@@ -48,6 +67,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms',
     descr: 'List all alarms',
+    example: { data: [{ node: NODE, alarms: [LOW_PRESSURE] }] },
     in: EARLIER,
     data: ofNodes(PRESENT),
     run: (context) => ofAll(context, present)
@@ -57,6 +77,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms/:node',
     descr: 'List alarms of a node',
+    example: { params: { node: NODE }, data: [LOW_PRESSURE] },
     in: EARLIER,
     data: PRESENT,
     run: (context, { params: { node } }) => ofNode(context, node, present)
@@ -66,6 +87,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms/present',
     descr: 'List all alarms',
+    example: { data: [{ node: NODE, alarms: [LOW_PRESSURE] }] },
     data: ofNodes(PRESENT),
     run: (context) => ofAll(context, present)
   }),
@@ -74,6 +96,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms/present/:node',
     descr: 'List alarms of a node',
+    example: { params: { node: NODE }, data: [LOW_PRESSURE] },
     data: PRESENT,
     run: (context, { params: { node } }) => ofNode(context, node, present)
   }),
@@ -82,6 +105,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms/history',
     descr: 'List all alarm history',
+    example: { data: [{ node: NODE, alarms: [OPEN_DOOR] }] },
     data: ofNodes(PAST),
     run: (context) => ofAll(context, history)
   }),
@@ -90,6 +114,7 @@ export const ALARMS: readonly Operation[] = [
     method: 'GET',
     path: '/alarms/history/:node',
     descr: 'List alarm history of a node',
+    example: { params: { node: NODE }, data: [OPEN_DOOR] },
     data: PAST,
     run: (context, { params: { node } }) => ofNode(context, node, history)
   })

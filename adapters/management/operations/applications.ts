@@ -28,13 +28,20 @@ const APPLICATION = Type.Object({
   ...CHANGE
 });
 
-const SHOWN = Type.Object({
-  app_id: Type.String(),
-  name: Type.String(),
-  desc: Type.String(),
-  status: Type.Boolean(),
-  expired: Type.Union([Type.Integer(), Type.Literal(UNDEFINED)])
-});
+const SHOWN = Type.Object(
+  {
+    app_id: Type.String({ description: 'The id' }),
+    name: Type.String({ description: 'The name for people' }),
+    desc: Type.String({ description: 'A description' }),
+    status: Type.Boolean({ description: 'Whether the application may send requests' }),
+    expired: Type.Union([Type.Integer(), Type.Literal(UNDEFINED)], {
+      description: 'The time from which its requests are refused, in seconds since 1970; "undefined": never'
+    })
+  },
+  { title: 'Application' }
+);
+/** The application of the examples. */
+const REPORTS = { app_id: 'reports', name: 'Reports', desc: 'Monthly reports', status: true, expired: UNDEFINED };
 
 type Change = Type.Static<Type.TObject<typeof CHANGE>>;
 
@@ -59,6 +66,10 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'POST',
     path: '/apps',
     descr: 'Add Application',
+    example: {
+      body: { app_id: 'billing', name: 'Billing', secret: 'a long and random secret' },
+      data: { secret: 'a long and random secret' }
+    },
     isForApplications: true,
     body: APPLICATION,
     data: Type.Object({ secret: Type.String({ description: 'The secret, which cannot be read later' }) }),
@@ -72,6 +83,7 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'DELETE',
     path: '/apps/:appid',
     descr: 'Delete Application',
+    example: { params: { appid: 'reports' } },
     isForApplications: true,
     run: async (context, { params: { appid } }) =>
       checkDeleted(context, await context.broker.applications.delete(appid), named(appid))
@@ -81,6 +93,7 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/apps',
     descr: 'List Applications',
+    example: { data: [{ ...REPORTS, app_id: 'app', name: 'Examples', desc: '' }, REPORTS] },
     isForApplications: true,
     data: Type.Array(SHOWN),
     run: ({ broker }) => [...broker.applications].map(shown)
@@ -90,6 +103,7 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/apps/:appid',
     descr: 'Lookup Application',
+    example: { params: { appid: 'reports' }, data: REPORTS },
     isForApplications: true,
     data: SHOWN,
     run: (context, { params: { appid } }) => {
@@ -102,6 +116,7 @@ export const APPLICATIONS: readonly Operation[] = [
     method: 'PUT',
     path: '/apps/:appid',
     descr: 'Update Application',
+    example: { params: { appid: 'reports' }, body: { desc: 'Weekly reports', status: false } },
     isForApplications: true,
     body: Type.Object(CHANGE),
     originalAnswer: ({ kind }) => (kind === 'unknownRecord' ? { code: 102, message: 'not_found' } : undefined),

@@ -1,12 +1,12 @@
 import Type from 'typebox';
 import type { Ban, BannedKind } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { documentedAs } from '../document-schemas.ts';
 import { pageOf } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted } from '../records.ts';
-import type { Revision, RevisionName } from '../revisions.ts';
+import { EARLIER, LATER, type Revision } from '../revisions.ts';
 
-const LATER: readonly RevisionName[] = ['later', 'hosted'];
 /** What is written in place of a value that is not set. */
 const UNDEFINED = 'undefined';
 
@@ -27,15 +27,30 @@ const BAN = Type.Object({
     'The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end'
   )
 });
-const SHOWN = Type.Object({
-  who: Type.String(),
-  as: AS,
-  by: Type.String(),
-  reason: Type.String({ description: '"undefined" if there is none' }),
-  desc: Type.Optional(Type.String({ description: 'In the earlier revision; "undefined" if there is none' })),
-  at: Type.Optional(Type.Integer({ description: 'In the later revisions, in seconds since 1970' })),
-  until: Type.Union([Type.Integer(), Type.Literal(UNDEFINED)], { description: 'In seconds since 1970' })
-});
+const SHOWN = Type.Object(
+  {
+    who: Type.String({ description: 'The client id, the user name, or the IP address or network' }),
+    as: AS,
+    by: Type.String({ description: 'Who has made the ban' }),
+    reason: Type.String({ description: 'The reason; "undefined" if there is none' }),
+    desc: Type.Optional(
+      Type.String({
+        description: 'More about the reason; "undefined" if there is none',
+        ...documentedAs({ in: EARLIER, isRequired: true })
+      })
+    ),
+    at: Type.Optional(
+      Type.Integer({
+        description: 'When the ban was made, in seconds since 1970',
+        ...documentedAs({ in: LATER, isRequired: true })
+      })
+    ),
+    until: Type.Union([Type.Integer(), Type.Literal(UNDEFINED)], {
+      description: 'When the ban ends, in seconds since 1970; "undefined": never'
+    })
+  },
+  { title: 'Ban' }
+);
 const OF_KIND = Type.Object({ as: Type.Optional(AS) });
 
 /** A field of a ban in the dialects that have it. */
@@ -69,6 +84,12 @@ function shown(ban: Ban, revision: Revision): Record<string, unknown> {
   return Object.fromEntries(fields.map(({ name, from }) => [name, from(ban, revision)]));
 }
 
+/** The ban of the examples. */
+function intruder(revision: Revision): Record<string, unknown> {
+  const [at, until] = [1_767_225_600_000, 1_767_225_900_000];
+  return shown({ kind: 'clientId', who: 'intruder', by: 'ann', reason: 'guesses passwords', at, until }, revision);
+}
+
 /** The kind of a ban by its name. @throws Fault wrongParameter */
 function kindNamed({ bannedKinds }: Revision, name: string): BannedKind {
   const found = Object.entries(bannedKinds).find(([, theirs]) => theirs === name);
@@ -97,6 +118,7 @@ export const BANNED: readonly Operation[] = [
     method: 'GET',
     path: '/banned',
     descr: 'List banned',
+    example: (revision) => ({ data: [intruder(revision)] }),
     paged: 'max',
     data: Type.Array(SHOWN),
     run: ({ broker, page, revision }) => pageOf([...broker.access.banned], page, (ban) => shown(ban, revision))
@@ -106,6 +128,10 @@ export const BANNED: readonly Operation[] = [
     method: 'POST',
     path: '/banned',
     descr: 'Create banned',
+    example: ({ bannedKinds: { address } }) => {
+      const ban = { who: '192.0.2.66', as: address, reason: 'scans ports', until: 1_798_761_600 };
+      return { body: ban, data: ban };
+    },
     body: BAN,
     data: BAN,
     originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['who', 'as']),
@@ -122,6 +148,7 @@ export const BANNED: readonly Operation[] = [
     method: 'DELETE',
     path: '/banned/:who',
     descr: 'Delete banned',
+    example: ({ bannedKinds: { clientId } }) => ({ params: { who: 'intruder' }, query: { as: clientId } }),
     query: OF_KIND,
     body: Type.Optional(OF_KIND),
     originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['as']),
@@ -137,6 +164,7 @@ export const BANNED: readonly Operation[] = [
     method: 'DELETE',
     path: '/banned/:as/:who',
     descr: 'Delete banned',
+    example: ({ bannedKinds: { clientId } }) => ({ params: { as: clientId, who: 'intruder' } }),
     in: LATER,
     originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['as']),
     run: (context, { params: { as, who } }) => lift(context, as, who)

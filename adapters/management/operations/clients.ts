@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { type ClientQuery, type ClientRecord, recordNames } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { CLIENT as EXAMPLE, NODE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER } from '../revisions.ts';
@@ -33,7 +34,19 @@ export const CONDITIONS = Type.Object({
   _lte_connected_at: moment('The client connected at this time or earlier')
 });
 
-const write = writer<ClientRecord>(recordNames('client', 'later') as ReadonlyMap<string, keyof ClientRecord>);
+const { schema: CLIENT, write } = writer<ClientRecord>('Client', recordNames('client', 'later'));
+const DATA = Type.Array(CLIENT);
+const CACHE = Type.Array(
+  Type.Object(
+    {
+      access: Type.Enum(['publish', 'subscribe'], { description: 'What was asked' }),
+      topic: Type.String({ description: 'The topic name or topic filter' }),
+      result: Type.Enum(['allow', 'deny'], { description: 'The answer' }),
+      updated_time: Type.Integer({ description: 'When it was given, in milliseconds since 1970' })
+    },
+    { title: 'CachedDecision' }
+  )
+);
 
 export type Conditions = Readonly<Partial<Record<keyof typeof CONDITIONS.properties, unknown>>>;
 
@@ -99,7 +112,9 @@ export const CLIENTS = [
     method: 'GET',
     path: '/clients',
     descr: 'A list of clients on current node',
+    example: { query: { _like_clientid: 'sensor', conn_state: 'connected' }, data: [EXAMPLE] },
     in: LATER,
+    data: DATA,
     paged: 'max',
     query: CONDITIONS,
     run: (context, { query }) => list(context, query)
@@ -109,7 +124,9 @@ export const CLIENTS = [
     method: 'GET',
     path: '/nodes/:node/clients',
     descr: 'A list of clients on specified node',
+    example: { params: { node: NODE }, query: { _limit: 1 }, data: [EXAMPLE] },
     in: LATER,
+    data: DATA,
     paged: 'max',
     query: CONDITIONS,
     run: (context, { params, query }) => {
@@ -122,7 +139,9 @@ export const CLIENTS = [
     method: 'GET',
     path: '/clients/:clientid',
     descr: 'Lookup a client in the cluster',
+    example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
     in: LATER,
+    data: DATA,
     run: (context, { params }) => lookUp(context, params.clientid)
   }),
   operation({
@@ -130,7 +149,9 @@ export const CLIENTS = [
     method: 'GET',
     path: '/nodes/:node/clients/:clientid',
     descr: 'Lookup a client on the node',
+    example: { params: { node: NODE, clientid: 'sensor-1' }, data: [EXAMPLE] },
     in: LATER,
+    data: DATA,
     run: (context, { params }) => {
       checkNode(context, params.node);
       return lookUp(context, params.clientid);
@@ -141,7 +162,9 @@ export const CLIENTS = [
     method: 'GET',
     path: '/clients/username/:username',
     descr: 'Lookup a client via username in the cluster',
+    example: { params: { username: 'sensors' }, data: [EXAMPLE] },
     in: LATER,
+    data: DATA,
     run: (context, { params }) => byUsername(context, params.username)
   }),
   operation({
@@ -149,7 +172,9 @@ export const CLIENTS = [
     method: 'GET',
     path: '/nodes/:node/clients/username/:username',
     descr: 'Lookup a client via username on the node',
+    example: { params: { node: NODE, username: 'sensors' }, data: [EXAMPLE] },
     in: LATER,
+    data: DATA,
     run: (context, { params }) => {
       checkNode(context, params.node);
       return byUsername(context, params.username);
@@ -160,6 +185,7 @@ export const CLIENTS = [
     method: 'DELETE',
     path: '/clients/:clientid',
     descr: 'Kick out the client in the cluster',
+    example: { params: { clientid: 'sensor-1' } },
     in: LATER,
     run: (context, { params }) => kick(context, params.clientid)
   }),
@@ -168,6 +194,7 @@ export const CLIENTS = [
     method: 'DELETE',
     path: '/nodes/:node/clients/:clientid',
     descr: 'Kick out the client on the node',
+    example: { params: { node: NODE, clientid: 'sensor-1' } },
     in: LATER,
     run: (context, { params }) => {
       checkNode(context, params.node);
@@ -179,6 +206,7 @@ export const CLIENTS = [
     method: 'DELETE',
     path: '/clients/:clientid/acl_cache',
     descr: 'Clear the ACL cache of a specified client in the cluster',
+    example: { params: { clientid: 'sensor-1' } },
     in: LATER,
     run: ({ broker }, { params: { clientid } }) => {
       if (!broker.sessions.has(clientid))
@@ -191,7 +219,12 @@ export const CLIENTS = [
     method: 'GET',
     path: '/clients/:clientid/acl_cache',
     descr: 'List the ACL cache of a specified client in the cluster',
+    example: {
+      params: { clientid: 'sensor-1' },
+      data: [{ access: 'subscribe', topic: 'commands/sensor-1', result: 'allow', updated_time: 1_767_225_600_000 }]
+    },
     in: LATER,
+    data: CACHE,
     run: ({ broker }, { params: { clientid } }) => {
       if (!broker.sessions.has(clientid))
         throw new Fault('unknownClient', `there is no client "${clientid}"`, 'not_found');

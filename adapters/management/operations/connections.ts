@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { type ClientRecord, recordNames } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { CONNECTION as EXAMPLE, NODE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
@@ -8,15 +9,8 @@ import { writer } from '../wire.ts';
 import { checkNode } from './clients.ts';
 
 /** The clients that are connected, under the names of a connection. */
-const write = writer<ClientRecord>(recordNames('connection', 'earlier') as ReadonlyMap<string, keyof ClientRecord>);
-
-const DATA = Type.Array(
-  Type.Object({
-    client_id: Type.String({ description: 'The client id' }),
-    username: Type.String({ description: 'The user name; "undefined" if there is none' }),
-    node: Type.String({ description: 'Name of the node' })
-  })
-);
+const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', recordNames('connection', 'earlier'));
+const DATA = Type.Array(CONNECTION);
 
 async function list({ broker, page: { skip, limit } }: Context): Promise<Listing<ClientRecord>> {
   const { entries } = await broker.directory.clients({ isConnected: true, skip, limit });
@@ -47,6 +41,7 @@ export const CONNECTIONS = [
     method: 'GET',
     path: '/connections',
     descr: 'A list of connections in the cluster',
+    example: { data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     paged: 'max',
@@ -57,6 +52,7 @@ export const CONNECTIONS = [
     method: 'GET',
     path: '/nodes/:node/connections',
     descr: 'A list of connections on a node',
+    example: { params: { node: NODE }, query: { _page: 1, _limit: 1 }, data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     paged: 'max',
@@ -70,6 +66,7 @@ export const CONNECTIONS = [
     method: 'GET',
     path: '/connections/:clientid',
     descr: 'Lookup a connection in the cluster',
+    example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     run: (context, { params }) => lookUp(context, params.clientid)
@@ -79,6 +76,7 @@ export const CONNECTIONS = [
     method: 'GET',
     path: '/nodes/:node/connections/:clientid',
     descr: 'Lookup a connection on node',
+    example: { params: { node: NODE, clientid: 'sensor-1' }, data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     run: (context, { params }) => {
@@ -92,6 +90,7 @@ export const CONNECTIONS = [
     method: 'GET',
     path: '/nodes/:node/connection/username/:username',
     descr: 'Lookup a connection via username in the cluster',
+    example: { params: { node: NODE, username: 'sensors' }, data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     run: (context, { params }) => {
@@ -104,6 +103,7 @@ export const CONNECTIONS = [
     method: 'GET',
     path: '/connection/username/:username',
     descr: 'Lookup a connection via username on a node',
+    example: { params: { username: 'sensors' }, data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     run: (context, { params }) => byUsername(context, params.username)
@@ -113,6 +113,7 @@ export const CONNECTIONS = [
     method: 'DELETE',
     path: '/connections/:clientid',
     descr: 'Kick out a connection',
+    example: { params: { clientid: 'sensor-1' } },
     in: EARLIER,
     run: (context, { params }) => kick(context, params.clientid)
   })

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import Type from 'typebox';
+import Type, { type TString } from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
 import type { Fault } from '../../rest/index.ts';
 import { check, oneOrMany } from '../input.ts';
@@ -21,14 +21,20 @@ const RESULTS = Type.Record(Type.String(), Type.String(), {
   description: 'For each name `ok`, or what is wrong: `{error,existed}`'
 });
 
+const HASH_EXAMPLE = 'ef2868be11bf717699bb766af0621e5ae6aac416df8353d690861f3d2d1e3962';
+
 /** Records of names with passwords. */
 interface CredentialKind {
   /** The name of their names. */
   readonly field: 'clientid' | 'username';
   /** What the names are, for people. */
   readonly subject: string;
+  /** One that the examples are about. */
+  readonly known: string;
   /** What the original products say about a name that exists, or does not exist; those of client ids are misspelt there. */
   readonly originalWords: { readonly existed: string; readonly unknown: string };
+  /** The schema of what else is shown when a record is looked up. */
+  readonly alsoShown?: { readonly clientid: TString };
   /** How a record is shown when it is looked up. */
   shown(record: CredentialRecord): Record<string, string>;
   records(broker: Broker): CredentialRecords;
@@ -37,6 +43,7 @@ interface CredentialKind {
 const CLIENT_IDS: CredentialKind = {
   field: 'clientid',
   subject: 'client id',
+  known: 'sensor-1',
   originalWords: { existed: 'exitsted', unknown: 'noexitsted' },
   shown: ({ name, passwordHash }) => ({ clientid: name, password: passwordHash }),
   records: (broker) => broker.access.clientIds
@@ -45,7 +52,9 @@ const CLIENT_IDS: CredentialKind = {
 const USERNAMES: CredentialKind = {
   field: 'username',
   subject: 'user name',
+  known: 'sensors',
   originalWords: { existed: 'existed', unknown: 'noexisted' },
+  alsoShown: { clientid: Type.String({ description: 'The user name again' }) },
   // the documentation names it `username` in a table and `clientid` in an example
   shown: ({ name, passwordHash }) => ({ username: name, clientid: name, password: passwordHash }),
   records: (broker) => broker.access.usernames
@@ -72,7 +81,7 @@ function listOf(
 }
 
 function credentialOperations(kind: CredentialKind): Operation[] {
-  const { field, subject, originalWords, shown, records } = kind;
+  const { field, subject, known, originalWords, shown, records } = kind;
   const list = `/auth_${field}` as const;
   const single = `/auth_${field}/:${field}` as const;
   const name = { [field]: Type.String({ description: `The ${subject}` }) };
@@ -88,6 +97,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'GET',
       path: list,
       descr: `List available ${field} in the cluster`,
+      example: { data: [{ [field]: known }] },
       paged: 'max',
       data: Type.Array(Type.Object(name)),
       run: ({ broker, page }) => listOf(records(broker), page, ({ name }) => ({ [field]: name }))
@@ -97,7 +107,11 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'GET',
       path: single,
       descr: `Lookup ${field} in the cluster`,
-      data: Type.Object({ ...name, password: HASH }),
+      example: {
+        params: { [field]: known },
+        data: shown({ name: known, passwordHash: HASH_EXAMPLE, isSuperuser: false })
+      },
+      data: Type.Object({ ...name, ...kind.alsoShown, password: HASH }),
       run: (context, { params: { [field]: one } }) => {
         const found = records(context.broker).get(one);
         return lookedUp(context, found && shown(found), described(one));
@@ -108,6 +122,13 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'POST',
       path: list,
       descr: `Add ${field} in the cluster`,
+      example: {
+        body: [
+          { [field]: 'new', password: 'password of the new one' },
+          { [field]: known, password: 'another password' }
+        ],
+        data: { new: 'ok', [known]: '{error,existed}' }
+      },
       body: oneOrMany(record),
       data: Type.Optional(RESULTS),
       originalAnswer: (fault, { printsTerms }) => {
@@ -125,6 +146,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'PUT',
       path: single,
       descr: `Update ${field} in the cluster`,
+      example: { params: { [field]: known }, body: { password: 'another password' } },
       body: Type.Object({ password: PASSWORD }),
       originalAnswer: (fault) =>
         originalMessage(fault.kind === 'unknownRecord' ? originalWords.unknown : wordOf(fault) && 'password'),
@@ -138,6 +160,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'DELETE',
       path: single,
       descr: `Delete ${field} in the cluster`,
+      example: { params: { [field]: known } },
       run: async (context, { params: { [field]: one } }) =>
         checkDeleted(context, await records(context.broker).delete(one), described(one))
     })
@@ -166,7 +189,8 @@ const LOGIN = Type.Object({
   password: PASSWORD,
   is_superuser: IS_SUPERUSER
 });
-const STORED_LOGIN = Type.Object({ ...LOGIN.properties, password: HASH });
+const STORED_LOGIN = Type.Object({ ...LOGIN.properties, password: HASH }, { title: 'Login' });
+const OPERATOR = { login: 'operator', password: HASH_EXAMPLE, is_superuser: false };
 type Login = Type.Static<typeof LOGIN>;
 
 async function addLogin({ broker }: Context, { login, password, is_superuser: isSuperuser }: Login): Promise<void> {
@@ -186,6 +210,7 @@ const LOGINS = [
     method: 'GET',
     path: '/auth_user',
     descr: 'List available mnesia in the cluster',
+    example: { data: [OPERATOR] },
     in: LATER,
     paged: 'max',
     data: Type.Array(STORED_LOGIN),
@@ -196,6 +221,7 @@ const LOGINS = [
     method: 'GET',
     path: '/auth_user/:login',
     descr: 'Lookup mnesia in the cluster',
+    example: { params: { login: 'operator' }, data: OPERATOR },
     in: LATER,
     data: STORED_LOGIN,
     run: (context, { params: { login } }) => {
@@ -208,6 +234,10 @@ const LOGINS = [
     method: 'POST',
     path: '/auth_user',
     descr: 'Add mnesia in the cluster',
+    example: {
+      body: [{ login: 'new', password: 'password of the new one', is_superuser: true }],
+      data: { new: 'ok' }
+    },
     in: LATER,
     body: oneOrMany(LOGIN),
     data: RESULTS,
@@ -228,6 +258,7 @@ const LOGINS = [
     method: 'PUT',
     path: '/auth_user/:login',
     descr: 'Update mnesia in the cluster',
+    example: { params: { login: 'operator' }, body: { password: 'another password', is_superuser: true } },
     in: LATER,
     body: Type.Object({ password: PASSWORD, is_superuser: IS_SUPERUSER }),
     originalAnswer: (fault) => originalMessage(fault.kind === 'unknownRecord' ? 'noexisted' : wordOf(fault)),
@@ -241,6 +272,7 @@ const LOGINS = [
     method: 'DELETE',
     path: '/auth_user/:login',
     descr: 'Delete mnesia in the cluster',
+    example: { params: { login: 'operator' } },
     in: LATER,
     run: async (context, { params: { login } }) =>
       checkDeleted(context, await context.broker.access.logins.delete(login), namedLogin(login))

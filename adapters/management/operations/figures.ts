@@ -7,15 +7,19 @@ import {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from '../../../lib/index.ts';
+import { documentedAs } from '../document-schemas.ts';
+import { NODE as NODE_NAME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
-import type { Revision } from '../revisions.ts';
+import { LATER, type Revision } from '../revisions.ts';
 import { checkNode } from './clients.ts';
 
 const NODE = Type.String({ description: 'Name of the node' });
 const METRICS_DATA = Type.Record(Type.String(), Type.Integer(), { description: 'Counters by name' });
-const STATS_DATA = Type.Record(Type.String(), Type.Integer(), {
-  description: 'Present values ("connections.count") and highest values ("connections.max") by name'
-});
+const STATS_ABOUT = 'Present values ("connections.count") and highest values ("connections.max") by name';
+const STATS_DATA = Type.Record(Type.String(), Type.Integer(), { description: STATS_ABOUT });
+
+const METRICS_EXAMPLE = { 'messages.received': 2, 'messages.sent': 1 };
+const STATS_EXAMPLE = { 'connections.count': 2, 'connections.max': 3 };
 
 /** The figures that a revision has. */
 interface FigureNames {
@@ -67,6 +71,7 @@ export const METRICS = [
     method: 'GET',
     path: '/metrics',
     descr: 'A list of metrics of all nodes in the cluster',
+    example: { data: [{ node: NODE_NAME, metrics: METRICS_EXAMPLE }] },
     data: Type.Array(Type.Object({ node: NODE, metrics: METRICS_DATA })),
     run: (context) => [{ node: context.broker.settings.node, metrics: metrics(context) }]
   }),
@@ -75,6 +80,7 @@ export const METRICS = [
     method: 'GET',
     path: '/nodes/:node/metrics',
     descr: 'A list of metrics of a node',
+    example: { params: { node: NODE_NAME }, data: METRICS_EXAMPLE },
     data: METRICS_DATA,
     run: (context, { params }) => {
       checkNode(context, params.node);
@@ -90,8 +96,21 @@ export const STATS = [
     method: 'GET',
     path: '/stats',
     descr: 'A list of stats of all nodes in the cluster',
+    example: ({ hasFlatStats }) => ({
+      data: [hasFlatStats ? { node: NODE_NAME, ...STATS_EXAMPLE } : { node: NODE_NAME, stats: STATS_EXAMPLE }]
+    }),
     // in the earlier revision the figures are beside the node
-    data: Type.Array(Type.Object({ node: NODE, stats: Type.Optional(STATS_DATA) })),
+    data: Type.Array(
+      Type.Object({
+        node: NODE,
+        stats: Type.Optional(
+          Type.Record(Type.String(), Type.Integer(), {
+            description: STATS_ABOUT,
+            ...documentedAs({ in: LATER, isRequired: true })
+          })
+        )
+      })
+    ),
     run: (context) => {
       const { node } = context.broker.settings;
       return [context.revision.hasFlatStats ? { node, ...stats(context) } : { node, stats: stats(context) }];
@@ -102,6 +121,7 @@ export const STATS = [
     method: 'GET',
     path: '/nodes/:node/stats',
     descr: 'A list of stats of a node',
+    example: { params: { node: NODE_NAME }, data: STATS_EXAMPLE },
     data: STATS_DATA,
     run: (context, { params }) => {
       checkNode(context, params.node);

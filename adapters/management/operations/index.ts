@@ -1,3 +1,4 @@
+import Type from 'typebox';
 import { type Operation, operation } from '../operation.ts';
 import { ACL } from './acl.ts';
 import { ALARMS } from './alarms.ts';
@@ -23,6 +24,27 @@ const INDEX: Operation = operation({
   method: 'GET',
   path: '/',
   descr: 'List all operations',
+  data: Type.Array(
+    Type.Object(
+      {
+        name: Type.String({ description: 'Name of the operation; some operations share one' }),
+        method: Type.Enum(['GET', 'POST', 'PUT', 'DELETE'], { description: 'Method of the request' }),
+        path: Type.String({ description: 'Path behind the prefix; parameters begin with a colon' }),
+        descr: Type.String({ description: 'What the operation does' })
+      },
+      { title: 'Operation' }
+    )
+  ),
+  example: {
+    data: [
+      {
+        name: 'list_clientid',
+        method: 'GET',
+        path: '/auth_clientid',
+        descr: 'List available clientid in the cluster'
+      }
+    ]
+  },
   run: ({ operations }) =>
     operations
       .filter(({ path }) => path !== '/')

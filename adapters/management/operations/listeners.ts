@@ -1,24 +1,37 @@
 import Type from 'typebox';
 import type { ListenerHandle } from '../../../lib/index.ts';
+import { NODE } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { addressText } from '../wire.ts';
 import { checkNode } from './clients.ts';
 
 const DATA = Type.Array(
-  Type.Object({
-    protocol: Type.String({
-      description:
-        'Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix", "http:management", "https:management"'
-    }),
-    listen_on: Type.String({ description: 'Address' }),
-    acceptors: Type.Integer({ description: 'Number of accept loops' }),
-    max_conns: Type.Integer({ description: 'Maximum number of connections; 0: unlimited' }),
-    current_conns: Type.Integer({ description: 'Number of connections' }),
-    shutdown_count: Type.Union([Type.Record(Type.String(), Type.Integer()), Type.Array(Type.Never())], {
-      description: 'Number of connections that have ended, by reason; [] if there are none'
-    })
-  })
+  Type.Object(
+    {
+      protocol: Type.String({
+        description:
+          'Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix", "http:management", "https:management"'
+      }),
+      listen_on: Type.String({ description: 'Address' }),
+      acceptors: Type.Integer({ description: 'Number of accept loops' }),
+      max_conns: Type.Integer({ description: 'Maximum number of connections; 0: unlimited' }),
+      current_conns: Type.Integer({ description: 'Number of connections' }),
+      shutdown_count: Type.Union([Type.Record(Type.String(), Type.Integer()), Type.Array(Type.Never())], {
+        description: 'Number of connections that have ended, by reason; [] if there are none'
+      })
+    },
+    { title: 'Listener' }
+  )
 );
+
+const EXAMPLE = {
+  protocol: 'mqtt:tcp',
+  listen_on: '127.0.0.1:1883',
+  acceptors: 1,
+  max_conns: 1000,
+  current_conns: 0,
+  shutdown_count: []
+};
 
 /** The listeners of the broker, with the HTTP servers of `listenHttp`. Those of the host app are not known. */
 function listeners({ broker, revision }: Context): Record<string, unknown>[] {
@@ -48,6 +61,7 @@ export const LISTENERS = [
     method: 'GET',
     path: '/listeners',
     descr: 'A list of listeners in the cluster',
+    example: { data: [{ node: NODE, listeners: [EXAMPLE] }] },
     data: Type.Array(Type.Object({ node: Type.String({ description: 'Name of the node' }), listeners: DATA })),
     run: (context) => [{ node: context.broker.settings.node, listeners: listeners(context) }]
   }),
@@ -56,6 +70,7 @@ export const LISTENERS = [
     method: 'GET',
     path: '/nodes/:node/listeners',
     descr: 'A list of listeners on the node',
+    example: { params: { node: NODE }, data: [EXAMPLE] },
     data: DATA,
     run: (context, { params }) => {
       checkNode(context, params.node);

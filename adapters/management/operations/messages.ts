@@ -36,6 +36,25 @@ const PUBLISH = Type.Object({
 const SUBSCRIBE = Type.Object({ ...topics, ...SUBSCRIBER, qos });
 const UNSUBSCRIBE = Type.Object({ topic: topics.topic, ...SUBSCRIBER });
 
+/** What is known of an entry, as it was given. What is wrong in a request is echoed as it is. */
+const RESULTS = Type.Array(
+  Type.Object(
+    {
+      clientid: Type.Optional(
+        Type.Unknown(documentedAs({ in: LATER, as: Type.String({ description: 'The client id of the entry' }) }))
+      ),
+      client_id: Type.Optional(
+        Type.Unknown(documentedAs({ in: EARLIER, as: Type.String({ description: 'The client id of the entry' }) }))
+      ),
+      topic: Type.Optional(
+        Type.Unknown(documentedAs({ as: Type.String({ description: 'The topic or topics of the entry' }) }))
+      ),
+      code: Type.Integer({ description: '0: success; otherwise what is wrong with the entry' })
+    },
+    { title: 'EntryResult' }
+  )
+);
+
 type Publish = Type.Static<typeof PUBLISH>;
 type Subscribe = Type.Static<typeof SUBSCRIBE>;
 type Unsubscribe = Type.Static<typeof UNSUBSCRIBE>;
@@ -149,6 +168,7 @@ export const MESSAGES = [
     method: 'POST',
     path: '/mqtt/subscribe',
     descr: 'Subscribe a topic',
+    example: ({ clientIdName }) => ({ body: { [clientIdName]: 'sensor-1', topic: 'commands/all', qos: 1 } }),
     body: SUBSCRIBE,
     run: (context, { body }) => subscribe(context, body)
   }),
@@ -158,6 +178,9 @@ export const MESSAGES = [
     path: '/mqtt/publish',
     isFrequent: true,
     descr: 'Publish a MQTT message',
+    example: ({ clientIdName }) => ({
+      body: { [clientIdName]: 'console', topic: 'commands/sensor-1', payload: 'restart', qos: 1 }
+    }),
     body: PUBLISH,
     run: (context, { body }) => publish(context, body)
   }),
@@ -166,6 +189,7 @@ export const MESSAGES = [
     method: 'POST',
     path: '/mqtt/unsubscribe',
     descr: 'Unsubscribe a topic',
+    example: ({ clientIdName }) => ({ body: { [clientIdName]: 'sensor-1', topic: 'commands/sensor-1' } }),
     body: UNSUBSCRIBE,
     run: (context, { body }) => unsubscribe(context, body)
   }),
@@ -174,7 +198,12 @@ export const MESSAGES = [
     method: 'POST',
     path: '/mqtt/subscribe_batch',
     descr: 'Batch subscribes topics',
+    example: ({ clientIdName }) => ({
+      body: [{ [clientIdName]: 'sensor-1', topic: 'commands/all' }],
+      data: [{ [clientIdName]: 'sensor-1', topic: 'commands/all', code: 0 }]
+    }),
     body: batchOf(SUBSCRIBE),
+    data: RESULTS,
     run: (context, { body }) => each<Subscribe>(context, body, SUBSCRIBE, (entry) => subscribe(context, entry))
   }),
   operation({
@@ -183,7 +212,18 @@ export const MESSAGES = [
     path: '/mqtt/publish_batch',
     isFrequent: true,
     descr: 'Batch publish MQTT messages',
+    example: ({ clientIdName }) => ({
+      body: [
+        { [clientIdName]: 'console', topic: 'commands/sensor-1', payload: 'restart' },
+        { [clientIdName]: 'console', topic: 'commands/#', payload: 'restart' }
+      ],
+      data: [
+        { [clientIdName]: 'console', topic: 'commands/sensor-1', code: 0 },
+        { [clientIdName]: 'console', topic: 'commands/#', code: 115 }
+      ]
+    }),
     body: batchOf(PUBLISH),
+    data: RESULTS,
     run: (context, { body }) => each<Publish>(context, body, PUBLISH, (entry) => publish(context, entry))
   }),
   operation({
@@ -191,7 +231,12 @@ export const MESSAGES = [
     method: 'POST',
     path: '/mqtt/unsubscribe_batch',
     descr: 'Batch unsubscribes topics',
+    example: ({ clientIdName }) => ({
+      body: [{ [clientIdName]: 'sensor-1', topic: 'commands/sensor-1' }],
+      data: [{ [clientIdName]: 'sensor-1', topic: 'commands/sensor-1', code: 0 }]
+    }),
     body: batchOf(UNSUBSCRIBE),
+    data: RESULTS,
     run: (context, { body }) => each<Unsubscribe>(context, body, UNSUBSCRIBE, (entry) => unsubscribe(context, entry))
   })
 ];

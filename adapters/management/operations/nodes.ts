@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { type Broker, dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from '../../../lib/index.ts';
+import { NODE as NODE_NAME, TIME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { RUNTIME_VERSION, readRuntime } from '../runtime.ts';
 import { sizeText } from '../wire.ts';
@@ -11,12 +12,17 @@ const COMMON = {
   otp_release: Type.String({ description: 'Version of the runtime' }),
   node_status: Type.Enum(['Running', 'Stopped'], { description: 'Status of the node' })
 };
-const BROKER = Type.Object({
-  node: Type.Optional(Type.String({ description: 'Name of the node' })),
-  ...COMMON,
-  sysdescr: Type.String({ description: 'Description of the broker' }),
-  datetime: Type.String({ description: 'Local time: "2026-01-31 23:59:59"' })
-});
+const BROKER = Type.Object(
+  {
+    node: Type.Optional(
+      Type.String({ description: 'Name of the node; absent when the earlier revision looks one up' })
+    ),
+    ...COMMON,
+    sysdescr: Type.String({ description: 'Description of the broker' }),
+    datetime: Type.String({ description: 'Local time: "2026-01-31 23:59:59"' })
+  },
+  { title: 'Broker' }
+);
 const NODE = {
   name: Type.String({ description: 'Name of the node' }),
   node: Type.String({ description: 'Name of the node' }),
@@ -29,16 +35,42 @@ const NODE = {
   process_available: Type.Integer({ description: 'Maximum number of sessions; 0: unlimited' }),
   process_used: Type.Integer({ description: 'Number of sessions' })
 };
-const LISTED_NODE = Type.Object({
-  ...NODE,
-  memory_total: Type.String({ description: 'Memory that the runtime has allocated: "512.00M"' }),
-  memory_used: Type.String({ description: 'Memory in use: "256.00M"' })
-});
-const ONE_NODE = Type.Object({
-  ...NODE,
-  memory_total: Type.Integer({ description: 'Bytes that the runtime has allocated' }),
-  memory_used: Type.Integer({ description: 'Bytes in use' })
-});
+const LISTED_NODE = Type.Object(
+  {
+    ...NODE,
+    memory_total: Type.String({ description: 'Memory that the runtime has allocated: "512.00M"' }),
+    memory_used: Type.String({ description: 'Memory in use: "256.00M"' })
+  },
+  { title: 'ListedNode' }
+);
+const ONE_NODE = Type.Object(
+  {
+    ...NODE,
+    memory_total: Type.Integer({ description: 'Bytes that the runtime has allocated' }),
+    memory_used: Type.Integer({ description: 'Bytes in use' })
+  },
+  { title: 'Node' }
+);
+
+const COMMON_EXAMPLE = {
+  version: '0.1.0',
+  uptime: '1 hours, 0 minutes, 2 seconds',
+  otp_release: 'v24.11.0',
+  node_status: 'Running'
+};
+const BROKER_EXAMPLE = { ...COMMON_EXAMPLE, sysdescr: SYSTEM_DESCRIPTION, datetime: TIME };
+const NODE_EXAMPLE = {
+  name: NODE_NAME,
+  node: NODE_NAME,
+  ...COMMON_EXAMPLE,
+  connections: 2,
+  load1: '0.20',
+  load5: '0.15',
+  load15: '0.10',
+  max_fds: 20_000,
+  process_available: 250_000,
+  process_used: 3
+};
 
 /** What the records of brokers and nodes have in common. */
 function commonFacts({ startedAt, clock, version }: Broker): Record<string, unknown> {
@@ -85,6 +117,7 @@ export const BROKERS = [
     method: 'GET',
     path: '/brokers',
     descr: 'A list of brokers in the cluster',
+    example: { data: [{ node: NODE_NAME, ...BROKER_EXAMPLE }] },
     data: Type.Array(BROKER),
     run: ({ broker }) => [{ node: broker.settings.node, ...brokerFacts(broker) }]
   }),
@@ -93,6 +126,10 @@ export const BROKERS = [
     method: 'GET',
     path: '/brokers/:node',
     descr: 'Get broker info of a node',
+    example: ({ hasNodeOfBroker }) => ({
+      params: { node: NODE_NAME },
+      data: { ...(hasNodeOfBroker ? { node: NODE_NAME } : {}), ...BROKER_EXAMPLE }
+    }),
     data: BROKER,
     run: (context, { params: { node } }) => {
       checkNode(context, node);
@@ -109,6 +146,7 @@ export const NODES = [
     method: 'GET',
     path: '/nodes',
     descr: 'A list of nodes in the cluster',
+    example: { data: [{ ...NODE_EXAMPLE, memory_total: '64.00M', memory_used: '26.50M' }] },
     data: Type.Array(LISTED_NODE),
     run: async (context) => [await nodeFacts(context, sizeText)]
   }),
@@ -117,6 +155,10 @@ export const NODES = [
     method: 'GET',
     path: '/nodes/:node',
     descr: 'Lookup a node in the cluster',
+    example: {
+      params: { node: NODE_NAME },
+      data: { ...NODE_EXAMPLE, memory_total: 67_108_864, memory_used: 27_787_264 }
+    },
     data: ONE_NODE,
     run: (context, { params }) => {
       checkNode(context, params.node);

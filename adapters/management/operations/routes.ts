@@ -1,14 +1,18 @@
 import { LRUCache } from 'lru-cache';
 import Type from 'typebox';
 import type { Broker, RouteRecord } from '../../../lib/index.ts';
+import { NODE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 
 const DATA = Type.Array(
-  Type.Object({
-    topic: Type.String({ description: 'Topic filter, without a share prefix' }),
-    node: Type.String({ description: 'Name of the node that has the subscribers' })
-  })
+  Type.Object(
+    {
+      topic: Type.String({ description: 'Topic filter, without a share prefix' }),
+      node: Type.String({ description: 'Name of the node that has the subscribers' })
+    },
+    { title: 'Route' }
+  )
 );
 
 function shape({ topic, node }: RouteRecord): object {
@@ -44,6 +48,7 @@ export const ROUTES = [
     method: 'GET',
     path: '/routes',
     descr: 'List routes',
+    example: { data: [{ topic: 'alerts/#', node: NODE }] },
     data: DATA,
     paged: 'max',
     run: list
@@ -53,6 +58,7 @@ export const ROUTES = [
     method: 'GET',
     path: '/routes/:topic',
     descr: 'Lookup routes to a topic',
+    example: { params: { topic: 'commands/sensor-1' }, data: [{ topic: 'commands/sensor-1', node: NODE }] },
     data: DATA,
     run: async ({ broker }, { params: { topic } }) => {
       const route = await broker.directory.route(topic);

@@ -1,21 +1,15 @@
 import Type from 'typebox';
 import { recordNames, type SessionRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { SESSION as EXAMPLE, NODE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
 import { writer } from '../wire.ts';
 import { checkNode } from './clients.ts';
 
-const write = writer<SessionRecord>(recordNames('session', 'earlier') as ReadonlyMap<string, keyof SessionRecord>);
-
-const DATA = Type.Array(
-  Type.Object({
-    client_id: Type.String({ description: 'The client id' }),
-    username: Type.String({ description: 'The user name; "undefined" if there is none' }),
-    node: Type.String({ description: 'Name of the node' })
-  })
-);
+const { schema: SESSION, write } = writer<SessionRecord>('Session', recordNames('session', 'earlier'));
+const DATA = Type.Array(SESSION);
 
 async function list({ broker, page: { skip, limit } }: Context): Promise<Listing<SessionRecord>> {
   const { entries, count } = await broker.directory.sessions({ skip, limit });
@@ -46,6 +40,7 @@ export const SESSIONS = [
     method: 'GET',
     path: '/sessions',
     descr: 'A list of sessions in the cluster',
+    example: { data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     paged: 'max',
@@ -56,6 +51,7 @@ export const SESSIONS = [
     method: 'GET',
     path: '/nodes/:node/sessions',
     descr: 'A list of sessions on a node',
+    example: { params: { node: NODE }, query: { _page: 1, _limit: 1 }, data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     paged: 'max',
@@ -69,6 +65,7 @@ export const SESSIONS = [
     method: 'GET',
     path: '/sessions/:clientid',
     descr: 'Lookup a session in the cluster',
+    example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     run: (context, { params }) => lookUp(context, params.clientid)
@@ -78,6 +75,7 @@ export const SESSIONS = [
     method: 'GET',
     path: '/nodes/:node/sessions/:clientid',
     descr: 'Lookup a session on the node',
+    example: { params: { node: NODE, clientid: 'sensor-1' }, data: [EXAMPLE] },
     in: EARLIER,
     data: DATA,
     run: (context, { params }) => {
@@ -91,6 +89,7 @@ export const SESSIONS = [
     method: 'DELETE',
     path: '/sessions/persistent/:clientid',
     descr: 'Clean a persistent session in the cluster',
+    example: { params: { clientid: 'sensor-2' } },
     in: EARLIER,
     run: (context, { params }) => clean(context, params.clientid)
   }),
@@ -99,6 +98,7 @@ export const SESSIONS = [
     method: 'DELETE',
     path: '/nodes/:node/sessions/persistent/:clientid',
     descr: 'Clean a persistent session on the node',
+    example: { params: { node: NODE, clientid: 'sensor-2' } },
     in: EARLIER,
     run: (context, { params }) => {
       checkNode(context, params.node);

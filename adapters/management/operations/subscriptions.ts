@@ -6,6 +6,7 @@ import {
   type SubscriptionQuery,
   type SubscriptionRecord
 } from '../../../lib/index.ts';
+import { NODE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { EARLIER, LATER, type Revision, type RevisionName } from '../revisions.ts';
@@ -38,28 +39,15 @@ const OF_ALL = Type.Object({
 });
 const NONE = Type.Object({});
 
-const COMMON = {
-  node: Type.String({ description: 'Name of the node' }),
-  topic: Type.String({ description: 'The topic filter' }),
-  qos: Type.Integer({ minimum: 0, maximum: 2, description: 'The QoS' })
-};
-const CLIENT_ID = Type.String({ description: 'The client id' });
-const EARLIER_DATA = Type.Array(Type.Object({ client_id: CLIENT_ID, ...COMMON }));
-const LATER_DATA = Type.Array(Type.Object({ clientid: CLIENT_ID, ...COMMON }));
-
 type Conditions = Type.Static<typeof OF_ALL>;
 
-const writers = {
-  earlier: writer<SubscriptionRecord>(namesIn('earlier')),
-  later: writer<SubscriptionRecord>(namesIn('later'))
+const WRITERS = {
+  earlier: writer<SubscriptionRecord>('Subscription', recordNames('subscription', 'earlier')),
+  later: writer<SubscriptionRecord>('Subscription', recordNames('subscription', 'later'))
 };
 
-function namesIn(dialect: Revision['dialect']): ReadonlyMap<string, keyof SubscriptionRecord> {
-  return recordNames('subscription', dialect) as ReadonlyMap<string, keyof SubscriptionRecord>;
-}
-
 function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionRecord) => string {
-  const write = writers[dialect];
+  const { write } = WRITERS[dialect];
   return (record) => write({ ...record, filter: listedFilter(record.filter, hasSharePrefix) });
 }
 
@@ -97,6 +85,11 @@ async function withFilter({ directory }: Broker, filter: string): Promise<Subscr
   }
 }
 
+/** A subscription of the examples. */
+function exampleOf(clientIdName: string): object {
+  return { node: NODE, [clientIdName]: 'sensor-1', topic: 'commands/sensor-1', qos: 1 };
+}
+
 /** The operations of some revisions. @param ofAll the conditions of lists @param one those on the subscriptions of a client */
 function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: TObject, one: TObject): Operation[] {
   return [
@@ -105,6 +98,7 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
       method: 'GET',
       path: '/subscriptions',
       descr: 'A list of subscriptions in the cluster',
+      example: ({ clientIdName }) => ({ query: { _limit: 10 }, data: [exampleOf(clientIdName)] }),
       in: revisions,
       data,
       paged: 'max',
@@ -116,6 +110,7 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
       method: 'GET',
       path: '/nodes/:node/subscriptions',
       descr: 'A list of subscriptions on a node',
+      example: ({ clientIdName }) => ({ params: { node: NODE }, data: [exampleOf(clientIdName)] }),
       in: revisions,
       data,
       paged: 'max',
@@ -130,6 +125,7 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
       method: 'GET',
       path: '/subscriptions/:clientid',
       descr: 'A list of subscriptions of a client',
+      example: ({ clientIdName }) => ({ params: { clientid: 'sensor-1' }, data: [exampleOf(clientIdName)] }),
       in: revisions,
       data,
       paged: 'max',
@@ -141,6 +137,10 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
       method: 'GET',
       path: '/nodes/:node/subscriptions/:clientid',
       descr: 'A list of subscriptions of a client on the node',
+      example: ({ clientIdName }) => ({
+        params: { node: NODE, clientid: 'sensor-1' },
+        data: [exampleOf(clientIdName)]
+      }),
       in: revisions,
       data,
       paged: 'max',
@@ -155,6 +155,6 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
 
 /** Subscriptions. The conditions are those of the later revisions. */
 export const SUBSCRIPTIONS = [
-  ...operationsIn(EARLIER, EARLIER_DATA, NONE, NONE),
-  ...operationsIn(LATER, LATER_DATA, OF_ALL, OF_CLIENT)
+  ...operationsIn(EARLIER, Type.Array(WRITERS.earlier.schema), NONE, NONE),
+  ...operationsIn(LATER, Type.Array(WRITERS.later.schema), OF_ALL, OF_CLIENT)
 ];

@@ -25,6 +25,7 @@ export const USERS: readonly Operation[] = [
     method: 'POST',
     path: '/auth',
     descr: 'Authenticate an user',
+    example: { body: { username: 'ann', password: 'password of ann' } },
     body: Type.Object({ username: USERNAME, password: PASSWORD }),
     originalAnswer: ({ kind, original }) => {
       if (kind === 'missingParameter' || kind === 'emptyCredentials')
@@ -43,6 +44,7 @@ export const USERS: readonly Operation[] = [
     method: 'POST',
     path: '/users',
     descr: 'Create an user',
+    example: { body: { username: 'eve', password: 'password of eve', tags: 'viewer' } },
     body: Type.Object({
       username: USERNAME,
       password: PASSWORD,
@@ -62,7 +64,13 @@ export const USERS: readonly Operation[] = [
     method: 'GET',
     path: '/users',
     descr: 'List users',
-    data: Type.Array(Type.Object({ username: USERNAME, tags: TAGS })),
+    example: {
+      data: [
+        { username: 'ann', tags: 'administrator' },
+        { username: 'bob', tags: 'viewer' }
+      ]
+    },
+    data: Type.Array(Type.Object({ username: USERNAME, tags: TAGS }, { title: 'User' })),
     run: ({ broker }) => [...broker.users].map(({ name, tags }) => ({ username: name, tags }))
   }),
   operation({
@@ -70,6 +78,7 @@ export const USERS: readonly Operation[] = [
     method: 'PUT',
     path: '/users/:name',
     descr: 'Update an user',
+    example: { params: { name: 'bob' }, body: { tags: 'administrator' } },
     body: Type.Object({ tags: TAGS }),
     originalAnswer,
     run: ({ broker }, { params: { name }, body: { tags } }) => broker.users.update(name, tags)
@@ -79,6 +88,7 @@ export const USERS: readonly Operation[] = [
     method: 'DELETE',
     path: '/users/:name',
     descr: 'Delete an user',
+    example: { params: { name: 'bob' } },
     originalAnswer,
     run: ({ broker }, { params: { name } }) => broker.users.delete(name)
   }),
@@ -87,6 +97,10 @@ export const USERS: readonly Operation[] = [
     method: 'PUT',
     path: '/change_pwd/:username',
     descr: 'Change password for an user',
+    example: {
+      params: { username: 'bob' },
+      body: { old_pwd: 'password of bob', new_pwd: 'another password' }
+    },
     body: Type.Object({
       old_pwd: Type.String({ description: 'The password until now' }),
       new_pwd: Type.String({ description: 'The password from now on' })

@@ -48,16 +48,15 @@ export const DROPS: readonly Operation[] = [
     query: CONDITIONS,
     data: Type.Array(DROP),
     example: {
-      query: { topic: 'sensors/#', reason: 'queue_full' },
+      query: { topic: 'sensors/#', reason: 'no_subscribers' },
       data: [
         {
           at: 1_767_225_600_000,
-          topic: 'sensors/1/temperature',
+          topic: 'sensors/1/status',
           qos: 1,
-          clientid: 'dashboard',
           from_clientid: 'sensor-1',
-          reason: 'queue_full',
-          count: 3
+          reason: 'no_subscribers',
+          count: 1
         }
       ]
     },

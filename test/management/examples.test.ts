@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { Ajv2020 as Ajv } from 'ajv/dist/2020.js';
+import type { Broker } from 'embermq';
+import { managementApi, type RevisionName } from 'embermq/management';
+import { exampleOf } from '../../adapters/management/openapi.ts';
+import type { Example, Operation } from '../../adapters/management/operation.ts';
+import { OPERATIONS } from '../../adapters/management/operations/index.ts';
+import { REVISION_ROWS, REVISIONS } from '../../adapters/management/revisions.ts';
+import { serve } from '../support/management.ts';
+import { differenceFrom, startExampleBroker } from '../support/management-fixture.ts';
+
+// times in answers are local
+process.env.TZ = 'UTC';
+
+/** Operations that have no example, with the reason. This list may only shrink. */
+const WITHOUT_EXAMPLE: Readonly<Record<string, string>> = {};
+
+const nameOf = ({ method, path }: Operation) => `${method} ${path}`;
+
+/** The path and query of an example. */
+function targetOf({ path }: Operation, { params, query }: Example): string {
+  const filled = path.replace(/:([^/]+)/g, (_, name: string) => {
+    const value = params?.[name];
+    assert.ok(value !== undefined, `the example has no parameter "${name}"`);
+    return encodeURIComponent(value);
+  });
+  const given = Object.entries(query ?? {}).map(([name, value]): [string, string] => [name, `${value}`]);
+  return `/api${filled}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`;
+}
+
+/** A checker of values by the schemas of the document of a revision, independent of the one that checks requests. */
+function schemasOf(revision: RevisionName, broker: Broker) {
+  const document = managementApi(broker, { revision, prefix: '/api' }).openapi();
+  const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true });
+  ajv.addSchema({ ...document, $id: 'document' });
+  return (row: Operation, part: string, value: unknown): void => {
+    const path = row.path
+      .replace(/:([^/]+)/g, '{$1}')
+      .replaceAll('~', '~0')
+      .replaceAll('/', '~1');
+    const at = `document#/paths/${encodeURIComponent(path)}/${row.method.toLowerCase()}/${part}/content/application~1json/schema`;
+    const validate = ajv.getSchema(at);
+    assert.ok(validate !== undefined, `the document has no ${part} of ${nameOf(row)}`);
+    assert.ok(
+      validate(value),
+      `${nameOf(row)}: ${ajv.errorsText(validate.errors)}: ${JSON.stringify(value).slice(0, 400)}`
+    );
+  };
+}
+
+describe('The operations without an example', () => {
+  it('are those in the list', () => {
+    const found = OPERATIONS.filter(({ example }) => example === undefined).map(nameOf);
+    assert.deepEqual(found, Object.keys(WITHOUT_EXAMPLE), 'give them an example of a request that succeeds');
+  });
+});
+
+for (const revision of REVISIONS) {
+  describe(`In the ${revision} revision, the example of`, () => {
+    let broker: Broker;
+    let server: Awaited<ReturnType<typeof serve>>;
+    let check: ReturnType<typeof schemasOf>;
+
+    const start = async () => {
+      const started = await startExampleBroker();
+      return {
+        started,
+        served: await serve(managementApi(started, { revision, prefix: '/api', credentials: 'host' }).node)
+      };
+    };
+
+    before(async () => {
+      const { started, served } = await start();
+      [broker, server, check] = [started, served, schemasOf(revision, started)];
+    });
+
+    after(async () => {
+      await server[Symbol.asyncDispose]();
+      await broker.stop();
+    });
+
+    const execute = async (row: Operation, { call }: Pick<typeof server, 'call'>) => {
+      const example = exampleOf(row, REVISION_ROWS[revision]);
+      assert.ok(example !== undefined);
+      if (example.body !== undefined) check(row, 'requestBody', example.body);
+      if (example.data !== undefined) check(row, 'responses/200', { code: 0, data: example.data });
+      const answer = await call(row.method, targetOf(row, example), example.body);
+      assert.equal(answer.status, 200, answer.text);
+      check(row, 'responses/200', answer.body);
+      assert.equal(answer.body.code, 0);
+      if (row.data === undefined && row.paged === undefined) assert.deepEqual(answer.body, { code: 0 });
+      if (example.data !== undefined) assert.equal(differenceFrom(example.data, answer.body.data), undefined);
+    };
+
+    for (const row of OPERATIONS) {
+      if (row.in?.includes(revision) === false || nameOf(row) in WITHOUT_EXAMPLE) continue;
+      it(`${nameOf(row)} is answered as the document says`, async () => {
+        if (row.method === 'GET') return execute(row, server);
+        // what it changes must not matter to other examples
+        const { started, served } = await start();
+        await using _ = served;
+        await using _broker = started;
+        await execute(row, served);
+      });
+    }
+  });
+}

@@ -1,0 +1,127 @@
+import { Batch, type Broker, createBroker, memoryStore, type Store } from 'embermq';
+import { listen } from 'embermq/net';
+import { VirtualClock } from 'embermq/testing';
+
+const TCP = { transport: 'tcp', remoteAddress: '192.0.2.10', remotePort: 50_123 } as const;
+const WEB = { transport: 'wss', remoteAddress: '192.0.2.20', remotePort: 50_456 } as const;
+
+/** The store with the records. Their passwords are hashed once, which takes longer than all else. */
+let records: Promise<Store> | undefined;
+
+/**
+ * Start the broker that the examples of operations are about. Time does not pass, so answers are the same in each run.
+ *
+ * Examples need something more? Add it at the end, so that lists begin with what the other examples expect.
+ */
+export async function startExampleBroker(): Promise<Broker> {
+  const broker = createBroker({
+    clock: new VirtualClock(),
+    store: await copyOf(await (records ??= storeWithRecords())),
+    memoryHighWatermark: 0,
+    allowAnonymous: true,
+    aclNomatch: 'allow'
+  });
+  // keeps decisions for some time, so that clients have cached ones
+  broker.hook('authorizePublish', () => undefined);
+  await broker.start();
+  await listen(broker, { port: 0, host: '127.0.0.1', maxConnections: 1000 });
+  await addClients(broker);
+  broker.alarms.raise({
+    id: 'pump_pressure',
+    severity: 'warning',
+    title: 'Low pressure',
+    summary: 'Pump 1 is at 0.8 bar'
+  });
+  broker.alarms.raise({
+    id: 'door_open',
+    severity: 'notice',
+    title: 'Door is open',
+    summary: 'The door of the pump room'
+  });
+  broker.alarms.clear('door_open');
+  return broker;
+}
+
+async function storeWithRecords(): Promise<Store> {
+  const store = memoryStore();
+  const broker = createBroker({ clock: new VirtualClock(), store });
+  await broker.start();
+  await addRecords(broker);
+  await broker.stop();
+  return store;
+}
+
+async function copyOf(store: Store): Promise<Store> {
+  const copy = memoryStore();
+  await Promise.all([store.open(), copy.open()]);
+  const batch = new Batch();
+  for (const { key, value } of await store.read(Buffer.alloc(0), Buffer.alloc(64, 255), 10_000)) batch.put(key, value);
+  await copy.commit(batch);
+  await Promise.all([store.close(), copy.close()]);
+  return copy;
+}
+
+async function addRecords({ applications, users, access }: Broker): Promise<void> {
+  await applications.add({ id: 'app', secret: 'a secret', name: 'Examples' });
+  await applications.add({
+    id: 'reports',
+    secret: 'secret of reports',
+    name: 'Reports',
+    description: 'Monthly reports'
+  });
+  await users.add('ann', 'password of ann', 'administrator');
+  await users.add('bob', 'password of bob', 'viewer');
+  await access.clientIds.add('sensor-1', 'password of sensor-1');
+  await access.usernames.add('sensors', 'password of sensors');
+  await access.logins.add('operator', 'password of operator', { isSuperuser: false });
+  await access.acl.set({ topic: 'commands/sensor-1', action: 'sub', access: 'allow', clientId: 'sensor-1' });
+  await access.acl.set({ topic: 'sensors/#', action: 'pub', access: 'allow', username: 'sensors' });
+  await access.acl.set({ topic: 'secret/#', action: 'pubsub', access: 'deny' });
+  await access.banned.add({ kind: 'clientId', who: 'intruder', by: 'ann', reason: 'guesses passwords' });
+}
+
+async function addClients(broker: Broker): Promise<void> {
+  const sensor = await broker.connect({
+    clientId: 'sensor-1',
+    username: 'sensors',
+    password: 'password of sensor-1',
+    keepalive: 60,
+    sessionExpiry: 7200,
+    transportInfo: TCP
+  });
+  await sensor.subscribe('commands/sensor-1', { qos: 1 });
+  const dashboard = await broker.connect({ clientId: 'dashboard', keepalive: 30, transportInfo: WEB });
+  await dashboard.subscribe('sensors/+/temperature');
+  await dashboard.subscribe('$share/screens/alerts/#', { qos: 1 });
+  const away = await broker.connect({ clientId: 'sensor-2', sessionExpiry: 7200, transportInfo: TCP });
+  await away.subscribe('commands/sensor-2', { qos: 1 });
+  const gone = broker.nextEvent('client.disconnected');
+  await away.disconnect();
+  await gone;
+  await sensor.publish('sensors/1/temperature', '21.5', { qos: 1 });
+  await sensor.publish('sensors/1/status', 'online', { qos: 1, retain: true });
+}
+
+/** Fields whose values differ from run to run, or between machines and versions. */
+const VARYING =
+  /^(version|uptime|otp_release|load\d+|max_fds|memory_\w+|password|secret|listen_on|heap_size|reductions|(recv|send)_(oct|cnt|pkt))$/;
+
+/**
+ * Whether an answer is what an example says. Examples may have the first entries of a list, and some fields of a record.
+ * @returns where it is not; undefined: nowhere
+ */
+export function differenceFrom(example: unknown, answer: unknown, at = 'data'): string | undefined {
+  if (typeof example !== 'object' || example === null)
+    return Object.is(example, answer)
+      ? undefined
+      : `${at} is ${JSON.stringify(answer)}, not ${JSON.stringify(example)}`;
+  if (typeof answer !== 'object' || answer === null || Array.isArray(example) !== Array.isArray(answer))
+    return `${at} is ${JSON.stringify(answer)}`;
+  for (const [name, value] of Object.entries(example)) {
+    const theirs = (answer as Record<string, unknown>)[name];
+    const isSame = VARYING.test(name) && typeof theirs === typeof value;
+    const difference = isSame ? undefined : differenceFrom(value, theirs, `${at}.${name}`);
+    if (difference !== undefined) return difference;
+  }
+  return undefined;
+}
