@@ -40,8 +40,8 @@ const LARGE: Readonly<Record<string, number>> = {
 /** Files that may re-export. */
 const PUBLIC = ['lib/index.ts', 'lib/machines.ts', 'lib/testing/index.ts'];
 
-/** The entry points of adapters; each source of authentication has one of its own. */
-const ENTRY_POINT = /^adapters\/(auth\/)?[^/]+\/index\.ts$/;
+/** The entry points of adapters; each source of authentication has one of its own, and so has the management client. */
+const ENTRY_POINT = /^adapters\/(auth\/|management\/)?[^/]+\/index\.ts$/;
 
 /** lib opens no port, reads no file and speaks to no other process. */
 const OUTSIDE_WORLD =

@@ -8,6 +8,7 @@ export const CONSUMER = `
   } from 'embermq';
   import { attachWebSocket, listen, upgradeHandler } from 'embermq/net';
   import { levelStore } from 'embermq/level';
+  import { ManagementClient } from 'embermq/management/client';
   import { createTestBroker } from 'embermq/testing';
 
   const store = levelStore('folder');
@@ -53,6 +54,9 @@ export const CONSUMER = `
   });
   typed.on('client.connected', ({ client }) => console.log(client.data?.tenant.length));
   listen(typed, { port: 0 });
+  const management = new ManagementClient({ url: 'http://127.0.0.1:8081/api/v4', id: 'me', secret: 'a secret' });
+  const names: string[] = (await management.get('/clients', { query: { _limit: 10 } })).map(({ username }) => username);
+  for await (const { topic } of management.list('/subscriptions')) names.push(topic);
   stop();
   remove();
 `;

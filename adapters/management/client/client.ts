@@ -1,0 +1,209 @@
+import { ManagementError } from './error.ts';
+import type { ArgumentsOf, ClientRevision, DataOf, InputOf, ListOf, Page, PageMeta, PathOf, RowOf } from './types.ts';
+
+/** Options of a `ManagementClient`. */
+export interface ManagementClientOptions<R extends ClientRevision = ClientRevision> {
+  /** Where the interface is mounted, with its prefix: `http://127.0.0.1:8081/api/v4`. */
+  readonly url: string;
+  /** Id of an application, or name of a user. */
+  readonly id: string;
+  /** Its secret or password. */
+  readonly secret: string;
+  /** The revision that is mounted there. It only selects the types. Default `later`. */
+  readonly revision?: R;
+  /** Time for a whole request, in milliseconds. Default 30,000. */
+  readonly timeoutMs?: number;
+}
+
+/** A request whose types are not known. */
+export interface AnyRequest {
+  /** Values of the parameters in braces, which are encoded. */
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Rows that `list` asks for at once, unless the query has a `_limit`. */
+const ROWS_AT_ONCE = 1_000;
+const TIMEOUT_MS = 30_000;
+
+/**
+ * A client of the management interface. It needs `fetch` and nothing else, and so runs in Node, Bun, Deno and browsers.
+ *
+ * ```ts
+ * const client = new ManagementClient({ url: 'http://127.0.0.1:8081/api/v4', id: 'me', secret: 'a secret' });
+ * const [found] = await client.get('/clients/{clientid}', { params: { clientid: 'sensor-1' } });
+ * await client.post('/mqtt/publish', { body: { topic: 'a', payload: 'hello' } });
+ * for await (const { clientid, ip_address } of client.list('/clients')) console.log(clientid, ip_address);
+ * ```
+ *
+ * Paths, parameters, bodies and answers have the types of the revision. All methods reject with a `ManagementError`, or with the reason of
+ * the signal that has aborted the request.
+ */
+export class ManagementClient<R extends ClientRevision = 'later'> {
+  readonly #url: string;
+  readonly #authorization: string;
+  readonly #timeoutMs: number;
+
+  /** @throws TypeError if the URL is not one of HTTP, or has credentials */
+  constructor({ url, id, secret, timeoutMs = TIMEOUT_MS }: ManagementClientOptions<R>) {
+    this.#url = checkedUrl(url);
+    this.#authorization = `Basic ${base64(`${id}:${secret}`)}`;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Get the data of an operation. */
+  async get<P extends PathOf<R, 'GET'>>(path: P, ...[input]: ArgumentsOf<R, 'GET', P>): Promise<DataOf<R, 'GET', P>> {
+    return (await this.request('GET', path, input)).data as DataOf<R, 'GET', P>;
+  }
+
+  async post<P extends PathOf<R, 'POST'>>(
+    path: P,
+    ...[input]: ArgumentsOf<R, 'POST', P>
+  ): Promise<DataOf<R, 'POST', P>> {
+    return (await this.request('POST', path, input)).data as DataOf<R, 'POST', P>;
+  }
+
+  async put<P extends PathOf<R, 'PUT'>>(path: P, ...[input]: ArgumentsOf<R, 'PUT', P>): Promise<DataOf<R, 'PUT', P>> {
+    return (await this.request('PUT', path, input)).data as DataOf<R, 'PUT', P>;
+  }
+
+  async delete<P extends PathOf<R, 'DELETE'>>(
+    path: P,
+    ...[input]: ArgumentsOf<R, 'DELETE', P>
+  ): Promise<DataOf<R, 'DELETE', P>> {
+    return (await this.request('DELETE', path, input)).data as DataOf<R, 'DELETE', P>;
+  }
+
+  /** Get a page of a list, and what the answer says about the whole list. */
+  async page<P extends ListOf<R>>(path: P, ...[input]: ArgumentsOf<R, 'GET', P>): Promise<Page<DataOf<R, 'GET', P>>> {
+    return (await this.request('GET', path, input)) as Page<DataOf<R, 'GET', P>>;
+  }
+
+  /** Iterate over all rows of a list, from page to page. Rows that come or go meanwhile may be repeated or missing, unless the list has cursors. */
+  async *list<P extends ListOf<R>>(
+    path: P,
+    ...[input]: ArgumentsOf<R, 'GET', P>
+  ): AsyncGenerator<RowOf<R, P>, void, undefined> {
+    const given = input as InputOf<R, 'GET', P> & AnyRequest;
+    for (let next: Record<string, string | number> | undefined = {}; next !== undefined; ) {
+      const query = { _limit: ROWS_AT_ONCE, ...given?.query, ...next };
+      const { data, meta } = await this.request('GET', path, { ...given, query });
+      const rows = data as RowOf<R, P>[];
+      yield* rows;
+      next = nextPage(rows.length, meta);
+    }
+  }
+
+  /**
+   * Send a request of which the types are not known.
+   * @param path with parameters in braces or encoded: `/clients/{clientid}`, `/clients/a%2Fb`
+   */
+  async request(method: string, path: string, request: AnyRequest = {}): Promise<Page<unknown>> {
+    const { body } = request;
+    const url = this.#url + filled(path, request.params ?? {}) + queryText(request.query ?? {});
+    const response = await this.#send(url, request, {
+      method,
+      headers: {
+        authorization: this.#authorization,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' })
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    });
+    return answerOf(response, `${method} ${url}`);
+  }
+
+  async #send(
+    url: string,
+    { signal, timeoutMs = this.#timeoutMs }: AnyRequest,
+    init: RequestInit
+  ): Promise<{ readonly status: number; readonly text: string }> {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    try {
+      const both = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+      const response = await fetch(url, { ...init, signal: both });
+      return { status: response.status, text: await response.text() };
+    } catch (cause) {
+      signal?.throwIfAborted();
+      if (timeout.aborted)
+        throw new ManagementError(`${this.#url} did not answer within ${timeoutMs / 1000} seconds`, { cause });
+      throw new ManagementError(`${this.#url} cannot be reached: ${reasonOf(cause)}`, { cause });
+    }
+  }
+}
+
+function checkedUrl(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
+    throw new TypeError('url: expected a URL such as http://127.0.0.1:8081/api/v4');
+  if (parsed.username !== '' || parsed.password !== '')
+    throw new TypeError('url: give the id and the secret as options');
+  return parsed.origin + parsed.pathname.replace(/\/+$/, '');
+}
+
+function base64(text: string): string {
+  return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''));
+}
+
+function filled(path: string, params: Readonly<Record<string, string>>): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    if (params[name] === undefined) throw new TypeError(`params: "${name}" of ${path} is missing`);
+    return encodeURIComponent(params[name]);
+  });
+}
+
+function queryText(query: NonNullable<AnyRequest['query']>): string {
+  const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, `${value}`]]
+  );
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+}
+
+/** The first cause that says something: `fetch failed` does not. */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as {
+    readonly message?: string;
+    readonly cause?: { readonly message?: string; readonly code?: string };
+  };
+  return cause?.message || cause?.code || message || `${error}`;
+}
+
+/** @throws ManagementError */
+function answerOf(
+  { status, text }: { readonly status: number; readonly text: string },
+  request: string
+): Page<unknown> {
+  const body = parsed(text);
+  if (body === undefined)
+    throw new ManagementError(`${request}: the answer with status ${status} is not from a management interface`, {
+      status
+    });
+  const { code, message, data, meta } = body;
+  if (status < 400 && code === 0) return { data, meta: meta as PageMeta | undefined };
+  throw new ManagementError(typeof message === 'string' ? message : `${request}: status ${status}`, {
+    status,
+    code: typeof code === 'number' ? code : undefined
+  });
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && ('code' in value || 'message' in value)
+      ? { ...value }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The parameters of the next page. @returns undefined: there is none */
+function nextPage(rows: number, meta: PageMeta | undefined): Record<string, string | number> | undefined {
+  if (meta === undefined || rows === 0) return undefined;
+  const { page, limit, count, hasnext, cursor } = meta;
+  if (cursor !== undefined) return { cursor };
+  const isLast = hasnext === undefined ? rows < limit || page * limit === count : !hasnext;
+  return isLast ? undefined : { _page: page + 1 };
+}

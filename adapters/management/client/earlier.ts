@@ -1,0 +1,1389 @@
+// Written by `UPDATE_OPENAPI=1 npm test -- management/openapi` from the operations. Do not edit.
+
+interface AlarmDetails {
+  /** notice, warning, error or critical */
+  severity: string;
+  /** A few words */
+  title: string;
+  /** What has happened, and what can be done */
+  summary: string;
+  /** When the alarm was raised: local time, YYYY-MM-DD HH:mm:ss */
+  timestamp: string;
+}
+
+interface Application {
+  /** The id */
+  app_id: string;
+  /** The name for people */
+  name: string;
+  /** A description */
+  desc: string;
+  /** Whether the application may send requests */
+  status: boolean;
+  /** The time from which its requests are refused, in seconds since 1970; "undefined": never */
+  expired: number | 'undefined';
+}
+
+interface Ban {
+  /** The client id, the user name, or the IP address or network */
+  who: string;
+  /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+  as: string;
+  /** Who has made the ban */
+  by: string;
+  /** The reason; "undefined" if there is none */
+  reason: string;
+  /** More about the reason; "undefined" if there is none */
+  desc: string;
+  /** When the ban ends, in seconds since 1970; "undefined": never */
+  until: number | 'undefined';
+}
+
+interface Broker {
+  /** Name of the node; absent when the earlier revision looks one up */
+  node?: string;
+  /** Version of the broker */
+  version: string;
+  /** Time since the start: "1 hours, 0 minutes, 2 seconds" */
+  uptime: string;
+  /** Version of the runtime */
+  otp_release: string;
+  /** Status of the node */
+  node_status: 'Running' | 'Stopped';
+  /** Description of the broker */
+  sysdescr: string;
+  /** Local time: "2026-01-31 23:59:59" */
+  datetime: string;
+}
+
+interface Connection {
+  /** Name of the node */
+  node: string;
+  /** The client id */
+  client_id: string;
+  /** The user name; "undefined" if there is none */
+  username: string;
+  /** Whether the last CONNECT asked for a new session */
+  clean_start: boolean;
+  /** Packets of the client that wait for the store */
+  mailbox_len: number;
+  /** Bytes of messages and output in memory for the client */
+  heap_size: number;
+  /** Packets that this connection has received and sent */
+  reductions: number;
+  /** "MQTT"; in MQTT 3.1 "MQIsdp" */
+  proto_name: string;
+  /** The protocol version: 3 (MQTT 3.1), 4 (3.1.1) or 5 */
+  proto_ver: number;
+  /** The IP address of the client; "undefined" if the transport has none */
+  ipaddress: string;
+  /** The port of the client; 0 if the transport has none */
+  port: number;
+  /** "emqx_ws_connection" for WebSocket, otherwise "emqx_connection" */
+  conn_mod: string;
+  /** Subject of the verified certificate of the client; "nossl" if there is none */
+  peercert: string;
+  /** Whether the client is a bridge */
+  is_bridge: boolean;
+  /** When the client connected; absent while it is not connected: local time, YYYY-MM-DD HH:mm:ss */
+  connected_at?: string;
+  /** The zone, which sets the limits */
+  zone: string;
+  /** The keep alive in seconds; 0: off */
+  keepalive: number;
+  /** Bytes received */
+  recv_oct: number;
+  /** Reads of the connection */
+  recv_cnt: number;
+  /** MQTT packets received */
+  recv_pkt: number;
+  /** PUBLISH packets received */
+  recv_msg: number;
+  /** Bytes sent */
+  send_oct: number;
+  /** Writes to the connection */
+  send_cnt: number;
+  /** MQTT packets sent */
+  send_pkt: number;
+  /** PUBLISH packets sent */
+  send_msg: number;
+  /** Bytes that are written to the connection and not sent yet */
+  send_pend: number;
+}
+
+interface EntryResult {
+  /** The client id of the entry */
+  client_id?: string;
+  /** The topic or topics of the entry */
+  topic?: string;
+  /** 0: success; otherwise what is wrong with the entry */
+  code: number;
+}
+
+interface ListedNode {
+  /** Name of the node */
+  name: string;
+  /** Name of the node */
+  node: string;
+  /** Version of the broker */
+  version: string;
+  /** Time since the start: "1 hours, 0 minutes, 2 seconds" */
+  uptime: string;
+  /** Version of the runtime */
+  otp_release: string;
+  /** Status of the node */
+  node_status: 'Running' | 'Stopped';
+  /** Number of clients that are connected */
+  connections: number;
+  /** Average load of the machine over 1 minute */
+  load1: string;
+  /** Average load of the machine over 5 minutes */
+  load5: string;
+  /** Average load of the machine over 15 minutes */
+  load15: string;
+  /** Limit of file descriptors; 0: there is none, or it is unknown */
+  max_fds: number;
+  /** Maximum number of sessions; 0: unlimited */
+  process_available: number;
+  /** Number of sessions */
+  process_used: number;
+  /** Memory that the runtime has allocated: "512.00M" */
+  memory_total: string;
+  /** Memory in use: "256.00M" */
+  memory_used: string;
+}
+
+interface Listener {
+  /** Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix" */
+  protocol: string;
+  /** Address */
+  listen_on: string;
+  /** Number of accept loops */
+  acceptors: number;
+  /** Maximum number of connections; 0: unlimited */
+  max_conns: number;
+  /** Number of connections */
+  current_conns: number;
+  /** Number of connections that have ended, by reason; [] if there are none */
+  shutdown_count: { [name: string]: number } | never[];
+}
+
+interface Node {
+  /** Name of the node */
+  name: string;
+  /** Name of the node */
+  node: string;
+  /** Version of the broker */
+  version: string;
+  /** Time since the start: "1 hours, 0 minutes, 2 seconds" */
+  uptime: string;
+  /** Version of the runtime */
+  otp_release: string;
+  /** Status of the node */
+  node_status: 'Running' | 'Stopped';
+  /** Number of clients that are connected */
+  connections: number;
+  /** Average load of the machine over 1 minute */
+  load1: string;
+  /** Average load of the machine over 5 minutes */
+  load5: string;
+  /** Average load of the machine over 15 minutes */
+  load15: string;
+  /** Limit of file descriptors; 0: there is none, or it is unknown */
+  max_fds: number;
+  /** Maximum number of sessions; 0: unlimited */
+  process_available: number;
+  /** Number of sessions */
+  process_used: number;
+  /** Bytes that the runtime has allocated */
+  memory_total: number;
+  /** Bytes in use */
+  memory_used: number;
+}
+
+interface Operation {
+  /** Name of the operation; some operations share one */
+  name: string;
+  /** Method of the request */
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Path behind the prefix; parameters begin with a colon */
+  path: string;
+  /** What the operation does */
+  descr: string;
+}
+
+interface PastAlarm {
+  /** The condition, for example descriptors_short:tcp:1883 */
+  id: string;
+  desc: AlarmDetails;
+  /** When it was cleared: local time, YYYY-MM-DD HH:mm:ss */
+  clear_at: string;
+}
+
+interface PresentAlarm {
+  /** The condition, for example descriptors_short:tcp:1883 */
+  id: string;
+  desc: AlarmDetails;
+}
+
+interface Route {
+  /** Topic filter, without a share prefix */
+  topic: string;
+  /** Name of the node that has the subscribers */
+  node: string;
+}
+
+interface Session {
+  /** Name of the node */
+  node: string;
+  /** The client id */
+  client_id: string;
+  /** The user name; "undefined" if there is none */
+  username: string;
+  /** Whether the last CONNECT asked for a new session */
+  clean_start: boolean;
+  /** Packets of the client that wait for the store */
+  mailbox_len: number;
+  /** Bytes of messages and output in memory for the client */
+  heap_size: number;
+  /** Packets that this connection has received and sent */
+  reductions: number;
+  /** Seconds for which the session outlives its connection; 4294967295: it does not expire */
+  expiry_interval: number;
+  /** "local" while the client is connected; otherwise "undefined" */
+  binding: string;
+  /** When the session was created: local time, YYYY-MM-DD HH:mm:ss */
+  created_at: string;
+  /** Number of subscriptions */
+  subscriptions_count: number;
+  /** Maximum number of subscriptions; 0: unlimited */
+  max_subscriptions: number;
+  /** Messages sent at QoS 1 or 2 whose acknowledgement is not complete */
+  inflight_len: number;
+  /** Maximum number of these; 0: unlimited */
+  max_inflight: number;
+  /** Messages in the queue */
+  mqueue_len: number;
+  /** Maximum number of messages in the queue; 0: unlimited */
+  max_mqueue: number;
+  /** Messages for this session that were dropped, for any reason */
+  mqueue_dropped: number;
+  /** QoS 2 messages of the client for which the PUBREL has not arrived */
+  awaiting_rel_len: number;
+  /** Maximum number of these; 0: unlimited */
+  max_awaiting_rel: number;
+  /** PUBLISH packets sent on all connections of the session */
+  deliver_msg: number;
+  /** Messages that had to wait in the queue */
+  enqueue_msg: number;
+}
+
+interface Subscription {
+  /** Name of the node */
+  node: string;
+  /** The client id */
+  client_id: string;
+  /** The topic filter */
+  topic: string;
+  /** The QoS */
+  qos: number;
+}
+
+interface User {
+  /** The name of the user */
+  username: string;
+  /** Any text; "administrator" makes the user one, others may only read */
+  tags: string;
+}
+
+/** Broker management, revision "earlier": its operations, and what they get and give. */
+
+export interface EarlierOperations {
+  /** List all operations */
+
+  'GET /': {
+    data: Operation[];
+  };
+
+  /** List available clientid in the cluster */
+
+  'GET /auth_clientid': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: {
+      /** The client id */
+      clientid: string;
+    }[];
+    isPaged: true;
+  };
+
+  /** Add clientid in the cluster */
+
+  'POST /auth_clientid': {
+    body:
+      | {
+          /** The client id */
+          clientid: string;
+          /** The password, in clear */
+          password: string;
+        }
+      | {
+          /** The client id */
+          clientid: string;
+          /** The password, in clear */
+          password: string;
+        }[];
+    data: { [name: string]: string } | undefined;
+  };
+
+  /** Lookup clientid in the cluster */
+
+  'GET /auth_clientid/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    data: {
+      /** The client id */
+      clientid: string;
+      /** SHA-256 of salt and password, in hexadecimal */
+      password: string;
+    };
+  };
+
+  /** Update clientid in the cluster */
+
+  'PUT /auth_clientid/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    body: {
+      /** The password, in clear */
+      password: string;
+    };
+    data: undefined;
+  };
+
+  /** Delete clientid in the cluster */
+
+  'DELETE /auth_clientid/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    data: undefined;
+  };
+
+  /** List available username in the cluster */
+
+  'GET /auth_username': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: {
+      /** The user name */
+      username: string;
+    }[];
+    isPaged: true;
+  };
+
+  /** Add username in the cluster */
+
+  'POST /auth_username': {
+    body:
+      | {
+          /** The user name */
+          username: string;
+          /** The password, in clear */
+          password: string;
+        }
+      | {
+          /** The user name */
+          username: string;
+          /** The password, in clear */
+          password: string;
+        }[];
+    data: { [name: string]: string } | undefined;
+  };
+
+  /** Lookup username in the cluster */
+
+  'GET /auth_username/{username}': {
+    params: {
+      username: string;
+    };
+    data: {
+      /** The user name */
+      username: string;
+      /** The user name again */
+      clientid: string;
+      /** SHA-256 of salt and password, in hexadecimal */
+      password: string;
+    };
+  };
+
+  /** Update username in the cluster */
+
+  'PUT /auth_username/{username}': {
+    params: {
+      username: string;
+    };
+    body: {
+      /** The password, in clear */
+      password: string;
+    };
+    data: undefined;
+  };
+
+  /** Delete username in the cluster */
+
+  'DELETE /auth_username/{username}': {
+    params: {
+      username: string;
+    };
+    data: undefined;
+  };
+
+  /** List available mnesia in the cluster */
+
+  'GET /acl/clientid': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: {
+      /** The client id */
+      clientid: string;
+      /** The topic filter */
+      topic: string;
+      /** pub, sub or pubsub */
+      action: string;
+      /** allow or deny */
+      access: string;
+      /** ok, or what is wrong: `{error,topic}` */
+      result: string;
+    }[];
+    isPaged: true;
+  };
+
+  /** List available mnesia in the cluster */
+
+  'GET /acl/username': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: {
+      /** The user name */
+      username: string;
+      /** The topic filter */
+      topic: string;
+      /** pub, sub or pubsub */
+      action: string;
+      /** allow or deny */
+      access: string;
+      /** ok, or what is wrong: `{error,topic}` */
+      result: string;
+    }[];
+    isPaged: true;
+  };
+
+  /** List available mnesia in the cluster */
+
+  'GET /acl/$all': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: {
+      /** $all */
+      all: string;
+      /** The topic filter */
+      topic: string;
+      /** pub, sub or pubsub */
+      action: string;
+      /** allow or deny */
+      access: string;
+      /** ok, or what is wrong: `{error,topic}` */
+      result: string;
+    }[];
+    isPaged: true;
+  };
+
+  /** Lookup mnesia in the cluster */
+
+  'GET /acl/clientid/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    data: {
+      /** The client id */
+      clientid: string;
+      /** The topic filter */
+      topic: string;
+      /** pub, sub or pubsub */
+      action: string;
+      /** allow or deny */
+      access: string;
+    }[];
+  };
+
+  /** Lookup mnesia in the cluster */
+
+  'GET /acl/username/{username}': {
+    params: {
+      username: string;
+    };
+    data: {
+      /** The user name */
+      username: string;
+      /** The topic filter */
+      topic: string;
+      /** pub, sub or pubsub */
+      action: string;
+      /** allow or deny */
+      access: string;
+    }[];
+  };
+
+  /** Add mnesia in the cluster */
+
+  'POST /acl': {
+    body:
+      | {
+          /** The client id to which the rule applies */
+          clientid?: string;
+          /** The user name to which the rule applies; without it and a client id, it applies to all */
+          username?: string;
+          /** The rule applies to all */
+          all?: '$all';
+          /** The topic filter */
+          topic: string;
+          /** Publish, subscribe, or both: pubsub and subpub are the same */
+          action: 'pub' | 'sub' | 'pubsub' | 'subpub';
+          /** Whether it is allowed */
+          access: 'allow' | 'deny';
+        }
+      | {
+          /** The client id to which the rule applies */
+          clientid?: string;
+          /** The user name to which the rule applies; without it and a client id, it applies to all */
+          username?: string;
+          /** The rule applies to all */
+          all?: '$all';
+          /** The topic filter */
+          topic: string;
+          /** Publish, subscribe, or both: pubsub and subpub are the same */
+          action: 'pub' | 'sub' | 'pubsub' | 'subpub';
+          /** Whether it is allowed */
+          access: 'allow' | 'deny';
+        }[];
+    data:
+      | {
+          /** ok, or what is wrong: `{error,topic}` */
+          result: string;
+        }
+      | {
+          /** ok, or what is wrong: `{error,topic}` */
+          result: string;
+        }[];
+  };
+
+  /** Delete mnesia in the cluster */
+
+  'DELETE /acl/clientid/{clientid}/topic/{topic}': {
+    params: {
+      clientid: string;
+      topic: string;
+    };
+    data: undefined;
+  };
+
+  /** Delete mnesia in the cluster */
+
+  'DELETE /acl/username/{username}/topic/{topic}': {
+    params: {
+      username: string;
+      topic: string;
+    };
+    data: undefined;
+  };
+
+  /** Delete mnesia in the cluster */
+
+  'DELETE /acl/$all/topic/{topic}': {
+    params: {
+      topic: string;
+    };
+    data: undefined;
+  };
+
+  /** Delete mnesia in the cluster */
+
+  'DELETE /acl/all/$all/topic/{topic}': {
+    params: {
+      topic: string;
+    };
+    data: undefined;
+  };
+
+  /** Authenticate an user */
+
+  'POST /auth': {
+    body: {
+      /** The name of the user */
+      username: string;
+      /** The password */
+      password: string;
+    };
+    data: undefined;
+  };
+
+  /** List users */
+
+  'GET /users': {
+    data: User[];
+  };
+
+  /** Create an user */
+
+  'POST /users': {
+    body: {
+      /** The name of the user */
+      username: string;
+      /** The password */
+      password: string;
+      /** Any text; "administrator" makes the user one, others may only read */
+      tags?: string;
+    };
+    data: undefined;
+  };
+
+  /** Update an user */
+
+  'PUT /users/{name}': {
+    params: {
+      name: string;
+    };
+    body: {
+      /** Any text; "administrator" makes the user one, others may only read */
+      tags: string;
+    };
+    data: undefined;
+  };
+
+  /** Delete an user */
+
+  'DELETE /users/{name}': {
+    params: {
+      name: string;
+    };
+    data: undefined;
+  };
+
+  /** Change password for an user */
+
+  'PUT /change_pwd/{username}': {
+    params: {
+      username: string;
+    };
+    body: {
+      /** The password until now */
+      old_pwd: string;
+      /** The password from now on */
+      new_pwd: string;
+    };
+    data: undefined;
+  };
+
+  /** List all alarms */
+
+  'GET /alarms': {
+    data: {
+      /** Name of the node */
+      node: string;
+      alarms: PresentAlarm[];
+    }[];
+  };
+
+  /** List alarms of a node */
+
+  'GET /alarms/{node}': {
+    params: {
+      node: string;
+    };
+    data: PresentAlarm[];
+  };
+
+  /** List all alarms */
+
+  'GET /alarms/present': {
+    data: {
+      /** Name of the node */
+      node: string;
+      alarms: PresentAlarm[];
+    }[];
+  };
+
+  /** List alarms of a node */
+
+  'GET /alarms/present/{node}': {
+    params: {
+      node: string;
+    };
+    data: PresentAlarm[];
+  };
+
+  /** List all alarm history */
+
+  'GET /alarms/history': {
+    data: {
+      /** Name of the node */
+      node: string;
+      alarms: PastAlarm[];
+    }[];
+  };
+
+  /** List alarm history of a node */
+
+  'GET /alarms/history/{node}': {
+    params: {
+      node: string;
+    };
+    data: PastAlarm[];
+  };
+
+  /** List Applications */
+
+  'GET /apps': {
+    data: Application[];
+  };
+
+  /** Add Application */
+
+  'POST /apps': {
+    body: {
+      /** The id, with which it sends requests */
+      app_id: string;
+      /** The secret; without it, a random one is made */
+      secret?: string;
+      /** The name for people */
+      name?: string;
+      /** A description */
+      desc?: string;
+      /** Whether the application may send requests */
+      status?: boolean;
+      /** The time from which its requests are refused, in seconds since 1970; null or "undefined": never */
+      expired?: number | null | 'undefined';
+    };
+    data: {
+      /** The secret, which cannot be read later */
+      secret: string;
+    };
+  };
+
+  /** Lookup Application */
+
+  'GET /apps/{appid}': {
+    params: {
+      appid: string;
+    };
+    data: Application;
+  };
+
+  /** Update Application */
+
+  'PUT /apps/{appid}': {
+    params: {
+      appid: string;
+    };
+    body: {
+      /** The name for people */
+      name?: string;
+      /** A description */
+      desc?: string;
+      /** Whether the application may send requests */
+      status?: boolean;
+      /** The time from which its requests are refused, in seconds since 1970; null or "undefined": never */
+      expired?: number | null | 'undefined';
+    };
+    data: undefined;
+  };
+
+  /** Delete Application */
+
+  'DELETE /apps/{appid}': {
+    params: {
+      appid: string;
+    };
+    data: undefined;
+  };
+
+  /** List banned */
+
+  'GET /banned': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Ban[];
+    isPaged: true;
+  };
+
+  /** Create banned */
+
+  'POST /banned': {
+    body: {
+      /** The client id, the user name, or the IP address or network */
+      who: string;
+      /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+      as: string;
+      /** Who has made the ban */
+      by?: string;
+      /** The reason */
+      reason?: string;
+      /** More about the reason */
+      desc?: string;
+      /** The time at which the ban was made, in seconds since 1970. Default: now */
+      at?: number;
+      /** The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
+      until?: number;
+    };
+    data: {
+      /** The client id, the user name, or the IP address or network */
+      who: string;
+      /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+      as: string;
+      /** Who has made the ban */
+      by?: string;
+      /** The reason */
+      reason?: string;
+      /** More about the reason */
+      desc?: string;
+      /** The time at which the ban was made, in seconds since 1970. Default: now */
+      at?: number;
+      /** The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
+      until?: number;
+    };
+  };
+
+  /** Delete banned */
+
+  'DELETE /banned/{who}': {
+    params: {
+      who: string;
+    };
+    query?: {
+      /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+      as?: string;
+    };
+    body?: {
+      /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+      as?: string;
+    };
+    data: undefined;
+  };
+
+  /** A list of brokers in the cluster */
+
+  'GET /brokers': {
+    data: Broker[];
+  };
+
+  /** Get broker info of a node */
+
+  'GET /brokers/{node}': {
+    params: {
+      node: string;
+    };
+    data: Broker;
+  };
+
+  /** A list of connections in the cluster */
+
+  'GET /connections': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Connection[];
+    isPaged: true;
+  };
+
+  /** A list of connections on a node */
+
+  'GET /nodes/{node}/connections': {
+    params: {
+      node: string;
+    };
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Connection[];
+    isPaged: true;
+  };
+
+  /** Lookup a connection in the cluster */
+
+  'GET /connections/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    data: Connection[];
+  };
+
+  /** Kick out a connection */
+
+  'DELETE /connections/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    data: undefined;
+  };
+
+  /** Lookup a connection on node */
+
+  'GET /nodes/{node}/connections/{clientid}': {
+    params: {
+      node: string;
+      clientid: string;
+    };
+    data: Connection[];
+  };
+
+  /** Lookup a connection via username in the cluster */
+
+  'GET /nodes/{node}/connection/username/{username}': {
+    params: {
+      node: string;
+      username: string;
+    };
+    data: Connection[];
+  };
+
+  /** Lookup a connection via username on a node */
+
+  'GET /connection/username/{username}': {
+    params: {
+      username: string;
+    };
+    data: Connection[];
+  };
+
+  /** A list of listeners in the cluster */
+
+  'GET /listeners': {
+    data: {
+      /** Name of the node */
+      node: string;
+      listeners: Listener[];
+    }[];
+  };
+
+  /** A list of listeners on the node */
+
+  'GET /nodes/{node}/listeners': {
+    params: {
+      node: string;
+    };
+    data: Listener[];
+  };
+
+  /** A list of metrics of all nodes in the cluster */
+
+  'GET /metrics': {
+    data: {
+      /** Name of the node */
+      node: string;
+      /** Counters by name */
+      metrics: { [name: string]: number };
+    }[];
+  };
+
+  /** A list of metrics of a node */
+
+  'GET /nodes/{node}/metrics': {
+    params: {
+      node: string;
+    };
+    data: { [name: string]: number };
+  };
+
+  /** A list of nodes in the cluster */
+
+  'GET /nodes': {
+    data: ListedNode[];
+  };
+
+  /** Lookup a node in the cluster */
+
+  'GET /nodes/{node}': {
+    params: {
+      node: string;
+    };
+    data: Node;
+  };
+
+  /** Subscribe a topic */
+
+  'POST /mqtt/subscribe': {
+    body: {
+      /** The topic, or several, separated by commas */
+      topic?: string;
+      /** Several topics, separated by commas; used if there is no topic */
+      topics?: string;
+      /** The client id of the subscriber */
+      client_id: string;
+      /** The QoS */
+      qos?: number;
+    };
+    data: undefined;
+  };
+
+  /** Publish a MQTT message */
+
+  'POST /mqtt/publish': {
+    body: {
+      /** The topic, or several, separated by commas */
+      topic?: string;
+      /** Several topics, separated by commas; used if there is no topic */
+      topics?: string;
+      /** The client id of the publisher. It is not checked */
+      client_id?: string;
+      /** The payload */
+      payload?: string;
+      /** base64: the payload is Base64 */
+      encoding?: 'plain' | 'base64';
+      /** The QoS */
+      qos?: number;
+      /** Whether the message is retained */
+      retain?: boolean;
+    };
+    data: undefined;
+  };
+
+  /** Unsubscribe a topic */
+
+  'POST /mqtt/unsubscribe': {
+    body: {
+      /** The topic, or several, separated by commas */
+      topic?: string;
+      /** The client id of the subscriber */
+      client_id: string;
+    };
+    data: undefined;
+  };
+
+  /** Batch subscribes topics */
+
+  'POST /mqtt/subscribe_batch': {
+    body: {
+      /** The topic, or several, separated by commas */
+      topic?: string;
+      /** Several topics, separated by commas; used if there is no topic */
+      topics?: string;
+      /** The client id of the subscriber */
+      client_id: string;
+      /** The QoS */
+      qos?: number;
+    }[];
+    data: EntryResult[];
+  };
+
+  /** Batch publish MQTT messages */
+
+  'POST /mqtt/publish_batch': {
+    body: {
+      /** The topic, or several, separated by commas */
+      topic?: string;
+      /** Several topics, separated by commas; used if there is no topic */
+      topics?: string;
+      /** The client id of the publisher. It is not checked */
+      client_id?: string;
+      /** The payload */
+      payload?: string;
+      /** base64: the payload is Base64 */
+      encoding?: 'plain' | 'base64';
+      /** The QoS */
+      qos?: number;
+      /** Whether the message is retained */
+      retain?: boolean;
+    }[];
+    data: EntryResult[];
+  };
+
+  /** Batch unsubscribes topics */
+
+  'POST /mqtt/unsubscribe_batch': {
+    body: {
+      /** The topic, or several, separated by commas */
+      topic?: string;
+      /** The client id of the subscriber */
+      client_id: string;
+    }[];
+    data: EntryResult[];
+  };
+
+  /** List routes */
+
+  'GET /routes': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Route[];
+    isPaged: true;
+  };
+
+  /** Lookup routes to a topic */
+
+  'GET /routes/{topic}': {
+    params: {
+      topic: string;
+    };
+    data: Route[];
+  };
+
+  /** A list of sessions in the cluster */
+
+  'GET /sessions': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Session[];
+    isPaged: true;
+  };
+
+  /** A list of sessions on a node */
+
+  'GET /nodes/{node}/sessions': {
+    params: {
+      node: string;
+    };
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Session[];
+    isPaged: true;
+  };
+
+  /** Lookup a session in the cluster */
+
+  'GET /sessions/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    data: Session[];
+  };
+
+  /** Lookup a session on the node */
+
+  'GET /nodes/{node}/sessions/{clientid}': {
+    params: {
+      node: string;
+      clientid: string;
+    };
+    data: Session[];
+  };
+
+  /** Clean a persistent session in the cluster */
+
+  'DELETE /sessions/persistent/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    data: undefined;
+  };
+
+  /** Clean a persistent session on the node */
+
+  'DELETE /nodes/{node}/sessions/persistent/{clientid}': {
+    params: {
+      node: string;
+      clientid: string;
+    };
+    data: undefined;
+  };
+
+  /** A list of stats of all nodes in the cluster */
+
+  'GET /stats': {
+    data: {
+      /** Name of the node */
+      node: string;
+    }[];
+  };
+
+  /** A list of stats of a node */
+
+  'GET /nodes/{node}/stats': {
+    params: {
+      node: string;
+    };
+    data: { [name: string]: number };
+  };
+
+  /** A list of subscriptions in the cluster */
+
+  'GET /subscriptions': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Subscription[];
+    isPaged: true;
+  };
+
+  /** A list of subscriptions on a node */
+
+  'GET /nodes/{node}/subscriptions': {
+    params: {
+      node: string;
+    };
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Subscription[];
+    isPaged: true;
+  };
+
+  /** A list of subscriptions of a client */
+
+  'GET /subscriptions/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Subscription[];
+    isPaged: true;
+  };
+
+  /** A list of subscriptions of a client on the node */
+
+  'GET /nodes/{node}/subscriptions/{clientid}': {
+    params: {
+      node: string;
+      clientid: string;
+    };
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: Subscription[];
+    isPaged: true;
+  };
+
+  /** List the last 1,000 dropped messages, the newest first */
+
+  'GET /x/drops': {
+    query?: {
+      /** Only drops of this client, as receiver or publisher */
+      clientid?: string;
+      /** Only drops whose topic matches this topic filter */
+      topic?: string;
+      /** Only drops for this reason */
+      reason?:
+        | 'no_subscribers'
+        | 'expired'
+        | 'queue_full'
+        | 'queue_cleared'
+        | 'total_queue_full'
+        | 'qos0_msg'
+        | 'too_large'
+        | 'no_local'
+        | 'hook'
+        | 'topic_invalid'
+        | 'not_authorized'
+        | 'slow_consumer'
+        | 'session_terminated'
+        | 'not_retained'
+        | 'quota'
+        | 'store_failed'
+        | 'server_shutting_down';
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** When the message was dropped, in milliseconds since 1970; of several the last one */
+      at: number;
+      /** The topic: its first 256 characters */
+      topic: string;
+      /** The QoS of the message */
+      qos: number;
+      /** The receiver that does not get the message; absent: no receiver gets it */
+      clientid?: string;
+      /** The publisher; empty: the app that runs the broker */
+      from_clientid: string;
+      /** Why the message was dropped */
+      reason:
+        | 'no_subscribers'
+        | 'expired'
+        | 'queue_full'
+        | 'queue_cleared'
+        | 'total_queue_full'
+        | 'qos0_msg'
+        | 'too_large'
+        | 'no_local'
+        | 'hook'
+        | 'topic_invalid'
+        | 'not_authorized'
+        | 'slow_consumer'
+        | 'session_terminated'
+        | 'not_retained'
+        | 'quota'
+        | 'store_failed'
+        | 'server_shutting_down';
+      /** Number of messages in a row to which all this applies */
+      count: number;
+    }[];
+    isPaged: true;
+  };
+
+  /** Forget the dropped messages */
+
+  'DELETE /x/drops': {
+    data: undefined;
+  };
+}

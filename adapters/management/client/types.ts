@@ -1,0 +1,76 @@
+import type { EarlierOperations } from './earlier.ts';
+import type { HostedOperations } from './hosted.ts';
+import type { LaterOperations } from './later.ts';
+
+/** The operations of each revision. */
+export interface Operations {
+  earlier: EarlierOperations;
+  later: LaterOperations;
+  hosted: HostedOperations;
+}
+
+export type ClientRevision = keyof Operations;
+
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** The paths that a revision has for a method: `/clients/{clientid}`. */
+export type PathOf<R extends ClientRevision, M extends Method> = keyof Operations[R] extends infer K
+  ? K extends `${M} ${infer P}`
+    ? P
+    : never
+  : never;
+
+type Row<R extends ClientRevision, M extends Method, P extends string> = `${M} ${P}` extends keyof Operations[R]
+  ? Operations[R][`${M} ${P}`]
+  : never;
+
+/** The paths of lists with pages. */
+export type ListOf<R extends ClientRevision> = {
+  [P in PathOf<R, 'GET'>]: Row<R, 'GET', P> extends { isPaged: true } ? P : never;
+}[PathOf<R, 'GET'>];
+
+/** Settings of a single request. */
+export interface RequestSettings {
+  readonly signal?: AbortSignal | undefined;
+  /** Default: that of the client. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** What an operation takes, and the settings of the request. */
+export type InputOf<R extends ClientRevision, M extends Method, P extends string> = Omit<
+  Row<R, M, P>,
+  'data' | 'isPaged'
+> &
+  RequestSettings;
+
+/** The arguments behind the path. They may be left out if nothing in them is required. */
+export type ArgumentsOf<R extends ClientRevision, M extends Method, P extends string> =
+  Record<never, never> extends InputOf<R, M, P> ? [input?: InputOf<R, M, P>] : [input: InputOf<R, M, P>];
+
+/** The data that an operation answers: `DataOf<'later', 'GET', '/clients'>`. */
+export type DataOf<R extends ClientRevision, M extends Method, P extends string> =
+  Row<R, M, P> extends { data: infer D } ? D : never;
+
+/** A row of a list. */
+export type RowOf<R extends ClientRevision, P extends string> =
+  DataOf<R, 'GET', P> extends readonly (infer Entry)[] ? Entry : never;
+
+/** What an answer says about a list. */
+export interface PageMeta {
+  /** Number of the page, from 1. */
+  readonly page: number;
+  readonly limit: number;
+  /** Rows of the whole list; -1: not counted, because the query has conditions. */
+  readonly count: number;
+  /** Whether a next page exists. */
+  readonly hasnext?: boolean;
+  /** Lists below `/x/`: the parameter `cursor` of the next page. */
+  readonly cursor?: string;
+}
+
+/** A page of a list. */
+export interface Page<Data> {
+  readonly data: Data;
+  /** Undefined: the answer is the whole list. */
+  readonly meta: PageMeta | undefined;
+}

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { describe, it } from 'node:test';
+import { managementApi, type RevisionName } from 'embermq/management';
+import { type DataOf, ManagementClient, ManagementError } from 'embermq/management/client';
+import { serve, startBroker } from '../support/management.ts';
+
+/** Serve a revision of a broker, with a client of it. */
+async function start<R extends RevisionName>(revision: R, options: { readonly maxRowLimit?: number } = {}) {
+  const broker = await startBroker();
+  const server = await serve(managementApi(broker, { revision, prefix: '/api', ...options }).node);
+  const url = `http://127.0.0.1:${server.port}/api/`;
+  return {
+    broker,
+    url,
+    client: new ManagementClient({ url, id: 'app', secret: 'a secret', revision }),
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await broker.stop();
+    }
+  };
+}
+
+async function failure(promise: Promise<unknown>): Promise<ManagementError> {
+  const error = await promise.then(
+    () => assert.fail('it succeeded'),
+    (reason: unknown) => reason
+  );
+  assert.ok(error instanceof ManagementError, `${error}`);
+  return error;
+}
+
+describe('A management client', () => {
+  it('reads, changes and deletes, with encoded parameters', async () => {
+    await using s = await start('later');
+    await s.broker.connect({ clientId: 'a/b ü', username: 'ann' });
+    const body = { clientid: 'a/b ü', topic: 't', qos: 1 };
+    assert.equal(await s.client.post('/mqtt/subscribe', { body }), undefined);
+    const [found] = await s.client.get('/clients/{clientid}', { params: { clientid: 'a/b ü' } });
+    assert.deepEqual([found.username, found.subscriptions_cnt, found.connected], ['ann', 1, true]);
+    const results = await s.client.post('/mqtt/publish_batch', { body: [{ topic: 't' }, { topic: '#' }] });
+    assert.deepEqual(
+      results.map(({ code }) => code),
+      [0, 115]
+    );
+    await s.client.post('/users', { body: { username: 'bob', password: 'a password' } });
+    await s.client.put('/users/{name}', { params: { name: 'bob' }, body: { tags: 'viewer' } });
+    assert.deepEqual(await s.client.get('/users'), [{ username: 'bob', tags: 'viewer' }]);
+    await s.client.delete('/clients/{clientid}', { params: { clientid: 'a/b ü' } });
+    assert.equal(s.broker.sessions.has('a/b ü'), false);
+  });
+
+  it('has the operations and names of the revision', async () => {
+    await using s = await start('earlier');
+    await s.broker.connect({ clientId: 'c' });
+    const [{ client_id, ipaddress }] = await s.client.get('/connections');
+    assert.deepEqual([client_id, ipaddress], ['c', 'undefined']);
+  });
+
+  it('iterates over a list page by page, by number and by cursor', async () => {
+    await using s = await start('later', { maxRowLimit: 3 });
+    const ids = Array.from({ length: 7 }, (_, i) => `c${i}`);
+    for (const clientId of ids) await s.broker.connect({ clientId });
+    const seen: string[] = [];
+    for await (const { clientid } of s.client.list('/clients')) seen.push(clientid);
+    assert.deepEqual(seen, ids);
+    for (const clientId of ids) await s.broker.access.clientIds.add(clientId, 'a password');
+    const records: string[] = [];
+    for await (const { clientid } of s.client.list('/auth_clientid')) records.push(clientid);
+    assert.deepEqual(records, ids);
+    for (const topic of ids) await s.broker.publish(topic, 'x');
+    const drops: string[] = [];
+    for await (const { topic } of s.client.list('/x/drops', { query: { _limit: 2 } })) drops.push(topic);
+    assert.deepEqual(drops, [...ids].reverse());
+    const { data, meta } = await s.client.page('/clients', { query: { _page: 3, _limit: 3 } });
+    assert.deepEqual([data.length, meta?.count, meta?.hasnext], [1, 7, false]);
+  });
+
+  it('reports what the interface refuses, with status and code', async () => {
+    await using s = await start('later');
+    const unknown = await failure(s.client.delete('/clients/{clientid}', { params: { clientid: 'x' } }));
+    assert.deepEqual([unknown.status, unknown.code, unknown.message], [404, 112, 'there is no client "x"']);
+    const wrong = new ManagementClient({ url: s.url, id: 'app', secret: 'guess' });
+    const refused = await failure(wrong.get('/clients'));
+    assert.deepEqual([refused.status, refused.code], [401, 103]);
+    assert.ok(!refused.message.includes('guess'));
+  });
+
+  it('names a server that cannot be reached, that is something else, or that does not answer', async () => {
+    const server = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { readonly port: number };
+    const url = `http://127.0.0.1:${port}/api/v4`;
+    const client = new ManagementClient({ url, id: 'a', secret: 'b' });
+    const slow = await failure(client.get('/clients', { timeoutMs: 50 }));
+    assert.equal(slow.message, `${url} did not answer within 0.05 seconds`);
+    const reason = new Error('enough');
+    await assert.rejects(client.get('/clients', { signal: AbortSignal.abort(reason) }), reason);
+    server.close();
+    const unreachable = await failure(client.get('/clients'));
+    assert.match(unreachable.message, new RegExp(`^${url} cannot be reached: .*ECONNREFUSED`));
+    assert.equal(unreachable.status, undefined);
+    await using other = await serve((_request, response) => void response.end('hello'));
+    const stranger = new ManagementClient({ url: `http://127.0.0.1:${other.port}`, id: 'a', secret: 'b' });
+    assert.match((await failure(stranger.get('/'))).message, /status 200 is not from a management interface$/);
+  });
+
+  it('reports refusals of an interface that answers as the original products do', async () => {
+    await using broker = await startBroker();
+    await using server = await serve(managementApi(broker, { prefix: '/api', errors: 'original' }).node);
+    const client = new ManagementClient({ url: `http://127.0.0.1:${server.port}/api`, id: 'app', secret: 'a secret' });
+    const unknown = await failure(client.delete('/clients/{clientid}', { params: { clientid: 'x' } }));
+    assert.deepEqual([unknown.status, unknown.code, unknown.message], [200, 112, 'not_found']);
+  });
+
+  it('needs a URL of HTTP without credentials, and all parameters', async () => {
+    const options = { id: 'a', secret: 'b' };
+    for (const url of ['localhost:8081', 'ftp://localhost', 'http://a:b@localhost/api'])
+      assert.throws(() => new ManagementClient({ url, ...options }), TypeError);
+    const client = new ManagementClient({ url: 'http://localhost', ...options });
+    await assert.rejects(client.request('GET', '/clients/{clientid}'), TypeError);
+  });
+
+  it('has types that refuse unknown paths, missing parameters and wrong bodies', () => {
+    const check = (later: ManagementClient, earlier: ManagementClient<'earlier'>) => {
+      void later.get('/clients');
+      void earlier.get('/connections');
+      // @ts-expect-error the later revision has no connections
+      void later.get('/connections');
+      // @ts-expect-error the earlier revision has no clients
+      void earlier.get('/clients');
+      // @ts-expect-error the parameter is missing
+      void later.get('/clients/{clientid}');
+      // @ts-expect-error the body is missing
+      void later.post('/mqtt/publish');
+      // @ts-expect-error the client id is missing
+      void later.post('/mqtt/subscribe', { body: { topic: 'a' } });
+      // @ts-expect-error the state is unknown
+      void later.get('/clients', { query: { conn_state: 'asleep' } });
+      // @ts-expect-error there are no pages
+      void later.list('/users');
+      const ports = (clients: DataOf<'later', 'GET', '/clients'>): number[] => clients.map(({ port }) => port);
+      return ports;
+    };
+    assert.equal(typeof check, 'function');
+  });
+});
