@@ -1,16 +1,10 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { createBroker } from 'embermq';
 import { managementApi, managementApis, type OpenApiDocument } from 'embermq/management';
 import { REVISIONS } from '../../adapters/management/revisions.ts';
-import { typesOf } from '../support/client-types.ts';
 import { serve, startBroker } from '../support/management.ts';
-
-const client = join(import.meta.dirname, '../../adapters/management/client');
-const folder = join(import.meta.dirname, '../../adapters/management/openapi');
 
 /** The names of the properties of the body of an operation. */
 function bodyOf({ paths }: OpenApiDocument, path: string): string[] {
@@ -27,21 +21,6 @@ async function errorsOf(document: OpenApiDocument): Promise<unknown> {
 describe('The OpenAPI document', () => {
   for (const revision of REVISIONS) {
     const document = managementApi(createBroker(), { revision }).openapi();
-
-    it(`of the revision "${revision}" is the one in the package (UPDATE_OPENAPI=1 npm test -- management/openapi writes it)`, () => {
-      const path = join(folder, `${revision}.json`);
-      const text = `${JSON.stringify(document, null, 1)}\n`;
-      if (process.env.UPDATE_OPENAPI !== undefined) writeFileSync(path, text);
-      assert.ok(readFileSync(path, 'utf8') === text, `${path} is out of date`);
-    });
-
-    it(`of the revision "${revision}" gives the types of the client (written by the same command)`, () => {
-      const path = join(client, `${revision}.ts`);
-      const name = `${revision[0].toUpperCase()}${revision.slice(1)}Operations`;
-      const text = typesOf(document, name);
-      if (process.env.UPDATE_OPENAPI !== undefined) writeFileSync(path, text);
-      assert.ok(readFileSync(path, 'utf8') === text, `${path} is out of date`);
-    });
 
     it(`of the revision "${revision}" is valid`, async () => {
       assert.deepEqual(await errorsOf(document), []);

@@ -15,7 +15,7 @@ export function typesOf(document: OpenApiDocument, name: string): string {
     METHODS.filter((method) => method in methods).map((method) => operationType(path, method, methods[method] as Json))
   );
   const parts = [
-    '// Written by `UPDATE_OPENAPI=1 npm test -- management/openapi` from the operations. Do not edit.',
+    '// Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.',
     ...Object.entries(records).map(([title, schema]) => `interface ${title} ${typeOf(schema)}`),
     `/** ${document.info.title}: its operations, and what they get and give. */`,
     `export interface ${name} {`,

@@ -104,7 +104,7 @@ async function addClients(broker: Broker): Promise<void> {
 
 /** Fields whose values differ from run to run, or between machines and versions. */
 const VARYING =
-  /^(version|uptime|otp_release|load\d+|max_fds|memory_\w+|password|secret|listen_on|heap_size|reductions|(recv|send)_(oct|cnt|pkt))$/;
+  /^(version|uptime|datetime|timestamp|\w+_at|otp_release|load\d+|max_fds|memory_\w+|password|secret|listen_on|heap_size|reductions|(recv|send)_(oct|cnt|pkt))$/;
 
 /**
  * Whether an answer is what an example says. Examples may have the first entries of a list, and some fields of a record.

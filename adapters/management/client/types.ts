@@ -57,7 +57,7 @@ export type RowOf<R extends ClientRevision, P extends string> =
 
 /** What an answer says about a list. */
 export interface PageMeta {
-  /** Number of the page, from 1. */
+  /** Number of the page; the first one is 1. */
   readonly page: number;
   readonly limit: number;
   /** Rows of the whole list; -1: not counted, because the query has conditions. */

@@ -80,8 +80,29 @@ function listOf(
   return new Listing(records.list(page), { count: records.size }, shape);
 }
 
+/** The examples of the operations of a kind. */
+function examplesOf({ field, known, shown }: CredentialKind) {
+  return {
+    list: { data: [{ [field]: known }] },
+    lookup: {
+      params: { [field]: known },
+      data: shown({ name: known, passwordHash: HASH_EXAMPLE, isSuperuser: false })
+    },
+    add: {
+      body: [
+        { [field]: 'new', password: 'password of the new one' },
+        { [field]: known, password: 'another password' }
+      ],
+      data: { new: 'ok', [known]: '{error,existed}' }
+    },
+    update: { params: { [field]: known }, body: { password: 'another password' } },
+    remove: { params: { [field]: known } }
+  };
+}
+
 function credentialOperations(kind: CredentialKind): Operation[] {
-  const { field, subject, known, originalWords, shown, records } = kind;
+  const { field, subject, originalWords, shown, records } = kind;
+  const examples = examplesOf(kind);
   const list = `/auth_${field}` as const;
   const single = `/auth_${field}/:${field}` as const;
   const name = { [field]: Type.String({ description: `The ${subject}` }) };
@@ -97,7 +118,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'GET',
       path: list,
       descr: `List available ${field} in the cluster`,
-      example: { data: [{ [field]: known }] },
+      example: examples.list,
       paged: 'max',
       data: Type.Array(Type.Object(name)),
       run: ({ broker, page }) => listOf(records(broker), page, ({ name }) => ({ [field]: name }))
@@ -107,10 +128,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'GET',
       path: single,
       descr: `Lookup ${field} in the cluster`,
-      example: {
-        params: { [field]: known },
-        data: shown({ name: known, passwordHash: HASH_EXAMPLE, isSuperuser: false })
-      },
+      example: examples.lookup,
       data: Type.Object({ ...name, ...kind.alsoShown, password: HASH }),
       run: (context, { params: { [field]: one } }) => {
         const found = records(context.broker).get(one);
@@ -122,13 +140,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'POST',
       path: list,
       descr: `Add ${field} in the cluster`,
-      example: {
-        body: [
-          { [field]: 'new', password: 'password of the new one' },
-          { [field]: known, password: 'another password' }
-        ],
-        data: { new: 'ok', [known]: '{error,existed}' }
-      },
+      example: examples.add,
       body: oneOrMany(record),
       data: Type.Optional(RESULTS),
       originalAnswer: (fault, { printsTerms }) => {
@@ -146,7 +158,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'PUT',
       path: single,
       descr: `Update ${field} in the cluster`,
-      example: { params: { [field]: known }, body: { password: 'another password' } },
+      example: examples.update,
       body: Type.Object({ password: PASSWORD }),
       originalAnswer: (fault) =>
         originalMessage(fault.kind === 'unknownRecord' ? originalWords.unknown : wordOf(fault) && 'password'),
@@ -160,7 +172,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'DELETE',
       path: single,
       descr: `Delete ${field} in the cluster`,
-      example: { params: { [field]: known } },
+      example: examples.remove,
       run: async (context, { params: { [field]: one } }) =>
         checkDeleted(context, await records(context.broker).delete(one), described(one))
     })

@@ -3,15 +3,12 @@ import { after, before, describe, it } from 'node:test';
 import { Ajv2020 as Ajv } from 'ajv/dist/2020.js';
 import type { Broker } from 'embermq';
 import { managementApi, type RevisionName } from 'embermq/management';
-import { exampleOf } from '../../adapters/management/openapi.ts';
-import type { Example, Operation } from '../../adapters/management/operation.ts';
-import { OPERATIONS } from '../../adapters/management/operations/index.ts';
-import { REVISION_ROWS, REVISIONS } from '../../adapters/management/revisions.ts';
-import { serve } from '../support/management.ts';
-import { differenceFrom, startExampleBroker } from '../support/management-fixture.ts';
-
-// times in answers are local
-process.env.TZ = 'UTC';
+import { exampleOf } from '../adapters/management/openapi.ts';
+import type { Example, Operation } from '../adapters/management/operation.ts';
+import { OPERATIONS } from '../adapters/management/operations/index.ts';
+import { REVISION_ROWS, REVISIONS } from '../adapters/management/revisions.ts';
+import { serve } from './support/management.ts';
+import { differenceFrom, startExampleBroker } from './support/management-fixture.ts';
 
 /** Operations that have no example, with the reason. This list may only shrink. */
 const WITHOUT_EXAMPLE: Readonly<Record<string, string>> = {};
