@@ -98,8 +98,8 @@ async function addClients(broker: Broker): Promise<void> {
   const gone = broker.nextEvent('client.disconnected');
   await away.disconnect();
   await gone;
-  await sensor.publish('sensors/1/temperature', '21.5', { qos: 1 });
-  await sensor.publish('sensors/1/status', 'online', { qos: 1, retain: true });
+  await sensor.publish('sensors/1/temperature', '21.5', { qos: 1, retain: true });
+  await sensor.publish('sensors/1/status', 'online', { qos: 1 });
 }
 
 /** Fields whose values differ from run to run, or between machines and versions. */

@@ -1,4 +1,4 @@
-// Written by `UPDATE_OPENAPI=1 npm test -- management/openapi` from the operations. Do not edit.
+// Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.
 
 interface AlarmDetails {
   /** notice, warning, error or critical */
@@ -1417,6 +1417,197 @@ export interface HostedOperations {
     };
     data: Subscription[];
     isPaged: true;
+  };
+
+  /** List the retained messages, without their payloads, in the order of their topics */
+
+  'GET /x/retained': {
+    query?: {
+      /** Only topics that this topic filter matches */
+      topic?: string;
+      /** Only topics that begin with this */
+      prefix?: string;
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** The topic */
+      topic: string;
+      /** The QoS */
+      qos: number;
+      /** Size of the payload in bytes */
+      payload_size: number;
+      /** When the broker accepted it, in milliseconds since 1970 */
+      at: number;
+      /** Client id of the publisher; absent: the app or the broker published it */
+      from_clientid?: string;
+      /** When it expires, in milliseconds since 1970; absent: never */
+      expires_at?: number;
+    }[];
+    isPaged: true;
+  };
+
+  /** Delete the retained messages that a topic filter matches; subscribers are not told */
+
+  'DELETE /x/retained': {
+    query: {
+      /** The topic filter */
+      topic: string;
+      /** The topic filter again, so that nothing is deleted by mistake */
+      confirm: string;
+    };
+    data: {
+      /** Number of messages that were deleted */
+      deleted: number;
+    };
+  };
+
+  /** Look up the retained message of a topic, with its payload */
+
+  'GET /x/retained/{topic}': {
+    params: {
+      topic: string;
+    };
+    query?: {
+      /** plain or base64. Default: plain if the payload is UTF-8, otherwise base64 */
+      encoding?: 'plain' | 'base64';
+    };
+    data: {
+      /** The topic */
+      topic: string;
+      /** The QoS */
+      qos: number;
+      /** Whether it was published with the RETAIN flag */
+      retain: boolean;
+      /** When the broker accepted it, in milliseconds since 1970 */
+      at: number;
+      /** Client id of the publisher; absent: the app or the broker published it */
+      from_clientid?: string;
+      /** User name of the publisher */
+      from_username?: string;
+      /** Size of the payload in bytes */
+      payload_size: number;
+      /** The payload */
+      payload: string;
+      /** How the payload is written */
+      encoding: 'plain' | 'base64';
+      /** The properties of MQTT 5.0 */
+      properties: {
+        /** 1: the payload is UTF-8 */
+        payload_format_indicator?: number;
+        /** In seconds, as published */
+        message_expiry_interval?: number;
+        /** The kind of payload */
+        content_type?: string;
+        /** The topic for a response */
+        response_topic?: string;
+        /** What identifies the request, as Base64 */
+        correlation_data?: string;
+        user_properties?: {
+          /** The name */
+          name: string;
+          /** The value */
+          value: string;
+        }[];
+      };
+      /** When it expires, in milliseconds since 1970; absent: never */
+      expires_at?: number;
+    };
+  };
+
+  /** Delete the retained message of a topic; subscribers are not told */
+
+  'DELETE /x/retained/{topic}': {
+    params: {
+      topic: string;
+    };
+    data: undefined;
+  };
+
+  /** List one level of the topic tree: topics that are retained, and topic filters that are subscribed to */
+
+  'GET /x/topics': {
+    query?: {
+      /** The topic of the level above, with or without a slash at the end. Default: none */
+      prefix?: string;
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** The name; + and # are wildcards of topic filters */
+      level: string;
+      /** The topic or topic filter that ends here */
+      topic: string;
+      /** The parameter "prefix" of the level below */
+      prefix: string;
+      /** Whether the topic has a retained message */
+      retained: boolean;
+      /** Whether there are subscriptions with this topic filter */
+      subscribed: boolean;
+      /** Number of topics below this one that have a retained message */
+      retained_below: number;
+      /** Number of topic filters below this one that have subscriptions */
+      subscribed_below: number;
+    }[];
+    isPaged: true;
+  };
+
+  /** Disconnect clients and end their sessions: those of a list, or those that satisfy conditions */
+
+  'POST /x/clients/kick': {
+    body: {
+      /** The client ids; nothing else may be given */
+      clientids?: string[];
+      /** All clients; needed if there are no conditions */
+      all?: true;
+      /** The client id */
+      clientid?: string;
+      /** The user name */
+      username?: string;
+      /** The zone */
+      zone?: string;
+      /** The IP address of the client */
+      ip_address?: string;
+      /** The state of the connection */
+      conn_state?: 'connected' | 'idle' | 'disconnected';
+      /** Whether the last CONNECT asked for a new session */
+      clean_start?: boolean;
+      /** The protocol */
+      proto_name?: string;
+      /** The protocol version: 3, 4 or 5 */
+      proto_ver?: number;
+      /** A part of the client id */
+      _like_clientid?: string;
+      /** A part of the user name */
+      _like_username?: string;
+      /** The session was created at this time or later, in seconds or milliseconds since 1970 */
+      _gte_created_at?: number;
+      /** The session was created at this time or earlier, in seconds or milliseconds since 1970 */
+      _lte_created_at?: number;
+      /** The client connected at this time or later, in seconds or milliseconds since 1970 */
+      _gte_connected_at?: number;
+      /** The client connected at this time or earlier, in seconds or milliseconds since 1970 */
+      _lte_connected_at?: number;
+    };
+    data: {
+      /** Number of sessions that were ended */
+      count: number;
+      /** Of a list, the result for each, in order */
+      results?: {
+        /** The client id */
+        clientid: string;
+        /** 0: disconnected, and its session has ended; 112: there is no such client */
+        code: number;
+      }[];
+    };
   };
 
   /** List the last 1,000 dropped messages, the newest first */
