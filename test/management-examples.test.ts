@@ -26,6 +26,13 @@ function targetOf({ path }: Operation, { params, query }: Example): string {
   return `/api${filled}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`;
 }
 
+async function openStream(url: string): Promise<void> {
+  const { status, headers, body } = await fetch(url);
+  assert.equal(status, 200);
+  assert.match(headers.get('content-type') ?? '', /^text\/event-stream/);
+  await body?.cancel();
+}
+
 /** A checker of values by the schemas of the document of a revision, independent of the one that checks requests. */
 function schemasOf(revision: RevisionName, broker: Broker) {
   const document = managementApi(broker, { revision, prefix: '/api' }).openapi();
@@ -77,9 +84,10 @@ for (const revision of REVISIONS) {
       await broker.stop();
     });
 
-    const execute = async (row: Operation, { call }: Pick<typeof server, 'call'>) => {
+    const execute = async (row: Operation, { call, port }: Pick<typeof server, 'call' | 'port'>) => {
       const example = exampleOf(row, REVISION_ROWS[revision]);
       assert.ok(example !== undefined);
+      if (row.isStream === true) return openStream(`http://127.0.0.1:${port}${targetOf(row, example)}`);
       if (example.body !== undefined) check(row, 'requestBody', example.body);
       if (example.data !== undefined) check(row, 'responses/200', { code: 0, data: example.data });
       const answer = await call(row.method, targetOf(row, example), example.body);

@@ -115,7 +115,12 @@ function operationObject(row: Operation, mount: Mount, schemas: DocumentSchemas)
       ? {}
       : { requestBody: { required: !Type.IsOptional(row.body), ...media(schemas.of(row.body), example?.body) } }),
     responses: {
-      200: { description: 'Success', ...media(answerSchema(row, mount, schemas), answerExample(row, example)) },
+      200: {
+        description: 'Success',
+        ...(row.isStream === true
+          ? { content: { 'text/event-stream': { schema: TEXT } } }
+          : media(answerSchema(row, mount, schemas), answerExample(row, example)))
+      },
       ...Object.fromEntries(
         statusesOf(row, mount).map((status) => [status, { $ref: `#/components/responses/Fault${status}` }])
       )

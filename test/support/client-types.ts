@@ -12,7 +12,9 @@ const METHODS = ['get', 'post', 'put', 'delete'];
 export function typesOf(document: OpenApiDocument, name: string): string {
   const { Fault: _, Meta: __, ...records } = document.components.schemas as Readonly<Record<string, Json>>;
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    METHODS.filter((method) => method in methods).map((method) => operationType(path, method, methods[method] as Json))
+    METHODS.filter((method) => answersJson(methods[method])).map((method) =>
+      operationType(path, method, methods[method] as Json)
+    )
   );
   const parts = [
     '// Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.',
@@ -23,6 +25,11 @@ export function typesOf(document: OpenApiDocument, name: string): string {
     '}'
   ];
   return formatted(parts.join('\n\n'));
+}
+
+/** Streams of events are not read with the client. */
+function answersJson(operation: Json): boolean {
+  return operation?.responses[200].content['application/json'] !== undefined;
 }
 
 function operationType(

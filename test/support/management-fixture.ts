@@ -39,6 +39,15 @@ export async function startExampleBroker(): Promise<Broker> {
     summary: 'The door of the pump room'
   });
   broker.alarms.clear('door_open');
+  broker.monitor.audit.add({
+    operation: 'create_banned',
+    caller: { kind: 'application', id: 'app' },
+    address: '127.0.0.1',
+    request: 'POST /banned',
+    parameters: { who: 'sensor-9', as: 'clientid', reason: 'replaced' },
+    status: 200,
+    code: 0
+  });
   return broker;
 }
 

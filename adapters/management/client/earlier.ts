@@ -1502,6 +1502,50 @@ export interface EarlierOperations {
     };
   };
 
+  /** List the last 1,000 changes made through management interfaces, the newest first */
+
+  'GET /x/audit': {
+    query?: {
+      /** Only this operation, by its name in the index */
+      operation?: string;
+      /** Only requests of this application or user, by its id */
+      caller?: string;
+      /** true: only what was refused or has failed; false: all else */
+      failed?: boolean;
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** Time of the answer, in milliseconds since 1970; of several requests, of the last */
+      at: number;
+      /** Name of the operation */
+      operation: string;
+      caller: {
+        /** application, user, function, host or none: what has accepted the credentials */
+        kind: string;
+        /** The id of the credentials */
+        id?: string;
+      };
+      /** IP address of the caller */
+      address?: string;
+      /** Method and path of the operation */
+      request: string;
+      /** Parameters of the path, the query and the body, without secrets and payloads; of a batch, 20 entries */
+      parameters: { [name: string]: unknown };
+      /** HTTP status of the answer */
+      status: number;
+      /** Code of the answer; 0: success */
+      code: number;
+      /** Number of requests in a row; only publications are counted together */
+      count: number;
+    }[];
+    isPaged: true;
+  };
+
   /** List the last 1,000 dropped messages, the newest first */
 
   'GET /x/drops': {
