@@ -1066,7 +1066,7 @@ export interface EarlierOperations {
       topic?: string;
       /** Several topics, separated by commas; used if there is no topic */
       topics?: string;
-      /** The client id of the publisher. It is not checked */
+      /** The client id of the publisher, which events name. It is not checked */
       client_id?: string;
       /** The payload */
       payload?: string;
@@ -1116,7 +1116,7 @@ export interface EarlierOperations {
       topic?: string;
       /** Several topics, separated by commas; used if there is no topic */
       topics?: string;
-      /** The client id of the publisher. It is not checked */
+      /** The client id of the publisher, which events name. It is not checked */
       client_id?: string;
       /** The payload */
       payload?: string;
@@ -1619,6 +1619,267 @@ export interface EarlierOperations {
   /** Forget the dropped messages */
 
   'DELETE /x/drops': {
+    data: undefined;
+  };
+
+  /** List the traces: the active ones, and those that have ended and whose lines are kept */
+
+  'GET /x/traces': {
+    data: {
+      /** Number of the trace */
+      id: number;
+      clientid?: string;
+      topic?: string;
+      ip_address?: string;
+      /** In milliseconds since 1970 */
+      started_at: number;
+      /** active, or why it has ended: stopped, duration, error, closed, broker_stopped */
+      status: string;
+      /** Number of lines so far */
+      lines: number;
+      /** Their size */
+      bytes: number;
+      /** Number of lines that can be read; absent if the app has begun the trace */
+      kept_lines?: number;
+    }[];
+  };
+
+  /** Trace a client, the messages of a topic filter or the clients of an address */
+
+  'POST /x/traces': {
+    body: {
+      /** Trace this client */
+      clientid?: string;
+      /** Trace messages whose topic matches this topic filter */
+      topic?: string;
+      /** Trace the clients of this IP address or network */
+      ip_address?: string;
+      /** How payloads are written */
+      payload?: 'text' | 'hex' | 'base64' | 'none';
+      /** Bytes of each payload that are written */
+      max_payload_bytes?: number;
+      /** The trace ends after this time, in seconds */
+      duration_s?: number;
+    };
+    data: {
+      /** Number of the trace */
+      id: number;
+      clientid?: string;
+      topic?: string;
+      ip_address?: string;
+      /** In milliseconds since 1970 */
+      started_at: number;
+      /** active, or why it has ended: stopped, duration, error, closed, broker_stopped */
+      status: string;
+      /** Number of lines so far */
+      lines: number;
+      /** Their size */
+      bytes: number;
+      /** Number of lines that can be read; absent if the app has begun the trace */
+      kept_lines?: number;
+    };
+  };
+
+  /** Look up a trace */
+
+  'GET /x/traces/{id}': {
+    params: {
+      id: string;
+    };
+    data: {
+      /** Number of the trace */
+      id: number;
+      clientid?: string;
+      topic?: string;
+      ip_address?: string;
+      /** In milliseconds since 1970 */
+      started_at: number;
+      /** active, or why it has ended: stopped, duration, error, closed, broker_stopped */
+      status: string;
+      /** Number of lines so far */
+      lines: number;
+      /** Their size */
+      bytes: number;
+      /** Number of lines that can be read; absent if the app has begun the trace */
+      kept_lines?: number;
+    };
+  };
+
+  /** Stop a trace and forget its lines */
+
+  'DELETE /x/traces/{id}': {
+    params: {
+      id: string;
+    };
+    data: undefined;
+  };
+
+  /** List the last lines of a trace, the oldest first */
+
+  'GET /x/traces/{id}/lines': {
+    params: {
+      id: string;
+    };
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** Number of the line, which is also a cursor */
+      number: number;
+      /** The line, as the README describes it */
+      record: { [name: string]: unknown };
+    }[];
+    isPaged: true;
+  };
+
+  /** Counters and gauges of the last hour, every ten seconds */
+
+  'GET /x/figures': {
+    query?: {
+      /** Names of figures, separated by commas: bytes.received, bytes.sent, packets.received, packets.sent, packets.connect.received, packets.connack.sent, packets.connack.error, packets.connack.auth_error, packets.publish.received, packets.publish.sent, packets.publish.error, packets.publish.auth_error, packets.publish.inuse, packets.publish.dropped, packets.puback.received, packets.puback.sent, packets.puback.missed, packets.puback.inuse, packets.pubrec.received, packets.pubrec.sent, packets.pubrec.missed, packets.pubrec.inuse, packets.pubrel.received, packets.pubrel.sent, packets.pubrel.missed, packets.pubcomp.received, packets.pubcomp.sent, packets.pubcomp.missed, packets.pubcomp.inuse, packets.subscribe.received, packets.subscribe.error, packets.subscribe.auth_error, packets.suback.sent, packets.unsubscribe.received, packets.unsubscribe.error, packets.unsuback.sent, packets.pingreq.received, packets.pingresp.sent, packets.disconnect.received, packets.disconnect.sent, packets.auth.received, packets.auth.sent, messages.received, messages.sent, messages.qos0.received, messages.qos0.sent, messages.qos1.received, messages.qos1.sent, messages.qos2.received, messages.qos2.sent, messages.qos2.expired, messages.qos2.dropped, messages.publish, messages.dropped, messages.dropped.expired, messages.dropped.no_subscribers, messages.not_retained, messages.expired, messages.forward, messages.delivered, messages.acked, delivery.dropped, delivery.dropped.no_local, delivery.dropped.too_large, delivery.dropped.qos0_msg, delivery.dropped.queue_full, delivery.dropped.expired, delivery.dropped.hook, delivery.dropped.slow_consumer, client.connect, client.connack, client.connected, client.authenticate, client.auth.anonymous, client.auth.success, client.auth.failure, client.auth.ignore, client.check_acl, client.acl.allow, client.acl.deny, client.acl.ignore, client.acl.cache_hit, client.subscribe, client.unsubscribe, client.disconnected, session.created, session.resumed, session.takeovered, session.discarded, session.terminated, connections.refused, overload.shed, connections.count, channels.count, sessions.count, sessions.persistent.count, topics.count, suboptions.count, subscribers.count, subscriptions.count, subscriptions.shared.count, routes.count, retained.count, messages.retained, messages.delayed. Default: messages.received, messages.sent, messages.dropped, delivery.dropped, bytes.received, bytes.sent, client.connected, client.disconnected, connections.count, sessions.count, subscriptions.count, retained.count */
+      names?: string;
+      /** The first time, in milliseconds since 1970. Default: all samples */
+      from?: number;
+    };
+    data: {
+      /** The times of the samples, in milliseconds since 1970 */
+      at: number[];
+      /** By name the values at these times: counters per second, gauges as they were */
+      series: { [name: string]: number[] };
+    };
+  };
+
+  /** List the figures of all topic filters whose messages are counted */
+
+  'GET /x/topic_figures': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+    };
+    data: {
+      /** The topic filter */
+      topic: string;
+      /** When counting has begun, in milliseconds since 1970 */
+      since: number;
+      /** Messages since then */
+      'messages.in.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.in.rate': number;
+      /** Messages since then */
+      'messages.out.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.out.rate': number;
+      /** Messages since then */
+      'messages.dropped.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.dropped.rate': number;
+      /** Messages since then */
+      'messages.qos0.in.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos0.in.rate': number;
+      /** Messages since then */
+      'messages.qos0.out.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos0.out.rate': number;
+      /** Messages since then */
+      'messages.qos1.in.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos1.in.rate': number;
+      /** Messages since then */
+      'messages.qos1.out.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos1.out.rate': number;
+      /** Messages since then */
+      'messages.qos2.in.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos2.in.rate': number;
+      /** Messages since then */
+      'messages.qos2.out.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos2.out.rate': number;
+    }[];
+    isPaged: true;
+  };
+
+  /** Count the messages whose topic matches a topic filter */
+
+  'POST /x/topic_figures': {
+    body: {
+      /** The topic filter */
+      topic: string;
+    };
+    data: undefined;
+  };
+
+  /** Stop counting for all topic filters */
+
+  'DELETE /x/topic_figures': {
+    data: undefined;
+  };
+
+  /** Look up the figures of a topic filter */
+
+  'GET /x/topic_figures/{topic}': {
+    params: {
+      topic: string;
+    };
+    data: {
+      /** The topic filter */
+      topic: string;
+      /** When counting has begun, in milliseconds since 1970 */
+      since: number;
+      /** Messages since then */
+      'messages.in.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.in.rate': number;
+      /** Messages since then */
+      'messages.out.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.out.rate': number;
+      /** Messages since then */
+      'messages.dropped.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.dropped.rate': number;
+      /** Messages since then */
+      'messages.qos0.in.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos0.in.rate': number;
+      /** Messages since then */
+      'messages.qos0.out.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos0.out.rate': number;
+      /** Messages since then */
+      'messages.qos1.in.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos1.in.rate': number;
+      /** Messages since then */
+      'messages.qos1.out.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos1.out.rate': number;
+      /** Messages since then */
+      'messages.qos2.in.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos2.in.rate': number;
+      /** Messages since then */
+      'messages.qos2.out.count': number;
+      /** Messages per second, in the last ten seconds */
+      'messages.qos2.out.rate': number;
+    };
+  };
+
+  /** Stop counting for a topic filter */
+
+  'DELETE /x/topic_figures/{topic}': {
+    params: {
+      topic: string;
+    };
     data: undefined;
   };
 }

@@ -25,7 +25,7 @@ const RETAIN = Type.Boolean({ default: false, description: 'Whether the message 
 
 const PUBLISH = Type.Object({
   ...topics,
-  ...clientIdNamed('The client id of the publisher. It is not checked'),
+  ...clientIdNamed('The client id of the publisher, which events name. It is not checked'),
   payload: Type.Optional(Type.String({ default: '', description: 'The payload' })),
   // as the original, which takes everything else for plain text
   encoding: Type.Optional(Type.String(documentedAs({ as: ENCODING }))),
@@ -37,7 +37,7 @@ const SUBSCRIBE = Type.Object({ ...topics, ...SUBSCRIBER, qos });
 const UNSUBSCRIBE = Type.Object({ topic: topics.topic, ...SUBSCRIBER });
 
 /** What is known of an entry, as it was given. What is wrong in a request is echoed as it is. */
-const RESULTS = Type.Array(
+const ENTRY_RESULTS = Type.Array(
   Type.Object(
     {
       clientid: Type.Optional(
@@ -203,7 +203,7 @@ export const MESSAGES = [
       data: [{ [clientIdName]: 'sensor-1', topic: 'commands/all', code: 0 }]
     }),
     body: batchOf(SUBSCRIBE),
-    data: RESULTS,
+    data: ENTRY_RESULTS,
     run: (context, { body }) => each<Subscribe>(context, body, SUBSCRIBE, (entry) => subscribe(context, entry))
   }),
   operation({
@@ -223,7 +223,7 @@ export const MESSAGES = [
       ]
     }),
     body: batchOf(PUBLISH),
-    data: RESULTS,
+    data: ENTRY_RESULTS,
     run: (context, { body }) => each<Publish>(context, body, PUBLISH, (entry) => publish(context, entry))
   }),
   operation({
@@ -236,7 +236,7 @@ export const MESSAGES = [
       data: [{ [clientIdName]: 'sensor-1', topic: 'commands/sensor-1', code: 0 }]
     }),
     body: batchOf(UNSUBSCRIBE),
-    data: RESULTS,
+    data: ENTRY_RESULTS,
     run: (context, { body }) => each<Unsubscribe>(context, body, UNSUBSCRIBE, (entry) => unsubscribe(context, entry))
   })
 ];
