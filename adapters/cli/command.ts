@@ -50,7 +50,12 @@ const UNPRINTABLE = /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/gu;
 
 /** Write a line to standard error, with escapes for what a terminal would not print. The caller replaces line feeds that are not its own. */
 export function log(shell: Shell, line: string): void {
-  if (shell.stderr.writableLength < MAX_UNREAD_BYTES) shell.stderr.write(`${line.replace(UNPRINTABLE, escaped)}\n`);
+  if (shell.stderr.writableLength < MAX_UNREAD_BYTES) shell.stderr.write(`${printable(line)}\n`);
+}
+
+/** Escape what a terminal would not print, except line feeds. */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, escaped);
 }
 
 function escaped(character: string): string {

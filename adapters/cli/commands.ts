@@ -8,6 +8,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serve,
   pub: async () => (await import('./pub.ts')).pub,
   sub: async () => (await import('./sub.ts')).sub,
+  ctl: async () => (await import('./ctl.ts')).ctl,
   bench: async () => (await import('./bench.ts')).bench,
   passwd: async () => (await import('./passwd.ts')).passwd,
   store: async () => (await import('./store.ts')).store

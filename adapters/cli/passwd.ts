@@ -47,8 +47,12 @@ function wrongWords(isMore: boolean): InvalidInput {
   return new InvalidInput('FLAG_INVALID', 'FILE USER', 'a file and a user', undefined, message);
 }
 
-/** @returns the exit code if the user has interrupted the input */
-async function readPassword(name: string, shell: Shell): Promise<Buffer | typeof INTERRUPTED> {
+/**
+ * Read a password from standard input; on a terminal, ask for it twice.
+ * @returns the exit code if the user has interrupted the input
+ * @throws BrokerError if there is none
+ */
+export async function readPassword(name: string, shell: Shell): Promise<Buffer | typeof INTERRUPTED> {
   const { stdin } = shell;
   if (stdin.isTTY === true && stdin.setRawMode !== undefined) return askTwice(name, shell);
   const lines = await readLines(shell);
