@@ -39,6 +39,8 @@ export async function startExampleBroker(): Promise<Broker> {
     summary: 'The door of the pump room'
   });
   broker.alarms.clear('door_open');
+  broker.monitor.topicFigures.add('sensors/#');
+  broker.monitor.traces.start({ clientId: 'sensor-1', durationMs: 600_000 });
   broker.monitor.audit.add({
     operation: 'create_banned',
     caller: { kind: 'application', id: 'app' },

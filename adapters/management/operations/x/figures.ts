@@ -41,13 +41,7 @@ export const FIGURES: readonly Operation[] = [
     descr: 'Counters and gauges of the last hour, every ten seconds',
     query: SELECTION,
     data: SERIES,
-    example: {
-      query: { names: 'messages.received,connections.count' },
-      data: {
-        at: [1_767_225_600_000, 1_767_225_610_000],
-        series: { 'messages.received': [12.5, 13], 'connections.count': [2, 2] }
-      }
-    },
+    example: { query: { names: 'messages.received,connections.count' } },
     run: ({ broker }, { query: { names, from } }) => {
       const wanted = names === undefined ? DEFAULT_NAMES : [...new Set(names.split(',').map((name) => name.trim()))];
       return broker.monitor.figures.read(wanted, from);

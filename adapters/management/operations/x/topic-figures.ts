@@ -34,6 +34,7 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     method: 'GET',
     path: '/x/topic_figures',
     descr: 'List the figures of all topic filters whose messages are counted',
+    example: {},
     paged: 'max',
     data: Type.Array(FIGURES),
     run: ({ broker, page }) => pageOf(broker.monitor.topicFigures.list(), page, shown)
@@ -52,6 +53,7 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     method: 'GET',
     path: '/x/topic_figures/:topic',
     descr: 'Look up the figures of a topic filter',
+    example: { params: { topic: 'sensors/#' } },
     data: FIGURES,
     run: ({ broker }, { params: { topic } }) => {
       const found = broker.monitor.topicFigures.get(topic);
@@ -64,6 +66,7 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     method: 'DELETE',
     path: '/x/topic_figures/:topic',
     descr: 'Stop counting for a topic filter',
+    example: { params: { topic: 'sensors/#' } },
     run: ({ broker }, { params: { topic } }) => {
       if (!broker.monitor.topicFigures.delete(topic)) throw unknown(topic);
     }
@@ -73,6 +76,7 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     method: 'DELETE',
     path: '/x/topic_figures',
     descr: 'Stop counting for all topic filters',
+    example: {},
     run: ({ broker }) => broker.monitor.topicFigures.clear()
   })
 ];

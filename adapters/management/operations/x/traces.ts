@@ -108,7 +108,7 @@ export const TRACES: readonly Operation[] = [
     example: {
       body: { clientid: 'sensor-1', duration_s: 60 },
       data: {
-        id: 1,
+        id: 2,
         clientid: 'sensor-1',
         started_at: 1_767_225_600_000,
         status: 'active',
@@ -135,6 +135,7 @@ export const TRACES: readonly Operation[] = [
     method: 'GET',
     path: '/x/traces/:id',
     descr: 'Look up a trace',
+    example: { params: { id: '1' } },
     data: TRACE,
     run: (context, { params: { id } }) => shown(context, traceOf(context, id))
   }),
@@ -143,6 +144,7 @@ export const TRACES: readonly Operation[] = [
     method: 'DELETE',
     path: '/x/traces/:id',
     descr: 'Stop a trace and forget its lines',
+    example: { params: { id: '1' } },
     run: (context, { params: { id } }) => {
       context.broker.monitor.traces.delete(traceOf(context, id).id);
     }
@@ -152,6 +154,7 @@ export const TRACES: readonly Operation[] = [
     method: 'GET',
     path: '/x/traces/:id/lines',
     descr: 'List the last lines of a trace, the oldest first',
+    example: { params: { id: '1' } },
     paged: 100,
     hasCursor: true,
     data: Type.Array(LINE),
