@@ -187,7 +187,7 @@ interface ListedNode {
 }
 
 interface Listener {
-  /** Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix" */
+  /** Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix", "http:management", "https:management" */
   protocol: string;
   /** Address */
   listen_on: string;
@@ -1989,5 +1989,101 @@ export interface HostedOperations {
       topic: string;
     };
     data: undefined;
+  };
+
+  /** The clients and topics whose messages take longest, the slowest first */
+
+  'GET /x/slow_subscriptions': {
+    data: {
+      /** Whether latencies are measured */
+      enabled: boolean;
+      /** Shorter latencies are not considered */
+      threshold_ms?: number;
+      /** Number of places of the ranking */
+      limit?: number;
+      /** A place that was not slow for so many seconds is given up */
+      expiry_s?: number;
+      /** The slowest first */
+      subscriptions: {
+        /** The client id */
+        clientid: string;
+        /** The topic of the messages */
+        topic: string;
+        /** The greatest time from publication to acknowledgement, or with QoS 0 to the handover to the connection */
+        latency_ms: number;
+        /** Number of slow messages */
+        count: number;
+        /** Time of the last one, in milliseconds since 1970 */
+        at: number;
+      }[];
+    };
+  };
+
+  /** Begin to measure latencies, or go on with other limits */
+
+  'PUT /x/slow_subscriptions': {
+    body: {
+      /** Shorter latencies are not considered */
+      threshold_ms?: number;
+      /** Number of places of the ranking */
+      limit?: number;
+      /** A place that was not slow for so many seconds is given up */
+      expiry_s?: number;
+    };
+    data: {
+      /** Whether latencies are measured */
+      enabled: boolean;
+      /** Shorter latencies are not considered */
+      threshold_ms?: number;
+      /** Number of places of the ranking */
+      limit?: number;
+      /** A place that was not slow for so many seconds is given up */
+      expiry_s?: number;
+      /** The slowest first */
+      subscriptions: {
+        /** The client id */
+        clientid: string;
+        /** The topic of the messages */
+        topic: string;
+        /** The greatest time from publication to acknowledgement, or with QoS 0 to the handover to the connection */
+        latency_ms: number;
+        /** Number of slow messages */
+        count: number;
+        /** Time of the last one, in milliseconds since 1970 */
+        at: number;
+      }[];
+    };
+  };
+
+  /** Measure latencies no longer, and forget the ranking */
+
+  'DELETE /x/slow_subscriptions': {
+    data: undefined;
+  };
+
+  /** List the clients that do not read as fast as is sent to them, now */
+
+  'GET /x/slow_consumers': {
+    query?: {
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** The client id */
+      clientid: string;
+      /** Time since which its connection has sent nothing, in milliseconds since 1970 */
+      stalled_since: number;
+      /** Bytes that its connection has not sent */
+      unsent_bytes: number;
+      /** Messages that wait behind them in memory */
+      queued_messages: number;
+      /** Their size */
+      queued_bytes: number;
+    }[];
+    isPaged: true;
   };
 }
