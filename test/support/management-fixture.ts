@@ -39,6 +39,7 @@ export async function startExampleBroker(): Promise<Broker> {
     summary: 'The door of the pump room'
   });
   broker.alarms.clear('door_open');
+  await broker.configuration.set('broker.sys_interval', '90s');
   broker.monitor.topicFigures.add('sensors/#');
   broker.monitor.traces.start({ clientId: 'sensor-1', durationMs: 600_000 });
   broker.monitor.audit.add({

@@ -912,6 +912,108 @@ export interface EarlierOperations {
     data: Broker;
   };
 
+  /** Get all configs */
+
+  'GET /configs': {
+    data: {
+      /** Name of the node */
+      node: string;
+      config: {
+        /** Documented name of the option: "zone.external.max_inflight" */
+        key: string;
+        /** Present value, as it can be sent back; "": none */
+        value: string | number | boolean;
+        /** The same as datatype, spelled as the original products spell it */
+        datatpye: string;
+        /** Kind of the value: "integer", "duration", "size", ... */
+        datatype: string;
+        /** Application that the option belongs to */
+        app: string;
+      }[];
+    }[];
+  };
+
+  /** Get all configs of a node */
+
+  'GET /nodes/{node}/configs': {
+    params: {
+      node: string;
+    };
+    data: {
+      /** Documented name of the option: "zone.external.max_inflight" */
+      key: string;
+      /** Present value, as it can be sent back; "": none */
+      value: string | number | boolean;
+      /** The same as datatype, spelled as the original products spell it */
+      datatpye: string;
+      /** Kind of the value: "integer", "duration", "size", ... */
+      datatype: string;
+      /** Application that the option belongs to */
+      app: string;
+    }[];
+  };
+
+  /** Update config of an application in the cluster */
+
+  'PUT /configs/{app}': {
+    params: {
+      app: string;
+    };
+    body: {
+      /** Name of the option in any accepted spelling */
+      key: string;
+      /** Its new value: "64", 64, "90s", "1MB", true; "": none */
+      value: unknown;
+    };
+    data: undefined;
+  };
+
+  /** Update config of an application on a node */
+
+  'PUT /nodes/{node}/configs/{app}': {
+    params: {
+      node: string;
+      app: string;
+    };
+    body: {
+      /** Name of the option in any accepted spelling */
+      key: string;
+      /** Its new value: "64", 64, "90s", "1MB", true; "": none */
+      value: unknown;
+    };
+    data: undefined;
+  };
+
+  /** Get configurations of a plugin on the node */
+
+  'GET /nodes/{node}/plugin_configs/{plugin}': {
+    params: {
+      node: string;
+      plugin: string;
+    };
+    data: {
+      /** Documented name of the option */
+      key: string;
+      /** Present value; "": none */
+      value: string;
+      /** What the option is for */
+      desc: string;
+      /** Whether a value was given: as an option, or at run time */
+      required: boolean;
+    }[];
+  };
+
+  /** Update configurations of a plugin on the node */
+
+  'PUT /nodes/{node}/plugin_configs/{plugin}': {
+    params: {
+      node: string;
+      plugin: string;
+    };
+    body: { [name: string]: string | number | boolean };
+    data: undefined;
+  };
+
   /** A list of connections in the cluster */
 
   'GET /connections': {
@@ -1040,6 +1142,95 @@ export interface EarlierOperations {
       node: string;
     };
     data: Node;
+  };
+
+  /** List all plugins in the cluster */
+
+  'GET /plugins': {
+    data: {
+      /** Name of the node */
+      node: string;
+      plugins: {
+        /** Name of the feature or source, or "management" */
+        name: string;
+        /** Version of the broker */
+        version: string;
+        /** What it does */
+        description: string;
+        /** Whether it is loaded */
+        active: boolean;
+        /** "auth": it decides about clients */
+        type: 'auth' | 'feature';
+      }[];
+    }[];
+  };
+
+  /** List all plugins on a node */
+
+  'GET /nodes/{node}/plugins': {
+    params: {
+      node: string;
+    };
+    data: {
+      /** Name of the feature or source, or "management" */
+      name: string;
+      /** Version of the broker */
+      version: string;
+      /** What it does */
+      description: string;
+      /** Whether it is loaded */
+      active: boolean;
+      /** "auth": it decides about clients */
+      type: 'auth' | 'feature';
+    }[];
+  };
+
+  /** Load a plugin */
+
+  'PUT /nodes/{node}/plugins/{plugin}/load': {
+    params: {
+      node: string;
+      plugin: string;
+    };
+    data: string[] | undefined;
+  };
+
+  /** Unload a plugin */
+
+  'PUT /nodes/{node}/plugins/{plugin}/unload': {
+    params: {
+      node: string;
+      plugin: string;
+    };
+    data: undefined;
+  };
+
+  /** Reload a plugin */
+
+  'PUT /nodes/{node}/plugins/{plugin}/reload': {
+    params: {
+      node: string;
+      plugin: string;
+    };
+    data: undefined;
+  };
+
+  /** Unload a plugin in the cluster */
+
+  'PUT /plugins/{plugin}/unload': {
+    params: {
+      plugin: string;
+    };
+    data: undefined;
+  };
+
+  /** Reload a plugin in the cluster */
+
+  'PUT /plugins/{plugin}/reload': {
+    params: {
+      plugin: string;
+    };
+    data: undefined;
   };
 
   /** Subscribe a topic */
@@ -1977,5 +2168,52 @@ export interface EarlierOperations {
       queued_bytes: number;
     }[];
     isPaged: true;
+  };
+
+  /** List the options of the broker with their sources, by key */
+
+  'GET /x/options': {
+    query?: {
+      /** Only options whose value is from there */
+      source?: 'default' | 'option' | 'override';
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** Documented name: "zone.external.max_inflight" */
+      key: string;
+      /** Name in camelCase */
+      name: string;
+      /** Zone; absent: the broker, or all zones without a value of their own */
+      zone?: string;
+      /** Present value, as it can be sent back; "": none */
+      value: string | number | boolean;
+      /** Value without options and overrides */
+      default: string | number | boolean;
+      /** Kind of the value: "integer", "duration", "size", ... */
+      kind: string;
+      /** "option": given to the broker; "override": set at run time */
+      source: 'default' | 'option' | 'override';
+      /** Where the app has the option from: "--max-inflight" */
+      origin?: string;
+      /** When a change takes effect */
+      takes_effect: 'now' | 'next connection' | 'restart';
+      /** What the option is for */
+      about: string;
+    }[];
+    isPaged: true;
+  };
+
+  /** Remove what was set for an option at run time */
+
+  'DELETE /x/options/{key}': {
+    params: {
+      key: string;
+    };
+    data: undefined;
   };
 }

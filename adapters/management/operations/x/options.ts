@@ -67,6 +67,7 @@ export const OPTIONS: readonly Operation[] = [
     method: 'DELETE',
     path: '/x/options/:key',
     descr: 'Remove what was set for an option at run time',
+    example: { params: { key: 'broker.sys_interval' } },
     run: async ({ broker: { configuration } }, { params: { key } }) => {
       if (!(await configuration.reset(key)))
         throw new Fault('unknownRecord', `${key} was not set at run time`, 'not_found');
