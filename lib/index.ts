@@ -56,6 +56,7 @@ export {
 } from './base/options-table.ts';
 export type { WorkCount } from './base/pending-work.ts';
 export type { Access } from './broker/access.ts';
+export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/access-explainer.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
 export type { Configuration, Override, Setting } from './broker/configuration.ts';

@@ -339,6 +339,7 @@ export class AccessControl {
         for (const name of ['authorizePublish', 'authorizeSubscribe'] as const) undecide.push(hooks.decide(name));
       const authorize = source.authorize?.bind(source);
       if (authorize !== undefined && !isStopped) {
+        const origin = { source: source.name };
         const ask = (question: QuestionPart, action: RuleAction, topic: string) =>
           authorize(new SourceQuestion(question, action, topic));
         release.push(
@@ -348,14 +349,16 @@ export class AccessControl {
             {
               timeoutMs,
               cache: 'route',
-              isDeciding: false
+              isDeciding: false,
+              origin
             }
           ),
           hooks.add('authorizeSubscribe', (question) => ask(question, 'subscribe', innerFilter(question.filter)), {
             isAsking: true,
             timeoutMs,
             cache: 'route',
-            isDeciding: false
+            isDeciding: false,
+            origin
           })
         );
       }
@@ -398,7 +401,8 @@ export class AccessControl {
       return undefined;
     }
     const { hooks } = this.#host;
-    const options = { ...rules.place, isDeciding: false };
+    const origin = { rules: rules.place.isLast === true ? ('last' as const) : ('first' as const) };
+    const options = { ...rules.place, isDeciding: false, origin };
     const removals = [
       hooks.add(
         'authorizePublish',

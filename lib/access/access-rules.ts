@@ -1,4 +1,4 @@
-import type { AccessRule, ClientRules, RuleAction } from '../records/access-rule.ts';
+import type { AccessRule, ClientRules, DecidingRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { rulesOf } from './rule.ts';
 import { RuleSet } from './rule-set.ts';
@@ -6,6 +6,14 @@ import { RuleSet } from './rule-set.ts';
 /** A client, with the rules that its authentication has given to it. */
 export interface RuledClient extends ClientInfo {
   readonly rules: ClientRules | undefined;
+}
+
+/** A rule that decides, and whose rule it is: set at run time, given to the client by its authentication, or of a source. */
+export interface FoundRule {
+  readonly by: 'records' | 'client' | 'source';
+  /** Name of the source. */
+  readonly source?: string;
+  readonly rule: DecidingRule;
 }
 
 /**
@@ -130,6 +138,30 @@ export class AccessRules {
     for (const set of this.#lastSets.values()) {
       const answer = set.decideFilter(client, filter);
       if (answer !== undefined) return answer;
+    }
+    return undefined;
+  }
+
+  /**
+   * Find the rule that decides.
+   * @param place among the rules that come before what the sources and hooks are asked, or among those that come after it
+   * @param isFilter `topic` is a topic filter of a subscription
+   * @returns undefined if no rule is about it
+   */
+  find(
+    place: 'first' | 'last',
+    client: RuledClient,
+    { action, topic, isFilter }: { readonly action: RuleAction; readonly topic: string; readonly isFilter: boolean }
+  ): FoundRule | undefined {
+    if (place === 'first') {
+      const record = this.records.find(client, action, topic, isFilter);
+      if (record !== undefined) return { by: 'records', rule: record };
+      const own = client.rules?.find(client, action, topic, isFilter);
+      if (own !== undefined) return { by: 'client', rule: own };
+    }
+    for (const [source, set] of place === 'first' ? this.#sets : this.#lastSets) {
+      const rule = set.find(client, action, topic, isFilter);
+      if (rule !== undefined) return { by: 'source', source, rule };
     }
     return undefined;
   }

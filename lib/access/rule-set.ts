@@ -116,7 +116,7 @@ export class RuleSet {
    * @returns undefined if no rule is about it
    */
   decide(client: Subject, action: RuleAction, topic: string): boolean | undefined {
-    return this.#first(client, action, topic, false);
+    return this.find(client, action, topic, false)?.isAllow;
   }
 
   /**
@@ -125,7 +125,7 @@ export class RuleSet {
    * @returns undefined if no rule is about it
    */
   decideFilter(client: Subject, filter: string): boolean | undefined {
-    return this.#first(client, 'subscribe', filter, true);
+    return this.find(client, 'subscribe', filter, true)?.isAllow;
   }
 
   /** Tell whether a rule may deny the messages of a topic to a subscriber with a matching subscription. */
@@ -133,12 +133,16 @@ export class RuleSet {
     return this.#denying > 0 || this.#general.mayDeny(topic);
   }
 
-  #first(client: Subject, action: RuleAction, topic: string, isFilter: boolean): boolean | undefined {
+  /**
+   * Find the rule that decides.
+   * @param isFilter `topic` is a topic filter, and the rule must cover it
+   */
+  find(client: Subject, action: RuleAction, topic: string, isFilter: boolean): Rule | undefined {
     const { clientId, username } = client;
     let found = this.#byClientId.get(clientId)?.first(client, action, topic, isFilter);
     if (username !== undefined)
       found = earlier(found, this.#byUsername.get(username)?.first(client, action, topic, isFilter));
-    return earlier(found, this.#general.first(client, action, topic, isFilter))?.isAllow;
+    return earlier(found, this.#general.first(client, action, topic, isFilter));
   }
 
   #listOf({ clientId, username }: Rule): RuleList {

@@ -47,6 +47,7 @@ export class Rule {
   readonly #isExact: boolean;
   readonly #hasUsername: boolean;
   readonly #addresses: readonly Network[];
+  readonly #address: AccessRule['address'];
   readonly #hasPlaceholder: boolean;
 
   constructor(rule: AccessRule, filter: string | undefined, order: number) {
@@ -61,7 +62,23 @@ export class Rule {
     this.#isExact = rule.exact === true;
     this.#hasUsername = rule.hasUsername === true;
     this.#addresses = listOf(rule.address).map(networkOf);
+    this.#address = rule.address;
     this.#hasPlaceholder = filter !== undefined && !this.#isExact && PLACEHOLDER.test(filter);
+  }
+
+  /** The rule as it was written, with one topic filter. */
+  get content(): AccessRule {
+    const { publish, subscribe, clientId, username, filter } = this;
+    return {
+      access: this.isAllow ? 'allow' : 'deny',
+      action: publish && subscribe ? 'pubsub' : publish ? 'publish' : 'subscribe',
+      ...(filter === undefined ? {} : { topic: filter }),
+      ...(this.#isExact ? { exact: true } : {}),
+      ...(clientId === undefined ? {} : { clientId }),
+      ...(username === undefined ? {} : { username }),
+      ...(this.#hasUsername ? { hasUsername: true as const } : {}),
+      ...(this.#address === undefined ? {} : { address: this.#address })
+    };
   }
 
   /** A filter that matches at least the topics of the rule, for the index of rules. */

@@ -5,12 +5,13 @@ import type { CredentialRecords } from '../access/credential-records.ts';
 import type { AuthSource } from '../access/source.ts';
 import { InvalidInput } from '../base/errors.ts';
 import type { VerdictRecord } from '../connection/verdicts.ts';
+import type { AccessAnswer, AccessExplainer, AccessQuestion } from './access-explainer.ts';
 
 /** The parts of the broker that `Access` uses. */
 interface AccessHost {
   readonly access: AccessControl;
+  readonly explainer: AccessExplainer;
   answersChanged(clientId: string | undefined): void;
-  cacheOf(clientId: string): VerdictRecord[];
 }
 
 /**
@@ -107,11 +108,21 @@ export class Access<Data = unknown> {
   }
 
   /**
+   * Tell whether a client may publish to a topic name or subscribe to a topic filter, and what decides about it. Nothing is kept or counted.
+   * `publish` hooks, which see the message itself, are not asked; a client that has no session is judged without a mount point, and without
+   * what its authentication would give to it, except the superuser flag of its records.
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, TOPIC_NAME_INVALID, TOPIC_FILTER_INVALID
+   */
+  explain(question: AccessQuestion): Promise<AccessAnswer> {
+    return this.#host.explainer.explain(question);
+  }
+
+  /**
    * The decisions about topics that the connection of a client keeps: its ACL cache.
    * @returns an empty list if the client is not connected
    */
   cache(clientId: string): VerdictRecord[] {
-    return this.#host.cacheOf(clientId);
+    return this.#host.explainer.kept(clientId);
   }
 
   /**

@@ -1,7 +1,6 @@
 import { AccessControl } from '../access/access-control.ts';
 import { admitsAnonymous } from '../access/authentication.ts';
 import { systemClock } from '../base/clock.ts';
-import type { VerdictRecord } from '../connection/verdicts.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { GaugeReaders } from '../events/metrics.ts';
 import { AuditLog } from '../monitor/audit.ts';
@@ -22,6 +21,7 @@ import { Routing, type SharedSettings } from '../routing/routing.ts';
 import { remapTopics } from '../session/handlers/publish.ts';
 import type { Session } from '../session/session.ts';
 import type { Ledger } from '../store/ledger.ts';
+import { AccessExplainer } from './access-explainer.ts';
 import { Actors } from './actors.ts';
 import { Admission } from './admission.ts';
 import { Bans } from './bans.ts';
@@ -66,6 +66,7 @@ export class Engine {
   readonly retainer: Retainer;
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
+  readonly explainer: AccessExplainer;
   readonly admission: Admission;
   readonly connections: Connections;
   readonly bans: Bans;
@@ -126,6 +127,7 @@ export class Engine {
     const subscribed = { access, pressure, routing, sessions, ledger, retainer, rewrites, publishing, sourceReview };
     this.subscribing = new Subscribing(services, subscribed);
     const { subscribing } = this;
+    this.explainer = new AccessExplainer(services, { access, sessions, subscribing, rewrites, publishing });
     const review = new RightsReview(services, { access, sessions, routing, subscribing, sourceReview });
     this.#review = review;
     this.#sourceReview = sourceReview;
@@ -253,14 +255,6 @@ export class Engine {
   }
 
   // ---------------------------------------------------------------------------------------------------------------- wiring
-
-  /** The verdicts that the connection of a client keeps. */
-  cacheOf(clientId: string): VerdictRecord[] {
-    const { settings, time } = this.services;
-    time.read();
-    const topics = this.sessions.get(clientId)?.connection?.reader.topics;
-    return topics?.verdicts(settings, this.publishing.hooks.verdictEpoch).list(time.nowMs) ?? [];
-  }
 
   #accessControl(tables: Tables): AccessControl {
     const { settings, clock, hooks, events, announcer } = this.services;

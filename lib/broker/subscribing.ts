@@ -16,6 +16,7 @@ import type { Routing } from '../routing/routing.ts';
 import { Subscription } from '../routing/subscription.ts';
 import { isShared } from '../routing/subscriptions.ts';
 import { resumeAfterHook, type Session } from '../session/session.ts';
+import type { SessionClient } from '../session/session-client.ts';
 import type { Ledger } from '../store/ledger.ts';
 import {
   checkTopicFilter,
@@ -235,7 +236,7 @@ export class Subscribing {
     metrics.counts[Metric.clientSubscribe]++;
     if (events.heard['client.subscribe']) events.emit('client.subscribe', { client, filter: request.topic, options });
     const filter = this.#host.rewrites.apply(request.topic, 'subscribe');
-    const fault = this.#check(session, filter, ids !== undefined);
+    const fault = this.check(session.client, filter, ids !== undefined);
     if (fault !== 0) return this.#refused(session, fault);
     const unasked = this.#decisions.unasked(client);
     if (unasked === false) return this.#refused(session, ReasonCode.notAuthorized);
@@ -260,7 +261,7 @@ export class Subscribing {
   /** Check a filter that a hook has put in place of another. @returns 0 or the reason code that refuses it */
   #checkChanged(session: Session, filter: string, { noLocal }: SubscriptionRequest, hasId: boolean): number {
     if (noLocal && isShared(filter)) return ReasonCode.topicFilterInvalid; // [MQTT-3.8.3-4]
-    return this.#check(session, filter, hasId);
+    return this.check(session.client, filter, hasId);
   }
 
   #verdictsOf({ connection }: Session): Verdicts | undefined {
@@ -275,9 +276,13 @@ export class Subscribing {
     return session.protocolVersion === 5 ? code : 0x80; // encodeSuback converts it for MQTT 3.1
   }
 
-  /** @returns 0 or the reason code that refuses the filter */
-  #check(session: Session, filter: string, hasId: boolean): number {
-    const { agreement, mountpoint } = session.client;
+  /**
+   * Check what needs no hook: the form of a filter, the limits of the zone, and who may subscribe below `$SYS`.
+   * @param hasId the SUBSCRIBE has a Subscription Identifier
+   * @returns 0 or the reason code that refuses the filter
+   */
+  check(client: SessionClient, filter: string, hasId: boolean): number {
+    const { agreement, mountpoint } = client;
     const { zone } = agreement;
     if (checkTopicFilter(filter) !== undefined) return ReasonCode.topicFilterInvalid;
     if (checkTopicFilter(filter, { maxLevels: zone.maxTopicLevels }) !== undefined)
@@ -289,12 +294,12 @@ export class Subscribing {
     if (shared !== undefined && !zone.sharedSubscription) return ReasonCode.sharedSubscriptionsNotSupported;
     if (!zone.wildcardSubscription && isWildcard(inner)) return ReasonCode.wildcardSubscriptionsNotSupported;
     if (hasId && !zone.subscriptionIdentifiers) return ReasonCode.subscriptionIdentifiersNotSupported;
-    if (isSystem(inner) && !this.#maySubscribeSystem(session, inner)) return ReasonCode.notAuthorized;
+    if (isSystem(inner) && !this.#maySubscribeSystem(client, inner)) return ReasonCode.notAuthorized;
     return 0;
   }
 
   /** Only rules about `$SYS` override what is built in. */
-  #maySubscribeSystem({ client }: Session, filter: string): boolean {
+  #maySubscribeSystem(client: SessionClient, filter: string): boolean {
     const { transportInfo, isSuperuser } = client;
     const { transport, remoteAddress } = transportInfo;
     const ruled = isSuperuser ? undefined : this.#host.access.rules.decideFilter(client, filter);
@@ -447,7 +452,7 @@ export class Subscribing {
       retainAsPublished: request.retainAsPublished ?? false,
       retainHandling: request.retainHandling ?? 0
     } as const;
-    const fault = this.#check(session, request.topic, false);
+    const fault = this.check(session.client, request.topic, false);
     if (fault !== 0 && fault !== ReasonCode.notAuthorized) return fault;
     const feeds: RetainedFeed[] = [];
     const { topic } = request;

@@ -206,6 +206,9 @@ export interface HookOptions {
   readonly cache?: 'route' | undefined;
 }
 
+/** What a function of a hook stands for: the access rules that come before or after what is asked, or a source. */
+export type HookOrigin = { readonly rules: 'first' | 'last' } | { readonly source: string };
+
 /** How the broker registers functions of its own and of sources (`AuthSource`). */
 export interface SourceHookOptions extends HookOptions {
   /** Time that an answer may take, in milliseconds; 0: the function limits it itself. Default: `hookTimeout`. */
@@ -214,6 +217,8 @@ export interface SourceHookOptions extends HookOptions {
   readonly isLast?: boolean;
   /** The function asks something else, such as a server, and is asked again when its answer expires. Default false. */
   readonly isAsking?: boolean;
+  /** What the function stands for. Default: a hook of the app. */
+  readonly origin?: HookOrigin;
   /** False: the function alone does not close the broker to unknown clients and to what no rule allows. Default true. */
   readonly isDeciding?: boolean;
 }
@@ -257,6 +262,7 @@ export class HookRegistry {
   readonly #last = new WeakSet<object>();
   /** The functions that ask something else. */
   readonly #asking = new WeakSet<object>();
+  readonly #origins = new WeakMap<object, HookOrigin>();
   /** For each hook, the number of functions that decide; see `decides`. */
   readonly #deciding = new Map<HookName, number>();
 
@@ -296,6 +302,7 @@ export class HookRegistry {
     }
     if (timeoutMs !== undefined) this.#timeouts.set(own, timeoutMs);
     if (isAsking) this.#asking.add(own);
+    if (options.origin !== undefined) this.#origins.set(own, options.origin);
     const others = this[name] as readonly Hook<N>[];
     if (isLast) this.#last.add(own);
     const behind = isLast ? [] : others.filter((other) => this.#last.has(other));
@@ -329,6 +336,11 @@ export class HookRegistry {
   /** Whether a function asks something else, see `SourceHookOptions`. */
   isAsking(hook: object | undefined): boolean {
     return hook !== undefined && this.#asking.has(hook);
+  }
+
+  /** What a function stands for; undefined: it is a hook of the app. */
+  originOf(hook: object): HookOrigin | undefined {
+    return this.#origins.get(hook);
   }
 
   /** Whether some authorizeSubscribe function asks something else. */

@@ -34,4 +34,15 @@ export interface ClientRules {
   decide(client: ClientInfo, action: RuleAction, topic: string): boolean | undefined;
   /** Decide about a topic filter of a subscription. @returns undefined if no rule is about it */
   decideFilter(client: ClientInfo, filter: string): boolean | undefined;
+  /** Find the rule that decides. @param isFilter `topic` is a topic filter */
+  find(client: ClientInfo, action: RuleAction, topic: string, isFilter: boolean): DecidingRule | undefined;
+}
+
+/** A rule that has decided. */
+export interface DecidingRule {
+  readonly isAllow: boolean;
+  /** Its place in the list of rules, from 0; of rules that are set at run time, a number without meaning. */
+  readonly order: number;
+  /** The rule as it was written, with one topic filter. */
+  readonly content: AccessRule;
 }

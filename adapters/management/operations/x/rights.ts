@@ -1,0 +1,119 @@
+import Type from 'typebox';
+import type { AccessRule, AccessStep } from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { type Operation, operation } from '../../operation.ts';
+
+const text = (description: string) => Type.Optional(Type.String({ description }));
+const RULE = Type.Object(
+  {
+    access: Type.String({ description: 'allow or deny' }),
+    action: Type.String({ description: 'publish, subscribe or pubsub' }),
+    topic: text('The topic filter; absent: all topics except those under $SYS'),
+    exact: Type.Optional(Type.Boolean({ description: 'Topics are compared character by character' })),
+    clientid: text('The client id to which it applies'),
+    username: text('The user name to which it applies'),
+    has_username: Type.Optional(Type.Boolean({ description: 'It applies to clients with any user name' })),
+    ip_address: Type.Optional(
+      Type.Union([Type.String(), Type.Array(Type.String())], { description: 'The addresses to which it applies' })
+    )
+  },
+  { description: 'The rule that decides, as it was written' }
+);
+const STEP = Type.Object({
+  by: Type.String({
+    description: [
+      'ban; superuser; builtin: the form of the topic, limits of the zone, $SYS; records: rules set at run time; client: rules that the client',
+      'got when it connected; rules: rules of a source; source: a source that is asked; hook: a hook of the app; default: acl_nomatch'
+    ].join(' ')
+  }),
+  answer: Type.Enum(['allow', 'deny', 'none', 'unasked', 'failed'], {
+    description:
+      'none: it does not decide about this; unasked: ask=true asks it; failed: it gave no answer, which denies'
+  }),
+  source: text('Name of the source'),
+  rule: Type.Optional(RULE),
+  index: Type.Optional(Type.Integer({ description: 'Place of the rule in the list of its source, from 0' })),
+  reason_code: Type.Optional(Type.Integer({ description: 'The reason code of the refusal' })),
+  topic: text('The topic filter that a hook has put in place of the requested one')
+});
+
+function shownRule({ access, action = 'pubsub', topic, exact, clientId, username, hasUsername, address }: AccessRule) {
+  // what is undefined is not written
+  return { access, action, topic, exact, clientid: clientId, username, has_username: hasUsername, ip_address: address };
+}
+
+function shownStep({ by, answer, source, rule, index, reasonCode, filter }: AccessStep) {
+  return { by, answer, source, rule: rule && shownRule(rule), index, reason_code: reasonCode, topic: filter };
+}
+
+/** What a client may do. */
+export const RIGHTS: readonly Operation[] = [
+  operation({
+    name: 'explain_rights',
+    method: 'GET',
+    path: '/x/rights',
+    descr: 'Tell whether a client may publish to a topic or subscribe to a topic filter, and what decides about it',
+    query: Type.Object({
+      clientid: text('The client id. If it has a session, the client of the session is judged'),
+      username: text('The user name of a client that is judged by the given names, whether or not it has a session'),
+      ip_address: text('The IP address of such a client'),
+      zone: text('The zone of such a client'),
+      action: Type.Enum(['publish', 'subscribe'], { description: 'What the client wants to do' }),
+      topic: Type.String({ description: 'The topic name, or the topic filter of a subscription' }),
+      ask: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: 'Also ask hooks of the app, and sources that ask something else, such as a server or a database'
+        })
+      )
+    }),
+    data: Type.Object({
+      access: Type.Enum(['allow', 'deny', 'unknown'], {
+        description: 'unknown: what was not asked may decide otherwise'
+      }),
+      topic: Type.String({
+        description: 'The topic after rewriting; of a delayed message, the one to which it is published'
+      }),
+      has_session: Type.Boolean({ description: 'Whether the client of a session was judged' }),
+      clientid: Type.String({ description: 'The client id' }),
+      username: text('The user name'),
+      ip_address: text('The IP address'),
+      is_superuser: Type.Boolean({ description: 'Whether it is exempt from access control' }),
+      decided_by: STEP,
+      steps: Type.Array(STEP, { description: 'What was asked, in order; the last one has decided' })
+    }),
+    example: {
+      query: { clientid: 'sensor-9', username: 'ann', ip_address: '192.0.2.1', action: 'publish', topic: 'sensors/9' },
+      data: {
+        access: 'allow',
+        topic: 'sensors/9',
+        has_session: false,
+        clientid: 'sensor-9',
+        username: 'ann',
+        ip_address: '192.0.2.1',
+        is_superuser: false,
+        decided_by: { by: 'default', answer: 'allow' },
+        steps: [{ by: 'default', answer: 'allow' }]
+      }
+    },
+    run: async ({ broker }, { query }) => {
+      const { clientid: clientId, username, ip_address: remoteAddress, zone, action, topic, ask } = query;
+      if (clientId === undefined && username === undefined && remoteAddress === undefined)
+        throw new Fault('missingParameter', 'give "clientid", "username" or "ip_address"', 'clientid');
+      const given = { clientId, username, remoteAddress, zone, action, topic, ask };
+      const { access, client, hasSession, topic: judged, steps } = await broker.access.explain(given);
+      const shown = steps.map(shownStep);
+      return {
+        access,
+        topic: judged,
+        has_session: hasSession,
+        clientid: client.clientId,
+        username: client.username,
+        ip_address: client.transportInfo.remoteAddress,
+        is_superuser: client.isSuperuser,
+        decided_by: shown[shown.length - 1],
+        steps: shown
+      };
+    }
+  })
+];
