@@ -57,6 +57,7 @@ export {
 export type { WorkCount } from './base/pending-work.ts';
 export type { Access } from './broker/access.ts';
 export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/access-explainer.ts';
+export { backup } from './broker/backup.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
 export type { Configuration, Override, Setting } from './broker/configuration.ts';
@@ -220,7 +221,7 @@ export type {
 } from './routing/directory-queries.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export { memoryStore } from './store/memory-store.ts';
-export { Batch, type Entry, type Store } from './store/store.ts';
+export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';
 export { exportStore, importStore } from './tools/copy.ts';
 export type { RecordName } from './tools/record-kinds.ts';

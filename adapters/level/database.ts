@@ -3,11 +3,13 @@
  * `memory-level` and `browser-level`.
  */
 export interface LevelDatabase {
-  readonly supports: { readonly encodings?: Readonly<Record<string, boolean>> };
+  readonly supports: { readonly encodings?: Readonly<Record<string, boolean>>; readonly explicitSnapshots?: boolean };
   open(): Promise<void>;
   close(): Promise<void>;
   batch(): LevelBatch;
   iterator(range: LevelRange): { all(): Promise<[key: Buffer, value: Buffer][]> };
+  /** Databases without this method cannot be backed up while they are open. */
+  snapshot?(): LevelSnapshot;
   /** Only LevelDB itself has the following two methods. */
   approximateSize?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<number>;
   compactRange?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<void>;
@@ -18,6 +20,11 @@ export interface LevelBatch {
   put(key: Buffer, value: Buffer, encodings: LevelEncodings): unknown;
   del(key: Buffer, encodings: LevelEncodings): unknown;
   write(options: { readonly sync: boolean }): Promise<void>;
+}
+
+/** What a database contained at one moment. */
+export interface LevelSnapshot {
+  close(): Promise<void>;
 }
 
 /** How keys and values are encoded. */
@@ -35,7 +42,8 @@ type LevelEncoding =
       decode(bytes: Buffer): Buffer;
     };
 
-interface LevelRange extends Partial<LevelEncodings> {
+/** The database also accepts a snapshot. */
+export interface LevelRange extends Partial<LevelEncodings> {
   readonly gte: Buffer;
   readonly lt: Buffer;
   readonly limit: number;

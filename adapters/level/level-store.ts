@@ -8,9 +8,18 @@ import {
   readOptions,
   type Size,
   StateError,
-  type Store
+  type Store,
+  type StoreSnapshot
 } from '../../lib/index.ts';
-import { BYTES, COPIED_BYTES, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
+import {
+  BYTES,
+  COPIED_BYTES,
+  type LevelBatch,
+  type LevelDatabase,
+  type LevelEncodings,
+  type LevelRange,
+  type LevelSnapshot
+} from './database.ts';
 import { appendBatch } from './files/append.ts';
 import { checkCurrent, checkFiles } from './files/check.ts';
 import { ClosedMark } from './files/closed-mark.ts';
@@ -92,8 +101,9 @@ export function levelStore(where: string | LevelDatabase, options: LevelStoreOpt
     );
   const { location } = where as { location?: unknown };
   const name = typeof location === 'string' ? location : where.constructor.name;
+  const hasSnapshots = where.supports.explicitSnapshots === true && where.snapshot !== undefined;
   const canCompact = where.approximateSize !== undefined && where.compactRange !== undefined;
-  return new LevelStore({ name, sync, encodings: COPIED_BYTES, prepare: async () => where, canCompact });
+  return new LevelStore({ name, sync, encodings: COPIED_BYTES, prepare: async () => where, hasSnapshots, canCompact });
 }
 
 function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes: number | undefined): Store {
@@ -128,7 +138,16 @@ function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes:
     await reserve.releaseForAppend(batch.bytes);
     await appendBatch(path, batch, sync);
   };
-  return new LevelStore({ name: path, sync, encodings: undefined, ...parts, logBytes, append, canCompact: true });
+  return new LevelStore({
+    name: path,
+    sync,
+    encodings: undefined,
+    ...parts,
+    logBytes,
+    append,
+    hasSnapshots: true,
+    canCompact: true
+  });
 }
 
 function readOnlyStore(path: string, scratch: string, verify: boolean): Store {
@@ -151,7 +170,15 @@ function readOnlyStore(path: string, scratch: string, verify: boolean): Store {
       throw error;
     }
   };
-  return new LevelStore({ name: path, sync: false, encodings: undefined, prepare, release, canCompact: false });
+  return new LevelStore({
+    name: path,
+    sync: false,
+    encodings: undefined,
+    prepare,
+    release,
+    hasSnapshots: true,
+    canCompact: false
+  });
 }
 
 /** Bytes that are compacted at a time, which takes some tenths of a second. */
@@ -190,6 +217,8 @@ interface Setup {
   readonly release?: () => Promise<void>;
   /** Repairs the files; undefined if that is impossible. */
   readonly repair?: () => Promise<void>;
+  /** Whether the database has snapshots that are made explicitly. */
+  readonly hasSnapshots: boolean;
   /** Whether the database is LevelDB, which can be compacted. */
   readonly canCompact: boolean;
 }
@@ -219,6 +248,7 @@ class LevelStore implements Store {
   /** The last `open`, `close` or `repair`; they run one after the other. */
   #lastChange: Promise<void> = Promise.resolve();
 
+  readonly snapshot?: () => Promise<StoreSnapshot>;
   readonly repair?: () => Promise<void>;
   readonly size?: () => Promise<number>;
   readonly compact?: () => Promise<void>;
@@ -228,6 +258,7 @@ class LevelStore implements Store {
     this.name = setup.name;
     this.#setup = setup;
     const { repair, reserve } = setup;
+    if (setup.hasSnapshots) this.snapshot = async () => this.#snapshot(await this.#whenOpen());
     if (repair !== undefined) this.repair = () => this.#inTurn(() => this.#repair(repair));
     if (reserve !== undefined)
       this.freeBytes = async () => {
@@ -432,6 +463,33 @@ class LevelStore implements Store {
       });
     if (found === undefined) return this.read(from, to, limit); // the folder was closed meanwhile, to append a commit
     return found.map(([key, value]) => ({ key, value }));
+  }
+
+  #snapshot(database: LevelDatabase): StoreSnapshot {
+    const snapshot = (database.snapshot as () => LevelSnapshot)();
+    const { encodings } = this.#setup;
+    const appendings = this.#appendings;
+    return {
+      read: async (from, to, limit) => {
+        // a folder that was closed to append a commit has closed its snapshots, too
+        if (this.#database !== database || this.#appendings !== appendings)
+          throw new StateError('STORE_CLOSED', `${this.name}: the store was closed since the snapshot was made`);
+        const range = {
+          gte: from,
+          lt: to,
+          limit,
+          highWaterMarkBytes: READ_BYTES,
+          snapshot,
+          ...encodings
+        } as LevelRange;
+        try {
+          return (await database.iterator(range).all()).map(([key, value]) => ({ key, value }));
+        } catch (error) {
+          throw openError(this.name, error, 'read');
+        }
+      },
+      close: () => snapshot.close()
+    };
   }
 
   async #whenOpen(): Promise<LevelDatabase> {

@@ -58,6 +58,8 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   PASSWORD_INVALID: 'emptyCredentials',
   PASSWORD_WRONG: 'wrongOldPassword',
   ADMIN_PERMANENT: 'administrator',
+  BACKUP_RUNNING: 'running',
+  BACKUP_UNSUPPORTED: 'notRunning',
   BROKER_NOT_STARTED: 'unavailable',
   STORE_FAILED: 'unavailable',
   STORE_CLOSED: 'unavailable',

@@ -117,8 +117,8 @@ function operationObject(row: Operation, mount: Mount, schemas: DocumentSchemas)
     responses: {
       200: {
         description: 'Success',
-        ...(row.isStream === true
-          ? { content: { 'text/event-stream': { schema: TEXT } } }
+        ...(row.isStream === true || row.contentType !== undefined
+          ? { content: { [row.contentType ?? 'text/event-stream']: { schema: TEXT } } }
           : media(answerSchema(row, mount, schemas), answerExample(row, example)))
       },
       ...Object.fromEntries(

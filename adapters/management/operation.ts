@@ -90,6 +90,8 @@ export interface Operation {
   readonly isFrequent?: true;
   /** The answer is a stream of server-sent events (`EventStream`), which does not end by itself. */
   readonly isStream?: true;
+  /** The answer is no envelope but a `Download` of this type. */
+  readonly contentType?: string;
   /** What the original products answer to a fault of this operation. Default: what the table of codes says. */
   originalAnswer?(fault: Fault, revision: Revision): OriginalAnswer | undefined;
   /**

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Answer, Fault } from '../rest/index.ts';
 import { CODES } from './codes.ts';
+import { Download } from './download.ts';
 import { EventStream } from './event-stream.ts';
 import { Listing, type PageRequest, type Whole } from './listing.ts';
 import type { OriginalAnswer } from './operation.ts';
@@ -36,6 +37,8 @@ export function answerWith(result: unknown, page: PageRequest): Answer {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result };
   if (result instanceof BareAnswer) return { status: 200, headers: JSON_HEADERS, body: result.json };
+  if (result instanceof Download)
+    return { status: 200, headers: { 'content-type': result.contentType }, body: result.parts };
   if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
   const { whole } = result;
   const end = whole === undefined ? ']}' : `],"meta":${JSON.stringify(metaOf(whole, page))}}`;

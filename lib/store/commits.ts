@@ -19,6 +19,8 @@ export interface Commits {
 
 /** A store, or a line of an export file, as errors name it. */
 type Named = Pick<Store, 'name'>;
+/** A store, or a snapshot of one. */
+type Readable = Pick<Store, 'name' | 'read'>;
 
 const READ_AT_ONCE = 1_000;
 /** The remedy that errors name for records that are lost or cannot be read. */
@@ -32,7 +34,7 @@ export const IMPORT_MARK: Entry = { key: kindKey(Kind.import), value: Buffer.fro
  * @returns the format and the time of creation (in milliseconds since 1970), which identifies the store; undefined if the store is empty
  * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; errors of the store
  */
-export async function checkFormat(store: Store): Promise<{ format: number; madeAt: number } | undefined> {
+export async function checkFormat(store: Readable): Promise<{ format: number; madeAt: number } | undefined> {
   await checkFinished(store);
   const [entry] = await store.read(kindKey(0), kindKey(0xff), 1);
   if (entry === undefined) return undefined;
@@ -51,7 +53,7 @@ export async function checkFormat(store: Store): Promise<{ format: number; madeA
 }
 
 /** Check that an open store is not the result of an interrupted import. @throws BrokerError IMPORT_UNFINISHED; errors of the store */
-export async function checkFinished(store: Store): Promise<void> {
+export async function checkFinished(store: Readable): Promise<void> {
   if (await isUnfinished(store))
     throw new BrokerError(
       'IMPORT_UNFINISHED',
@@ -60,7 +62,7 @@ export async function checkFinished(store: Store): Promise<void> {
 }
 
 /** Tell whether an open store is the result of an interrupted import. */
-export async function isUnfinished(store: Store): Promise<boolean> {
+export async function isUnfinished(store: Readable): Promise<boolean> {
   const { key, value } = IMPORT_MARK;
   const [found] = await store.read(key, keyAfter(key), 1);
   return found?.value.equals(value) === true;
@@ -81,7 +83,7 @@ export function inStore({ name }: Named, { code, key, message }: RecordError): B
 }
 
 /** As `inStore`, with the remedy; for callers that cannot continue without the record. */
-export function refusedFor(store: Store, error: RecordError): BrokerError {
+export function refusedFor(store: Named, error: RecordError): BrokerError {
   const { code, message } = inStore(store, error);
   return new BrokerError(code, code === 'STORE_CORRUPT' ? `${message}. ${REPAIR_REMEDY}` : message);
 }

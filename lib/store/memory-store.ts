@@ -1,5 +1,5 @@
 import { StateError } from '../base/errors.ts';
-import type { Batch, Entry, Store } from './store.ts';
+import type { Batch, Entry, Store, StoreSnapshot } from './store.ts';
 
 /** A block with more keys than this is split: large enough for few blocks, and small enough for fast inserts. */
 const BLOCK_KEYS = 512;
@@ -27,6 +27,8 @@ class MemoryStore implements Store {
   /** At least one block. The keys ascend within each block, and from block to block. */
   readonly #blocks: Block[] = [{ keys: [], values: [] }];
   #isOpen = false;
+  /** Number of times that the store was closed. */
+  #closings = 0;
 
   constructor(name: string) {
     this.name = name;
@@ -38,6 +40,7 @@ class MemoryStore implements Store {
 
   async close(): Promise<void> {
     this.#isOpen = false;
+    this.#closings++;
   }
 
   async commit({ keys, values }: Batch): Promise<void> {
@@ -52,17 +55,26 @@ class MemoryStore implements Store {
 
   async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
     this.#checkOpen();
-    const first = from.toString('latin1');
-    const end = to.toString('latin1');
-    const entries: Entry[] = [];
-    for (let at = this.#blockAt(first); at < this.#blocks.length; at++) {
-      const { keys, values } = this.#blocks[at];
-      for (let i = lowerBound(keys, first); i < keys.length; i++) {
-        if (keys[i] >= end || entries.length === limit) return entries;
-        entries.push({ key: Buffer.from(keys[i], 'latin1'), value: Buffer.from(values[i], 'latin1') });
+    return entriesIn(this.#blocks, from, to, limit);
+  }
+
+  async snapshot(): Promise<StoreSnapshot> {
+    this.#checkOpen();
+    const closings = this.#closings;
+    let blocks: readonly Block[] | undefined = this.#blocks.map(({ keys, values }) => ({
+      keys: [...keys],
+      values: [...values]
+    }));
+    return {
+      read: async (from, to, limit) => {
+        if (blocks === undefined || this.#closings !== closings)
+          throw new StateError('STORE_CLOSED', `${this.name}: the snapshot is closed`);
+        return entriesIn(blocks, from, to, limit);
+      },
+      close: async () => {
+        blocks = undefined;
       }
-    }
-    return entries;
+    };
   }
 
   #checkOpen(): void {
@@ -70,7 +82,7 @@ class MemoryStore implements Store {
   }
 
   #put(key: string, value: string): void {
-    const at = this.#blockAt(key);
+    const at = blockAt(this.#blocks, key);
     const { keys, values } = this.#blocks[at];
     const i = lowerBound(keys, key);
     if (keys[i] === key) {
@@ -86,7 +98,7 @@ class MemoryStore implements Store {
   }
 
   #delete(key: string): void {
-    const at = this.#blockAt(key);
+    const at = blockAt(this.#blocks, key);
     const { keys, values } = this.#blocks[at];
     const i = lowerBound(keys, key);
     if (keys[i] !== key) return;
@@ -94,18 +106,33 @@ class MemoryStore implements Store {
     values.splice(i, 1);
     if (keys.length === 0 && this.#blocks.length > 1) this.#blocks.splice(at, 1);
   }
+}
 
-  /** Find the block that contains a key, or to which it would be added. @returns its index */
-  #blockAt(key: string): number {
-    let low = 0;
-    let high = this.#blocks.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.#blocks[middle].keys[0] <= key) low = middle;
-      else high = middle - 1;
+/** See `Store.read`. */
+function entriesIn(blocks: readonly Block[], from: Buffer, to: Buffer, limit: number): Entry[] {
+  const first = from.toString('latin1');
+  const end = to.toString('latin1');
+  const entries: Entry[] = [];
+  for (let at = blockAt(blocks, first); at < blocks.length; at++) {
+    const { keys, values } = blocks[at];
+    for (let i = lowerBound(keys, first); i < keys.length; i++) {
+      if (keys[i] >= end || entries.length === limit) return entries;
+      entries.push({ key: Buffer.from(keys[i], 'latin1'), value: Buffer.from(values[i], 'latin1') });
     }
-    return low;
   }
+  return entries;
+}
+
+/** Find the block that contains a key, or to which it would be added. @returns its index */
+function blockAt(blocks: readonly Block[], key: string): number {
+  let low = 0;
+  let high = blocks.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (blocks[middle].keys[0] <= key) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 /** Count the keys that are less than a key. The keys must be sorted. */

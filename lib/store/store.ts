@@ -36,6 +36,14 @@ export class Batch {
   }
 }
 
+/** What a store contained at one moment, whatever was committed since. */
+export interface StoreSnapshot {
+  /** Read entries, as `Store.read`. @throws StateError STORE_CLOSED also if the store was closed since; errors of the storage medium */
+  read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
+  /** Release what the snapshot holds. Closing a closed snapshot has no effect. */
+  close(): Promise<void>;
+}
+
 /**
  * The storage that a broker uses for state that must survive its process: a map from keys to values, both of bytes, ordered by the bytes of
  * the keys. The broker decides what is stored and when it is deleted.
@@ -69,6 +77,12 @@ export interface Store {
    * @throws StateError STORE_CLOSED if the store is not open; BrokerError STORE_DAMAGED as for `open`; any error of the storage medium
    */
   read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
+  /**
+   * Keep what is committed now readable, for a backup while the broker writes. `close` of the store ends all snapshots. Stores that cannot do
+   * that leave out this method.
+   * @throws StateError STORE_CLOSED if the store is not open
+   */
+  snapshot?(): Promise<StoreSnapshot>;
   /**
    * Make a damaged store usable again, without the records that cannot be recovered. The store is closed while it is repaired.
    *

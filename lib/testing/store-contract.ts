@@ -187,6 +187,43 @@ const CHECKS: Readonly<Record<string, StoreTest>> = {
     }
   },
 
+  'keeps what a snapshot contains readable, whatever is committed since': async (testStore) => {
+    const { store } = testStore;
+    if (store.snapshot === undefined) return;
+    await store.open();
+    await testStore.put(...numbered(1_000), ['replaced', 'before'], ['deleted', 'before']);
+    const snapshot = await store.snapshot();
+    const later = new Batch();
+    later.put(bytes('replaced'), bytes('after'));
+    later.put(bytes('k00500x'), bytes('after'));
+    later.delete(bytes('deleted'));
+    for (const [key] of numbered(100)) later.delete(bytes(key));
+    await store.commit(later);
+    const read = await snapshot.read(FIRST, END, 10_000);
+    assert.equal(read.length, 1_002);
+    assert.deepEqual(read.slice(0, 1).map(shown), ['deleted=before']);
+    assert.deepEqual(read.slice(-1).map(shown), ['replaced=before']);
+    assert.equal((await snapshot.read(bytes('k'), bytes('l'), 7)).length, 7);
+    assert.equal((await testStore.all()).length, 902);
+    await snapshot.close();
+    await snapshot.close();
+    await assert.rejects(snapshot.read(FIRST, END, 1), 'a closed snapshot was read');
+  },
+
+  'ends its snapshots when it is closed': async (testStore) => {
+    const { store } = testStore;
+    if (store.snapshot === undefined) return;
+    await store.open();
+    await testStore.put(['a', '1']);
+    const snapshot = await store.snapshot();
+    await store.close();
+    await assert.rejects(snapshot.read(FIRST, END, 1), 'a snapshot of a closed store was read');
+    await store.open();
+    await assert.rejects(snapshot.read(FIRST, END, 1), 'a snapshot was read after its store was closed and opened');
+    assert.deepEqual(await testStore.all(), ['a=1']);
+    await snapshot.close();
+  },
+
   'persists empty values': async (testStore) => {
     await testStore.store.open();
     await testStore.put(['empty', ''], ['full', 'x']);

@@ -53,9 +53,14 @@ export async function* exportStore(
   }
 }
 
-async function* linesOf(
-  store: Store,
-  onProgress: ((progress: StoreProgress) => void) | undefined
+/**
+ * The lines of an export of what can be read.
+ * @param withContent false: the lines have no `content`
+ */
+export async function* linesOf(
+  store: Pick<Store, 'name' | 'read'>,
+  onProgress: ((progress: StoreProgress) => void) | undefined,
+  withContent = true
 ): AsyncGenerator<string, void> {
   await checkFormat(store);
   let last: ExportedRecord | undefined;
@@ -63,19 +68,20 @@ async function* linesOf(
   for await (const entries of slicesOf(store, onProgress))
     for (const entry of entries) {
       records++;
-      const record = exported(store, entry);
+      const record = exported(store, entry, withContent);
       if (entry.key[0] === Kind.format) last = record;
       else yield JSON.stringify(record);
     }
   if (last !== undefined) yield JSON.stringify({ ...last, records });
 }
 
-function exported(store: Store, entry: Entry): ExportedRecord {
+function exported(store: Pick<Store, 'name'>, entry: Entry, withContent: boolean): ExportedRecord {
   const { key, value } = entry;
   const kind = recordName(key);
   try {
     if (kind === undefined)
       throw new RecordError('STORE_CORRUPT', key, 'records of this kind are unknown to this version of embermq');
+    if (!withContent) return { kind, key: key.toString('base64'), value: value.toString('base64') };
     const { read, show } = RECORDS[kind] as RecordKind<unknown>;
     const record = read(entry, { nowMs: systemClock.monotonic(), wallMs: systemClock.now() });
     const content = show === undefined ? undefined : (readable(show(record)) as object);

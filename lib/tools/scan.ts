@@ -16,7 +16,7 @@ const READ_AT_ONCE = 256;
 
 /** Read all entries of an open store in slices, in the order of their keys. */
 export async function* slicesOf(
-  store: Store,
+  store: Pick<Store, 'read'>,
   onProgress: ((progress: StoreProgress) => void) | undefined
 ): AsyncGenerator<Entry[], void> {
   let [records, bytes] = [0, 0];

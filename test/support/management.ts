@@ -35,11 +35,12 @@ export async function serve(listener: RequestListener) {
         body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
       });
       const text = await response.text();
+      const isJson = response.headers.get('content-type')?.startsWith('application/json');
       return {
         status: response.status,
         headers: response.headers,
         text,
-        body: text.startsWith('{') ? JSON.parse(text) : undefined
+        body: isJson && text !== '' ? JSON.parse(text) : undefined
       };
     },
     async [Symbol.asyncDispose]() {

@@ -91,6 +91,21 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
+    'keeps what a snapshot contains readable, whatever is committed since',
+    (sound) => ({
+      snapshot: async () => ({ read: (from, to, limit) => sound.read(from, to, limit), close: async () => {} })
+    })
+  ],
+  [
+    'ends its snapshots when it is closed',
+    (sound) => ({
+      snapshot: async () => {
+        const entries = await sound.read(Buffer.of(0), Buffer.of(0xff), 1_000);
+        return { read: async () => entries, close: async () => {} };
+      }
+    })
+  ],
+  [
     'persists empty values',
     (sound) => ({ commit: (batch) => sound.commit(batchOf(batch, (i) => !!batch.values[i]?.length)) })
   ],

@@ -1,8 +1,9 @@
 import type { Operation } from '../../operation.ts';
+import { BACKUP } from './backup.ts';
 import { KICK } from './kick.ts';
 import { RETAINED_MESSAGES } from './retained.ts';
 import { RIGHTS } from './rights.ts';
 import { TOPICS } from './topics.ts';
 
 /** The operations on what the broker keeps: messages, sessions, rights, the store. */
-export const DATA: readonly Operation[] = [...RETAINED_MESSAGES, ...TOPICS, ...KICK, ...RIGHTS];
+export const DATA: readonly Operation[] = [...RETAINED_MESSAGES, ...TOPICS, ...KICK, ...RIGHTS, ...BACKUP];

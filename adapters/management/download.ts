@@ -1,0 +1,40 @@
+/** Size of the parts that are written at once, in characters. */
+const PART_LENGTH = 65_536;
+
+/** An answer that is lines of text instead of an envelope. */
+export class Download {
+  readonly contentType: string;
+  readonly #lines: AsyncIterableIterator<string>;
+
+  constructor(lines: AsyncIterableIterator<string>, contentType: string) {
+    this.#lines = lines;
+    this.contentType = contentType;
+  }
+
+  /** The lines with line ends, several in each part. */
+  get parts(): AsyncIterable<string> {
+    const lines = this.#lines;
+    const parts = partsOf(lines);
+    const iterator = {
+      next: () => parts.next(),
+      // also if nothing has been read yet, which the generator does not notice
+      return: async () => {
+        await lines.return?.();
+        return parts.return(undefined);
+      }
+    };
+    return { [Symbol.asyncIterator]: () => iterator };
+  }
+}
+
+async function* partsOf(lines: AsyncIterable<string>): AsyncGenerator<string, undefined> {
+  let part = '';
+  for await (const line of lines) {
+    part += `${line}\n`;
+    if (part.length < PART_LENGTH) continue;
+    yield part;
+    part = '';
+  }
+  if (part !== '') yield part;
+  return undefined;
+}

@@ -1,0 +1,15 @@
+import { backup } from '../../../../lib/index.ts';
+import { Download } from '../../download.ts';
+import { type Operation, operation } from '../../operation.ts';
+
+/** A copy of the store while the broker runs. */
+export const BACKUP: readonly Operation[] = [
+  operation({
+    name: 'backup_store',
+    method: 'POST',
+    path: '/x/backup',
+    descr: 'Back up the store while the broker runs: lines of JSON for "embermq store import"',
+    contentType: 'application/jsonl',
+    run: async ({ broker }) => new Download(await backup(broker), 'application/jsonl')
+  })
+];
