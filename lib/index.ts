@@ -220,6 +220,7 @@ export type {
   SubscriptionQuery
 } from './routing/directory-queries.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
+export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/queue-view.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';

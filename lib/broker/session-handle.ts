@@ -7,7 +7,9 @@ import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import { recordOf } from '../records/record-table.ts';
 import { FIGURE_FIELDS, type SessionFigures } from '../records/session-figures.ts';
 import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../records/subscription-record.ts';
+import { type PageQuery, readQuery } from '../routing/directory-queries.ts';
 import { Subscription } from '../routing/subscription.ts';
+import { type QueuePage, QueueView, type SessionFlights } from '../session/queue-view.ts';
 import type { Session } from '../session/session.ts';
 import { checkTopicFilter, mountedFilter, mountedName } from '../topics/topic.ts';
 import { newMessage } from './new-message.ts';
@@ -100,6 +102,22 @@ export class SessionHandle<Data = unknown> {
     const ticket = log === undefined || ports.ledger === undefined ? 0 : ports.ledger.ticketOf(log);
     if (ticket > 0) await ports.ledger?.committed(ticket);
     return isAccepted;
+  }
+
+  /**
+   * List the messages that wait for the client, in order of arrival; of a persistent session, those that are in memory alone come first.
+   * Nothing changes: messages of the store are read page by page, and not kept. What waits from the first page to the last is listed once.
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, CURSOR_INVALID; errors of the store
+   */
+  async queue(query: PageQuery = {}): Promise<QueuePage & { readonly count: number }> {
+    const { cursor, limit, skip } = readQuery<never, PageQuery>(query, {});
+    const page = await new QueueView(this.#session).page(limit, cursor, skip);
+    return { ...page, count: this.figures().mqueueLen };
+  }
+
+  /** What is in flight between the session and its client. */
+  flights(): SessionFlights {
+    return new QueueView(this.#session).flights();
   }
 
   /**

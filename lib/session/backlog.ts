@@ -208,6 +208,14 @@ export class Backlog extends Shortenable {
     return taken;
   }
 
+  /** The messages by priority and whether they are acknowledged, each list in order of arrival. The backlog must not change meanwhile. */
+  *lists(): Generator<Iterable<Queued>, void, undefined> {
+    for (const { acknowledged, unacknowledged } of this.#levels) {
+      yield acknowledged;
+      yield unacknowledged;
+    }
+  }
+
   /** Drop all QoS 0 messages, because memory is short. */
   shed(reason: DropReason): void {
     for (const level of this.#levels) {
@@ -285,6 +293,10 @@ class Fifo {
 
   get head(): Queued | undefined {
     return this.#items.length === 0 ? undefined : this.#items[this.#head];
+  }
+
+  *[Symbol.iterator](): Generator<Queued, void, undefined> {
+    for (let at = this.#head; at < this.#items.length; at++) yield this.#items[at] as Queued;
   }
 
   push(queued: Queued): void {

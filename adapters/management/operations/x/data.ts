@@ -3,7 +3,15 @@ import { BACKUP } from './backup.ts';
 import { KICK } from './kick.ts';
 import { RETAINED_MESSAGES } from './retained.ts';
 import { RIGHTS } from './rights.ts';
+import { SESSION_QUEUES } from './sessions.ts';
 import { TOPICS } from './topics.ts';
 
 /** The operations on what the broker keeps: messages, sessions, rights, the store. */
-export const DATA: readonly Operation[] = [...RETAINED_MESSAGES, ...TOPICS, ...KICK, ...RIGHTS, ...BACKUP];
+export const DATA: readonly Operation[] = [
+  ...RETAINED_MESSAGES,
+  ...TOPICS,
+  ...KICK,
+  ...RIGHTS,
+  ...SESSION_QUEUES,
+  ...BACKUP
+];

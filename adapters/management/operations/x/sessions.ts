@@ -1,0 +1,143 @@
+import Type from 'typebox';
+import {
+  type ClientRecord,
+  type InFlightMessage,
+  type QueuedMessage,
+  recordNames,
+  type SessionHandle,
+  type SubscriptionRecord
+} from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { Listing } from '../../listing.ts';
+import { type Context, type Operation, operation } from '../../operation.ts';
+import { writer } from '../../wire.ts';
+import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
+
+const writeClient = writer<ClientRecord>(recordNames('client', 'later') as ReadonlyMap<string, keyof ClientRecord>);
+
+const { payload, encoding, ...FIELDS } = MESSAGE_FIELDS;
+const QUEUED = Type.Object({
+  ...FIELDS,
+  qos: Type.Integer({ description: 'The QoS with which it is to be sent' }),
+  retain: Type.Boolean({ description: 'The RETAIN flag with which it is to be sent' }),
+  subscription_ids: Type.Optional(Type.Array(Type.Integer(), { description: 'Subscription identifiers' })),
+  expires_at: Type.Optional(
+    Type.Integer({ description: 'When it expires, in milliseconds since 1970; absent: never' })
+  ),
+  payload: Type.Optional(payload),
+  encoding: Type.Optional(encoding)
+});
+const SUBSCRIPTION = Type.Object({
+  topic: Type.String({ description: 'The topic filter' }),
+  qos: Type.Integer({ description: 'The QoS' }),
+  no_local: Type.Boolean({ description: 'The client does not receive its own messages' }),
+  retain_as_published: Type.Boolean({ description: 'Messages keep the RETAIN flag with which they were published' }),
+  retain_handling: Type.Integer({ description: 'When retained messages are sent: 0 always, 1 if it is new, 2 never' }),
+  subscription_id: Type.Optional(Type.Integer({ description: 'Its subscription identifier' }))
+});
+const FLIGHT = Type.Object({
+  packet_id: Type.Integer({ description: 'The packet id' }),
+  awaits: Type.Enum(['puback', 'pubrec', 'pubcomp'], { description: 'The packet that the client has to send' }),
+  qos: Type.Integer({ description: 'The QoS' }),
+  sent: Type.Boolean({ description: 'Whether the PUBLISH has been sent' }),
+  topic: Type.Optional(Type.String({ description: 'The topic, if the message is in memory' })),
+  payload_size: Type.Optional(Type.Integer({ description: 'Size of its payload in bytes' }))
+});
+
+/** @throws Fault unknownClient */
+function sessionOf({ broker }: Context, clientId: string): SessionHandle {
+  if (!broker.sessions.has(clientId))
+    throw new Fault('unknownClient', `the client "${clientId}" has no session`, 'not_found');
+  return broker.sessions.get(clientId);
+}
+
+function shownSubscription({ filter, qos, noLocal, retainAsPublished, retainHandling, id }: SubscriptionRecord) {
+  return {
+    topic: filter,
+    qos,
+    no_local: noLocal,
+    retain_as_published: retainAsPublished,
+    retain_handling: retainHandling,
+    subscription_id: id
+  };
+}
+
+function shownFlight({ packetId, awaits, qos, isSent, message }: InFlightMessage) {
+  const known = message && { topic: message.topic, payload_size: message.payload.length };
+  return { packet_id: packetId, awaits, qos, sent: isSent, ...known };
+}
+
+function shownQueued({ message, qos, retain, ids }: QueuedMessage, hasPayload: boolean, wanted?: 'plain' | 'base64') {
+  const { payload, encoding, ...rest } = shownMessage(message, wanted);
+  const { expiryInterval, timestamp } = message;
+  return {
+    ...rest,
+    qos,
+    retain,
+    subscription_ids: ids,
+    expires_at: expiryInterval < 0 ? undefined : timestamp + expiryInterval * 1000,
+    ...(hasPayload ? { payload, encoding } : {})
+  };
+}
+
+/** Sessions with what waits for their clients. */
+export const SESSION_QUEUES: readonly Operation[] = [
+  operation({
+    name: 'lookup_session_state',
+    method: 'GET',
+    path: '/x/sessions/:clientid',
+    descr: 'Look up a session: its client, subscriptions with their options, and what is in flight',
+    data: Type.Object({
+      client: Type.Object({}, { description: 'The record of the client, as lists of clients have it' }),
+      subscriptions: Type.Array(SUBSCRIPTION),
+      inflight: Type.Array(FLIGHT, {
+        description: 'Messages to the client, in the order in which they were first sent'
+      }),
+      awaiting_rel: Type.Array(Type.Integer(), {
+        description: 'Packet ids of messages from the client that wait for PUBREL'
+      }),
+      queued: Type.Integer({ description: 'Number of messages that wait' })
+    }),
+    run: async (context, { params: { clientid } }) => {
+      const session = sessionOf(context, clientid);
+      const { inflight, awaitingRel } = session.flights();
+      const subscriptions = [...session.subscriptions()].map(shownSubscription);
+      const client = await context.broker.directory.client(clientid);
+      return {
+        client: client && writeClient(client),
+        subscriptions,
+        inflight: inflight.map(shownFlight),
+        awaiting_rel: awaitingRel,
+        queued: client?.mqueueLen ?? 0
+      };
+    }
+  }),
+  operation({
+    name: 'list_session_queue',
+    method: 'GET',
+    path: '/x/sessions/:clientid/queue',
+    descr: 'List the messages that wait for a client, connected or not, in order of arrival',
+    paged: 100,
+    hasCursor: true,
+    query: Type.Object({
+      encoding: ENCODING,
+      payload: Type.Optional(Type.Boolean({ default: true, description: 'false: without the payloads' }))
+    }),
+    data: Type.Array(QUEUED),
+    run: async (context, { params: { clientid }, query: { encoding, payload = true } }) => {
+      const { limit, skip, cursor } = context.page;
+      const page = await sessionOf(context, clientid).queue({ limit, skip, cursor });
+      return new Listing(page.entries, { count: page.count, cursor: page.cursor }, (queued) =>
+        shownQueued(queued, payload, encoding)
+      );
+    }
+  }),
+  operation({
+    name: 'clear_session_queue',
+    method: 'DELETE',
+    path: '/x/sessions/:clientid/queue',
+    descr: 'Drop the messages that wait for a client',
+    data: Type.Object({ dropped: Type.Integer({ description: 'Number of messages that were dropped' }) }),
+    run: async (context, { params: { clientid } }) => ({ dropped: await sessionOf(context, clientid).clearQueue() })
+  })
+];
