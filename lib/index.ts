@@ -4,10 +4,21 @@
 export type { SourceState } from './access/access-control.ts';
 export { parseAclFile } from './access/acl-file.ts';
 export type { AclGroup, AclRecord, AclRecords, AclSubject } from './access/acl-records.ts';
-export type { Application, ApplicationChange, ApplicationInput, Applications } from './access/applications.ts';
+export type {
+  Application,
+  ApplicationChange,
+  ApplicationInput,
+  Applications,
+  ExportedApplication
+} from './access/applications.ts';
 export type { BanInput, BannedClients } from './access/banned.ts';
-export type { CredentialOptions, CredentialRecord, CredentialRecords } from './access/credential-records.ts';
-export type { ManagementUser, ManagementUsers } from './access/management-users.ts';
+export type {
+  CredentialOptions,
+  CredentialRecord,
+  CredentialRecords,
+  ExportedCredential
+} from './access/credential-records.ts';
+export type { ExportedUser, ManagementUser, ManagementUsers } from './access/management-users.ts';
 export { contains, isNetwork, type Network, networkOf } from './access/network.ts';
 export {
   type ForeignCheck,
@@ -61,6 +72,16 @@ export { backup } from './broker/backup.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
 export type { Configuration, Override, Setting } from './broker/configuration.ts';
+export {
+  type ConfigurationDocument,
+  type ConfigurationSections,
+  type ExportedFeature,
+  exportConfiguration,
+  type ImportError,
+  type ImportedSection,
+  type ImportResult,
+  importConfiguration
+} from './broker/configuration-document.ts';
 export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';

@@ -116,7 +116,7 @@ class Management implements Service {
       if (found !== undefined) Object.assign(request, found);
       const checked = this.#credentials.check(call);
       request.caller = checked instanceof Promise ? await checked : checked;
-      if (request.caller.scope === 'viewer' && method !== 'GET')
+      if (request.caller.scope === 'viewer' && (method !== 'GET' || found?.row.isForAdministrators === true))
         throw new Fault('notPermitted', 'these credentials may only read');
       if (found !== undefined && !this.#isOn(found.row))
         throw new Fault('notPermitted', 'operations for applications are switched off here (option appOperations)');

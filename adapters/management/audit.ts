@@ -43,6 +43,7 @@ const RECORDED: ReadonlySet<string> = new Set([
   'name',
   'status',
   'expired',
+  'mode',
   'threshold_ms'
 ]);
 /** Entries of a batch that are recorded. */

@@ -82,6 +82,8 @@ export interface Operation {
   readonly example?: ExampleOf;
   /** It is about applications, and can be switched off for a mount (option `appOperations`). */
   readonly isForApplications?: true;
+  /** Viewers may not use it, although it only reads: the answer has hashes of passwords. */
+  readonly isForAdministrators?: true;
   /** A list with pages, and the default of `_limit`; `max`: that of the mount (option `maxRowLimit`). */
   readonly paged?: 'max' | number;
   /** A list with pages that also takes the parameter `cursor`. */

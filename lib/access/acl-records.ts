@@ -76,13 +76,8 @@ export class AclRecords {
    * @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID, OPTION_UNKNOWN
    */
   async set(record: Omit<AclRecord, 'action'> & Pick<AccessRule, 'action'>): Promise<AclRecord> {
-    checkObject(record, 'rule');
-    checkNames(record, RECORD_NAMES, 'an access rule that is set at run time');
-    checkRule(record, 'rule');
-    const { access, clientId, username, topic, exact } = record;
-    if (clientId !== undefined && username !== undefined)
-      throw new InvalidInput('ACCESS_RULE_INVALID', 'username', 'undefined, because "clientId" is given', username);
-    if (typeof topic !== 'string') throw new InvalidInput('ACCESS_RULE_INVALID', 'topic', 'one topic filter', topic);
+    checkAclRecord(record);
+    const { access, topic, exact } = record;
     const key = keyOf(subjectOf(record), topic);
     const more = exact === true ? { exact } : {};
     const stored = { access, action: actionOf(record), ...more, number: ++this.#last };
@@ -170,6 +165,17 @@ export class AclRecords {
     this.#inForce.set(key, rule);
     this.#rules.add(rule);
   }
+}
+
+/** Check a record to be set. @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID, OPTION_UNKNOWN */
+export function checkAclRecord(record: Omit<AclRecord, 'action'> & Pick<AccessRule, 'action'>): void {
+  checkObject(record, 'rule');
+  checkNames(record, RECORD_NAMES, 'an access rule that is set at run time');
+  checkRule(record, 'rule');
+  const { clientId, username, topic } = record;
+  if (clientId !== undefined && username !== undefined)
+    throw new InvalidInput('ACCESS_RULE_INVALID', 'username', 'undefined, because "clientId" is given', username);
+  if (typeof topic !== 'string') throw new InvalidInput('ACCESS_RULE_INVALID', 'topic', 'one topic filter', topic);
 }
 
 function subjectOf({ clientId, username }: Pick<AccessRule, 'clientId' | 'username'>): AclSubject {

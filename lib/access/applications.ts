@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { checkSecret } from './credential-checks.ts';
+import { isPasswordHash } from './password-hash.ts';
 import { type NumberedTable, RecordOrder } from './record-order.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -14,6 +15,12 @@ export interface Application {
   readonly isEnabled: boolean;
   /** Time from which its requests are refused, in milliseconds since 1970; undefined: never. */
   readonly expiresAt: number | undefined;
+}
+
+/** An application with the hash of its secret. */
+export interface ExportedApplication extends Omit<Application, 'expiresAt'> {
+  readonly hash: string;
+  readonly expiresAt?: number;
 }
 
 /** The fields of an application that can be changed. */
@@ -103,8 +110,7 @@ export class Applications implements Iterable<Application> {
     checkObject(input, 'application');
     checkNames(input, ['id', 'secret', ...CHANGE_NAMES], 'an application');
     const { id, secret = randomSecret(), ...change } = input;
-    if (typeof id !== 'string' || id === '' || id.length > 256 || id.includes(':'))
-      throw new InvalidInput('APPLICATION_INVALID', 'id', '1 to 256 characters without ":"', id);
+    checkId(id);
     checkSecret(secret, 'secret', 'APPLICATION_INVALID');
     checkChange(change);
     this.#checkFree(id);
@@ -146,6 +152,20 @@ export class Applications implements Iterable<Application> {
     await this.#table.set(id, { ...stored, hash });
   }
 
+  /** The applications with the hashes of their secrets, in the order in which they were added: for `restore`. */
+  exported(): ExportedApplication[] {
+    return this.#order.oldestFirst().map(([id, { number, ...stored }]) => ({ id, ...stored }));
+  }
+
+  /** Set an application as `exported` has returned it. @throws InvalidInput APPLICATION_INVALID, OPTION_UNKNOWN */
+  async restore(application: ExportedApplication): Promise<void> {
+    checkApplication(application);
+    this.#changes++;
+    const { id, hash, ...fields } = application;
+    const number = this.#table.get(id)?.number ?? this.#order.next();
+    await this.#table.set(id, storedOf(hash, { expiresAt: undefined, ...fields }, number));
+  }
+
   /** Delete an application. @returns whether there was one */
   delete(id: string): Promise<boolean> {
     this.#changes++;
@@ -176,6 +196,27 @@ export class Applications implements Iterable<Application> {
     if (this.#table.get(id) !== undefined)
       throw new StateError('RECORD_EXISTS', `there is an application "${id}" already`);
   }
+}
+
+/** Check an application that `exported` may have returned. @throws InvalidInput APPLICATION_INVALID, OPTION_UNKNOWN */
+export function checkApplication(application: ExportedApplication): void {
+  checkObject(application, 'application');
+  checkNames(application, ['id', 'hash', ...CHANGE_NAMES], 'an application');
+  const { id, hash, ...change } = application;
+  checkId(id);
+  if (!isPasswordHash(hash)) {
+    const text = 'hash: expected the hash of a secret'; // without the hash
+    throw new InvalidInput('APPLICATION_INVALID', 'hash', 'the hash of a secret', undefined, text);
+  }
+  for (const field of ['name', 'description', 'isEnabled'] as const)
+    if (change[field] === undefined) throw new InvalidInput('APPLICATION_INVALID', field, 'a value', undefined);
+  checkChange(change);
+}
+
+/** @throws InvalidInput APPLICATION_INVALID */
+function checkId(id: unknown): void {
+  if (typeof id !== 'string' || id === '' || id.length > 256 || id.includes(':'))
+    throw new InvalidInput('APPLICATION_INVALID', 'id', '1 to 256 characters without ":"', id);
 }
 
 function shown(id: string, { name, description, isEnabled, expiresAt }: StoredApplication): Application {

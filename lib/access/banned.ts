@@ -178,7 +178,8 @@ function banOf(kind: BannedKind, who: string, stored: StoredBan): Ban {
   return { kind, who, by, reason, ...(description === undefined ? {} : { description }), at, until };
 }
 
-function checkBan(input: BanInput): void {
+/** Check a ban to be made. @throws InvalidInput BAN_INVALID, OPTION_UNKNOWN */
+export function checkBan(input: BanInput): void {
   checkObject(input, 'ban');
   checkNames(input, BAN_NAMES, 'a ban');
   const { kind, who, by, reason, description, at, until } = input;

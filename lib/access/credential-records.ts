@@ -5,15 +5,20 @@ import { CLIENT_NAME, checkSecret, isClientName } from './credential-checks.ts';
 import { type ListPart, type NumberedTable, partOf, RecordOrder } from './record-order.ts';
 import { formatScram, parseScram, type ScramCredentials, type ScramMethod, scramCredentialsOf } from './scram.ts';
 
-/** What a record is persisted as. */
-interface StoredCredential {
+/** A credential as it is kept. From the hashes of a weak password, the password can be guessed. */
+export interface ExportedCredential {
+  readonly name: string;
   /** Hexadecimal, 4 bytes. */
   readonly salt: string;
   /** Hexadecimal SHA-256 of salt and password. */
   readonly hash: string;
   readonly isSuperuser?: true;
-  /** As `formatScram` writes them. */
+  /** SCRAM credentials: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`. */
   readonly scram: readonly string[];
+}
+
+/** What a record is persisted as. */
+interface StoredCredential extends Omit<ExportedCredential, 'name'> {
   /** See `RecordOrder`. */
   readonly number: number;
 }
@@ -115,6 +120,23 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
     await this.#put(name, password, { isSuperuser }, scram, stored.number);
   }
 
+  /** The records as they are kept, with salted hashes, the oldest first: for `restore`. */
+  exported(): ExportedCredential[] {
+    return this.#order.oldestFirst().map(([name, { salt, hash, isSuperuser, scram }]) => {
+      const superuser = isSuperuser === true ? { isSuperuser } : {};
+      return { name, salt, hash, ...superuser, scram };
+    });
+  }
+
+  /** Set a record as `exported` has returned it. @throws InvalidInput NAME_INVALID, RECORD_INVALID, OPTION_UNKNOWN */
+  async restore(record: ExportedCredential): Promise<void> {
+    checkCredential(record);
+    const { name, ...stored } = record;
+    await this.#table.set(name, { ...stored, number: this.#table.get(name)?.number ?? this.#order.next() });
+    this.#added?.();
+    this.#added = undefined;
+  }
+
   /** Delete a record. Connected clients stay connected. @returns whether there was one */
   delete(name: string): Promise<boolean> {
     return this.#table.delete(name);
@@ -172,6 +194,30 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
 
   #unknown(name: string): NotFound {
     return new NotFound('RECORD_NOT_FOUND', `there is no record of the ${this.#kind} "${name}"`);
+  }
+}
+
+/** Check a record that `exported` may have returned. @throws InvalidInput NAME_INVALID, RECORD_INVALID, OPTION_UNKNOWN */
+export function checkCredential(record: ExportedCredential): void {
+  checkObject(record, 'record');
+  checkNames(record, ['name', 'salt', 'hash', 'isSuperuser', 'scram'], 'a credential record');
+  const { name, salt, hash, isSuperuser, scram } = record;
+  if (!isClientName(name)) throw new InvalidInput('NAME_INVALID', 'name', CLIENT_NAME, name);
+  const fail = (field: string, expected: string): never => {
+    const text = `${field}: expected ${expected}`; // without the hash
+    throw new InvalidInput('RECORD_INVALID', field, expected, undefined, text);
+  };
+  if (typeof salt !== 'string' || !/^[\da-f]{8}$/.test(salt)) fail('salt', '4 bytes in hexadecimal');
+  if (typeof hash !== 'string' || !/^[\da-f]{64}$/.test(hash)) fail('hash', 'SHA-256 in hexadecimal');
+  if (isSuperuser !== undefined && isSuperuser !== true) fail('isSuperuser', 'true or undefined');
+  if (!Array.isArray(scram) || !scram.every(isScram)) fail('scram', 'a list of SCRAM credentials');
+}
+
+function isScram(text: unknown): boolean {
+  try {
+    return typeof text === 'string' && parseScram(text) !== undefined;
+  } catch {
+    return false;
   }
 }
 

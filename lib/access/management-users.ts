@@ -1,5 +1,7 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
 import { checkSecret } from './credential-checks.ts';
+import { isPasswordHash } from './password-hash.ts';
 import { type NumberedTable, RecordOrder } from './record-order.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -10,6 +12,13 @@ export interface ManagementUser {
   readonly tags: string;
   /** A viewer may read, an administrator may also change. */
   readonly role: 'viewer' | 'administrator';
+}
+
+/** A user with the hash of its password. */
+export interface ExportedUser {
+  readonly name: string;
+  readonly hash: string;
+  readonly tags: string;
 }
 
 /** A user as it is persisted. */
@@ -73,8 +82,7 @@ export class ManagementUsers implements Iterable<ManagementUser> {
 
   /** Add a user. @throws StateError RECORD_EXISTS; InvalidInput NAME_INVALID, PASSWORD_INVALID, OPTION_INVALID */
   async add(name: string, password: string, tags = ''): Promise<void> {
-    if (typeof name !== 'string' || name === '')
-      throw new InvalidInput('NAME_INVALID', 'user name', 'a string that is not empty', name);
+    checkName(name);
     checkSecret(password, 'password', 'PASSWORD_INVALID');
     checkTags(tags);
     this.#checkFree(name);
@@ -100,6 +108,18 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     if (present.hash !== before)
       throw new StateError('PASSWORD_WRONG', `the password of the user "${name}" was changed meanwhile`);
     await this.#set(name, { ...present, hash });
+  }
+
+  /** The users with the hashes of their passwords, in the order in which they were added: for `restore`. */
+  exported(): ExportedUser[] {
+    return this.#order.oldestFirst().map(([name, { hash, tags }]) => ({ name, hash, tags }));
+  }
+
+  /** Set a user as `exported` has returned it. @throws InvalidInput NAME_INVALID, RECORD_INVALID, OPTION_INVALID, OPTION_UNKNOWN */
+  async restore(user: ExportedUser): Promise<void> {
+    checkUser(user);
+    const { name, ...stored } = user;
+    await this.#set(name, { ...stored, number: this.#table.get(name)?.number ?? this.#order.next() });
   }
 
   /** Delete a user. @throws StateError ADMIN_PERMANENT for the user `admin`; NotFound RECORD_NOT_FOUND */
@@ -136,6 +156,23 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   #checkFree(name: string): void {
     if (this.#table.get(name) !== undefined) throw new StateError('RECORD_EXISTS', `there is a user "${name}" already`);
   }
+}
+
+/** Check a user that `exported` may have returned. @throws InvalidInput NAME_INVALID, RECORD_INVALID, OPTION_INVALID, OPTION_UNKNOWN */
+export function checkUser(user: ExportedUser): void {
+  checkObject(user, 'user');
+  checkNames(user, ['name', 'hash', 'tags'], 'a user');
+  checkName(user.name);
+  checkTags(user.tags);
+  if (isPasswordHash(user.hash)) return;
+  const text = 'hash: expected the hash of a password'; // without the hash
+  throw new InvalidInput('RECORD_INVALID', 'hash', 'the hash of a password', undefined, text);
+}
+
+/** @throws InvalidInput NAME_INVALID */
+function checkName(name: unknown): void {
+  if (typeof name !== 'string' || name === '')
+    throw new InvalidInput('NAME_INVALID', 'user name', 'a string that is not empty', name);
 }
 
 function shown(name: string, { tags }: StoredUser): ManagementUser {

@@ -160,3 +160,12 @@ function base64(bytes: Buffer): string {
 function unpadded(text: string): Buffer {
   return Buffer.from(text.replaceAll('.', '+'), 'base64');
 }
+
+/** Tell whether a value is a hash that `passwordCheckOf` can check without other packages. */
+export function isPasswordHash(value: unknown): value is string {
+  try {
+    return typeof value === 'string' && passwordCheckOf(value) !== undefined;
+  } catch {
+    return false;
+  }
+}

@@ -1,5 +1,6 @@
 import type { Operation } from '../../operation.ts';
 import { BACKUP } from './backup.ts';
+import { CONFIGURATION } from './configuration.ts';
 import { KICK } from './kick.ts';
 import { RETAINED_MESSAGES } from './retained.ts';
 import { RIGHTS } from './rights.ts';
@@ -13,5 +14,6 @@ export const DATA: readonly Operation[] = [
   ...KICK,
   ...RIGHTS,
   ...SESSION_QUEUES,
-  ...BACKUP
+  ...BACKUP,
+  ...CONFIGURATION
 ];

@@ -1,0 +1,97 @@
+import Type from 'typebox';
+import { type ConfigurationDocument, exportConfiguration, importConfiguration } from '../../../../lib/index.ts';
+import { Download } from '../../download.ts';
+import { type Operation, operation } from '../../operation.ts';
+
+const COUNT = (description: string) => Type.Integer({ description });
+const LIST = (description: string) => Type.Optional(Type.Array(Type.Unknown(), { description }));
+
+const DOCUMENT = Type.Object({
+  format: Type.String({ description: 'embermq-configuration' }),
+  version: Type.Integer({ description: 'Version of the document' }),
+  node: Type.Optional(Type.String({ description: 'Name of the node that was exported' })),
+  exportedAt: Type.Optional(Type.Integer({ description: 'When, in milliseconds since 1970' })),
+  sections: Type.Object(
+    {
+      clientIds: LIST('Client ids with hashes of their passwords'),
+      usernames: LIST('User names with hashes of their passwords'),
+      logins: LIST('User names that can be superusers, with hashes of their passwords'),
+      acl: LIST('Access rules, the oldest first'),
+      banned: LIST('Bans'),
+      applications: LIST('Applications with hashes of their secrets'),
+      users: LIST('Users of the management interface with hashes of their passwords'),
+      features: LIST('Which features are started')
+    },
+    { description: 'The entries by section. Sections may be left out' }
+  )
+});
+
+/** The lines of a document: one for each entry, so that two documents can be compared. */
+async function* linesOf({ sections, ...head }: ConfigurationDocument): AsyncGenerator<string, undefined> {
+  yield `${JSON.stringify(head).slice(0, -1)},"sections":{`;
+  const lists = Object.entries(sections) as [string, readonly unknown[]][];
+  for (const [at, [name, entries]] of lists.entries()) {
+    yield `"${name}":[`;
+    for (const [number, entry] of entries.entries())
+      yield `${JSON.stringify(entry)}${number === entries.length - 1 ? '' : ','}`;
+    yield at === lists.length - 1 ? ']' : '],';
+  }
+  yield '}}';
+  return undefined;
+}
+
+/** The configuration that was set at run time, as one document. */
+export const CONFIGURATION: readonly Operation[] = [
+  operation({
+    name: 'export_configuration',
+    method: 'GET',
+    path: '/x/export',
+    descr:
+      'Export credentials, access rules, bans, applications, users and features as one document, with hashes alone',
+    isForAdministrators: true,
+    contentType: 'application/json',
+    run: ({ broker }) => new Download(linesOf(exportConfiguration(broker)), 'application/json')
+  }),
+  operation({
+    name: 'import_configuration',
+    method: 'POST',
+    path: '/x/import',
+    descr: 'Import such a document: check all of it, then change the sections that it has',
+    query: Type.Object({
+      mode: Type.Optional(
+        Type.Enum(['merge', 'replace'], {
+          default: 'merge',
+          description: 'merge: add what is absent; replace: make the sections equal to the document'
+        })
+      )
+    }),
+    body: DOCUMENT,
+    data: Type.Object({
+      sections: Type.Record(
+        Type.String(),
+        Type.Object({
+          added: COUNT('Entries that were absent'),
+          replaced: COUNT('Entries that were there, and now are as in the document'),
+          removed: COUNT('Entries that were not in the document'),
+          skipped: COUNT('Entries that were there, and stay as they are')
+        })
+      ),
+      errors: Type.Array(
+        Type.Object({
+          section: Type.String({ description: 'The section, the rest of which was left as it is' }),
+          entry: Type.String({ description: 'What the entry is about' }),
+          message: Type.String({ description: 'Why it could not be changed' })
+        })
+      )
+    }),
+    example: {
+      body: {
+        format: 'embermq-configuration',
+        version: 1,
+        sections: { acl: [{ access: 'allow', action: 'publish', topic: 'sensors/%c/#' }] }
+      },
+      data: { sections: { acl: { added: 1, replaced: 0, removed: 0, skipped: 0 } }, errors: [] }
+    },
+    run: ({ broker }, { query, body }) => importConfiguration(broker, body as ConfigurationDocument, query)
+  })
+];

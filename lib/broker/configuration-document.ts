@@ -1,0 +1,327 @@
+import { type AclRecord, checkAclRecord } from '../access/acl-records.ts';
+import { checkApplication, type ExportedApplication } from '../access/applications.ts';
+import { type BanInput, checkBan } from '../access/banned.ts';
+import { type CredentialRecords, checkCredential, type ExportedCredential } from '../access/credential-records.ts';
+import { checkUser, type ExportedUser } from '../access/management-users.ts';
+import { BrokerError, InvalidInput } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import { type Broker, engineOf } from './broker.ts';
+
+/** The present version of documents. A document of a later version is refused. */
+const VERSION = 1;
+const FORMAT = 'embermq-configuration';
+/** Entries that are checked or changed in one turn. Their writes leave together. */
+const ENTRIES_AT_ONCE = 100;
+/** The user of the management interface that cannot be deleted. */
+const PERMANENT_USER = 'admin';
+/** Errors that are reported. */
+const MAX_ERRORS = 20;
+
+/** A feature, and whether it is started. */
+export interface ExportedFeature {
+  readonly name: string;
+  readonly isStarted: boolean;
+}
+
+/** What a document has, by section. */
+export interface ConfigurationSections {
+  /** Client ids with hashes of their passwords. */
+  readonly clientIds?: readonly ExportedCredential[];
+  /** User names with hashes of their passwords. */
+  readonly usernames?: readonly ExportedCredential[];
+  /** User names that can be superusers, with hashes of their passwords. */
+  readonly logins?: readonly ExportedCredential[];
+  /** Access rules that were set at run time, the oldest first. */
+  readonly acl?: readonly AclRecord[];
+  /** Bans; without `until`: those that do not end. */
+  readonly banned?: readonly BanInput[];
+  /** Applications with hashes of their secrets. */
+  readonly applications?: readonly ExportedApplication[];
+  /** Users of the management interface with hashes of their passwords. */
+  readonly users?: readonly ExportedUser[];
+  readonly features?: readonly ExportedFeature[];
+}
+
+/** What was set at run time in a broker, as `exportConfiguration` returns it. It has no password or secret, but their hashes. */
+export interface ConfigurationDocument {
+  readonly format: 'embermq-configuration';
+  readonly version: number;
+  /** Name of the node. */
+  readonly node: string;
+  /** In milliseconds since 1970. */
+  readonly exportedAt: number;
+  readonly sections: ConfigurationSections;
+}
+
+/** What an import has changed in a section. */
+export interface ImportedSection {
+  /** Entries that were absent. */
+  readonly added: number;
+  /** Entries that were there, and now are as in the document. */
+  readonly replaced: number;
+  /** Entries that were not in the document. */
+  readonly removed: number;
+  /** Entries that were there, and stay as they are. */
+  readonly skipped: number;
+}
+
+/** An entry that could not be changed. */
+export interface ImportError {
+  readonly section: string;
+  /** What the entry is about: a name, an id. */
+  readonly entry: string;
+  readonly message: string;
+}
+
+/** The result of an import. */
+export interface ImportResult {
+  readonly sections: Readonly<Record<string, ImportedSection>>;
+  /** Entries whose change failed, because the store cannot be written for example. The rest of their section was left as it is. */
+  readonly errors: readonly ImportError[];
+}
+
+/** How a section is read and changed. */
+interface Section<E> {
+  /** The entries of the broker, in the order in which they were added. */
+  list(broker: Broker): readonly E[];
+  /** What identifies an entry in its section. */
+  keyOf(entry: E): string;
+  /** @throws InvalidInput */
+  check(entry: E, broker: Broker): void;
+  put(broker: Broker, entry: E): Promise<unknown>;
+  /** Absent: entries are not removed. */
+  remove?(broker: Broker, entry: E): Promise<unknown>;
+}
+
+const SECTIONS: { readonly [N in keyof Required<ConfigurationSections>]: Section<never> } = {
+  clientIds: credentials(({ access }) => access.clientIds),
+  usernames: credentials(({ access }) => access.usernames),
+  logins: credentials(({ access }) => access.logins),
+  acl: section<AclRecord>({
+    list: ({ access: { acl } }) => [...acl.list('clientId'), ...acl.list('username'), ...acl.list('all')].reverse(),
+    keyOf: ({ clientId, username, topic }) => JSON.stringify([clientId, username, topic]),
+    check: checkAclRecord,
+    put: ({ access }, record) => access.acl.set(record),
+    remove: ({ access }, { clientId, username, topic }) =>
+      access.acl.delete(clientId !== undefined ? { clientId } : username !== undefined ? { username } : 'all', topic)
+  }),
+  banned: section<BanInput>({
+    list: ({ access, clock }) =>
+      [...access.banned]
+        .filter(({ until }) => until > clock.now())
+        .map(({ until, ...ban }) => (until === Infinity ? ban : { ...ban, until })),
+    keyOf: ({ kind, who }) => `${kind}/${who}`,
+    check: checkBan,
+    put: ({ access }, ban) => access.banned.add({ until: Infinity, ...ban }),
+    remove: ({ access }, { kind, who }) => access.banned.delete(kind, who)
+  }),
+  applications: section<ExportedApplication>({
+    list: ({ applications }) => applications.exported(),
+    keyOf: ({ id }) => id,
+    check: checkApplication,
+    put: ({ applications }, application) => applications.restore(application),
+    remove: ({ applications }, { id }) => applications.delete(id)
+  }),
+  users: section<ExportedUser>({
+    list: ({ users }) => users.exported(),
+    keyOf: ({ name }) => name,
+    check: checkUser,
+    put: ({ users }, user) => users.restore(user),
+    remove: async ({ users }, { name }) => (name === PERMANENT_USER ? undefined : users.delete(name))
+  }),
+  features: section<ExportedFeature>({
+    list: ({ features }) => features.list().map(({ name, isStarted }) => ({ name, isStarted })),
+    keyOf: ({ name }) => name,
+    check: (feature, { features }) => {
+      checkObject(feature, 'feature');
+      checkNames(feature, ['name', 'isStarted'], 'a feature');
+      const names = features.list().map(({ name }) => name);
+      if (!names.includes(feature.name))
+        throw new InvalidInput('RECORD_INVALID', 'name', names.join(', '), feature.name);
+      if (typeof feature.isStarted !== 'boolean')
+        throw new InvalidInput('RECORD_INVALID', 'isStarted', 'true or false', feature.isStarted);
+    },
+    put: ({ features }, { name, isStarted }) => (isStarted ? features.start(name) : features.stop(name))
+  })
+};
+const NAMES = Object.keys(SECTIONS) as (keyof ConfigurationSections)[];
+
+function section<E>(row: Section<E>): Section<never> {
+  return row as unknown as Section<never>;
+}
+
+function credentials(recordsOf: (broker: Broker) => CredentialRecords): Section<never> {
+  return section<ExportedCredential>({
+    list: (broker) => recordsOf(broker).exported(),
+    keyOf: ({ name }) => name,
+    check: checkCredential,
+    put: (broker, record) => recordsOf(broker).restore(record),
+    remove: (broker, { name }) => recordsOf(broker).delete(name)
+  });
+}
+
+/**
+ * Export what was set at run time in a broker: credentials, access rules, bans, applications, users of the management interface, and which
+ * features are started. Passwords and secrets are not kept, so the document has their hashes: from those of a weak password it can be
+ * guessed. What sources have, such as files, is left out.
+ */
+export function exportConfiguration<Data>(broker: Broker<Data>): ConfigurationDocument {
+  const given = broker as Broker;
+  const sections = Object.fromEntries(NAMES.map((name) => [name, SECTIONS[name].list(given)]));
+  const { node } = broker.settings;
+  return { format: FORMAT, version: VERSION, node, exportedAt: broker.clock.now(), sections };
+}
+
+/**
+ * Import a document of `exportConfiguration`. All of it is checked before anything is changed. The entries of a section are changed a few in
+ * each turn, and those of a turn are persisted together or not at all.
+ * @param options.mode `merge` (default): add the entries that are absent, by their names. `replace`: make the sections that the document has
+ *   equal to it; other sections stay as they are. The user `admin` is never removed
+ * @throws InvalidInput IMPORT_INVALID, which names up to 20 entries; OPTION_INVALID, OPTION_UNKNOWN
+ */
+export async function importConfiguration<Data>(
+  broker: Broker<Data>,
+  document: ConfigurationDocument,
+  options: { readonly mode?: 'merge' | 'replace' } = {}
+): Promise<ImportResult> {
+  checkObject(options, 'options');
+  checkNames(options, ['mode'], 'importConfiguration');
+  const { mode = 'merge' } = options;
+  if (mode !== 'merge' && mode !== 'replace')
+    throw new InvalidInput('OPTION_INVALID', 'mode', '"merge" or "replace"', mode);
+  const given = broker as Broker;
+  const { turn } = engineOf(given).services;
+  const pause = () => turn.pause();
+  await checkDocument(given, document, pause);
+  const sections: Record<string, ImportedSection> = {};
+  const errors: ImportError[] = [];
+  for (const name of NAMES) {
+    const entries = document.sections[name] as readonly never[] | undefined;
+    if (entries === undefined) continue;
+    const change = new SectionChange(given, name, entries, mode);
+    errors.push(...(await change.run(pause)));
+    sections[name] = change.counts;
+  }
+  return { sections, errors };
+}
+
+/** The change of a section. */
+class SectionChange {
+  readonly counts = { added: 0, replaced: 0, removed: 0, skipped: 0 };
+  readonly #broker: Broker;
+  readonly #name: keyof ConfigurationSections;
+  readonly #entries: readonly never[];
+  readonly #mode: 'merge' | 'replace';
+
+  constructor(broker: Broker, name: keyof ConfigurationSections, entries: readonly never[], mode: 'merge' | 'replace') {
+    this.#broker = broker;
+    this.#name = name;
+    this.#entries = entries;
+    this.#mode = mode;
+  }
+
+  /** Change the section. It ends early with the first slice that has an error. @returns the errors */
+  async run(pause: () => Promise<void>): Promise<ImportError[]> {
+    const row = SECTIONS[this.#name];
+    const before = new Map(row.list(this.#broker).map((entry) => [row.keyOf(entry), entry]));
+    const wanted = new Set(this.#entries.map((entry) => row.keyOf(entry)));
+    const put = (entry: never) => this.#put(row, entry, before.has(row.keyOf(entry)));
+    const errors = await this.#each(this.#entries, put, pause);
+    const { remove } = row;
+    if (errors.length > 0 || this.#mode === 'merge' || remove === undefined) return errors;
+    const rest = [...before].flatMap(([key, entry]) => (wanted.has(key) ? [] : [entry]));
+    return this.#each(rest, (entry) => this.#remove(remove, entry), pause);
+  }
+
+  async #put(row: Section<never>, entry: never, isKnown: boolean): Promise<void> {
+    if (isKnown && this.#mode === 'merge') {
+      this.counts.skipped++;
+      return;
+    }
+    await row.put(this.#broker, entry);
+    if (isKnown) this.counts.replaced++;
+    else this.counts.added++;
+  }
+
+  async #remove(remove: NonNullable<Section<never>['remove']>, entry: never): Promise<void> {
+    if ((await remove(this.#broker, entry)) === undefined && (entry as { name?: string }).name === PERMANENT_USER)
+      return;
+    this.counts.removed++;
+  }
+
+  async #each(
+    entries: readonly never[],
+    change: (entry: never) => Promise<void>,
+    pause: () => Promise<void>
+  ): Promise<ImportError[]> {
+    const row = SECTIONS[this.#name];
+    for (let from = 0; from < entries.length; from += ENTRIES_AT_ONCE) {
+      if (from > 0) await pause();
+      const some = entries.slice(from, from + ENTRIES_AT_ONCE);
+      const results = await Promise.allSettled(some.map(change));
+      const errors = results.flatMap((result, at) => {
+        if (result.status === 'fulfilled') return [];
+        if (!(result.reason instanceof BrokerError)) throw result.reason;
+        return [{ section: this.#name, entry: row.keyOf(some[at]), message: result.reason.message }];
+      });
+      if (errors.length > 0) return errors;
+    }
+    return [];
+  }
+}
+
+/** Check all of a document. @throws InvalidInput IMPORT_INVALID */
+async function checkDocument(
+  broker: Broker,
+  document: ConfigurationDocument,
+  pause: () => Promise<void>
+): Promise<void> {
+  const fail = (why: string): never => {
+    throw new InvalidInput('IMPORT_INVALID', 'document', 'a document of exportConfiguration', undefined, why);
+  };
+  if (typeof document !== 'object' || document === null || document.format !== FORMAT)
+    fail(`"format" must be "${FORMAT}": this is no document of exportConfiguration`);
+  if (document.version !== VERSION)
+    fail(`the document has version ${String(document.version)}; this version of embermq reads version ${VERSION}`);
+  const { sections } = document;
+  if (typeof sections !== 'object' || sections === null || Array.isArray(sections))
+    fail('"sections" must be an object');
+  const errors: string[] = [];
+  let count = 0;
+  const found = (where: string, why: string) => {
+    if (count++ < MAX_ERRORS) errors.push(`${where}: ${why}`);
+  };
+  for (const [name, entries] of Object.entries(sections)) {
+    if (!Object.hasOwn(SECTIONS, name)) found(name, `there is no such section; known are ${NAMES.join(', ')}`);
+    else if (!Array.isArray(entries)) found(name, 'a section must be a list');
+    else
+      await checkSection(broker, name as keyof ConfigurationSections, entries as unknown as readonly never[], {
+        pause,
+        found
+      });
+  }
+  if (count > 0)
+    fail(`${count} errors, so nothing was changed: ${errors.join('; ')}${count > MAX_ERRORS ? '; ...' : ''}`);
+}
+
+async function checkSection(
+  broker: Broker,
+  name: keyof ConfigurationSections,
+  entries: readonly never[],
+  { pause, found }: { pause(): Promise<void>; found(where: string, why: string): void }
+): Promise<void> {
+  const row = SECTIONS[name];
+  const keys = new Set<string>();
+  for (const [at, entry] of entries.entries()) {
+    if (at % ENTRIES_AT_ONCE === ENTRIES_AT_ONCE - 1) await pause();
+    try {
+      row.check(entry, broker);
+      const key = row.keyOf(entry);
+      if (keys.has(key)) found(`${name}[${at}]`, `there are two entries for ${key}`);
+      keys.add(key);
+    } catch (error) {
+      if (!(error instanceof BrokerError)) throw error;
+      found(`${name}[${at}]`, error.message);
+    }
+  }
+}

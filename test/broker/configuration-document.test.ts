@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import {
+  type Broker,
+  type ConfigurationDocument,
+  createBroker,
+  exportConfiguration,
+  importConfiguration,
+  memoryStore
+} from '../../lib/index.ts';
+import { recover, stage } from '../store/failing-support.ts';
+
+const QUIET = { sysInterval: 0, sysHeartbeat: 0 };
+
+/** Sets something of everything. */
+async function fill(broker: Broker): Promise<void> {
+  await broker.access.clientIds.add('c', 'secret c');
+  await broker.access.usernames.add('u', 'secret u');
+  await broker.access.logins.add('root', 'secret root', { isSuperuser: true });
+  await broker.access.acl.set({ access: 'deny', action: 'publish', topic: 'a/#' });
+  await broker.access.acl.set({ access: 'allow', action: 'pubsub', topic: 'a/b', exact: true, clientId: 'c' });
+  await broker.access.banned.add({ kind: 'clientId', who: 'bad', until: Infinity, reason: 'why' });
+  await broker.access.banned.add({ kind: 'address', who: '10.0.0.0/8', until: Date.now() + 3_600_000 });
+  await broker.applications.add({ id: 'app', secret: 'secret app', expiresAt: 4_000_000_000_000 });
+  await broker.users.add('admin', 'secret admin', 'administrator');
+  await broker.features.stop('presence');
+}
+
+/** A document after it has been a text. */
+function sent(document: ConfigurationDocument): ConfigurationDocument {
+  return JSON.parse(JSON.stringify(document));
+}
+
+const counts = (added: number, replaced = 0, removed = 0, skipped = 0) => ({ added, replaced, removed, skipped });
+
+describe('The document of a configuration', () => {
+  it('brings everything to another broker, where the passwords are right', async () => {
+    await using from = await createBroker(QUIET).start();
+    await fill(from);
+    const document = sent(exportConfiguration(from));
+    assert.doesNotMatch(JSON.stringify(document), /secret/);
+    await using to = await createBroker({ ...QUIET, store: memoryStore() }).start();
+    const { sections, errors } = await importConfiguration(to, document, { mode: 'replace' });
+    assert.deepEqual(errors, []);
+    assert.deepEqual(sections, {
+      clientIds: counts(1),
+      usernames: counts(1),
+      logins: counts(1),
+      acl: counts(2),
+      banned: counts(2),
+      applications: counts(1),
+      users: counts(1),
+      features: counts(0, 4)
+    });
+    assert.deepEqual(sent(exportConfiguration(to)).sections, document.sections);
+    assert.notEqual(await to.applications.verify('app', 'secret app'), undefined);
+    assert.notEqual(await to.users.verify('admin', 'secret admin'), undefined);
+    await to.connect({ clientId: 'x', username: 'root', password: 'secret root' });
+    await assert.rejects(to.connect({ clientId: 'y', username: 'u', password: 'wrong' }));
+    await assert.rejects(to.connect({ clientId: 'bad', username: 'root', password: 'secret root' }));
+    assert.equal((await to.access.explain({ clientId: 'c', action: 'publish', topic: 'a/b' })).access, 'allow');
+    assert.equal((await to.access.explain({ clientId: 'd', action: 'publish', topic: 'a/b' })).access, 'deny');
+  });
+
+  it('is merged: what is there stays, and what is absent is added', async () => {
+    await using from = await createBroker(QUIET).start();
+    await fill(from);
+    const document = sent(exportConfiguration(from));
+    await using to = await createBroker(QUIET).start();
+    await to.access.usernames.add('u', 'another password');
+    await to.access.usernames.add('mine', 'x');
+    const { sections } = await importConfiguration(to, document);
+    assert.deepEqual(
+      [sections.usernames, sections.clientIds, sections.features],
+      [counts(0, 0, 0, 1), counts(1), counts(0, 0, 0, 4)]
+    );
+    await to.connect({ clientId: 'x', username: 'u', password: 'another password' });
+    assert.equal(to.access.usernames.size, 2);
+  });
+
+  it('replaces the sections that it has, but never removes the user admin', async () => {
+    await using to = await createBroker(QUIET).start();
+    await fill(to);
+    await to.users.add('eve', 'a password');
+    const empty = { ...sent(exportConfiguration(to)), sections: { users: [], acl: [], banned: [] } };
+    const { sections } = await importConfiguration(to, empty, { mode: 'replace' });
+    assert.deepEqual(sections, { acl: counts(0, 0, 2), banned: counts(0, 0, 2), users: counts(0, 0, 1) });
+    assert.deepEqual([[...to.users].map(({ name }) => name), to.applications.size], [['admin'], 1]);
+  });
+
+  it('keeps the order of access rules when they are replaced', async () => {
+    await using to = await createBroker(QUIET).start();
+    const rule = (topic: string) => ({ access: 'deny', action: 'pubsub', topic }) as const;
+    for (const topic of ['x', 'b', 'a']) await to.access.acl.set(rule(topic));
+    const document = { ...exportConfiguration(to), sections: { acl: [rule('a'), rule('b'), rule('c')] } };
+    await importConfiguration(to, document, { mode: 'replace' });
+    assert.deepEqual(
+      to.access.acl.list('all').map(({ topic }) => topic),
+      ['c', 'b', 'a']
+    );
+  });
+
+  it('with errors is refused as a whole, with the entries that are wrong', async () => {
+    await using to = await createBroker(QUIET).start();
+    const good = exportConfiguration(to);
+    const wrong = (sections: object) => ({ ...good, sections }) as unknown as ConfigurationDocument;
+    const user = { name: 'a', hash: 'plain text', tags: '' };
+    for (const [document, pattern] of [
+      [{ ...good, format: 'x' }, /"format"/],
+      [{ ...good, version: 2 }, /version 2/],
+      [5, /"format"/],
+      [wrong([]), /"sections"/],
+      [wrong({ people: [] }), /people: there is no such section/],
+      [wrong({ users: {} }), /users: a section must be a list/],
+      [wrong({ users: [user] }), /users\[0\]: hash: expected the hash/],
+      [wrong({ users: ['a', { name: '' }] }), /2 errors.*users\[0\].*users\[1\]/],
+      [wrong({ usernames: [{ name: 'u', salt: '00', hash: '', scram: [] }] }), /usernames\[0\]: salt/],
+      [wrong({ acl: [{ access: 'deny', topic: 'a/#/b' }] }), /acl\[0\]/],
+      [
+        wrong({
+          acl: [
+            { access: 'deny', topic: 'a' },
+            { access: 'allow', topic: 'a' }
+          ]
+        }),
+        /acl\[1\]: there are two/
+      ],
+      [wrong({ banned: [{ kind: 'address', who: 'x' }] }), /banned\[0\]/],
+      [wrong({ applications: [{ id: 'a:b' }] }), /applications\[0\]/],
+      [wrong({ features: [{ name: 'x', isStarted: true }] }), /features\[0\]/]
+    ] as const)
+      await assert.rejects(
+        importConfiguration(to, document as ConfigurationDocument),
+        (error: Error & { code: string }) => {
+          assert.equal(error.code, 'IMPORT_INVALID');
+          assert.match(error.message, pattern);
+          assert.doesNotMatch(error.message, /plain text/);
+          return true;
+        }
+      );
+    await assert.rejects(importConfiguration(to, good, { mode: 'other' as never }), { code: 'OPTION_INVALID' });
+    const part = wrong({ acl: [{ access: 'deny', topic: 'a' }], users: [user] });
+    await assert.rejects(importConfiguration(to, part), { code: 'IMPORT_INVALID' });
+    assert.equal(to.access.acl.size, 0, 'nothing was changed');
+  });
+
+  it('names the entries that the store could not take, and leaves the rest of their section', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const { broker } = kit;
+    const acl = Array.from({ length: 250 }, (_, n) => ({ access: 'deny', action: 'pubsub', topic: `t/${n}` }) as const);
+    const document = { ...exportConfiguration(broker), sections: { acl } };
+    store.fault = 'refuses';
+    const { sections, errors } = await importConfiguration(broker, document);
+    assert.deepEqual([sections.acl, errors.length, errors[0].section], [counts(0), 100, 'acl']);
+    assert.equal(broker.access.acl.size, 0);
+    await recover(kit, store);
+    assert.deepEqual((await importConfiguration(broker, document)).sections.acl, counts(250));
+  });
+});

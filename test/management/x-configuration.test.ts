@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { serveManagement, startBroker } from '../support/management.ts';
+
+describe('Export and import of the configuration over HTTP', () => {
+  for (const revision of ['earlier', 'later', 'hosted'] as const)
+    it(`take a document from one broker to another, in the revision "${revision}"`, async () => {
+      await using from = await startBroker();
+      await using source = await serveManagement(from, { revision });
+      for (let n = 0; n < 300; n++)
+        await from.access.acl.set({ username: `u${n}`, topic: 'a', action: 'pub', access: 'deny' });
+      await from.access.usernames.add('ann', 'a password');
+      const exported = await source.call('GET', '/api/x/export');
+      assert.deepEqual([exported.status, exported.headers.get('content-type')], [200, 'application/json']);
+      assert.deepEqual([exported.body.version, exported.body.sections.acl.length], [1, 300]);
+      assert.doesNotMatch(exported.text, /a password|a secret/);
+      await using to = await startBroker();
+      await using target = await serveManagement(to, { revision });
+      const { body } = await target.call('POST', '/api/x/import?mode=replace', exported.text);
+      assert.deepEqual([body.code, body.data.errors, body.data.sections.acl.added], [0, [], 300]);
+      assert.deepEqual([to.access.acl.size, to.access.usernames.get('ann')?.name], [300, 'ann']);
+      const merged = (await target.call('POST', '/api/x/import', exported.text)).body.data.sections;
+      assert.deepEqual(merged.acl, { added: 0, replaced: 0, removed: 0, skipped: 300 });
+      for (const [document, code] of [
+        [{ ...exported.body, version: 9 }, 108],
+        [{ ...exported.body, sections: { acl: [{ access: 'maybe', topic: 'a' }] } }, 108],
+        [{ format: 'embermq-configuration', version: 1 }, 107],
+        ['{', 109]
+      ] as const) {
+        const answer = await target.call('POST', '/api/x/import', document);
+        assert.deepEqual([answer.status, answer.body.code], [400, code], answer.text);
+      }
+      assert.equal((await target.call('POST', '/api/x/import?mode=both', exported.text)).body.code, 108);
+    });
+
+  it('are refused to viewers', async () => {
+    await using broker = await startBroker();
+    await broker.users.add('eve', 'a password', 'viewer');
+    await broker.users.add('ann', 'a password', 'administrator');
+    await using server = await serveManagement(broker, { credentials: 'users' });
+    const as = (name: string) => ({ authorization: `Basic ${Buffer.from(`${name}:a password`).toString('base64')}` });
+    assert.equal((await server.call('GET', '/api/x/retained', undefined, as('eve'))).status, 200);
+    assert.equal((await server.call('GET', '/api/x/export', undefined, as('eve'))).status, 403);
+    assert.equal((await server.call('HEAD', '/api/x/export', undefined, as('eve'))).status, 403);
+    assert.equal((await server.call('POST', '/api/x/import', '{}', as('eve'))).status, 403);
+    assert.equal((await server.call('GET', '/api/x/export', undefined, as('ann'))).status, 200);
+  });
+});
