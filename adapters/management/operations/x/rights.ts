@@ -83,7 +83,13 @@ export const RIGHTS: readonly Operation[] = [
       steps: Type.Array(STEP, { description: 'What was asked, in order; the last one has decided' })
     }),
     example: {
-      query: { clientid: 'sensor-9', username: 'ann', ip_address: '192.0.2.1', action: 'publish', topic: 'sensors/9' },
+      query: {
+        clientid: 'sensor-9',
+        username: 'ann',
+        ip_address: '192.0.2.1',
+        action: 'subscribe',
+        topic: 'sensors/9'
+      },
       data: {
         access: 'allow',
         topic: 'sensors/9',

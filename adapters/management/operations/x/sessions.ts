@@ -98,6 +98,18 @@ export const SESSION_QUEUES: readonly Operation[] = [
       }),
       queued: Type.Integer({ description: 'Number of messages that wait' })
     }),
+    example: {
+      params: { clientid: 'sensor-2' },
+      data: {
+        client: { clientid: 'sensor-2', connected: false },
+        subscriptions: [
+          { topic: 'commands/sensor-2', qos: 1, no_local: false, retain_as_published: false, retain_handling: 0 }
+        ],
+        inflight: [],
+        awaiting_rel: [],
+        queued: 0
+      }
+    },
     run: async (context, { params: { clientid } }) => {
       const session = sessionOf(context, clientid);
       const { inflight, awaitingRel } = session.flights();
@@ -124,6 +136,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
       payload: Type.Optional(Type.Boolean({ default: true, description: 'false: without the payloads' }))
     }),
     data: Type.Array(QUEUED),
+    example: { params: { clientid: 'sensor-2' }, data: [] },
     run: async (context, { params: { clientid }, query: { encoding, payload = true } }) => {
       const { limit, skip, cursor } = context.page;
       const page = await sessionOf(context, clientid).queue({ limit, skip, cursor });
@@ -138,6 +151,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     path: '/x/sessions/:clientid/queue',
     descr: 'Drop the messages that wait for a client',
     data: Type.Object({ dropped: Type.Integer({ description: 'Number of messages that were dropped' }) }),
+    example: { params: { clientid: 'sensor-2' }, data: { dropped: 0 } },
     run: async (context, { params: { clientid } }) => ({ dropped: await sessionOf(context, clientid).clearQueue() })
   })
 ];
