@@ -35,7 +35,7 @@ export async function serve(listener: RequestListener) {
         body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
       });
       const text = await response.text();
-      const isJson = response.headers.get('content-type')?.startsWith('application/json');
+      const isJson = /^application\/json\b/.test(response.headers.get('content-type') ?? '');
       return {
         status: response.status,
         headers: response.headers,

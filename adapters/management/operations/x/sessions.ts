@@ -116,7 +116,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
       const subscriptions = [...session.subscriptions()].map(shownSubscription);
       const client = await context.broker.directory.client(clientid);
       return {
-        client: client && writeClient(client),
+        client: client && JSON.parse(writeClient(client)),
         subscriptions,
         inflight: inflight.map(shownFlight),
         awaiting_rel: awaitingRel,
