@@ -1801,6 +1801,296 @@ export interface LaterOperations {
     };
   };
 
+  /** Tell whether a client may publish to a topic or subscribe to a topic filter, and what decides about it */
+
+  'GET /x/rights': {
+    query: {
+      /** The client id. If it has a session, the client of the session is judged */
+      clientid?: string;
+      /** The user name of a client that is judged by the given names, whether or not it has a session */
+      username?: string;
+      /** The IP address of such a client */
+      ip_address?: string;
+      /** The zone of such a client */
+      zone?: string;
+      /** What the client wants to do */
+      action: 'publish' | 'subscribe';
+      /** The topic name, or the topic filter of a subscription */
+      topic: string;
+      /** Also ask hooks of the app, and sources that ask something else, such as a server or a database */
+      ask?: boolean;
+    };
+    data: {
+      /** unknown: what was not asked may decide otherwise */
+      access: 'allow' | 'deny' | 'unknown';
+      /** The topic after rewriting; of a delayed message, the one to which it is published */
+      topic: string;
+      /** Whether the client of a session was judged */
+      has_session: boolean;
+      /** The client id */
+      clientid: string;
+      /** The user name */
+      username?: string;
+      /** The IP address */
+      ip_address?: string;
+      /** Whether it is exempt from access control */
+      is_superuser: boolean;
+      decided_by: {
+        /** ban; superuser; builtin: the form of the topic, limits of the zone, $SYS; records: rules set at run time; client: rules that the client got when it connected; rules: rules of a source; source: a source that is asked; hook: a hook of the app; default: acl_nomatch */
+        by: string;
+        /** none: it does not decide about this; unasked: ask=true asks it; failed: it gave no answer, which denies */
+        answer: 'allow' | 'deny' | 'none' | 'unasked' | 'failed';
+        /** Name of the source */
+        source?: string;
+        /** The rule that decides, as it was written */
+        rule?: {
+          /** allow or deny */
+          access: string;
+          /** publish, subscribe or pubsub */
+          action: string;
+          /** The topic filter; absent: all topics except those under $SYS */
+          topic?: string;
+          /** Topics are compared character by character */
+          exact?: boolean;
+          /** The client id to which it applies */
+          clientid?: string;
+          /** The user name to which it applies */
+          username?: string;
+          /** It applies to clients with any user name */
+          has_username?: boolean;
+          /** The addresses to which it applies */
+          ip_address?: string | string[];
+        };
+        /** Place of the rule in the list of its source, from 0 */
+        index?: number;
+        /** The reason code of the refusal */
+        reason_code?: number;
+        /** The topic filter that a hook has put in place of the requested one */
+        topic?: string;
+      };
+      /** What was asked, in order; the last one has decided */
+      steps: {
+        /** ban; superuser; builtin: the form of the topic, limits of the zone, $SYS; records: rules set at run time; client: rules that the client got when it connected; rules: rules of a source; source: a source that is asked; hook: a hook of the app; default: acl_nomatch */
+        by: string;
+        /** none: it does not decide about this; unasked: ask=true asks it; failed: it gave no answer, which denies */
+        answer: 'allow' | 'deny' | 'none' | 'unasked' | 'failed';
+        /** Name of the source */
+        source?: string;
+        /** The rule that decides, as it was written */
+        rule?: {
+          /** allow or deny */
+          access: string;
+          /** publish, subscribe or pubsub */
+          action: string;
+          /** The topic filter; absent: all topics except those under $SYS */
+          topic?: string;
+          /** Topics are compared character by character */
+          exact?: boolean;
+          /** The client id to which it applies */
+          clientid?: string;
+          /** The user name to which it applies */
+          username?: string;
+          /** It applies to clients with any user name */
+          has_username?: boolean;
+          /** The addresses to which it applies */
+          ip_address?: string | string[];
+        };
+        /** Place of the rule in the list of its source, from 0 */
+        index?: number;
+        /** The reason code of the refusal */
+        reason_code?: number;
+        /** The topic filter that a hook has put in place of the requested one */
+        topic?: string;
+      }[];
+    };
+  };
+
+  /** Look up a session: its client, subscriptions with their options, and what is in flight */
+
+  'GET /x/sessions/{clientid}': {
+    params: {
+      clientid: string;
+    };
+    data: {
+      client: Client;
+      subscriptions: {
+        /** The topic filter */
+        topic: string;
+        /** The QoS */
+        qos: number;
+        /** The client does not receive its own messages */
+        no_local: boolean;
+        /** Messages keep the RETAIN flag with which they were published */
+        retain_as_published: boolean;
+        /** When retained messages are sent: 0 always, 1 if it is new, 2 never */
+        retain_handling: number;
+        /** Its subscription identifier */
+        subscription_id?: number;
+      }[];
+      /** Messages to the client, in the order in which they were first sent */
+      inflight: {
+        /** The packet id */
+        packet_id: number;
+        /** The packet that the client has to send */
+        awaits: 'puback' | 'pubrec' | 'pubcomp';
+        /** The QoS */
+        qos: number;
+        /** Whether the PUBLISH has been sent */
+        sent: boolean;
+        /** The topic, if the message is in memory */
+        topic?: string;
+        /** Size of its payload in bytes */
+        payload_size?: number;
+      }[];
+      /** Packet ids of messages from the client that wait for PUBREL */
+      awaiting_rel: number[];
+      /** Number of messages that wait */
+      queued: number;
+    };
+  };
+
+  /** List the messages that wait for a client, connected or not, in order of arrival */
+
+  'GET /x/sessions/{clientid}/queue': {
+    params: {
+      clientid: string;
+    };
+    query?: {
+      /** plain or base64. Default: plain if the payload is UTF-8, otherwise base64 */
+      encoding?: 'plain' | 'base64';
+      /** false: without the payloads */
+      payload?: boolean;
+      /** Number of the page */
+      _page?: number;
+      /** Rows of a page */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** The topic */
+      topic: string;
+      /** The QoS with which it is to be sent */
+      qos: number;
+      /** The RETAIN flag with which it is to be sent */
+      retain: boolean;
+      /** When the broker accepted it, in milliseconds since 1970 */
+      at: number;
+      /** Client id of the publisher; absent: the app or the broker published it */
+      from_clientid?: string;
+      /** User name of the publisher */
+      from_username?: string;
+      /** Size of the payload in bytes */
+      payload_size: number;
+      /** The properties of MQTT 5.0 */
+      properties: {
+        /** 1: the payload is UTF-8 */
+        payload_format_indicator?: number;
+        /** In seconds, as published */
+        message_expiry_interval?: number;
+        /** The kind of payload */
+        content_type?: string;
+        /** The topic for a response */
+        response_topic?: string;
+        /** What identifies the request, as Base64 */
+        correlation_data?: string;
+        user_properties?: {
+          /** The name */
+          name: string;
+          /** The value */
+          value: string;
+        }[];
+      };
+      /** Subscription identifiers */
+      subscription_ids?: number[];
+      /** When it expires, in milliseconds since 1970; absent: never */
+      expires_at?: number;
+      /** The payload */
+      payload?: string;
+      /** How the payload is written */
+      encoding?: 'plain' | 'base64';
+    }[];
+    isPaged: true;
+  };
+
+  /** Drop the messages that wait for a client */
+
+  'DELETE /x/sessions/{clientid}/queue': {
+    params: {
+      clientid: string;
+    };
+    data: {
+      /** Number of messages that were dropped */
+      dropped: number;
+    };
+  };
+
+  /** Export credentials, access rules, bans, applications, users and features as one document, with hashes alone */
+
+  'GET /x/export': {
+    data: undefined;
+  };
+
+  /** Import such a document: check all of it, then change the sections that it has */
+
+  'POST /x/import': {
+    query?: {
+      /** merge: add what is absent; replace: make the sections equal to the document */
+      mode?: 'merge' | 'replace';
+    };
+    body: {
+      /** embermq-configuration */
+      format: string;
+      /** Version of the document */
+      version: number;
+      /** Name of the node that was exported */
+      node?: string;
+      /** When, in milliseconds since 1970 */
+      exportedAt?: number;
+      /** The entries by section. Sections may be left out */
+      sections: {
+        /** Client ids with hashes of their passwords */
+        clientIds?: unknown[];
+        /** User names with hashes of their passwords */
+        usernames?: unknown[];
+        /** User names that can be superusers, with hashes of their passwords */
+        logins?: unknown[];
+        /** Access rules, the oldest first */
+        acl?: unknown[];
+        /** Bans */
+        banned?: unknown[];
+        /** Applications with hashes of their secrets */
+        applications?: unknown[];
+        /** Users of the management interface with hashes of their passwords */
+        users?: unknown[];
+        /** Which features are started */
+        features?: unknown[];
+      };
+    };
+    data: {
+      sections: {
+        [name: string]: {
+          /** Entries that were absent */
+          added: number;
+          /** Entries that were there, and now are as in the document */
+          replaced: number;
+          /** Entries that were not in the document */
+          removed: number;
+          /** Entries that were there, and stay as they are */
+          skipped: number;
+        };
+      };
+      errors: {
+        /** The section, the rest of which was left as it is */
+        section: string;
+        /** What the entry is about */
+        entry: string;
+        /** Why it could not be changed */
+        message: string;
+      }[];
+    };
+  };
+
   /** List the last 1,000 changes made through management interfaces, the newest first */
 
   'GET /x/audit': {

@@ -34,7 +34,8 @@ export const CONDITIONS = Type.Object({
   _lte_connected_at: moment('The client connected at this time or earlier')
 });
 
-const { schema: CLIENT, write } = writer<ClientRecord>('Client', recordNames('client', 'later'));
+/** The schema of the record of a client, and its writer. */
+export const { schema: CLIENT, write } = writer<ClientRecord>('Client', recordNames('client', 'later'));
 const DATA = Type.Array(CLIENT);
 const CACHE = Type.Array(
   Type.Object(

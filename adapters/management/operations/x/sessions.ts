@@ -1,19 +1,10 @@
 import Type from 'typebox';
-import {
-  type ClientRecord,
-  type InFlightMessage,
-  type QueuedMessage,
-  recordNames,
-  type SessionHandle,
-  type SubscriptionRecord
-} from '../../../../lib/index.ts';
+import type { InFlightMessage, QueuedMessage, SessionHandle, SubscriptionRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
-import { writer } from '../../wire.ts';
+import { CLIENT, write as writeClient } from '../clients.ts';
 import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
-
-const writeClient = writer<ClientRecord>(recordNames('client', 'later') as ReadonlyMap<string, keyof ClientRecord>);
 
 const { payload, encoding, ...FIELDS } = MESSAGE_FIELDS;
 const QUEUED = Type.Object({
@@ -88,7 +79,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     path: '/x/sessions/:clientid',
     descr: 'Look up a session: its client, subscriptions with their options, and what is in flight',
     data: Type.Object({
-      client: Type.Object({}, { description: 'The record of the client, as lists of clients have it' }),
+      client: CLIENT,
       subscriptions: Type.Array(SUBSCRIPTION),
       inflight: Type.Array(FLIGHT, {
         description: 'Messages to the client, in the order in which they were first sent'
@@ -98,18 +89,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
       }),
       queued: Type.Integer({ description: 'Number of messages that wait' })
     }),
-    example: {
-      params: { clientid: 'sensor-2' },
-      data: {
-        client: { clientid: 'sensor-2', connected: false },
-        subscriptions: [
-          { topic: 'commands/sensor-2', qos: 1, no_local: false, retain_as_published: false, retain_handling: 0 }
-        ],
-        inflight: [],
-        awaiting_rel: [],
-        queued: 0
-      }
-    },
+    example: { params: { clientid: 'sensor-2' } },
     run: async (context, { params: { clientid } }) => {
       const session = sessionOf(context, clientid);
       const { inflight, awaitingRel } = session.flights();
