@@ -154,7 +154,7 @@ export class Applications implements Iterable<Application> {
 
   /** The applications with the hashes of their secrets, in the order in which they were added: for `restore`. */
   exported(): ExportedApplication[] {
-    return this.#order.oldestFirst().map(([id, { number, ...stored }]) => ({ id, ...stored }));
+    return [...this.#order.oldestFirst()].map(([id, { number, ...stored }]) => ({ id, ...stored }));
   }
 
   /** Set an application as `exported` has returned it. @throws InvalidInput APPLICATION_INVALID, OPTION_UNKNOWN */

@@ -122,7 +122,7 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
 
   /** The records as they are kept, with salted hashes, the oldest first: for `restore`. */
   exported(): ExportedCredential[] {
-    return this.#order.oldestFirst().map(([name, { salt, hash, isSuperuser, scram }]) => {
+    return [...this.#order.oldestFirst()].map(([name, { salt, hash, isSuperuser, scram }]) => {
       const superuser = isSuperuser === true ? { isSuperuser } : {};
       return { name, salt, hash, ...superuser, scram };
     });

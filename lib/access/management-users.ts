@@ -112,7 +112,7 @@ export class ManagementUsers implements Iterable<ManagementUser> {
 
   /** The users with the hashes of their passwords, in the order in which they were added: for `restore`. */
   exported(): ExportedUser[] {
-    return this.#order.oldestFirst().map(([name, { hash, tags }]) => ({ name, hash, tags }));
+    return [...this.#order.oldestFirst()].map(([name, { hash, tags }]) => ({ name, hash, tags }));
   }
 
   /** Set a user as `exported` has returned it. @throws InvalidInput NAME_INVALID, RECORD_INVALID, OPTION_INVALID, OPTION_UNKNOWN */

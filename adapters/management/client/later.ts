@@ -2568,6 +2568,42 @@ export interface LaterOperations {
     isPaged: true;
   };
 
+  /** The size of the store, and what is written to it */
+
+  'GET /x/store': {
+    query?: {
+      /** Count the records by kind: this reads all of the store */
+      records?: boolean;
+    };
+    data: {
+      /** Whether the broker has a store; if not, nothing else is there */
+      has_store: boolean;
+      /** Name of the store, for example its folder */
+      name?: string;
+      /** Whether the last commit has failed, so that nothing can be persisted */
+      failed?: boolean;
+      /** Size, with the space of deleted records; absent if the store does not tell */
+      size_bytes?: number;
+      /** Bytes that can be written before the reserve is used; absent if the store does not tell */
+      free_bytes?: number;
+      /** Bytes that are not committed yet */
+      unwritten_bytes?: number;
+      /** Commits since the store was created */
+      commits?: number;
+      /** Commits per second since the request before, at least a second ago */
+      commits_per_s?: number;
+      /** Number and size of the records by kind */
+      records?: {
+        [name: string]: {
+          records: number;
+          bytes: number;
+        };
+      };
+      /** false: there are more records; ten seconds were not enough to count them */
+      records_complete?: boolean;
+    };
+  };
+
   /** List the options of the broker with their sources, by key */
 
   'GET /x/options': {
