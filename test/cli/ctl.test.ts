@@ -143,6 +143,23 @@ describe('ctl', () => {
     for (const list of ['drops', 'audit']) assert.ok((await rows(list)).length > 0, list);
   });
 
+  it('sets and resets options, and stops and starts plugins', async () => {
+    const interval = async () => (await rows('config', 'get', 'broker.sys_interval'))[0].value;
+    const before = await interval();
+    await rows('config', 'set', 'broker.sys_interval', '90s');
+    assert.notEqual(await interval(), before);
+    await rows('config', 'reset', 'broker.sys_interval');
+    assert.equal(await interval(), before);
+    assert.equal((await rows('config', '--limit', '5')).length, 5);
+    const isActive = async () => (await rows('plugins')).find(({ name }) => name === 'retainer')?.active;
+    assert.equal(await isActive(), true);
+    await rows('plugins', 'unload', 'retainer');
+    assert.equal(await isActive(), false);
+    await rows('plugins', 'load', 'retainer');
+    await rows('plugins', 'reload', 'retainer');
+    assert.equal(await isActive(), true);
+  });
+
   it('sends any request', async () => {
     const body = '{"clientid":"x","topic":"t","payload":"y"}';
     assert.deepEqual(await rows('call', 'post', 'mqtt/publish', body), []);
