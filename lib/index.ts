@@ -28,6 +28,7 @@ export {
   type PasswordCheck,
   passwordCheckOf
 } from './access/password-hash.ts';
+export type { ListPart } from './access/record-order.ts';
 export { checkAccessRules, decideByRules } from './access/rule.ts';
 export {
   formatScram,

@@ -180,6 +180,7 @@ describe('A listener that throws', () => {
       broker.alarms.raise({ id: 'a' });
       broker.alarms.clear('a');
       await broker.access.banned.add({ kind: 'clientId', who: 'nobody' });
+      await broker.configuration.set('maxInflight', 2);
       await broker.access.usernames.add('somebody', 'password');
       await broker.access.add({ name: 'rules', authorize: () => true, reload: () => {} });
       await broker.access.reload('rules');

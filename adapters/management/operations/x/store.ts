@@ -37,6 +37,7 @@ export const STORE_FIGURES: readonly Operation[] = [
     method: 'GET',
     path: '/x/store',
     descr: 'The size of the store, and what is written to it',
+    example: {},
     query: Type.Object({
       records: Type.Optional(
         Type.Boolean({ default: false, description: 'Count the records by kind: this reads all of the store' })
