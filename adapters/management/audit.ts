@@ -51,6 +51,8 @@ const MAX_ENTRIES = 20;
 /** Longer values are cut. */
 const MAX_CHARACTERS = 256;
 
+const SUCCESS = { status: 200, code: 0 };
+
 /** Reports the changes that are made through a mount to the audit log of the broker. */
 export class Audit {
   readonly #broker: Broker;
@@ -88,24 +90,25 @@ export class Audit {
   /** A request was answered. Those that only read, and those whose credentials were not accepted, are left out. @param fault undefined: it has succeeded */
   add({ row, params, caller, query, body }: ChangeRequest, call: Call, fault: Fault | undefined): void {
     if (row === undefined || row.method === 'GET' || caller === undefined) return;
+    const { status, code } = fault === undefined ? SUCCESS : CODES[fault.kind];
+    const { audit } = this.#broker.monitor;
+    const input = {
+      operation: row.name,
+      caller: caller.id === undefined ? { kind: caller.kind } : { kind: caller.kind, id: cut(caller.id) },
+      address: this.#addressOf(call),
+      request: `${row.method} ${row.path}`,
+      status,
+      code
+    };
+    const repeated = row.isFrequent ? audit.repeat(input) : undefined;
+    const tell = this.#settings.audit;
+    if (repeated !== undefined && tell === undefined) return;
     const parameters = addBody(body, {});
     if (query !== undefined) add(query, parameters);
     if (params !== undefined) add(params, parameters, true);
-    const { status, code } = fault === undefined ? { status: 200, code: 0 } : CODES[fault.kind];
-    const entry = this.#broker.monitor.audit.add(
-      {
-        operation: row.name,
-        caller: caller.id === undefined ? { kind: caller.kind } : { kind: caller.kind, id: cut(caller.id) },
-        address: this.#addressOf(call),
-        request: `${row.method} ${row.path}`,
-        parameters,
-        status,
-        code
-      },
-      row.isFrequent
-    );
+    const entry = repeated === undefined ? audit.add({ ...input, parameters }) : { ...repeated, parameters };
     try {
-      this.#settings.audit?.(entry);
+      tell?.(entry);
     } catch (error) {
       this.#broker.failed(error, 'the function "audit" of a management interface');
     }

@@ -30,9 +30,12 @@ export interface AuditEntry extends AuditInput {
   readonly number: number;
   /** Time of the answer, in milliseconds since 1970; of several requests, of the last one. */
   readonly at: number;
-  /** Number of requests in a row: see `AuditLog.add`. */
+  /** Number of requests in a row: see `AuditLog.repeat`. */
   readonly count: number;
 }
+
+/** An entry that is kept. Others get copies. */
+type Kept = Omit<AuditEntry, 'at' | 'count'> & { at: number; count: number };
 
 /** A query for entries of the audit log. */
 export interface AuditQuery extends PageQuery {
@@ -70,7 +73,7 @@ const CONDITIONS = {
 export class AuditLog {
   readonly #host: AuditHost;
   /** The entries, the oldest first. */
-  #entries: AuditEntry[] = [];
+  #entries: Kept[] = [];
   /** The entries of the table are among them. */
   #isRestored = false;
 
@@ -95,42 +98,44 @@ export class AuditLog {
       const entry = all[at];
       if (entry.number >= before || !isWanted(entry) || left-- > 0) continue;
       if (entries.length === limit) return { ...page, entries, cursor: String(entries[limit - 1].number) };
-      entries.push(entry);
+      entries.push({ ...entry });
     }
     return { ...page, entries, cursor: undefined };
   }
 
   /**
-   * Add an entry.
-   * @param isFrequent requests of this kind may come at a high rate: those that differ from the one before in time and parameters alone are
-   *   counted in one entry, which is persisted as it was at first
-   * @returns the entry
+   * Count an operation that may come at a high rate in the last entry, if it differs from that in time and parameters alone. The entry keeps
+   * the parameters of the first one, and is persisted as it was then.
+   * @returns the entry; undefined: the operation is not counted there, and has to be added
    */
-  add(input: AuditInput, isFrequent = false): AuditEntry {
+  repeat(input: Omit<AuditInput, 'parameters'>): AuditEntry | undefined {
+    const last = this.#read().at(-1);
+    if (last === undefined || !isAlike(last, input)) return undefined;
+    last.at = this.#host.clock.now();
+    last.count++;
+    return last;
+  }
+
+  /** Add an entry. @returns the entry */
+  add(input: AuditInput): AuditEntry {
     const entries = this.#read();
-    const last = entries.at(-1);
-    const at = this.#host.clock.now();
-    if (isFrequent && last !== undefined && isAlike(last, input)) {
-      const repeated = { ...input, number: last.number, at, count: last.count + 1 };
-      entries[entries.length - 1] = repeated;
-      return repeated;
-    }
-    const entry = { ...input, number: (last?.number ?? 0) + 1, at, count: 1 };
+    const number = (entries.at(-1)?.number ?? 0) + 1;
+    const entry = { ...input, number, at: this.#host.clock.now(), count: 1 };
     entries.push(entry);
     this.#write(entry);
     while (entries.length > MAX_ENTRIES) {
       const oldest = entries.shift() as AuditEntry;
       this.#during(this.#host.table.delete(keyOf(oldest.number)));
     }
-    return entry;
+    return { ...entry };
   }
 
   /** The entries. Those that were added before the first start of the broker follow the ones of the table. */
-  #read(): AuditEntry[] {
+  #read(): Kept[] {
     if (this.#isRestored || !this.#host.isRunning()) return this.#entries;
     this.#isRestored = true;
     const early = this.#entries;
-    this.#entries = [...this.#host.table].map(([, entry]) => entry).sort((a, b) => a.number - b.number);
+    this.#entries = [...this.#host.table].map(([, entry]) => ({ ...entry })).sort((a, b) => a.number - b.number);
     const last = this.#entries.at(-1)?.number ?? 0;
     for (const entry of early) {
       const next = { ...entry, number: last + entry.number };
@@ -153,7 +158,8 @@ export class AuditLog {
   }
 }
 
-function isAlike(last: AuditInput, { operation, caller, address, status, code }: AuditInput): boolean {
+function isAlike(last: AuditInput, given: Omit<AuditInput, 'parameters'>): boolean {
+  const { operation, caller, address, status, code } = given;
   return (
     last.operation === operation &&
     last.code === code &&

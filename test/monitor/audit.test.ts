@@ -60,20 +60,31 @@ describe('The audit log', () => {
     assert.equal(table.size, 4);
   });
 
-  it('counts frequent requests in a row in one entry, which has the parameters of the last', () => {
+  it('counts frequent requests in a row in one entry, which has the parameters of the first', () => {
     const { log: audit, state } = log();
-    audit.add(input('publish'), true);
+    audit.add(input('publish'));
     state.now = 5;
-    audit.add({ ...input('publish'), parameters: { topic: 'b' } }, true);
-    audit.add(input('publish', 108), true);
+    assert.equal(audit.repeat({ ...input('publish') })?.count, 2);
+    assert.equal(audit.repeat(input('publish', 108)), undefined);
+    audit.add(input('publish', 108));
     audit.add(input('publish', 108));
     assert.deepEqual(
-      audit.list().entries.map(({ number, at, count, parameters, code }) => [number, at, count, parameters, code]),
+      audit.list().entries.map(({ number, at, count, code }) => [number, at, count, code]),
       [
-        [3, 5, 1, {}, 108],
-        [2, 5, 1, {}, 108],
-        [1, 5, 2, { topic: 'b' }, 0]
+        [3, 5, 1, 108],
+        [2, 5, 1, 108],
+        [1, 5, 2, 0]
       ]
     );
+  });
+
+  it('goes on counting in an entry of an earlier start', () => {
+    const { log: first, table } = log();
+    first.add(input('publish'));
+    const { log: second } = log(table);
+    assert.equal(second.repeat(input('publish'))?.count, 2);
+    const [entry] = second.list().entries;
+    second.repeat(input('publish'));
+    assert.deepEqual([entry.count, second.list().entries[0].count], [2, 3]);
   });
 });
