@@ -25,7 +25,6 @@ interface StoredRecord {
 
 /** The table that keeps the records; see `Broker.table`. */
 interface AclTable extends NumberedTable<StoredRecord> {
-  get(key: string): StoredRecord | undefined;
   set(key: string, value: StoredRecord): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
@@ -126,6 +125,11 @@ export class AclRecords {
   /** A part of the list of rules for client ids, for user names, or for all, the oldest first. */
   part(group: AclGroup, part: ListPart): AclRecord[] {
     return partOf(this.#inGroup(group), part).map(([key, stored]) => recordOf(key, stored));
+  }
+
+  /** All rules, the oldest first. */
+  *exported(): Iterable<AclRecord> {
+    for (const [key, stored] of this.#order.lasting()) yield recordOf(key, stored);
   }
 
   *#inGroup(group: AclGroup): Iterable<readonly [key: string, stored: StoredRecord]> {

@@ -47,7 +47,6 @@ interface StoredApplication {
 
 /** The table that keeps the applications; see `Broker.table`. */
 interface ApplicationTable extends NumberedTable<StoredApplication> {
-  get(key: string): StoredApplication | undefined;
   set(key: string, value: StoredApplication): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
@@ -153,8 +152,8 @@ export class Applications implements Iterable<Application> {
   }
 
   /** The applications with the hashes of their secrets, in the order in which they were added: for `restore`. */
-  exported(): ExportedApplication[] {
-    return [...this.#order.oldestFirst()].map(([id, { number, ...stored }]) => ({ id, ...stored }));
+  *exported(): Iterable<ExportedApplication> {
+    for (const [id, { number, ...stored }] of this.#order.lasting()) yield { id, ...stored };
   }
 
   /** Set an application as `exported` has returned it. @throws InvalidInput APPLICATION_INVALID, OPTION_UNKNOWN */

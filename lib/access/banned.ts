@@ -32,7 +32,6 @@ interface StoredBan {
 
 /** The table that keeps the bans; see `Broker.table`. The keys are kind and name with a slash between. */
 interface BanTable extends NumberedTable<StoredBan> {
-  get(key: string): StoredBan | undefined;
   set(key: string, value: StoredBan): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
@@ -86,6 +85,15 @@ export class BannedClients implements Iterable<Ban> {
     for (const [key, stored] of this.#order.oldestFirst()) {
       const at = key.indexOf('/');
       yield banOf(key.slice(0, at) as BannedKind, key.slice(at + 1), stored);
+    }
+  }
+
+  /** The bans that are in force, as `add` takes them: for `exportConfiguration`. @internal */
+  *exported(): Iterable<BanInput> {
+    for (const [key, stored] of this.#order.lasting()) {
+      const at = key.indexOf('/');
+      const { until, ...ban } = banOf(key.slice(0, at) as BannedKind, key.slice(at + 1), stored);
+      if (until > this.#host.now()) yield until === Infinity ? ban : { ...ban, until };
     }
   }
 

@@ -25,7 +25,6 @@ interface StoredCredential extends Omit<ExportedCredential, 'name'> {
 
 /** The table that keeps the records; see `Broker.table`. */
 interface RecordTable extends NumberedTable<StoredCredential> {
-  get(key: string): StoredCredential | undefined;
   set(key: string, value: StoredCredential): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
@@ -121,11 +120,11 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
   }
 
   /** The records as they are kept, with salted hashes, the oldest first: for `restore`. */
-  exported(): ExportedCredential[] {
-    return [...this.#order.oldestFirst()].map(([name, { salt, hash, isSuperuser, scram }]) => {
+  *exported(): Iterable<ExportedCredential> {
+    for (const [name, { salt, hash, isSuperuser, scram }] of this.#order.lasting()) {
       const superuser = isSuperuser === true ? { isSuperuser } : {};
-      return { name, salt, hash, ...superuser, scram };
-    });
+      yield { name, salt, hash, ...superuser, scram };
+    }
   }
 
   /** Set a record as `exported` has returned it. @throws InvalidInput NAME_INVALID, RECORD_INVALID, OPTION_UNKNOWN */

@@ -31,7 +31,6 @@ interface StoredUser {
 
 /** The table that keeps the users; see `Broker.table`. */
 interface UserTable extends NumberedTable<StoredUser> {
-  get(key: string): StoredUser | undefined;
   set(key: string, value: StoredUser): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
@@ -111,8 +110,8 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   }
 
   /** The users with the hashes of their passwords, in the order in which they were added: for `restore`. */
-  exported(): ExportedUser[] {
-    return [...this.#order.oldestFirst()].map(([name, { hash, tags }]) => ({ name, hash, tags }));
+  *exported(): Iterable<ExportedUser> {
+    for (const [name, { hash, tags }] of this.#order.lasting()) yield { name, hash, tags };
   }
 
   /** Set a user as `exported` has returned it. @throws InvalidInput NAME_INVALID, RECORD_INVALID, OPTION_INVALID, OPTION_UNKNOWN */

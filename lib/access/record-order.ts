@@ -7,6 +7,7 @@ interface Numbered {
 /** The table that keeps the records. */
 export interface NumberedTable<R extends Numbered> extends Iterable<readonly [key: string, record: R]> {
   readonly size: number;
+  get(key: string): R | undefined;
   /** Bring the entries into another order, which lasts until the store is read again. */
   reorder(compare: (a: R, b: R) => number): void;
 }
@@ -50,6 +51,16 @@ export class RecordOrder<R extends Numbered> {
       last = number;
     }
     return this.#table;
+  }
+
+  /** The same for readers that take several turns: the records of the first turn, without those that have been deleted when they are read. */
+  *lasting(): Iterable<readonly [key: string, record: R]> {
+    const keys: string[] = [];
+    for (const [key] of this.oldestFirst()) keys.push(key);
+    for (const key of keys) {
+      const record = this.#table.get(key);
+      if (record !== undefined) yield [key, record];
+    }
   }
 }
 

@@ -23,6 +23,19 @@ export interface ExportedFeature {
   readonly isStarted: boolean;
 }
 
+/** The value of an option that was set at run time. */
+export interface ExportedSetting {
+  /** The documented spelling of its name, or any other that `broker.configuration.set` takes. */
+  readonly key: string;
+  /** As `broker.configuration.set` takes it; null: no value. */
+  readonly value: unknown;
+}
+
+/** A source of authentication or of access rules that is stopped. */
+export interface ExportedStoppedSource {
+  readonly name: string;
+}
+
 /** What a document has, by section. */
 export interface ConfigurationSections {
   /** Client ids with hashes of their passwords. */
@@ -40,6 +53,10 @@ export interface ConfigurationSections {
   /** Users of the management interface with hashes of their passwords. */
   readonly users?: readonly ExportedUser[];
   readonly features?: readonly ExportedFeature[];
+  /** Options that were set at run time. They are changed together, or not at all. */
+  readonly settings?: readonly ExportedSetting[];
+  /** The sources that are stopped; `replace` starts the others. */
+  readonly stoppedSources?: readonly ExportedStoppedSource[];
 }
 
 /** What was set at run time in a broker, as `exportConfiguration` returns it. It has no password or secret, but their hashes. */
@@ -82,15 +99,17 @@ export interface ImportResult {
 
 /** How a section is read and changed. */
 interface Section<E> {
-  /** The entries of the broker, in the order in which they were added. */
-  list(broker: Broker): readonly E[];
-  /** What identifies an entry in its section. */
-  keyOf(entry: E): string;
-  /** @throws InvalidInput */
+  /** The entries of the broker, in the order in which they were added. They can be read in several turns, while entries change. */
+  entries(broker: Broker): Iterable<E>;
+  /** What identifies an entry in its section, once it is checked. */
+  keyOf(entry: E, broker: Broker): string;
+  /** @throws BrokerError */
   check(entry: E, broker: Broker): void;
-  put(broker: Broker, entry: E): Promise<unknown>;
+  put?(broker: Broker, entry: E): Promise<unknown>;
   /** Absent: entries are not removed. */
   remove?(broker: Broker, entry: E): Promise<unknown>;
+  /** Put and remove entries together or not at all, in place of `put` and `remove`. */
+  changeAll?(broker: Broker, put: readonly E[], remove: readonly E[]): Promise<void>;
 }
 
 const SECTIONS: { readonly [N in keyof Required<ConfigurationSections>]: Section<never> } = {
@@ -98,7 +117,7 @@ const SECTIONS: { readonly [N in keyof Required<ConfigurationSections>]: Section
   usernames: credentials(({ access }) => access.usernames),
   logins: credentials(({ access }) => access.logins),
   acl: section<AclRecord>({
-    list: ({ access: { acl } }) => [...acl.list('clientId'), ...acl.list('username'), ...acl.list('all')].reverse(),
+    entries: ({ access: { acl } }) => acl.exported(),
     keyOf: ({ clientId, username, topic }) => JSON.stringify([clientId, username, topic]),
     check: checkAclRecord,
     put: ({ access }, record) => access.acl.set(record),
@@ -106,31 +125,28 @@ const SECTIONS: { readonly [N in keyof Required<ConfigurationSections>]: Section
       access.acl.delete(clientId !== undefined ? { clientId } : username !== undefined ? { username } : 'all', topic)
   }),
   banned: section<BanInput>({
-    list: ({ access, clock }) =>
-      [...access.banned]
-        .filter(({ until }) => until > clock.now())
-        .map(({ until, ...ban }) => (until === Infinity ? ban : { ...ban, until })),
+    entries: ({ access }) => access.banned.exported(),
     keyOf: ({ kind, who }) => `${kind}/${who}`,
     check: checkBan,
     put: ({ access }, ban) => access.banned.add({ until: Infinity, ...ban }),
     remove: ({ access }, { kind, who }) => access.banned.delete(kind, who)
   }),
   applications: section<ExportedApplication>({
-    list: ({ applications }) => applications.exported(),
+    entries: ({ applications }) => applications.exported(),
     keyOf: ({ id }) => id,
     check: checkApplication,
     put: ({ applications }, application) => applications.restore(application),
     remove: ({ applications }, { id }) => applications.delete(id)
   }),
   users: section<ExportedUser>({
-    list: ({ users }) => users.exported(),
+    entries: ({ users }) => users.exported(),
     keyOf: ({ name }) => name,
     check: checkUser,
     put: ({ users }, user) => users.restore(user),
     remove: async ({ users }, { name }) => (name === PERMANENT_USER ? undefined : users.delete(name))
   }),
   features: section<ExportedFeature>({
-    list: ({ features }) => features.list().map(({ name, isStarted }) => ({ name, isStarted })),
+    entries: ({ features }) => features.list().map(({ name, isStarted }) => ({ name, isStarted })),
     keyOf: ({ name }) => name,
     check: (feature, { features }) => {
       checkObject(feature, 'feature');
@@ -142,6 +158,33 @@ const SECTIONS: { readonly [N in keyof Required<ConfigurationSections>]: Section
         throw new InvalidInput('RECORD_INVALID', 'isStarted', 'true or false', feature.isStarted);
     },
     put: ({ features }, { name, isStarted }) => (isStarted ? features.start(name) : features.stop(name))
+  }),
+  settings: section<ExportedSetting>({
+    entries: ({ configuration }) => configuration.exported(),
+    keyOf: ({ key }, { configuration }) => configuration.get(key).key,
+    check: (setting, { configuration }) => {
+      checkObject(setting, 'setting');
+      checkNames(setting, ['key', 'value'], 'a setting');
+      configuration.check(setting.key, setting.value);
+    },
+    changeAll: ({ configuration }, put, remove) =>
+      configuration.setAll([
+        ...put.map(({ key, value }) => [key, value] as const),
+        ...remove.map(({ key }) => [key, undefined] as const)
+      ])
+  }),
+  stoppedSources: section<ExportedStoppedSource>({
+    entries: ({ access }) => access.list().flatMap(({ name, isStarted }) => (isStarted ? [] : [{ name }])),
+    keyOf: ({ name }) => name,
+    check: (stopped, { access }) => {
+      checkObject(stopped, 'source');
+      checkNames(stopped, ['name'], 'a stopped source');
+      const names = access.list().map(({ name }) => name);
+      if (!names.includes(stopped.name))
+        throw new InvalidInput('RECORD_INVALID', 'name', names.join(', '), stopped.name);
+    },
+    put: ({ access }, { name }) => switched(name, () => access.stop(name)),
+    remove: ({ access }, { name }) => switched(name, () => access.start(name))
   })
 };
 const NAMES = Object.keys(SECTIONS) as (keyof ConfigurationSections)[];
@@ -152,7 +195,7 @@ function section<E>(row: Section<E>): Section<never> {
 
 function credentials(recordsOf: (broker: Broker) => CredentialRecords): Section<never> {
   return section<ExportedCredential>({
-    list: (broker) => recordsOf(broker).exported(),
+    entries: (broker) => recordsOf(broker).exported(),
     keyOf: ({ name }) => name,
     check: checkCredential,
     put: (broker, record) => recordsOf(broker).restore(record),
@@ -160,16 +203,75 @@ function credentials(recordsOf: (broker: Broker) => CredentialRecords): Section<
   });
 }
 
+/** Start or stop a source. What its functions throw can be anything. */
+async function switched(name: string, change: () => Promise<unknown>): Promise<void> {
+  try {
+    await change();
+  } catch (error) {
+    if (error instanceof BrokerError) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new BrokerError('SOURCE_FAILED', `the source "${name}": ${why}`, { cause: error });
+  }
+}
+
 /**
- * Export what was set at run time in a broker: credentials, access rules, bans, applications, users of the management interface, and which
- * features are started. Passwords and secrets are not kept, so the document has their hashes: from those of a weak password it can be
- * guessed. What sources have, such as files, is left out.
+ * Export what was set at run time in a broker: credentials, access rules, bans, applications, users of the management interface, which
+ * features are started, options, and which sources are stopped. Passwords and secrets are not kept, so the document has their hashes: from
+ * those of a weak password it can be guessed. What sources have, such as files, is left out.
+ *
+ * Entries are read a few in each turn. Of an entry that is changed meanwhile, the document has either state.
  */
-export function exportConfiguration<Data>(broker: Broker<Data>): ConfigurationDocument {
-  const given = broker as Broker;
-  const sections = Object.fromEntries(NAMES.map((name) => [name, SECTIONS[name].list(given)]));
-  const { node } = broker.settings;
-  return { format: FORMAT, version: VERSION, node, exportedAt: broker.clock.now(), sections };
+export async function exportConfiguration<Data>(broker: Broker<Data>): Promise<ConfigurationDocument> {
+  const sections: Record<string, unknown[]> = {};
+  const head = headOf(broker);
+  for (const name of NAMES) {
+    const entries: unknown[] = (sections[name] = []);
+    for await (const some of exported(broker as Broker, name)) entries.push(...some);
+  }
+  return { ...head, sections };
+}
+
+/**
+ * The document of `exportConfiguration` as the lines of a JSON text, one for each entry, so that two documents can be compared. What is read
+ * is not collected in memory.
+ */
+export async function* exportConfigurationLines<Data>(broker: Broker<Data>): AsyncGenerator<string, undefined> {
+  yield `${JSON.stringify(headOf(broker)).slice(0, -1)},"sections":{`;
+  for (const [at, name] of NAMES.entries()) {
+    yield `"${name}":[`;
+    let last: string | undefined;
+    for await (const some of exported(broker as Broker, name))
+      for (const entry of some) {
+        if (last !== undefined) yield `${last},`;
+        last = JSON.stringify(entry);
+      }
+    if (last !== undefined) yield last;
+    yield at === NAMES.length - 1 ? ']' : '],';
+  }
+  yield '}}';
+  return undefined;
+}
+
+function headOf<Data>({ settings, clock }: Broker<Data>): Omit<ConfigurationDocument, 'sections'> {
+  return { format: FORMAT, version: VERSION, node: settings.node, exportedAt: clock.now() };
+}
+
+function exported(broker: Broker, name: keyof ConfigurationSections): AsyncGenerator<readonly unknown[], void> {
+  const { turn } = engineOf(broker).services;
+  return inTurns(SECTIONS[name].entries(broker), () => turn.pause());
+}
+
+/** Go through entries, some of them in each turn. */
+async function* inTurns<E>(entries: Iterable<E>, pause: () => Promise<void>): AsyncGenerator<readonly E[], void> {
+  let some: E[] = [];
+  for (const entry of entries) {
+    some.push(entry);
+    if (some.length < ENTRIES_AT_ONCE) continue;
+    yield some;
+    some = [];
+    await pause();
+  }
+  if (some.length > 0) yield some;
 }
 
 /**
@@ -223,14 +325,41 @@ class SectionChange {
   /** Change the section. It ends early with the first slice that has an error. @returns the errors */
   async run(pause: () => Promise<void>): Promise<ImportError[]> {
     const row = SECTIONS[this.#name];
-    const before = new Map(row.list(this.#broker).map((entry) => [row.keyOf(entry), entry]));
-    const wanted = new Set(this.#entries.map((entry) => row.keyOf(entry)));
-    const put = (entry: never) => this.#put(row, entry, before.has(row.keyOf(entry)));
+    /** The entries that the broker has and the document, as far as it has been read, has not. */
+    const others = new Map<string, never>();
+    const broker = this.#broker;
+    for await (const some of inTurns(row.entries(broker), pause))
+      for (const entry of some) others.set(row.keyOf(entry, broker), entry);
+    if (row.changeAll !== undefined) return this.#together(row.changeAll, others);
+    const put = (entry: never) => this.#put(row, entry, others.delete(row.keyOf(entry, broker)));
     const errors = await this.#each(this.#entries, put, pause);
     const { remove } = row;
     if (errors.length > 0 || this.#mode === 'merge' || remove === undefined) return errors;
-    const rest = [...before].flatMap(([key, entry]) => (wanted.has(key) ? [] : [entry]));
-    return this.#each(rest, (entry) => this.#remove(remove, entry), pause);
+    return this.#each([...others.values()], (entry) => this.#remove(remove, entry), pause);
+  }
+
+  async #together(
+    changeAll: NonNullable<Section<never>['changeAll']>,
+    others: Map<string, never>
+  ): Promise<ImportError[]> {
+    const { keyOf } = SECTIONS[this.#name];
+    const isReplaced = this.#mode === 'replace';
+    const known = this.#entries.filter((entry) => others.delete(keyOf(entry, this.#broker)));
+    const added = this.#entries.filter((entry) => !known.includes(entry));
+    const put = isReplaced ? this.#entries : added;
+    const removed = isReplaced ? [...others.values()] : [];
+    try {
+      await changeAll(this.#broker, put, removed);
+    } catch (error) {
+      if (!(error instanceof BrokerError)) throw error;
+      const { message } = error;
+      const entryOf = (entry: never) => ({ section: this.#name, entry: keyOf(entry, this.#broker), message });
+      return [...put, ...removed].map(entryOf);
+    }
+    this.counts.added = added.length;
+    this.counts.removed = removed.length;
+    this.counts[isReplaced ? 'replaced' : 'skipped'] = known.length;
+    return [];
   }
 
   async #put(row: Section<never>, entry: never, isKnown: boolean): Promise<void> {
@@ -238,7 +367,7 @@ class SectionChange {
       this.counts.skipped++;
       return;
     }
-    await row.put(this.#broker, entry);
+    await row.put?.(this.#broker, entry);
     if (isKnown) this.counts.replaced++;
     else this.counts.added++;
   }
@@ -262,7 +391,7 @@ class SectionChange {
       const errors = results.flatMap((result, at) => {
         if (result.status === 'fulfilled') return [];
         if (!(result.reason instanceof BrokerError)) throw result.reason;
-        return [{ section: this.#name, entry: row.keyOf(some[at]), message: result.reason.message }];
+        return [{ section: this.#name, entry: row.keyOf(some[at], this.#broker), message: result.reason.message }];
       });
       if (errors.length > 0) return errors;
     }
@@ -316,7 +445,7 @@ async function checkSection(
     if (at % ENTRIES_AT_ONCE === ENTRIES_AT_ONCE - 1) await pause();
     try {
       row.check(entry, broker);
-      const key = row.keyOf(entry);
+      const key = row.keyOf(entry, broker);
       if (keys.has(key)) found(`${name}[${at}]`, `there are two entries for ${key}`);
       keys.add(key);
     } catch (error) {

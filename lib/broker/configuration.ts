@@ -112,6 +112,18 @@ export class Configuration {
     });
   }
 
+  /** The overrides as `set` takes them: for `exportConfiguration`. @internal */
+  exported(): { readonly key: string; readonly value: unknown }[] {
+    return this.#overrides.entries.map(({ place, value }) => ({ key: place.key, value: storedValue(value) }));
+  }
+
+  /** Check a value without changing anything. @throws as `set` throws InvalidInput and OPTION_FIXED @internal */
+  check(key: string, value: unknown): void {
+    const { row } = this.#changeable(key);
+    if (value === undefined) throw new InvalidInput('OPTION_INVALID', key, 'a value, or null for none', value);
+    readSetting(row, value, key);
+  }
+
   /**
    * Change an option. Resolves when the change is persisted and in effect.
    * @param key any accepted spelling

@@ -5,6 +5,7 @@ import {
   type ConfigurationDocument,
   createBroker,
   exportConfiguration,
+  exportConfigurationLines,
   importConfiguration,
   memoryStore
 } from '../../lib/index.ts';
@@ -24,6 +25,13 @@ async function fill(broker: Broker): Promise<void> {
   await broker.applications.add({ id: 'app', secret: 'secret app', expiresAt: 4_000_000_000_000 });
   await broker.users.add('admin', 'secret admin', 'administrator');
   await broker.features.stop('presence');
+  await broker.configuration.setAll([
+    ['max_inflight', 64],
+    ['zone.external.mqueue_priorities', 'a=1,b=2'],
+    ['retained_expiry_interval', '90s']
+  ]);
+  await broker.access.add({ name: 'own', authenticate: () => undefined });
+  await broker.access.stop('own');
 }
 
 /** A document after it has been a text. */
@@ -37,9 +45,10 @@ describe('The document of a configuration', () => {
   it('brings everything to another broker, where the passwords are right', async () => {
     await using from = await createBroker(QUIET).start();
     await fill(from);
-    const document = sent(exportConfiguration(from));
+    const document = sent(await exportConfiguration(from));
     assert.doesNotMatch(JSON.stringify(document), /secret/);
     await using to = await createBroker({ ...QUIET, store: memoryStore() }).start();
+    await to.access.add({ name: 'own', authenticate: () => undefined });
     const { sections, errors } = await importConfiguration(to, document, { mode: 'replace' });
     assert.deepEqual(errors, []);
     assert.deepEqual(sections, {
@@ -50,9 +59,11 @@ describe('The document of a configuration', () => {
       banned: counts(2),
       applications: counts(1),
       users: counts(1),
-      features: counts(0, 4)
+      features: counts(0, 4),
+      settings: counts(3),
+      stoppedSources: counts(1)
     });
-    assert.deepEqual(sent(exportConfiguration(to)).sections, document.sections);
+    assert.deepEqual(sent(await exportConfiguration(to)).sections, document.sections);
     assert.notEqual(await to.applications.verify('app', 'secret app'), undefined);
     assert.notEqual(await to.users.verify('admin', 'secret admin'), undefined);
     await to.connect({ clientId: 'x', username: 'root', password: 'secret root' });
@@ -65,15 +76,18 @@ describe('The document of a configuration', () => {
   it('is merged: what is there stays, and what is absent is added', async () => {
     await using from = await createBroker(QUIET).start();
     await fill(from);
-    const document = sent(exportConfiguration(from));
+    const document = sent(await exportConfiguration(from));
     await using to = await createBroker(QUIET).start();
+    await to.access.add({ name: 'own', authenticate: () => undefined });
+    await to.configuration.set('max_inflight', 5);
     await to.access.usernames.add('u', 'another password');
     await to.access.usernames.add('mine', 'x');
     const { sections } = await importConfiguration(to, document);
     assert.deepEqual(
-      [sections.usernames, sections.clientIds, sections.features],
-      [counts(0, 0, 0, 1), counts(1), counts(0, 0, 0, 4)]
+      [sections.usernames, sections.clientIds, sections.features, sections.settings],
+      [counts(0, 0, 0, 1), counts(1), counts(0, 0, 0, 4), counts(2, 0, 0, 1)]
     );
+    assert.equal(to.configuration.get('max_inflight').value, 5);
     await to.connect({ clientId: 'x', username: 'u', password: 'another password' });
     assert.equal(to.access.usernames.size, 2);
   });
@@ -82,17 +96,81 @@ describe('The document of a configuration', () => {
     await using to = await createBroker(QUIET).start();
     await fill(to);
     await to.users.add('eve', 'a password');
-    const empty = { ...sent(exportConfiguration(to)), sections: { users: [], acl: [], banned: [] } };
+    const empty = { ...sent(await exportConfiguration(to)), sections: { users: [], acl: [], banned: [] } };
     const { sections } = await importConfiguration(to, empty, { mode: 'replace' });
     assert.deepEqual(sections, { acl: counts(0, 0, 2), banned: counts(0, 0, 2), users: counts(0, 0, 1) });
     assert.deepEqual([[...to.users].map(({ name }) => name), to.applications.size], [['admin'], 1]);
+  });
+
+  it('replaces settings and stopped sources: other settings are reset, and other sources are started', async () => {
+    await using to = await createBroker(QUIET).start();
+    let starts = 0;
+    const open = () => {
+      if (++starts > 1) throw new TypeError('the file is gone');
+    };
+    await to.access.add({ name: 'own', authenticate: () => undefined, open });
+    await to.configuration.setAll([
+      ['max_inflight', 64],
+      ['max_mqueue_len', 5]
+    ]);
+    const sections = { settings: [{ key: 'maxInflight', value: 7 }], stoppedSources: [{ name: 'records' }] };
+    const document = { ...(await exportConfiguration(to)), sections };
+    const replaced = await importConfiguration(to, document, { mode: 'replace' });
+    assert.deepEqual(replaced, { sections: { settings: counts(0, 1, 1), stoppedSources: counts(1) }, errors: [] });
+    assert.deepEqual(
+      to.configuration.overrides().map(({ key, value }) => [key, value]),
+      [['max_inflight', 7]]
+    );
+    await to.access.stop('own');
+    const none = { ...document, sections: { settings: [], stoppedSources: [] } };
+    const { errors } = await importConfiguration(to, none, { mode: 'replace' });
+    assert.deepEqual(errors, [
+      { section: 'stoppedSources', entry: 'own', message: 'the source "own": the file is gone' }
+    ]);
+    assert.deepEqual(
+      to.access.list().map(({ isStarted }) => isStarted),
+      [true, false]
+    );
+    assert.deepEqual(to.configuration.overrides(), []);
+  });
+
+  it('is written as lines, while other work goes on and records change', async () => {
+    await using broker = await createBroker(QUIET).start();
+    const rule = (n: number) => ({ access: 'deny', action: 'publish', topic: `t/${n}` }) as const;
+    for (let n = 0; n < 1000; n++) await broker.access.acl.set(rule(n));
+    const topics: string[] = [];
+    let turns = 0;
+    let isDone = false;
+    const count = () => {
+      turns++;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    let text = '';
+    for await (const line of exportConfigurationLines(broker)) {
+      text += `${line}\n`;
+      if (!line.includes('"t/150"')) continue;
+      await broker.access.acl.delete('all', 't/10');
+      await broker.access.acl.set(rule(20));
+      await broker.access.acl.delete('all', 't/30');
+      await broker.access.acl.set(rule(30));
+      await broker.access.acl.delete('all', 't/900');
+      assert.equal(broker.access.acl.part('all', { skip: 0, limit: 1 }).length, 1, 'lists sort the records');
+    }
+    isDone = true;
+    const { sections } = JSON.parse(text) as ConfigurationDocument;
+    for (const { topic } of sections.acl ?? []) topics.push(topic);
+    assert.equal(new Set(topics).size, topics.length, 'no record is there twice');
+    assert.ok(topics.length >= 999, `${topics.length}`);
+    assert.ok(turns >= 9, `${turns} turns`);
+    assert.deepEqual(Object.keys(sections), Object.keys((await exportConfiguration(broker)).sections));
   });
 
   it('keeps the order of access rules when they are replaced', async () => {
     await using to = await createBroker(QUIET).start();
     const rule = (topic: string) => ({ access: 'deny', action: 'pubsub', topic }) as const;
     for (const topic of ['x', 'b', 'a']) await to.access.acl.set(rule(topic));
-    const document = { ...exportConfiguration(to), sections: { acl: [rule('a'), rule('b'), rule('c')] } };
+    const document = { ...(await exportConfiguration(to)), sections: { acl: [rule('a'), rule('b'), rule('c')] } };
     await importConfiguration(to, document, { mode: 'replace' });
     assert.deepEqual(
       to.access.acl.list('all').map(({ topic }) => topic),
@@ -102,7 +180,7 @@ describe('The document of a configuration', () => {
 
   it('with errors is refused as a whole, with the entries that are wrong', async () => {
     await using to = await createBroker(QUIET).start();
-    const good = exportConfiguration(to);
+    const good = await exportConfiguration(to);
     const wrong = (sections: object) => ({ ...good, sections }) as unknown as ConfigurationDocument;
     const user = { name: 'a', hash: 'plain text', tags: '' };
     for (const [document, pattern] of [
@@ -127,7 +205,22 @@ describe('The document of a configuration', () => {
       ],
       [wrong({ banned: [{ kind: 'address', who: 'x' }] }), /banned\[0\]/],
       [wrong({ applications: [{ id: 'a:b' }] }), /applications\[0\]/],
-      [wrong({ features: [{ name: 'x', isStarted: true }] }), /features\[0\]/]
+      [wrong({ features: [{ name: 'x', isStarted: true }] }), /features\[0\]/],
+      [wrong({ settings: [{ key: 'max_inflght', value: 1 }] }), /settings\[0\]: .*max_inflight/],
+      [wrong({ settings: [{ key: 'max_inflight', value: 'many' }] }), /settings\[0\]: max_inflight/],
+      [wrong({ settings: [{ key: 'max_inflight' }] }), /settings\[0\]: max_inflight/],
+      [wrong({ settings: [{ key: 'zone.moon.max_inflight', value: 1 }] }), /settings\[0\]: .*no zone "moon"/],
+      [wrong({ settings: [{ key: 'node', value: 'other' }] }), /settings\[0\]: node.name takes effect only/],
+      [
+        wrong({
+          settings: [
+            { key: 'max_inflight', value: 1 },
+            { key: 'maxInflight', value: 2 }
+          ]
+        }),
+        /settings\[1\]: there are two entries for max_inflight/
+      ],
+      [wrong({ stoppedSources: [{ name: 'moon' }] }), /stoppedSources\[0\]: .*records/]
     ] as const)
       await assert.rejects(
         importConfiguration(to, document as ConfigurationDocument),
@@ -149,7 +242,7 @@ describe('The document of a configuration', () => {
     await using _ = kit;
     const { broker } = kit;
     const acl = Array.from({ length: 250 }, (_, n) => ({ access: 'deny', action: 'pubsub', topic: `t/${n}` }) as const);
-    const document = { ...exportConfiguration(broker), sections: { acl } };
+    const document = { ...(await exportConfiguration(broker)), sections: { acl } };
     store.fault = 'refuses';
     const { sections, errors } = await importConfiguration(broker, document);
     assert.deepEqual([sections.acl, errors.length, errors[0].section], [counts(0), 100, 'acl']);

@@ -10,6 +10,7 @@ describe('Export and import of the configuration over HTTP', () => {
       for (let n = 0; n < 300; n++)
         await from.access.acl.set({ username: `u${n}`, topic: 'a', action: 'pub', access: 'deny' });
       await from.access.usernames.add('ann', 'a password');
+      await from.configuration.set('max_inflight', 64);
       const exported = await source.call('GET', '/api/x/export');
       assert.deepEqual([exported.status, exported.headers.get('content-type')], [200, 'application/json']);
       assert.deepEqual([exported.body.version, exported.body.sections.acl.length], [1, 300]);
@@ -19,6 +20,7 @@ describe('Export and import of the configuration over HTTP', () => {
       const { body } = await target.call('POST', '/api/x/import?mode=replace', exported.text);
       assert.deepEqual([body.code, body.data.errors, body.data.sections.acl.added], [0, [], 300]);
       assert.deepEqual([to.access.acl.size, to.access.usernames.get('ann')?.name], [300, 'ann']);
+      assert.equal(to.configuration.get('max_inflight').value, 64);
       const merged = (await target.call('POST', '/api/x/import', exported.text)).body.data.sections;
       assert.deepEqual(merged.acl, { added: 0, replaced: 0, removed: 0, skipped: 300 });
       for (const [document, code] of [

@@ -2025,7 +2025,7 @@ export interface HostedOperations {
     };
   };
 
-  /** Export credentials, access rules, bans, applications, users and features as one document, with hashes alone */
+  /** Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes alone */
 
   'GET /x/export': {
     data: undefined;
@@ -2065,6 +2065,10 @@ export interface HostedOperations {
         users?: unknown[];
         /** Which features are started */
         features?: unknown[];
+        /** Options that were set at run time: key and value */
+        settings?: unknown[];
+        /** Names of the sources that are stopped */
+        stoppedSources?: unknown[];
       };
     };
     data: {

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { type ConfigurationDocument, exportConfiguration, importConfiguration } from '../../../../lib/index.ts';
+import { type ConfigurationDocument, exportConfigurationLines, importConfiguration } from '../../../../lib/index.ts';
 import { Download } from '../../download.ts';
 import { type Operation, operation } from '../../operation.ts';
 
@@ -20,25 +20,13 @@ const DOCUMENT = Type.Object({
       banned: LIST('Bans'),
       applications: LIST('Applications with hashes of their secrets'),
       users: LIST('Users of the management interface with hashes of their passwords'),
-      features: LIST('Which features are started')
+      features: LIST('Which features are started'),
+      settings: LIST('Options that were set at run time: key and value'),
+      stoppedSources: LIST('Names of the sources that are stopped')
     },
     { description: 'The entries by section. Sections may be left out' }
   )
 });
-
-/** The lines of a document: one for each entry, so that two documents can be compared. */
-async function* linesOf({ sections, ...head }: ConfigurationDocument): AsyncGenerator<string, undefined> {
-  yield `${JSON.stringify(head).slice(0, -1)},"sections":{`;
-  const lists = Object.entries(sections) as [string, readonly unknown[]][];
-  for (const [at, [name, entries]] of lists.entries()) {
-    yield `"${name}":[`;
-    for (const [number, entry] of entries.entries())
-      yield `${JSON.stringify(entry)}${number === entries.length - 1 ? '' : ','}`;
-    yield at === lists.length - 1 ? ']' : '],';
-  }
-  yield '}}';
-  return undefined;
-}
 
 /** The configuration that was set at run time, as one document. */
 export const CONFIGURATION: readonly Operation[] = [
@@ -47,10 +35,10 @@ export const CONFIGURATION: readonly Operation[] = [
     method: 'GET',
     path: '/x/export',
     descr:
-      'Export credentials, access rules, bans, applications, users and features as one document, with hashes alone',
+      'Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes alone',
     isForAdministrators: true,
     contentType: 'application/json',
-    run: ({ broker }) => new Download(linesOf(exportConfiguration(broker)), 'application/json')
+    run: ({ broker }) => new Download(exportConfigurationLines(broker), 'application/json')
   }),
   operation({
     name: 'import_configuration',
