@@ -55,12 +55,22 @@ export class RecordOrder<R extends Numbered> {
 
   /** The same for readers that take several turns: the records of the first turn, without those that have been deleted when they are read. */
   *lasting(): Iterable<readonly [key: string, record: R]> {
-    const keys: string[] = [];
-    for (const [key] of this.oldestFirst()) keys.push(key);
-    for (const key of keys) {
+    for (const key of this.#keys()) {
       const record = this.#table.get(key);
       if (record !== undefined) yield [key, record];
     }
+  }
+
+  /** The keys in the order of `oldestFirst`, which takes a second walk only if the records must be sorted. */
+  #keys(): string[] {
+    const keys: string[] = [];
+    let last = 0;
+    for (const [key, { number = 0 }] of this.#table) {
+      if (number < last) return Array.from(this.oldestFirst(), ([each]) => each);
+      keys.push(key);
+      last = number;
+    }
+    return keys;
   }
 }
 
