@@ -1,9 +1,9 @@
 import { type Broker, InvalidInput } from '../../lib/index.ts';
-import { type Answer, type Call, Fault, Router, type Service } from '../rest/index.ts';
+import { type Answer, type Call, Fault, type Found, Router, type Service } from '../rest/index.ts';
 import { Audit, type ChangeRequest } from './audit.ts';
 import { BrowserChecks } from './browser-checks.ts';
 import { faultOf } from './codes.ts';
-import { CredentialCheck } from './credentials.ts';
+import { type Caller, CredentialCheck } from './credentials.ts';
 import type { OpenApiDocument } from './document.ts';
 import { EventStreams } from './event-stream.ts';
 import { checkBody, checkQuery, pageRequest, readQuery } from './input.ts';
@@ -116,12 +116,14 @@ class Management implements Service {
       if (found !== undefined) Object.assign(request, found);
       const checked = this.#credentials.check(call);
       request.caller = checked instanceof Promise ? await checked : checked;
-      if (request.caller.scope === 'viewer' && (method !== 'GET' || found?.row.isForAdministrators === true))
+      const isViewer = request.caller.scope === 'viewer';
+      if (isViewer && !isForViewer(method, request.caller, found))
         throw new Fault('notPermitted', 'these credentials may only read');
       if (found !== undefined && !this.#isOn(found.row))
         throw new Fault('notPermitted', 'operations for applications are switched off here (option appOperations)');
       if (found === undefined) throw new Fault('unknownPath', `there is no operation ${method} ${call.path}`);
-      const answer = await this.#run(found.row, request, call);
+      const run = () => this.#run(found.row, request, call);
+      const answer = await (isViewer && method !== 'GET' ? this.#credentials.limited(call, run) : run());
       if (method !== 'GET') this.#audit.add(request, call, undefined);
       return answer;
     } catch (error) {
@@ -174,4 +176,10 @@ class Management implements Service {
     request.body = body;
     return answerWith(await row.run(context, { params, query, body } as Input), page);
   }
+}
+
+/** Whether a viewer may do what is asked: read, except the hashes of passwords, and what is about the viewer's own password. */
+function isForViewer(method: string, caller: Caller, found: Found<Operation> | undefined): boolean {
+  if (method === 'GET') return found?.row.isForAdministrators !== true;
+  return found?.row.isForViewer?.(caller, found.params) === true;
 }

@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type Awaitable, type Broker, StateError } from '../../lib/index.ts';
 import { type Call, Fault } from '../rest/index.ts';
+import { faultOf } from './codes.ts';
 import { LoginLimit } from './login-limit.ts';
 import { clientAddress, sourceOf, type TrustedProxies } from './proxies.ts';
 
@@ -109,6 +110,27 @@ export class CredentialCheck {
     const checked = this.#checkPair(key, pair, { call, isKnown }).finally(() => this.#running.delete(key));
     this.#running.set(key, checked);
     return checked;
+  }
+
+  /**
+   * Answer a call that checks another password. A wrong one counts as a failed login of the address.
+   * @param run throws a Fault `unauthorized`, or an error of the broker for `wrongOldPassword`, if the password is wrong
+   * @throws Fault tooManyLogins; what `run` throws
+   */
+  async limited<T extends object>(call: Call, run: () => Promise<T>): Promise<T> {
+    let wrong: unknown;
+    const answer = await this.#limit.check(sourceOf(clientAddress(call, this.#proxies)), async () => {
+      try {
+        return await run();
+      } catch (error) {
+        const kind = faultOf(error)?.kind;
+        if (kind !== 'unauthorized' && kind !== 'wrongOldPassword') throw error;
+        wrong = error;
+        return undefined;
+      }
+    });
+    if (answer === undefined) throw wrong;
+    return answer;
   }
 
   /** Whether remembered credentials are still right. */

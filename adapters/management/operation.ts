@@ -1,6 +1,7 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Awaitable, Broker } from '../../lib/index.ts';
 import type { Fault } from '../rest/index.ts';
+import type { Caller } from './credentials.ts';
 import type { EventStreams } from './event-stream.ts';
 import type { Listing, PageRequest } from './listing.ts';
 import type { OptionSource } from './options.ts';
@@ -84,6 +85,11 @@ export interface Operation {
   readonly isForApplications?: true;
   /** Viewers may not use it, although it only reads: the answer has hashes of passwords. */
   readonly isForAdministrators?: true;
+  /**
+   * Whether a viewer may use it, although it is no GET. Its wrong passwords (faults `unauthorized`, `wrongOldPassword`) count as failed logins.
+   * Absent: no.
+   */
+  isForViewer?(caller: Caller, params: Readonly<Record<string, string>>): boolean;
   /** A list with pages, and the default of `_limit`; `max`: that of the mount (option `maxRowLimit`). */
   readonly paged?: 'max' | number;
   /** A list with pages that also takes the parameter `cursor`. */

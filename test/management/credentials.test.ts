@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { type Broker, createBroker } from 'embermq';
 import { type ManagementOptions, managementApi } from 'embermq/management';
 import { createTestBroker } from 'embermq/testing';
-import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
+import { AUTHORIZATION, serve, serveManagement, startBroker } from '../support/management.ts';
 
 function basic(id: string, secret: string): string {
   return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
@@ -57,6 +57,51 @@ describe('Management credentials', () => {
     await broker.users.changePassword('ann', 'secret of ann', 'another secret');
     assert.equal((await call('POST', PUBLISH, { authorization: ann })).status, 401);
     assert.equal((await call('POST', PUBLISH, { authorization: basic('ann', 'another secret') })).status, 200);
+  });
+
+  it('of a viewer are enough to check a login and to change the own password, and for no other change', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await broker.users.add('ann', 'secret of ann', 'administrator');
+    await broker.users.add('vic', 'secret of vic', 'viewer');
+    await using server = await serveManagement(broker, { credentials: 'users', revision: 'later' });
+    const call = async (method: string, path: string, body: unknown, authorization = basic('vic', 'secret of vic')) => {
+      const answer = await server.call(method, `/api${path}`, body, { authorization });
+      return [answer.status, answer.body.code];
+    };
+    const login = (username: string, password: string) => call('POST', '/auth', { username, password });
+    const change = { old_pwd: 'secret of vic', new_pwd: 'another secret' };
+    assert.deepEqual(await login('vic', 'secret of vic'), [200, 0]);
+    assert.deepEqual(await login('ann', 'secret of ann'), [200, 0]);
+    assert.deepEqual(await call('PUT', '/change_pwd/ann', { ...change, old_pwd: 'secret of ann' }), [403, 103]);
+    assert.deepEqual(await call('PUT', '/change_pwd/Vic', change), [403, 103]);
+    assert.deepEqual(await call('PUT', '/change_pwd/vic', { ...change, old_pwd: 'wrong' }), [400, 114]);
+    for (const [method, path, body] of [
+      ['POST', '/users', { username: 'new', password: 'a password' }],
+      ['PUT', '/users/vic', { tags: 'administrator' }],
+      ['DELETE', '/users/vic', undefined],
+      ['POST', '/auth_username', { username: 'u', password: 'p' }],
+      ['POST', '/mqtt/publish', { clientid: 'c', topic: 't', payload: '' }],
+      ['POST', '/no_such_path', {}]
+    ] as const)
+      assert.deepEqual(await call(method, path, body), [403, 103], `${method} ${path}`);
+    assert.equal(broker.users.get('ann')?.role, 'administrator');
+    for (let n = 0; n < 9; n++) assert.deepEqual(await login('ann', `guess ${n}`), [401, 103]);
+    assert.equal((await login('ann', 'secret of ann'))[0], 429, 'wrong passwords count as failed logins');
+    await clock.advance('1m');
+    assert.deepEqual(await call('PUT', '/change_pwd/vic', change), [200, 0]);
+    assert.equal((await call('POST', '/auth', {}))[0], 401, 'the old password is not accepted any more');
+    const vic = basic('vic', 'another secret');
+    assert.deepEqual(await call('POST', '/auth', { username: 'vic', password: 'another secret' }, vic), [200, 0]);
+  });
+
+  it('of a viewer that a function has accepted do not change the password of a user with the same name', async () => {
+    await using broker = await startBroker();
+    await broker.users.add('vic', 'secret of vic', 'viewer');
+    await using server = await serveManagement(broker, { credentials: () => 'viewer' });
+    const headers = { authorization: basic('vic', 'x') };
+    const body = { old_pwd: 'secret of vic', new_pwd: 'another secret' };
+    assert.equal((await server.call('PUT', '/api/change_pwd/vic', body, headers)).status, 403);
   });
 
   it('can be those of applications and of users', async () => {

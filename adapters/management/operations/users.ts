@@ -27,6 +27,7 @@ export const USERS: readonly Operation[] = [
     descr: 'Authenticate an user',
     example: { body: { username: 'ann', password: 'password of ann' } },
     body: Type.Object({ username: USERNAME, password: PASSWORD }),
+    isForViewer: () => true,
     originalAnswer: ({ kind, original }) => {
       if (kind === 'missingParameter' || kind === 'emptyCredentials')
         return { message: original === 'password' ? 'Password undefined' : 'Username undefined' };
@@ -105,6 +106,8 @@ export const USERS: readonly Operation[] = [
       old_pwd: Type.String({ description: 'The password until now' }),
       new_pwd: Type.String({ description: 'The password from now on' })
     }),
+    // a caller of another kind has no password here, whatever its id is
+    isForViewer: ({ kind, id }, { username }) => kind === 'user' && id === username,
     originalAnswer,
     run: ({ broker }, { params: { username }, body: { old_pwd: before, new_pwd: after } }) => {
       checkNotEmpty({ new_pwd: after });
