@@ -162,7 +162,7 @@ export {
 } from './events/reasons.ts';
 export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { AlarmInput, Alarms } from './monitor/alarms.ts';
-export type { AuditEntry, AuditInput, AuditLog, AuditQuery } from './monitor/audit.ts';
+export type { AuditEntry, AuditInput, AuditLog, AuditOutcome, AuditQuery } from './monitor/audit.ts';
 export type { BlockedClient, BlockedClients } from './monitor/blocked-clients.ts';
 export type { DropQuery, DropRecord, Drops } from './monitor/drops.ts';
 export { FIGURE_NAMES, type FigureSeries, type Figures } from './monitor/figures.ts';

@@ -113,7 +113,8 @@ class Management implements Service {
       const found = this.#router.find(method, call.path);
       if (found === undefined && (this.#settings.unmatched === 'next' || call.method === 'OPTIONS')) return undefined;
       this.#browsers.check(call, method !== 'GET');
-      if (found !== undefined) Object.assign(request, found);
+      request.row = found?.row;
+      request.params = found?.params;
       const checked = this.#credentials.check(call);
       request.caller = checked instanceof Promise ? await checked : checked;
       const isViewer = request.caller.scope === 'viewer';

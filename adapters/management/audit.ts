@@ -92,21 +92,23 @@ export class Audit {
     if (row === undefined || row.method === 'GET' || caller === undefined) return;
     const { status, code } = fault === undefined ? SUCCESS : CODES[fault.kind];
     const { audit } = this.#broker.monitor;
-    const input = {
-      operation: row.name,
-      caller: caller.id === undefined ? { kind: caller.kind } : { kind: caller.kind, id: cut(caller.id) },
-      address: this.#addressOf(call),
-      request: `${row.method} ${row.path}`,
-      status,
-      code
-    };
-    const repeated = row.isFrequent ? audit.repeat(input) : undefined;
+    const outcome = { operation: row.name, caller, address: this.#addressOf(call), status, code };
+    const repeated = row.isFrequent ? audit.repeat(outcome) : undefined;
     const tell = this.#settings.audit;
     if (repeated !== undefined && tell === undefined) return;
     const parameters = addBody(body, {});
     if (query !== undefined) add(query, parameters);
     if (params !== undefined) add(params, parameters, true);
-    const entry = repeated === undefined ? audit.add({ ...input, parameters }) : { ...repeated, parameters };
+    const { kind, id } = caller;
+    const entry =
+      repeated === undefined
+        ? audit.add({
+            ...outcome,
+            caller: id === undefined ? { kind } : { kind, id: cut(id) },
+            request: `${row.method} ${row.path}`,
+            parameters
+          })
+        : { ...repeated, parameters };
     try {
       tell?.(entry);
     } catch (error) {

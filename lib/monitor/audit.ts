@@ -24,6 +24,9 @@ export interface AuditInput {
   readonly code: number;
 }
 
+/** Who asked for an operation, and how it ended. */
+export type AuditOutcome = Pick<AuditInput, 'operation' | 'caller' | 'address' | 'status' | 'code'>;
+
 /** A management operation in the audit log. */
 export interface AuditEntry extends AuditInput {
   /** Number of the entry; the first one has 1. */
@@ -108,9 +111,9 @@ export class AuditLog {
    * the parameters of the first one, and is persisted as it was then.
    * @returns the entry; undefined: the operation is not counted there, and has to be added
    */
-  repeat(input: Omit<AuditInput, 'parameters'>): AuditEntry | undefined {
+  repeat(outcome: AuditOutcome): AuditEntry | undefined {
     const last = this.#read().at(-1);
-    if (last === undefined || !isAlike(last, input)) return undefined;
+    if (last === undefined || !isAlike(last, outcome)) return undefined;
     last.at = this.#host.clock.now();
     last.count++;
     return last;
@@ -158,7 +161,7 @@ export class AuditLog {
   }
 }
 
-function isAlike(last: AuditInput, given: Omit<AuditInput, 'parameters'>): boolean {
+function isAlike(last: AuditInput, given: AuditOutcome): boolean {
   const { operation, caller, address, status, code } = given;
   return (
     last.operation === operation &&
