@@ -162,32 +162,29 @@ export function writer<R extends AnyRecord>(title: string, names: ReadonlyMap<st
 
 /** Make a function that writes records. It keeps the text of the fields, because most fields of a record are equal to those of the record before. */
 function textWriter<R extends AnyRecord>(names: ReadonlyMap<string, keyof R>): (record: R) => string {
-  const fields = [...names].map(([wire, field], at) => ({
-    field,
-    format: FIELDS[field as string].write ?? ((value: unknown) => value),
-    prefix: `${at === 0 ? '' : ','}${JSON.stringify(wire)}:`,
-    value: NOTHING as unknown
-  }));
-  const groups = Array.from({ length: Math.ceil(fields.length / GROUP) }, (_, at) => {
-    const members = fields.slice(at * GROUP, (at + 1) * GROUP);
-    return { members, texts: members.map(() => ''), text: '' };
-  });
+  const fields = [...names.values()];
+  const prefixes = [...names.keys()].map((name, at) => `${at === 0 ? '' : ','}${JSON.stringify(name)}:`);
+  const formats = fields.map((field) => FIELDS[field as string].write ?? ((value: unknown) => value));
+  // of the record before
+  const values: unknown[] = fields.map(() => NOTHING);
+  const texts = fields.map(() => '');
+  const groups = fields.map(() => '').slice(0, Math.ceil(fields.length / GROUP));
   return (record) => {
     let text = '{';
-    for (const group of groups) {
-      const { members, texts } = group;
+    for (let group = 0, at = 0; group < groups.length; group++) {
+      const begin = at;
+      const end = Math.min(at + GROUP, fields.length);
       let isChanged = false;
-      for (let at = 0; at < members.length; at++) {
-        const member = members[at];
-        const value = record[member.field];
-        if (value === member.value) continue;
-        const json = JSON.stringify(member.format(value as never));
-        member.value = value;
-        texts[at] = json === undefined ? '' : member.prefix + json;
+      for (; at < end; at++) {
+        const value = record[fields[at]];
+        if (value === values[at]) continue;
+        const json = JSON.stringify(formats[at](value as never));
+        values[at] = value;
+        texts[at] = json === undefined ? '' : prefixes[at] + json;
         isChanged = true;
       }
-      if (isChanged) group.text = texts.join('');
-      text += group.text;
+      if (isChanged) groups[group] = texts.slice(begin, end).join('');
+      text += groups[group];
     }
     return `${text}}`;
   };

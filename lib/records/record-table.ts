@@ -18,7 +18,7 @@ export type RecordTable<Source, R> = { readonly [N in keyof R]-?: Field<Source, 
 interface Shape {
   /** All fields, without values. V8 makes a slow object of one to which many fields are added by name; a copy of this one stays fast. */
   readonly blank: object;
-  readonly rows: readonly (readonly [name: string, from: (source: never, node: string) => unknown])[];
+  readonly rows: readonly { readonly name: string; readonly from: (source: never, node: string) => unknown }[];
 }
 
 const shapes = new WeakMap<object, Shape>();
@@ -26,7 +26,7 @@ const shapes = new WeakMap<object, Shape>();
 function shapeOf<R>(table: RecordTable<never, R>): Shape {
   const names = Object.keys(table) as (keyof R & string)[];
   const blank = JSON.parse(`{${names.map((name) => `${JSON.stringify(name)}:null`).join()}}`);
-  const shape = { blank, rows: names.map((name) => [name, table[name].from] as const) };
+  const shape = { blank, rows: names.map((name) => ({ name, from: table[name].from })) };
   shapes.set(table, shape);
   return shape;
 }
@@ -35,7 +35,7 @@ function shapeOf<R>(table: RecordTable<never, R>): Shape {
 export function recordOf<Source, R>(table: RecordTable<Source, R>, source: Source, node: string): R {
   const { blank, rows } = shapes.get(table) ?? shapeOf(table);
   const record: Record<string, unknown> = { ...blank };
-  for (const [name, from] of rows) record[name] = from(source as never, node);
+  for (const { name, from } of rows) record[name] = from(source as never, node);
   return record as R;
 }
 
