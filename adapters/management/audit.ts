@@ -119,20 +119,25 @@ export class Audit {
 
 function addBody(body: unknown, to: Record<string, unknown>): Record<string, unknown> {
   if (Array.isArray(body)) {
-    to.entries = body.slice(0, MAX_ENTRIES).map((entry) => addBody(entry, {}));
+    to.entries = body.slice(0, MAX_ENTRIES).map((entry) => (isFields(entry) ? add(entry, {}) : {}));
     to.entry_count = body.length;
-  } else if (typeof body === 'object' && body !== null) add(body, to);
+  } else if (isFields(body)) add(body, to);
   return to;
 }
 
+function isFields(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Add the values of parameters, as far as they are no lists and objects. @param isAll also of those that are not in `RECORDED` */
-function add(given: object, to: Record<string, unknown>, isAll = false): void {
+function add(given: object, to: Record<string, unknown>, isAll = false): Record<string, unknown> {
   for (const name in given) {
     if (!isAll && !RECORDED.has(name)) continue;
     const value = (given as Record<string, unknown>)[name];
     if (typeof value === 'string') to[name] = cut(value);
     else if (typeof value === 'number' || typeof value === 'boolean') to[name] = value;
   }
+  return to;
 }
 
 function cut(text: string): string {

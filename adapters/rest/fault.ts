@@ -15,6 +15,7 @@ export type FaultKind =
   | 'unauthorized'
   | 'notPermitted'
   | 'tooManyLogins'
+  | 'refused'
   | 'tooMany'
   | 'unknownUser'
   | 'unknownRecord'

@@ -207,6 +207,11 @@ export function checkBan(input: BanInput): void {
     ['at', at],
     ['until', until]
   ] as const)
-    if (time !== undefined && (typeof time !== 'number' || Number.isNaN(time)))
+    if (time !== undefined && !isTime(time) && !(field === 'until' && time === Infinity))
       fail(field, 'milliseconds since 1970', time);
+}
+
+/** Whether a number is a time that a `Date` can have. */
+function isTime(value: unknown): boolean {
+  return typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
 }

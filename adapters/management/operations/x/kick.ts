@@ -48,8 +48,10 @@ async function kickEach({ broker }: Context, clientIds: readonly string[]): Prom
 }
 
 async function kickMatching({ broker }: Context, all: true | undefined, conditions: Conditions): Promise<number> {
-  if (Object.keys(conditions).length === 0 && all === undefined)
-    throw new Fault('missingParameter', 'give "clientids", at least one condition, or "all": true');
+  // an empty part is a part of every name
+  const isAll = Object.values(conditions).every((condition) => condition === '');
+  if (isAll && all === undefined)
+    throw new Fault('missingParameter', 'give "clientids", at least one condition that is not empty, or "all": true');
   // a client without CONNECT has no session
   if (conditions.conn_state === 'idle') return 0;
   return broker.sessions.kickMatching(queryOf(conditions), OPTIONS);
