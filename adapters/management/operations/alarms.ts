@@ -3,7 +3,7 @@ import { dateTimeText, type PastAlarm, type PresentAlarm } from '../../../lib/in
 import { NODE, TIME } from '../examples.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import type { RevisionName } from '../revisions.ts';
-import { checkNode } from './clients.ts';
+import { checkNode } from './on-node.ts';
 
 const time = (description: string) => Type.String({ description: `${description}: local time, YYYY-MM-DD HH:mm:ss` });
 const DETAILS = Type.Object(

@@ -1,11 +1,12 @@
 import Type from 'typebox';
 import { type ClientQuery, type ClientRecord, recordNames } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import { CLIENT as EXAMPLE, NODE } from '../examples.ts';
+import { CLIENT as EXAMPLE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER } from '../revisions.ts';
 import { writer } from '../wire.ts';
+import { inClusterAndOnNode } from './on-node.ts';
 
 /** Values from here on are milliseconds, smaller ones seconds. */
 const MS_FROM = 1e11;
@@ -85,11 +86,6 @@ async function list({ broker, page, revision }: Context, given: Conditions): Pro
   return Listing.written(entries, { count: hasConditions ? -1 : count, hasNext }, write);
 }
 
-/** @throws Fault unknownNode */
-export function checkNode({ broker }: Context, node: string): void {
-  if (node !== broker.settings.node) throw new Fault('unknownNode', `there is no node "${node}"`);
-}
-
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {
   const client = await broker.directory.client(clientId);
   return Listing.written(client === undefined ? [] : [client], undefined, write);
@@ -108,100 +104,63 @@ async function kick({ broker }: Context, clientId: string): Promise<void> {
 
 /** Clients, in the later revisions. */
 export const CLIENTS = [
-  operation({
-    name: 'list_clients',
-    method: 'GET',
-    path: '/clients',
-    descr: 'A list of clients on current node',
-    example: { query: { _like_clientid: 'sensor', conn_state: 'connected' }, data: [EXAMPLE] },
-    in: LATER,
-    data: DATA,
-    paged: 'max',
-    query: CONDITIONS,
-    run: (context, { query }) => list(context, query)
-  }),
-  operation({
-    name: 'list_node_clients',
-    method: 'GET',
-    path: '/nodes/:node/clients',
-    descr: 'A list of clients on specified node',
-    example: { params: { node: NODE }, query: { _limit: 1 }, data: [EXAMPLE] },
-    in: LATER,
-    data: DATA,
-    paged: 'max',
-    query: CONDITIONS,
-    run: (context, { params, query }) => {
-      checkNode(context, params.node);
-      return list(context, query);
+  ...inClusterAndOnNode(
+    {
+      cluster: ['list_clients', 'A list of clients on current node'],
+      node: ['list_node_clients', 'A list of clients on specified node']
+    },
+    {
+      method: 'GET',
+      path: '/clients',
+      example: { query: { _like_clientid: 'sensor', conn_state: 'connected' }, data: [EXAMPLE] },
+      in: LATER,
+      data: DATA,
+      paged: 'max',
+      query: CONDITIONS,
+      run: (context, { query }) => list(context, query)
     }
-  }),
-  operation({
-    name: 'lookup_client',
-    method: 'GET',
-    path: '/clients/:clientid',
-    descr: 'Lookup a client in the cluster',
-    example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
-    in: LATER,
-    data: DATA,
-    run: (context, { params }) => lookUp(context, params.clientid)
-  }),
-  operation({
-    name: 'lookup_node_client',
-    method: 'GET',
-    path: '/nodes/:node/clients/:clientid',
-    descr: 'Lookup a client on the node',
-    example: { params: { node: NODE, clientid: 'sensor-1' }, data: [EXAMPLE] },
-    in: LATER,
-    data: DATA,
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return lookUp(context, params.clientid);
+  ),
+  ...inClusterAndOnNode(
+    {
+      cluster: ['lookup_client', 'Lookup a client in the cluster'],
+      node: ['lookup_node_client', 'Lookup a client on the node']
+    },
+    {
+      method: 'GET',
+      path: '/clients/:clientid',
+      example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
+      in: LATER,
+      data: DATA,
+      run: (context, { params }) => lookUp(context, params.clientid)
     }
-  }),
-  operation({
-    name: 'lookup_client_via_username',
-    method: 'GET',
-    path: '/clients/username/:username',
-    descr: 'Lookup a client via username in the cluster',
-    example: { params: { username: 'sensors' }, data: [EXAMPLE] },
-    in: LATER,
-    data: DATA,
-    run: (context, { params }) => byUsername(context, params.username)
-  }),
-  operation({
-    name: 'lookup_node_client_via_username',
-    method: 'GET',
-    path: '/nodes/:node/clients/username/:username',
-    descr: 'Lookup a client via username on the node',
-    example: { params: { node: NODE, username: 'sensors' }, data: [EXAMPLE] },
-    in: LATER,
-    data: DATA,
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return byUsername(context, params.username);
+  ),
+  ...inClusterAndOnNode(
+    {
+      cluster: ['lookup_client_via_username', 'Lookup a client via username in the cluster'],
+      node: ['lookup_node_client_via_username', 'Lookup a client via username on the node']
+    },
+    {
+      method: 'GET',
+      path: '/clients/username/:username',
+      example: { params: { username: 'sensors' }, data: [EXAMPLE] },
+      in: LATER,
+      data: DATA,
+      run: (context, { params }) => byUsername(context, params.username)
     }
-  }),
-  operation({
-    name: 'kickout_client',
-    method: 'DELETE',
-    path: '/clients/:clientid',
-    descr: 'Kick out the client in the cluster',
-    example: { params: { clientid: 'sensor-1' } },
-    in: LATER,
-    run: (context, { params }) => kick(context, params.clientid)
-  }),
-  operation({
-    name: 'kickout_node_client',
-    method: 'DELETE',
-    path: '/nodes/:node/clients/:clientid',
-    descr: 'Kick out the client on the node',
-    example: { params: { node: NODE, clientid: 'sensor-1' } },
-    in: LATER,
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return kick(context, params.clientid);
+  ),
+  ...inClusterAndOnNode(
+    {
+      cluster: ['kickout_client', 'Kick out the client in the cluster'],
+      node: ['kickout_node_client', 'Kick out the client on the node']
+    },
+    {
+      method: 'DELETE',
+      path: '/clients/:clientid',
+      example: { params: { clientid: 'sensor-1' } },
+      in: LATER,
+      run: (context, { params }) => kick(context, params.clientid)
     }
-  }),
+  ),
   operation({
     name: 'clean_acl_cache',
     method: 'DELETE',

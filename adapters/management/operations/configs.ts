@@ -4,7 +4,7 @@ import { Fault } from '../../rest/index.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { type Plugin, pluginNamed, pluginOfSetting } from '../plugins.ts';
 import { givenValue, shownValue } from '../setting-values.ts';
-import { checkNode } from './clients.ts';
+import { checkNode } from './on-node.ts';
 
 const VALUE = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
 const NODE = Type.String({ description: 'Name of the node' });

@@ -1,12 +1,12 @@
 import Type from 'typebox';
 import { type ClientRecord, recordNames } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import { CONNECTION as EXAMPLE, NODE } from '../examples.ts';
+import { CONNECTION as EXAMPLE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
 import { writer } from '../wire.ts';
-import { checkNode } from './clients.ts';
+import { inClusterAndOnNode } from './on-node.ts';
 
 /** The clients that are connected, under the names of a connection. */
 const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', recordNames('connection', 'earlier'));
@@ -36,78 +36,50 @@ async function kick({ broker: { sessions } }: Context, clientId: string): Promis
 
 /** The connections of clients, in the earlier revision. */
 export const CONNECTIONS = [
-  operation({
-    name: 'list_connections',
-    method: 'GET',
-    path: '/connections',
-    descr: 'A list of connections in the cluster',
-    example: { data: [EXAMPLE] },
-    in: EARLIER,
-    data: DATA,
-    paged: 'max',
-    run: (context) => list(context)
-  }),
-  operation({
-    name: 'list_node_connections',
-    method: 'GET',
-    path: '/nodes/:node/connections',
-    descr: 'A list of connections on a node',
-    example: { params: { node: NODE }, query: { _page: 1, _limit: 1 }, data: [EXAMPLE] },
-    in: EARLIER,
-    data: DATA,
-    paged: 'max',
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return list(context);
+  ...inClusterAndOnNode(
+    {
+      cluster: ['list_connections', 'A list of connections in the cluster'],
+      node: ['list_node_connections', 'A list of connections on a node']
+    },
+    {
+      method: 'GET',
+      path: '/connections',
+      example: { data: [EXAMPLE] },
+      in: EARLIER,
+      data: DATA,
+      paged: 'max',
+      run: (context) => list(context)
     }
-  }),
-  operation({
-    name: 'lookup_connections',
-    method: 'GET',
-    path: '/connections/:clientid',
-    descr: 'Lookup a connection in the cluster',
-    example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
-    in: EARLIER,
-    data: DATA,
-    run: (context, { params }) => lookUp(context, params.clientid)
-  }),
-  operation({
-    name: 'lookup_node_connections',
-    method: 'GET',
-    path: '/nodes/:node/connections/:clientid',
-    descr: 'Lookup a connection on node',
-    example: { params: { node: NODE, clientid: 'sensor-1' }, data: [EXAMPLE] },
-    in: EARLIER,
-    data: DATA,
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return lookUp(context, params.clientid);
+  ),
+  ...inClusterAndOnNode(
+    {
+      cluster: ['lookup_connections', 'Lookup a connection in the cluster'],
+      node: ['lookup_node_connections', 'Lookup a connection on node']
+    },
+    {
+      method: 'GET',
+      path: '/connections/:clientid',
+      example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
+      in: EARLIER,
+      data: DATA,
+      run: (context, { params }) => lookUp(context, params.clientid)
     }
-  }),
-  // the documentation has exchanged the descriptions of these two
-  operation({
-    name: 'lookup_node_connection_via_username',
-    method: 'GET',
-    path: '/nodes/:node/connection/username/:username',
-    descr: 'Lookup a connection via username in the cluster',
-    example: { params: { node: NODE, username: 'sensors' }, data: [EXAMPLE] },
-    in: EARLIER,
-    data: DATA,
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return byUsername(context, params.username);
+  ),
+  // the documentation lists the form for a node first, and has exchanged the descriptions of the two
+  ...inClusterAndOnNode(
+    {
+      cluster: ['lookup_connection_via_username', 'Lookup a connection via username on a node'],
+      node: ['lookup_node_connection_via_username', 'Lookup a connection via username in the cluster']
+    },
+    {
+      method: 'GET',
+      path: '/connection/username/:username',
+      example: { params: { username: 'sensors' }, data: [EXAMPLE] },
+      in: EARLIER,
+      data: DATA,
+      run: (context, { params }) => byUsername(context, params.username)
     }
-  }),
-  operation({
-    name: 'lookup_connection_via_username',
-    method: 'GET',
-    path: '/connection/username/:username',
-    descr: 'Lookup a connection via username on a node',
-    example: { params: { username: 'sensors' }, data: [EXAMPLE] },
-    in: EARLIER,
-    data: DATA,
-    run: (context, { params }) => byUsername(context, params.username)
-  }),
+  ).reverse(),
   operation({
     name: 'kickout_connection',
     method: 'DELETE',

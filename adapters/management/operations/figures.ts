@@ -11,7 +11,7 @@ import { documentedAs } from '../document-schemas.ts';
 import { NODE as NODE_NAME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER, type Revision } from '../revisions.ts';
-import { checkNode } from './clients.ts';
+import { checkNode } from './on-node.ts';
 
 const NODE = Type.String({ description: 'Name of the node' });
 const METRICS_DATA = Type.Record(Type.String(), Type.Integer(), { description: 'Counters by name' });

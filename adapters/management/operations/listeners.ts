@@ -3,7 +3,7 @@ import type { ListenerHandle } from '../../../lib/index.ts';
 import { NODE } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { addressText } from '../wire.ts';
-import { checkNode } from './clients.ts';
+import { checkNode } from './on-node.ts';
 
 const DATA = Type.Array(
   Type.Object(

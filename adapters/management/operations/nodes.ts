@@ -4,7 +4,7 @@ import { NODE as NODE_NAME, TIME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { RUNTIME_VERSION, readRuntime } from '../runtime.ts';
 import { sizeText } from '../wire.ts';
-import { checkNode } from './clients.ts';
+import { checkNode } from './on-node.ts';
 
 const COMMON = {
   version: Type.String({ description: 'Version of the broker' }),

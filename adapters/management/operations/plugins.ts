@@ -3,7 +3,7 @@ import type { Broker } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { pluginNamed, pluginsOf } from '../plugins.ts';
-import { checkNode } from './clients.ts';
+import { checkNode } from './on-node.ts';
 
 const PLUGIN = Type.Object({
   name: Type.String({ description: 'Name of the feature or source, or "management"' }),

@@ -8,10 +8,10 @@ import {
 } from '../../../lib/index.ts';
 import { NODE } from '../examples.ts';
 import { Listing } from '../listing.ts';
-import { type Context, type Operation, operation } from '../operation.ts';
+import type { Context, Operation } from '../operation.ts';
 import { EARLIER, LATER, type Revision, type RevisionName } from '../revisions.ts';
 import { listedFilter, writer } from '../wire.ts';
-import { checkNode } from './clients.ts';
+import { inClusterAndOnNode } from './on-node.ts';
 
 /** Subscriptions that are read at once where an answer has no pages. */
 const AT_ONCE = 10_000;
@@ -93,63 +93,38 @@ function exampleOf(clientIdName: string): object {
 /** The operations of some revisions. @param ofAll the conditions of lists @param one those on the subscriptions of a client */
 function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: TObject, one: TObject): Operation[] {
   return [
-    operation({
-      name: 'list_subscriptions',
-      method: 'GET',
-      path: '/subscriptions',
-      descr: 'A list of subscriptions in the cluster',
-      example: ({ clientIdName }) => ({ query: { _limit: 10 }, data: [exampleOf(clientIdName)] }),
-      in: revisions,
-      data,
-      paged: 'max',
-      query: ofAll,
-      run: (context, { query }) => list(context, query as Conditions)
-    }),
-    operation({
-      name: 'list_node_subscriptions',
-      method: 'GET',
-      path: '/nodes/:node/subscriptions',
-      descr: 'A list of subscriptions on a node',
-      example: ({ clientIdName }) => ({ params: { node: NODE }, data: [exampleOf(clientIdName)] }),
-      in: revisions,
-      data,
-      paged: 'max',
-      query: ofAll,
-      run: (context, { params, query }) => {
-        checkNode(context, params.node);
-        return list(context, query as Conditions);
+    ...inClusterAndOnNode(
+      {
+        cluster: ['list_subscriptions', 'A list of subscriptions in the cluster'],
+        node: ['list_node_subscriptions', 'A list of subscriptions on a node']
+      },
+      {
+        method: 'GET',
+        path: '/subscriptions',
+        example: ({ clientIdName }) => ({ query: { _limit: 10 }, data: [exampleOf(clientIdName)] }),
+        in: revisions,
+        data,
+        paged: 'max',
+        query: ofAll,
+        run: (context, { query }) => list(context, query as Conditions)
       }
-    }),
-    operation({
-      name: 'lookup_client_subscriptions',
-      method: 'GET',
-      path: '/subscriptions/:clientid',
-      descr: 'A list of subscriptions of a client',
-      example: ({ clientIdName }) => ({ params: { clientid: 'sensor-1' }, data: [exampleOf(clientIdName)] }),
-      in: revisions,
-      data,
-      paged: 'max',
-      query: one,
-      run: (context, { params, query }) => ofClient(context, params.clientid, query as Conditions)
-    }),
-    operation({
-      name: 'lookup_client_subscriptions_with_node',
-      method: 'GET',
-      path: '/nodes/:node/subscriptions/:clientid',
-      descr: 'A list of subscriptions of a client on the node',
-      example: ({ clientIdName }) => ({
-        params: { node: NODE, clientid: 'sensor-1' },
-        data: [exampleOf(clientIdName)]
-      }),
-      in: revisions,
-      data,
-      paged: 'max',
-      query: one,
-      run: (context, { params, query }) => {
-        checkNode(context, params.node);
-        return ofClient(context, params.clientid, query as Conditions);
+    ),
+    ...inClusterAndOnNode(
+      {
+        cluster: ['lookup_client_subscriptions', 'A list of subscriptions of a client'],
+        node: ['lookup_client_subscriptions_with_node', 'A list of subscriptions of a client on the node']
+      },
+      {
+        method: 'GET',
+        path: '/subscriptions/:clientid',
+        example: ({ clientIdName }) => ({ params: { clientid: 'sensor-1' }, data: [exampleOf(clientIdName)] }),
+        in: revisions,
+        data,
+        paged: 'max',
+        query: one,
+        run: (context, { params, query }) => ofClient(context, params.clientid, query as Conditions)
       }
-    })
+    )
   ];
 }
 
