@@ -340,7 +340,8 @@ const SETTINGS: readonly Action[] = [
     about: 'send any request, and print the data of the answer: call GET /clients/a%2Fb',
     run: async ({ client }, [method, path, json]) => {
       const body = json === undefined ? {} : { body: parsed(json) };
-      const [target, query = ''] = path.split('?', 2);
+      const mark = path.indexOf('?');
+      const [target, query] = mark < 0 ? [path, ''] : [path.slice(0, mark), path.slice(mark + 1)];
       const request = { ...body, query: Object.fromEntries(new URLSearchParams(query)) };
       const { data } = await client.request(
         method.toUpperCase(),

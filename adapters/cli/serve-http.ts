@@ -114,7 +114,7 @@ export class ServedHttp {
 function inTurn([first, ...others]: readonly NodeHandler[], request: IncomingMessage, response: ServerResponse): void {
   if (first !== undefined) first(request, response, () => inTurn(others, request, response));
   else {
-    const message = 'there is nothing at this path: the management interface begins with /api';
+    const message = `there is no ${request.method} ${request.url?.slice(0, 200)} here; the management interface begins with /api`;
     const body = JSON.stringify({ code: 102, message });
     response.writeHead(404, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
     response.end(request.method === 'HEAD' ? undefined : body);
@@ -138,6 +138,13 @@ export function checkApp(value: unknown, field: string): string {
 /** Whether an application can log in. */
 export function asksForApplications({ credentials = 'applications' }: ServedOptions): boolean {
   return [credentials].flat().includes('applications');
+}
+
+/** Warn if nobody can log in to the management interface: only its users may, and there are none. */
+export function warnOfNobody({ users }: Broker, { credentials }: ServedOptions, shell: Shell): void {
+  if (credentials === undefined || [credentials].flat().join() !== 'users' || users.size > 0) return;
+  const remedy = 'set management.credentials to ["applications","users"], and add a user with embermq ctl users add';
+  log(shell, `warning: nobody can use the management interface, which asks for users, but there are none: ${remedy}`);
 }
 
 /**

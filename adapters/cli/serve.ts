@@ -5,7 +5,7 @@ import { listen, listenHttp } from '../net/index.ts';
 import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
-import { asksForApplications, ensureApplication, ServedHttp } from './serve-http.ts';
+import { asksForApplications, ensureApplication, ServedHttp, warnOfNobody } from './serve-http.ts';
 import {
   clientsUrl,
   type OpenListener,
@@ -72,6 +72,7 @@ management interface.`,
       warnOfClearHttp(opened, shell);
       const url = asksForApplications(settings.management.options) ? clientsUrl(opened) : undefined;
       await ensureApplication(broker, settings.own.app, url, shell);
+      warnOfNobody(broker, settings.management.options, shell);
       http.begin();
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
       if (store !== undefined) {

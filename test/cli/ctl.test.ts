@@ -165,6 +165,8 @@ describe('ctl', () => {
     assert.deepEqual(await rows('call', 'post', 'mqtt/publish', body), []);
     assert.equal((await rows('call', 'GET', '/brokers?x=1'))[0].node_status, 'Running');
     assert.ok((await rows('call', 'GET', '/')).length > 50);
+    await rows('call', 'POST', '/mqtt/publish', '{"clientid":"x","topic":"q?","payload":"y","retain":true}');
+    assert.equal((await rows('call', 'DELETE', '/x/retained?topic=q?&confirm=q?'))[0].deleted, 1);
   });
 
   for (const [args, env, code, message] of [

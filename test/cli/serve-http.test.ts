@@ -314,6 +314,15 @@ describe('serve over HTTP', () => {
     });
   });
 
+  it('warns if it asks for users, and there are none', async () => {
+    const ask = config({ management: { credentials: 'users' } });
+    const told = await serving([...HTTP, ...ask], async ({ http }) => {
+      assert.equal(await statusOf(http, '/api/v4/clients'), 401);
+      assert.match((await call(http, '/nothing')).text, /there is no GET \/nothing here/);
+    });
+    assert.match(told, /warning: nobody can use the management interface, which asks for users, but there are none/);
+  });
+
   it('serves without credentials only on a loopback address, and then checks the Host header', async () => {
     const open = config({ management: { credentials: 'none' } });
     const told = await serving([...HTTP, ...open], async ({ http }) => {
