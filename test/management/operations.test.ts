@@ -78,9 +78,9 @@ const DOCUMENTED: Readonly<Record<'all' | 'earlier' | 'later and hosted', readon
     ['lookup_node_stats', 'GET', '/nodes/:node/stats/'],
     ['list_all_plugins', 'GET', '/plugins/'],
     ['list_node_plugins', 'GET', '/nodes/:node/plugins/'],
-    ['load_node_plugin', 'PUT', '/nodes/:node/plugins/:plugin/load'],
-    ['unload_node_plugin', 'PUT', '/nodes/:node/plugins/:plugin/unload'],
-    ['reload_node_plugin', 'PUT', '/nodes/:node/plugins/:plugin/reload'],
+    ['load_plugin', 'PUT', '/nodes/:node/plugins/:plugin/load'],
+    ['unload_plugin', 'PUT', '/nodes/:node/plugins/:plugin/unload'],
+    ['reload_plugin', 'PUT', '/nodes/:node/plugins/:plugin/reload'],
     ['unload_plugin', 'PUT', '/plugins/:plugin/unload'],
     ['reload_plugin', 'PUT', '/plugins/:plugin/reload']
   ],

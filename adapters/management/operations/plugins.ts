@@ -71,7 +71,7 @@ export const PLUGINS: readonly Operation[] = [
     }
   }),
   operation({
-    name: 'load_node_plugin',
+    name: 'load_plugin',
     method: 'PUT',
     path: '/nodes/:node/plugins/:plugin/load',
     descr: 'Load a plugin',
@@ -83,7 +83,7 @@ export const PLUGINS: readonly Operation[] = [
     }
   }),
   operation({
-    name: 'unload_node_plugin',
+    name: 'unload_plugin',
     method: 'PUT',
     path: '/nodes/:node/plugins/:plugin/unload',
     descr: 'Unload a plugin',
@@ -94,7 +94,7 @@ export const PLUGINS: readonly Operation[] = [
     }
   }),
   operation({
-    name: 'reload_node_plugin',
+    name: 'reload_plugin',
     method: 'PUT',
     path: '/nodes/:node/plugins/:plugin/reload',
     descr: 'Reload a plugin',
