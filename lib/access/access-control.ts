@@ -99,6 +99,8 @@ export class AccessControl {
   readonly #host: AccessHost;
   readonly #sources = new Map<string, Loaded>();
   readonly #stopped: StoppedTable;
+  /** The last call of `switch` for each source, while it is in progress. It never rejects. */
+  readonly #switches = new Map<string, Promise<unknown>>();
   /** While the records are stopped: removes the mark that something decides about clients. */
   #stoppedRecords: (() => void) | undefined = undefined;
   #removeRecords: (() => void) | undefined = undefined;
@@ -154,11 +156,25 @@ export class AccessControl {
   }
 
   /**
-   * Ask a source no more, or ask it again, after the others. This is persisted.
+   * Ask a source no more, or ask it again, after the others. This is persisted. A call waits for the earlier ones about the same source.
    * @returns false if it is so already
    * @throws NotFound SOURCE_UNKNOWN with a suggestion; what `open` or `close` of the source throws; BrokerError STORE_FAILED
    */
   async switch(name: string, isStarted: boolean): Promise<boolean> {
+    if (name !== RECORDS) this.#known(name);
+    const earlier = this.#switches.get(name);
+    const change = () => this.#switch(name, isStarted);
+    const changed = earlier === undefined ? change() : earlier.then(change);
+    const ended = changed.catch(() => undefined);
+    this.#switches.set(name, ended);
+    try {
+      return await changed;
+    } finally {
+      if (this.#switches.get(name) === ended) this.#switches.delete(name);
+    }
+  }
+
+  async #switch(name: string, isStarted: boolean): Promise<boolean> {
     const loaded = name === RECORDS ? undefined : this.#known(name);
     if (isStarted === (loaded === undefined ? this.#stoppedRecords === undefined : !loaded.isStopped)) return false;
     if (!isStarted) await this.#stopped.set(name, true);
@@ -301,7 +317,8 @@ export class AccessControl {
     if (loaded.isOpen || loaded.isStopped) return;
     await loaded.source.open?.(this.#contextOf(loaded.source));
     loaded.isOpen = true;
-    if (this.#sources.get(loaded.source.name) !== loaded) await close(loaded); // it was removed meanwhile
+    const isRemoved = this.#sources.get(loaded.source.name) !== loaded;
+    if (isRemoved || loaded.isStopped) await close(loaded); // this has happened meanwhile
   }
 
   #contextOf({ name, hasLastRules }: AuthSource): SourceContext {

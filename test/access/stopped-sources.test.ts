@@ -73,6 +73,65 @@ describe('broker.access.stop and start', () => {
     assert.deepEqual([ann.opened, ann.closed], [2, 1]);
   });
 
+  it('take effect in the order of their calls while a source is being opened', async () => {
+    const store = memoryStore();
+    let isSlow = false;
+    let opened = () => undefined as unknown;
+    const source = known('ann');
+    const auth = [
+      {
+        ...source,
+        async open() {
+          source.opened++;
+          if (isSlow)
+            await new Promise<void>((resolve) => {
+              opened = resolve;
+            });
+        },
+        close() {
+          source.closed++;
+        }
+      }
+    ];
+    {
+      await using kit = await createTestBroker({ auth, store });
+      const { access } = kit.broker;
+      await access.stop('ann');
+      isSlow = true;
+      const start = access.start('ann');
+      await turns();
+      const stop = access.stop('ann');
+      await turns();
+      opened();
+      assert.deepEqual(await Promise.all([start, stop]), [true, true]);
+      assert.deepEqual(states(kit), ['records on', 'ann off']);
+      assert.deepEqual([source.opened, source.closed], [2, 2]);
+      assert.equal(await codeFor(kit, 'ann'), 0x86);
+    }
+    isSlow = false;
+    await using kit = await createTestBroker({ auth, store });
+    assert.deepEqual(states(kit), ['records on', 'ann off']);
+    assert.equal(source.opened, 2, 'it is not opened at the next start');
+  });
+
+  it('go on with the next call after one that has failed', async () => {
+    let isFailing = false;
+    const source = known('ann');
+    const open = () => {
+      if (isFailing) throw new Error('no server');
+    };
+    await using kit = await createTestBroker({ auth: [{ ...source, open }] });
+    const { access } = kit.broker;
+    await access.stop('ann');
+    isFailing = true;
+    const [failed, stopped] = await Promise.allSettled([access.start('ann'), access.stop('ann')]);
+    assert.equal(failed.status, 'rejected');
+    assert.deepEqual(stopped, { status: 'fulfilled', value: false });
+    await assert.rejects(access.start('unknown'), { code: 'SOURCE_UNKNOWN' });
+    isFailing = false;
+    assert.equal(await access.start('ann'), true);
+  });
+
   it('refuse unknown clients while the only source of authentication is stopped, unless allowAnonymous is true', async () => {
     for (const [options, expected] of [
       [{}, 0x86],
