@@ -44,6 +44,8 @@ export interface OptionRow<T = unknown> {
   readonly min?: number;
   /** The maximum. For the kind `text`: bytes of UTF-8. */
   readonly max?: number;
+  /** The minimum of a change at run time, if it is greater than `min`, and the reason. It does not apply to 0 where that is allowed. */
+  readonly leastChange?: { readonly min: number; readonly why: string };
   readonly choices?: readonly string[];
   /** Other documented names of the option, in addition to the name in snake_case. */
   readonly aliases?: readonly string[];

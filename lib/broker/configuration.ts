@@ -2,7 +2,16 @@ import { InvalidInput, StateError } from '../base/errors.ts';
 import { type OptionRow, readValue } from '../base/options-table.ts';
 import type { Zone } from '../records/zone.ts';
 import type { TableEntry } from '../store/table-record.ts';
-import { type BrokerSettings, type OptionLayer, type Settings, settingsOf, zoneDefaults, zonesOf } from './options.ts';
+import {
+  type BrokerSettings,
+  checkWatermarks,
+  type OptionLayer,
+  type Settings,
+  settingsOf,
+  WATERMARKS,
+  zoneDefaults,
+  zonesOf
+} from './options.ts';
 import { allPlaces, findPlace, placeOf, type SettingPlace } from './setting-keys.ts';
 import type { Table } from './tables.ts';
 
@@ -121,7 +130,7 @@ export class Configuration {
   check(key: string, value: unknown): void {
     const { row } = this.#changeable(key);
     if (value === undefined) throw new InvalidInput('OPTION_INVALID', key, 'a value, or null for none', value);
-    readSetting(row, value, key);
+    readChange(row, value, key);
   }
 
   /**
@@ -140,10 +149,11 @@ export class Configuration {
     const read = new Map<string, unknown>();
     for (const [key, given] of changes) {
       const place = this.#changeable(key);
-      read.set(place.key, given === undefined ? undefined : storedValue(readSetting(place.row, given, key)));
+      read.set(place.key, given === undefined ? undefined : storedValue(readChange(place.row, given, key)));
     }
     const table = this.#host.table();
     const setAt = this.#host.now();
+    this.#checkTogether(new Map([...read].map(([key, value]) => [key, { value, setAt }])));
     const write = ([key, value]: [string, unknown]) =>
       value === undefined ? table.delete(key) : table.set(key, { value, setAt });
     await this.#changed([...read].map(write));
@@ -153,17 +163,39 @@ export class Configuration {
   /**
    * Remove an override: the value of the options is in force again.
    * @returns whether there was one
-   * @throws InvalidInput OPTION_UNKNOWN with the most similar name, ZONE_UNKNOWN; StateError BROKER_NOT_STARTED (with a store), BrokerError
-   *   STORE_FAILED
+   * @throws InvalidInput OPTION_UNKNOWN with the most similar name, ZONE_UNKNOWN; OPTION_INVALID if the value does not go with an override of
+   *   another option; StateError BROKER_NOT_STARTED (with a store), BrokerError STORE_FAILED
    */
   async reset(key: string): Promise<boolean> {
     const table = this.#host.table();
     // an override that this version does not know is removed by its exact key
     const stored = table.has(key) ? key : findPlace(key, this.#zoneNames()).key;
     if (!table.has(stored)) return false;
+    this.#checkTogether(new Map([[stored, { value: undefined, setAt: 0 }]]));
     await this.#changed([table.delete(stored)]);
     this.#host.changed(stored);
     return true;
+  }
+
+  /**
+   * Check changes together with the other options. What comes only from the options of `createBroker` is not checked, so that it can always be
+   * restored.
+   * @param changes by key; a value of undefined removes the override
+   */
+  #checkTogether(changes: ReadonlyMap<string, StoredOverride>): void {
+    const wanted = new Map<string, unknown>(this.#host.table());
+    for (const [key, entry] of changes) {
+      if (entry.value === undefined) wanted.delete(key);
+      else wanted.set(key, entry);
+    }
+    const { layer } = this.#read(wanted);
+    const all = merged(this.#host.settings.given, layer);
+    const keyOf = (name: string) => placeOf(name, undefined).key;
+    for (const pair of WATERMARKS) {
+      const name = pair.find((each) => changes.has(keyOf(each)));
+      const isSet = pair.some((each) => Object.hasOwn(layer.broker, each));
+      if (name !== undefined && isSet) checkWatermarks(pair, all, name, keyOf);
+    }
   }
 
   /** Apply the overrides of the store, before the state of the broker is restored. @internal */
@@ -313,6 +345,16 @@ function readSetting(row: OptionRow, given: unknown, key: string): unknown {
   if (given !== null) return readValue(row, given, key);
   if (row.default === undefined) return undefined;
   throw new InvalidInput('OPTION_INVALID', key, 'a value, because the option has one by default', given);
+}
+
+/** Read a value that is set at run time: a typing error must not lock clients out. @throws InvalidInput OPTION_INVALID */
+function readChange(row: OptionRow, given: unknown, key: string): unknown {
+  const value = readSetting(row, given, key);
+  const { leastChange } = row;
+  if (leastChange === undefined || value === 0 || (value as number) >= leastChange.min) return value;
+  const orZero = (row.min ?? 0) === 0 ? ', or 0' : '';
+  const expected = `a size of at least ${leastChange.min} ${row.unit}, because ${leastChange.why}${orZero}`;
+  throw new InvalidInput('OPTION_INVALID', key, expected, given);
 }
 
 /** A value as JSON can represent it, which `readSetting` accepts. */

@@ -125,7 +125,11 @@ export const BROKER_OPTIONS = {
     'size',
     DEFAULT_WATERMARK,
     'When heap and buffers reach this size, the broker closes connections whose CONNECT is not accepted yet, except those of clients that return to a stored session. It creates no new sessions and does not queue QoS 0 messages. If memory stays above this size, it also refuses QoS 1 and 2 messages that would have to wait in memory (0x97). 0: never.',
-    { unit: 'bytes', change: 'now' }
+    {
+      unit: 'bytes',
+      leastChange: { min: 33_554_432, why: 'a process without clients uses nearly that much' },
+      change: 'now'
+    }
   ),
   maxTotalMqueueBytes: row(
     'size',
@@ -317,6 +321,12 @@ export const BROKER_OPTIONS = {
   )
 };
 
+/** Options that raise an alarm, with those that clear it: the second value of a pair is not above the first one, unless that is 0. */
+export const WATERMARKS = [
+  ['cpuHighWatermark', 'cpuLowWatermark'],
+  ['processHighWatermark', 'processLowWatermark']
+] as const;
+
 /** The options of `createBroker`. The documented spelling of a name (`max_packet_size`) is also accepted. */
 export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   /** The clock for all timers and timestamps. Default: the system clock. */
@@ -426,6 +436,9 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   ]);
   for (const [name, part] of zoneParts) read.set(name, readGiven(ZONE_OPTIONS, part, `zones.${name}`));
   const layer: OptionLayer = { broker: readGiven(BROKER_OPTIONS, brokerGiven, ''), everywhere, zones: read };
+  // one that is given alone may be on the wrong side of the default of the other one: this was always accepted
+  for (const pair of WATERMARKS)
+    if (pair.every((name) => layer.broker[name] !== undefined)) checkWatermarks(pair, layer, pair[1], (name) => name);
   if (!Array.isArray(autoSubscriptions)) {
     const expected = 'a list of { topic, qos, noLocal, retainAsPublished, retainHandling }';
     throw new InvalidInput('OPTION_INVALID', 'autoSubscriptions', expected, autoSubscriptions);
@@ -460,6 +473,26 @@ export function settingsOf({ broker }: OptionLayer): BrokerSettings {
   // The other half is for garbage that is not collected yet and for everything that is not queued.
   const { maxTotalMqueueBytes = Math.floor((values.memoryHighWatermark || DEFAULT_WATERMARK) / 2) } = values;
   return { ...values, maxTotalMqueueBytes };
+}
+
+/**
+ * Check a pair of watermarks.
+ * @param layer all options
+ * @param name the one of the pair that is refused
+ * @param nameIn the name of an option in errors
+ * @throws InvalidInput OPTION_INVALID
+ */
+export function checkWatermarks(
+  [highName, lowName]: (typeof WATERMARKS)[number],
+  layer: OptionLayer,
+  name: (typeof WATERMARKS)[number][number],
+  nameIn: (name: string) => string
+): void {
+  const { [highName]: high, [lowName]: low } = settingsOf(layer);
+  if (high === 0 || low <= high) return;
+  const [limit, other, got] = name === lowName ? ['most', highName, low] : ['least', lowName, high];
+  const expected = `at ${limit} ${name === lowName ? high : low} %, the value of ${nameIn(other)}`;
+  throw new InvalidInput('OPTION_INVALID', nameIn(name), expected, got);
 }
 
 /** The zones of a layer, with the values of all their options. */

@@ -26,7 +26,13 @@ export const ZONE_OPTIONS = {
     'size',
     1_048_576,
     'Maximum size of a packet from a client. A larger one is refused as soon as its fixed header is read (0x95). Announced to v5 clients.',
-    { unit: 'bytes', min: 16, max: 268_435_460, aliases: ['mqtt.max_packet_size'] }
+    {
+      unit: 'bytes',
+      min: 16,
+      max: 268_435_460,
+      leastChange: { min: 1024, why: 'with a smaller maximum, clients could not subscribe or publish any more' },
+      aliases: ['mqtt.max_packet_size']
+    }
   ),
   maxConnectSize: row(
     'size',

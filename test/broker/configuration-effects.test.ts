@@ -225,8 +225,8 @@ const BROKER_EFFECTS: Record<string, Effect> = {
   maxTotalSubscriptions: { value: 1, observe: twoSubscriptions, before: 0, after: 0x97 },
   outputHighWaterMark: { value: 1, observe: limitOf('outputHighWaterMark'), before: 262_144, after: 1 },
   memoryHighWatermark: {
-    options: { memoryUsage: () => 1000 },
-    value: 900,
+    options: { memoryUsage: () => 100_000_000 },
+    value: 90_000_000,
     observe: async (broker, kit) => {
       await kit.clock.advance('2s');
       return broker.alarms.get('memory_high_watermark') !== undefined;
@@ -410,12 +410,17 @@ const BROKER_EFFECTS: Record<string, Effect> = {
   },
   cpuHighWatermark: {
     options: { cpuHighWatermark: 0 },
-    value: 50,
+    value: 80,
     observe: measured,
     before: [],
     after: ['cpu_high_watermark']
   },
-  cpuLowWatermark: { value: 95, observe: measured, before: ['cpu_high_watermark'], after: [] },
+  cpuLowWatermark: {
+    value: 80,
+    observe: (broker, kit) => measured(broker, kit, [90, 70]),
+    before: ['cpu_high_watermark'],
+    after: []
+  },
   cpuCheckInterval: {
     options: { cpuCheckInterval: 0 },
     value: '1s',
@@ -506,12 +511,19 @@ async function tooMany(broker: Broker): Promise<boolean> {
   return isRaised;
 }
 
-/** The alarms about a machine that uses 90 % of its processors and half of its memory. */
-async function measured(broker: Broker, kit: TestBroker): Promise<string[]> {
+/**
+ * The alarms about a machine that uses half of its memory.
+ * @param busy use of the processors in percent, by measurement; the last one is repeated
+ */
+async function measured(broker: Broker, kit: TestBroker, busy = [90]): Promise<string[]> {
   const { wheel, alarms, settings } = engineOf(broker).services;
-  let total = 0;
+  let [idle, total] = [0, 0];
+  let measurement = -1; // the first reading is only the beginning of a measurement
   const readings = {
-    cpuTimes: () => ({ idle: (total += 100) / 10, total }),
+    cpuTimes: () => {
+      idle += 100 - (busy[Math.max(0, measurement++)] ?? busy[busy.length - 1]);
+      return { idle, total: (total += 100) };
+    },
     memoryPercent: () => 50
   };
   const monitor = new MachineMonitor({ wheel, alarms, settings }, readings);

@@ -203,6 +203,7 @@ describe('readBrokerOptions', () => {
     [{ maxPacketSize: '5 MiBi' }, 'maxPacketSize', /a size from 16 to 268435460 bytes, such as "64KB", got "5 MiBi"/],
     [{ maxPacketSize: 8 }, 'maxPacketSize', /got 8/],
     [{ allowAnonymous: 'maybe' }, 'allowAnonymous', /expected true or false/],
+    [{ cpuHighWatermark: 50, cpuLowWatermark: 60 }, 'cpuLowWatermark', /at most 50 .*cpuHighWatermark.*, got 60/],
     [{ aclDenyAction: 'shout' }, 'aclDenyAction', /one of ignore, disconnect/],
     [{ publishLimit: '100' }, 'publishLimit', /a rate such as "100,10s"/],
     [{ publishLimit: '0,10s' }, 'publishLimit', /a rate/],

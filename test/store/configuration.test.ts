@@ -72,6 +72,49 @@ describe('broker.configuration', () => {
     assert.deepEqual(configuration.overrides(), [], 'all changes of a call or none');
   });
 
+  it('refuses values that would leave the broker without clients, with the reason', async () => {
+    await using broker = await startBroker({ memoryHighWatermark: 1_000, memoryUsage: () => 0, maxPacketSize: 16 });
+    const { configuration } = broker;
+    const refusals: [key: string, value: unknown, message: RegExp][] = [
+      ['max_packet_size', 1_023, /^max_packet_size: expected a size of at least 1024 bytes, because/],
+      ['zone.external.max_packet_size', 16, /^zone.external.max_packet_size: expected .* because .*, got 16$/],
+      ['memory_high_watermark', '1KB', /at least 33554432 bytes, because .*, or 0, got "1KB"$/]
+    ];
+    for (const [key, value, message] of refusals) {
+      await assert.rejects(configuration.set(key, value), { code: 'OPTION_INVALID', message });
+      assert.throws(() => configuration.check(key, value), { code: 'OPTION_INVALID', message });
+    }
+    assert.deepEqual(configuration.overrides(), []);
+    await configuration.set('max_packet_size', 1_024);
+    await configuration.set('memory_high_watermark', '32MB');
+    await configuration.set('memory_high_watermark', 0);
+  });
+
+  it('refuses a low watermark above the high one, unless both change together', async () => {
+    await using broker = await startBroker({ cpuHighWatermark: 50 });
+    const { configuration } = broker;
+    const refused = (message: RegExp) => ({ code: 'OPTION_INVALID', message });
+    const low = /^vm_mon.process_high_watermark: expected at least 60 .*vm_mon.process_low_watermark.*, got 1$/;
+    await assert.rejects(configuration.set('processHighWatermark', 1), refused(low));
+    const high = /^vm_mon.process_low_watermark: expected at most 80 .*vm_mon.process_high_watermark.*, got 99$/;
+    await assert.rejects(configuration.set('processLowWatermark', 99), refused(high));
+    assert.deepEqual(configuration.overrides(), []);
+    await configuration.setAll([
+      ['processHighWatermark', 20],
+      ['processLowWatermark', 10]
+    ]);
+    await assert.rejects(configuration.reset('processLowWatermark'), refused(/process_low_watermark/));
+    assert.equal(await configuration.reset('processHighWatermark'), true);
+    assert.equal(await configuration.reset('processLowWatermark'), true);
+    await configuration.set('processHighWatermark', 0); // never
+    await configuration.set('cpuLowWatermark', 50);
+    assert.equal(
+      await configuration.reset('cpuLowWatermark'),
+      true,
+      'the values of the options can always be restored'
+    );
+  });
+
   it('lets a value for all zones apply to zones without a value of their own', async () => {
     await using broker = await startBroker({ zones: { lab: { maxInflight: 7 } } });
     const { configuration } = broker;
@@ -106,8 +149,8 @@ describe('broker.configuration', () => {
 
   it('derives an option from another one that was changed', async () => {
     await using broker = await startBroker();
-    await broker.configuration.set('memoryHighWatermark', 2_000);
-    assert.equal(broker.settings.maxTotalMqueueBytes, 1_000);
+    await broker.configuration.set('memoryHighWatermark', '64MB');
+    assert.equal(broker.settings.maxTotalMqueueBytes, 33_554_432);
   });
 
   it('leaves connected clients what was agreed with them, except for what takes effect at once', async () => {
