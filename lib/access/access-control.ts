@@ -152,7 +152,12 @@ export class AccessControl {
     const sources = [...this.#sources.values()].map(({ source, isStopped }): SourceState => {
       return { name: source.name, provides: source.provides ?? provided(source), isStarted: !isStopped };
     });
-    return [{ name: RECORDS, provides: ['authentication'], isStarted: this.#stoppedRecords === undefined }, ...sources];
+    return [{ name: RECORDS, provides: ['authentication'], isStarted: !this.hasStoppedRecords }, ...sources];
+  }
+
+  /** Whether an operator has stopped the records of clients. */
+  get hasStoppedRecords(): boolean {
+    return this.#stoppedRecords !== undefined;
   }
 
   /**

@@ -3,6 +3,11 @@ import { BlockList, isIP } from 'node:net';
 /** A set of IP addresses. */
 export type Network = BlockList;
 
+/** Tell whether a string is an IP address. */
+export function isAddress(text: string): boolean {
+  return isIP(text) !== 0;
+}
+
 /** Tell whether a string is an IP address, or a network as an address and the length of its prefix. */
 export function isNetwork(text: unknown): text is string {
   if (typeof text !== 'string') return false;

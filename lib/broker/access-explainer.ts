@@ -1,5 +1,6 @@
 import { type AccessControl, innerFilter } from '../access/access-control.ts';
 import type { FoundRule } from '../access/access-rules.ts';
+import { isAddress } from '../access/network.ts';
 import { isSystem } from '../access/rule.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
@@ -145,16 +146,17 @@ export class AccessExplainer {
     return topics?.verdicts(settings, publishing.hooks.verdictEpoch).list(time.nowMs) ?? [];
   }
 
-  /** A client that is not there. A record with its names tells whether it would be a superuser. @throws InvalidInput OPTION_INVALID */
+  /** A client that is not there. A record with its names decides whether it would be a superuser, unless the records are stopped. @throws InvalidInput OPTION_INVALID */
   #clientOf({ clientId = '', username, remoteAddress, zone: name = DEFAULT_ZONE }: AccessQuestion): SessionClient {
     const { zones } = this.#services.settings;
     const zone = zones.get(name);
     if (zone === undefined) throw new InvalidInput('OPTION_INVALID', 'zone', [...zones.keys()].join(', '), name);
-    const { clientIds, usernames, logins } = this.#host.access;
+    const { clientIds, usernames, logins, hasStoppedRecords } = this.#host.access;
     const client = new SessionClient(zone, { transport: 'tcp', remoteAddress });
     client.identified(client.agreement, clientId, username);
     const byName = username === undefined ? [] : [usernames.get(username), logins.get(username)];
-    const isSuperuser = [clientIds.get(clientId), ...byName].some((record) => record?.isSuperuser === true);
+    const records = hasStoppedRecords ? [] : [clientIds.get(clientId), ...byName];
+    const isSuperuser = records.some((record) => record?.isSuperuser === true);
     client.entitled(isSuperuser, undefined, undefined);
     return client;
   }
@@ -292,6 +294,9 @@ function check(question: AccessQuestion): void {
   for (const name of ['clientId', 'username', 'remoteAddress'] as const)
     if (question[name] !== undefined && typeof question[name] !== 'string')
       throw new InvalidInput('OPTION_INVALID', name, 'a string', question[name]);
+  const { remoteAddress } = question;
+  if (remoteAddress !== undefined && !isAddress(remoteAddress))
+    throw new InvalidInput('OPTION_INVALID', 'remoteAddress', 'an IP address', remoteAddress);
   const isName = action === 'publish';
   const checkTopic = isName ? checkTopicName : checkTopicFilter;
   const fault = typeof topic === 'string' ? checkTopic(topic) : 'the topic must be a string';

@@ -98,6 +98,10 @@ describe('broker.access.explain', () => {
     await using broker = await createBroker({ ...QUIET, aclNomatch: 'deny' }).start();
     await broker.access.logins.add('root', 'a password', { isSuperuser: true });
     assert.equal(await ask(broker, { username: 'root' }), 'allow, superuser allow');
+    await broker.access.stop('records');
+    assert.equal(await ask(broker, { username: 'root' }), 'deny, default deny', 'the flag of a stopped record');
+    await broker.access.start('records');
+    assert.equal(await ask(broker, { username: 'root' }), 'allow, superuser allow');
     await broker.access.banned.add({ kind: 'address', who: '192.0.2.7' });
     assert.equal(await ask(broker, { username: 'root', remoteAddress: '192.0.2.7' }), 'deny, ban deny');
   });
@@ -181,7 +185,9 @@ describe('broker.access.explain', () => {
       [{ action: 'read' as never }, 'OPTION_INVALID'],
       [{ user: 'x' } as object, 'OPTION_UNKNOWN'],
       [{ zone: 'nowhere', username: 'x' }, 'OPTION_INVALID'],
-      [{ username: 5 as never }, 'OPTION_INVALID']
+      [{ username: 5 as never }, 'OPTION_INVALID'],
+      [{ remoteAddress: 'abc' }, 'OPTION_INVALID'],
+      [{ remoteAddress: '10.0.0.0/8' }, 'OPTION_INVALID']
     ] as const)
       await assert.rejects(ask(broker, question), { code });
   });
