@@ -1,4 +1,5 @@
 import type { Trace, TraceOptions } from './trace.ts';
+import type { TraceRecord } from './trace-output.ts';
 import type { Traces } from './traces.ts';
 
 /** Lines of a trace that are kept, and their size in characters. */
@@ -62,6 +63,8 @@ class LineBuffer {
 export class KeptTraces {
   readonly #traces: Traces;
   readonly #kept = new Map<number, { readonly trace: Trace; readonly buffer: LineBuffer }>();
+  /** The ids of those that have ended, in the order of their ends. */
+  readonly #ended = new Set<number>();
 
   /** @internal */
   constructor(traces: Traces) {
@@ -70,10 +73,9 @@ export class KeptTraces {
 
   /** Begin a trace, and keep its lines. @throws as `Traces.start` */
   start(options: KeptTraceOptions): Trace {
-    const ended = [...this.#kept.values()].filter(({ trace }) => trace.endReason !== undefined);
-    for (const { trace } of ended.slice(0, Math.max(0, ended.length - MAX_ENDED))) this.#kept.delete(trace.id);
     const buffer = new LineBuffer();
-    const trace = this.#traces.start({ ...options, to: (_record, line) => buffer.add(line) });
+    const to = (_record: TraceRecord, line: string) => buffer.add(line);
+    const trace = this.#traces.begin({ ...options, to }, ({ id }) => this.#keep(id));
     this.#kept.set(trace.id, { trace, buffer });
     return trace;
   }
@@ -93,8 +95,8 @@ export class KeptTraces {
   /** Stop a trace, and forget its lines. @returns whether there was one with this id */
   delete(id: number): boolean {
     const trace = this.get(id);
+    this.#forget(id); // before its end, which would count among those that are kept
     trace?.stop();
-    this.#kept.delete(id);
     return trace !== undefined;
   }
 
@@ -109,5 +111,20 @@ export class KeptTraces {
    */
   lines(id: number, after: number, limit: number): KeptLine[] {
     return this.#kept.get(id)?.buffer.after(after, limit) ?? [];
+  }
+
+  /** A trace has ended: keep its lines until ten others have ended. */
+  #keep(id: number): void {
+    if (!this.#kept.has(id)) return;
+    this.#ended.add(id);
+    for (const first of this.#ended) {
+      if (this.#ended.size <= MAX_ENDED) break;
+      this.#forget(first);
+    }
+  }
+
+  #forget(id: number): void {
+    this.#kept.delete(id);
+    this.#ended.delete(id);
   }
 }

@@ -109,12 +109,20 @@ export class Traces {
    *   TOO_MANY_TRACES
    */
   start(options: TraceOptions): Trace {
+    return this.begin(options, () => undefined);
+  }
+
+  /** As `start`. @param onEnd is called when the trace has ended @internal */
+  begin(options: TraceOptions, onEnd: (trace: Trace) => void): Trace {
     const settings = readTraceOptions(options);
     if (this.#active.size >= MAX_TRACES)
       throw new StateError('TOO_MANY_TRACES', `there are ${MAX_TRACES} traces already; stop one of them first`);
     const trace = new Trace(++this.#lastId, settings, {
       now: this.#host.clock.now(),
-      ended: (ended, error) => this.#ended(ended, error)
+      ended: (ended, error) => {
+        this.#ended(ended, error);
+        onEnd(ended);
+      }
     });
     const timer = new TraceTimer(trace);
     this.#active.set(trace.id, { trace, timer });

@@ -64,7 +64,7 @@ describe('Traces over REST', () => {
     assert.deepEqual(traces.list(), [trace]);
     for (let number = 0; number < 12; number++) traces.start({ clientId: 'c' }).stop();
     assert.equal(traces.get(trace.id), undefined);
-    assert.equal(traces.list().length, 11);
+    assert.equal(traces.list().length, 10);
   });
 
   it('keep a limited number of characters', async () => {
