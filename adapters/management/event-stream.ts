@@ -1,4 +1,11 @@
-import type { Broker, BrokerEvents, EventName } from '../../lib/index.ts';
+import {
+  type Ban,
+  type Broker,
+  type BrokerEvents,
+  checkTopicFilter,
+  type EventName,
+  InvalidInput
+} from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
 import { type EventPayload, eventFields } from './event-fields.ts';
 
@@ -15,7 +22,7 @@ export interface EventRequest {
   readonly names: readonly EventName[];
   /** Of the events about messages, only those whose topic matches this topic filter. */
   readonly topic?: string | undefined;
-  /** Only the events about this client, and about messages that it has published. */
+  /** Only the events about this client, bans of its client id, and events about messages that it has published. */
   readonly clientId?: string | undefined;
   readonly payload: EventPayload;
 }
@@ -71,6 +78,9 @@ export class EventStream implements AsyncIterableIterator<string> {
   #timer: unknown;
 
   constructor(broker: Broker, request: EventRequest, onEnd: () => void) {
+    const { topic } = request;
+    const fault = topic === undefined ? undefined : checkTopicFilter(topic); // also if no event of messages is wanted
+    if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'topic', 'a topic filter', topic, fault);
     this.#broker = broker;
     this.#onEnd = onEnd;
     try {
@@ -185,9 +195,11 @@ export class EventStream implements AsyncIterableIterator<string> {
 }
 
 function isAbout(value: object, wanted: string): boolean {
-  const { client, message } = value as {
+  const { client, message, ban } = value as {
     readonly client?: { readonly clientId: string };
     readonly message?: { readonly clientId: string };
+    readonly ban?: Ban;
   };
-  return client?.clientId === wanted || message?.clientId === wanted;
+  const isBan = ban?.kind === 'clientId' && ban.who === wanted;
+  return isBan || client?.clientId === wanted || message?.clientId === wanted;
 }

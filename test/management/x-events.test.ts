@@ -163,6 +163,25 @@ describe('Events over REST', () => {
     await stream.cancel();
   });
 
+  it('about a client have the bans of its client id', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    const stream = await open(server.port, 'names=client.banned,client.connected&clientid=one');
+    const { banned } = broker.access;
+    await broker.connect({ clientId: 'one' });
+    await banned.add({ kind: 'username', who: 'one' });
+    for (const who of ['two', 'one']) await banned.add({ kind: 'clientId', who });
+    const events = await stream.next(2);
+    assert.deepEqual(
+      events.map(({ event, data }) => [event, (data.ban as { who: string } | undefined)?.who]),
+      [
+        ['client.connected', undefined],
+        ['client.banned', 'one']
+      ]
+    );
+    await stream.cancel();
+  });
+
   it('show no passwords, and no tokens that serve as user names', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
@@ -280,10 +299,15 @@ describe('Events over REST', () => {
         ['names=client.connectd', 108],
         ['names=', 108],
         ['names=message.publish&topic=a/%23/b', 115],
+        ['names=client.connected&topic=%23%23', 115],
+        ['topic=', 115],
         ['payload=all', 108]
       ] as const) {
-        const { status, body } = await server.call('GET', `/api/x/events?${query}`);
-        assert.deepEqual([status, body.code], [400, code], query);
+        const response = await fetch(`http://127.0.0.1:${server.port}/api/x/events?${query}`, {
+          headers: { authorization: AUTHORIZATION }
+        });
+        assert.equal(response.status, 400, query); // the body of a stream would have no end
+        assert.equal(((await response.json()) as { code: number }).code, code, query);
       }
     }
     assert.equal(isHeard(broker, 'message.publish'), false);
