@@ -130,8 +130,8 @@ export class TopicFigures {
         `the messages of ${MAX_FILTERS} topic filters are counted; delete one of them first`
       );
     const { clock, observe } = this.#host;
-    if (this.#counted.size === 0) this.#begin();
     const counted = new Counted(filter, clock.now(), observe(filter));
+    if (this.#counted.size === 0) this.#begin();
     this.#counted.set(filter, counted);
     this.#index.add(filter, counted);
   }

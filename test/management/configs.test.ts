@@ -155,6 +155,27 @@ describe('Configurations of plugins over REST', () => {
     });
   });
 
+  it('are as they were before if the plugin cannot be restarted', async (t) => {
+    await inEach(async (call, broker) => {
+      await broker.configuration.setAll([
+        ['retainer.max_retained_messages', 5],
+        ['retainer.expiry_interval', '1h']
+      ]);
+      const values = () => broker.configuration.overrides().map(({ key, value }) => [key, value]);
+      const before = values();
+      const restart = t.mock.method(broker.features, 'restart', () => Promise.reject(new Error('not now')));
+      const path = `${NODE}/plugin_configs/emqx_retainer`;
+      const { status } = await call('PUT', path, {
+        'retainer.max_payload_size': '7',
+        'retainer.expiry_interval': '2h'
+      });
+      restart.mock.restore();
+      assert.notEqual(status, 200);
+      assert.deepEqual(values(), before);
+      for (const [key] of before) await broker.configuration.reset(key as string);
+    });
+  });
+
   it('are refused as a whole if a key or value is wrong, or if they are part of the app', async () => {
     await inEach(async (call, broker) => {
       await broker.access.add({ name: 'jwt', authenticate: () => true });

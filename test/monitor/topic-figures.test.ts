@@ -61,6 +61,23 @@ describe('Figures of topic filters', () => {
     assert.deepEqual(topicFigures.list(), []);
   });
 
+  it('leave no listeners behind for a filter that could not be observed', async (t) => {
+    await using kit = await createTestBroker();
+    const { topicFigures } = kit.broker.monitor;
+    const { routing, services } = engineOf(kit.broker);
+    const observe = t.mock.method(routing, 'observe', () => {
+      throw new Error('no room');
+    });
+    assert.throws(() => topicFigures.add('a'), /no room/);
+    observe.mock.restore();
+    assert.deepEqual([topicFigures.list(), services.events.heard['message.publish']], [[], false]);
+    topicFigures.add('a');
+    await kit.broker.publish('a', 'x');
+    assert.equal(topicFigures.get('a')?.counts.in, 1, 'a message is counted once');
+    topicFigures.delete('a');
+    assert.equal(services.events.heard['message.publish'], false);
+  });
+
   it('are refused for invalid and shared filters, for those that are counted already, and beyond 512', async () => {
     await using kit = await createTestBroker();
     const { topicFigures } = kit.broker.monitor;

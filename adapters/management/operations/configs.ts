@@ -64,7 +64,10 @@ function pluginConfigs({ broker }: Context, name: string): Type.Static<typeof PL
   });
 }
 
-/** Change all options of a plugin: those that are not given have the value of the options of the broker again. A loaded plugin is restarted. */
+/**
+ * Change all options of a plugin: those that are not given have the value of the options of the broker again. A loaded plugin is restarted. If
+ * that fails, the options are as they were before.
+ */
 async function updatePlugin(
   { broker }: Context,
   name: string,
@@ -86,8 +89,16 @@ async function updatePlugin(
     }
     changes.set(setting.key, givenValue(value, setting));
   }
+  const before = new Map<string, unknown>(own.map(({ key }) => [key, undefined]));
+  for (const { key, value = null } of configuration.overrides()) if (before.has(key)) before.set(key, value);
   await configuration.setAll(changes);
-  if (plugin.isActive && own.length > 0) await plugin.restart();
+  if (!plugin.isActive || own.length === 0) return;
+  try {
+    await plugin.restart();
+  } catch (error) {
+    await configuration.setAll(before);
+    throw error;
+  }
 }
 
 /** What the original products answer to a change that is refused. */
