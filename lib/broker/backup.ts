@@ -1,7 +1,12 @@
+import type { Clock } from '../base/clock.ts';
 import { BrokerError, StateError } from '../base/errors.ts';
+import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { StoreSnapshot } from '../store/store.ts';
 import { linesOf } from '../tools/copy.ts';
 import { type Broker, engineOf } from './broker.ts';
+
+/** Time without a read after which a backup is ended. */
+const STALLED_MS = 60_000;
 
 /** The brokers of which a backup is being made. */
 const RUNNING = new WeakSet<Broker>();
@@ -13,13 +18,14 @@ const RUNNING = new WeakSet<Broker>();
  * line ends, are those of `exportStore` without `content`; `importStore` and `embermq store import` read them. They contain what the store
  * contains: messages, and hashes of passwords. A backup without its last line, which has `records`, is incomplete.
  *
- * Until the iteration has ended, the store keeps what it had at the beginning, so read the lines without long pauses. Only one backup of a
- * broker is made at a time. If the broker stops, or opens its store again after a failure, the iteration throws.
+ * Until the iteration has ended, the store keeps what it had at the beginning, so read the lines without long pauses. If no line is read for 60
+ * seconds, the backup is ended and reported as an `error` event, and the iteration throws BACKUP_STALLED. Only one backup of a broker is made
+ * at a time. If the broker stops, or opens its store again after a failure, the iteration throws.
  * @throws StateError BACKUP_RUNNING, BROKER_NOT_STARTED; BrokerError BACKUP_UNSUPPORTED if the broker has no store, or one without
  *   `snapshot`; BrokerError STORE_FAILED; errors of the store
  */
 export async function backup<Data>(broker: Broker<Data>): Promise<AsyncIterableIterator<string>> {
-  const { ledger } = engineOf(broker as Broker);
+  const { ledger, services } = engineOf(broker as Broker);
   const { store } = ledger ?? {};
   if (ledger === undefined || store?.snapshot === undefined) {
     const why = store === undefined ? 'the broker has no store (option store)' : `${store.name}: it has no snapshots`;
@@ -35,29 +41,57 @@ export async function backup<Data>(broker: Broker<Data>): Promise<AsyncIterableI
     ledger.pulse();
     await ledger.committed(ledger.ticket);
     const snapshot = await store.snapshot();
-    return new Backup(store.name, snapshot, () => RUNNING.delete(broker as Broker));
+    return new Backup(store.name, snapshot, {
+      clock: services.clock,
+      wheel: services.wheel,
+      ended: () => RUNNING.delete(broker as Broker),
+      failed: (error) => services.announcer.failed(error, 'a backup', undefined)
+    });
   } catch (error) {
     RUNNING.delete(broker as Broker);
     throw error;
   }
 }
 
-/** The lines of a backup. It releases the snapshot when it has ended, or is ended before its first line. */
+/** What a backup uses of the broker. */
+interface BackupHost {
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly wheel: TimingWheel;
+  ended(): void;
+  failed(error: unknown): void;
+}
+
+/** The lines of a backup. It releases the snapshot when it has ended, is ended before its first line, or is not read any more. */
 class Backup implements AsyncIterableIterator<string> {
   readonly #lines: AsyncGenerator<string, void>;
   readonly #snapshot: StoreSnapshot;
-  readonly #ended: () => void;
+  readonly #name: string;
+  readonly #host: BackupHost;
+  readonly #timer = new FunctionTimer((nowMs) => this.#checkReader(nowMs));
+  /** When the last line was given. */
+  #givenMs: number;
+  #isReading = false;
+  #isOver = false;
+  /** The backup has been ended because nobody has read it. */
+  #stalled: BrokerError | undefined = undefined;
 
-  constructor(name: string, snapshot: StoreSnapshot, ended: () => void) {
+  constructor(name: string, snapshot: StoreSnapshot, host: BackupHost) {
+    this.#name = name;
     this.#snapshot = snapshot;
-    this.#ended = ended;
+    this.#host = host;
+    this.#givenMs = host.clock.monotonic();
+    host.wheel.arm(this.#timer, STALLED_MS);
     const read: StoreSnapshot['read'] = (from, to, limit) => snapshot.read(from, to, limit);
     this.#lines = linesOf({ name, read }, undefined, false);
   }
 
   async next(): Promise<IteratorResult<string, undefined>> {
+    if (this.#stalled !== undefined) throw this.#stalled;
+    this.#isReading = true;
     try {
       const { done, value } = await this.#lines.next();
+      this.#givenMs = this.#host.clock.monotonic();
+      this.#isReading = false;
       if (done !== true) return { done: false, value };
     } catch (error) {
       await this.#end();
@@ -74,8 +108,24 @@ class Backup implements AsyncIterableIterator<string> {
   }
 
   async #end(): Promise<void> {
-    this.#ended();
+    if (this.#isOver) return; // another backup may be in progress
+    this.#isOver = true;
+    this.#host.wheel.disarm(this.#timer);
+    this.#host.ended();
     await this.#snapshot.close();
+  }
+
+  /** End the backup if nobody has read it for too long. The time that the store needs does not count. */
+  #checkReader(nowMs: number): void {
+    const idleMs = this.#isReading ? 0 : nowMs - this.#givenMs;
+    if (idleMs < STALLED_MS) {
+      this.#host.wheel.arm(this.#timer, STALLED_MS - idleMs);
+      return;
+    }
+    const why = `no line was read for ${STALLED_MS / 1000} seconds, so it was ended`;
+    this.#stalled = new BrokerError('BACKUP_STALLED', `${this.#name}: the backup is incomplete: ${why}`);
+    this.#host.failed(this.#stalled);
+    this.return().catch((error: unknown) => this.#host.failed(error));
   }
 
   [Symbol.asyncIterator](): this {

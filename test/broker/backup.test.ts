@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { levelStore } from '../../adapters/level/index.ts';
 import { type Broker, backup, createBroker, importStore, memoryStore, type Store } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
 import { FaultyStore } from '../store/faulty-store.ts';
 
 const QUIET = { sysInterval: 0, sysHeartbeat: 0 };
@@ -121,6 +122,51 @@ describe('backup', () => {
     await begun.return?.();
     for await (const _ of await backup(broker));
     await (await backup(broker)).return?.();
+  });
+
+  it('ends when nothing is read for 60 seconds, closes its snapshot, and is reported', async () => {
+    const store = memoryStore();
+    let open = 0;
+    const take = (store.snapshot as NonNullable<Store['snapshot']>).bind(store);
+    store.snapshot = async () => {
+      const snapshot = await take();
+      open++;
+      const close = async () => {
+        open--;
+        await snapshot.close();
+      };
+      return { read: snapshot.read.bind(snapshot), close };
+    };
+    for (const linesBefore of [0, 2]) {
+      await using kit = await createTestBroker({ store });
+      const { broker, clock } = kit;
+      const errors: string[] = [];
+      broker.on('error', ({ error }) => errors.push((error as { code?: string }).code ?? `${error}`));
+      for (let n = 0; n < 10; n++) await broker.publish(`r/${n}`, 'x', { retain: true });
+      const lines = await backup(broker);
+      for (let left = linesBefore; left > 0; left--) {
+        await clock.advance('59s');
+        assert.equal((await lines.next()).done, false);
+      }
+      await clock.advance('59s');
+      assert.deepEqual([open, errors], [1, []]);
+      await clock.advance('2s');
+      assert.deepEqual([open, errors], [0, ['BACKUP_STALLED']]);
+      for await (const _ of await backup(broker)); // another one can be made
+      await assert.rejects(lines.next(), { code: 'BACKUP_STALLED', message: /60 seconds/ });
+      await lines.return?.();
+      assert.equal(open, 0);
+    }
+  });
+
+  it('has no time limit when it has ended', async () => {
+    await using kit = await createTestBroker({ store: memoryStore() });
+    const errors: unknown[] = [];
+    kit.broker.on('error', (value) => errors.push(value));
+    for await (const _ of await backup(kit.broker));
+    await (await backup(kit.broker)).return?.();
+    await kit.clock.advance('5m');
+    assert.deepEqual(errors, []);
   });
 
   it('is refused without a store, with one that has no snapshots, before the start, and while the store fails', async () => {
