@@ -121,7 +121,10 @@ class Management implements Service {
       if (isViewer && !isForViewer(method, request.caller, found))
         throw new Fault('notPermitted', 'these credentials may only read');
       if (found !== undefined && !this.#isOn(found.row))
-        throw new Fault('notPermitted', 'operations for applications are switched off here (option appOperations)');
+        throw new Fault(
+          'notPermitted',
+          'operations that show or change applications are switched off here (option appOperations)'
+        );
       if (found === undefined) throw new Fault('unknownPath', `there is no operation ${method} ${call.path}`);
       const run = () => this.#run(found.row, request, call);
       const answer = await (isViewer && method !== 'GET' ? this.#credentials.limited(call, run) : run());
@@ -156,7 +159,7 @@ class Management implements Service {
 
   async #run(row: Operation, request: ChangeRequest, call: Call): Promise<Answer> {
     const { params = {} } = request;
-    const { maxRowLimit, maxBodyBytes, bodyTimeout, errors, optionSource } = this.#settings;
+    const { maxRowLimit, maxBodyBytes, bodyTimeout, errors, optionSource, appOperations } = this.#settings;
     const given = readQuery(call.query);
     const page = pageRequest(row, given, maxRowLimit);
     const query = checkQuery(row.query, given);
@@ -170,6 +173,7 @@ class Management implements Service {
       operations: this.#operations,
       streams: this.#streams,
       isOriginal: errors === 'original',
+      appOperations,
       page,
       optionSource
     };

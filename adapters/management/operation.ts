@@ -22,6 +22,8 @@ export interface Context {
   readonly operations: readonly Operation[];
   /** With `errors: 'original'`: what does not exist is no error where the original products do not see one. */
   readonly isOriginal: boolean;
+  /** Whether the mount has operations for applications (option `appOperations`). */
+  readonly appOperations: boolean;
   /** The streams of events of the mount. */
   readonly streams: EventStreams;
   /** The part of the list that is asked for. */
@@ -81,7 +83,7 @@ export interface Operation {
   readonly data?: TSchema;
   /** Shown in the OpenAPI document and executed by a test. */
   readonly example?: ExampleOf;
-  /** It is about applications, and can be switched off for a mount (option `appOperations`). */
+  /** It shows or changes applications, and can be switched off for a mount (option `appOperations`). */
   readonly isForApplications?: true;
   /** Viewers may not use it, although it only reads: the answer has hashes of passwords. */
   readonly isForAdministrators?: true;

@@ -37,7 +37,10 @@ export interface ManagementOptions {
    * `X-Forwarded-For` is the one whose failed logins are limited. Default: none.
    */
   trustedProxies?: string | readonly string[];
-  /** False: the operations for applications are refused with 403, and not listed. Default true. */
+  /**
+   * False: the operations for applications, and the backup, which has the hashes of their secrets, are refused with 403 and not listed. The
+   * section `applications` is left out of exports, and imports that have it are refused. Default true.
+   */
   appOperations?: boolean;
   /**
    * Origins such as `https://app.example` whose pages may change something; `any` for all of them. Requests with another `Origin` header

@@ -234,10 +234,16 @@ export async function exportConfiguration<Data>(broker: Broker<Data>): Promise<C
 /**
  * The document of `exportConfiguration` as the lines of a JSON text, one for each entry, so that two documents can be compared. What is read
  * is not collected in memory.
+ * @param options.without names of sections that are left out
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export async function* exportConfigurationLines<Data>(broker: Broker<Data>): AsyncGenerator<string, undefined> {
+export async function* exportConfigurationLines<Data>(
+  broker: Broker<Data>,
+  options: { readonly without?: readonly (keyof ConfigurationSections)[] } = {}
+): AsyncGenerator<string, undefined> {
+  const names = namesWithout(options);
   yield `${JSON.stringify(headOf(broker)).slice(0, -1)},"sections":{`;
-  for (const [at, name] of NAMES.entries()) {
+  for (const [at, name] of names.entries()) {
     yield `"${name}":[`;
     let last: string | undefined;
     for await (const some of exported(broker as Broker, name))
@@ -246,10 +252,19 @@ export async function* exportConfigurationLines<Data>(broker: Broker<Data>): Asy
         last = JSON.stringify(entry);
       }
     if (last !== undefined) yield last;
-    yield at === NAMES.length - 1 ? ']' : '],';
+    yield at === names.length - 1 ? ']' : '],';
   }
   yield '}}';
   return undefined;
+}
+
+function namesWithout(options: { readonly without?: readonly (keyof ConfigurationSections)[] }) {
+  checkObject(options, 'options');
+  checkNames(options, ['without'], 'exportConfigurationLines');
+  const { without = [] } = options;
+  if (!Array.isArray(without) || !without.every((name) => NAMES.includes(name)))
+    throw new InvalidInput('OPTION_INVALID', 'without', `a list of ${NAMES.join(', ')}`, without);
+  return NAMES.filter((name) => !without.includes(name));
 }
 
 function headOf<Data>({ settings, clock }: Broker<Data>): Omit<ConfigurationDocument, 'sections'> {

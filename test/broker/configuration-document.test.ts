@@ -42,6 +42,21 @@ function sent(document: ConfigurationDocument): ConfigurationDocument {
 const counts = (added: number, replaced = 0, removed = 0, skipped = 0) => ({ added, replaced, removed, skipped });
 
 describe('The document of a configuration', () => {
+  it('can be exported without some sections', async () => {
+    await using broker = await createBroker(QUIET).start();
+    await fill(broker);
+    const lines: string[] = [];
+    for await (const line of exportConfigurationLines(broker, { without: ['clientIds', 'stoppedSources'] }))
+      lines.push(line);
+    const { sections } = JSON.parse(lines.join('\n')) as ConfigurationDocument;
+    assert.deepEqual(
+      [sections.clientIds, sections.stoppedSources, sections.usernames?.length],
+      [undefined, undefined, 1]
+    );
+    for (const without of ['acl', ['others']])
+      await assert.rejects(exportConfigurationLines(broker, { without } as never).next(), { code: 'OPTION_INVALID' });
+  });
+
   it('brings everything to another broker, where the passwords are right', async () => {
     await using from = await createBroker(QUIET).start();
     await fill(from);

@@ -28,6 +28,14 @@ describe('A backup over HTTP', () => {
     assert.equal((await server.call('POST', '/api/x/backup', undefined, { authorization })).status, 403);
   });
 
+  it('is refused where the operations for applications are switched off, as it has the hashes of their secrets', async () => {
+    await using broker = await createBroker({ store: memoryStore() }).start();
+    await broker.applications.add({ id: 'app', secret: 'a secret' });
+    await using server = await serveManagement(broker, { appOperations: false });
+    const { status, body } = await server.call('POST', '/api/x/backup');
+    assert.deepEqual([status, body.code], [403, 103]);
+  });
+
   it('that the client does not read to its end does not prevent the next one', async () => {
     await using broker = await createBroker({ store: memoryStore() }).start();
     await broker.applications.add({ id: 'app', secret: 'a secret' });

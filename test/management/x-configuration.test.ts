@@ -35,6 +35,25 @@ describe('Export and import of the configuration over HTTP', () => {
       assert.equal((await target.call('POST', '/api/x/import?mode=both', exported.text)).body.code, 108);
     });
 
+  it('have no applications where the operations for applications are switched off', async () => {
+    await using broker = await startBroker();
+    await broker.access.acl.set({ topic: 'a', action: 'pub', access: 'deny' });
+    await using whole = await serveManagement(broker);
+    await using server = await serveManagement(broker, { appOperations: false });
+    const { body: exported } = await server.call('GET', '/api/x/export');
+    assert.equal(exported.sections.acl.length, 1);
+    assert.equal('applications' in exported.sections, false);
+    assert.equal((await whole.call('GET', '/api/x/export')).body.sections.applications.length, 1);
+    for (const applications of [[], [{ id: 'app' }]]) {
+      const document = { ...exported, sections: { ...exported.sections, applications } };
+      const refused = await server.call('POST', '/api/x/import?mode=replace', document);
+      assert.deepEqual([refused.status, refused.body.code], [403, 103]);
+      assert.match(refused.body.message, /"applications".*appOperations/);
+    }
+    assert.equal((await server.call('POST', '/api/x/import?mode=replace', exported)).body.code, 0);
+    assert.equal(broker.applications.size, 1);
+  });
+
   it('are refused to viewers', async () => {
     await using broker = await startBroker();
     await broker.users.add('eve', 'a password', 'viewer');

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { type ConfigurationDocument, exportConfigurationLines, importConfiguration } from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
 import { Download } from '../../download.ts';
 import { type Operation, operation } from '../../operation.ts';
 
@@ -38,7 +39,10 @@ export const CONFIGURATION: readonly Operation[] = [
       'Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes alone',
     isForAdministrators: true,
     contentType: 'application/json',
-    run: ({ broker }) => new Download(exportConfigurationLines(broker), 'application/json')
+    run: ({ broker, appOperations }) => {
+      const without = appOperations ? [] : (['applications'] as const);
+      return new Download(exportConfigurationLines(broker, { without }), 'application/json');
+    }
   }),
   operation({
     name: 'import_configuration',
@@ -80,6 +84,13 @@ export const CONFIGURATION: readonly Operation[] = [
       },
       data: { sections: { acl: { added: 1, replaced: 0, removed: 0, skipped: 0 } }, errors: [] }
     },
-    run: ({ broker }, { query, body }) => importConfiguration(broker, body as ConfigurationDocument, query)
+    run: ({ broker, appOperations }, { query, body }) => {
+      if (!appOperations && body.sections.applications !== undefined)
+        throw new Fault(
+          'notPermitted',
+          'the document has the section "applications", and operations for applications are switched off here (option appOperations)'
+        );
+      return importConfiguration(broker, body as ConfigurationDocument, query);
+    }
   })
 ];
