@@ -119,7 +119,12 @@ class Management implements Service {
       request.caller = checked instanceof Promise ? await checked : checked;
       const isViewer = request.caller.scope === 'viewer';
       if (isViewer && !isForViewer(method, request.caller, found))
-        throw new Fault('notPermitted', 'these credentials may only read');
+        throw new Fault(
+          'notPermitted',
+          found?.row.isForAdministrators === true
+            ? 'only administrators may use this operation: its answer has hashes of passwords'
+            : 'these credentials may only read'
+        );
       if (found !== undefined && !this.#isOn(found.row))
         throw new Fault(
           'notPermitted',

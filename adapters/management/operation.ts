@@ -85,7 +85,7 @@ export interface Operation {
   readonly example?: ExampleOf;
   /** It shows or changes applications, and can be switched off for a mount (option `appOperations`). */
   readonly isForApplications?: true;
-  /** Viewers may not use it, although it only reads: the answer has hashes of passwords. */
+  /** Viewers may not use it, even if it only reads: the answer has hashes of passwords. */
   readonly isForAdministrators?: true;
   /**
    * Whether a viewer may use it, although it is no GET. Its wrong passwords (faults `unauthorized`, `wrongOldPassword`) count as failed logins.

@@ -128,6 +128,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       method: 'GET',
       path: single,
       descr: `Lookup ${field} in the cluster`,
+      isForAdministrators: true,
       example: examples.lookup,
       data: Type.Object({ ...name, ...kind.alsoShown, password: HASH }),
       run: (context, { params: { [field]: one } }) => {
@@ -222,6 +223,7 @@ const LOGINS = [
     method: 'GET',
     path: '/auth_user',
     descr: 'List available mnesia in the cluster',
+    isForAdministrators: true,
     example: { data: [OPERATOR] },
     in: LATER,
     paged: 'max',
@@ -233,6 +235,7 @@ const LOGINS = [
     method: 'GET',
     path: '/auth_user/:login',
     descr: 'Lookup mnesia in the cluster',
+    isForAdministrators: true,
     example: { params: { login: 'operator' }, data: OPERATOR },
     in: LATER,
     data: STORED_LOGIN,

@@ -9,6 +9,7 @@ export const BACKUP: readonly Operation[] = [
     method: 'POST',
     path: '/x/backup',
     descr: 'Back up the store while the broker runs: lines of JSON for "embermq store import"',
+    isForAdministrators: true,
     isForApplications: true,
     contentType: 'application/jsonl',
     run: async ({ broker }) => new Download(await backup(broker), 'application/jsonl')
