@@ -180,6 +180,9 @@ describe('ctl', () => {
       /^embermq: http:\/\/127\.0\.0\.1:1\/api cannot be reached: /
     ],
     [['clients', 'kick', 'nobody'], undefined, 1, /^embermq: there is no client "nobody"\n$/],
+    [['clients', 'kick', '..'], undefined, 1, /^embermq: params: "clientid" .*\n$/],
+    [['clients', 'show', '.'], undefined, 1, /^embermq: params: "clientid" .*\n$/],
+    [['call', 'DELETE', '/clients/..'], undefined, 1, /^embermq: path: .*\n$/],
     [['clients', 'show', 'nobody'], undefined, 1, /^embermq: there is no client "nobody"\n$/],
     [['client'], undefined, 2, /^embermq: unknown action "client"; did you mean "clients"\?\n$/],
     [[], undefined, 2, /^embermq: ctl needs an action: one of clients, /],

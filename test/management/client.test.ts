@@ -119,7 +119,58 @@ describe('A management client', () => {
     for (const url of ['localhost:8081', 'ftp://localhost', 'http://a:b@localhost/api'])
       assert.throws(() => new ManagementClient({ url, ...options }), TypeError);
     const client = new ManagementClient({ url: 'http://localhost', ...options });
-    await assert.rejects(client.request('GET', '/clients/{clientid}'), TypeError);
+    assert.match((await failure(client.request('GET', '/clients/{clientid}'))).message, /"clientid".* is missing/);
+  });
+
+  it('sends nothing if the path would become another one', async () => {
+    const seen: string[] = [];
+    await using server = await serve(({ method, url }, response) => {
+      seen.push(`${method} ${url}`);
+      response.end('{"code":0,"data":[]}');
+    });
+    const client = new ManagementClient({ url: `http://127.0.0.1:${server.port}/api`, id: 'a', secret: 'b' });
+    for (const clientid of ['.', '..', '']) {
+      const params = { clientid };
+      for (const sent of [
+        client.get('/clients/{clientid}', { params }),
+        client.delete('/clients/{clientid}', { params }),
+        client.request('POST', '/x/{clientid}/kick', { params })
+      ]) {
+        const { message, status } = await failure(sent);
+        assert.match(message, /^params: "clientid" .*(is empty|cannot be sent)/);
+        assert.equal(status, undefined);
+      }
+    }
+    for (const path of [
+      '/clients/.',
+      '/clients/..',
+      '/clients/%2e',
+      '/a/.%2E/b',
+      '/a/\\..\\b',
+      '/a/.\t./b',
+      '/topics/#'
+    ])
+      assert.match((await failure(client.request('DELETE', path))).message, /^path: /, path);
+    assert.equal(seen.length, 0);
+    for (const clientid of ['...', '%2e', 'a/../b', '.a', '#', '?', '\\', ' '])
+      await client.get('/clients/{clientid}', { params: { clientid } });
+    assert.deepEqual(
+      seen.map((line) => decodeURIComponent(line.slice('GET /api/clients/'.length))),
+      ['...', '%2e', 'a/../b', '.a', '#', '?', '\\', ' ']
+    );
+  });
+
+  it('rejects with a ManagementError whatever is wrong with the request', async () => {
+    await using server = await serve((_, response) => void response.end('{"code":0,"data":{}}'));
+    const client = new ManagementClient({ url: `http://127.0.0.1:${server.port}/api`, id: 'a', secret: 'b' });
+    const circular: Record<string, unknown> = {};
+    circular.self = circular;
+    await failure(client.request('POST', '/x', { body: circular }));
+    await failure(client.request('POST', '/x', { body: 1n }));
+    await failure(client.request('GET', '/x/{name}', { params: { name: '\ud800' } }));
+    await failure(client.request('GET', '/x', { timeoutMs: -1 }));
+    await failure(client.request('GET', '/x', { body: {} }));
+    await failure(client.list('/clients').next());
   });
 
   it('has types that refuse unknown paths, missing parameters and wrong bodies', () => {

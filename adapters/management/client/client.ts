@@ -1,4 +1,5 @@
 import { ManagementError } from './error.ts';
+import { targetOf } from './target.ts';
 import type { ArgumentsOf, ClientRevision, DataOf, InputOf, ListOf, Page, PageMeta, PathOf, RowOf } from './types.ts';
 
 /** Options of a `ManagementClient`. */
@@ -17,7 +18,7 @@ export interface ManagementClientOptions<R extends ClientRevision = ClientRevisi
 
 /** A request whose types are not known. */
 export interface AnyRequest {
-  /** Values of the parameters in braces, which are encoded. */
+  /** Values of the parameters in braces, which are encoded. Those that are empty, `.` or `..` cannot be sent, and are refused. */
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
@@ -91,6 +92,7 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
     for (let next: Record<string, string | number> | undefined = {}; next !== undefined; ) {
       const query = { _limit: ROWS_AT_ONCE, ...given?.query, ...next };
       const { data, meta } = await this.request('GET', path, { ...given, query });
+      if (!Array.isArray(data)) throw new ManagementError(`GET ${path}: the answer is not a list`);
       const rows = data as RowOf<R, P>[];
       yield* rows;
       next = nextPage(rows.length, meta);
@@ -102,28 +104,38 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
    * @param path with parameters in braces or encoded: `/clients/{clientid}`, `/clients/a%2Fb`
    */
   async request(method: string, path: string, request: AnyRequest = {}): Promise<Page<unknown>> {
-    const { body } = request;
-    const url = this.#url + filled(path, request.params ?? {}) + queryText(request.query ?? {});
-    const response = await this.#send(url, request, {
-      method,
-      headers: {
-        authorization: this.#authorization,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' })
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) })
-    });
-    return answerOf(response, `${method} ${url}`);
+    const { sent, timeout } = this.#prepared(method, path, request);
+    return answerOf(await this.#send(sent, timeout, request), `${method} ${sent.url}`);
+  }
+
+  /** @throws ManagementError, and nothing has been sent */
+  #prepared(
+    method: string,
+    path: string,
+    { params, query, body, timeoutMs = this.#timeoutMs }: AnyRequest
+  ): { readonly sent: Request; readonly timeout: AbortSignal } {
+    try {
+      const headers = { authorization: this.#authorization };
+      const init =
+        body === undefined
+          ? { method, headers }
+          : { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+      const sent = new Request(targetOf(this.#url, path, { params, query }), init);
+      return { sent, timeout: AbortSignal.timeout(timeoutMs) };
+    } catch (cause) {
+      if (cause instanceof ManagementError) throw cause;
+      throw new ManagementError(`${method} ${path} cannot be sent: ${reasonOf(cause)}`, { cause });
+    }
   }
 
   async #send(
-    url: string,
-    { signal, timeoutMs = this.#timeoutMs }: AnyRequest,
-    init: RequestInit
+    sent: Request,
+    timeout: AbortSignal,
+    { signal, timeoutMs = this.#timeoutMs }: AnyRequest
   ): Promise<{ readonly status: number; readonly text: string }> {
-    const timeout = AbortSignal.timeout(timeoutMs);
     try {
       const both = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
-      const response = await fetch(url, { ...init, signal: both });
+      const response = await fetch(sent, { signal: both });
       return { status: response.status, text: await response.text() };
     } catch (cause) {
       signal?.throwIfAborted();
@@ -145,20 +157,6 @@ function checkedUrl(url: string): string {
 
 function base64(text: string): string {
   return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''));
-}
-
-function filled(path: string, params: Readonly<Record<string, string>>): string {
-  return path.replace(/\{(\w+)\}/g, (_, name: string) => {
-    if (params[name] === undefined) throw new TypeError(`params: "${name}" of ${path} is missing`);
-    return encodeURIComponent(params[name]);
-  });
-}
-
-function queryText(query: NonNullable<AnyRequest['query']>): string {
-  const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
-    value === undefined ? [] : [[name, `${value}`]]
-  );
-  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
 }
 
 /** The first cause that says something: `fetch failed` does not. */

@@ -1,0 +1,43 @@
+import { ManagementError } from './error.ts';
+
+/** What the address of a request is made of. */
+interface Parts {
+  readonly params?: Readonly<Record<string, string>> | undefined;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+}
+
+/**
+ * The URL of a request. `fetch` removes the segments `.` and `..`, also where they are encoded, and so would send another request.
+ * @param base where the interface is mounted, without a slash at the end
+ * @param path with parameters in braces or encoded
+ * @throws ManagementError if a parameter is missing, empty, `.` or `..`, or if the path would become another one
+ */
+export function targetOf(base: string, path: string, { params = {}, query = {} }: Parts): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodedParameter(path, name, params[name]));
+  const target = base + filled;
+  const sent = new URL(target);
+  const meant = target.slice(sent.origin.length).split('?', 1)[0] || '/';
+  if (decodeURI(meant) !== decodeURI(sent.pathname) || sent.hash !== '')
+    throw new ManagementError(
+      `path: "${path}" would be sent as "${sent.pathname}"; encode its segments, and leave out those that are "." and ".."`
+    );
+  return target + queryText(query);
+}
+
+function encodedParameter(path: string, name: string, value: string | undefined): string {
+  const where = `params: "${name}" of ${path}`;
+  if (value === undefined) throw new ManagementError(`${where} is missing`);
+  const encoded = encodeURIComponent(value);
+  if (encoded === '') throw new ManagementError(`${where} is empty, which would be the path of another operation`);
+  if (encoded !== '.' && encoded !== '..') return encoded;
+  throw new ManagementError(
+    `${where} is "${value}", which cannot be sent: HTTP clients take it for a relative path, and send another request`
+  );
+}
+
+function queryText(query: NonNullable<Parts['query']>): string {
+  const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, `${value}`]]
+  );
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+}
