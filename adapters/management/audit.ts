@@ -2,7 +2,7 @@ import type { AuditEntry, Broker } from '../../lib/index.ts';
 import type { Call, Fault } from '../rest/index.ts';
 import { CODES } from './codes.ts';
 import type { Caller } from './credentials.ts';
-import type { Operation } from './operation.ts';
+import type { AuditedNames, Operation } from './operation.ts';
 import { clientAddress, type TrustedProxies } from './proxies.ts';
 
 /** What is known of a request, as it is handled. */
@@ -44,9 +44,26 @@ const RECORDED: ReadonlySet<string> = new Set([
   'status',
   'expired',
   'mode',
-  'threshold_ms'
+  'threshold_ms',
+  'limit',
+  'expiry_s',
+  'duration_s',
+  'confirm',
+  'key',
+  'ip_address',
+  'zone',
+  'conn_state',
+  'clean_start',
+  'proto_name',
+  'proto_ver',
+  '_like_clientid',
+  '_like_username',
+  '_gte_created_at',
+  '_lte_created_at',
+  '_gte_connected_at',
+  '_lte_connected_at'
 ]);
-/** Entries of a batch that are recorded. */
+/** Entries of a batch, and of a list of names, that are recorded. */
 const MAX_ENTRIES = 20;
 /** Longer values are cut. */
 const MAX_CHARACTERS = 256;
@@ -98,6 +115,7 @@ export class Audit {
     if (repeated !== undefined && tell === undefined) return;
     const parameters = addBody(body, {});
     if (query !== undefined) add(query, parameters);
+    if (body !== undefined) addNames(row.audited?.({ query: query ?? {}, body }) ?? {}, parameters);
     if (params !== undefined) add(params, parameters, true);
     const { kind, id } = caller;
     const entry =
@@ -138,6 +156,14 @@ function add(given: object, to: Record<string, unknown>, isAll = false): Record<
     else if (typeof value === 'number' || typeof value === 'boolean') to[name] = value;
   }
   return to;
+}
+
+/** Add what an operation says about itself; see `Operation.audited`. */
+function addNames(given: AuditedNames, to: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (typeof value === 'string') to[name] = cut(value);
+    else if (value !== undefined) to[name] = typeof value === 'number' ? value : value.slice(0, MAX_ENTRIES).map(cut);
+  }
 }
 
 function cut(text: string): string {

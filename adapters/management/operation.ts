@@ -65,6 +65,9 @@ export interface Example<P extends string = string> {
  */
 export type ExampleOf<P extends string = string> = Example<P> | ((revision: Revision) => Example<P>);
 
+/** Names of what a request changes. The audit log has the first 20 of a list, and the first 256 characters of each. */
+export type AuditedNames = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+
 /** An operation of the interface. The index, the router, the checks, the OpenAPI document and the tests read the same rows. */
 export interface Operation {
   /** As the index lists it: `kickout_client`. */
@@ -102,6 +105,11 @@ export interface Operation {
   readonly isStream?: true;
   /** The answer is no envelope but a `Download` of this type. */
   readonly contentType?: string;
+  /**
+   * What the audit log has of a body, beside the parameters that it records of all operations: names of what is changed, never values that can
+   * be secret.
+   */
+  audited?(input: Pick<Input, 'query' | 'body'>): AuditedNames;
   /** What the original products answer to a fault of this operation. Default: what the table of codes says. */
   originalAnswer?(fault: Fault, revision: Revision): OriginalAnswer | undefined;
   /**
@@ -113,11 +121,12 @@ export interface Operation {
 
 /** Make a row whose `run` gets its parameters with their types. */
 export function operation<const P extends string, Q extends TObject, B extends TSchema>(
-  row: Omit<Operation, 'path' | 'query' | 'body' | 'example' | 'run'> & {
+  row: Omit<Operation, 'path' | 'query' | 'body' | 'example' | 'audited' | 'run'> & {
     readonly path: P;
     readonly example?: ExampleOf<ParamNames<P>>;
     readonly query?: Q;
     readonly body?: B;
+    audited?(input: Pick<Input<P, Static<Q>, Static<B>>, 'query' | 'body'>): AuditedNames;
     run(context: Context, input: Input<P, Static<Q>, Static<B>>): Awaitable<unknown>;
   }
 ): Operation {

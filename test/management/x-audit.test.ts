@@ -154,6 +154,61 @@ describe('The audit log over REST', () => {
     assert.deepEqual(batch.parameters.entries[1], { clientid: 'c1' });
   });
 
+  it('names what was changed, without the values of options and the content of documents', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    const recorded = async (method: string, path: string, body: unknown) => {
+      await server.call(method, `/api${path}`, body);
+      return (await server.call('GET', '/api/x/audit?_limit=1')).body.data[0].parameters;
+    };
+    const node = broker.settings.node;
+    assert.deepEqual(await recorded('PUT', '/configs/emqx', { key: 'broker.sys_interval', value: SENTINEL }), {
+      app: 'emqx',
+      key: 'broker.sys_interval'
+    });
+    const options = { 'retainer.max_retained_messages': SENTINEL, 'retainer.max_payload_size': SENTINEL };
+    assert.deepEqual(await recorded('PUT', `/nodes/${node}/plugin_configs/emqx_retainer`, options), {
+      node,
+      plugin: 'emqx_retainer',
+      options: Object.keys(options)
+    });
+    const conditions = {
+      ip_address: '192.0.2.1',
+      conn_state: 'connected',
+      clean_start: true,
+      proto_name: 'MQTT',
+      proto_ver: 5,
+      zone: 'external',
+      _like_clientid: 'c',
+      _like_username: 'u',
+      _gte_created_at: 1,
+      _lte_created_at: 2,
+      _gte_connected_at: 3,
+      _lte_connected_at: 4
+    };
+    assert.deepEqual(await recorded('POST', '/x/clients/kick', conditions), conditions);
+    const clientids = Array.from({ length: 30 }, (_, at) => `c${at}`);
+    assert.deepEqual(await recorded('POST', '/x/clients/kick', { clientids }), {
+      clientids: clientids.slice(0, 20),
+      clientid_count: 30
+    });
+    const trace = { clientid: 'c', topic: 'a/#', ip_address: '192.0.2.1', duration_s: 60 };
+    assert.deepEqual(await recorded('POST', '/x/traces', { ...trace, payload: 'none' }), trace);
+    const slow = { threshold_ms: 5, limit: 10, expiry_s: 60 };
+    assert.deepEqual(await recorded('PUT', '/x/slow_subscriptions', slow), slow);
+    const document = {
+      format: 'embermq-configuration',
+      version: 1,
+      sections: { acl: [{ access: 'allow', topic: SENTINEL }], usernames: [] }
+    };
+    assert.deepEqual(await recorded('POST', '/x/import', document), { mode: 'merge', sections: ['acl', 'usernames'] });
+    const replaced = await recorded('POST', '/x/import?mode=replace', { ...document, sections: {} });
+    assert.deepEqual(replaced, { mode: 'replace', sections: [] });
+    const confirmed = await recorded('DELETE', '/x/retained?topic=a/%23&confirm=a/%23', undefined);
+    assert.deepEqual(confirmed, { topic: 'a/#', confirm: 'a/#' });
+    assert.ok(!(await server.call('GET', '/api/x/audit?_limit=1000')).text.includes(SENTINEL));
+  });
+
   it('reports a function of the app that fails, and answers the request all the same', async () => {
     await using broker = await startBroker();
     const failed = broker.nextEvent('error');

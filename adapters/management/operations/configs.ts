@@ -180,6 +180,7 @@ export const CONFIGS: readonly Operation[] = [
       body: { 'retainer.max_retained_messages': '500000', 'retainer.max_payload_size': '64KB' }
     },
     originalAnswer: failure('unknown_error'),
+    audited: ({ body }) => ({ options: Object.keys(body) }),
     run: (context, { params, body }) => {
       checkNode(context, params.node);
       return updatePlugin(context, params.plugin, body);

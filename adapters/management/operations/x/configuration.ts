@@ -84,6 +84,7 @@ export const CONFIGURATION: readonly Operation[] = [
       },
       data: { sections: { acl: { added: 1, replaced: 0, removed: 0, skipped: 0 } }, errors: [] }
     },
+    audited: ({ query: { mode = 'merge' }, body }) => ({ mode, sections: Object.keys(body.sections) }),
     run: ({ broker, appOperations }, { query, body }) => {
       if (!appOperations && body.sections.applications !== undefined)
         throw new Fault(

@@ -70,6 +70,7 @@ export const KICK: readonly Operation[] = [
       results: Type.Optional(Type.Array(RESULT, { description: 'Of a list, the result for each, in order' }))
     }),
     example: { body: { clientids: ['nobody'] }, data: { count: 0, results: [{ clientid: 'nobody', code: 112 }] } },
+    audited: ({ body: { clientids } }) => ({ clientids, clientid_count: clientids?.length }),
     run: async (context, { body: { clientids, all, ...conditions } }) => {
       if (clientids === undefined) return { count: await kickMatching(context, all, conditions) };
       if (all !== undefined || Object.keys(conditions).length > 0)
