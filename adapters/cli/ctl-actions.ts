@@ -1,5 +1,5 @@
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
-import type { AnyRequest, ManagementClient } from '../management/client/index.ts';
+import { type AnyRequest, isStream, type ManagementClient } from '../management/client/index.ts';
 import type { Output } from './ctl-output.ts';
 import { type FlagValues, flag } from './flags.ts';
 
@@ -337,17 +337,16 @@ const SETTINGS: readonly Action[] = [
   })),
   {
     usage: 'call METHOD PATH [JSON]',
-    about: 'send any request, and print the data of the answer: call GET /clients/a%2Fb',
+    about: 'send any request, and print the data of the answer: call GET /clients/a%2Fb, call POST /x/backup',
     run: async ({ client }, [method, path, json]) => {
       const body = json === undefined ? {} : { body: parsed(json) };
       const mark = path.indexOf('?');
       const [target, query] = mark < 0 ? [path, ''] : [path.slice(0, mark), path.slice(mark + 1)];
       const request = { ...body, query: Object.fromEntries(new URLSearchParams(query)) };
-      const { data } = await client.request(
-        method.toUpperCase(),
-        target.startsWith('/') ? target : `/${target}`,
-        request
-      );
+      const verb = method.toUpperCase();
+      const place = target.startsWith('/') ? target : `/${target}`;
+      if (isStream(verb, place)) return { lines: client.lines(verb, place, request) };
+      const { data } = await client.request(verb, place, request);
       if (data === undefined) return undefined;
       return Array.isArray(data) ? data.map(asRecord) : { record: asRecord(data) };
     }

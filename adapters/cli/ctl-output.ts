@@ -1,8 +1,13 @@
 import { once } from 'node:events';
 import { printable, type Shell } from './command.ts';
 
-/** What an action prints: rows, a single record, or nothing. */
-export type Output = AsyncIterable<object> | Iterable<object> | { readonly record: object } | undefined;
+/** What an action prints: rows, a single record, lines of text, or nothing. */
+export type Output =
+  | AsyncIterable<object>
+  | Iterable<object>
+  | { readonly record: object }
+  | { readonly lines: AsyncIterable<string> }
+  | undefined;
 
 /** How rows are printed. */
 export interface OutputStyle {
@@ -23,6 +28,14 @@ export async function print(shell: Shell, output: Output, style: OutputStyle): P
   if ('record' in output) {
     if (style.json) await write(shell, `${JSON.stringify(output.record)}\n`);
     else await write(shell, table(Object.entries(flat(output.record)).map(([name, value]) => [name, cell(value)])));
+    return;
+  }
+  if ('lines' in output) {
+    let left = style.limit;
+    for await (const line of output.lines) {
+      await write(shell, `${style.json ? line : printable(line)}\n`);
+      if (--left === 0) break;
+    }
     return;
   }
   let rows: object[] = [];

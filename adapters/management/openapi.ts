@@ -118,7 +118,13 @@ function operationObject(row: Operation, mount: Mount, schemas: DocumentSchemas)
       200: {
         description: 'Success',
         ...(row.isStream === true || row.contentType !== undefined
-          ? { content: { [row.contentType ?? 'text/event-stream']: { schema: TEXT } } }
+          ? {
+              content: {
+                [row.contentType ?? 'text/event-stream']: {
+                  schema: row.data === undefined ? TEXT : schemas.of(row.data)
+                }
+              }
+            }
           : media(answerSchema(row, mount, schemas), answerExample(row, example)))
       },
       ...Object.fromEntries(

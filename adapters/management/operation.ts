@@ -103,7 +103,7 @@ export interface Operation {
   readonly isFrequent?: true;
   /** The answer is a stream of server-sent events (`EventStream`), which does not end by itself. */
   readonly isStream?: true;
-  /** The answer is no envelope but a `Download` of this type. */
+  /** The answer is not an envelope but a `Download` of this type; `data` is its schema if it is JSON. */
   readonly contentType?: string;
   /**
    * What the audit log has of a body, beside the parameters that it records of all operations: names of what is changed, never values that can

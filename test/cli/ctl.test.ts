@@ -167,6 +167,11 @@ describe('ctl', () => {
     assert.ok((await rows('call', 'GET', '/')).length > 50);
     await rows('call', 'POST', '/mqtt/publish', '{"clientid":"x","topic":"q?","payload":"y","retain":true}');
     assert.equal((await rows('call', 'DELETE', '/x/retained?topic=q?&confirm=q?'))[0].deleted, 1);
+    const [exported] = await rows('call', 'GET', '/x/export');
+    assert.equal(exported.format, 'embermq-configuration');
+    assert.equal((await rows('call', 'POST', '/x/import', JSON.stringify(exported))).length, 1);
+    const events = await ctl(['call', 'GET', '/x/events', '--limit', '1']);
+    assert.deepEqual([events.code, events.out.split('\n').length], [0, 2]);
   });
 
   for (const [args, env, code, message] of [
@@ -189,6 +194,7 @@ describe('ctl', () => {
     [['clients', 'kick'], undefined, 2, /^embermq: usage: embermq ctl clients kick ID\n$/],
     [['clients', 'stop', 'x'], undefined, 2, /^embermq: ctl clients stop x: expected clients list/],
     [['acl', 'add', 'permit', 'pub', 'a'], undefined, 2, /ACCESS/],
+    [['call', 'POST', '/x/backup'], undefined, 1, /^embermq: .*store/],
     [['call', 'POST', '/acl', '{'], undefined, 2, /^embermq: the body is not JSON: /]
   ] as const)
     it(`says in one line what is wrong with "${args.join(' ')}"${env === undefined ? '' : ` and the credentials "${env}"`}`, async () => {

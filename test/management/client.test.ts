@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { describe, it } from 'node:test';
+import { createBroker, importStore, memoryStore } from 'embermq';
 import { managementApi, type RevisionName } from 'embermq/management';
 import { type DataOf, ManagementClient, ManagementError } from 'embermq/management/client';
 import { serve, startBroker } from '../support/management.ts';
@@ -112,6 +113,76 @@ describe('A management client', () => {
     const client = new ManagementClient({ url: `http://127.0.0.1:${server.port}/api`, id: 'app', secret: 'a secret' });
     const unknown = await failure(client.delete('/clients/{clientid}', { params: { clientid: 'x' } }));
     assert.deepEqual([unknown.status, unknown.code, unknown.message], [200, 112, 'not_found']);
+  });
+
+  it('gets documents that have no envelope', async () => {
+    await using s = await start('later');
+    await s.broker.access.acl.set({ topic: 'a', action: 'pub', access: 'deny' });
+    const exported = await s.client.get('/x/export');
+    assert.deepEqual([exported.format, exported.sections.acl?.length], ['embermq-configuration', 1]);
+    const { sections } = await s.client.post('/x/import', { body: exported, query: { mode: 'replace' } });
+    assert.equal(sections.acl.replaced, 1);
+    const { data } = await s.client.request('GET', '/openapi.json');
+    assert.equal((data as { readonly openapi: string }).openapi, '3.1.0');
+    const wrong = new ManagementClient({ url: s.url, id: 'app', secret: 'guess' });
+    assert.equal((await failure(wrong.get('/x/export'))).code, 103);
+    await using other = await serve((_, response) => void response.end('[1]'));
+    const stranger = new ManagementClient({ url: `http://127.0.0.1:${other.port}`, id: 'a', secret: 'b' });
+    assert.match((await failure(stranger.get('/x/export'))).message, /not from a management interface$/);
+  });
+
+  it('reads streams line by line, as they come', async () => {
+    const broker = await createBroker({ store: memoryStore() }).start();
+    await using _ = broker;
+    await broker.applications.add({ id: 'app', secret: 'a secret' });
+    await using server = await serve(managementApi(broker, { prefix: '/api' }).node);
+    const url = `http://127.0.0.1:${server.port}/api`;
+    // only the beginning of the answer has a limit of time
+    const client = new ManagementClient({ url, id: 'app', secret: 'a secret' });
+    for (let n = 0; n < 300; n++) await broker.publish(`r/${n}`, 'ü'.repeat(300), { retain: true });
+    const lines: string[] = [];
+    for await (const line of client.lines('POST', '/x/backup')) lines.push(line);
+    const copy = memoryStore();
+    await importStore(copy, lines);
+    await using restored = await createBroker({ store: copy, sysInterval: 0 }).start();
+    assert.equal((await restored.retained.list({ prefix: 'r/', limit: 1_000 })).entries.length, 300);
+    const events = client.lines('GET', '/x/events', { query: { names: 'client.connected' } });
+    const first = (await events.next()).value ?? '';
+    await broker.connect({ clientId: 'sensor-1' });
+    let found = first;
+    while (!found.includes('sensor-1')) found = (await events.next()).value ?? assert.fail('the stream has ended');
+    assert.match(found, /^data: /);
+    await events.return();
+    const reason = new Error('enough');
+    const stop = new AbortController();
+    const aborted = client.lines('GET', '/x/events', { signal: stop.signal });
+    await aborted.next();
+    stop.abort(reason);
+    await assert.rejects(async () => {
+      for await (const _line of aborted);
+    }, reason);
+  });
+
+  it('says how streams are read, and what is wrong with a stream', async () => {
+    await using s = await start('later');
+    for (const [method, path] of [
+      ['GET', '/x/events'],
+      ['POST', '/x/backup']
+    ])
+      assert.match((await failure(s.client.request(method, path))).message, /^\w+ \S+: .*lines\('\w+', '\S+'\)/);
+    assert.match((await failure(s.client.lines('GET', '/clients').next())).message, /request\('GET', '\/clients'\)/);
+    const refused = await failure(s.client.lines('GET', '/x/events', { query: { names: 'no.event' } }).next());
+    assert.deepEqual([refused.status, refused.code], [400, 108]);
+    assert.equal((await failure(s.client.lines('POST', '/x/backup').next())).code, 111);
+    await using broken = await serve((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/jsonl' });
+      response.write('one\ntwo\n', () => response.destroy());
+    });
+    const client = new ManagementClient({ url: `http://127.0.0.1:${broken.port}`, id: 'a', secret: 'b' });
+    const reading = async () => {
+      for await (const line of client.lines('POST', '/x/backup')) assert.match(line, /^(one|two)$/);
+    };
+    assert.match((await failure(reading())).message, /has ended early/);
   });
 
   it('needs a URL of HTTP without credentials, and all parameters', async () => {

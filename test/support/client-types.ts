@@ -45,8 +45,9 @@ function operationType(
   });
   const [params, query] = [named('path'), named('query')];
   const { schema } = responses[200].content['application/json'];
-  const data = schema.properties?.data;
-  const isOptional = data !== undefined && !schema.required.includes('data');
+  // an answer without an envelope is the data itself
+  const data = schema.properties?.code === undefined ? schema : schema.properties.data;
+  const isOptional = data !== undefined && data !== schema && !schema.required.includes('data');
   return [
     comment(summary),
     `'${method.toUpperCase()} ${path}': {`,

@@ -1,3 +1,4 @@
+import { answerOf, isStream, linesOf } from './answers.ts';
 import { ManagementError } from './error.ts';
 import { targetOf } from './target.ts';
 import type { ArgumentsOf, ClientRevision, DataOf, InputOf, ListOf, Page, PageMeta, PathOf, RowOf } from './types.ts';
@@ -29,6 +30,8 @@ export interface AnyRequest {
 /** Rows that `list` asks for at once, unless the query has a `_limit`. */
 const ROWS_AT_ONCE = 1_000;
 const TIMEOUT_MS = 30_000;
+/** The longest time that timers have. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /**
  * A client of the management interface. It needs `fetch` and nothing else, and so runs in Node, Bun, Deno and browsers.
@@ -100,20 +103,51 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
   }
 
   /**
-   * Send a request of which the types are not known.
+   * Send a request of which the types are not known. The data of an answer without an envelope (`/openapi.json`, `/x/export`) is the document;
+   * streams are read with `lines`.
    * @param path with parameters in braces or encoded: `/clients/{clientid}`, `/clients/a%2Fb`
    */
   async request(method: string, path: string, request: AnyRequest = {}): Promise<Page<unknown>> {
-    const { sent, timeout } = this.#prepared(method, path, request);
-    return answerOf(await this.#send(sent, timeout, request), `${method} ${sent.url}`);
+    if (isStream(method, path))
+      throw new ManagementError(
+        `${method} ${path}: the answer is a stream; read it with lines('${method}', '${path}')`
+      );
+    const { sent, signal, begun } = this.#prepared(method, path, request);
+    const answer = await this.#during(request, signal, async () => {
+      const response = await fetch(sent, { signal });
+      return { status: response.status, text: await response.text() };
+    }).finally(begun);
+    return answerOf(answer, { method, path, url: sent.url });
+  }
+
+  /**
+   * Read an answer that is a stream, line by line: the server-sent events of `GET /x/events`, the lines of `POST /x/backup`. `timeoutMs` is the
+   * time until the answer begins. To end a stream, leave the loop or abort the signal. A backup that has ended early is reported.
+   */
+  async *lines(method: string, path: string, request: AnyRequest = {}): AsyncGenerator<string, void, undefined> {
+    if (!isStream(method, path))
+      throw new ManagementError(`${method} ${path}: the answer is not a stream; use request('${method}', '${path}')`);
+    const { sent, signal, begun } = this.#prepared(method, path, request);
+    const response = await this.#during(request, signal, () => fetch(sent, { signal })).finally(begun);
+    if (response.status !== 200 || response.body === null || isJson(response)) {
+      const text = await this.#during(request, signal, () => response.text());
+      answerOf({ status: response.status, text }, { method, path, url: sent.url });
+      throw new ManagementError(`${method} ${sent.url}: the answer is not a stream`, { status: response.status });
+    }
+    try {
+      yield* linesOf(response.body);
+    } catch (cause) {
+      request.signal?.throwIfAborted();
+      throw new ManagementError(`${method} ${sent.url}: the answer has ended early: ${reasonOf(cause)}`, { cause });
+    }
   }
 
   /** @throws ManagementError, and nothing has been sent */
   #prepared(
     method: string,
     path: string,
-    { params, query, body, timeoutMs = this.#timeoutMs }: AnyRequest
-  ): { readonly sent: Request; readonly timeout: AbortSignal } {
+    { params, query, body, signal: given, timeoutMs = this.#timeoutMs }: AnyRequest
+  ): { readonly sent: Request; readonly signal: AbortSignal; begun(): void } {
     try {
       const headers = { authorization: this.#authorization };
       const init =
@@ -121,29 +155,33 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
           ? { method, headers }
           : { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
       const sent = new Request(targetOf(this.#url, path, { params, query }), init);
-      return { sent, timeout: AbortSignal.timeout(timeoutMs) };
+      if (!(timeoutMs >= 0)) throw new RangeError(`timeoutMs: expected a time in milliseconds, not ${timeoutMs}`);
+      const timeout = new AbortController();
+      const late = () =>
+        timeout.abort(new ManagementError(`${this.#url} did not answer within ${timeoutMs / 1000} seconds`));
+      const timer = setTimeout(late, Math.min(timeoutMs, MAX_TIMEOUT_MS));
+      const signal = given === undefined ? timeout.signal : AbortSignal.any([given, timeout.signal]);
+      return { sent, signal, begun: () => clearTimeout(timer) };
     } catch (cause) {
       if (cause instanceof ManagementError) throw cause;
       throw new ManagementError(`${method} ${path} cannot be sent: ${reasonOf(cause)}`, { cause });
     }
   }
 
-  async #send(
-    sent: Request,
-    timeout: AbortSignal,
-    { signal, timeoutMs = this.#timeoutMs }: AnyRequest
-  ): Promise<{ readonly status: number; readonly text: string }> {
+  /** Wait for the server. @throws ManagementError, or the reason of the signal of the request */
+  async #during<T>(request: AnyRequest, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     try {
-      const both = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
-      const response = await fetch(sent, { signal: both });
-      return { status: response.status, text: await response.text() };
+      return await work();
     } catch (cause) {
-      signal?.throwIfAborted();
-      if (timeout.aborted)
-        throw new ManagementError(`${this.#url} did not answer within ${timeoutMs / 1000} seconds`, { cause });
+      request.signal?.throwIfAborted();
+      signal.throwIfAborted(); // the time is over
       throw new ManagementError(`${this.#url} cannot be reached: ${reasonOf(cause)}`, { cause });
     }
   }
+}
+
+function isJson({ headers }: Response): boolean {
+  return /^application\/json\b/.test(headers.get('content-type') ?? '');
 }
 
 function checkedUrl(url: string): string {
@@ -166,35 +204,6 @@ function reasonOf(error: unknown): string {
     readonly cause?: { readonly message?: string; readonly code?: string };
   };
   return cause?.message || cause?.code || message || `${error}`;
-}
-
-/** @throws ManagementError */
-function answerOf(
-  { status, text }: { readonly status: number; readonly text: string },
-  request: string
-): Page<unknown> {
-  const body = parsed(text);
-  if (body === undefined)
-    throw new ManagementError(`${request}: the answer with status ${status} is not from a management interface`, {
-      status
-    });
-  const { code, message, data, meta } = body;
-  if (status < 400 && code === 0) return { data, meta: meta as PageMeta | undefined };
-  throw new ManagementError(typeof message === 'string' ? message : `${request}: status ${status}`, {
-    status,
-    code: typeof code === 'number' ? code : undefined
-  });
-}
-
-function parsed(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && ('code' in value || 'message' in value)
-      ? { ...value }
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The parameters of the next page. @returns undefined: there is none */

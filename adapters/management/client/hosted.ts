@@ -2028,7 +2028,39 @@ export interface HostedOperations {
   /** Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes alone */
 
   'GET /x/export': {
-    data: undefined;
+    data: {
+      /** embermq-configuration */
+      format: string;
+      /** Version of the document */
+      version: number;
+      /** Name of the node that was exported */
+      node?: string;
+      /** When, in milliseconds since 1970 */
+      exportedAt?: number;
+      /** The entries by section. Sections may be left out */
+      sections: {
+        /** Client ids with hashes of their passwords */
+        clientIds?: unknown[];
+        /** User names with hashes of their passwords */
+        usernames?: unknown[];
+        /** User names that can be superusers, with hashes of their passwords */
+        logins?: unknown[];
+        /** Access rules, the oldest first */
+        acl?: unknown[];
+        /** Bans */
+        banned?: unknown[];
+        /** Applications with hashes of their secrets */
+        applications?: unknown[];
+        /** Users of the management interface with hashes of their passwords */
+        users?: unknown[];
+        /** Which features are started */
+        features?: unknown[];
+        /** Options that were set at run time: key and value */
+        settings?: unknown[];
+        /** Names of the sources that are stopped */
+        stoppedSources?: unknown[];
+      };
+    };
   };
 
   /** Import such a document: check all of it, then change the sections that it has */

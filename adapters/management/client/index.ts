@@ -1,5 +1,6 @@
 /** The public names of `embermq/management/client`. */
 
+export { isStream } from './answers.ts';
 export { type AnyRequest, ManagementClient, type ManagementClientOptions } from './client.ts';
 export type { EarlierOperations } from './earlier.ts';
 export { ManagementError } from './error.ts';

@@ -39,6 +39,7 @@ export const CONFIGURATION: readonly Operation[] = [
       'Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes alone',
     isForAdministrators: true,
     contentType: 'application/json',
+    data: DOCUMENT,
     run: ({ broker, appOperations }) => {
       const without = appOperations ? [] : (['applications'] as const);
       return new Download(exportConfigurationLines(broker, { without }), 'application/json');
