@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { managementApi } from 'embermq/management';
+import { managementApi, type OpenApiDocument } from 'embermq/management';
 import { REVISIONS } from '../adapters/management/revisions.ts';
 import { createBroker } from '../lib/index.ts';
-import { typesOf } from './support/client-types.ts';
+import { HEAD, typesOf } from './support/client-types.ts';
 
 const folder = join(import.meta.dirname, '../adapters/management');
 
@@ -13,6 +13,20 @@ function compare(path: string, text: string): void {
   if (process.env.UPDATE_OPENAPI !== undefined) writeFileSync(join(folder, path), text);
   const isSame = readFileSync(join(folder, path), 'utf8') === text;
   assert.ok(isSame, `${path} is out of date: UPDATE_OPENAPI=1 npm test -- openapi-files`);
+}
+
+/** The types of revisions by their text, without what names the revision. */
+const written = new Map<string, { readonly name: string; readonly revision: string }>();
+
+/** The types of a revision; those of the first one that has the same, if there is one. */
+function typesIn(revision: string, document: OpenApiDocument): string {
+  const name = `${revision[0].toUpperCase()}${revision.slice(1)}Operations`;
+  const types = typesOf(document, name);
+  const key = types.replace(document.info.title, '').replace(name, '');
+  const same = written.get(key);
+  if (same !== undefined) return `${HEAD}\n\nexport type { ${same.name} as ${name} } from './${same.revision}.ts';\n`;
+  written.set(key, { name, revision });
+  return types;
 }
 
 describe('The files that are written from the operations of the management interface', () => {
@@ -24,8 +38,7 @@ describe('The files that are written from the operations of the management inter
     });
 
     it(`have the types that the client needs for the revision "${revision}"`, () => {
-      const name = `${revision[0].toUpperCase()}${revision.slice(1)}Operations`;
-      compare(`client/${revision}.ts`, typesOf(document, name));
+      compare(`client/${revision}.ts`, typesIn(revision, document));
     });
   }
 });

@@ -6,11 +6,18 @@ import { managementApi, managementApis, type OpenApiDocument } from 'embermq/man
 import { REVISIONS } from '../../adapters/management/revisions.ts';
 import { serve, startBroker } from '../support/management.ts';
 
+interface BodySchema {
+  readonly properties?: object;
+  readonly items?: BodySchema;
+}
+
 /** The names of the properties of the body of an operation. */
 function bodyOf({ paths }: OpenApiDocument, path: string): string[] {
-  // biome-ignore lint/suspicious/noExplicitAny: the tests know the document
-  const { schema } = (paths[path].post as any).requestBody.content['application/json'];
-  return Object.keys((schema.items ?? schema).properties);
+  const { requestBody } = paths[path].post as {
+    readonly requestBody: { readonly content: Readonly<Record<string, { readonly schema: BodySchema }>> };
+  };
+  const { schema } = requestBody.content['application/json'];
+  return Object.keys((schema.items ?? schema).properties ?? {});
 }
 
 async function errorsOf(document: OpenApiDocument): Promise<unknown> {

@@ -53,7 +53,7 @@ describe('What the broker refuses', () => {
     const deep = (depth: number): unknown => (depth === 0 ? { topic: 't' } : new Array(20).fill(deep(depth - 1)));
     await server.call('POST', '/api/mqtt/publish_batch', deep(3));
     const audit = await server.call('GET', '/api/x/audit');
-    assert.ok(audit.text.length < 10_000, 'the audit log has the first entries of the list alone');
+    assert.ok(audit.text.length < 10_000, 'the audit log has only the first entries of the list');
   });
 
   it('is to disconnect all clients without saying so', async () => {

@@ -6,6 +6,9 @@ import type { OpenApiDocument } from 'embermq/management';
 // biome-ignore lint/suspicious/noExplicitAny: schemas and operations of a document
 type Json = any;
 
+/** The first line of the files. */
+export const HEAD = '// Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.';
+
 const METHODS = ['get', 'post', 'put', 'delete'];
 
 /** Write the TypeScript declarations of the operations of a document. @param name of their interface */
@@ -17,7 +20,7 @@ export function typesOf(document: OpenApiDocument, name: string): string {
     )
   );
   const parts = [
-    '// Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.',
+    HEAD,
     ...Object.entries(records).map(([title, schema]) => `interface ${title} ${typeOf(schema)}`),
     `/** ${document.info.title}: its operations, and what they get and give. */`,
     `export interface ${name} {`,
