@@ -24,7 +24,8 @@ function typesIn(revision: string, document: OpenApiDocument): string {
   const types = typesOf(document, name);
   const key = types.replace(document.info.title, '').replace(name, '');
   const same = written.get(key);
-  if (same !== undefined) return `${HEAD}\n\nexport type { ${same.name} as ${name} } from './${same.revision}.ts';\n`;
+  if (same !== undefined)
+    return `${HEAD}\n\nimport type { ${same.name} } from './${same.revision}.ts';\n\nexport type ${name} = ${same.name};\n`;
   written.set(key, { name, revision });
   return types;
 }

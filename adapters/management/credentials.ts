@@ -213,7 +213,7 @@ function unauthorized(what: string): Fault {
   return new Fault('unauthorized', `HTTP Basic credentials ${what}`);
 }
 
-/** Compare in a time that depends on the lengths alone. */
+/** Compare in a time that depends only on the lengths. */
 function isSame(a: string, b: string): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;

@@ -41,7 +41,7 @@ export interface Input<P extends string = string, Q = Readonly<Record<string, un
 
 /** What the original products answer to a fault, with status 200. */
 export interface OriginalAnswer {
-  /** Absent: the body has a message alone. */
+  /** Absent: the body has only a message. */
   readonly code?: number;
   readonly message: string;
 }
@@ -113,7 +113,7 @@ export interface Operation {
   /** What the original products answer to a fault of this operation. Default: what the table of codes says. */
   originalAnswer?(fault: Fault, revision: Revision): OriginalAnswer | undefined;
   /**
-   * Do it. It returns the data of the answer; undefined: the answer has a code alone.
+   * Do it. It returns the data of the answer; undefined: the answer has only a code.
    * @throws Fault, or an error of the broker that `FAULTS` translates
    */
   run(context: Context, input: Input): Awaitable<unknown | Listing<unknown>>;

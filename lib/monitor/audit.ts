@@ -107,7 +107,7 @@ export class AuditLog {
   }
 
   /**
-   * Count an operation that may come at a high rate in the last entry, if it differs from that in time and parameters alone. The entry keeps
+   * Count an operation that may come at a high rate in the last entry, if it differs from that only in time and parameters. The entry keeps
    * the parameters of the first one, and is persisted as it was then.
    * @returns the entry; undefined: the operation is not counted there, and has to be added
    */

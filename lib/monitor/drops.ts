@@ -47,7 +47,7 @@ const CONDITIONS = {
 };
 
 /**
- * The last 1,000 drops: `broker.monitor.drops`. They are kept in memory alone, and take at most 2 MB.
+ * The last 1,000 drops: `broker.monitor.drops`. They are kept only in memory, and take at most 2 MB.
  *
  * The places of the records are made at the first drop and used again, so a flood of drops allocates nothing.
  */

@@ -36,7 +36,7 @@ interface FigureHost {
 }
 
 /**
- * All counters and gauges of the last hour, every ten seconds: `broker.monitor.figures`. They are kept in memory alone.
+ * All counters and gauges of the last hour, every ten seconds: `broker.monitor.figures`. They are kept only in memory.
  *
  * Sampling begins with the broker. With a virtual clock it begins with `start` or the first `read`, so that a test that lets days pass is
  * not slowed down.

@@ -93,7 +93,7 @@ export class SlowSubscriptions {
     for (const place of this.list().slice(settings.limit)) this.#places.delete(keyOf(place.clientId, place.topic));
   }
 
-  /** Measure no longer, and forget the ranking. */
+  /** Stop measuring, and forget the ranking. */
   stop(): void {
     const { events } = this.#host;
     events.off('message.delivered', this.#delivered);

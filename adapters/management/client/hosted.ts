@@ -1,3 +1,5 @@
 // Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.
 
-export type { LaterOperations as HostedOperations } from './later.ts';
+import type { LaterOperations } from './later.ts';
+
+export type HostedOperations = LaterOperations;
