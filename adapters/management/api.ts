@@ -75,7 +75,9 @@ class Management implements Service {
   readonly #streams: EventStreams;
   readonly #audit: Audit;
   /** Made at the first use. */
-  #document: { readonly value: OpenApiDocument; readonly text: string } | undefined = undefined;
+  #document: OpenApiDocument | undefined = undefined;
+  /** The document as it was sent last. */
+  #sent: { readonly mountedAt: string; readonly text: string } | undefined = undefined;
 
   constructor(broker: Broker, settings: ManagementSettings) {
     this.#broker = broker;
@@ -87,7 +89,7 @@ class Management implements Service {
       method: 'GET',
       path: '/openapi.json',
       descr: 'The OpenAPI document of this interface',
-      run: () => new BareAnswer(this.#documented().text)
+      run: ({ mountedAt }) => new BareAnswer(this.#textAt(mountedAt))
     });
     this.#router = new Router([...rows, document]);
     this.#operations = rows.filter((row) => this.#isOn(row));
@@ -102,7 +104,7 @@ class Management implements Service {
   }
 
   get document(): OpenApiDocument {
-    return this.#documented().value;
+    return (this.#document ??= this.#documented());
   }
 
   async answer(call: Call): Promise<Answer | undefined> {
@@ -144,10 +146,18 @@ class Management implements Service {
     }
   }
 
-  #documented() {
-    if (this.#document !== undefined) return this.#document;
+  /** The text of the document for a client that calls the interface below a path. */
+  #textAt(mountedAt: string): string {
+    if (this.#sent?.mountedAt !== mountedAt) {
+      const servers = [{ url: mountedAt === '' ? '/' : mountedAt }];
+      this.#sent = { mountedAt, text: JSON.stringify({ ...this.document, servers }) };
+    }
+    return this.#sent.text;
+  }
+
+  #documented(): OpenApiDocument {
     const { prefixes, maxRowLimit, credentials, errors } = this.#settings;
-    const value = openApi(this.#operations, {
+    return openApi(this.#operations, {
       revision: this.#revision,
       prefixes,
       maxRowLimit,
@@ -155,7 +165,6 @@ class Management implements Service {
       asksForCredentials: credentials !== 'none' && credentials !== 'host',
       version: this.#broker.version
     });
-    return (this.#document = { value, text: JSON.stringify(value) });
   }
 
   #isOn(row: Operation): boolean {
@@ -180,6 +189,7 @@ class Management implements Service {
       isOriginal: errors === 'original',
       appOperations,
       page,
+      mountedAt: call.mountedAt,
       optionSource
     };
     request.query = query;

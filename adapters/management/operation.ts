@@ -28,6 +28,8 @@ export interface Context {
   readonly streams: EventStreams;
   /** The part of the list that is asked for. */
   readonly page: PageRequest;
+  /** The path in front of that of the operation, in the URL of the request. */
+  readonly mountedAt: string;
   /** Where the app has an option from; see `ManagementOptions`. */
   readonly optionSource: OptionSource | undefined;
 }

@@ -6,6 +6,8 @@ export interface Call {
   readonly method: string;
   /** The path, with its percent escapes and without the prefix of the mount: `/clients/a%2Fb`. */
   readonly path: string;
+  /** What stands in front of `path` in the URL of the client: the path of the host at which the mount is, and its prefix. */
+  readonly mountedAt: string;
   /** What follows `?`; empty if there is none. */
   readonly query: string;
   /** IP address of the client; undefined if the server does not tell. */

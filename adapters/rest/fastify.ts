@@ -43,8 +43,8 @@ export function toFastify(services: MountedServices, ports: MountPorts): Fastify
     const { raw } = request;
     const url = raw.url ?? '/';
     const stream = request.body instanceof Readable ? request.body : raw;
-    const found = await services.answer({ url: cut(url, base), originalUrl: url }, (path, query) =>
-      nodeCall(raw, path, { query, body: () => ({ stream }), clock: ports.clock })
+    const found = await services.answer({ url: cut(url, base), originalUrl: url }, (place) =>
+      nodeCall(raw, place, { body: () => ({ stream }), clock: ports.clock })
     );
     if (found === undefined) {
       reply.callNotFound();

@@ -1,12 +1,14 @@
 import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
 import type { Body, BodyLimits, Call, MountPorts } from './call.ts';
 import { Fault } from './fault.ts';
-import type { MountedServices } from './mounted.ts';
+import type { CallPlace, MountedServices } from './mounted.ts';
 
 /** What a server knows beside the request. */
 export interface FetchFacts {
   /** IP address of the client, which a `Request` does not have. */
   readonly remoteAddress?: string | undefined;
+  /** The path that the host app has cut off the URL of the request, as `app.mount('/broker', ...)` of Hono does. */
+  readonly base?: string | undefined;
   /** The body, if the host app has read it: the text, or what it has made of it. */
   readonly body?: unknown;
 }
@@ -19,8 +21,9 @@ export function toFetch(services: MountedServices, ports: MountPorts): FetchHand
   return async (request, facts = {}) => {
     const { url } = request;
     const hash = url.indexOf('#');
-    const answer = await services.answer({ url: url.slice(pathAt(url), hash < 0 ? undefined : hash) }, (path, query) =>
-      callOf(request, path, { query, facts, ports })
+    const answer = await services.answer(
+      { url: url.slice(pathAt(url), hash < 0 ? undefined : hash), base: facts.base },
+      (place) => callOf(request, place, { facts, ports })
     );
     if (answer === undefined) return undefined;
     const { status, headers, body } = answer;
@@ -39,8 +42,8 @@ function pathAt(url: string): number {
 
 function callOf(
   request: Request,
-  path: string,
-  { query, facts, ports }: { readonly query: string; readonly facts: FetchFacts; readonly ports: MountPorts }
+  place: CallPlace,
+  { facts, ports }: { readonly facts: FetchFacts; readonly ports: MountPorts }
 ): Call {
   const header = (name: string) => {
     const value = request.headers.get(name);
@@ -48,8 +51,7 @@ function callOf(
   };
   return {
     method: request.method,
-    path,
-    query,
+    ...place,
     remoteAddress: facts.remoteAddress,
     header,
     body: (limits) => bodyOf(request, facts.body, { ...limits, header, ports })

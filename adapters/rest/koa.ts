@@ -30,8 +30,8 @@ export function toKoa(services: MountedServices, ports: MountPorts): KoaMiddlewa
       };
       return { stream: req, parsed, raw: rawBody };
     };
-    const answer = await services.answer({ url: req.url ?? '/', originalUrl }, (path, query) =>
-      nodeCall(req, path, { query, body, clock: ports.clock })
+    const answer = await services.answer({ url: req.url ?? '/', originalUrl }, (place) =>
+      nodeCall(req, place, { body, clock: ports.clock })
     );
     if (answer === undefined) return next();
     context.respond = false;

@@ -7,10 +7,15 @@ export interface Target {
   readonly url: string;
   /** The URL before it was cut; undefined: it was not. */
   readonly originalUrl?: string | undefined;
+  /** Instead of it, the path that was cut off. */
+  readonly base?: string | undefined;
 }
 
-/** Makes a call of a path behind a prefix, and a query. */
-export type MakeCall = (path: string, query: string) => Call;
+/** Where a call goes. */
+export type CallPlace = Pick<Call, 'path' | 'mountedAt' | 'query'>;
+
+/** Makes a call of a place. */
+export type MakeCall = (place: CallPlace) => Call;
 
 interface Place {
   readonly prefix: string;
@@ -48,28 +53,30 @@ export class MountedServices {
    * Answer a request. It resolves to undefined if no service does.
    * @returns undefined if no prefix matches
    */
-  answer({ url, originalUrl }: Target, makeCall: MakeCall): Promise<Answer | undefined> | undefined {
+  answer({ url, originalUrl, base: cutOff = '' }: Target, makeCall: MakeCall): Promise<Answer | undefined> | undefined {
     const mark = url.indexOf('?');
     const path = pathOf(mark < 0 ? url : url.slice(0, mark));
     const query = mark < 0 ? '' : url.slice(mark + 1);
-    const base = originalUrl === undefined || originalUrl === url ? '' : baseOf(originalUrl, path);
-    const found: { service: Service; rest: string }[] = [];
+    const base = originalUrl === undefined || originalUrl === url ? cutOff : baseOf(originalUrl, path);
+    const found: { service: Service; place: CallPlace }[] = [];
     for (const { prefix, service } of this.#places) {
       const rest = restBehind(prefix, path, base);
-      if (rest !== undefined) found.push({ service, rest });
+      if (rest === undefined) continue;
+      const mountedAt = base === '' ? prefix : (base + path).slice(0, -rest.length || undefined);
+      found.push({ service, place: { path: rest, mountedAt, query } });
     }
     if (found.length === 0) return undefined;
-    if (found.length === 1) return found[0].service.answer(makeCall(found[0].rest, query));
-    return askInTurn(found, (rest) => makeCall(rest, query));
+    if (found.length === 1) return found[0].service.answer(makeCall(found[0].place));
+    return askInTurn(found, makeCall);
   }
 }
 
 async function askInTurn(
-  found: readonly { readonly service: Service; readonly rest: string }[],
-  callOf: (rest: string) => Call
+  found: readonly { readonly service: Service; readonly place: CallPlace }[],
+  makeCall: MakeCall
 ): Promise<Answer | undefined> {
-  for (const { service, rest } of found) {
-    const answer = await service.answer(callOf(rest));
+  for (const { service, place } of found) {
+    const answer = await service.answer(makeCall(place));
     if (answer !== undefined) return answer;
   }
   return undefined;

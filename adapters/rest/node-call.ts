@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../../lib/index.ts';
 import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
 import type { Body, BodyLimits, Call } from './call.ts';
+import type { CallPlace } from './mounted.ts';
 
 /** What the host has done with the body of a request. */
 export interface HostBody {
@@ -17,14 +18,15 @@ export interface HostBody {
 /** Make the call of a request of node:http. */
 export function nodeCall(
   request: IncomingMessage,
-  path: string,
-  { query, body, clock }: { readonly query: string; readonly body: () => HostBody; readonly clock: Clock }
+  place: CallPlace,
+  { body, clock }: { readonly body: () => HostBody; readonly clock: Clock }
 ): Call {
   const header = (name: string) => headerOf(request, name);
   return {
     method: request.method ?? 'GET',
-    path,
-    query,
+    path: place.path,
+    mountedAt: place.mountedAt,
+    query: place.query,
     remoteAddress: request.socket?.remoteAddress,
     header,
     body: (limits) => bodyOf(body(), header, limits, clock)

@@ -32,8 +32,8 @@ export function toNode(services: MountedServices, ports: MountPorts): NodeHandle
       else response.writeHead(404, { 'content-length': 0 }).end();
     };
     const body = () => ({ stream: request, parsed: request.body, raw: request.rawBody });
-    const answering = services.answer({ url: request.url ?? '/', originalUrl: request.originalUrl }, (path, query) =>
-      nodeCall(request, path, { query, body, clock: ports.clock })
+    const answering = services.answer({ url: request.url ?? '/', originalUrl: request.originalUrl }, (place) =>
+      nodeCall(request, place, { body, clock: ports.clock })
     );
     if (answering === undefined) {
       leave();

@@ -112,6 +112,21 @@ const koaParserOfNode: Koa.Middleware = async (context, next) => {
   return next();
 };
 
+/** As koa-mount: the path below the base path, until the middleware goes on to the next one. */
+const koaMount =
+  (base: string, mounted: Koa.Middleware): Koa.Middleware =>
+  async (context, next) => {
+    const { path } = context;
+    if (!path.startsWith(`${base}/`)) return next();
+    context.path = path.slice(base.length);
+    await mounted(context, async () => {
+      context.path = path;
+      await next();
+      context.path = path.slice(base.length);
+    });
+    context.path = path;
+  };
+
 const HOSTS: readonly Host[] = [
   {
     name: 'node:http',
@@ -176,6 +191,11 @@ const HOSTS: readonly Host[] = [
     listener: fastifyHost({ prefix: '/tenants/:tenant' })
   },
   { name: 'Koa', listener: koaHost() },
+  {
+    name: 'Koa, at a base path',
+    base: '/broker/api/v4',
+    listener: (api) => koaHost(koaMount('/broker', api.koa))(api)
+  },
   { name: 'Koa behind a body parser', parsesJson: true, listener: koaHost(koaParser) },
   { name: 'Koa behind a body parser that fills the node request', parsesJson: true, listener: koaHost(koaParserOfNode) }
 ];
@@ -214,6 +234,9 @@ async function checkHost(call: Call, base: string, { parsesJson = false }: { rea
 
   const head = await call('HEAD', `${base}/clients`);
   assert.deepEqual([head.status, head.text, head.headers.get('content-type')], [200, '', 'application/json']);
+  const document = await call('GET', `${base}/openapi.json`);
+  assert.deepEqual(document.body.servers, [{ url: base }], 'the document names the path under which it was asked for');
+
   const unknown = await call('GET', `${base}/nothing`);
   assert.deepEqual([unknown.status, unknown.body.code], [404, 102]);
   assert.equal((await call('GET', `${base}/clients`, undefined, {})).status, 401);
@@ -230,7 +253,7 @@ describe('The management interface', () => {
       await checkHost(server.call, base, parsesJson === true ? { parsesJson } : {});
     });
 
-  for (const form of ['all', 'use'] as const)
+  for (const form of ['all', 'use', 'mount'] as const)
     it(`works on Hono by app.${form}()`, async () => {
       await using broker = await startBroker();
       await using _client = await broker.connect({ clientId: 'a/b' });
@@ -244,6 +267,8 @@ describe('The management interface', () => {
       app.get('/api/orders', (context) => context.text('orders'));
       const left = () => new Response('the host', { status: 404 });
       if (form === 'use') app.use((context, next) => api.fetch(context.req.raw, { next }));
+      else if (form === 'mount')
+        app.mount('/broker', (request: Request) => api.fetch(request, { next: left, base: '/broker' }));
       else app.all('/api/v4/*', (context) => api.fetch(context.req.raw, { next: left }));
       app.notFound(left);
       const call: Call = async (method, path, body, headers = { authorization: AUTHORIZATION }) => {
@@ -260,7 +285,7 @@ describe('The management interface', () => {
           body: text.startsWith('{') ? JSON.parse(text) : undefined
         };
       };
-      await checkHost(call, '/api/v4');
+      await checkHost(call, form === 'mount' ? '/broker/api/v4' : '/api/v4');
     });
 
   it('takes the body from a host that has read the request of the Fetch API, and says so if it gets none', async () => {

@@ -297,17 +297,33 @@ describe('A path', () => {
   for (const [prefixes, url, originalUrl, expected] of cases)
     it(`${url} of ${originalUrl ?? url} with ${prefixes.join(' and ')} is ${expected ?? 'left to the host'}`, async () => {
       const services = mount(async ({ path, query }) => text(query === '' ? path : `${path}?${query}`), prefixes);
-      const answer = await services.answer({ url, originalUrl }, (path, query) => ({ path, query }) as Call);
+      const answer = await services.answer({ url, originalUrl }, (place) => place as Call);
       assert.equal(answer?.body, expected);
     });
+
+  it('is told with what stands in front of it', async () => {
+    const at = async (prefix: string, url: string, originalUrl?: string) =>
+      (
+        await mount(async ({ mountedAt }) => text(mountedAt), [prefix]).answer(
+          { url, originalUrl },
+          (place) => place as Call
+        )
+      )?.body;
+    assert.equal(await at('/api/v4', '/api/v4/x?q'), '/api/v4');
+    assert.equal(await at('/api/v4', '/api/v4'), '/api/v4');
+    assert.equal(await at('', '/x'), '');
+    assert.equal(await at('/api/v4', '/api/v4/x', '/base/api/v4/x'), '/base/api/v4');
+    assert.equal(await at('/api/v4', '/x', '/base/api/v4/x?q'), '/base/api/v4');
+    assert.equal(await at('/api/v4', '/', '/api/v4/'), '/api/v4');
+    assert.equal(await at('', '/x', '/tenants/7/x'), '/tenants/7');
+  });
 
   it('that the service with the longest prefix does not answer is asked of the next one', async () => {
     const services = new MountedServices([
       { prefixes: ['/api'], answer: async ({ path }) => text(`short ${path}`) },
       { prefixes: ['/api/v4'], answer: async ({ path }) => (path === '/own' ? text('long') : undefined) }
     ]);
-    const ask = async (url: string) =>
-      (await services.answer({ url }, (path, query) => ({ path, query }) as Call))?.body;
+    const ask = async (url: string) => (await services.answer({ url }, (place) => place as Call))?.body;
     assert.deepEqual([await ask('/api/v4/own'), await ask('/api/v4/x')], ['long', 'short /v4/x']);
   });
 });
