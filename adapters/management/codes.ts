@@ -43,7 +43,8 @@ export const CODES: Readonly<Record<FaultKind, CodeRow>> = {
   bodyTooSlow: { status: 408, code: 108, original: { status: 400, text: 'Bad Request' } },
   // nobody sees it: the client has gone
   bodyIncomplete: { status: 400, code: 108, original: { status: 400, text: 'Bad Request' } },
-  unavailable: { status: 500, code: 101, original: ok(101) },
+  // 503, which clients and proxies try again; 500 would say that the request has met a bug
+  unavailable: { status: 503, code: 101, original: ok(101) },
   failed: { status: 500, code: 102, original: { status: 500, text: 'Internal Error' } }
 };
 
@@ -82,5 +83,8 @@ export function faultOf(error: unknown): Fault | undefined {
   const kind =
     FAULTS[error.code] ??
     (error instanceof InvalidInput ? 'wrongParameter' : error instanceof NotFound ? 'unknownRecord' : undefined);
-  return kind && new Fault(kind, error.message);
+  // the remedies of an app are none for an HTTP client
+  const message =
+    error.code === 'BROKER_NOT_STARTED' ? 'the broker is stopping, or has not started; try again later' : error.message;
+  return kind && new Fault(kind, message);
 }

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Answer, Fault } from '../rest/index.ts';
+import type { Answer, Fault, FaultKind } from '../rest/index.ts';
 import { CODES } from './codes.ts';
 import { Download } from './download.ts';
 import { EventStream } from './event-stream.ts';
@@ -21,6 +21,13 @@ const STREAM_HEADERS = {
 const CHALLENGE = { 'www-authenticate': 'Basic realm="embermq", charset="UTF-8"' };
 /** When failed logins are forgotten, in seconds. */
 const RETRY = { 'retry-after': '60' };
+/** When a broker that stops, or whose store has failed, may serve again, in seconds. */
+const RETRY_SOON = { 'retry-after': '5' };
+const HEADERS: Partial<Record<FaultKind, Readonly<Record<string, string>>>> = {
+  unauthorized: CHALLENGE,
+  tooManyLogins: RETRY,
+  unavailable: RETRY_SOON
+};
 const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 
 /** JSON that an operation answers as it is, without `code` and `data`. */
@@ -69,7 +76,7 @@ function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageReques
  */
 export function answerTo(fault: Fault, isOriginal: boolean, said?: OriginalAnswer): Answer {
   const { status, code, original } = CODES[fault.kind];
-  const headers = fault.kind === 'unauthorized' ? CHALLENGE : fault.kind === 'tooManyLogins' ? RETRY : {};
+  const headers = HEADERS[fault.kind] ?? {};
   const closes = fault.kind === 'bodyTooLarge' || fault.kind === 'bodyTooSlow';
   if (!isOriginal) return { ...json(status, { code, message: fault.message }, headers), closes };
   if (said !== undefined) return json(200, said);

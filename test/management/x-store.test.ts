@@ -57,7 +57,7 @@ describe('The store over REST', () => {
     await using server = await serveManagement(broker, { credentials: 'none' });
     await broker.stop();
     const { status, body } = await server.call('GET', '/api/x/store?records=true');
-    assert.deepEqual([status, body.code], [500, 101]);
+    assert.deepEqual([status, body.code], [503, 101]);
   });
 
   it('is counted once for requests at the same time', async () => {
