@@ -12,6 +12,7 @@ import {
 import { bind, boundAddress, type ServerMaker } from './bind.ts';
 import { FileWatch } from './file-watch.ts';
 import { ignore } from './gate.ts';
+import { refuseConnect, refuseExpectation, refuseUnparsed, refuseWithoutHost } from './http-refusals.ts';
 import { Listening } from './listen.ts';
 import { freeName, type Listener, withoutTlsError } from './net-listener.ts';
 import { type LoadedMaterial, loadMaterial } from './tls-material.ts';
@@ -28,6 +29,8 @@ const LIMITS = {
   keepAliveTimeout: 10_000,
   connectionsCheckingInterval: 2_000
 };
+/** Node refuses a request without the header `Host` with an empty answer; `refuseWithoutHost` says why. */
+const OPTIONS = { ...LIMITS, requireHostHeader: false };
 
 /**
  * Serve HTTP on a port that the broker opens when it starts and closes when it stops, for an app without an HTTP server of its own.
@@ -36,6 +39,7 @@ const LIMITS = {
  * listenHttp(broker, 8081, managementApi(broker, { revision: 'later' }).node);
  * listenHttp(broker, tls({ port: 8443, certFile: 'server.crt', keyFile: 'server.key' }), api.node);
  * ```
+ * What Node refuses, such as a request that is no HTTP, is answered with `{"code","message"}` as JSON.
  * At a stop, idle connections and streams of events are closed at once, and requests in progress may end within the `timeoutMs` of the stop.
  * @param where a port on 127.0.0.1, or the result of `tcp`, `tls` or `unix`, of which options about MQTT have no effect
  * @returns as `listen`
@@ -148,7 +152,7 @@ class HttpListener implements Listener {
     const create = await this.#maker();
     const server = await bind(
       place,
-      (options) => create({ ...LIMITS, ...options }),
+      (options) => create({ ...OPTIONS, ...options }),
       (error) => this.#report(error, 'accepting a connection')
     );
     this.#server = server;
@@ -171,8 +175,24 @@ class HttpListener implements Listener {
         .on('request', (request, response) => {
           this.#answers.add(response);
           response.on('close', () => this.#answers.delete(response));
-          this.#handler(request, response);
-        });
+          if (!refuseWithoutHost(request, response)) this.#handler(request, response);
+        })
+        .on('connect', refuseConnect)
+        .on('checkExpectation', refuseExpectation)
+        .on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuse(error, socket as Socket));
+  }
+
+  /** Answer what is no request, unless the client has gone or an answer has begun. */
+  #refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (error.code === 'ERR_SSL_HTTP_REQUEST') {
+      // the connection below TLS, which has failed
+      for (const plain of this.#sockets) if (peerOf(plain) === peerOf(socket)) refuseUnparsed(plain, error);
+      return;
+    }
+    const hasBegun = [...this.#answers].some(({ req, headersSent }) => headersSent && req.socket === socket);
+    if (error.code === 'ECONNRESET' || /^ERR_SSL/.test(error.code ?? '') || !socket.writable || hasBegun)
+      socket.destroy();
+    else refuseUnparsed(socket, error);
   }
 
   async #plainMaker(): Promise<ServerMaker<HttpServer | HttpsServer>> {

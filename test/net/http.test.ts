@@ -185,6 +185,61 @@ describe('listenHttp', () => {
     await assert.rejects(listenHttp(broker, 0, hello).reload(), { code: 'LISTENER_WITHOUT_TLS' });
   });
 
+  it('answers what is no request with a code and a message, and closes the connection', async () => {
+    await broker.start();
+    const { port } = await listenHttp(broker, 0, hello);
+    const cases: [string, number, number, RegExp][] = [
+      ['FOO / HTTP/1.1\r\nhost: a\r\n\r\n', 400, 108, /method/],
+      [`GET /${'x'.repeat(20_000)} HTTP/1.1\r\nhost: a\r\n\r\n`, 431, 108, /larger than 16384 bytes/],
+      ['GET / HTTP/1.1\r\n\r\n', 400, 108, /no header Host/],
+      ['GET / HTTP/1.1\r\nhost: a\r\nb\u0000: c\r\n\r\n', 400, 108, /not valid HTTP/],
+      ['GET / HTTP/1.1\r\nhost: a\r\nexpect: much\r\n\r\n', 417, 108, /Expect.*"much"/],
+      ['CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n', 404, 102, /CONNECT/]
+    ];
+    for (const [request, status, code, message] of cases) {
+      const text = await readAll(dial(port, request));
+      assert.ok(text.startsWith(`HTTP/1.1 ${status} `), text);
+      assert.match(text, /content-type: application\/json/i);
+      const body = JSON.parse(text.slice(text.indexOf('\r\n\r\n')));
+      assert.equal(body.code, code);
+      assert.match(body.message, message);
+    }
+    const old = await readAll(dial(port, 'GET / HTTP/1.0\r\n\r\n'));
+    assert.match(old, /^HTTP\/1\.1 200 /);
+  });
+
+  it('says on a port with TLS that it serves HTTPS', async () => {
+    using certificates = makeCertificates();
+    const { certFile, keyFile } = certificates.server;
+    await broker.start();
+    const { port } = await listenHttp(broker, tls({ port: 0, certFile, keyFile }), hello);
+    const text = await readAll(dial(port));
+    assert.match(text, /^HTTP\/1\.1 400 .*"code":108,"message":"this port serves HTTPS/s);
+    const garbage = dial(port, '\u0016\u0003garbage, which is no TLS either');
+    await ended(garbage);
+  });
+
+  it('at a stop, answers a request whose body comes too late with 503, so that the client tries again', async () => {
+    await broker.start();
+    const { node } = managementApi(broker, { prefix: '/api', credentials: 'none' });
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const { port } = await listenHttp(broker, 0, (request, response) => {
+      node(request, response);
+      begin();
+    });
+    const head = 'POST /api/mqtt/publish HTTP/1.1\r\nhost: localhost\r\ncontent-length: 13\r\n\r\n';
+    const socket = dial(port, `${head}{"top`);
+    const text = readAll(socket);
+    await begun;
+    const stopped = broker.stop({ timeoutMs: 60_000 });
+    socket.write('ic":"a"}');
+    assert.match(await text, /^HTTP\/1\.1 503 .*retry-after: 5\r\n.*"code":101,"message":"the broker is stopping/s);
+    await stopped;
+  });
+
   it('refuses a request whose headers are too large', async () => {
     await broker.start();
     const { port } = await listenHttp(broker, 0, hello);
