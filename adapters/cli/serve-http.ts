@@ -3,12 +3,12 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { type Broker, InvalidInput, unknownKey } from '../../lib/index.ts';
 import {
   type HealthOptions,
+  type HttpMounts,
   healthHandler,
   type ManagementOptions,
   type MetricsOptions,
   managementApis,
-  metricsHandler,
-  type NodeHandler
+  metricsHandler
 } from '../management/index.ts';
 import { log, type Shell } from './command.ts';
 
@@ -84,8 +84,8 @@ export class ServedHttp {
     const figures = named('.metrics', () => metricsHandler(broker, { ...guard, ...metrics }));
     const states = named('.health', () => healthHandler(broker, { ...guard, ...health }));
     this.handlers = {
-      earlier: this.#held([earlier.node]),
-      later: this.#held([later.node, figures.node, states.node])
+      earlier: this.#held([earlier]),
+      later: this.#held([later, figures, states])
     };
   }
 
@@ -101,9 +101,9 @@ export class ServedHttp {
     for (const { response } of this.#waiting?.splice(0) ?? []) response.destroy();
   }
 
-  #held(handlers: readonly NodeHandler[]): RequestListener {
+  #held(mounts: readonly HttpMounts[]): RequestListener {
     return (request, response) => {
-      const go = () => inTurn(handlers, request, response);
+      const go = () => inTurn(mounts, 0, request, response);
       if (this.#waiting === undefined) go();
       else this.#waiting.push({ go, response });
     };
@@ -111,14 +111,24 @@ export class ServedHttp {
 }
 
 /** Let the first handler answer that has the path. */
-function inTurn([first, ...others]: readonly NodeHandler[], request: IncomingMessage, response: ServerResponse): void {
-  if (first !== undefined) first(request, response, () => inTurn(others, request, response));
-  else {
-    const message = `there is no ${request.method} ${request.url?.slice(0, 200)} here; the management interface begins with /api`;
-    const body = JSON.stringify({ code: 102, message });
-    response.writeHead(404, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
-    response.end(request.method === 'HEAD' ? undefined : body);
+function inTurn(mounts: readonly HttpMounts[], at: number, request: IncomingMessage, response: ServerResponse): void {
+  if (at < mounts.length) mounts[at].node(request, response, () => inTurn(mounts, at + 1, request, response));
+  else answerUnknown(mounts, request, response);
+}
+
+/** Answer a method that a path does not have, or a path that nothing has. */
+function answerUnknown(mounts: readonly HttpMounts[], { method, url = '' }: IncomingMessage, response: ServerResponse) {
+  const methods = mounts.flatMap((mount) => mount.methods(url));
+  const allow = methods.length === 0 ? undefined : ['OPTIONS', ...methods].join(', ');
+  if (allow !== undefined) response.setHeader('allow', allow);
+  if (method === 'OPTIONS' && allow !== undefined) {
+    response.writeHead(204).end();
+    return;
   }
+  const known = allow === undefined ? 'the management interface begins with /api' : `this path has ${allow}`;
+  const body = JSON.stringify({ code: 102, message: `there is no ${method} ${url.slice(0, 200)} here; ${known}` });
+  response.writeHead(404, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
+  response.end(method === 'HEAD' ? undefined : body);
 }
 
 /** The error with the place in the config file instead of the name of a function. */

@@ -132,7 +132,7 @@ class Management implements Service {
           'notPermitted',
           'operations that show or change applications are switched off here (option appOperations)'
         );
-      if (found === undefined) throw new Fault('unknownPath', `there is no operation ${method} ${call.path}`);
+      if (found === undefined) throw this.#unknown(call);
       const run = () => this.#run(found.row, request, call);
       const answer = await (isViewer && method !== 'GET' ? this.#credentials.limited(call, run) : run());
       if (method !== 'GET') this.#audit.add(request, call, undefined);
@@ -144,6 +144,19 @@ class Management implements Service {
       this.#audit.add(request, call, shown);
       return answerTo(shown, isOriginal, fault && request.row?.originalAnswer?.(fault, this.#revision));
     }
+  }
+
+  methods(path: string): readonly string[] {
+    return this.#router.methods(path);
+  }
+
+  #unknown({ method, path }: Call): Fault {
+    const methods = this.#router.methods(path);
+    if (methods.length === 0) return new Fault('unknownPath', `there is no operation ${method} ${path}`);
+    const allow = methods.join(', ');
+    return new Fault('unknownPath', `there is no operation ${method} ${path}; this path has ${allow}`, undefined, {
+      allow
+    });
   }
 
   /** The text of the document for a client that calls the interface below a path. */

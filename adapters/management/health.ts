@@ -86,8 +86,12 @@ class HealthPage implements Service {
     this.#name = name;
   }
 
+  methods(path: string): readonly string[] {
+    return /^\/*$/.test(path) ? ['GET', 'HEAD'] : [];
+  }
+
   async answer(call: Call): Promise<Answer | undefined> {
-    if ((call.method !== 'GET' && call.method !== 'HEAD') || !/^\/*$/.test(call.path)) return undefined;
+    if (!this.methods(call.path).includes(call.method)) return undefined;
     const refusal = await this.#guard.refusal(call);
     if (refusal !== undefined) return refusal;
     const query = new URLSearchParams(call.query);

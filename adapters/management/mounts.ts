@@ -32,6 +32,11 @@ export interface HttpMounts {
   readonly fastify: FastifyPlugin;
   /** A middleware of Koa: `app.use(api.koa)`. */
   readonly koa: KoaMiddleware;
+  /**
+   * The methods that are answered for the path of a URL, for answers to `OPTIONS`; none: the path is not known.
+   * @param url as the mount gets it: `/api/v4/clients`
+   */
+  methods(url: string): readonly string[];
 }
 
 /**
@@ -50,6 +55,7 @@ export function mountsOf(broker: Broker, list: readonly Service[]): HttpMounts {
     fetch: async (request, facts) =>
       (await fetch(request, facts)) ?? (facts?.next ? facts.next() : new Response(null, { status: 404 })),
     fastify: toFastify(services, ports),
-    koa: toKoa(services, ports)
+    koa: toKoa(services, ports),
+    methods: (url) => services.methods(url)
   };
 }

@@ -76,7 +76,7 @@ function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageReques
  */
 export function answerTo(fault: Fault, isOriginal: boolean, said?: OriginalAnswer): Answer {
   const { status, code, original } = CODES[fault.kind];
-  const headers = HEADERS[fault.kind] ?? {};
+  const headers = { ...HEADERS[fault.kind], ...fault.headers };
   const closes = fault.kind === 'bodyTooLarge' || fault.kind === 'bodyTooSlow';
   if (!isOriginal) return { ...json(status, { code, message: fault.message }, headers), closes };
   if (said !== undefined) return json(200, said);

@@ -44,6 +44,8 @@ export interface Service {
   readonly prefixes: readonly string[];
   /** Answer a call. @returns undefined if the path is not answered here: it is left to the host app */
   answer(call: Call): Promise<Answer | undefined>;
+  /** The methods that are answered for a path behind a prefix; none: the path is not known. */
+  methods(path: string): readonly string[];
 }
 
 /** What mounting needs from outside. */

@@ -33,12 +33,15 @@ export class Fault extends Error {
   readonly kind: FaultKind;
   /** What the original products say instead; undefined: what their table says. */
   readonly original: string | undefined;
+  /** Headers of the answer. */
+  readonly headers: Readonly<Record<string, string>>;
 
   /** @param message for people: names the parameter or object, and the remedy */
-  constructor(kind: FaultKind, message: string, original?: string) {
+  constructor(kind: FaultKind, message: string, original?: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
     this.name = 'Fault';
     this.kind = kind;
     this.original = original;
+    this.headers = headers;
   }
 }

@@ -49,14 +49,22 @@ export class MountedServices {
     return this.#places.map(({ prefix }) => prefix);
   }
 
+  /** The methods that are answered for a URL, in order. */
+  methods(url: string): string[] {
+    const { path } = partsOf(url);
+    const methods = this.#places.flatMap(({ prefix, service }) => {
+      const rest = restBehind(prefix, path, '');
+      return rest === undefined ? [] : service.methods(rest);
+    });
+    return [...new Set(methods)].sort();
+  }
+
   /**
    * Answer a request. It resolves to undefined if no service does.
    * @returns undefined if no prefix matches
    */
   answer({ url, originalUrl, base: cutOff = '' }: Target, makeCall: MakeCall): Promise<Answer | undefined> | undefined {
-    const mark = url.indexOf('?');
-    const path = pathOf(mark < 0 ? url : url.slice(0, mark));
-    const query = mark < 0 ? '' : url.slice(mark + 1);
+    const { path, query } = partsOf(url);
     const base = originalUrl === undefined || originalUrl === url ? cutOff : baseOf(originalUrl, path);
     const found: { service: Service; place: CallPlace }[] = [];
     for (const { prefix, service } of this.#places) {
@@ -69,6 +77,11 @@ export class MountedServices {
     if (found.length === 1) return found[0].service.answer(makeCall(found[0].place));
     return askInTurn(found, makeCall);
   }
+}
+
+function partsOf(url: string): { readonly path: string; readonly query: string } {
+  const mark = url.indexOf('?');
+  return mark < 0 ? { path: pathOf(url), query: '' } : { path: pathOf(url.slice(0, mark)), query: url.slice(mark + 1) };
 }
 
 async function askInTurn(

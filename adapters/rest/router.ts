@@ -61,7 +61,7 @@ export class Router<R extends Route> {
     return segments && this.#find(this.#root, method, segments, 0, []);
   }
 
-  /** The methods that a path has rows for. */
+  /** The methods that a path has rows for; with GET, HEAD as well. */
   methods(path: string): string[] {
     const segments = segmentsOf(path);
     if (segments === undefined) return [];
@@ -75,6 +75,7 @@ export class Router<R extends Route> {
       }
     };
     visit(this.#root, 0);
+    if (methods.has('GET')) methods.add('HEAD');
     return [...methods].sort();
   }
 

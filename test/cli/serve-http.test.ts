@@ -130,6 +130,31 @@ describe('serve over HTTP', () => {
     });
   });
 
+  it('names the methods of a path that is asked for with another one', async () => {
+    await serving([...HTTP, '--app', APP], async ({ http }) => {
+      const ask = async (method: string, path: string) => {
+        const headers = { authorization: `Basic ${Buffer.from(APP).toString('base64')}` };
+        const answer = await fetch(`http://127.0.0.1:${http}${path}`, { method, headers });
+        const text = await answer.text();
+        return { status: answer.status, allow: answer.headers.get('allow'), body: text === '' ? '' : JSON.parse(text) };
+      };
+      for (const [method, path, allow] of [
+        ['POST', '/metrics', 'OPTIONS, GET, HEAD'],
+        ['POST', '/readyz', 'OPTIONS, GET, HEAD'],
+        ['PUT', '/api/v4/clients', 'GET, HEAD'],
+        ['POST', '/api/clients/a', 'DELETE, GET, HEAD']
+      ]) {
+        const answer = await ask(method, path);
+        assert.deepEqual([answer.status, answer.body.code, answer.allow], [404, 102, allow], path);
+        assert.ok(answer.body.message.endsWith(`this path has ${allow}`), answer.body.message);
+      }
+      for (const path of ['/api/v4/clients', '/metrics'])
+        assert.deepEqual(await ask('OPTIONS', path), { status: 204, allow: 'OPTIONS, GET, HEAD', body: '' });
+      const unknown = await ask('OPTIONS', '/api/v4/nothing');
+      assert.deepEqual([unknown.status, unknown.allow], [404, null]);
+    });
+  });
+
   it('binds the loopback address whatever --host is, unless --http-host is given, and then warns once', async () => {
     const err = await serving([...HTTP, '--host', '0.0.0.0', '--allow-anonymous'], async ({ http }) => {
       assert.equal(await statusOf(http, '/livez', { app: '' }), 200);

@@ -57,7 +57,7 @@ function portsOf(clock: Clock = systemClock): MountPorts & { readonly errors: un
 }
 
 function mount(answer: (call: Call) => Promise<Answer | undefined>, prefixes = ['/p']): MountedServices {
-  return new MountedServices([{ prefixes, answer }]);
+  return new MountedServices([{ prefixes, answer, methods: () => [] }]);
 }
 
 const text = (body: string, status = 200): Answer => ({ status, headers: {}, body });
@@ -320,10 +320,16 @@ describe('A path', () => {
 
   it('that the service with the longest prefix does not answer is asked of the next one', async () => {
     const services = new MountedServices([
-      { prefixes: ['/api'], answer: async ({ path }) => text(`short ${path}`) },
-      { prefixes: ['/api/v4'], answer: async ({ path }) => (path === '/own' ? text('long') : undefined) }
+      { prefixes: ['/api'], methods: () => ['PUT', 'GET'], answer: async ({ path }) => text(`short ${path}`) },
+      {
+        prefixes: ['/api/v4'],
+        methods: (path) => (path === '/own' ? ['GET'] : []),
+        answer: async ({ path }) => (path === '/own' ? text('long') : undefined)
+      }
     ]);
     const ask = async (url: string) => (await services.answer({ url }, (place) => place as Call))?.body;
     assert.deepEqual([await ask('/api/v4/own'), await ask('/api/v4/x')], ['long', 'short /v4/x']);
+    assert.deepEqual(services.methods('/api/v4/own?x'), ['GET', 'PUT']);
+    assert.deepEqual(services.methods('/other'), []);
   });
 });

@@ -48,8 +48,12 @@ class MetricsPage implements Service {
     this.#process = settings.processFigures ? new ProcessFigures() : undefined;
   }
 
+  methods(path: string): readonly string[] {
+    return /^\/*$/.test(path) ? ['GET', 'HEAD'] : [];
+  }
+
   async answer(call: Call): Promise<Answer | undefined> {
-    if ((call.method !== 'GET' && call.method !== 'HEAD') || !/^\/*$/.test(call.path)) return undefined;
+    if (!this.methods(call.path).includes(call.method)) return undefined;
     const refusal = await this.#guard.refusal(call);
     if (refusal !== undefined) return refusal;
     const { contentType, write } = expositionFor(call.header('accept'));
