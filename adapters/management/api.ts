@@ -6,7 +6,7 @@ import { faultOf } from './codes.ts';
 import { type Caller, CredentialCheck } from './credentials.ts';
 import type { OpenApiDocument } from './document.ts';
 import { EventStreams } from './event-stream.ts';
-import { checkBody, checkQuery, pageRequest, readQuery } from './input.ts';
+import { checkBody, checkNames, checkQuery, pageRequest, readQuery } from './input.ts';
 import { type HttpMounts, mountsOf } from './mounts.ts';
 import { openApi } from './openapi.ts';
 import { type Context, type Input, type Operation, operation } from './operation.ts';
@@ -152,9 +152,10 @@ class Management implements Service {
 
   #unknown({ method, path }: Call): Fault {
     const methods = this.#router.methods(path);
-    if (methods.length === 0) return new Fault('unknownPath', `there is no operation ${method} ${path}`);
+    const asked = `${method} ${path.slice(0, 200)}`;
+    if (methods.length === 0) return new Fault('unknownPath', `there is no operation ${asked}`);
     const allow = methods.join(', ');
-    return new Fault('unknownPath', `there is no operation ${method} ${path}; this path has ${allow}`, undefined, {
+    return new Fault('unknownPath', `there is no operation ${asked}; this path has ${allow}`, undefined, {
       allow
     });
   }
@@ -187,8 +188,10 @@ class Management implements Service {
   async #run(row: Operation, request: ChangeRequest, call: Call): Promise<Answer> {
     const { params = {} } = request;
     const { maxRowLimit, maxBodyBytes, bodyTimeout, errors, optionSource, appOperations } = this.#settings;
+    const isOriginal = errors === 'original';
+    if (!isOriginal || row.path.startsWith('/x/')) checkNames(row, call.query);
     const given = readQuery(call.query);
-    const page = pageRequest(row, given, maxRowLimit);
+    const page = pageRequest(row, given, { maxRowLimit, isOriginal });
     const query = checkQuery(row.query, given);
     const body =
       row.body === undefined
@@ -199,7 +202,7 @@ class Management implements Service {
       revision: this.#revision,
       operations: this.#operations,
       streams: this.#streams,
-      isOriginal: errors === 'original',
+      isOriginal,
       appOperations,
       page,
       mountedAt: call.mountedAt,

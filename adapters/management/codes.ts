@@ -88,3 +88,12 @@ export function faultOf(error: unknown): Fault | undefined {
     error.code === 'BROKER_NOT_STARTED' ? 'the broker is stopping, or has not started; try again later' : error.message;
   return kind && new Fault(kind, message);
 }
+
+/** An error whose message names a parameter of the interface instead of an argument of the broker. @param names by the field of the error */
+export function renamed(error: unknown, names: Readonly<Record<string, string>>): unknown {
+  if (!(error instanceof InvalidInput) || !Object.hasOwn(names, error.field)) return error;
+  const { field, message } = error;
+  const name = names[field];
+  const why = message.startsWith(`${field}: `) ? message.slice(field.length + 2) : message;
+  return new Fault(faultOf(error)?.kind ?? 'wrongParameter', `the parameter "${name}": ${why}`, name);
+}

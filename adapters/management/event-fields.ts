@@ -31,7 +31,11 @@ function convert(value: unknown, payload: EventPayload): unknown {
   const written = objectOf(value as ObjectField, payload);
   if (written !== undefined) return written;
   const record: Record<string, unknown> = {};
-  for (const name in value) record[wireName(name)] = convert((value as Record<string, unknown>)[name], payload);
+  for (const name in value) {
+    const field = (value as Record<string, unknown>)[name];
+    // the kind of a ban is a name as well
+    record[wireName(name)] = name === 'kind' && field === 'clientId' ? 'clientid' : convert(field, payload);
+  }
   return record;
 }
 

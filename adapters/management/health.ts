@@ -98,30 +98,38 @@ class HealthPage implements Service {
     const excluded = query.getAll('exclude');
     const checks = PAGES[this.#name].filter(({ name }) => !excluded.includes(name));
     const results = checks.map(({ name, fault }) => ({ name, fault: fault(this.#broker) }));
-    const isGood = results.every(({ fault }) => fault === undefined);
+    const isPassed = isGood(results);
     const isJson = /\bapplication\/json\b/i.test(call.header('accept') ?? '');
-    const body = isJson
-      ? jsonOf(results, isGood)
-      : isGood && !query.has('verbose')
-        ? 'ok'
-        : this.#list(results, isGood);
+    const unknown = excluded.filter((one) => !PAGES[this.#name].some(({ name }) => name === one));
+    const isShort = isPassed && !query.has('verbose') && unknown.length === 0;
+    const body = isJson ? jsonOf(results, unknown) : isShort ? 'ok' : this.#list(results, unknown);
     const contentType = isJson ? 'application/json' : 'text/plain; charset=utf-8';
     const headers = { 'content-type': contentType, 'cache-control': 'no-store' };
-    return { status: isGood ? 200 : 503, headers, body };
+    return { status: isPassed ? 200 : 503, headers, body };
   }
 
   /** The list of checks, as Kubernetes writes it. */
-  #list(results: readonly Result[], isGood: boolean): string {
+  #list(results: readonly Result[], unknown: readonly string[]): string {
     const lines = results.map(({ name, fault }) =>
       fault === undefined ? `[+]${name} ok` : `[-]${name} failed: ${fault}`
     );
-    return `${lines.join('\n')}\n${this.#name} check ${isGood ? 'passed' : 'failed'}\n`;
+    if (unknown.length > 0) lines.push(`warn: ${warningOf(unknown)}`);
+    return `${lines.join('\n')}\n${this.#name} check ${isGood(results) ? 'passed' : 'failed'}\n`;
   }
 }
 
-function jsonOf(results: readonly Result[], isGood: boolean): string {
+function isGood(results: readonly Result[]): boolean {
+  return results.every(({ fault }) => fault === undefined);
+}
+
+function warningOf(unknown: readonly string[]): string {
+  return `there is no check ${unknown.map((name) => JSON.stringify(name.slice(0, 80))).join(', ')} to exclude`;
+}
+
+function jsonOf(results: readonly Result[], unknown: readonly string[]): string {
   const checks = results.map(({ name, fault }) =>
     fault === undefined ? { name, status: 'ok' } : { name, status: 'failed', message: fault }
   );
-  return JSON.stringify({ status: isGood ? 'ok' : 'failed', checks });
+  const warning = unknown.length === 0 ? undefined : warningOf(unknown);
+  return JSON.stringify({ status: isGood(results) ? 'ok' : 'failed', checks, warning });
 }

@@ -1,5 +1,6 @@
 import Type, { type TObject, type TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
+import { nearest } from '../../lib/index.ts';
 import { type Body, Fault } from '../rest/index.ts';
 import { documentedAs } from './document-schemas.ts';
 import type { PageRequest } from './listing.ts';
@@ -34,9 +35,39 @@ function faultIn(errors: readonly ValidationError[], where: string): Fault {
   if (error.keyword === 'boolean')
     return new Fault('wrongParameter', `the parameter "${path}" is not known; leave it out`, path);
   const name = path === '' ? `the ${where}` : `the parameter "${path}"`;
-  const allowed =
-    error.keyword === 'enum' ? ` (${error.params.allowedValues.map((one) => JSON.stringify(one)).join(', ')})` : '';
-  return new Fault('wrongParameter', `${name} ${error.message}${allowed}`, path === '' ? undefined : path);
+  return new Fault('wrongParameter', `${name} ${conditionOf(error)}`, path === '' ? undefined : path);
+}
+
+/** What a value must be. */
+function conditionOf(error: ValidationError): string {
+  if (error.keyword === 'const') return `must be ${JSON.stringify(error.params.allowedValue)}`;
+  if (error.keyword !== 'enum') return error.message;
+  return `${error.message} (${error.params.allowedValues.map((one) => JSON.stringify(one)).join(', ')})`;
+}
+
+/** The parameters of queries that lists have. */
+const PAGING = ['_page', '_limit', 'cursor'];
+
+/**
+ * Refuse parameters of a query that are given twice; of operations below `/x/` also those that are not known. Other operations ignore them,
+ * as the original products do: clients add `_` and the like to get around caches.
+ * @throws Fault wrongParameter
+ */
+export function checkNames({ path, query, body }: Operation, text: string): void {
+  if (text === '') return;
+  const known = [...Object.keys(query?.properties ?? {}), ...PAGING];
+  const seen = new Set<string>();
+  for (const name of new URLSearchParams(text).keys()) {
+    const isKnown = known.includes(name);
+    if (isKnown && seen.has(name))
+      throw new Fault('wrongParameter', `the parameter "${name}" is given more than once`, name);
+    seen.add(name);
+    if (isKnown || name === '_' || !path.startsWith('/x/')) continue;
+    const isOfBody = body !== undefined && Type.IsObject(body) && Object.hasOwn(body.properties, name);
+    const near = nearest(name, known);
+    const remedy = isOfBody ? 'give it in the body' : near === undefined ? 'leave it out' : `did you mean "${near}"?`;
+    throw new Fault('wrongParameter', `the query has no parameter "${name}"; ${remedy}`, name);
+  }
 }
 
 /** Read the parameters of a query. The first one of a name counts; a name without a value is `true`. */
@@ -69,16 +100,19 @@ function readValue(text: string, type: string | undefined): unknown {
   return text;
 }
 
-/** Read `_page`, `_limit` and `cursor`. @throws Fault wrongParameter */
+/** Read `_page`, `_limit` and `cursor`. @param isOriginal a `_limit` below 1 counts as 1 @throws Fault wrongParameter */
 export function pageRequest(
   { paged, hasCursor }: Operation,
   { _page, _limit, cursor: given }: Readonly<Record<string, string | undefined>>,
-  maxRowLimit: number
+  { maxRowLimit, isOriginal }: { readonly maxRowLimit: number; readonly isOriginal: boolean }
 ): PageRequest {
   if (paged === undefined) return { number: 1, limit: maxRowLimit, skip: 0 };
   const fallback = paged === 'max' ? maxRowLimit : Math.min(paged, maxRowLimit);
   const number = Math.max(1, integer('_page', _page) ?? 1);
-  const limit = Math.min(maxRowLimit, Math.max(1, integer('_limit', _limit) ?? fallback));
+  const wanted = integer('_limit', _limit) ?? fallback;
+  if (wanted < 1 && !isOriginal)
+    throw new Fault('wrongParameter', `the parameter "_limit" must be at least 1, not ${wanted}`, '_limit');
+  const limit = Math.min(maxRowLimit, Math.max(1, wanted));
   const skip = (number - 1) * limit;
   if (!Number.isSafeInteger(skip)) throw new Fault('wrongParameter', `the parameter "_page" is too large`, '_page');
   const cursor = hasCursor === true && given !== '' ? given : undefined;

@@ -186,8 +186,13 @@ function pageParameters({ paged, hasCursor }: Operation, { maxRowLimit }: Mount)
   const limit = paged === 'max' ? maxRowLimit : Math.min(paged, maxRowLimit);
   const integer = (fallback: number) => ({ type: 'integer', minimum: 1, default: fallback });
   return [
-    { name: '_page', in: 'query', description: 'Number of the page', schema: integer(1) },
-    { name: '_limit', in: 'query', description: 'Rows of a page', schema: { ...integer(limit), maximum: maxRowLimit } },
+    { name: '_page', in: 'query', description: 'Number of the page; less than 1 counts as 1', schema: integer(1) },
+    {
+      name: '_limit',
+      in: 'query',
+      description: 'Rows of a page; more than the greatest number counts as that',
+      schema: { ...integer(limit), maximum: maxRowLimit }
+    },
     ...(hasCursor === true ? [{ name: 'cursor', in: 'query', description: CURSOR, schema: TEXT }] : [])
   ];
 }

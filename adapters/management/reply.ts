@@ -69,6 +69,20 @@ function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageReques
   return { page: number, limit, count, hasnext: hasNext, cursor };
 }
 
+/** Names in messages are cut to this length. */
+const MAX_NAME = 256;
+/** Longer messages are cut. */
+const MAX_MESSAGE = 8_192;
+
+/** A message without the rest of long names, which requests have sent. */
+export function shortened(message: string): string {
+  if (message.length <= MAX_NAME) return message;
+  const short = message.replace(/"([^"]+)"/g, (all, name: string) =>
+    name.length <= MAX_NAME ? all : `"${name.slice(0, MAX_NAME)}..."`
+  );
+  return short.length <= MAX_MESSAGE ? short : `${short.slice(0, MAX_MESSAGE)}...`;
+}
+
 /**
  * The answer of an operation that has failed.
  * @param isOriginal as the original products answer
@@ -78,11 +92,11 @@ export function answerTo(fault: Fault, isOriginal: boolean, said?: OriginalAnswe
   const { status, code, original } = CODES[fault.kind];
   const headers = { ...HEADERS[fault.kind], ...fault.headers };
   const closes = fault.kind === 'bodyTooLarge' || fault.kind === 'bodyTooSlow';
-  if (!isOriginal) return { ...json(status, { code, message: fault.message }, headers), closes };
+  if (!isOriginal) return { ...json(status, { code, message: shortened(fault.message) }, headers), closes };
   if (said !== undefined) return json(200, said);
   if ('text' in original)
     return { status: original.status, headers: { ...TEXT_HEADERS, ...headers }, body: original.text, closes };
-  return json(200, { code: original.code, message: fault.original ?? fault.message });
+  return json(200, { code: original.code, message: fault.original ?? shortened(fault.message) });
 }
 
 function json(status: number, body: object, headers: Readonly<Record<string, string>> = {}): Answer {

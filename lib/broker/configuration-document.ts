@@ -445,7 +445,9 @@ async function checkDocument(
       });
   }
   if (count > 0)
-    fail(`${count} errors, so nothing was changed: ${errors.join('; ')}${count > MAX_ERRORS ? '; ...' : ''}`);
+    fail(
+      `${count === 1 ? '1 error' : `${count} errors`}, so nothing was changed: ${errors.join('; ')}${count > MAX_ERRORS ? '; ...' : ''}`
+    );
 }
 
 async function checkSection(

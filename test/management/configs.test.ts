@@ -260,7 +260,7 @@ describe('Options with their sources over REST', () => {
         105,
         'sysInterval was not set at run time'
       ]);
-      assert.deepEqual(answer(await call('DELETE', '/api/x/options/nothing_like_it')).slice(0, 2), [400, 108]);
+      assert.deepEqual(answer(await call('DELETE', '/api/x/options/nothing_like_it')).slice(0, 2), [404, 105]);
     });
   });
 });

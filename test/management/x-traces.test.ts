@@ -90,7 +90,7 @@ describe('Traces over REST', () => {
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
       for (const [body, code] of [
-        [{}, 108],
+        [{}, 107],
         [{ topic: 'a/#/b' }, 115],
         [{ ip_address: 'here' }, 108],
         [{ clientid: 'c', duration_s: 0 }, 108],

@@ -195,6 +195,8 @@ interface EntryResult {
   topic?: string;
   /** 0: success; otherwise what is wrong with the entry */
   code: number;
+  /** What is wrong with the entry, for people */
+  message?: string;
 }
 
 interface ListedNode {
@@ -386,9 +388,9 @@ export interface EarlierOperations {
 
   'GET /auth_clientid': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -457,9 +459,9 @@ export interface EarlierOperations {
 
   'GET /auth_username': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -530,9 +532,9 @@ export interface EarlierOperations {
 
   'GET /acl/clientid': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -554,9 +556,9 @@ export interface EarlierOperations {
 
   'GET /acl/username': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -578,9 +580,9 @@ export interface EarlierOperations {
 
   'GET /acl/$all': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -911,9 +913,9 @@ export interface EarlierOperations {
 
   'GET /banned': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Ban[];
@@ -1095,9 +1097,9 @@ export interface EarlierOperations {
 
   'GET /connections': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Connection[];
@@ -1111,9 +1113,9 @@ export interface EarlierOperations {
       node: string;
     };
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Connection[];
@@ -1314,9 +1316,9 @@ export interface EarlierOperations {
 
   'POST /mqtt/subscribe': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic */
+      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
       topics?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1330,19 +1332,19 @@ export interface EarlierOperations {
 
   'POST /mqtt/publish': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic */
+      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       client_id?: string;
       /** The payload */
       payload?: string;
-      /** base64: the payload is Base64 */
+      /** base64: the payload is Base64; everything else counts as plain */
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained */
+      /** Whether the message is retained; everything except true counts as false */
       retain?: boolean;
     };
     data: undefined;
@@ -1352,7 +1354,7 @@ export interface EarlierOperations {
 
   'POST /mqtt/unsubscribe': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1364,9 +1366,9 @@ export interface EarlierOperations {
 
   'POST /mqtt/subscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic */
+      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
       topics?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1380,19 +1382,19 @@ export interface EarlierOperations {
 
   'POST /mqtt/publish_batch': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic */
+      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       client_id?: string;
       /** The payload */
       payload?: string;
-      /** base64: the payload is Base64 */
+      /** base64: the payload is Base64; everything else counts as plain */
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained */
+      /** Whether the message is retained; everything except true counts as false */
       retain?: boolean;
     }[];
     data: EntryResult[];
@@ -1402,7 +1404,7 @@ export interface EarlierOperations {
 
   'POST /mqtt/unsubscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1414,9 +1416,9 @@ export interface EarlierOperations {
 
   'GET /routes': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Route[];
@@ -1436,9 +1438,9 @@ export interface EarlierOperations {
 
   'GET /sessions': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Session[];
@@ -1452,9 +1454,9 @@ export interface EarlierOperations {
       node: string;
     };
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Session[];
@@ -1521,9 +1523,9 @@ export interface EarlierOperations {
 
   'GET /subscriptions': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Subscription[];
@@ -1537,9 +1539,9 @@ export interface EarlierOperations {
       node: string;
     };
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Subscription[];
@@ -1553,9 +1555,9 @@ export interface EarlierOperations {
       clientid: string;
     };
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Subscription[];
@@ -1570,9 +1572,9 @@ export interface EarlierOperations {
       clientid: string;
     };
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Subscription[];
@@ -1587,9 +1589,9 @@ export interface EarlierOperations {
       topic?: string;
       /** Only topics that begin with this */
       prefix?: string;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -1694,9 +1696,9 @@ export interface EarlierOperations {
     query?: {
       /** The topic of the level above, with or without a slash at the end. Default: none */
       prefix?: string;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -1929,9 +1931,9 @@ export interface EarlierOperations {
       encoding?: 'plain' | 'base64';
       /** false: without the payloads */
       payload?: boolean;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2106,9 +2108,9 @@ export interface EarlierOperations {
       caller?: string;
       /** true: only what was refused or has failed; false: all else */
       failed?: boolean;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2167,9 +2169,9 @@ export interface EarlierOperations {
         | 'quota'
         | 'store_failed'
         | 'server_shutting_down';
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2315,9 +2317,9 @@ export interface EarlierOperations {
       id: string;
     };
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2352,9 +2354,9 @@ export interface EarlierOperations {
 
   'GET /x/topic_figures': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -2551,9 +2553,9 @@ export interface EarlierOperations {
 
   'GET /x/slow_consumers': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2615,9 +2617,9 @@ export interface EarlierOperations {
     query?: {
       /** Only options whose value is from there */
       source?: 'default' | 'option' | 'override';
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2645,6 +2647,36 @@ export interface EarlierOperations {
       about: string;
     }[];
     isPaged: true;
+  };
+
+  /** Look up an option by any spelling of its name */
+
+  'GET /x/options/{key}': {
+    params: {
+      key: string;
+    };
+    data: {
+      /** Documented name: "zone.external.max_inflight" */
+      key: string;
+      /** Name in camelCase */
+      name: string;
+      /** Zone; absent: the broker, or all zones without a value of their own */
+      zone?: string;
+      /** Present value, as it can be sent back; "": none */
+      value: string | number | boolean;
+      /** Value without options and overrides */
+      default: string | number | boolean;
+      /** Kind of the value: "integer", "duration", "size", ... */
+      kind: string;
+      /** "option": given to the broker; "override": set at run time */
+      source: 'default' | 'option' | 'override';
+      /** Where the app has the option from: "--max-inflight" */
+      origin?: string;
+      /** When a change takes effect */
+      takes_effect: 'now' | 'next connection' | 'restart';
+      /** What the option is for */
+      about: string;
+    };
   };
 
   /** Remove what was set for an option at run time */

@@ -151,6 +151,8 @@ interface EntryResult {
   topic?: string;
   /** 0: success; otherwise what is wrong with the entry */
   code: number;
+  /** What is wrong with the entry, for people */
+  message?: string;
 }
 
 interface ListedNode {
@@ -306,9 +308,9 @@ export interface LaterOperations {
 
   'GET /auth_clientid': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -377,9 +379,9 @@ export interface LaterOperations {
 
   'GET /auth_username': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -450,9 +452,9 @@ export interface LaterOperations {
 
   'GET /auth_user': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Login[];
@@ -519,9 +521,9 @@ export interface LaterOperations {
 
   'GET /acl/clientid': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -543,9 +545,9 @@ export interface LaterOperations {
 
   'GET /acl/username': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -567,9 +569,9 @@ export interface LaterOperations {
 
   'GET /acl/$all': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -881,9 +883,9 @@ export interface LaterOperations {
 
   'GET /banned': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Ban[];
@@ -1103,9 +1105,9 @@ export interface LaterOperations {
       _gte_connected_at?: number;
       /** The client connected at this time or earlier, in seconds or milliseconds since 1970 */
       _lte_connected_at?: number;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Client[];
@@ -1147,9 +1149,9 @@ export interface LaterOperations {
       _gte_connected_at?: number;
       /** The client connected at this time or earlier, in seconds or milliseconds since 1970 */
       _lte_connected_at?: number;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Client[];
@@ -1378,9 +1380,9 @@ export interface LaterOperations {
 
   'POST /mqtt/subscribe': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic */
+      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
       topics?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1394,19 +1396,19 @@ export interface LaterOperations {
 
   'POST /mqtt/publish': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic */
+      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       clientid?: string;
       /** The payload */
       payload?: string;
-      /** base64: the payload is Base64 */
+      /** base64: the payload is Base64; everything else counts as plain */
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained */
+      /** Whether the message is retained; everything except true counts as false */
       retain?: boolean;
     };
     data: undefined;
@@ -1416,7 +1418,7 @@ export interface LaterOperations {
 
   'POST /mqtt/unsubscribe': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1428,9 +1430,9 @@ export interface LaterOperations {
 
   'POST /mqtt/subscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic */
+      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
       topics?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1444,19 +1446,19 @@ export interface LaterOperations {
 
   'POST /mqtt/publish_batch': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic */
+      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       clientid?: string;
       /** The payload */
       payload?: string;
-      /** base64: the payload is Base64 */
+      /** base64: the payload is Base64; everything else counts as plain */
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained */
+      /** Whether the message is retained; everything except true counts as false */
       retain?: boolean;
     }[];
     data: EntryResult[];
@@ -1466,7 +1468,7 @@ export interface LaterOperations {
 
   'POST /mqtt/unsubscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas */
+      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
       topic?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1478,9 +1480,9 @@ export interface LaterOperations {
 
   'GET /routes': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Route[];
@@ -1530,9 +1532,9 @@ export interface LaterOperations {
       share?: string;
       /** A topic filter that covers the topic filter of the subscription */
       _match_topic?: string;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Subscription[];
@@ -1556,9 +1558,9 @@ export interface LaterOperations {
       share?: string;
       /** A topic filter that covers the topic filter of the subscription */
       _match_topic?: string;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Subscription[];
@@ -1578,9 +1580,9 @@ export interface LaterOperations {
       share?: string;
       /** A topic filter that covers the topic filter of the subscription */
       _match_topic?: string;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Subscription[];
@@ -1601,9 +1603,9 @@ export interface LaterOperations {
       share?: string;
       /** A topic filter that covers the topic filter of the subscription */
       _match_topic?: string;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: Subscription[];
@@ -1618,9 +1620,9 @@ export interface LaterOperations {
       topic?: string;
       /** Only topics that begin with this */
       prefix?: string;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -1725,9 +1727,9 @@ export interface LaterOperations {
     query?: {
       /** The topic of the level above, with or without a slash at the end. Default: none */
       prefix?: string;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -1960,9 +1962,9 @@ export interface LaterOperations {
       encoding?: 'plain' | 'base64';
       /** false: without the payloads */
       payload?: boolean;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2137,9 +2139,9 @@ export interface LaterOperations {
       caller?: string;
       /** true: only what was refused or has failed; false: all else */
       failed?: boolean;
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2198,9 +2200,9 @@ export interface LaterOperations {
         | 'quota'
         | 'store_failed'
         | 'server_shutting_down';
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2346,9 +2348,9 @@ export interface LaterOperations {
       id: string;
     };
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2383,9 +2385,9 @@ export interface LaterOperations {
 
   'GET /x/topic_figures': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
     };
     data: {
@@ -2582,9 +2584,9 @@ export interface LaterOperations {
 
   'GET /x/slow_consumers': {
     query?: {
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2646,9 +2648,9 @@ export interface LaterOperations {
     query?: {
       /** Only options whose value is from there */
       source?: 'default' | 'option' | 'override';
-      /** Number of the page */
+      /** Number of the page; less than 1 counts as 1 */
       _page?: number;
-      /** Rows of a page */
+      /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
       /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
       cursor?: string;
@@ -2676,6 +2678,36 @@ export interface LaterOperations {
       about: string;
     }[];
     isPaged: true;
+  };
+
+  /** Look up an option by any spelling of its name */
+
+  'GET /x/options/{key}': {
+    params: {
+      key: string;
+    };
+    data: {
+      /** Documented name: "zone.external.max_inflight" */
+      key: string;
+      /** Name in camelCase */
+      name: string;
+      /** Zone; absent: the broker, or all zones without a value of their own */
+      zone?: string;
+      /** Present value, as it can be sent back; "": none */
+      value: string | number | boolean;
+      /** Value without options and overrides */
+      default: string | number | boolean;
+      /** Kind of the value: "integer", "duration", "size", ... */
+      kind: string;
+      /** "option": given to the broker; "override": set at run time */
+      source: 'default' | 'option' | 'override';
+      /** Where the app has the option from: "--max-inflight" */
+      origin?: string;
+      /** When a change takes effect */
+      takes_effect: 'now' | 'next connection' | 'restart';
+      /** What the option is for */
+      about: string;
+    };
   };
 
   /** Remove what was set for an option at run time */

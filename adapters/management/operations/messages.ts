@@ -6,6 +6,7 @@ import { CODES, faultOf } from '../codes.ts';
 import { documentedAs } from '../document-schemas.ts';
 import { batchOf, check } from '../input.ts';
 import { type Context, operation } from '../operation.ts';
+import { shortened } from '../reply.ts';
 import { EARLIER, LATER } from '../revisions.ts';
 
 /** Each revision accepts both names. @param isRequired the operation itself checks that there is a client id */
@@ -14,14 +15,24 @@ const clientIdNamed = (description: string, isRequired?: true) => ({
   client_id: Type.Optional(Type.String({ description, ...documentedAs({ in: EARLIER, isRequired }) }))
 });
 const SUBSCRIBER = clientIdNamed('The client id of the subscriber', true);
+/** As the original products do it. */
+const LEFT_OUT = 'Topics that are not valid are left out, if one is';
 const topics = {
-  topic: Type.Optional(Type.String({ description: 'The topic, or several, separated by commas' })),
-  topics: Type.Optional(Type.String({ description: 'Several topics, separated by commas; used if there is no topic' }))
+  topic: Type.Optional(Type.String({ description: `The topic, or several, separated by commas. ${LEFT_OUT}` })),
+  topics: Type.Optional(
+    Type.String({ description: `Several topics, separated by commas; used if there is no topic. ${LEFT_OUT}` })
+  )
 };
 const qos = Type.Optional(Type.Integer({ minimum: 0, maximum: 2, default: 0, description: 'The QoS' }));
 
-const ENCODING = Type.Enum(['plain', 'base64'], { default: 'plain', description: 'base64: the payload is Base64' });
-const RETAIN = Type.Boolean({ default: false, description: 'Whether the message is retained' });
+const ENCODING = Type.Enum(['plain', 'base64'], {
+  default: 'plain',
+  description: 'base64: the payload is Base64; everything else counts as plain'
+});
+const RETAIN = Type.Boolean({
+  default: false,
+  description: 'Whether the message is retained; everything except true counts as false'
+});
 
 const PUBLISH = Type.Object({
   ...topics,
@@ -49,7 +60,8 @@ const ENTRY_RESULTS = Type.Array(
       topic: Type.Optional(
         Type.Unknown(documentedAs({ as: Type.String({ description: 'The topic or topics of the entry' }) }))
       ),
-      code: Type.Integer({ description: '0: success; otherwise what is wrong with the entry' })
+      code: Type.Integer({ description: '0: success; otherwise what is wrong with the entry' }),
+      message: Type.Optional(Type.String({ description: 'What is wrong with the entry, for people' }))
     },
     { title: 'EntryResult' }
   )
@@ -123,6 +135,12 @@ function unsubscribe(context: Context, given: Unsubscribe): void {
 /** Entries that are begun before any is waited for, and after which other work has its turn. */
 const AT_ONCE = 100;
 
+/** What is wrong with an entry. */
+interface EntryFault {
+  readonly code: number;
+  readonly message: string | undefined;
+}
+
 /** What is answered about an entry of a list, by the name of the client id. */
 const RESULTS = {
   clientid: (clientid: string | undefined, topic: string | undefined, code: number) => ({ clientid, topic, code }),
@@ -136,14 +154,14 @@ async function each<T extends Names & { readonly topic?: string; readonly topics
   schema: typeof PUBLISH | typeof SUBSCRIBE | typeof UNSUBSCRIBE,
   run: (entry: T) => void | Promise<void>
 ): Promise<object[]> {
-  const codeOf = async (entry: unknown): Promise<number> => {
+  const faultIn = async (entry: unknown): Promise<EntryFault | undefined> => {
     try {
       await run(check<T>(schema, entry, 'entry'));
-      return 0;
+      return undefined;
     } catch (error) {
       const fault = faultOf(error);
       if (fault === undefined) throw error;
-      return CODES[fault.kind].code;
+      return { code: CODES[fault.kind].code, message: context.isOriginal ? undefined : shortened(fault.message) };
     }
   };
   const resultOf = RESULTS[context.revision.clientIdName];
@@ -151,15 +169,19 @@ async function each<T extends Names & { readonly topic?: string; readonly topics
   for (let from = 0; from < list.length; from += AT_ONCE) {
     if (from > 0) await nextTurn();
     const some = list.slice(from, from + AT_ONCE);
-    const codes = await Promise.all(some.map(codeOf));
+    const faults = await Promise.all(some.map(faultIn));
     some.forEach((entry, at) => {
       const given = (typeof entry === 'object' && entry !== null ? entry : {}) as T;
       const topic = given.topic ?? given.topics;
-      results.push(resultOf(clientIdIn(context, given), topic, codes[at]));
+      const fault = faults[at];
+      const result = resultOf(clientIdIn(context, given), topic, fault?.code ?? 0);
+      results.push(fault === undefined ? result : { ...result, message: fault.message });
     });
   }
   return results;
 }
+
+const WRONG_TOPIC = `the topic "commands/#" is not valid: ${checkTopicName('commands/#')}`;
 
 /** Publishing, and subscribing on behalf of clients. */
 export const MESSAGES = [
@@ -219,7 +241,7 @@ export const MESSAGES = [
       ],
       data: [
         { [clientIdName]: 'console', topic: 'commands/sensor-1', code: 0 },
-        { [clientIdName]: 'console', topic: 'commands/#', code: 115 }
+        { [clientIdName]: 'console', topic: 'commands/#', code: 115, message: WRONG_TOPIC }
       ]
     }),
     body: batchOf(PUBLISH),

@@ -4,13 +4,15 @@ import { Fault } from '../../../rest/index.ts';
 import { MAX_PAYLOAD_BYTES } from '../../event-fields.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-/** Without `names`: what is rare in comparison with messages. */
+/** Without `names` and `topic`: what is rare in comparison with messages. */
 const DEFAULT_NAMES = EVENT_NAMES.filter((name) => !name.startsWith('message.') && name !== 'client.ping');
+/** Without `names`, with `topic`. */
+const NAMES_OF_TOPIC = EVENT_NAMES.filter((name) => name !== 'client.ping');
 
 const SELECTION = Type.Object({
   names: Type.Optional(
     Type.String({
-      description: `Names of events, separated by commas: ${EVENT_NAMES.join(', ')}. Default: all except client.ping and those of messages`
+      description: `Names of events, separated by commas: ${EVENT_NAMES.join(', ')}. Default: all except client.ping, and those of messages only if there is a topic`
     })
   ),
   topic: Type.Optional(
@@ -28,8 +30,8 @@ const SELECTION = Type.Object({
 });
 
 /** @throws Fault wrongParameter */
-function namesIn(text: string | undefined): readonly EventName[] {
-  if (text === undefined) return DEFAULT_NAMES;
+function namesIn(text: string | undefined, hasTopic: boolean): readonly EventName[] {
+  if (text === undefined) return hasTopic ? NAMES_OF_TOPIC : DEFAULT_NAMES;
   const names = [...new Set(text.split(',').map((name) => name.trim()))].filter((name) => name !== '');
   if (names.length === 0) throw new Fault('wrongParameter', 'the parameter "names" is empty', 'names');
   return names as EventName[]; // broker.on checks them
@@ -46,6 +48,6 @@ export const EVENT_STREAM: readonly Operation[] = [
     isStream: true,
     example: { query: { names: 'client.connected,message.dropped', topic: 'sensors/#' } },
     run: ({ streams }, { query: { names, topic, clientid: clientId, payload = 'none' } }) =>
-      streams.open({ names: namesIn(names), topic, clientId, payload })
+      streams.open({ names: namesIn(names, topic !== undefined), topic, clientId, payload })
   })
 ];

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import type { Setting } from '../../../../lib/index.ts';
+import { InvalidInput, type Setting } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { pageOf } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
@@ -41,6 +41,12 @@ const shownIn =
     };
   };
 
+/** An option that does not exist is an unknown object: it is named in the path. */
+function unknownOption(error: unknown): unknown {
+  const isUnknown = error instanceof InvalidInput && /^(OPTION|ZONE)_UNKNOWN$/.test(error.code);
+  return isUnknown ? new Fault('unknownRecord', error.message, 'not_found') : error;
+}
+
 /** The options of the broker, where their values come from, and what was set at run time. */
 export const OPTIONS: readonly Operation[] = [
   operation({
@@ -63,14 +69,31 @@ export const OPTIONS: readonly Operation[] = [
     }
   }),
   operation({
+    name: 'lookup_option',
+    method: 'GET',
+    path: '/x/options/:key',
+    descr: 'Look up an option by any spelling of its name',
+    example: { params: { key: 'sysInterval' } },
+    data: OPTION,
+    run: (context, { params: { key } }) => {
+      try {
+        return shownIn(context)(context.broker.configuration.get(key));
+      } catch (error) {
+        throw unknownOption(error);
+      }
+    }
+  }),
+  operation({
     name: 'reset_option',
     method: 'DELETE',
     path: '/x/options/:key',
     descr: 'Remove what was set for an option at run time',
     example: { params: { key: 'broker.sys_interval' } },
     run: async ({ broker: { configuration } }, { params: { key } }) => {
-      if (!(await configuration.reset(key)))
-        throw new Fault('unknownRecord', `${key} was not set at run time`, 'not_found');
+      const hasChanged = await configuration.reset(key).catch((error: unknown) => {
+        throw unknownOption(error);
+      });
+      if (!hasChanged) throw new Fault('unknownRecord', `${key} was not set at run time`, 'not_found');
     }
   })
 ];

@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import type { AccessRule, AccessStep } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
+import { renamed } from '../../codes.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
@@ -107,7 +108,15 @@ export const RIGHTS: readonly Operation[] = [
       if (clientId === undefined && username === undefined && remoteAddress === undefined)
         throw new Fault('missingParameter', 'give "clientid", "username" or "ip_address"', 'clientid');
       const given = { clientId, username, remoteAddress, zone, action, topic, ask };
-      const { access, client, hasSession, topic: judged, steps } = await broker.access.explain(given);
+      const {
+        access,
+        client,
+        hasSession,
+        topic: judged,
+        steps
+      } = await broker.access.explain(given).catch((error: unknown) => {
+        throw renamed(error, { remoteAddress: 'ip_address' });
+      });
       const shown = steps.map(shownStep);
       return {
         access,

@@ -1,6 +1,7 @@
 import Type from 'typebox';
-import type { KeptLine, Trace } from '../../../../lib/index.ts';
+import type { Broker, KeptLine, Trace } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
+import { renamed } from '../../codes.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 
@@ -71,6 +72,18 @@ function shown({ broker }: Context, trace: Trace): object {
   };
 }
 
+/** The names of the interface, by those of the options of traces. */
+const NAMES = { 'trace.topic': 'topic', 'trace.address': 'ip_address' };
+
+/** Begin a trace. @throws Fault wrongParameter, wrongTopic with the names of the interface */
+function start({ broker }: Context, options: Parameters<Broker['monitor']['traces']['start']>[0]): Trace {
+  try {
+    return broker.monitor.traces.start(options);
+  } catch (error) {
+    throw renamed(error, NAMES);
+  }
+}
+
 /** @throws Fault unknownRecord */
 function traceOf({ broker }: Context, id: string): Trace {
   const trace = /^\d{1,15}$/.test(id) ? broker.monitor.traces.get(Number(id)) : undefined;
@@ -119,7 +132,13 @@ export const TRACES: readonly Operation[] = [
     },
     run: (context, { body }) => {
       const { clientid, topic, ip_address, payload, max_payload_bytes, duration_s = DEFAULT_DURATION_S } = body;
-      const trace = context.broker.monitor.traces.start({
+      if (clientid === undefined && topic === undefined && ip_address === undefined)
+        throw new Fault(
+          'missingParameter',
+          'give at least one of "clientid", "topic" and "ip_address"; the topic "#" selects all messages',
+          'clientid'
+        );
+      const trace = start(context, {
         ...(clientid === undefined ? {} : { clientId: clientid }),
         ...(topic === undefined ? {} : { topic }),
         ...(ip_address === undefined ? {} : { address: ip_address }),
