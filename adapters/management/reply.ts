@@ -42,7 +42,7 @@ export class BareAnswer {
 /** The answer of an operation that has succeeded. */
 export function answerWith(result: unknown, page: PageRequest): Answer {
   if (result === undefined) return DONE;
-  if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result };
+  if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
   if (result instanceof BareAnswer) return { status: 200, headers: JSON_HEADERS, body: result.json };
   if (result instanceof Download)
     return { status: 200, headers: { 'content-type': result.contentType }, body: result.parts };

@@ -34,6 +34,8 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>;
   /** The text, or its parts in order. Each part is written before the next one is made. */
   readonly body: string | AsyncIterable<string>;
+  /** A client may read as slowly as it likes: what it does not read is not kept. */
+  readonly isEndless?: true;
   /** The rest of the body of the request is not wanted: the connection ends if the client goes on to send it. */
   readonly closes?: boolean;
 }

@@ -4,6 +4,8 @@ import type { Answer, MountPorts } from './call.ts';
 
 /** Time that a client has to read the answer to a body that is not read to its end. */
 const LINGER_MS = 2_000;
+/** A client that reads nothing of a list for this time loses its connection. A backup has ended by then, and has reported it. */
+const STALLED_MS = 90_000;
 
 /** Send an answer over node:http. What goes wrong ends the connection and is reported. */
 export async function send(
@@ -46,6 +48,7 @@ async function sendParts(
     response.end();
     return giveUp(answer);
   }
+  const { clock } = ports;
   const iterator = parts[Symbol.asyncIterator]();
   let goOn: () => void = () => {};
   const onFree = () => goOn();
@@ -59,9 +62,11 @@ async function sendParts(
     for await (const part of { [Symbol.asyncIterator]: () => iterator }) {
       if (response.destroyed) return;
       if (response.write(part) || response.destroyed) continue;
+      const timer = answer.isEndless === true ? undefined : clock.setTimeout(() => response.destroy(), STALLED_MS);
       await new Promise<void>((resolve) => {
         goOn = resolve;
       });
+      clock.clearTimeout(timer);
     }
     response.end();
   } finally {

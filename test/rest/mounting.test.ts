@@ -117,6 +117,25 @@ describe('A list', () => {
     assert.deepEqual(ports.errors, []);
   });
 
+  it('ends when the client has read nothing of it for a long time', async () => {
+    const { clock, end } = manualTimers();
+    const ports = portsOf(clock);
+    const { parts, ended } = endless();
+    await using server = await serve(
+      toNode(
+        mount(async () => ({ status: 200, headers: {}, body: parts })),
+        ports
+      )
+    );
+    const socket = await dial(server.port);
+    socket.pause();
+    socket.write('GET /p HTTP/1.1\r\nhost: a\r\n\r\n');
+    await end(90_000);
+    await ended;
+    socket.destroy();
+    assert.deepEqual(ports.errors, []);
+  });
+
   it('ends when a client of the Fetch API goes away in the middle of it', async () => {
     const { parts, ended } = endless();
     const fetch = toFetch(
