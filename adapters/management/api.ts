@@ -118,9 +118,10 @@ class Management implements Service {
       request.row = found?.row;
       request.params = found?.params;
       const checked = this.#credentials.check(call);
-      request.caller = checked instanceof Promise ? await checked : checked;
-      const isViewer = request.caller.scope === 'viewer';
-      if (isViewer && !isForViewer(method, request.caller, found))
+      const caller = checked instanceof Promise ? await checked : checked;
+      request.caller = caller;
+      const isViewer = caller.scope === 'viewer';
+      if (isViewer && !isForViewer(method, caller, found))
         throw new Fault(
           'notPermitted',
           found?.row.isForAdministrators === true
@@ -133,7 +134,7 @@ class Management implements Service {
           'operations that show or change applications are switched off here (option appOperations)'
         );
       if (found === undefined) throw this.#unknown(call);
-      const run = () => this.#run(found.row, request, call);
+      const run = () => this.#run(found.row, request, call, caller);
       const answer = await (isViewer && method !== 'GET' ? this.#credentials.limited(call, run) : run());
       if (method !== 'GET') this.#audit.add(request, call, undefined);
       return answer;
@@ -185,7 +186,7 @@ class Management implements Service {
     return this.#settings.appOperations || row.isForApplications !== true;
   }
 
-  async #run(row: Operation, request: ChangeRequest, call: Call): Promise<Answer> {
+  async #run(row: Operation, request: ChangeRequest, call: Call, caller: Caller): Promise<Answer> {
     const { params = {} } = request;
     const { maxRowLimit, maxBodyBytes, bodyTimeout, errors, optionSource, appOperations } = this.#settings;
     const isOriginal = errors === 'original';
@@ -196,7 +197,10 @@ class Management implements Service {
     const body =
       row.body === undefined
         ? undefined
-        : checkBody(row.body, await call.body({ maxBytes: maxBodyBytes, timeoutMs: bodyTimeout }));
+        : checkBody(
+            row.body,
+            await call.body({ maxBytes: Math.max(maxBodyBytes, row.maxBodyBytes ?? 0), timeoutMs: bodyTimeout })
+          );
     const context: Context = {
       broker: this.#broker,
       revision: this.#revision,
@@ -205,6 +209,7 @@ class Management implements Service {
       isOriginal,
       appOperations,
       page,
+      caller,
       mountedAt: call.mountedAt,
       optionSource
     };

@@ -28,6 +28,8 @@ export interface Context {
   readonly streams: EventStreams;
   /** The part of the list that is asked for. */
   readonly page: PageRequest;
+  /** Who has sent the request. */
+  readonly caller: Caller;
   /** The path in front of that of the operation, in the URL of the request. */
   readonly mountedAt: string;
   /** Where the app has an option from; see `ManagementOptions`. */
@@ -84,6 +86,8 @@ export interface Operation {
   /** The parameters of the query, beside `_page` and `_limit`. */
   readonly query?: TObject;
   readonly body?: TSchema;
+  /** Greatest size of a body. Default, and if that is greater: the option `maxBodyBytes`. */
+  readonly maxBodyBytes?: number;
   /** The data of the answer; optional: some answers have none. Default: none, or a list of objects if the list has pages. */
   readonly data?: TSchema;
   /** Shown in the OpenAPI document and executed by a test. */

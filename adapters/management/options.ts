@@ -61,7 +61,7 @@ export interface ManagementOptions {
   audit?: (entry: AuditEntry) => void;
   /** Most streams of events (`/x/events`) that may be open at a time. Default 16. */
   maxEventStreams?: number;
-  /** Greatest size of a request body. Default 1 MB. */
+  /** Greatest size of a request body. Default 1 MB. An import (`POST /x/import`) may have 64 MB in any case. */
   maxBodyBytes?: Size;
   /** Time from the first look at a request body to its end. Default 15 s. */
   bodyTimeout?: Duration;

@@ -54,6 +54,44 @@ describe('Export and import of the configuration over HTTP', () => {
     assert.equal(broker.applications.size, 1);
   });
 
+  it('need no option for a document that is larger than other bodies may be', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    const acl = Array.from({ length: 6_000 }, (_, n) => {
+      return { access: 'deny', action: 'publish', topic: `${'level/'.repeat(30)}${n}` };
+    });
+    const document = JSON.stringify({ format: 'embermq-configuration', version: 1, sections: { acl } });
+    assert.ok(document.length > 1_048_576);
+    const { body } = await server.call('POST', '/api/x/import', document);
+    assert.equal(body.data?.sections.acl.added, 6_000);
+    const other = await server.call('POST', '/api/acl', document);
+    assert.deepEqual([other.status, other.body.code], [413, 108]);
+  });
+
+  it('do not remove the application or the user whose credentials the request has', async () => {
+    await using broker = await startBroker();
+    await broker.users.add('ann', 'a password', 'administrator');
+    await using server = await serveManagement(broker, { credentials: ['applications', 'users'] });
+    const post = async (sections: object, mode: string, user?: string) => {
+      const headers = user && { authorization: `Basic ${Buffer.from(user).toString('base64')}` };
+      const document = { format: 'embermq-configuration', version: 1, sections };
+      const { status, body } = await server.call(
+        'POST',
+        `/api/x/import?mode=${mode}`,
+        document,
+        ...(headers ? [headers] : [])
+      );
+      return [status, body.code];
+    };
+    assert.deepEqual(await post({ applications: [] }, 'replace'), [400, 110]);
+    assert.deepEqual(await post({ applications: [null] }, 'replace'), [400, 110]);
+    assert.deepEqual(await post({ users: [] }, 'replace', 'ann:a password'), [400, 110]);
+    assert.deepEqual([broker.applications.size, broker.users.get('ann')?.name], [1, 'ann']);
+    assert.deepEqual(await post({ applications: [] }, 'merge'), [200, 0]);
+    assert.deepEqual(await post({ applications: [] }, 'replace', 'ann:a password'), [200, 0]);
+    assert.equal(broker.applications.size, 0);
+  });
+
   it('are refused to viewers', async () => {
     await using broker = await startBroker();
     await broker.users.add('eve', 'a password', 'viewer');

@@ -2,7 +2,7 @@ import Type from 'typebox';
 import { type ConfigurationDocument, exportConfigurationLines, importConfiguration } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { Download } from '../../download.ts';
-import { type Operation, operation } from '../../operation.ts';
+import { type Context, type Operation, operation } from '../../operation.ts';
 
 const COUNT = (description: string) => Type.Integer({ description });
 const LIST = (description: string) => Type.Optional(Type.Array(Type.Unknown(), { description }));
@@ -28,6 +28,25 @@ const DOCUMENT = Type.Object({
     { description: 'The entries by section. Sections may be left out' }
   )
 });
+
+/** An export of 500,000 users has about this size. */
+const MAX_IMPORT_BYTES = 67_108_864;
+
+/**
+ * Refuse a document that removes the identity whose credentials the request has: the caller would be locked out.
+ * @throws Fault running
+ */
+function checkCaller({ caller: { kind, id } }: Context, { sections }: ConfigurationDocument): void {
+  // the entries have not been checked yet
+  const lacks = (entries: readonly object[] | undefined, key: string) =>
+    entries?.every((entry) => (entry as Record<string, unknown> | null)?.[key] !== id) === true;
+  const isRemoved =
+    kind === 'application' ? lacks(sections.applications, 'id') : kind === 'user' && lacks(sections.users, 'name');
+  // the user "admin" is never removed
+  if (!isRemoved || (kind === 'user' && id === 'admin')) return;
+  const message = `the document does not have the ${kind} "${id}", whose credentials this request has, so "replace" would remove it`;
+  throw new Fault('running', `${message}: add it to the document, or use other credentials`);
+}
 
 /** The configuration that was set at run time, as one document. */
 export const CONFIGURATION: readonly Operation[] = [
@@ -59,6 +78,7 @@ export const CONFIGURATION: readonly Operation[] = [
       )
     }),
     body: DOCUMENT,
+    maxBodyBytes: MAX_IMPORT_BYTES,
     data: Type.Object({
       sections: Type.Record(
         Type.String(),
@@ -86,13 +106,16 @@ export const CONFIGURATION: readonly Operation[] = [
       data: { sections: { acl: { added: 1, replaced: 0, removed: 0, skipped: 0 } }, errors: [] }
     },
     audited: ({ query: { mode = 'merge' }, body }) => ({ mode, sections: Object.keys(body.sections) }),
-    run: ({ broker, appOperations }, { query, body }) => {
+    run: (context, { query, body }) => {
+      const { broker, appOperations } = context;
       if (!appOperations && body.sections.applications !== undefined)
         throw new Fault(
           'notPermitted',
           'the document has the section "applications", and operations for applications are switched off here (option appOperations)'
         );
-      return importConfiguration(broker, body as ConfigurationDocument, query);
+      const document = body as ConfigurationDocument;
+      if (query.mode === 'replace') checkCaller(context, document);
+      return importConfiguration(broker, document, query);
     }
   })
 ];
