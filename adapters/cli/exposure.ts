@@ -16,14 +16,10 @@ const ADMISSION = {
  * @param hasSource whether a source of authentication is configured, which by default refuses clients that it does not know
  * @throws InvalidInput ANONYMOUS_EXPOSED
  */
-export function checkExposure(
-  place: string,
-  { place: bound, common, tls }: Transport,
-  broker: BrokerOptions,
-  hasSource: boolean
-): void {
-  if ('path' in bound || isLoopback(bound.host) || (tls !== undefined && asksForIdentity(tls))) return;
-  const zone = common.zone ?? 'external';
+export function checkExposure(place: string, transport: Transport, broker: BrokerOptions, hasSource: boolean): void {
+  const bound = exposedAddress(transport);
+  if (bound === undefined) return;
+  const zone = zoneOf(transport);
   const { allowAnonymous = hasSource ? false : undefined, bypassAuthPlugins } = admissionOf(broker, zone);
   if (allowAnonymous === true || (allowAnonymous === false && !bypassAuthPlugins)) return;
   const why = bypassAuthPlugins ? `and its zone "${zone}" has bypassAuthPlugins, so` : 'and';
@@ -31,11 +27,22 @@ export function checkExposure(
     'ANONYMOUS_EXPOSED',
     'host',
     'a loopback address, a source of authentication, or an explicit allowAnonymous',
-    bound.host,
-    `${place}: ${bound.host} can be reached from other machines, ${why} anyone could connect: bind a loopback address, ` +
+    bound,
+    `${place}: ${bound} can be reached from other machines, ${why} anyone could connect: bind a loopback address, ` +
       'require passwords (--password-file, or "auth" in the config file) or client certificates (--ca), or set allowAnonymous: ' +
       'true (--allow-anonymous) to allow this, false if the users are added at run time'
   );
+}
+
+/** The address at which other machines can reach a listener that does not ask for an identity in TLS; undefined: there is none. */
+export function exposedAddress({ place, tls }: Transport): string | undefined {
+  if ('path' in place || isLoopback(place.host) || (tls !== undefined && asksForIdentity(tls))) return undefined;
+  return place.host;
+}
+
+/** The zone of the clients of a listener. */
+export function zoneOf({ common }: Transport): string {
+  return common.zone ?? 'external';
 }
 
 function admissionOf(broker: BrokerOptions, zone: string): { allowAnonymous?: boolean; bypassAuthPlugins?: boolean } {

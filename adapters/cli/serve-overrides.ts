@@ -1,6 +1,8 @@
 import { type Broker, optionName, settingText, ZONE_OPTIONS } from '../../lib/index.ts';
 import { log, type Shell } from './command.ts';
+import { exposedAddress, zoneOf } from './exposure.ts';
 import type { Layer } from './layers.ts';
+import type { PlannedListener } from './serve-settings.ts';
 
 /**
  * Tells where an option of the broker is given: `--max-inflight`, `EMBERMQ_MAX_INFLIGHT`, `embermq.json: max_inflight`. For
@@ -20,6 +22,34 @@ export function optionPlaceIn(layers: readonly Layer[]): OptionPlace {
     if (layer !== undefined && key !== undefined) return `${layer.spelled('zones')}.${zone}.${key}`;
     return last(name)?.spelled(name);
   };
+}
+
+/**
+ * Warn if anyone can connect from other machines because of an option that was set over REST. That is no reason not to start, as it is without
+ * the option: it was set on purpose, and a broker that does not start cannot be asked to reset it.
+ */
+export function warnOfOverrides({ configuration }: Broker, listeners: readonly PlannedListener[], shell: Shell): void {
+  const told = new Set<string>();
+  for (const { transport, http } of listeners) {
+    const host = exposedAddress(transport);
+    if (http !== undefined || host === undefined) continue;
+    const zone = zoneOf(transport);
+    const allowed = configuration.get(`zone.${zone}.allow_anonymous`);
+    if (allowed.value === true && allowed.source === 'option') continue; // it is written out
+    for (const name of ['allowAnonymous', 'bypassAuthPlugins']) {
+      const { key, value, source } = configuration.get(`zone.${zone}.${name}`);
+      const overrides = configuration.overrides().filter((one) => one.name === name);
+      const override = overrides.find((one) => one.key === key) ?? overrides.find((one) => one.zone === '');
+      if (value !== true || source !== 'override' || override === undefined || told.has(override.key)) continue;
+      if (override.replacedSource === 'option' && override.replaces === true) continue;
+      told.add(override.key);
+      const remedy = `embermq ctl config reset ${override.key}`;
+      log(
+        shell,
+        `warning: ANYONE CAN CONNECT from other machines at ${host}: ${override.key} = true was set over REST; ${remedy}`
+      );
+    }
+  }
 }
 
 /** Write a line for each option that was set over REST, and for each source that was stopped: they win over flags, environment and file. */

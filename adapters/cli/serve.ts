@@ -17,7 +17,7 @@ import {
 } from './serve-listeners.ts';
 import { serveLogger, startTrace } from './serve-log.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
-import { reportOverrides } from './serve-overrides.ts';
+import { reportOverrides, warnOfOverrides } from './serve-overrides.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 import type { ConfiguredSource } from './serve-sources.ts';
 
@@ -68,6 +68,7 @@ management interface.`,
       const completeTrace = await startTrace(broker, settings.own, shell);
       await broker.start();
       reportOverrides(broker, shell, settings.optionPlace);
+      warnOfOverrides(broker, settings.listeners, shell);
       await openOptional(settings.listeners, broker, opened, { shell, open });
       warnOfClearHttp(opened, shell);
       const url = asksForApplications(settings.management.options) ? clientsUrl(opened) : undefined;

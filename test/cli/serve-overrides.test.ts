@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -63,6 +63,43 @@ describe('serve with options that were set over REST', () => {
       ];
       const found = lines.filter((line) => /over REST/.test(line)).map((line) => line.replace(/^.*?embermq: /, ''));
       assert.deepEqual(found, expected);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('warns if anyone can connect from other machines because of them, unless it is written out', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-overrides-'));
+    const passwords = ['--password-file', join(folder, 'passwords')];
+    const data = join(folder, 'data');
+    writeFileSync(join(folder, 'passwords'), '');
+    try {
+      const start = async (overrides: [string, unknown][], flags: string[]): Promise<string[]> => {
+        const broker = createBroker({ store: levelStore(data) });
+        await broker.start();
+        for (const { key } of broker.configuration.overrides()) await broker.configuration.reset(key);
+        await broker.configuration.setAll(overrides);
+        await broker.stop();
+        const shell = testShell();
+        const off = ['--ws-port', 'off', '--http-port', 'off', '--http-earlier-port', 'off'];
+        const code = runCommand(['serve', '--mqtt-port', '0', ...off, '--data-dir', data, ...flags], shell);
+        await readyPorts(shell, code);
+        shell.signal('SIGTERM');
+        assert.equal(await code, 0);
+        const lines = shell.err().split('\n');
+        return lines.filter((line) => /ANYONE/.test(line)).map((line) => line.replace(/^.*reset /, ''));
+      };
+      const open = ['--host', '0.0.0.0'];
+      const all: [string, unknown] = ['allow_anonymous', true];
+      const one: [string, unknown] = ['zone.external.allow_anonymous', true];
+      const bypass: [string, unknown] = ['zone.external.bypass_auth_plugins', true];
+      const { key } = createBroker().configuration.get('allow_anonymous');
+      assert.deepEqual(await start([all], [...open, ...passwords]), [key]);
+      assert.deepEqual(await start([one, bypass], [...open, ...passwords]), [one[0], bypass[0]]);
+      assert.deepEqual(await start([one], [...open, '--allow-anonymous']), []);
+      assert.deepEqual(await start([one], [...open, '--allow-anonymous=false']), [one[0]]);
+      assert.deepEqual(await start([one], passwords), []);
+      assert.deepEqual(await start([['zone.internal.allow_anonymous', true]], [...open, ...passwords]), []);
     } finally {
       rmSync(folder, { recursive: true });
     }
