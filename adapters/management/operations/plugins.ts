@@ -34,7 +34,7 @@ async function unload({ broker }: Context, name: string): Promise<void> {
     throw new Fault('notRunning', `the plugin "${plugin.name}" is not loaded; load it first`, 'not_started');
 }
 
-/** Stop and start a plugin: a source reads its files again. */
+/** Stop and start a plugin: a source reads its files again. One that is not loaded is loaded, as in the original products. */
 async function reload({ broker }: Context, name: string): Promise<void> {
   await pluginNamed(broker, name).restart();
 }
