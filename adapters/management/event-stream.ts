@@ -14,8 +14,8 @@ const MAX_EVENTS = 1_000;
 const MAX_CHARACTERS = 1_048_576;
 /** Characters of events that are written at once. */
 const WRITTEN_AT_ONCE = 65_536;
-/** Time between two comments that keep an idle connection open. */
-const HEARTBEAT_MS = 15_000;
+/** Time between two comments that keep an idle connection open. Bun closes it after ten seconds. */
+const HEARTBEAT_MS = 5_000;
 
 /** What a stream contains. */
 export interface EventRequest {
