@@ -272,11 +272,15 @@ describe('The compiled package', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('passes the smoke test for other runtimes', async () => {
-    const args = [join(root, 'test/runtimes/smoke.mjs'), basename(out)];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 });
-    assert.match(stdout, new RegExp(`^node ${process.versions.node}: 10 of 10 steps$`, 'm'));
-  });
+  for (const [script, steps] of [
+    ['smoke', 10],
+    ['management', 14]
+  ] as const)
+    it(`passes the test for other runtimes ${script}.mjs`, async () => {
+      const args = [join(root, `test/runtimes/${script}.mjs`), basename(out)];
+      const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 });
+      assert.match(stdout, new RegExp(`^node ${process.versions.node}: ${steps} of ${steps} steps$`, 'm'));
+    });
 
   it('has a command that Node can run', () => {
     const main = compiled(packageJson.bin.embermq);

@@ -140,7 +140,8 @@ function pbkdf2Check(digest: string, iterations: string, salt: Buffer, expected:
 
 function scryptKey(password: Buffer, salt: Buffer, length: number, options: object): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    scrypt(password, salt, length, options, (error, key) => (error === null ? resolve(key) : reject(error)));
+    // Bun passes undefined instead of null
+    scrypt(password, salt, length, options, (error, key) => (error ? reject(error) : resolve(key)));
   });
 }
 

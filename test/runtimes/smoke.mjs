@@ -3,18 +3,13 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
-import process from 'node:process';
-import { clearTimeout, setTimeout } from 'node:timers';
 import { WebSocket as WsWebSocket } from 'ws';
+import { dist, runSteps } from './steps.mjs';
 
-const STEP_MS = 10_000;
 const LASTING = { clean: false, sessionExpiry: '1h' };
 /** CONNECT of MQTT 3.1.1, client id `web`, keep alive 60 s. */
 const CONNECT = Uint8Array.of(0x10, 15, 0, 4, 77, 81, 84, 84, 4, 2, 0, 60, 0, 3, 119, 101, 98);
 
-const dist = new URL(`../../${process.argv[2] ?? 'dist'}/`, import.meta.url);
-const { versions } = process;
-const runtime = ['bun', 'deno'].find((name) => name in versions) ?? 'node';
 const world = {};
 
 /** CONNECT is answered with CONNACK. */
@@ -116,23 +111,4 @@ const STEPS = {
   }
 };
 
-function within(promise) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done within ${STEP_MS} ms`)), STEP_MS);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
-let number = 0;
-for (const [name, run] of Object.entries(STEPS)) {
-  number++;
-  try {
-    await within(run());
-    console.log(`ok ${number} - ${name}`);
-  } catch (error) {
-    console.log(`not ok ${number} - ${name}: ${error.stack}`);
-    process.exit(1);
-  }
-}
-console.log(`${runtime} ${versions[runtime]}: ${number} of ${number} steps`);
+await runSteps(STEPS);
