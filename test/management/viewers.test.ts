@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Broker, exportConfiguration } from 'embermq';
 import { exampleOf } from '../../adapters/management/openapi.ts';
+import type { Operation } from '../../adapters/management/operation.ts';
 import { OPERATIONS } from '../../adapters/management/operations/index.ts';
-import { REVISION_ROWS, REVISIONS } from '../../adapters/management/revisions.ts';
+import { REVISION_ROWS, REVISIONS, type RevisionName } from '../../adapters/management/revisions.ts';
 import { serveManagement } from '../support/management.ts';
 import { startExampleBroker } from '../support/management-fixture.ts';
 
@@ -14,6 +15,18 @@ const ADMINISTRATOR = { authorization: `Basic ${Buffer.from('ann:password of ann
 const REFUSED = ['GET /auth_clientid/:clientid', 'GET /auth_username/:username', 'GET /x/export'];
 /** Those that the earlier revision does not have. */
 const REFUSED_LATER = ['GET /auth_user', 'GET /auth_user/:login'];
+
+/** The operations of a revision. */
+const rowsOf = (revision: RevisionName) => OPERATIONS.filter((row) => row.in?.includes(revision) !== false);
+
+/** The request of the example of an operation, with other parameters of the path if they are given. */
+function exampleRequest(row: Operation, revision: RevisionName, own: Readonly<Record<string, string>> = {}) {
+  const { params, query = {}, body } = exampleOf(row, REVISION_ROWS[revision]) ?? {};
+  const values: Readonly<Record<string, string | undefined>> = { ...params, ...own };
+  const path = row.path.replace(/:([^/]+)/g, (_, name: string) => encodeURIComponent(values[name] ?? ''));
+  const given = Object.entries(query).map(([name, value]): [string, string] => [name, `${value}`]);
+  return { target: `/api${path}?${new URLSearchParams(given)}`, body };
+}
 
 /** The hashes of all passwords and secrets of a broker. */
 async function hashesOf(broker: Broker): Promise<string[]> {
@@ -36,12 +49,9 @@ describe('Viewers', () => {
       const hashes = await hashesOf(broker);
       assert.ok(hashes.length >= 7, `${hashes.length} hashes`);
       const refused: string[] = [];
-      for (const row of OPERATIONS) {
-        if (row.method !== 'GET' || row.isStream === true || row.in?.includes(revision) === false) continue;
-        const { params = {}, query = {} } = exampleOf(row, REVISION_ROWS[revision]) ?? {};
-        const path = row.path.replace(/:([^/]+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
-        const given = Object.entries(query).map(([name, value]): [string, string] => [name, `${value}`]);
-        const target = `/api${path}?${new URLSearchParams(given)}`;
+      for (const row of rowsOf(revision)) {
+        if (row.method !== 'GET' || row.isStream === true) continue;
+        const { target } = exampleRequest(row, revision);
         const { status, text } = await server.call('GET', target, undefined, VIEWER);
         assert.ok(!hashes.some((hash) => text.includes(hash)), `GET ${row.path} shows a viewer a hash`);
         if (status === 403) {
@@ -51,5 +61,25 @@ describe('Viewers', () => {
         } else assert.equal(status, 200, `GET ${row.path}: ${text}`);
       }
       assert.deepEqual(refused.sort(), [...REFUSED, ...(revision === 'earlier' ? [] : REFUSED_LATER)].sort());
+    });
+
+  for (const revision of REVISIONS)
+    it(`may change nothing but their own password, in the revision "${revision}"`, async () => {
+      await using broker = await startExampleBroker();
+      await using server = await serveManagement(broker, { revision, credentials: 'users' });
+      const before = await exportConfiguration(broker);
+      const allowed: string[] = [];
+      for (const row of rowsOf(revision)) {
+        if (row.method === 'GET') continue;
+        const { target, body } = exampleRequest(row, revision, { username: 'ann' });
+        const { status, text } = await server.call(row.method, target, body, VIEWER);
+        if (status === 200) allowed.push(row.name);
+        else assert.equal(status, 403, `${row.method} ${row.path}: ${text}`);
+      }
+      assert.deepEqual(allowed, ['auth_user'], 'which checks a password and changes nothing');
+      assert.deepEqual((await exportConfiguration(broker)).sections, before.sections);
+      const passwords = { old_pwd: 'password of bob', new_pwd: 'another' };
+      assert.equal((await server.call('PUT', '/api/change_pwd/bob', passwords, VIEWER)).status, 200);
+      assert.equal((await server.call('GET', '/api/clients', undefined, VIEWER)).status, 401);
     });
 });
