@@ -17,7 +17,7 @@ export interface Served {
 }
 
 /** A file or a source that is read again on SIGHUP. */
-export interface ReloadedFile {
+interface ReloadedFile {
   /** What it is, for messages: `password file users`. */
   readonly label: string;
   /** @throws Error */

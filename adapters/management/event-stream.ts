@@ -18,7 +18,7 @@ const WRITTEN_AT_ONCE = 65_536;
 const HEARTBEAT_MS = 5_000;
 
 /** What a stream contains. */
-export interface EventRequest {
+interface EventRequest {
   readonly names: readonly EventName[];
   /** Of the events about messages, only those whose topic matches this topic filter. */
   readonly topic?: string | undefined;
@@ -36,11 +36,6 @@ export class EventStreams {
   constructor(broker: Broker, max: number) {
     this.#broker = broker;
     this.#max = max;
-  }
-
-  /** Number of streams that are open. */
-  get size(): number {
-    return this.#open.size;
   }
 
   /** Begin a stream. @throws Fault tooMany; InvalidInput EVENT_UNKNOWN, TOPIC_FILTER_INVALID */

@@ -1,4 +1,4 @@
-import type { BannedKind, ClientRecord, SessionRecord } from '../../lib/index.ts';
+import type { BannedKind } from '../../lib/index.ts';
 
 /** The revisions of the management interface. */
 export const REVISIONS = ['earlier', 'later', 'hosted'] as const;
@@ -39,9 +39,6 @@ export interface Revision {
   /** Lists of statistics have the figures beside the name of the node; otherwise in a field `stats`. */
   readonly hasFlatStats: boolean;
 }
-
-/** The records of clients in the revisions. */
-export type ListedClient = ClientRecord | SessionRecord;
 
 const LATER_CAPABILITIES = {
   hasNext: true,

@@ -6,7 +6,7 @@ import type { Broker } from '../../lib/index.ts';
  * What the interface tells about the virtual machine of the original products, and what comes closest to it here. Sessions stand for its
  * processes, because it has one for each client.
  */
-export interface Runtime {
+interface Runtime {
   /** Average load of the machine over 1, 5 and 15 minutes. */
   readonly load: readonly number[];
   /** Limit of file descriptors; 0: there is none, or it is unknown. */

@@ -141,7 +141,7 @@ const GROUP = 8;
 const NOTHING = Symbol();
 
 /** How the records of a kind are written and documented. */
-export interface RecordWriter<R> {
+interface RecordWriter<R> {
   readonly schema: TSchema;
   /** Write a record as JSON. */
   readonly write: (record: R) => string;

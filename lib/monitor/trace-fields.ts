@@ -19,7 +19,7 @@ export function shownUsername(username: string | undefined): string | undefined 
 }
 
 /** IP address and port of a connection; undefined if it has none. */
-export function shownAddress({ remoteAddress, remotePort }: TransportInfo): string | undefined {
+function shownAddress({ remoteAddress, remotePort }: TransportInfo): string | undefined {
   if (remoteAddress === undefined || remotePort === undefined) return remoteAddress;
   return remoteAddress.includes(':') ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`;
 }

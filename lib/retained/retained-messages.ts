@@ -9,7 +9,7 @@ import { type RetainedEntry, RetainedStore } from './retained-store.ts';
 const TIMERS_AT_ONCE = 1_000;
 
 /** Options that limit retained messages. */
-export interface RetainedSettings {
+interface RetainedSettings {
   readonly maxRetainedMessages: number;
   readonly maxRetainedBytes: number;
   readonly maxRetainedPayloadSize: number;

@@ -10,7 +10,7 @@ export interface Family {
 }
 
 /** A text format for metrics. */
-export interface Exposition {
+interface Exposition {
   readonly contentType: string;
   /** @param labels labels of all samples */
   write(families: readonly Family[], labels: Readonly<Record<string, string>>): string;

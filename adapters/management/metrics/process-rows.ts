@@ -2,10 +2,9 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import type { MetricRow } from './rows.ts';
 
 /** The figures of the process at one moment. Times are in seconds, sizes in bytes. */
-export interface ProcessReading {
+interface ProcessReading {
   readonly cpuUser: number;
   readonly cpuSystem: number;
-  readonly startTime: number;
   readonly memory: NodeJS.MemoryUsage;
   /** Since the previous reading; undefined: there was none yet. */
   readonly delay: { readonly mean: number; readonly p99: number; readonly max: number } | undefined;
@@ -14,6 +13,8 @@ export interface ProcessReading {
 /** Interval in which the delay of the event loop is measured; it costs 0.3 % of a core. */
 const RESOLUTION_MS = 20;
 const NS = 1e9;
+/** In seconds since 1970. Computed once, because the difference of the two clocks varies. */
+const START_TIME = Date.now() / 1000 - process.uptime();
 
 /** Reads the figures of this process. The delay of the event loop is measured from the first reading. */
 export class ProcessFigures {
@@ -24,7 +25,6 @@ export class ProcessFigures {
     return {
       cpuUser: user / 1e6,
       cpuSystem: system / 1e6,
-      startTime: Date.now() / 1000 - process.uptime(),
       memory: process.memoryUsage(),
       delay: this.#readDelay()
     };
@@ -70,9 +70,12 @@ export const PROCESS_ROWS: readonly MetricRow<ProcessReading>[] = [
   row('process_cpu_seconds', 'counter', 'CPU time of the process', ({ cpuUser, cpuSystem }) => cpuUser + cpuSystem),
   row('process_cpu_user_seconds', 'counter', 'CPU time of the process in user mode', ({ cpuUser }) => cpuUser),
   row('process_cpu_system_seconds', 'counter', 'CPU time of the process in the kernel', ({ cpuSystem }) => cpuSystem),
-  row('process_start_time_seconds', 'gauge', 'Time of the start of the process, in seconds since 1970', (reading) => {
-    return reading.startTime;
-  }),
+  row(
+    'process_start_time_seconds',
+    'gauge',
+    'Time of the start of the process, in seconds since 1970',
+    () => START_TIME
+  ),
   row('process_resident_memory_bytes', 'gauge', 'Resident memory of the process', ({ memory }) => memory.rss),
   row('nodejs_heap_size_total_bytes', 'gauge', 'Size of the heap of V8', ({ memory }) => memory.heapTotal),
   row('nodejs_heap_size_used_bytes', 'gauge', 'Part of the heap of V8 that is in use', ({ memory }) => memory.heapUsed),
