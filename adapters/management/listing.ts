@@ -59,6 +59,11 @@ export class Listing<R = unknown> {
   }
 }
 
+/** The number of rows that an answer tells: with conditions, the broker has not counted those that meet them. @param conditions those given */
+export function countUnder(conditions: object, count: number): number {
+  return Object.keys(conditions).length > 0 ? -1 : count;
+}
+
 /**
  * A page of a list that is in memory.
  * @param order for lists with cursors. A cursor is the key of the last row of a page, so it stays valid when rows come and go

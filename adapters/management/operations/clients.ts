@@ -2,7 +2,7 @@ import Type from 'typebox';
 import { type ClientQuery, type ClientRecord, recordNames } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { CLIENT as EXAMPLE } from '../examples.ts';
-import { Listing } from '../listing.ts';
+import { countUnder, Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER } from '../revisions.ts';
 import { writer } from '../wire.ts';
@@ -74,7 +74,6 @@ export function queryOf(given: Conditions): ClientQuery {
 }
 
 async function list({ broker, page, revision }: Context, given: Conditions): Promise<Listing<ClientRecord>> {
-  const hasConditions = Object.keys(given).length > 0;
   // a client without CONNECT has no record
   if (given.conn_state === 'idle') return Listing.written([], { count: -1, hasNext: false }, write);
   const { entries, cursor, count } = await broker.directory.clients({
@@ -83,7 +82,7 @@ async function list({ broker, page, revision }: Context, given: Conditions): Pro
     limit: page.limit
   });
   const hasNext = revision.hasNext ? cursor !== undefined : undefined;
-  return Listing.written(entries, { count: hasConditions ? -1 : count, hasNext }, write);
+  return Listing.written(entries, { count: countUnder(given, count), hasNext }, write);
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {

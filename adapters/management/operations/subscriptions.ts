@@ -7,7 +7,7 @@ import {
   type SubscriptionRecord
 } from '../../../lib/index.ts';
 import { NODE } from '../examples.ts';
-import { Listing } from '../listing.ts';
+import { countUnder, Listing } from '../listing.ts';
 import type { Context, Operation } from '../operation.ts';
 import { EARLIER, LATER, type Revision, type RevisionName } from '../revisions.ts';
 import { listedFilter, writer } from '../wire.ts';
@@ -56,9 +56,8 @@ async function list({ broker, page, revision }: Context, given: Conditions): Pro
   if (given.topic !== undefined) return Listing.written(await withFilter(broker, given.topic), undefined, write);
   const { skip, limit } = page;
   const { entries, cursor, count } = await broker.directory.subscriptions({ ...queryOf(given), skip, limit });
-  const hasConditions = Object.keys(given).length > 0;
   const hasNext = revision.hasNext ? cursor !== undefined : undefined;
-  return Listing.written(entries, { count: hasConditions ? -1 : count, hasNext }, write);
+  return Listing.written(entries, { count: countUnder(given, count), hasNext }, write);
 }
 
 async function ofClient(

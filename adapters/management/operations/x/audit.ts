@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import type { AuditEntry } from '../../../../lib/index.ts';
-import { Listing } from '../../listing.ts';
+import { countUnder, Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const CONDITIONS = Type.Object({
@@ -25,8 +25,8 @@ const ENTRY = Type.Object({
   count: Type.Integer({ description: 'Number of requests in a row; only publications are counted together' })
 });
 
-function shown({ number: _, address, ...entry }: AuditEntry): object {
-  return { ...entry, ...(address === undefined ? {} : { address }) };
+function shown({ number: _, ...entry }: AuditEntry): object {
+  return entry; // what is undefined is not written
 }
 
 /** What was changed through management interfaces, and by whom. */
@@ -56,15 +56,10 @@ export const AUDIT: readonly Operation[] = [
         }
       ]
     },
-    run: ({ broker, page: { limit, skip, cursor } }, { query: { operation: name, caller, failed } }) => {
-      const conditions = {
-        ...(name === undefined ? {} : { operation: name }),
-        ...(caller === undefined ? {} : { callerId: caller }),
-        ...(failed === undefined ? {} : { isFailed: failed })
-      };
-      const page = broker.monitor.audit.list({ ...conditions, limit, skip, cursor });
-      const count = Object.keys(conditions).length > 0 ? -1 : page.count;
-      return new Listing(page.entries, { count, cursor: page.cursor }, shown);
+    run: ({ broker, page: { limit, skip, cursor } }, { query }) => {
+      const { operation, caller: callerId, failed: isFailed } = query;
+      const page = broker.monitor.audit.list({ operation, callerId, isFailed, limit, skip, cursor });
+      return new Listing(page.entries, { count: countUnder(query, page.count), cursor: page.cursor }, shown);
     }
   })
 ];

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { DROP_REASONS, type DropReason, type DropRecord } from '../../../../lib/index.ts';
-import { Listing } from '../../listing.ts';
+import { countUnder, Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const REASONS = Object.keys(DROP_REASONS) as DropReason[];
@@ -25,15 +25,8 @@ const DROP = Type.Object({
 });
 
 function shown({ at, topic, qos, clientId, publisher, reason, count }: DropRecord): Type.Static<typeof DROP> {
-  return {
-    at,
-    topic,
-    qos,
-    ...(clientId === undefined ? {} : { clientid: clientId }),
-    from_clientid: publisher,
-    reason,
-    count
-  };
+  // what is undefined is not written
+  return { at, topic, qos, clientid: clientId, from_clientid: publisher, reason, count };
 }
 
 /** The last messages that were dropped. */
@@ -60,17 +53,10 @@ export const DROPS: readonly Operation[] = [
         }
       ]
     },
-    run: ({ broker, page: { limit, skip, cursor } }, { query: { clientid: clientId, topic: filter, reason } }) => {
-      const given = { clientId, filter, reason };
-      const hasConditions = Object.values(given).some((one) => one !== undefined);
-      const conditions = Object.fromEntries(Object.entries(given).filter(([, wanted]) => wanted !== undefined));
-      const page = broker.monitor.drops.list({
-        ...conditions,
-        limit,
-        skip,
-        ...(cursor === undefined ? {} : { cursor })
-      });
-      return new Listing(page.entries, { count: hasConditions ? -1 : page.count, cursor: page.cursor }, shown);
+    run: ({ broker, page: { limit, skip, cursor } }, { query }) => {
+      const { clientid: clientId, topic: filter, reason } = query;
+      const page = broker.monitor.drops.list({ clientId, filter, reason, limit, skip, cursor });
+      return new Listing(page.entries, { count: countUnder(query, page.count), cursor: page.cursor }, shown);
     }
   }),
   operation({

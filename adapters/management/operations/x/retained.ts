@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import type { RetainedRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
-import { Listing } from '../../listing.ts';
+import { countUnder, Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
 
@@ -36,10 +36,10 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
       query: { topic: 'sensors/#' },
       data: [{ topic: 'sensors/1/temperature', qos: 1, payload_size: 4, at: AT, from_clientid: 'sensor-1' }]
     },
-    run: async ({ broker, page: { limit, skip, cursor } }, { query: { topic: filter, prefix } }) => {
+    run: async ({ broker, page: { limit, skip, cursor } }, { query }) => {
+      const { topic: filter, prefix } = query;
       const page = await broker.retained.list({ filter, prefix, limit, skip, cursor });
-      const count = filter === undefined && prefix === undefined ? page.count : -1;
-      return new Listing(page.entries, { count, cursor: page.cursor }, shown);
+      return new Listing(page.entries, { count: countUnder(query, page.count), cursor: page.cursor }, shown);
     }
   }),
   operation({
