@@ -69,6 +69,7 @@ export {
 export type { WorkCount } from './base/pending-work.ts';
 export type { Access } from './broker/access.ts';
 export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/access-explainer.ts';
+export type { AutoSubscription } from './broker/auto-subscriptions.ts';
 export { backup } from './broker/backup.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
@@ -91,13 +92,12 @@ export type { Features } from './broker/features/features.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/handler-subscriber.ts';
 export type { MessageStreamOptions } from './broker/message-stream.ts';
+export { readBrokerOptions } from './broker/option-reading.ts';
 export {
-  type AutoSubscription,
   BROKER_OPTIONS,
   type BrokerOptions,
   type BrokerSettings,
   type OptionLayer,
-  readBrokerOptions,
   type Settings
 } from './broker/options.ts';
 export type { Retained } from './broker/retained.ts';

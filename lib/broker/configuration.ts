@@ -2,16 +2,8 @@ import { InvalidInput, StateError } from '../base/errors.ts';
 import { type OptionRow, readValue } from '../base/options-table.ts';
 import type { Zone } from '../records/zone.ts';
 import type { TableEntry } from '../store/table-record.ts';
-import {
-  type BrokerSettings,
-  checkWatermarks,
-  type OptionLayer,
-  type Settings,
-  settingsOf,
-  WATERMARKS,
-  zoneDefaults,
-  zonesOf
-} from './options.ts';
+import { checkWatermarks, settingsOf, zoneDefaults, zonesOf } from './option-reading.ts';
+import { type BrokerSettings, type OptionLayer, type Settings, WATERMARKS } from './options.ts';
 import { allPlaces, findPlace, placeOf, type SettingPlace } from './setting-keys.ts';
 import type { Table } from './tables.ts';
 

@@ -1,42 +1,20 @@
 import { getHeapStatistics } from 'node:v8';
 import { flappingPolicyOf } from '../access/flapping.ts';
 import type { AuthSource } from '../access/source.ts';
-import { type Clock, systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
-import {
-  checkNames,
-  checkObject,
-  type OptionTable,
-  optionName,
-  readGiven,
-  row,
-  unknownKey,
-  type Values
-} from '../base/options-table.ts';
+import { row, type Values } from '../base/options-table.ts';
 import type { Hooks } from '../events/hooks.ts';
-import { LOG_LEVELS, type Logger } from '../monitor/log.ts';
+import type { Logger } from '../monitor/log.ts';
 import type { QoS } from '../packets/types.ts';
-import { type Given, ZONE_OPTIONS, type Zone, type ZoneInput } from '../records/zone.ts';
+import type { Given, Zone, ZoneInput } from '../records/zone.ts';
 import type { SharedStrategy } from '../routing/share-group.ts';
 import type { Store } from '../store/store.ts';
-import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
+import type { AutoSubscription } from './auto-subscriptions.ts';
 import type { RewriteRule } from './features/rewrite.ts';
 
-/** A subscription that the broker makes for every client when it connects. `%c` and `%u` are replaced by the client id and the user name. */
-export interface AutoSubscription {
-  /** The topic filter. */
-  readonly topic: string;
-  /** Default 0. */
-  readonly qos?: QoS;
-  /** No Local. Default false. */
-  readonly noLocal?: boolean;
-  /** Retain As Published. Default false. */
-  readonly retainAsPublished?: boolean;
-  /** Retain Handling: send retained messages always (0, the default), only if the subscription is new (1), or never (2). */
-  readonly retainHandling?: 0 | 1 | 2;
-}
-
-const DEFAULT_WATERMARK = Math.floor(getHeapStatistics().heap_size_limit * 0.85);
+/** Default of `memoryHighWatermark`, in bytes. */
+export const DEFAULT_WATERMARK = Math.floor(getHeapStatistics().heap_size_limit * 0.85);
 
 /** The settings of the broker as a whole. */
 export const BROKER_OPTIONS = {
@@ -380,181 +358,6 @@ export type BrokerSettings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueue
 
 /** The zone of listeners that do not name one. */
 export const DEFAULT_ZONE = 'external';
-/** The zone for clients of the operator's own machines. It always exists. */
-const INTERNAL_ZONE = 'internal';
-
-/**
- * Read the options of a broker and check them.
- * @throws InvalidInput OPTION_UNKNOWN with a suggestion, or OPTION_INVALID with the expected value
- */
-export function readBrokerOptions(given: BrokerOptions = {}): Settings {
-  checkObject(given, 'options');
-  const zoneGiven: Record<string, unknown> = {};
-  const brokerGiven: Record<string, unknown> = {};
-  const {
-    clock = systemClock,
-    store,
-    logger,
-    memoryUsage,
-    zones = {},
-    hooks = {},
-    auth = [],
-    rewrite = [],
-    autoSubscriptions = [],
-    ...rest
-  } = given;
-  checkMembers(clock, 'clock', ['now', 'monotonic', 'setTimeout', 'clearTimeout']);
-  if (store !== undefined) checkMembers(store, 'store', ['open', 'commit', 'read', 'close']);
-  if (logger !== undefined) checkMembers(logger, 'logger', LOG_LEVELS);
-  checkObject(hooks, 'hooks');
-  if (!Array.isArray(auth))
-    throw new InvalidInput('OPTION_INVALID', 'auth', 'a list of sources, such as [users([...])]', auth);
-  checkObject(zones, 'zones');
-  if (memoryUsage !== undefined && typeof memoryUsage !== 'function')
-    throw new InvalidInput('OPTION_INVALID', 'memoryUsage', 'a function', memoryUsage);
-  const zoneParts = new Map<string, Record<string, unknown>>();
-  for (const [name, settings = {}] of Object.entries(zones)) {
-    checkObject(settings, `zones.${name}`);
-    zoneParts.set(name, { ...settings });
-  }
-  for (const [written, value] of Object.entries(rest)) {
-    // Documented settings files use one flat name for each setting: zone.external.max_inflight, mqtt.max_packet_size.
-    const [, zone, setting] = /^zone\.([^.]+)\.(.+)$/.exec(written) ?? [];
-    if (zone !== undefined) {
-      zoneParts.set(zone, { ...zoneParts.get(zone), [setting]: value });
-      continue;
-    }
-    const key = written.startsWith('mqtt.') ? written.slice(5) : written;
-    if (optionName(ZONE_OPTIONS, key) !== undefined) zoneGiven[key] = value;
-    else if (optionName(BROKER_OPTIONS, key) !== undefined) brokerGiven[key] = value;
-    else throw unknownKey(written, ALL_NAMES, '');
-  }
-  const everywhere = readGiven(ZONE_OPTIONS, zoneGiven, '');
-  const read = new Map<string, Record<string, unknown>>([
-    [DEFAULT_ZONE, {}],
-    [INTERNAL_ZONE, {}]
-  ]);
-  for (const [name, part] of zoneParts) read.set(name, readGiven(ZONE_OPTIONS, part, `zones.${name}`));
-  const layer: OptionLayer = { broker: readGiven(BROKER_OPTIONS, brokerGiven, ''), everywhere, zones: read };
-  // one that is given alone may be on the wrong side of the default of the other one: this was always accepted
-  for (const pair of WATERMARKS)
-    if (pair.every((name) => layer.broker[name] !== undefined)) checkWatermarks(pair, layer, pair[1], (name) => name);
-  if (!Array.isArray(autoSubscriptions)) {
-    const expected = 'a list of { topic, qos, noLocal, retainAsPublished, retainHandling }';
-    throw new InvalidInput('OPTION_INVALID', 'autoSubscriptions', expected, autoSubscriptions);
-  }
-  const subscriptions = autoSubscriptions.map((given, at) => {
-    const where = `autoSubscriptions.${at}`;
-    checkObject(given, where);
-    checkNames(given, Object.keys(SUBSCRIPTION_NAMES), where);
-    const named = Object.entries(given).map(([name, value]) => [SUBSCRIPTION_NAMES[name], value]);
-    const subscription = Object.fromEntries(named) as AutoSubscription;
-    checkSubscription(subscription, `${where}.`);
-    return subscription;
-  });
-  return {
-    ...settingsOf(layer),
-    given: layer,
-    clock,
-    store,
-    logger,
-    memoryUsage,
-    zones: zonesOf(layer),
-    hooks,
-    auth,
-    rewrite,
-    autoSubscriptions: subscriptions
-  };
-}
-
-/** The values of the broker's options in a layer, with defaults. */
-export function settingsOf({ broker }: OptionLayer): BrokerSettings {
-  const values = { ...defaultsOf(BROKER_OPTIONS), ...broker } as Values<typeof BROKER_OPTIONS>;
-  // The other half is for garbage that is not collected yet and for everything that is not queued.
-  const { maxTotalMqueueBytes = Math.floor((values.memoryHighWatermark || DEFAULT_WATERMARK) / 2) } = values;
-  return { ...values, maxTotalMqueueBytes };
-}
-
-/**
- * Check a pair of watermarks.
- * @param layer all options
- * @param name the one of the pair that is refused
- * @param nameIn the name of an option in errors
- * @throws InvalidInput OPTION_INVALID
- */
-export function checkWatermarks(
-  [highName, lowName]: (typeof WATERMARKS)[number],
-  layer: OptionLayer,
-  name: (typeof WATERMARKS)[number][number],
-  nameIn: (name: string) => string
-): void {
-  const { [highName]: high, [lowName]: low } = settingsOf(layer);
-  if (high === 0 || low <= high) return;
-  const [limit, other, got] = name === lowName ? ['most', highName, low] : ['least', lowName, high];
-  const expected = `at ${limit} ${name === lowName ? high : low} %, the value of ${nameIn(other)}`;
-  throw new InvalidInput('OPTION_INVALID', nameIn(name), expected, got);
-}
-
-/** The zones of a layer, with the values of all their options. */
-export function zonesOf({ everywhere, zones }: OptionLayer): Map<string, Zone> {
-  const read = new Map<string, Zone>();
-  for (const [name, own] of zones)
-    read.set(name, { ...zoneDefaults(name), ...everywhere, ...own, name } as unknown as Zone);
-  return read;
-}
-
-/** The defaults of the options of a zone. */
-export function zoneDefaults(name: string): Readonly<Record<string, unknown>> {
-  const defaults = defaultsOf(ZONE_OPTIONS);
-  return name === INTERNAL_ZONE ? { ...defaults, enableBan: false } : defaults;
-}
-
-function defaultsOf(table: OptionTable): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, row.default]));
-}
-
-const ALL_NAMES: readonly string[] = [
-  ...Object.keys(ZONE_OPTIONS),
-  ...Object.keys(BROKER_OPTIONS),
-  ...['clock', 'store', 'logger', 'memoryUsage', 'zones', 'hooks', 'auth', 'rewrite', 'autoSubscriptions']
-];
-
-/** The options of a subscription by every accepted spelling: camelCase, snake_case, and the short one of documented settings files. */
-const SUBSCRIPTION_NAMES: Readonly<Record<string, keyof AutoSubscription>> = {
-  topic: 'topic',
-  qos: 'qos',
-  noLocal: 'noLocal',
-  no_local: 'noLocal',
-  nl: 'noLocal',
-  retainAsPublished: 'retainAsPublished',
-  retain_as_published: 'retainAsPublished',
-  rap: 'retainAsPublished',
-  retainHandling: 'retainHandling',
-  retain_handling: 'retainHandling',
-  rh: 'retainHandling'
-};
-
-/**
- * Check a subscription that is made on behalf of a client.
- * @param where prefix for the names of its options in errors
- * @throws InvalidInput OPTION_INVALID
- */
-export function checkSubscription(given: AutoSubscription, where = ''): void {
-  const { topic, qos = 0, noLocal = false, retainAsPublished = false, retainHandling = 0 } = given;
-  const refuse = (name: keyof AutoSubscription, expected: string, fault?: string): never => {
-    const message = fault === undefined ? undefined : `${where}${name}: ${fault}`;
-    throw new InvalidInput('OPTION_INVALID', `${where}${name}`, expected, given[name], message);
-  };
-  const fault = typeof topic === 'string' ? checkTopicFilter(topic) : 'expected a topic filter';
-  if (fault !== undefined) refuse('topic', 'a topic filter', fault);
-  if (![0, 1, 2].includes(qos)) refuse('qos', '0, 1 or 2');
-  if (typeof noLocal !== 'boolean') refuse('noLocal', 'true or false');
-  if (typeof retainAsPublished !== 'boolean') refuse('retainAsPublished', 'true or false');
-  if (![0, 1, 2].includes(retainHandling)) refuse('retainHandling', '0, 1 or 2');
-  if (noLocal && parseSharedFilter(topic) !== undefined)
-    refuse('noLocal', 'false', 'No Local is not allowed on a shared subscription'); // [MQTT-3.8.3-4]
-}
-
 function checkNode(value: unknown, field: string): unknown {
   // The name is one level of every `$SYS` topic.
   if (!/^[^/+#\0]+$/.test(value as string)) {
@@ -567,9 +370,4 @@ function checkFlappingPolicy(value: unknown, field: string): unknown {
   if (flappingPolicyOf(value as string) === undefined)
     throw new InvalidInput('OPTION_INVALID', field, 'a count and two durations, such as "30,1m,5m"', value);
   return value;
-}
-
-function checkMembers(value: unknown, field: string, functions: readonly string[]): void {
-  const isGood = functions.every((name) => typeof (value as Record<string, unknown> | null)?.[name] === 'function');
-  if (!isGood) throw new InvalidInput('OPTION_INVALID', field, `an object with ${functions.join(', ')}`, value);
 }

@@ -12,8 +12,8 @@ import { Subscription } from '../routing/subscription.ts';
 import { type QueuePage, QueueView, type SessionFlights } from '../session/queue-view.ts';
 import type { Session } from '../session/session.ts';
 import { checkTopicFilter, mountedFilter, mountedName } from '../topics/topic.ts';
+import { type AutoSubscription, checkSubscription } from './auto-subscriptions.ts';
 import { newMessage } from './new-message.ts';
-import { type AutoSubscription, checkSubscription } from './options.ts';
 import type { Subscribing } from './subscribing.ts';
 
 /** Options of `session.kick`. */

@@ -26,10 +26,10 @@ import {
   parseSharedFilter,
   unmountedFilter
 } from '../topics/topic.ts';
+import type { AutoSubscription } from './auto-subscriptions.ts';
 import type { Retainer } from './features/retainer.ts';
 import { type FilterDecision, FilterDecisions } from './filter-decisions.ts';
 import { FilterRequests, grantedBefore, requestedFilters } from './filter-requests.ts';
-import type { AutoSubscription } from './options.ts';
 import type { Services } from './services.ts';
 import type { SessionIndex } from './session-index.ts';
 import type { SourceReview } from './source-review.ts';
