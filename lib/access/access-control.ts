@@ -56,7 +56,7 @@ interface Loaded {
   isStopped: boolean;
   /** Removes what it has registered. */
   readonly release: (() => void)[];
-  /** Removes its marks that something decides about clients. They stay while it is stopped, so that nobody is let in by that. */
+  /** Removes its marks that something decides about clients. They stay while it is stopped, so that stopping it admits nobody. */
   readonly undecide: (() => void)[];
 }
 
@@ -162,7 +162,7 @@ export class AccessControl {
 
   /**
    * Ask a source no more, or ask it again, after the others. This is persisted. A call waits for the earlier ones about the same source.
-   * @returns false if it is so already
+   * @returns false if it was in that state already
    * @throws NotFound SOURCE_UNKNOWN with a suggestion; what `open` or `close` of the source throws; BrokerError STORE_FAILED
    */
   async switch(name: string, isStarted: boolean): Promise<boolean> {

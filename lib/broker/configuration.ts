@@ -226,7 +226,7 @@ export class Configuration {
     throw new StateError('OPTION_FIXED', text);
   }
 
-  /** Read overrides. Those that are not valid (any more) are ignored. @param invalid is told about them */
+  /** Read overrides. Those that are not valid (any more) are ignored. @param invalid is called with each of them */
   #read(
     stored: Iterable<readonly [key: string, value: unknown]>,
     invalid: (key: string, error: unknown) => void = () => undefined

@@ -10,7 +10,7 @@ const UNITS = [
 ] as const;
 
 /**
- * The value of an option as a text that `broker.configuration.set` accepts: `64`, `true`, `90s`, `1048576`, `100,10s`, `a=1,b=2`. Lists are
+ * The value of an option as a string that `broker.configuration.set` accepts: `64`, `true`, `90s`, `1048576`, `100,10s`, `a=1,b=2`. Lists are
  * written as JSON, and no value as ''.
  */
 export function settingText({ value, kind, unit }: Pick<Setting, 'value' | 'kind' | 'unit'>): string {

@@ -8,7 +8,7 @@ import { cut } from './cut-text.ts';
 const OPTIONS = {
   thresholdMs: row('duration', 500, 'Shorter latencies are not considered.', { unit: 'ms', min: 1 }),
   limit: row('integer', 10, 'Number of places of the ranking.', { min: 1, max: 1_000 }),
-  expiryMs: row('duration', 300_000, 'A place is given up if it was not slow for this time.', {
+  expiryMs: row('duration', 300_000, 'An entry is removed if it was not slow for this time.', {
     unit: 'ms',
     min: 1_000
   })
@@ -20,7 +20,7 @@ export interface SlowSubscriptionOptions {
   readonly thresholdMs?: Duration | undefined;
   /** Number of places, from 1 to 1,000. Default 10. */
   readonly limit?: number | undefined;
-  /** A place is given up if no slow message was delivered to it for this time. Default 5 minutes. */
+  /** An entry is removed if no slow message was delivered to it for this time. Default 5 minutes. */
   readonly expiryMs?: Duration | undefined;
 }
 

@@ -35,7 +35,7 @@ export interface FiguresSource {
     readonly dropped: number;
     readonly enqueued: number;
   };
-  /** The session in the store; undefined if it is in memory alone. */
+  /** The session in the store; undefined if it is only in memory. */
   readonly log:
     | {
         readonly queue: { readonly waiting: number };

@@ -259,7 +259,7 @@ export const ZONE_OPTIONS = {
   maxSessionExpiryInterval: row(
     'duration',
     Infinity,
-    'Maximum session expiry of v5 clients. A client that requests more is told the lower value in CONNACK.',
+    'Maximum session expiry of v5 clients. A client that requests more gets the lower value in CONNACK.',
     { unit: 's', max: Infinity }
   ),
   maxMessageExpiryInterval: row(

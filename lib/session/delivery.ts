@@ -13,7 +13,7 @@ import type { PersistedMessage } from './segment.ts';
 import type { SessionClient } from './session-client.ts';
 import { WaitingMessages } from './waiting-messages.ts';
 
-/** Most messages of a persisted session that wait in memory; more wait in the store alone. */
+/** Most messages of a persisted session that wait in memory; more wait only in the store. */
 const MAX_IN_MEMORY = 2_000;
 
 /** What `Delivery` asks of the session that it belongs to. */

@@ -29,7 +29,7 @@ export class Inflight {
   #flags = new Uint8Array(16);
   #order = new Uint32Array(16);
   #messages: (Message | undefined)[] = new Array(16).fill(undefined);
-  /** The messages as the store has them; undefined if the session is in memory alone. */
+  /** The messages as the store has them; undefined if the session is only in memory. */
   #persisted: (PersistedMessage | undefined)[] | undefined;
   /** Bytes of the messages that are stored here. */
   bytes = 0;

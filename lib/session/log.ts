@@ -232,7 +232,7 @@ export class SessionLog implements Durable, LogPorts {
 
   // ------------------------------------------------------------------------------------------------------ away and back again
 
-  /** The client has disconnected: further messages are in the store alone, and after the next commit nothing stays in memory. */
+  /** The client has disconnected: further messages are only in the store, and after the next commit nothing stays in memory. */
   detached(): void {
     this.#stopPaging();
     this.#isMetaDirty = this.#isFlowDirty = true;

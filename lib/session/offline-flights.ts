@@ -8,7 +8,7 @@ import {
 } from './in-flight-record.ts';
 import { Inflight } from './inflight.ts';
 
-/** The packet ids of a session whose client is away. Their messages are in the store alone. */
+/** The packet ids of a session whose client is away. Their messages are only in the store. */
 export class OfflineFlights {
   /** The packet ids as in the flow record, see `encodeInFlight`. */
   readonly record: Buffer;

@@ -43,7 +43,7 @@ export class OutboundFlows {
   readonly #owner: FlowOwner;
   /** The connection of the client; undefined while it is away. */
   connection: Outlet | undefined = undefined;
-  /** The session in the store; undefined if it is in memory alone. */
+  /** The session in the store; undefined if it is only in memory. */
   log: SessionLog | undefined = undefined;
   inflight: Inflight | undefined = undefined;
   /** The agreement of the last connection. */

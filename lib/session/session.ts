@@ -88,7 +88,7 @@ export class Session implements ConnectionOwner {
     return this.lifecycle.state;
   }
 
-  /** The session in the store; undefined if it is in memory alone. */
+  /** The session in the store; undefined if it is only in memory. */
   get log(): SessionLog | undefined {
     return this.delivery.flows.log;
   }

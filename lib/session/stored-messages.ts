@@ -20,8 +20,8 @@ import {
 /**
  * The messages of a session in the store, by number: which of them are done, written and in memory, and which segments contain them.
  *
- * Messages with a number below `pageFrom` are in memory (in the backlog or in flight) or done; later ones are in the store alone, or wait for
- * a commit. While the client is away all messages are in the store alone. Memory then holds only which numbers are done.
+ * Messages with a number below `pageFrom` are in memory (in the backlog or in flight) or done; later ones are only in the store, or wait for
+ * a commit. While the client is away all messages are only in the store. Memory then holds only which numbers are done.
  */
 export class StoredMessages extends MessageCounts {
   /** Number of the next message. */

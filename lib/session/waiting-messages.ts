@@ -34,7 +34,7 @@ interface WaitingOwner extends FeedOwner {
  * They are sent as the stream, the window and the store allow.
  *
  * Created when a message has to wait. When nothing waits any more, it is removed, unless it has a backlog: a backlog stays, also when it is
- * empty, until the session ends or is in the store alone.
+ * empty, until the session ends or is only in the store.
  */
 export class WaitingMessages implements DeferralOwner {
   /** Messages that wait until the client is connected, reads, or acknowledges earlier ones. */

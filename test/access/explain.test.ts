@@ -106,7 +106,7 @@ describe('broker.access.explain', () => {
     assert.equal(await ask(broker, { username: 'root', remoteAddress: '192.0.2.7' }), 'deny, ban deny');
   });
 
-  it('asks hooks and sources if it is told to, and otherwise says that the answer is unknown', async () => {
+  it('asks hooks and sources if the question says so, and otherwise says that the answer is unknown', async () => {
     const asked: string[] = [];
     await using broker = await createBroker({
       ...QUIET,

@@ -111,7 +111,7 @@ describe('metricsHandler', () => {
       assert.match((await scrape(accept)).headers.get('content-type') ?? '', /^text\/plain/, accept);
   });
 
-  it('leaves other paths and methods to the app, and asks for credentials if it is told to', async () => {
+  it('leaves other paths and methods to the app, and asks for credentials if the option is set', async () => {
     assert.equal((await server.call('GET', '/metrics/more')).status, 404);
     assert.equal((await server.call('POST', '/metrics')).status, 404);
     assert.equal((await server.call('HEAD', '/metrics')).status, 200);

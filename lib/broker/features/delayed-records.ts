@@ -97,7 +97,7 @@ export class DelayedRecords implements Durable {
     if (failure === 'retried') return;
     for (const waiting of this.#changed.values()) {
       if (waiting === undefined || waiting.message.ticket <= this.#ledger.settled) continue;
-      this.#delayed.cancel(waiting); // the publisher is told that the message was refused
+      this.#delayed.cancel(waiting); // the publisher gets the refusal
       this.#remove(waiting);
     }
   }
