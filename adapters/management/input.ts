@@ -93,7 +93,7 @@ export function checkQuery(
   return check(schema, values, 'query');
 }
 
-/** A text that is no value of the type stays a text, which the check of the schema refuses. */
+/** A string that is not a value of the type is returned as it is, and the check of the schema refuses it. */
 function readValue(text: string, type: string | undefined): unknown {
   if (type === 'integer' || type === 'number') return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
   if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text;

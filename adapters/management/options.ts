@@ -65,7 +65,7 @@ export interface ManagementOptions {
   maxBodyBytes?: Size;
   /** Time from the first look at a request body to its end. Default 15 s. */
   bodyTimeout?: Duration;
-  /** Tells where the app has the value of an option from, for `GET /x/options`. Default: it is not told. */
+  /** Tells where the app has the value of an option from, for `GET /x/options`. Default: this is not shown. */
   optionSource?: OptionSource;
 }
 

@@ -10,7 +10,7 @@ export interface Plugin {
   readonly isActive: boolean;
   /** The options that belong to it, by their names in camelCase. Undefined: they are part of the app. */
   readonly settings: readonly string[] | undefined;
-  /** @returns false: it was so already */
+  /** @returns false: it was in that state already */
   start(): Promise<boolean>;
   stop(): Promise<boolean>;
   restart(): Promise<void>;

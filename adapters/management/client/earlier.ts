@@ -1613,7 +1613,7 @@ export interface EarlierOperations {
     isPaged: true;
   };
 
-  /** Delete the retained messages that a topic filter matches; subscribers are not told */
+  /** Delete the retained messages that a topic filter matches; subscribers are not notified */
 
   'DELETE /x/retained': {
     query: {
@@ -1681,7 +1681,7 @@ export interface EarlierOperations {
     };
   };
 
-  /** Delete the retained message of a topic; subscribers are not told */
+  /** Delete the retained message of a topic; subscribers are not notified */
 
   'DELETE /x/retained/{topic}': {
     params: {
@@ -1996,7 +1996,7 @@ export interface EarlierOperations {
     };
   };
 
-  /** Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes alone */
+  /** Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes only */
 
   'GET /x/export': {
     data: {
@@ -2489,7 +2489,7 @@ export interface EarlierOperations {
       threshold_ms?: number;
       /** Number of places of the ranking */
       limit?: number;
-      /** A place that was not slow for so many seconds is given up */
+      /** An entry that was not slow for so many seconds is removed */
       expiry_s?: number;
       /** The slowest first */
       subscriptions: {
@@ -2515,7 +2515,7 @@ export interface EarlierOperations {
       threshold_ms?: number;
       /** Number of places of the ranking */
       limit?: number;
-      /** A place that was not slow for so many seconds is given up */
+      /** An entry that was not slow for so many seconds is removed */
       expiry_s?: number;
     };
     data: {
@@ -2525,7 +2525,7 @@ export interface EarlierOperations {
       threshold_ms?: number;
       /** Number of places of the ranking */
       limit?: number;
-      /** A place that was not slow for so many seconds is given up */
+      /** An entry that was not slow for so many seconds is removed */
       expiry_s?: number;
       /** The slowest first */
       subscriptions: {

@@ -1644,7 +1644,7 @@ export interface LaterOperations {
     isPaged: true;
   };
 
-  /** Delete the retained messages that a topic filter matches; subscribers are not told */
+  /** Delete the retained messages that a topic filter matches; subscribers are not notified */
 
   'DELETE /x/retained': {
     query: {
@@ -1712,7 +1712,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Delete the retained message of a topic; subscribers are not told */
+  /** Delete the retained message of a topic; subscribers are not notified */
 
   'DELETE /x/retained/{topic}': {
     params: {
@@ -2027,7 +2027,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes alone */
+  /** Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes only */
 
   'GET /x/export': {
     data: {
@@ -2520,7 +2520,7 @@ export interface LaterOperations {
       threshold_ms?: number;
       /** Number of places of the ranking */
       limit?: number;
-      /** A place that was not slow for so many seconds is given up */
+      /** An entry that was not slow for so many seconds is removed */
       expiry_s?: number;
       /** The slowest first */
       subscriptions: {
@@ -2546,7 +2546,7 @@ export interface LaterOperations {
       threshold_ms?: number;
       /** Number of places of the ranking */
       limit?: number;
-      /** A place that was not slow for so many seconds is given up */
+      /** An entry that was not slow for so many seconds is removed */
       expiry_s?: number;
     };
     data: {
@@ -2556,7 +2556,7 @@ export interface LaterOperations {
       threshold_ms?: number;
       /** Number of places of the ranking */
       limit?: number;
-      /** A place that was not slow for so many seconds is given up */
+      /** An entry that was not slow for so many seconds is removed */
       expiry_s?: number;
       /** The slowest first */
       subscriptions: {

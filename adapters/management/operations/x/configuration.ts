@@ -55,7 +55,7 @@ export const CONFIGURATION: readonly Operation[] = [
     method: 'GET',
     path: '/x/export',
     descr:
-      'Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes alone',
+      'Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes only',
     isForAdministrators: true,
     contentType: 'application/json',
     data: DOCUMENT,

@@ -74,7 +74,7 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     name: 'delete_retained',
     method: 'DELETE',
     path: '/x/retained/:topic',
-    descr: 'Delete the retained message of a topic; subscribers are not told',
+    descr: 'Delete the retained message of a topic; subscribers are not notified',
     example: { params: { topic: 'sensors/1/temperature' } },
     run: async ({ broker }, { params: { topic } }) => {
       if (!(await broker.retained.delete(topic))) throw unknown(topic);
@@ -84,7 +84,7 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     name: 'delete_matching_retained',
     method: 'DELETE',
     path: '/x/retained',
-    descr: 'Delete the retained messages that a topic filter matches; subscribers are not told',
+    descr: 'Delete the retained messages that a topic filter matches; subscribers are not notified',
     query: Type.Object({
       topic: Type.String({ description: 'The topic filter' }),
       confirm: Type.String({ description: 'The topic filter again, so that nothing is deleted by mistake' })

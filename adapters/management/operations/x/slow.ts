@@ -9,7 +9,7 @@ const limit = { minimum: 1, maximum: 1_000, description: 'Number of places of th
 const expiry = {
   minimum: 1,
   maximum: 86_400,
-  description: 'A place that was not slow for so many seconds is given up'
+  description: 'An entry that was not slow for so many seconds is removed'
 };
 
 const SETTINGS = Type.Object(
