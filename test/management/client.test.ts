@@ -115,6 +115,26 @@ describe('A management client', () => {
     assert.deepEqual([unknown.status, unknown.code, unknown.message], [200, 112, 'not_found']);
   });
 
+  it('sends requests by the function of the option fetch', async () => {
+    await using s = await start('later');
+    const sent: string[] = [];
+    const client = new ManagementClient({
+      url: s.url,
+      id: 'app',
+      secret: 'a secret',
+      fetch: (request, init) => {
+        sent.push(`${request.method} ${new URL(request.url).pathname} ${init.signal.aborted}`);
+        return fetch(request, init);
+      }
+    });
+    assert.deepEqual(await client.get('/users'), []);
+    for await (const line of client.lines('GET', '/x/events')) {
+      assert.equal(line, ': the events follow');
+      break;
+    }
+    assert.deepEqual(sent, ['GET /api/users false', 'GET /api/x/events false']);
+  });
+
   it('gets documents that have no envelope', async () => {
     await using s = await start('later');
     await s.broker.access.acl.set({ topic: 'a', action: 'pub', access: 'deny' });

@@ -15,6 +15,8 @@ export interface ManagementClientOptions<R extends ClientRevision = ClientRevisi
   readonly revision?: R;
   /** Time for a whole request, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
+  /** What sends the requests, for example through a proxy, or with a certificate authority of its own. Default: the global `fetch`. */
+  readonly fetch?: (request: Request, init: { readonly signal: AbortSignal }) => Promise<Response>;
 }
 
 /** A request whose types are not known. */
@@ -50,12 +52,14 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
   readonly #url: string;
   readonly #authorization: string;
   readonly #timeoutMs: number;
+  readonly #fetch: NonNullable<ManagementClientOptions['fetch']>;
 
   /** @throws TypeError if the URL is not one of HTTP, or has credentials */
-  constructor({ url, id, secret, timeoutMs = TIMEOUT_MS }: ManagementClientOptions<R>) {
+  constructor({ url, id, secret, timeoutMs = TIMEOUT_MS, fetch }: ManagementClientOptions<R>) {
     this.#url = checkedUrl(url);
     this.#authorization = `Basic ${base64(`${id}:${secret}`)}`;
     this.#timeoutMs = timeoutMs;
+    this.#fetch = fetch ?? ((request, init) => globalThis.fetch(request, init));
   }
 
   /** Get the data of an operation. */
@@ -114,7 +118,7 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
       );
     const { sent, signal, begun } = this.#prepared(method, path, request);
     const answer = await this.#during(request, signal, async () => {
-      const response = await fetch(sent, { signal });
+      const response = await this.#fetch(sent, { signal });
       return { status: response.status, text: await response.text() };
     }).finally(begun);
     return answerOf(answer, { method, path, url: sent.url });
@@ -128,7 +132,7 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
     if (!isStream(method, path))
       throw new ManagementError(`${method} ${path}: the answer is not a stream; use request('${method}', '${path}')`);
     const { sent, signal, begun } = this.#prepared(method, path, request);
-    const response = await this.#during(request, signal, () => fetch(sent, { signal })).finally(begun);
+    const response = await this.#during(request, signal, () => this.#fetch(sent, { signal })).finally(begun);
     if (response.status !== 200 || response.body === null || isJson(response)) {
       const text = await this.#during(request, signal, () => response.text());
       answerOf({ status: response.status, text }, { method, path, url: sent.url });
