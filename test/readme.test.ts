@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import ts from 'typescript';
+import { ACTION_FLAGS } from '../adapters/cli/ctl-action.ts';
+import { ACTION_GROUPS } from '../adapters/cli/ctl-actions.ts';
 import { type FlagTable, spelledAsFlag } from '../adapters/cli/flags.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from '../adapters/cli/serve-options.ts';
 import {
@@ -39,6 +41,7 @@ const tables: Readonly<Record<string, () => string>> = {
   gauges: () => abouts('gauge', { ...GAUGE_ABOUT, ...PLAIN_GAUGE_ABOUT }),
   log: logLines,
   'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
+  'ctl actions': actions,
   'zone options': () => options(ZONE_OPTIONS),
   'broker options': () => options(BROKER_OPTIONS)
 };
@@ -100,6 +103,19 @@ function flags(table: FlagTable): string {
     return [code(spelledAsFlag(name) + value), fallback, row.about];
   });
   return markdown(['flag', 'default', 'what it is for'], rows);
+}
+
+function actions(): string {
+  const rows = Object.values(ACTION_GROUPS)
+    .flat()
+    .map(({ usage, about, flags: own = [] }) => {
+      const taken = own.map((name) => {
+        const { kind, value } = ACTION_FLAGS[name];
+        return code(kind === 'boolean' ? spelledAsFlag(name) : `${spelledAsFlag(name)} ${value}`);
+      });
+      return [code(usage), about, taken.join(', ')];
+    });
+  return markdown(['action', 'what it does', 'flags'], rows);
 }
 
 /** Levels and messages that depend on the event are listed by hand. */

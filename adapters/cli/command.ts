@@ -8,7 +8,8 @@ export interface Shell {
   readonly stdin: Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
   /** Length of standard input in bytes if it is a file, otherwise undefined. */
   readonly stdinBytes: number | undefined;
-  readonly stdout: Writable & { readonly isTTY?: boolean };
+  /** `columns`: the width of the terminal. */
+  readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   /** Read a file. With `maxBytes`, it must be a regular file of at most this size. */
   readFile(path: string, maxBytes?: number): Promise<Buffer>;
@@ -32,8 +33,8 @@ export interface Command {
   readonly summary: string;
   /** Whether the command continues if standard output can no longer be written to. Other commands then end, as on SIGPIPE. */
   readonly outlivesOutput?: boolean;
-  /** The output of `embermq help <command>`. */
-  help(): string;
+  /** The output of `embermq help <command>`. @param args what follows the command; most commands have one help only */
+  help(args: readonly string[]): string;
   /**
    * Run the command.
    * @returns the exit code

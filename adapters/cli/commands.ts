@@ -42,26 +42,27 @@ async function dispatch(
   shell: Shell,
   running: { command?: Command }
 ): Promise<number> {
-  if (name === undefined || name === 'help' || name === '--help' || name === '-h') return help(args[0], shell);
+  if (name === undefined || name === 'help' || name === '--help' || name === '-h') return help(args, shell);
   if (name === 'version' || name === '--version' || name === '-v') {
     shell.stdout.write(`embermq ${version()}\n`);
     return 0;
   }
   const command = await find(name);
-  if (args.includes('--help')) return help(name, shell);
+  if (args.includes('--help')) return help([name, ...args], shell);
   running.command = command;
   return command.run(args, shell);
 }
 
-async function help(name: string | undefined, shell: Shell): Promise<number> {
-  shell.stdout.write(`${await helpFor(name)}\n`);
+async function help(args: readonly string[], shell: Shell): Promise<number> {
+  const [name, ...rest] = args;
+  shell.stdout.write(`${await helpFor(name, rest)}\n`);
   return 0;
 }
 
-async function helpFor(name: string | undefined): Promise<string> {
+async function helpFor(name: string | undefined, args: readonly string[]): Promise<string> {
   if (name === undefined) return overview();
   if (name === 'options') return (await import('./serve-options.ts')).optionsHelp();
-  return (await find(name)).help();
+  return (await find(name)).help(args);
 }
 
 async function overview(): Promise<string> {

@@ -1,15 +1,19 @@
-import { BrokerError, InvalidInput, nearest } from '../../lib/index.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import { ManagementClient, ManagementError } from '../management/client/index.ts';
-import type { Command, Shell } from './command.ts';
-import { ACTION_FLAGS, ACTIONS, type Action } from './ctl-actions.ts';
+import { type Command, log, readFileFor, type Shell } from './command.ts';
+import { ACTION_FLAGS, type Action, type ActionContext, type ActionFlag } from './ctl-action.ts';
+import { ACTION_GROUPS, actionOf, actionsOf } from './ctl-actions.ts';
+import { certificateRemedy, fetchTrusting } from './ctl-fetch.ts';
 import { print } from './ctl-output.ts';
-import { INTERRUPTED } from './dial.ts';
-import { describeFlags, flag, readFlags, timeFlag } from './flags.ts';
+import { INTERRUPTED, interrupted } from './dial.ts';
+import { describeFlags, type FlagValues, flag, gatherFlags, readAs, spelledAsFlag, timeFlag } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
 import { readPassword } from './passwd.ts';
 
 /** The same variable gives a broker its application. */
 const APP_VARIABLE = spelledAsVariable('app');
+/** Files that are read may have this size. */
+const MAX_FILE_BYTES = 256 * 1_048_576;
 
 const CONNECTION_FLAGS = {
   url: flag(
@@ -23,6 +27,12 @@ const CONNECTION_FLAGS = {
   app: flag('text', undefined as string | undefined, `id and secret of an application; default: ${APP_VARIABLE}`, {
     value: 'ID:SECRET'
   }),
+  ca: flag(
+    'text',
+    undefined as string | undefined,
+    'trust only certificates of this authority, or this self-signed certificate (PEM); default: those that Node knows',
+    { value: 'FILE' }
+  ),
   json: flag(
     'boolean',
     undefined as boolean | undefined,
@@ -32,110 +42,123 @@ const CONNECTION_FLAGS = {
   timeout: timeFlag(30_000, 'time for each request')
 };
 const CTL_FLAGS = { ...ACTION_FLAGS, ...CONNECTION_FLAGS };
+type CtlFlags = FlagValues<typeof CTL_FLAGS>;
 
 /** `embermq ctl`: inspect and change a running broker over its management interface. */
 export const ctl: Command = {
   summary: 'inspect and change a running broker',
   help,
   async run(args, shell) {
-    const { values: flags, words } = readFlags(CTL_FLAGS, args);
+    const { given: givenFlags, words } = gatherFlags(CTL_FLAGS, args);
+    if (words[0] === 'help') {
+      shell.stdout.write(`${help(words.slice(1))}\n`);
+      return 0;
+    }
+    const flags = readAs(CTL_FLAGS, givenFlags, spelledAsFlag) as CtlFlags;
     const { action, given } = actionOf(words);
-    const client = clientOf(flags, shell);
-    let isInterrupted = false;
-    const password = async (owner: string) => {
-      const typed = await readPassword(owner, shell);
-      if (typeof typed !== 'number') return typed.toString();
-      isInterrupted = true;
-      throw new BrokerError('INTERRUPTED', 'interrupted');
-    };
+    checkFlags(action, Object.keys(givenFlags));
+    const interruption: { signal?: AbortSignal } = {};
     try {
-      const output = await action.run({ client, flags, password }, given);
+      const client = await clientOf(flags, shell);
+      const output = await action.run(contextOf(client, flags, shell, interruption), given);
+      const { columns, line, times } = action;
       const json = flags.json ?? shell.stdout.isTTY !== true;
-      await print(shell, output, { json, columns: action.columns, limit: flags.limit });
+      await print(shell, output, { json, limit: flags.limit, columns, line, times });
       return 0;
     } catch (error) {
-      if (isInterrupted) return INTERRUPTED;
-      if (error instanceof ManagementError) throw new BrokerError('REQUEST_FAILED', error.message, { cause: error });
-      throw error;
+      if (interruption.signal?.aborted) return INTERRUPTED;
+      if (!(error instanceof ManagementError)) throw error;
+      throw new BrokerError('REQUEST_FAILED', error.message + certificateRemedy(error), { cause: error });
     }
   }
 };
 
-function help(): string {
-  const width = Math.max(...ACTIONS.map(({ usage }) => usage.length)) + 2;
+function contextOf(
+  client: ManagementClient,
+  flags: CtlFlags,
+  shell: Shell,
+  interruption: { signal?: AbortSignal }
+): ActionContext {
+  return {
+    client,
+    flags,
+    async password(owner) {
+      const typed = await readPassword(owner, shell);
+      if (typeof typed !== 'number') return typed.toString();
+      interruption.signal = AbortSignal.abort();
+      throw interruption.signal.reason;
+    },
+    async read(file) {
+      if (file !== '-') return (await readFileFor(shell, file, MAX_FILE_BYTES)).toString();
+      const chunks: Buffer[] = [];
+      for await (const chunk of shell.stdin) chunks.push(Buffer.from(chunk));
+      return Buffer.concat(chunks).toString();
+    },
+    note: (line) => log(shell, line),
+    interruption() {
+      interruption.signal ??= interrupted(shell);
+      return interruption.signal;
+    }
+  };
+}
+
+/** Refuse flags of other actions. @throws InvalidInput FLAG_INVALID */
+function checkFlags({ usage, flags = [] }: Action, given: readonly string[]): void {
+  const wrong = given.find((name) => name in ACTION_FLAGS && !flags.includes(name as ActionFlag));
+  if (wrong === undefined) return;
+  const taken = flags.length === 0 ? 'it has no flags of its own' : `it takes ${flags.map(spelledAsFlag).join(', ')}`;
+  const message = `${spelledAsFlag(wrong)} is not a flag of "ctl ${usage}"; ${taken}`;
+  throw new InvalidInput('FLAG_INVALID', spelledAsFlag(wrong), 'a flag of the action', undefined, message);
+}
+
+/** @param args of an action; none: describe all @throws InvalidInput COMMAND_UNKNOWN, FLAG_UNKNOWN */
+function help(args: readonly string[]): string {
+  const { words } = gatherFlags({ ...CTL_FLAGS, help: flag('boolean', false, 'describe an action') }, args);
+  return words.length === 0 ? overview() : actionsOf(words).map(describe).join('\n\n');
+}
+
+function overview(): string {
+  const groups = Object.entries(ACTION_GROUPS);
+  const width = Math.max(...groups.flatMap(([, actions]) => actions.map(({ usage }) => usage.length))) + 2;
+  const lists = groups.map(
+    ([title, actions]) =>
+      `${title}\n${actions.map(({ usage, about }) => `  ${usage.padEnd(width)}${about}`).join('\n')}`
+  );
   return `usage: embermq ctl ACTION [flags]
 
-${ACTIONS.map(({ usage, about }) => `  ${usage.padEnd(width)}${about}`).join('\n')}
+${lists.join('\n\n')}
 
-"list" may be left out.
-
-${describeFlags(ACTION_FLAGS)}
+"list" may be left out. Actions have flags of their own: embermq ctl help ACTION, or embermq ctl ACTION --help
 
 connection and output
 ${describeFlags(CONNECTION_FLAGS)}
 
-Lists are tables on a terminal, and otherwise one line of JSON for each row:
-  embermq ctl clients | jq -r .clientid`;
+Lists are tables on a terminal, cut to its width, and otherwise one line of JSON for each row:
+  embermq ctl clients | jq -r .clientid
+
+The exit code is 0, 1 if the broker refuses a request or cannot be reached, 2 if the command line is wrong, and 130 if a
+transfer or the input of a password is interrupted.`;
 }
 
-function clientOf(
-  { url, app, timeout }: { readonly url: string; readonly app: string | undefined; readonly timeout: number },
-  { env }: Shell
-) {
-  const [, id, secret] = /^([^:]+):(.+)$/s.exec(app ?? env[APP_VARIABLE] ?? '') ?? [];
+function describe({ usage, about, flags = [] }: Action): string {
+  const own = Object.fromEntries(flags.map((name) => [name, ACTION_FLAGS[name]]));
+  const described = flags.length === 0 ? '' : `\n\n${describeFlags(own)}`;
+  return `usage: embermq ctl ${usage}${flags.length === 0 ? '' : ' [flags]'}\n\n  ${about}${described}`;
+}
+
+/** @throws InvalidInput OPTION_MISSING, OPTION_INVALID; BrokerError FILE_UNREADABLE */
+async function clientOf({ url, app, ca, timeout }: CtlFlags, shell: Shell): Promise<ManagementClient> {
+  const [, id, secret] = /^([^:]+):(.+)$/s.exec(app ?? shell.env[APP_VARIABLE] ?? '') ?? [];
   if (id === undefined) {
     const message = `ctl needs --app ID:SECRET or ${APP_VARIABLE}=ID:SECRET, the id and the secret of an application`;
     throw new InvalidInput('OPTION_MISSING', '--app', 'ID:SECRET', undefined, message);
   }
+  if (ca !== undefined && !/^https:/i.test(url))
+    throw new InvalidInput('OPTION_INVALID', '--ca', 'a URL with https', url, '--ca is for a --url with https');
+  const fetch = ca === undefined ? undefined : fetchTrusting(await readFileFor(shell, ca, MAX_FILE_BYTES), ca);
   try {
-    return new ManagementClient({ url, id, secret, timeoutMs: timeout });
+    return new ManagementClient({ url, id, secret, timeoutMs: timeout, ...(fetch && { fetch }) });
   } catch (error) {
     throw new InvalidInput('OPTION_INVALID', '--url', 'a URL', undefined, `--${(error as Error).message}`);
   }
-}
-
-/** Find the action of a command line. @returns it and its arguments */
-function actionOf(words: readonly string[]): { readonly action: Action; readonly given: readonly string[] } {
-  const candidates = ACTIONS.filter(({ usage }) => usage.split(' ')[0] === words[0]);
-  if (candidates.length === 0) throw unknownAction(words[0]);
-  for (const action of candidates) {
-    const { fixed } = shapeOf(action);
-    if (fixed.every((word, at) => word === words[at]))
-      return { action, given: checked(action, words.slice(fixed.length)) };
-  }
-  // "clients" is "clients list"
-  const list = candidates.find((action) => shapeOf(action).fixed[1] === 'list');
-  if (list !== undefined && words.length === 1) return { action: list, given: [] };
-  const usages = candidates.map(({ usage }) => usage).join(', ');
-  throw new InvalidInput(
-    'COMMAND_UNKNOWN',
-    'ACTION',
-    usages,
-    words.join(' '),
-    `ctl ${words.join(' ')}: expected ${usages}`
-  );
-}
-
-/** The fixed words of an action, and its arguments. */
-function shapeOf({ usage }: Action): { readonly fixed: readonly string[]; readonly parameters: readonly string[] } {
-  const words = usage.split(' ');
-  const first = words.findIndex((word) => /^\[?[A-Z]/.test(word));
-  const end = first === -1 ? words.length : first;
-  return { fixed: words.slice(0, end), parameters: words.slice(end) };
-}
-
-function checked(action: Action, given: readonly string[]): readonly string[] {
-  const { parameters } = shapeOf(action);
-  const required = parameters.filter((name) => !name.startsWith('[')).length;
-  if (given.length >= required && given.length <= parameters.length) return given;
-  const message = `usage: embermq ctl ${action.usage}`;
-  throw new InvalidInput('FLAG_INVALID', action.usage, `${required} arguments`, given.length, message);
-}
-
-function unknownAction(word: string | undefined): InvalidInput {
-  const names = [...new Set(ACTIONS.map(({ usage }) => usage.split(' ')[0]))];
-  const near = word === undefined ? undefined : nearest(word, names);
-  const hint = near === undefined ? `one of ${names.join(', ')}` : `did you mean "${near}"?`;
-  const message = word === undefined ? `ctl needs an action: ${hint}` : `unknown action "${word}"; ${hint}`;
-  return new InvalidInput('COMMAND_UNKNOWN', 'ACTION', 'a known action', word, message);
 }

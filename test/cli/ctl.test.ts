@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
+import { ACTION_GROUPS } from '../../adapters/cli/ctl-actions.ts';
 import { managementApi } from '../../adapters/management/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { serve } from '../support/management.ts';
@@ -38,6 +39,14 @@ async function rows(...args: readonly string[]): Promise<Record<string, unknown>
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line));
+}
+
+/** Run it on a terminal. */
+function onTerminal(args: readonly string[], columns = 200) {
+  const shell = testShell();
+  shell.stdout.isTTY = true;
+  shell.stdout.columns = columns;
+  return ctl(args, shell);
 }
 
 describe('ctl', () => {
@@ -160,6 +169,139 @@ describe('ctl', () => {
     assert.equal(await isActive(), true);
   });
 
+  it('shows an option by each of its spellings, and sets it by those', async () => {
+    const spellings = ['zone.external.max_inflight', 'zones.external.maxInflight', 'zones.external.max-inflight'];
+    for (const key of spellings) {
+      await rows('config', 'set', key, '17');
+      for (const other of spellings) {
+        const [{ key: documented, value }] = await rows('config', 'get', other);
+        assert.deepEqual([documented, value], ['zone.external.max_inflight', 17], other);
+      }
+      await rows('config', 'reset', key);
+    }
+    for (const key of ['maxInflight', 'max_inflight', 'max-inflight', 'mqtt.max_inflight'])
+      assert.equal((await rows('config', 'get', key))[0].key, 'max_inflight', key);
+    for (const key of ['sysInterval', 'broker.sys_interval', 'sys_interval', 'sys-interval'])
+      assert.equal((await rows('config', 'get', key))[0].key, 'broker.sys_interval', key);
+    assert.deepEqual(await rows('config', '--source', 'override'), []);
+  });
+
+  it('shows sessions and what waits in them', async () => {
+    const client = await broker.connect({ clientId: 'away', clean: false, sessionExpiry: '1h' });
+    await client.subscribe('away/#', { qos: 1 });
+    await client.disconnect();
+    await broker.publish('away/1', 'one', { qos: 1 });
+    const [session] = await rows('sessions', 'list', 'awa');
+    assert.deepEqual([session.connected, session.mqueue_len], [false, 1]);
+    const [{ queued }] = await rows('sessions', 'show', 'away');
+    assert.equal(queued, 1);
+    assert.deepEqual(
+      (await rows('sessions', 'queue', 'away')).map(({ topic, payload }) => [topic, payload]),
+      [['away/1', 'one']]
+    );
+    assert.deepEqual(await rows('sessions', 'clear', 'away'), [{ dropped: 1 }]);
+    assert.ok((await rows('topics')).some(({ level }) => level === 'away'));
+    assert.deepEqual(
+      (await rows('topics', 'away')).map(({ topic, subscribed }) => [topic, subscribed]),
+      [['away/#', true]]
+    );
+    const [rights] = await rows('rights', 'publish', 'away/1', '--client', 'away');
+    assert.deepEqual([rights.access, rights.has_session], ['allow', true]);
+    await rows('clients', 'kick', 'away');
+  });
+
+  it('counts the messages of topics, traces clients, and finds what is slow', async () => {
+    await rows('topic-figures', 'add', 'counted/#');
+    await broker.publish('counted/1', 'x');
+    assert.equal((await rows('topic-figures'))[0]['messages.in.count'], 1);
+    assert.equal((await rows('topic-figures', 'show', 'counted/#'))[0]['messages.qos0.in.count'], 1);
+    await rows('topic-figures', 'remove', 'counted/#');
+    assert.deepEqual(await rows('topic-figures', 'list'), []);
+
+    const [{ id }] = await rows('traces', 'start', '--topic', 'traced/#', '--seconds', '60', '--payload', 'none');
+    await broker.publish('traced/1', 'x');
+    assert.equal((await rows('traces'))[0].topic, 'traced/#');
+    assert.equal((await rows('traces', 'show', `${id}`))[0].status, 'active');
+    assert.equal(((await rows('traces', 'lines', `${id}`))[0].record as { topic: string }).topic, 'traced/1');
+    const { out } = await onTerminal(['traces', 'lines', `${id}`]);
+    assert.equal(JSON.parse(out.split('\n')[0]).topic, 'traced/1');
+    await rows('traces', 'stop', `${id}`);
+    assert.deepEqual(await rows('traces'), []);
+
+    const off = await ctl(['slow', 'subscriptions']);
+    assert.deepEqual([off.code, off.out], [0, '']);
+    assert.match(off.err, /^latencies are not measured; begin with embermq ctl slow start\n$/);
+    await rows('slow', 'start', '--threshold', '100', '--places', '5');
+    assert.deepEqual(await rows('slow', 'subscriptions'), []);
+    await rows('slow', 'stop');
+    assert.deepEqual(await rows('slow', 'consumers'), []);
+    assert.deepEqual(await rows('store'), [{ has_store: false }]);
+    assert.ok((await rows('drops', '--topic', 'traced/#', '--reason', 'no_subscribers')).length > 0);
+    await rows('drops', 'clear');
+    assert.deepEqual(await rows('drops'), []);
+    for (const row of await rows('figures', 'connections.count')) assert.equal(typeof row.at, 'number');
+  });
+
+  it('prints the columns of an empty list and "(none)" on a terminal', async () => {
+    assert.deepEqual((await onTerminal(['alarms'])).out.split('\n').slice(1), ['(none)', '']);
+    assert.equal((await onTerminal(['call', 'GET', '/alarms/present/embermq@127.0.0.1'])).out, '(none)\n');
+    assert.deepEqual(await rows('listeners'), []);
+  });
+
+  it('prints times as ISO times on a terminal, and what was changed', async () => {
+    const iso = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z';
+    await rows('ban', 'add', 'thief', '--reason', 'stolen device', '--seconds', '90');
+    const { out: bans } = await onTerminal(['ban']);
+    assert.match(bans, new RegExp(`^thief +clientid +stolen device +\\S+ +${iso} +${iso}$`, 'm'));
+    assert.ok(bans.includes(` ${new Date().getUTCFullYear()}-`));
+    const { out: audit } = await onTerminal(['audit', 'create_banned']);
+    assert.match(
+      audit,
+      new RegExp(
+        `^${iso} +me +127\\.0\\.0\\.1 +create_banned +200 +1 +who=thief as=clientid reason="stolen device"`,
+        'm'
+      )
+    );
+    assert.equal(typeof (await rows('audit', '--limit', '1'))[0].at, 'number');
+    await rows('ban', 'remove', 'thief');
+    await ctl(['clients', 'kick', 'nobody']);
+    for (const { status } of await rows('audit', '--failed')) assert.ok((status as number) >= 400);
+  });
+
+  it('cuts wide values to the width of the terminal, but not in JSON', async () => {
+    const client = await broker.connect({ clientId: 'wide' });
+    const topic = `${'a/very/long/topic/filter/'.repeat(8)}#`;
+    await client.subscribe(topic);
+    const { out } = await onTerminal(['subs'], 60);
+    const [heads, row] = out.split('\n');
+    assert.match(heads, /^clientid {2}topic +qos$/);
+    assert.match(row, /^wide +a\/very\/.*… +0$/);
+    assert.equal(heads.length, 60);
+    assert.equal((await rows('subs', 'wide'))[0].topic, topic);
+    await rows('clients', 'kick', 'wide');
+  });
+
+  it('follows events until it is interrupted', async () => {
+    const shell = testShell();
+    shell.stdout.isTTY = true;
+    const ended = ctl(['events', 'client.connected', '--client', 'seen'], shell);
+    const printed = shell.line(/client\.connected/);
+    let line: string | undefined;
+    void printed.then((found) => {
+      line = found;
+    });
+    while (line === undefined) {
+      // the stream may not have begun yet
+      for (const clientId of ['unseen', 'seen']) await broker.connect({ clientId });
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.match(line, /^\d{4}-\d\d-\d\dT\S+Z client\.connected client\.clientid=seen /);
+    shell.signal('SIGINT');
+    assert.equal((await ended).code, 0);
+    assert.ok(!line.includes('unseen'));
+    for (const id of ['seen', 'unseen']) await rows('clients', 'kick', id);
+  });
+
   it('sends any request', async () => {
     const body = '{"clientid":"x","topic":"t","payload":"y"}';
     assert.deepEqual(await rows('call', 'post', 'mqtt/publish', body), []);
@@ -192,7 +334,28 @@ describe('ctl', () => {
     [['client'], undefined, 2, /^embermq: unknown action "client"; did you mean "clients"\?\n$/],
     [[], undefined, 2, /^embermq: ctl needs an action: one of clients, /],
     [['clients', 'kick'], undefined, 2, /^embermq: usage: embermq ctl clients kick ID\n$/],
-    [['clients', 'stop', 'x'], undefined, 2, /^embermq: ctl clients stop x: expected clients list/],
+    [
+      ['clients', 'stop', 'x'],
+      undefined,
+      2,
+      /^embermq: unknown action "clients stop"; .*The actions are clients list \[PART\], clients show ID,/
+    ],
+    [['clients', 'kik', 'x'], undefined, 2, /did you mean "clients kick"\?/],
+    [['banned'], undefined, 2, /^embermq: unknown action "banned"; did you mean "ban"\?\n$/],
+    [['topic-metrics'], undefined, 2, /did you mean "topic-figures"\?\n$/],
+    [
+      ['clients', '--qos', '1'],
+      undefined,
+      2,
+      /^embermq: --qos is not a flag of "ctl clients list \[PART\]"; it has no flags of its own\n$/
+    ],
+    [['ban', 'add', 'x', '--user', 'y'], undefined, 2, /it takes --as, --reason, --seconds\n$/],
+    [['config', 'get', 'zone.external.max_inflite'], undefined, 2, /did you mean "zone\.external\.max_inflight"\?\n$/],
+    [['config', 'get', 'broker.sys_intervall'], undefined, 2, /did you mean "broker\.sys_interval"\?\n$/],
+    [['config', 'get', 'nothing like an option'], undefined, 2, /embermq ctl config lists them\n$/],
+    [['clients', '--ca', 'ca.pem'], undefined, 2, /^embermq: --ca is for a --url with https\n$/],
+    [['rights', 'read', 'a'], undefined, 2, /ACTION: expected publish, subscribe/],
+    [['traces', 'show', '99'], undefined, 1, /^embermq: there is no trace "99"\n$/],
     [['acl', 'add', 'permit', 'pub', 'a'], undefined, 2, /ACCESS/],
     [['call', 'POST', '/x/backup'], undefined, 1, /^embermq: .*store/],
     [['call', 'POST', '/acl', '{'], undefined, 2, /^embermq: the body is not JSON: /]
@@ -211,5 +374,24 @@ describe('ctl', () => {
     const shell = testShell();
     assert.equal(await runCommand(['help', 'ctl'], shell), 0);
     assert.match(shell.out(), /clients kick ID +disconnect a client and end its session\n/);
+    assert.match((await ctl(['help'])).out, /^usage: embermq ctl ACTION .*The exit code is 0/s);
+    assert.match((await ctl(['--help'])).out, /^usage: embermq ctl ACTION /);
+  });
+
+  it('describes single actions with their flags', async () => {
+    for (const args of [
+      ['help', 'ban', 'add'],
+      ['ban', 'add', '--help'],
+      ['ban', 'add', 'x', '--reason', 'y', '--help']
+    ]) {
+      const { code, out, err } = await ctl(args);
+      assert.deepEqual([code, err], [0, '']);
+      assert.match(out, /ctl ban add WHO \[flags\]\n\n {2}ban a client id, .*\n\n +--as /);
+      assert.ok(!out.includes('ban remove'), args.join(' '));
+    }
+    const { out } = await ctl(['traces', '--help']);
+    assert.match(out, /ctl traces list\n.*ctl traces start \[flags\]\n/s);
+    assert.equal((await ctl(['help', 'clint'])).code, 2);
+    for (const action of Object.values(ACTION_GROUPS).flat()) assert.match(action.about, /^[a-z]/, action.usage);
   });
 });

@@ -7,7 +7,7 @@ export interface TestShell extends Shell {
   readonly env: Record<string, string | undefined>;
   readonly stdin: PassThrough & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
   stdinBytes: number | undefined;
-  readonly stdout: PassThrough & { isTTY?: boolean };
+  readonly stdout: PassThrough & { isTTY?: boolean; columns?: number };
   readonly stderr: PassThrough & { isTTY?: boolean };
   readonly files: Map<string, string | Buffer>;
   /** The delays that were requested, in milliseconds. No time passes; a delay ends in the next turn of the event loop. */

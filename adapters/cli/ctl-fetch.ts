@@ -1,0 +1,68 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { request as requestOver } from 'node:https';
+import { Readable } from 'node:stream';
+import { InvalidInput } from '../../lib/index.ts';
+import type { ManagementClientOptions } from '../management/client/index.ts';
+
+/** Statuses of answers that have no body. */
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** The codes of certificates that nobody known has signed. */
+const UNTRUSTED: ReadonlySet<string> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'CERT_UNTRUSTED'
+]);
+
+/**
+ * A `fetch` that trusts the certificates of a file, and no others. The one of Node 20 takes no certificates.
+ * @param ca in PEM
+ * @throws InvalidInput OPTION_INVALID if it has no certificate
+ */
+export function fetchTrusting(ca: Buffer, file: string): NonNullable<ManagementClientOptions['fetch']> {
+  checkCertificate(ca, file);
+  return async (request, { signal }) => {
+    const { method, url, headers } = request;
+    const body = Buffer.from(await request.arrayBuffer());
+    const sent = requestOver(url, { method, headers: Object.fromEntries(headers), ca, signal });
+    if (body.length > 0) sent.setHeader('content-length', body.length);
+    sent.end(body.length > 0 ? body : undefined);
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    const status = answer.statusCode as number;
+    const found = Object.entries(answer.headers).map(([name, value]): [string, string] => [name, `${value}`]);
+    return new Response(WITHOUT_BODY.has(status) ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>), {
+      status,
+      headers: found
+    });
+  };
+}
+
+function checkCertificate(ca: Buffer, file: string): void {
+  try {
+    new X509Certificate(ca);
+  } catch {
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      '--ca',
+      'a certificate in PEM',
+      file,
+      `--ca: ${file} has no certificate (PEM)`
+    );
+  }
+}
+
+/** What to do if a request has failed because of the certificate of the server; `''`: it has not. */
+export function certificateRemedy(error: unknown): string {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const { code } = cause as { readonly code?: unknown };
+    if (typeof code === 'string' && UNTRUSTED.has(code))
+      return '; to trust it, name its file, or the one of the authority that has issued it, with --ca FILE';
+    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return '; use a name or address of the certificate in --url';
+  }
+  return '';
+}
