@@ -1,9 +1,7 @@
-import { BROKER_OPTIONS, BrokerError, InvalidInput, nearest, optionName, ZONE_OPTIONS } from '../../lib/index.ts';
-import { isStream, type ManagementClient, ManagementError, type RowOf } from '../management/client/index.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
+import { isStream, type ManagementClient, ManagementError } from '../management/client/index.ts';
 import type { Action, ActionContext, Output } from './ctl-action.ts';
 import { writeWhole } from './ctl-file.ts';
-
-type Setting = RowOf<'later', '/x/options'>;
 
 /** The file name of standard input and standard output. */
 const STANDARD = '-';
@@ -16,21 +14,6 @@ async function nodeOf(client: ManagementClient): Promise<string> {
 function keyOf(given: string): string {
   const [, path, name] = /^(.*\.)?([^.]*)$/s.exec(given.replace(/^--/, '')) as RegExpExecArray;
   return (path ?? '') + name.replaceAll('-', '_');
-}
-
-/** An option by one of its spellings. @throws InvalidInput OPTION_UNKNOWN with the most similar key */
-async function settingNamed(client: ManagementClient, given: string): Promise<Setting> {
-  const key = keyOf(given);
-  const [, zone, ofZone = key] = /^zones?\.([^.]+)\.(.+)$/s.exec(key) ?? [];
-  const name = optionName(ZONE_OPTIONS, ofZone.replace(/^mqtt\./, '')) ?? optionName(BROKER_OPTIONS, key);
-  const known: string[] = [];
-  for await (const setting of client.list('/x/options')) {
-    if (setting.name === name && setting.zone === zone) return setting;
-    known.push(setting.key, setting.name);
-  }
-  const near = nearest(key, known);
-  const hint = near === undefined ? 'embermq ctl config lists them' : `did you mean "${near}"?`;
-  throw new InvalidInput('OPTION_UNKNOWN', 'KEY', 'a known option', given, `unknown option "${given}"; ${hint}`);
 }
 
 async function* asLine(text: string): AsyncGenerator<string> {
@@ -128,7 +111,9 @@ export const SETTINGS: readonly Action[] = [
     usage: 'config get KEY',
     about:
       'show an option, by any of its spellings: zone.external.max_inflight, zones.external.maxInflight, max-inflight',
-    run: async ({ client }, [key]) => ({ record: await settingNamed(client, key) })
+    run: async ({ client }, [key]) => ({
+      record: await client.get('/x/options/{key}', { params: { key: keyOf(key) } })
+    })
   },
   {
     usage: 'config set KEY VALUE',
