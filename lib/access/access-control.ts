@@ -26,6 +26,8 @@ interface AccessHost {
   readonly hooks: HookRegistry;
   /** A persisted table that only the broker uses. */
   ownTable(name: string): unknown;
+  /** Resolves in the next turn. */
+  readonly pause: () => Promise<void>;
   /** What clients may do has changed, for one client or for all. */
   rightsChanged(clientId?: string): void;
   /** Rules that the broker holds have changed. */
@@ -117,7 +119,7 @@ export class AccessControl {
     const own = (name: string) => host.ownTable(name) as never;
     this.#stopped = own('$stopped_sources');
     const records = (table: string, kind: string) =>
-      new CredentialRecords(own(table), kind, () => {
+      new CredentialRecords(own(table), kind, host.pause, () => {
         if (this.#askRecords()) host.recordAdded(kind);
       });
     this.clientIds = records('$clientids', 'client id');
@@ -125,13 +127,17 @@ export class AccessControl {
     this.logins = records('$logins', 'login');
     this.rules = new AccessRules(() => this.#rulesChanged());
     this.deliveryRights = new DeliveryRights(this.rules);
-    this.acl = new AclRecords(own('$acl'), this.rules.records, () => this.rules.recordsChanged(this.acl.size > 0));
+    this.acl = new AclRecords(own('$acl'), this.rules.records, {
+      changed: () => this.rules.recordsChanged(this.acl.size > 0),
+      pause: host.pause
+    });
     this.applications = new Applications(own('$applications'), this.secrets, () => host.clock.now());
     this.users = new ManagementUsers(own('$users'), this.secrets);
     this.banned = new BannedClients({
       table: own('$banned'),
       now: () => host.clock.now(),
       made: (ban) => host.banned(ban),
+      pause: host.pause,
       failed: (error, during) => host.failed(error, during)
     });
   }

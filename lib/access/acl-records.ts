@@ -1,7 +1,7 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { AccessRule } from '../records/access-rule.ts';
-import { type ListPart, type NumberedTable, partOf, RecordOrder } from './record-order.ts';
+import { type ListPart, type NumberedTable, RecordOrder } from './record-order.ts';
 import { checkRule, Rule } from './rule.ts';
 import type { RuleSet } from './rule-set.ts';
 
@@ -25,8 +25,17 @@ interface StoredRecord {
 
 /** The table that keeps the records; see `Broker.table`. */
 interface AclTable extends NumberedTable<StoredRecord> {
-  set(key: string, value: StoredRecord): Promise<void>;
+  /** Set the record of a key, which becomes the last one. */
+  append(key: string, value: StoredRecord): Promise<void>;
   delete(key: string): Promise<boolean>;
+}
+
+/** What `AclRecords` needs from the broker. */
+interface AclHost {
+  /** Called after each change. */
+  changed(): void;
+  /** Resolves in the next turn. */
+  readonly pause: () => Promise<void>;
 }
 
 const RECORD_NAMES = ['access', 'action', 'topic', 'exact', 'clientId', 'username'] as const;
@@ -46,22 +55,22 @@ const GROUP_DISTANCE = 2 ** 48;
 export class AclRecords {
   readonly #table: AclTable;
   readonly #rules: RuleSet;
-  readonly #changed: () => void;
+  readonly #host: AclHost;
   /** The rule in force for each key. */
   readonly #inForce = new Map<string, Rule>();
   readonly #order: RecordOrder<StoredRecord>;
+  readonly #counts = { clientId: 0, username: 0, all: 0 };
   #last = 0;
 
   /**
    * @internal
    * @param rules receives the rules of the records
-   * @param changed called after each change
    */
-  constructor(table: AclTable, rules: RuleSet, changed: () => void) {
+  constructor(table: AclTable, rules: RuleSet, host: AclHost) {
     this.#table = table;
     this.#order = new RecordOrder(table);
     this.#rules = rules;
-    this.#changed = changed;
+    this.#host = host;
   }
 
   /** Number of records. */
@@ -81,7 +90,7 @@ export class AclRecords {
     const more = exact === true ? { exact } : {};
     const stored = { access, action: actionOf(record), ...more, number: ++this.#last };
     try {
-      const done = this.#table.set(key, stored);
+      const done = this.#table.append(key, stored);
       this.#apply(key);
       await done;
     } catch (error) {
@@ -106,34 +115,36 @@ export class AclRecords {
 
   /** The rules of one client id, one user name, or for all, the newest first. */
   of(subject: AclSubject): AclRecord[] {
-    const prefix = keyOf(subject, '');
-    return this.#listed((key) => key.startsWith(prefix));
+    const [clientId, username] =
+      subject === 'all' ? [] : 'clientId' in subject ? [subject.clientId] : [undefined, subject.username];
+    return this.#rules.of(clientId, username).flatMap(({ filter }) => {
+      const key = keyOf(subject, filter ?? '');
+      const stored = this.#table.get(key);
+      return stored === undefined ? [] : [recordOf(key, stored)];
+    });
   }
 
   /** All rules for client ids, for user names, or for all, the newest first. */
   list(group: AclGroup): AclRecord[] {
-    return this.#listed((key) => key.startsWith(`${group}:`));
+    const found = [...this.#table].filter(([key]) => key.startsWith(`${group}:`));
+    return found.sort(([, a], [, b]) => b.number - a.number).map(([key, stored]) => recordOf(key, stored));
   }
 
   /** Number of rules for client ids, for user names, or for all. */
   count(group: AclGroup): number {
-    let count = 0;
-    for (const [key] of this.#table) if (key.startsWith(`${group}:`)) count++;
-    return count;
+    return this.#counts[group];
   }
 
-  /** A part of the list of rules for client ids, for user names, or for all, the oldest first. */
-  part(group: AclGroup, part: ListPart): AclRecord[] {
-    return partOf(this.#inGroup(group), part).map(([key, stored]) => recordOf(key, stored));
+  /** A part of the list of rules for client ids, for user names, or for all, the oldest first. A long list is walked in slices. */
+  async part(group: AclGroup, part: ListPart): Promise<AclRecord[]> {
+    if (part.skip >= this.#counts[group]) return [];
+    const isWanted = (key: string) => key.startsWith(`${group}:`);
+    return this.#order.part(part, this.#host.pause, recordOf, isWanted);
   }
 
   /** All rules, the oldest first. */
   *exported(): Iterable<AclRecord> {
     for (const [key, stored] of this.#order.lasting()) yield recordOf(key, stored);
-  }
-
-  *#inGroup(group: AclGroup): Iterable<readonly [key: string, stored: StoredRecord]> {
-    for (const entry of this.#order.oldestFirst()) if (entry[0].startsWith(`${group}:`)) yield entry;
   }
 
   /** Put the records that were read from the store in force. */
@@ -143,31 +154,31 @@ export class AclRecords {
       this.#put(key);
     }
     this.#order.oldestFirst();
-    if (this.#table.size > 0) this.#changed();
-  }
-
-  #listed(isWanted: (key: string) => boolean): AclRecord[] {
-    const found = [...this.#table].filter(([key]) => isWanted(key));
-    return found.sort(([, a], [, b]) => b.number - a.number).map(([key, stored]) => recordOf(key, stored));
+    if (this.#table.size > 0) this.#host.changed();
   }
 
   #apply(key: string): void {
     this.#put(key);
-    this.#changed();
+    this.#host.changed();
   }
 
   /** Replace the rule of a key by the one in the table. */
   #put(key: string): void {
     const previous = this.#inForce.get(key);
-    if (previous !== undefined) this.#rules.remove(previous);
+    const group = groupOf(key);
+    if (previous !== undefined) {
+      this.#rules.remove(previous);
+      this.#counts[group]--;
+    }
     this.#inForce.delete(key);
     const stored = this.#table.get(key);
     if (stored === undefined) return;
     const record = recordOf(key, stored);
-    const order = GROUPS.indexOf(groupOf(key)) * GROUP_DISTANCE - stored.number;
+    const order = GROUPS.indexOf(group) * GROUP_DISTANCE - stored.number;
     const rule = new Rule(record, record.topic, order);
     this.#inForce.set(key, rule);
     this.#rules.add(rule);
+    this.#counts[group]++;
   }
 }
 

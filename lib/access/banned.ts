@@ -3,7 +3,7 @@ import { checkNames, checkObject } from '../base/options-table.ts';
 import type { Ban, BannedKind } from '../records/ban.ts';
 import { CLIENT_NAME, isClientName } from './credential-checks.ts';
 import { contains, isNetwork, type Network, networkOf } from './network.ts';
-import { type NumberedTable, RecordOrder } from './record-order.ts';
+import { type ListPart, type NumberedTable, RecordOrder } from './record-order.ts';
 import type { Subject } from './rule.ts';
 
 /** A ban to be made, as `broker.access.banned.add` takes it: `kind` and `who`, and any of the others. */
@@ -43,6 +43,8 @@ interface BannedHost {
   now(): number;
   /** Called with each ban that was made. */
   made(ban: Ban): void;
+  /** Resolves in the next turn. */
+  readonly pause: () => Promise<void>;
   /** Report that a deletion failed that nobody waits for. */
   failed(error: unknown, during: string): void;
 }
@@ -82,17 +84,21 @@ export class BannedClients implements Iterable<Ban> {
 
   /** The bans, in the order in which they were added, also those that have ended and are still listed. */
   *[Symbol.iterator](): Iterator<Ban> {
-    for (const [key, stored] of this.#order.oldestFirst()) {
-      const at = key.indexOf('/');
-      yield banOf(key.slice(0, at) as BannedKind, key.slice(at + 1), stored);
-    }
+    for (const [key, stored] of this.#order.oldestFirst()) yield banAt(key, stored);
+  }
+
+  /**
+   * A part of the list of bans, in the order in which they were added, also those that have ended and are still listed. A long list is walked
+   * in slices.
+   */
+  list(part: ListPart): Promise<Ban[]> {
+    return this.#order.part(part, this.#host.pause, banAt);
   }
 
   /** The bans that are in force, as `add` takes them: for `exportConfiguration`. @internal */
   *exported(): Iterable<BanInput> {
     for (const [key, stored] of this.#order.lasting()) {
-      const at = key.indexOf('/');
-      const { until, ...ban } = banOf(key.slice(0, at) as BannedKind, key.slice(at + 1), stored);
+      const { until, ...ban } = banAt(key, stored);
       if (until > this.#host.now()) yield until === Infinity ? ban : { ...ban, until };
     }
   }
@@ -112,7 +118,7 @@ export class BannedClients implements Iterable<Ban> {
     };
     const stored = { by, at, ...details, number };
     const set = this.#host.table.set(key, stored);
-    this.#networks = undefined;
+    if (kind === 'address') this.#networks = undefined;
     await set;
     const ban = banOf(kind, who, stored);
     this.#host.made(ban);
@@ -121,7 +127,7 @@ export class BannedClients implements Iterable<Ban> {
 
   /** Lift a ban. @returns whether there was one @throws as `Table.delete` */
   delete(kind: BannedKind, who: string): Promise<boolean> {
-    this.#networks = undefined;
+    if (kind === 'address') this.#networks = undefined;
     return this.#host.table.delete(keyOf(kind, who));
   }
 
@@ -148,8 +154,9 @@ export class BannedClients implements Iterable<Ban> {
   /** Delete the bans that have ended. */
   sweep(): void {
     const now = this.#host.now();
-    for (const { kind, who, until } of [...this]) {
-      if (until > now) continue;
+    const ended = Array.from(this.#host.table).filter(([, { until = Infinity }]) => until <= now);
+    for (const [key, stored] of ended) {
+      const { kind, who } = banAt(key, stored);
       this.delete(kind, who).catch((error: unknown) => this.#host.failed(error, 'deleting a ban that has ended'));
     }
   }
@@ -157,7 +164,12 @@ export class BannedClients implements Iterable<Ban> {
   #collected(): Map<string, Network> {
     if (this.#networks !== undefined) return this.#networks;
     const networks = new Map<string, Network>();
-    for (const { kind, who } of this) if (kind === 'address') networks.set(who, networkOf(who));
+    const prefix = keyOf('address', '');
+    for (const [key] of this.#order.oldestFirst()) {
+      if (!key.startsWith(prefix)) continue;
+      const who = key.slice(prefix.length);
+      networks.set(who, networkOf(who));
+    }
     this.#networks = networks;
     return networks;
   }
@@ -179,6 +191,11 @@ export function concerns({ kind, who }: Ban): (client: Subject) => boolean {
 
 function keyOf(kind: BannedKind, who: string): string {
   return `${kind}/${who}`;
+}
+
+function banAt(key: string, stored: StoredBan): Ban {
+  const at = key.indexOf('/');
+  return banOf(key.slice(0, at) as BannedKind, key.slice(at + 1), stored);
 }
 
 function banOf(kind: BannedKind, who: string, stored: StoredBan): Ban {

@@ -2,7 +2,7 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { CLIENT_NAME, checkSecret, isClientName } from './credential-checks.ts';
-import { type ListPart, type NumberedTable, partOf, RecordOrder } from './record-order.ts';
+import { type ListPart, type NumberedTable, RecordOrder } from './record-order.ts';
 import { formatScram, parseScram, type ScramCredentials, type ScramMethod, scramCredentialsOf } from './scram.ts';
 
 /** A credential as it is kept. From the hashes of a weak password, the password can be guessed. */
@@ -55,18 +55,21 @@ export interface CredentialOptions {
 export class CredentialRecords implements Iterable<CredentialRecord> {
   readonly #table: RecordTable;
   readonly #kind: string;
+  readonly #pause: () => Promise<void>;
   #added: (() => void) | undefined;
   readonly #order: RecordOrder<StoredCredential>;
 
   /**
    * @internal
    * @param kind what the names are, for error messages: `client id`
+   * @param pause resolves in the next turn
    * @param added called after the first record was added
    */
-  constructor(table: RecordTable, kind: string, added?: () => void) {
+  constructor(table: RecordTable, kind: string, pause: () => Promise<void>, added?: () => void) {
     this.#table = table;
     this.#order = new RecordOrder(table);
     this.#kind = kind;
+    this.#pause = pause;
     this.#added = added;
   }
 
@@ -87,9 +90,9 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
     return all.map(([name, stored]) => shown(name, stored))[Symbol.iterator]();
   }
 
-  /** A part of the list of records, the oldest first. */
-  list(part: ListPart): CredentialRecord[] {
-    return partOf(this.#order.oldestFirst(), part).map(([name, stored]) => shown(name, stored));
+  /** A part of the list of records, the oldest first. A long list is walked in slices. */
+  list(part: ListPart): Promise<CredentialRecord[]> {
+    return this.#order.part(part, this.#pause, shown);
   }
 
   /** Sort the records that were read from the store. @internal */

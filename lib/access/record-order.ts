@@ -1,3 +1,6 @@
+/** Records that are looked at in one turn. */
+const RECORDS_AT_ONCE = 2_000;
+
 /** A record of a table, with the number that gives its place. */
 interface Numbered {
   /** Absent in records of earlier versions, which come first. */
@@ -7,6 +10,8 @@ interface Numbered {
 /** The table that keeps the records. */
 export interface NumberedTable<R extends Numbered> extends Iterable<readonly [key: string, record: R]> {
   readonly size: number;
+  /** Number of failed commits whose changes were undone. After each, the order of the entries may be another one. */
+  readonly undone: number;
   get(key: string): R | undefined;
   /** Bring the entries into another order, which lasts until the store is read again. */
   reorder(compare: (a: R, b: R) => number): void;
@@ -25,6 +30,10 @@ export class RecordOrder<R extends Numbered> {
   #last = 0;
   /** `#last` is at least the greatest number in the table. */
   #isKnown = false;
+  /** How often the table has been sorted. */
+  #sorted = 0;
+  /** The value of `undone` for which the order was checked. */
+  #checked = 0;
 
   constructor(table: NumberedTable<R>) {
     this.#table = table;
@@ -45,12 +54,54 @@ export class RecordOrder<R extends Numbered> {
     let last = 0;
     for (const [, { number = 0 }] of this.#table) {
       if (number < last) {
-        this.#table.reorder(({ number: a = 0 }, { number: b = 0 }) => a - b);
+        this.#sort();
         break;
       }
       last = number;
     }
     return this.#table;
+  }
+
+  #sort(): void {
+    this.#table.reorder(({ number: a = 0 }, { number: b = 0 }) => a - b);
+    this.#sorted++;
+  }
+
+  /**
+   * A part of the records that are wanted, the oldest first. They are walked from the first to the last of the part, in slices, each in a turn
+   * of its own. Only if the table is out of order, which can be after a commit has failed, it is sorted, in one turn.
+   * @param shown makes an item of the list
+   * @param isWanted default: all records
+   */
+  async part<T>(
+    { skip, limit }: ListPart,
+    pause: () => Promise<void>,
+    shown: (key: string, record: R) => T,
+    isWanted: (key: string) => boolean = () => true
+  ): Promise<T[]> {
+    if (this.#checked !== this.#table.undone) this.oldestFirst();
+    this.#checked = this.#table.undone;
+    for (;;) {
+      const found: T[] = [];
+      const sorted = this.#sorted;
+      let isInOrder = true;
+      let [left, last, passed] = [RECORDS_AT_ONCE, 0, 0];
+      for (const [key, record] of this.#table) {
+        if (found.length === limit) break;
+        if (left-- === 0) {
+          await pause();
+          left = RECORDS_AT_ONCE - 1;
+        }
+        const { number = 0 } = record;
+        isInOrder = number >= last;
+        if (!isInOrder) break;
+        last = number;
+        if (isWanted(key) && passed++ >= skip) found.push(shown(key, record));
+      }
+      if (isInOrder) return found;
+      // if another list has sorted the table meanwhile, this one has come to its beginning again
+      if (sorted === this.#sorted) this.#sort();
+    }
   }
 
   /** The same for readers that take several turns: the records of the first turn, without those that have been deleted when they are read. */
@@ -72,17 +123,4 @@ export class RecordOrder<R extends Numbered> {
     }
     return keys;
   }
-}
-
-/** The items of a part of a list. */
-export function partOf<T>(items: Iterable<T>, { skip, limit }: ListPart): T[] {
-  const part: T[] = [];
-  if (limit === 0) return part;
-  let at = 0;
-  for (const item of items) {
-    if (at++ < skip) continue;
-    part.push(item);
-    if (part.length === limit) break;
-  }
-  return part;
 }

@@ -18,14 +18,19 @@ class RuleList {
     return this.#rules.length === 0;
   }
 
+  /** The rules in their order. */
+  get rules(): readonly Rule[] {
+    return this.#rules;
+  }
+
   /** True if some rule denies a subscription. */
   get isDenying(): boolean {
     return this.#denying > 0;
   }
 
   add(rule: Rule): void {
-    let at = this.#rules.length;
-    while (at > 0 && this.#rules[at - 1].order > rule.order) at--;
+    let at = this.#placeOf(rule.order);
+    while (this.#rules[at]?.order === rule.order) at++;
     this.#rules.splice(at, 0, rule);
     if (!rule.isAllow && rule.subscribe) this.#denying++;
     if (this.#index !== undefined) this.#put(this.#index, rule);
@@ -33,7 +38,7 @@ class RuleList {
   }
 
   remove(rule: Rule): void {
-    const at = this.#rules.indexOf(rule);
+    const at = this.#rules.indexOf(rule, this.#placeOf(rule.order));
     if (at < 0) return;
     this.#rules.splice(at, 1);
     if (!rule.isAllow && rule.subscribe) this.#denying--;
@@ -66,6 +71,17 @@ class RuleList {
     const found: Rule[] = [];
     this.#index.match(topic, found);
     return this.#everywhere.length === 0 ? found : found.concat(this.#everywhere);
+  }
+
+  /** The place of the first rule with at least this order. */
+  #placeOf(order: number): number {
+    let [from, end] = [0, this.#rules.length];
+    while (from < end) {
+      const middle = (from + end) >>> 1;
+      if (this.#rules[middle].order < order) from = middle + 1;
+      else end = middle;
+    }
+    return from;
   }
 
   #buildIndex(): void {
@@ -109,6 +125,12 @@ export class RuleSet {
     if (!rule.isAllow && rule.subscribe) this.#denying--;
     if (clientId !== undefined && this.#byClientId.get(clientId)?.isEmpty) this.#byClientId.delete(clientId);
     if (username !== undefined && this.#byUsername.get(username)?.isEmpty) this.#byUsername.delete(username);
+  }
+
+  /** The rules for one client id, for one user name, or, without both, for others, in their order. */
+  of(clientId: string | undefined, username: string | undefined): readonly Rule[] {
+    if (clientId !== undefined) return this.#byClientId.get(clientId)?.rules ?? [];
+    return username === undefined ? this.#general.rules : (this.#byUsername.get(username)?.rules ?? []);
   }
 
   /**

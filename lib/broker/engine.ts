@@ -262,6 +262,7 @@ export class Engine {
       clock,
       hooks,
       ownTable: (name) => tables.own(name),
+      pause: () => this.services.turn.pause(),
       rightsChanged: (clientId) => this.answersChanged(clientId),
       rulesChanged: () => {
         this.rightsChanged(undefined);

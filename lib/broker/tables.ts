@@ -83,6 +83,8 @@ interface OldValue {
 
 class PersistedTable implements Table<unknown>, Durable {
   isDirty = false;
+  /** Number of failed commits whose changes were undone. */
+  undone = 0;
   readonly name: string;
   readonly #ledger: Ledger | undefined;
   readonly #values = new Map<string, unknown>();
@@ -106,13 +108,23 @@ class PersistedTable implements Table<unknown>, Durable {
     return this.#values.has(key);
   }
 
-  async set(key: string, value: unknown): Promise<void> {
+  set(key: string, value: unknown): Promise<void> {
+    return this.#set(key, value, false);
+  }
+
+  /** As `set`, and the key becomes the last one of the iteration. */
+  append(key: string, value: unknown): Promise<void> {
+    return this.#set(key, value, true);
+  }
+
+  async #set(key: string, value: unknown, isLast: boolean): Promise<void> {
     this.#checkOpen();
     if (typeof key !== 'string' || LONE_SURROGATE.test(key))
       throw new InvalidInput('TABLE_KEY_INVALID', 'key', 'a string without unpaired surrogates', key);
     const json = jsonOf(value);
     this.#checkStore();
     this.#rememberOld(key);
+    if (isLast) this.#values.delete(key);
     this.#values.set(key, frozen(json)); // a copy: later changes to the caller's object would not be persisted
     await this.#persist();
   }
@@ -191,6 +203,7 @@ class PersistedTable implements Table<unknown>, Durable {
     this.#changed = before;
     this.#writing = new Map();
     if (failure === 'retried') return;
+    this.undone++;
     for (const [key, { isThere, value }] of before) {
       if (isThere) this.#values.set(key, value);
       else this.#values.delete(key);

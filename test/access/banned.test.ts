@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type BanInput, BannedClients } from '../../lib/access/banned.ts';
 import { FlappingDetector } from '../../lib/access/flapping.ts';
 import type { Ban } from '../../lib/records/ban.ts';
@@ -10,7 +11,13 @@ function bans() {
   const made: Ban[] = [];
   const clock = { now: 1_000_000 };
   const table = mapTable<never>() as never;
-  const banned = new BannedClients({ table, now: () => clock.now, made: (ban) => made.push(ban), failed: assert.fail });
+  const banned = new BannedClients({
+    table,
+    now: () => clock.now,
+    made: (ban) => made.push(ban),
+    pause: nextTurn,
+    failed: assert.fail
+  });
   return { banned, made, clock };
 }
 
@@ -33,6 +40,14 @@ describe('bans', () => {
     for (const other of [client('x'), client('u', 'c/1'), client('x', 'y', '10.0.0.2'), client('x', 'y', '2001:db9::')])
       assert.equal(banned.find(other), undefined);
     assert.equal(made.length, 4);
+  });
+
+  it('are listed in parts, in the order in which they were added', async () => {
+    const { banned } = bans();
+    for (const who of ['b', 'c', 'a', 'd']) await banned.add({ kind: 'clientId', who });
+    await banned.add({ kind: 'clientId', who: 'c', reason: 'again' });
+    const names = async (skip: number, limit: number) => (await banned.list({ skip, limit })).map(({ who }) => who);
+    assert.deepEqual([await names(0, 3), await names(3, 3), await names(4, 3)], [['b', 'c', 'a'], ['d'], []]);
   });
 
   it('end after five minutes, at a given time, or never', async () => {

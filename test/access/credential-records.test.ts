@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CredentialRecords } from '../../lib/access/credential-records.ts';
 import { mapTable } from '../support/map-table.ts';
 
 function records(added?: () => void): CredentialRecords {
-  return new CredentialRecords(mapTable(), 'user name', added);
+  return new CredentialRecords(mapTable(), 'user name', nextTurn, added);
 }
 
 describe('credential records', () => {
@@ -49,11 +50,12 @@ describe('credential records', () => {
 
   it('are listed in parts with the oldest first, whatever the order of the table', async () => {
     const table = mapTable<never>();
-    const users = new CredentialRecords(table, 'user name');
+    const users = new CredentialRecords(table, 'user name', nextTurn);
     for (const name of ['c', 'a', 'd', 'b']) await users.add(name, 'x');
     table.reorder(() => -1);
-    const names = (skip: number, limit: number) => users.list({ skip, limit }).map(({ name }) => name);
-    assert.deepEqual([names(0, 3), names(3, 3), names(4, 3)], [['c', 'a', 'd'], ['b'], []]);
+    const names = (skip: number, limit: number) =>
+      users.list({ skip, limit }).then((found) => found.map(({ name }) => name));
+    assert.deepEqual([await names(0, 3), await names(3, 3), await names(4, 3)], [['c', 'a', 'd'], ['b'], []]);
   });
 
   it('have SCRAM credentials of both methods', async () => {

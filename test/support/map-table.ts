@@ -2,11 +2,16 @@
 export function mapTable<V>() {
   const rows = new Map<string, V>();
   return {
+    undone: 0,
     get size(): number {
       return rows.size;
     },
     get: (key: string): V | undefined => rows.get(key),
     set: async (key: string, value: V): Promise<void> => {
+      rows.set(key, value);
+    },
+    append: async (key: string, value: V): Promise<void> => {
+      rows.delete(key);
       rows.set(key, value);
     },
     delete: async (key: string): Promise<boolean> => rows.delete(key),

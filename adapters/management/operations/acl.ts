@@ -108,11 +108,11 @@ function shown({ clientId, username, topic, action, access }: AclRecord): Record
 }
 
 /** The rules of a group, the oldest first: a new rule does not move the others to another page. */
-function list({ broker, page }: Context, group: AclGroup): Listing<AclRecord> {
+async function list({ broker, page }: Context, group: AclGroup): Promise<Listing<AclRecord>> {
   // the documentation shows rules of lists with a result, and those of look-ups without
   const { acl } = broker.access;
-  const whole = { count: acl.count(group) };
-  return new Listing(acl.part(group, page), whole, (record) => ({ ...shown(record), result: 'ok' }));
+  const records = await acl.part(group, page);
+  return new Listing(records, { count: acl.count(group) }, (record) => ({ ...shown(record), result: 'ok' }));
 }
 
 async function remove(context: Context, subject: AclSubject, topic: string): Promise<void> {
@@ -159,7 +159,8 @@ export const ACL: readonly Operation[] = [
     descr: 'Lookup mnesia in the cluster',
     example: { params: { clientid: 'sensor-1' }, data: [OF_SENSOR] },
     data: Type.Array(Type.Object({ ...OF_CLIENT_ID, ...SHOWN })),
-    run: ({ broker }, { params: { clientid: clientId } }) => broker.access.acl.of({ clientId }).map(shown)
+    run: ({ broker }, { params: { clientid: clientId } }) =>
+      new Listing(broker.access.acl.of({ clientId }), undefined, shown)
   }),
   operation({
     name: 'lookup_username',
@@ -168,7 +169,7 @@ export const ACL: readonly Operation[] = [
     descr: 'Lookup mnesia in the cluster',
     example: { params: { username: 'sensors' }, data: [OF_SENSORS] },
     data: Type.Array(Type.Object({ ...OF_USERNAME, ...SHOWN })),
-    run: ({ broker }, { params: { username } }) => broker.access.acl.of({ username }).map(shown)
+    run: ({ broker }, { params: { username } }) => new Listing(broker.access.acl.of({ username }), undefined, shown)
   }),
   operation({
     name: 'add',

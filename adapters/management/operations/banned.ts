@@ -2,7 +2,7 @@ import Type from 'typebox';
 import type { Ban, BannedKind } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { documentedAs } from '../document-schemas.ts';
-import { pageOf } from '../listing.ts';
+import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted } from '../records.ts';
 import { EARLIER, LATER, type Revision } from '../revisions.ts';
@@ -121,7 +121,10 @@ export const BANNED: readonly Operation[] = [
     example: (revision) => ({ data: [intruder(revision)] }),
     paged: 'max',
     data: Type.Array(SHOWN),
-    run: ({ broker, page, revision }) => pageOf([...broker.access.banned], page, (ban) => shown(ban, revision))
+    run: async ({ broker: { access }, page, revision }) => {
+      const bans = await access.banned.list(page);
+      return new Listing(bans, { count: access.banned.size }, (ban) => shown(ban, revision));
+    }
   }),
   operation({
     name: 'create_banned',

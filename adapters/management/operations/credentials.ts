@@ -72,12 +72,12 @@ function originalMessage(message: string | undefined): OriginalAnswer | undefine
 }
 
 /** The oldest first: a new record does not move the others to another page. */
-function listOf(
+async function listOf(
   records: CredentialRecords,
   page: PageRequest,
   shape: (record: CredentialRecord) => object
-): Listing<CredentialRecord> {
-  return new Listing(records.list(page), { count: records.size }, shape);
+): Promise<Listing<CredentialRecord>> {
+  return new Listing(await records.list(page), { count: records.size }, shape);
 }
 
 /** The examples of the operations of a kind. */

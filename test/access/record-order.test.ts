@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { RecordOrder } from '../../lib/access/record-order.ts';
+import { createBroker } from '../../lib/index.ts';
+import { mapTable } from '../support/map-table.ts';
+
+/** A table with many records. It records how many of them are read in each turn, and how often it is sorted. */
+function watchedTable(count: number) {
+  const inner = mapTable<{ readonly number: number }>();
+  const reads = [0];
+  const sorts = { count: 0 };
+  for (let number = 1; number <= count; number++)
+    void inner.set(`${number % 2 === 0 ? 'even' : 'odd'}:${number}`, { number });
+  const table = {
+    get size() {
+      return inner.size;
+    },
+    get undone() {
+      return inner.undone;
+    },
+    get: inner.get,
+    reorder(compare: Parameters<typeof inner.reorder>[0]) {
+      sorts.count++;
+      inner.reorder(compare);
+    },
+    *[Symbol.iterator]() {
+      for (const entry of inner) {
+        reads[reads.length - 1]++;
+        yield entry;
+      }
+    }
+  };
+  let meanwhile: (() => void) | undefined;
+  const pause = async () => {
+    reads.push(0);
+    meanwhile?.();
+    meanwhile = undefined;
+  };
+  return {
+    inner,
+    order: new RecordOrder(table),
+    reads,
+    sorts,
+    pause,
+    inNextTurn: (run: () => void) => (meanwhile = run)
+  };
+}
+
+const number = (_key: string, record: { readonly number: number }) => record.number;
+
+describe('A part of many records', () => {
+  it('is found in slices, however far down it is', async () => {
+    const { order, reads, sorts, pause } = watchedTable(100_000);
+    assert.deepEqual(await order.part({ skip: 99_998, limit: 10 }, pause, number), [99_999, 100_000]);
+    assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
+    assert.equal(sorts.count, 0);
+    const isEven = (key: string) => key.startsWith('even');
+    reads.push(0);
+    assert.deepEqual(await order.part({ skip: 49_999, limit: 10 }, pause, number, isEven), [100_000]);
+    assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
+  });
+
+  it('at the beginning is found without a walk over all', async () => {
+    const { order, reads, pause } = watchedTable(100_000);
+    assert.deepEqual(await order.part({ skip: 1, limit: 3 }, pause, number), [2, 3, 4]);
+    assert.ok(reads[0] <= 6 && reads.length === 1, `${reads}`);
+  });
+
+  it('is right if records come and go, and if the table has to be sorted meanwhile', async () => {
+    const { inner, order, sorts, pause, inNextTurn } = watchedTable(10_000);
+    inNextTurn(() => {
+      void inner.delete('odd:9999');
+      void inner.append('even:4', { number: 4 });
+    });
+    const both = [
+      order.part({ skip: 9_997, limit: 10 }, pause, number),
+      order.part({ skip: 5_000, limit: 5_000 }, pause, number)
+    ];
+    assert.deepEqual((await Promise.all(both))[0], [9_998, 10_000]);
+    assert.equal((await both[1]).length, 4_999);
+    assert.equal(sorts.count, 1, 'one list sorts the table, and the other one begins again');
+    assert.deepEqual(await order.part({ skip: 2, limit: 2 }, pause, number), [3, 4]);
+  });
+
+  it('is right after a commit has failed: the table is sorted once', async () => {
+    const { inner, order, sorts, pause } = watchedTable(10_000);
+    void inner.append('odd:1', { number: 1 });
+    inner.undone++;
+    const parts = await Promise.all([0, 5_000, 9_999].map((skip) => order.part({ skip, limit: 1 }, pause, number)));
+    assert.deepEqual(parts, [[1], [5_001], [10_000]]);
+    assert.equal(sorts.count, 1);
+  });
+});
+
+describe('The access rules that are set at run time', () => {
+  it('are counted and found by their client without a walk over all rules', async () => {
+    await using broker = await createBroker({ sysInterval: 0, sysHeartbeat: 0 }).start();
+    const { acl } = broker.access;
+    const rule = (topic: string) => ({ access: 'deny', action: 'publish', topic }) as const;
+    for (const topic of ['a', 'b', 'c']) await acl.set({ ...rule(topic), clientId: 'c' });
+    await acl.set({ ...rule('a'), username: 'c' });
+    await acl.set(rule('x/%c/#'));
+    await acl.set({ ...rule('a'), access: 'allow', clientId: 'c' });
+    await acl.delete({ clientId: 'c' }, 'b');
+    assert.deepEqual(
+      acl.of({ clientId: 'c' }).map(({ topic, access }) => [topic, access]),
+      [
+        ['a', 'allow'],
+        ['c', 'deny']
+      ]
+    );
+    assert.deepEqual(acl.of({ username: 'c' }), [{ ...rule('a'), username: 'c' }]);
+    assert.deepEqual(acl.of('all'), [rule('x/%c/#')]);
+    assert.deepEqual(acl.of({ clientId: 'd' }), []);
+    assert.deepEqual([acl.count('clientId'), acl.count('username'), acl.count('all')], [2, 1, 1]);
+    const listed = await acl.part('clientId', { skip: 0, limit: 10 });
+    assert.deepEqual(
+      listed.map(({ topic }) => topic),
+      ['c', 'a'],
+      'a rule that is set again becomes the newest'
+    );
+    assert.deepEqual(await acl.part('all', { skip: 1, limit: 10 }), []);
+  });
+});
