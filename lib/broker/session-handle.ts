@@ -11,6 +11,7 @@ import { type PageQuery, readQuery } from '../routing/directory-queries.ts';
 import { Subscription } from '../routing/subscription.ts';
 import { type QueuePage, QueueView, type SessionFlights } from '../session/queue-view.ts';
 import type { Session } from '../session/session.ts';
+import { CLEARED_AT_ONCE } from '../session/session-queue.ts';
 import { checkTopicFilter, mountedFilter, mountedName } from '../topics/topic.ts';
 import { type AutoSubscription, checkSubscription } from './auto-subscriptions.ts';
 import { newMessage } from './new-message.ts';
@@ -28,6 +29,19 @@ export interface KickOptions {
   readonly session?: 'end' | 'keep';
   /** Whether the will is published. Default `publish`, as for every close without a DISCONNECT of the client. */
   readonly will?: 'publish' | 'drop';
+}
+
+/** Sessions in memory only whose queues are being cleared. */
+const CLEARING = new WeakMap<Session, Promise<number>>();
+
+async function clear({ delivery, ports }: Session, end: number): Promise<number> {
+  await undefined; // a listener of the drop may call this again, and must then wait
+  for (let count = 0; ; ) {
+    const { removed = 0, dropped = 0 } = delivery.waiting?.dropBacklog(end, Infinity, CLEARED_AT_ONCE) ?? {};
+    count += dropped;
+    if (removed < CLEARED_AT_ONCE) return count;
+    await ports.turn.pause();
+  }
 }
 
 /**
@@ -121,21 +135,30 @@ export class SessionHandle<Data = unknown> {
   }
 
   /**
-   * Drop the messages that wait for the client, whether or not it is connected: each is counted, and announced as `message.dropped` with the
-   * reason `queue_cleared`. Messages in flight and retained messages of new subscriptions stay, and so do messages that arrive meanwhile.
+   * Drop the messages that wait for the client, whether or not it is connected, some of them in each turn: each is counted, and announced as
+   * `message.dropped` with the reason `queue_cleared`. Messages in flight and retained messages of new subscriptions stay, and so do messages that arrive meanwhile.
    * @returns the number of messages that were dropped; the promise resolves when that is persisted, if the session is
    * @throws StateError SESSION_ENDED; BrokerError STORE_FAILED
    */
   async clearQueue(): Promise<number> {
     const { delivery, log, ports } = this.#session;
     this.#checkBegun();
-    if (log === undefined || ports.ledger === undefined) return delivery.waiting?.dropBacklog() ?? 0;
+    if (log === undefined || ports.ledger === undefined) return this.#clearMemory(delivery.waiting?.backlog?.end ?? 0);
     const count = await log.queue.clear();
     if (count > 0) {
       log.flowChanged();
       await ports.ledger.committed(ports.ledger.ticketOf(log));
     }
     return count;
+  }
+
+  /** Drop what waits for a client whose session is in memory only. @param end messages with a lower sequence number */
+  async #clearMemory(end: number): Promise<number> {
+    const session = this.#session;
+    for (let other = CLEARING.get(session); other !== undefined; other = CLEARING.get(session)) await other;
+    const clearing = clear(session, end).finally(() => CLEARING.delete(session));
+    CLEARING.set(session, clearing);
+    return clearing;
   }
 
   /** @throws StateError SESSION_ENDED; BrokerError STORE_FAILED */

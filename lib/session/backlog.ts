@@ -155,6 +155,7 @@ export class Backlog extends Shortenable {
   /** Move all messages to a new backlog with other limits and priorities. */
   withLimits(limits: BacklogLimits): Backlog {
     const backlog = new Backlog(limits, this.#onDrop, this.#total);
+    backlog.#sequence = this.#sequence - this.length; // so that messages that arrive from now on still have greater numbers
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true)) {
       const { message, qos, retain, ids, persisted } = queued;
       if (persisted === undefined) backlog.push(message, qos, retain, ids);
@@ -194,25 +195,28 @@ export class Backlog extends Shortenable {
     while (this.shift(true) !== undefined);
   }
 
-  /** Remove the messages for which `isTaken` returns true. */
-  take(isTaken: (queued: Queued) => boolean): Queued[] {
+  /** Remove the messages for which `isTaken` returns true, of each list the oldest first. @param most how many are removed at most */
+  take(isTaken: (queued: Queued) => boolean, most = Infinity): Queued[] {
     const taken: Queued[] = [];
-    for (const level of this.#levels)
-      for (const fifo of [level.unacknowledged, level.acknowledged]) {
-        const stay: Queued[] = [];
-        for (let queued = fifo.shift(); queued !== undefined; queued = fifo.shift())
-          (isTaken(queued) ? taken : stay).push(queued);
-        for (const queued of stay) fifo.push(queued);
-      }
+    for (const { unacknowledged, acknowledged } of this.#levels)
+      for (const fifo of [unacknowledged, acknowledged]) fifo.take(isTaken, most, taken);
     for (const queued of taken) this.#removed(this.#levelOf(queued.message.topic), queued);
     return taken;
   }
 
-  /** The messages by priority and whether they are acknowledged, each list in order of arrival. The backlog must not change meanwhile. */
-  *lists(): Generator<Iterable<Queued>, void, undefined> {
+  /** A message that arrives from now on has at least this sequence number. */
+  get end(): number {
+    return this.#sequence;
+  }
+
+  /**
+   * The messages by priority and whether they are acknowledged, each list in order of arrival. The backlog must not change meanwhile.
+   * @param after only messages with a greater sequence number
+   */
+  *lists(after = -1): Generator<Iterable<Queued>, void, undefined> {
     for (const { acknowledged, unacknowledged } of this.#levels) {
-      yield acknowledged;
-      yield unacknowledged;
+      yield acknowledged.after(after);
+      yield unacknowledged.after(after);
     }
   }
 
@@ -295,8 +299,29 @@ class Fifo {
     return this.#items.length === 0 ? undefined : this.#items[this.#head];
   }
 
-  *[Symbol.iterator](): Generator<Queued, void, undefined> {
-    for (let at = this.#head; at < this.#items.length; at++) yield this.#items[at] as Queued;
+  /** The messages with a greater sequence number. */
+  *after(sequence: number): Generator<Queued, void, undefined> {
+    let [from, end] = [this.#head, this.#items.length];
+    while (from < end) {
+      const middle = (from + end) >>> 1;
+      if ((this.#items[middle] as Queued).sequence <= sequence) from = middle + 1;
+      else end = middle;
+    }
+    for (; from < this.#items.length; from++) yield this.#items[from] as Queued;
+  }
+
+  /** Move the first messages for which `isTaken` returns true to a list, until it has a number of them. */
+  take(isTaken: (queued: Queued) => boolean, most: number, taken: Queued[]): void {
+    const stay: Queued[] = [];
+    const before = taken.length;
+    let at = this.#head;
+    for (; at < this.#items.length && taken.length < most; at++) {
+      const queued = this.#items[at] as Queued;
+      (isTaken(queued) ? taken : stay).push(queued);
+    }
+    if (taken.length === before) return;
+    this.#items = stay.concat(this.#items.slice(at) as Queued[]);
+    this.#head = 0;
   }
 
   push(queued: Queued): void {

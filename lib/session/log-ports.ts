@@ -27,8 +27,8 @@ interface LoggedDelivery {
   readonly waiting:
     | {
         readonly backlog: Backlog | undefined;
-        /** Drop what waits in memory. @param before drop only persisted messages with a lower number @returns their number */
-        dropBacklog(before: number): number;
+        /** Drop what waits in memory; see `WaitingMessages`. */
+        dropBacklog(end: number, before: number, most: number): { readonly removed: number; readonly dropped: number };
         readonly feeds:
           | { readonly pending: readonly PendingFeed[]; pendingBefore(subscription: Subscription): number | undefined }
           | undefined;
@@ -51,6 +51,7 @@ export interface LogOwner extends PersistedSession {
   readonly ports: PersistedSession['ports'] & {
     readonly work: WorkCount;
     readonly announcer: Announcements;
+    readonly turn: { pause(): Promise<void> };
     readonly pressure: { readonly storedBacklog: StoredBacklog };
     /** Deletes the segments of sessions that have ended. @param session number of the session in keys */
     readonly sweeper: { add(session: number): void };

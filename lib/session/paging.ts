@@ -5,6 +5,7 @@ import type { Inflight } from './inflight.ts';
 import type { DroppedPages, LogPorts } from './log-ports.ts';
 import { type PersistedMessage, segmentFirst } from './segment.ts';
 import { SegmentReader } from './segment-reader.ts';
+import { CLEARED_AT_ONCE } from './session-queue.ts';
 
 /** After a page with fewer bytes than this, the next page has twice as many records. */
 const SMALL_PAGE_BYTES = 65_536;
@@ -73,19 +74,22 @@ export class Paging {
 
   /** Read messages, and drop those that would wait. It ends early when the client disconnects. */
   async drop(dropped: DroppedPages): Promise<void> {
-    const { messages, ledger } = this.#log;
+    const { messages, ledger, session } = this.#log;
     this.#dropped = dropped;
     while (messages.pageFrom < dropped.to && !this.isStopped && !ledger.isFailed) {
       this.start();
       await this.#reading;
+      await session.ports.turn.pause();
     }
-    if (this.#dropped === dropped) this.#dropped = undefined;
+    if (this.#dropped !== dropped) return;
+    this.#dropped = undefined;
+    if (!this.isStopped) session.delivery.pump();
   }
 
   #end(): void {
     if (this.isStopped) return;
     this.#reading = undefined;
-    this.#log.session.delivery.pump();
+    if (this.#dropped === undefined) this.#log.session.delivery.pump(); // otherwise it could begin the next page in this turn
   }
 
   /** A page could not be read. Try again when the store works again; if it has not failed, close the connection. */
@@ -106,17 +110,20 @@ export class Paging {
     const { messages, queue, session } = this.#log;
     const { pageFrom, unwritten } = messages;
     if (pageFrom >= unwritten) {
-      for (const persisted of messages.outsideSegments(pageFrom)) this.#place(persisted);
-      messages.placedTo(messages.next);
+      const all = messages.outsideSegments(pageFrom);
+      const some = this.#dropped === undefined ? all : all.slice(0, CLEARED_AT_ONCE);
+      for (const persisted of some) this.#place(persisted);
+      messages.placedTo(some.length < all.length ? some[some.length - 1].seq + 1 : messages.next);
       queue.trimBacklog();
       return;
     }
-    const limit = this.#records;
+    const limit = this.#dropped === undefined ? this.#records : 1; // to drop the messages of a record takes a part of a turn
     const entries = await this.#reader.records(pageFrom, unwritten, limit);
     if (this.isStopped) return;
     session.ports.time.read();
     let bytes = 0;
     for (const entry of entries) {
+      if (bytes > 0 && this.#dropped !== undefined) return; // the others are read again in the next turn
       bytes += entry.value.length;
       const fault = this.#placeSegment(entry);
       if (fault === undefined) continue;
@@ -124,7 +131,8 @@ export class Paging {
       if (this.isStopped) return;
     }
     if (entries.length < limit) messages.placedTo(unwritten);
-    if (bytes < SMALL_PAGE_BYTES) this.#records = Math.min(limit * 2, MAX_PAGE_RECORDS);
+    const isSmall = this.#dropped === undefined && bytes < SMALL_PAGE_BYTES;
+    if (isSmall) this.#records = Math.min(limit * 2, MAX_PAGE_RECORDS);
     else if (bytes > LARGE_PAGE_BYTES) this.#records = Math.max(limit >> 1, 1);
     queue.trimBacklog();
   }

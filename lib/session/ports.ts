@@ -75,7 +75,11 @@ export interface SessionPorts<S extends ConnectionOwner> extends ConnectionPorts
   readonly node: string;
   readonly work: WorkCount;
   readonly handlers: SessionHandlers<S>;
-  readonly turn: ConnectionPorts<S>['turn'] & DeliveryPorts['turn'];
+  readonly turn: ConnectionPorts<S>['turn'] &
+    DeliveryPorts['turn'] & {
+      /** Resolves in the next turn. */
+      pause(): Promise<void>;
+    };
   readonly routing: ConnectionPorts<S>['routing'] & {
     /** The route of a topic name. */
     of(topic: string): Route;

@@ -10,10 +10,8 @@ import type { SessionLog } from './log.ts';
 import { type PersistedMessage, readSegment, segmentFirst } from './segment.ts';
 import type { Session } from './session.ts';
 
-/** Segments of a read; each has up to 128 KB. */
-const SEGMENTS_AT_ONCE = 2;
-/** Messages that are passed over at once. */
-const SKIPPED_AT_ONCE = 500;
+/** Messages in memory that are looked at in one turn. Of the store, one segment is read in a turn; it has up to 128 KB. */
+const MESSAGES_AT_ONCE = 1_000;
 
 /** A message that waits for a client. */
 export interface QueuedMessage {
@@ -62,6 +60,15 @@ type Place =
       readonly from: number;
     };
 
+/** A message that waits, and where it is. */
+interface Placed {
+  readonly queued: QueuedMessage;
+  /** Its number in the store, or its sequence number if it is in memory alone. */
+  readonly at: number;
+  /** No segment before this number is needed for the messages behind it; undefined: it is in memory alone. */
+  readonly from: number | undefined;
+}
+
 const AWAITED = { [Awaiting.puback]: 'puback', [Awaiting.pubrec]: 'pubrec', [Awaiting.pubcomp]: 'pubcomp' } as const;
 
 /** Lists what waits for a client, and what is in flight, without changing anything: messages of the store are read and not kept. */
@@ -77,95 +84,113 @@ export class QueueView {
    * @throws InvalidInput CURSOR_INVALID; the error of the store
    */
   async page(limit: number, cursor?: string, skip = 0): Promise<QueuePage> {
-    let next = cursor;
-    for (let left = skip; left > 0; ) {
-      const page = await this.#read(readPlace(next), Math.min(left, SKIPPED_AT_ONCE));
-      left -= page.entries.length;
-      next = page.cursor;
-      if (next === undefined) return { entries: [], cursor: undefined };
-    }
-    return this.#read(readPlace(next), limit);
-  }
-
-  async #read(place: Place, limit: number): Promise<QueuePage> {
+    const place = readPlace(cursor);
     const entries: QueuedMessage[] = [];
-    let last: string | undefined;
-    if (place.kind === 'memory') {
-      for (const queued of this.#inMemory(
-        limit + 1,
-        ({ persisted, sequence }) => persisted === undefined && sequence > place.after
-      )) {
-        if (entries.length === limit) return { entries, cursor: last };
-        entries.push(queued);
-        last = `m${queued.sequence}`;
+    let left = skip;
+    let last: Placed | undefined;
+    for await (const slice of this.#slices(place)) {
+      const from = Math.min(left, slice.length);
+      left -= from;
+      for (const placed of slice.slice(from)) {
+        if (entries.length === limit) return { entries, cursor: last && cursorOf(last) };
+        const { message, qos, retain, ids } = placed.queued;
+        entries.push({ message, qos, retain, ids });
+        last = placed;
       }
-    }
-    const { log } = this.#session;
-    if (log === undefined || log.messages.isEnded) return { entries, cursor: undefined };
-    const stored = place.kind === 'store' ? place : { kind: 'store' as const, after: 0, from: 0 };
-    for await (const { persisted, from } of this.#persisted(log, stored, limit + 1)) {
-      if (entries.length === limit) return { entries, cursor: last };
-      const { message, qos, retain, ids } = persisted;
-      entries.push({ message, qos, retain, ids });
-      last = `s${from}.${persisted.seq}`;
+      await this.#session.ports.turn.pause();
     }
     return { entries, cursor: undefined };
   }
 
-  /** The oldest messages of the backlog for which a condition holds. */
-  #inMemory(most: number, isWanted: (queued: Queued) => boolean): Queued[] {
-    const found: Queued[] = [];
-    for (const list of this.#session.delivery.waiting?.backlog?.lists() ?? []) {
-      let left = most;
-      for (const queued of list) {
-        if (left === 0) break;
-        if (!isWanted(queued)) continue;
-        found.push(queued);
-        left--;
+  /** The messages behind a place in slices, for one turn each. The queue may change between them. */
+  async *#slices(place: Place): AsyncGenerator<readonly Placed[]> {
+    if (place.kind === 'memory') {
+      for (const slice of this.#inMemory(place.after)) {
+        const alone = slice.filter(({ persisted }) => persisted === undefined);
+        yield alone.map((queued) => ({ queued, at: queued.sequence, from: undefined }));
       }
     }
-    return found.sort((a, b) => a.sequence - b.sequence).slice(0, most);
+    const { log } = this.#session;
+    if (log === undefined || log.messages.isEnded) return;
+    yield* this.#persisted(log, place.kind === 'store' ? place : { kind: 'store', after: 0, from: 0 });
+  }
+
+  /** The messages of the backlog behind a sequence number, in order of arrival, in slices. */
+  *#inMemory(after: number): Generator<readonly Queued[]> {
+    for (let last = after; ; ) {
+      const found: Queued[] = [];
+      for (const list of this.#session.delivery.waiting?.backlog?.lists(last) ?? []) {
+        let left = MESSAGES_AT_ONCE;
+        for (const queued of list) {
+          if (left-- === 0) break;
+          found.push(queued);
+        }
+      }
+      const slice = found.sort((a, b) => a.sequence - b.sequence).slice(0, MESSAGES_AT_ONCE);
+      if (slice.length > 0) yield slice;
+      if (slice.length < MESSAGES_AT_ONCE) return;
+      last = slice[slice.length - 1].sequence;
+    }
   }
 
   /** The messages that the store has, or will have, in order: those in memory, those in segments, and those in no segment yet. */
   async *#persisted(
     log: SessionLog,
-    { after, from: least }: Place & { readonly kind: 'store' },
-    most: number
-  ): AsyncGenerator<{ readonly persisted: PersistedMessage; readonly from: number }> {
+    { after, from: least }: Place & { readonly kind: 'store' }
+  ): AsyncGenerator<readonly Placed[]> {
     const { messages } = log;
-    const { pageFrom } = messages;
-    const isNext = (persisted: PersistedMessage | undefined) =>
-      persisted !== undefined && !persisted.isDone && persisted.seq > after;
-    const inMemory = this.#inMemory(most, ({ persisted }) => isNext(persisted));
-    const inOrder = inMemory.map(({ persisted }) => persisted as PersistedMessage).sort((a, b) => a.seq - b.seq);
-    for (const persisted of inOrder)
-      if (persisted.seq < pageFrom && isNext(persisted)) yield { persisted, from: least };
+    const isNext = (persisted: PersistedMessage) =>
+      !persisted.isDone && persisted.seq > after && !messages.done.has(persisted.seq);
+    const placed = (queued: PersistedMessage, from: number): Placed => ({ queued, at: queued.seq, from });
+    const { found, pageFrom } = await this.#collected(log);
+    for (let at = 0; at < found.length; at += MESSAGES_AT_ONCE) {
+      const some = found.slice(at, at + MESSAGES_AT_ONCE);
+      yield some.filter((one) => one.seq < pageFrom && isNext(one)).map((one) => placed(one, least));
+    }
     const inFlight = new Set<number>();
     if (log.offline !== undefined) forEachInFlight(log.offline.record, (_id, _state, _flags, seq) => inFlight.add(seq));
-    const isWaiting = (persisted: PersistedMessage) =>
-      isNext(persisted) && !inFlight.has(persisted.seq) && !messages.done.has(persisted.seq);
+    const isWaiting = (persisted: PersistedMessage) => isNext(persisted) && !inFlight.has(persisted.seq);
     let from = Math.max(least, pageFrom);
-    while (from < messages.unwritten) {
+    while (from < messages.unwritten && !messages.isEnded) {
       const { unwritten } = messages;
       const { ledger, number, session } = log;
-      const read = await ledger.read(
+      const [entry] = await ledger.read(
         numberKey(Kind.segment, number, from),
         numberKey(Kind.segment, number, unwritten),
-        SEGMENTS_AT_ONCE
+        1
       );
       session.ports.time.read();
-      for (const entry of read) {
-        const first = segmentFirst(entry.key);
-        for (const persisted of messagesIn(entry, session.ports.time))
-          if (isWaiting(persisted)) yield { persisted, from: first };
-        from = first + 1;
+      if (entry === undefined) {
+        from = unwritten;
+        break;
       }
-      if (read.length < SEGMENTS_AT_ONCE) from = unwritten;
+      const first = segmentFirst(entry.key);
+      const read = messagesIn(entry, session.ports.time);
+      yield read.filter(isWaiting).map((one) => placed(one, first));
+      from = first + 1;
     }
     const { unwritten } = messages;
-    for (const persisted of messages.outsideSegments(from))
-      if (isWaiting(persisted)) yield { persisted, from: unwritten };
+    yield messages
+      .outsideSegments(from)
+      .filter(isWaiting)
+      .map((one) => placed(one, unwritten));
+  }
+
+  /**
+   * The persisted messages that are in memory, in the order of their numbers, and the number below which all messages were in memory or done.
+   */
+  async #collected({ messages }: SessionLog) {
+    for (;;) {
+      const { pageFrom } = messages;
+      const found: PersistedMessage[] = [];
+      for (const slice of this.#inMemory(-1)) {
+        for (const { persisted } of slice) if (persisted !== undefined) found.push(persisted);
+        if (slice.length === MESSAGES_AT_ONCE) await this.#session.ports.turn.pause();
+      }
+      found.sort((a, b) => a.seq - b.seq);
+      // if the client has disconnected meanwhile, messages have been removed from memory
+      if (messages.pageFrom >= pageFrom) return { found, pageFrom };
+    }
   }
 
   /** What is in flight. */
@@ -203,6 +228,10 @@ function messagesIn(
     if (error instanceof RecordError || error instanceof RangeError) return [];
     throw error;
   }
+}
+
+function cursorOf({ at, from }: Placed): string {
+  return from === undefined ? `m${at}` : `s${from}.${at}`;
 }
 
 /** @throws InvalidInput CURSOR_INVALID */

@@ -12,6 +12,8 @@ import { StoredQueue } from './stored-backlog.ts';
 const FIRST_DROP_RECORDS = 4;
 /** Most records of one read; a record has up to 128 KB. */
 const MAX_DROP_RECORDS = 64;
+/** Messages in memory that are cleared in one turn. */
+export const CLEARED_AT_ONCE = 1_000;
 
 /** Keeps the messages of a session in the store within the limits of its zone, and within what the limit on all queues leaves to it. */
 export class SessionQueue extends StoredQueue {
@@ -141,7 +143,7 @@ export class SessionQueue extends StoredQueue {
   // ---------------------------------------------------------------------------------------------------------------- dropping
 
   /**
-   * Drop all messages that wait, and none in flight. Messages that arrive in the meantime are kept.
+   * Drop all messages that wait, and none in flight, some of them in each turn. Messages that arrive in the meantime are kept.
    * @returns their number
    * @throws BrokerError STORE_FAILED; the errors of the store
    */
@@ -151,9 +153,10 @@ export class SessionQueue extends StoredQueue {
     for (let other = this.#otherTask; other !== undefined; other = this.#otherTask) await other;
     work.begin();
     const to = this.#log.messages.next;
+    const end = this.#log.session.delivery.waiting?.backlog?.end ?? 0;
     // not synchronously: a listener of the drop event may call this again, and must then wait for this task
     const clearing = Promise.resolve()
-      .then(() => this.#clear(to))
+      .then(() => this.#clear(to, end))
       .finally(() => work.end());
     const task = clearing.then(
       () => undefined,
@@ -169,8 +172,8 @@ export class SessionQueue extends StoredQueue {
     return this.#trimming ?? this.#log.offline?.loading;
   }
 
-  /** @param to drop messages with a lower number */
-  async #clear(to: number): Promise<number> {
+  /** @param to drop messages with a lower number @param end of those that are not persisted, the ones with a lower sequence number */
+  async #clear(to: number, end: number): Promise<number> {
     const log = this.#log;
     const { messages, session, ledger } = log;
     let count = 0;
@@ -182,7 +185,14 @@ export class SessionQueue extends StoredQueue {
     while (!messages.isEnded) {
       if (ledger.isFailed) throw ledger.refusal();
       const { offline } = log;
-      if (offline === undefined) count += session.delivery.waiting?.dropBacklog(to) ?? 0;
+      if (offline === undefined) {
+        const { removed = 0, dropped = 0 } = session.delivery.waiting?.dropBacklog(end, to, CLEARED_AT_ONCE) ?? {};
+        count += dropped;
+        if (removed === CLEARED_AT_ONCE) {
+          await session.ports.turn.pause();
+          continue;
+        }
+      }
       if (session.state === 'connected') {
         if (messages.pageFrom >= to) break;
         await log.page({ to, drop });
@@ -204,7 +214,8 @@ export class SessionQueue extends StoredQueue {
     const dropAll = (read: readonly PersistedMessage[]) => {
       for (const persisted of read) if (!inFlight.has(persisted.seq)) drop(persisted);
     };
-    const isOver = () => log.offline !== offline || messages.isEnded || session.state === 'connected';
+    const isOver = () =>
+      log.offline !== offline || messages.isEnded || session.state === 'connected' || log.ledger.isFailed;
     const reader = new SegmentReader(log);
     let from = messages.pageFrom; // what is in memory is below it
     for (let limit = FIRST_DROP_RECORDS; from < messages.unwritten; limit = Math.min(limit * 2, MAX_DROP_RECORDS)) {
@@ -216,11 +227,17 @@ export class SessionQueue extends StoredQueue {
         from = segmentFirst(entry.key) + 1;
         if (!(read instanceof BrokerError)) dropAll(read.messages);
         else await reader.discard(entry, unwritten, read);
+        await session.ports.turn.pause();
         if (isOver()) return false; // a listener may have done anything
       }
       if (entries.length < limit) from = unwritten;
     }
-    dropAll(messages.outsideSegments(from));
+    const others = messages.outsideSegments(from);
+    for (let at = 0; at < others.length; at += CLEARED_AT_ONCE) {
+      if (at > 0) await session.ports.turn.pause();
+      if (isOver()) return false;
+      dropAll(others.slice(at, at + CLEARED_AT_ONCE));
+    }
     messages.forgetDone();
     return true;
   }

@@ -258,10 +258,18 @@ export class WaitingMessages implements DeferralOwner {
     this.backlog = undefined;
   }
 
-  /** Drop the messages of the backlog. @param before drop only persisted messages with a lower number @returns their number */
-  dropBacklog(before = Infinity): number {
+  /**
+   * Drop messages of the backlog, of each list the oldest first.
+   * @param end drop only messages with a lower sequence number; see `Backlog.end`
+   * @param before drop only persisted messages with a lower number
+   * @param most drop no more than this number
+   * @returns how many messages were removed, and how many of them were dropped, because they were not done
+   */
+  dropBacklog(end: number, before: number, most: number): { readonly removed: number; readonly dropped: number } {
     // first all, because a listener of the drop may publish
-    const taken = this.backlog?.take(({ persisted }) => persisted === undefined || persisted.seq < before) ?? [];
+    const isTaken = ({ sequence, persisted }: Queued) =>
+      persisted === undefined ? sequence < end : persisted.seq < before;
+    const taken = this.backlog?.take(isTaken, most) ?? [];
     let count = 0;
     for (const { message, persisted } of taken) {
       if (persisted?.isDone) continue;
@@ -269,7 +277,7 @@ export class WaitingMessages implements DeferralOwner {
       this.#owner.drop(message, 'queue_cleared', persisted);
     }
     this.#owner.updateFastPath();
-    return count;
+    return { removed: taken.length, dropped: count };
   }
 
   /** The session has ended; see `Delivery.clear`. */

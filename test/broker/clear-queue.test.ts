@@ -126,6 +126,39 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         assert.equal(session.figures().mqueueLen, 0);
       }));
 
+    it('drops a long queue in slices, each in a turn of its own, and keeps what arrives meanwhile', () =>
+      tried(async (start) => {
+        for (const isConnected of [false, true]) {
+          const broker = await start({ maxInflight: 1, maxMqueueLen: 0 });
+          const client = await rawClient(broker, PERSISTENT);
+          await granted(client, 1, { topic: 'a', qos: 1 });
+          if (!isConnected) client.cut();
+          await turns();
+          const payload = 'x'.repeat(100);
+          await broker.publish('a', 'in flight', { qos: 1 });
+          if (isConnected) await rest(client);
+          const all = Array.from({ length: 10_000 }, () => broker.publish('a', payload, { qos: 1 }));
+          await Promise.all(all);
+          const session = broker.sessions.get('c');
+          const slices = [0];
+          let isDone = false;
+          const count = () => {
+            if (slices.push(0) === 4) void broker.publish('a', 'new', { qos: 1 });
+            if (!isDone) setImmediate(count);
+          };
+          setImmediate(count);
+          broker.on('message.dropped', () => void slices[slices.length - 1]++);
+          assert.equal(await session.clearQueue(), isConnected ? 10_000 : 10_001);
+          isDone = true;
+          assert.ok(Math.max(...slices) <= 2_000, `${Math.max(...slices)} in one turn`);
+          assert.deepEqual(
+            (await session.queue()).entries.map(({ message }) => `${message.payload}`),
+            ['new']
+          );
+          await broker.stop();
+        }
+      }));
+
     it('throws SESSION_ENDED for a session that has ended', () =>
       tried(async (start) => {
         const broker = await start();

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { levelStore } from '../../adapters/level/index.ts';
 import type { Broker } from '../../lib/broker/broker.ts';
+import { Backlog } from '../../lib/session/backlog.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Store } from '../../lib/store/store.ts';
 import { rawClient } from '../support/raw-client.ts';
@@ -151,6 +152,34 @@ for (const [kind, storeOf] of Object.entries(KINDS))
           const again = await rawClient(broker, { ...PERSISTENT, clean: false });
           assert.equal(`${((await again.next('publish')) as { payload: Buffer }).payload}`, texts[0]);
         }));
+
+    it('list what is far down in slices, each in a turn of its own, without beginning again', (t) =>
+      tried(async (start) => {
+        const broker = await start({ maxInflight: 1, maxMqueueLen: 0 });
+        const client = await rawClient(broker, PERSISTENT);
+        await granted(client, 1, { topic: 'a', qos: 1 });
+        client.cut();
+        await turns();
+        const payload = 'x'.repeat(100);
+        const all = Array.from({ length: 20_000 }, (_, at) => broker.publish('a', `${at} ${payload}`, { qos: 1 }));
+        await Promise.all(all);
+        const lists = t.mock.method(Backlog.prototype, 'lists');
+        let passed = 0;
+        let isDone = false;
+        const count = () => {
+          passed++;
+          if (!isDone) setImmediate(count);
+        };
+        setImmediate(count);
+        const { entries } = await broker.sessions.get('c').queue({ limit: 5, skip: 19_998 });
+        isDone = true;
+        assert.deepEqual(
+          entries.map(({ message }) => `${message.payload}`),
+          [`19998 ${payload}`, `19999 ${payload}`]
+        );
+        assert.ok(passed >= 15, `${passed} turns`);
+        assert.ok(lists.mock.callCount() <= 25, `${lists.mock.callCount()} looks at the backlog`);
+      }));
 
     it('refuse cursors that are not theirs', () =>
       tried(async (start) => {
