@@ -1,4 +1,6 @@
-/** Size of the parts that are written at once, in characters. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+/** Size of the parts that are written at once, in characters. Each is made in a turn of its own. */
 const PART_LENGTH = 65_536;
 
 /** An answer that is lines of text instead of an envelope. */
@@ -34,6 +36,7 @@ async function* partsOf(lines: AsyncIterable<string>): AsyncGenerator<string, un
     if (part.length < PART_LENGTH) continue;
     yield part;
     part = '';
+    await nextTurn(); // lines of a store in memory would all be made in one turn
   }
   if (part !== '') yield part;
   return undefined;

@@ -39,6 +39,63 @@ export class BareAnswer {
   }
 }
 
+/** A list in the data of an answer that becomes text when it is sent, some rows in each turn. What it iterates over may change meanwhile. */
+export class Rows<R = unknown> {
+  readonly #rows: Iterable<R>;
+  readonly #shape: (row: R) => unknown;
+
+  constructor(rows: Iterable<R>, shape: (row: R) => unknown) {
+    this.#rows = rows;
+    this.#shape = shape;
+  }
+
+  /** The rows as JSON with commas between, some in each part. */
+  *parts(): Generator<string> {
+    let some: string[] = [];
+    let before = '';
+    for (const row of this.#rows) {
+      some.push(JSON.stringify(this.#shape(row)));
+      if (some.length < ROWS_AT_ONCE) continue;
+      yield before + some.join();
+      some = [];
+      before = ',';
+    }
+    if (some.length > 0) yield before + some.join();
+  }
+}
+
+/** The data of an answer, an object of which some fields are `Rows`. */
+export class LongData {
+  readonly #fields: Readonly<Record<string, unknown>>;
+
+  constructor(fields: Readonly<Record<string, unknown>>) {
+    this.#fields = fields;
+  }
+
+  /** The answer, which is written in parts, each in a turn of its own. */
+  async *parts(): AsyncGenerator<string> {
+    let part = '{"code":0,"data":{';
+    let before = '';
+    for (const [name, value] of Object.entries(this.#fields)) {
+      if (value === undefined) continue;
+      part += `${before}${JSON.stringify(name)}:`;
+      before = ',';
+      if (!(value instanceof Rows)) {
+        part += JSON.stringify(value);
+        continue;
+      }
+      part += '[';
+      for (const rows of value.parts()) {
+        yield part + rows;
+        part = '';
+        await nextTurn();
+      }
+      part += ']';
+    }
+    yield `${part}}}`;
+  }
+}
+
 /** The answer of an operation that has succeeded. */
 export function answerWith(result: unknown, page: PageRequest): Answer {
   if (result === undefined) return DONE;
@@ -46,6 +103,7 @@ export function answerWith(result: unknown, page: PageRequest): Answer {
   if (result instanceof BareAnswer) return { status: 200, headers: JSON_HEADERS, body: result.json };
   if (result instanceof Download)
     return { status: 200, headers: { 'content-type': result.contentType }, body: result.parts };
+  if (result instanceof LongData) return { status: 200, headers: JSON_HEADERS, body: result.parts() };
   if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
   const { whole } = result;
   const end = whole === undefined ? ']}' : `],"meta":${JSON.stringify(metaOf(whole, page))}}`;

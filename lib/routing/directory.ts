@@ -172,7 +172,7 @@ export class Directory {
         const room = limit - entries.length;
         const found = await this.#smallest(subscriptions.values(), filterOf, after, left + room + 1, isWanted);
         const listed = found.slice(left, left + room);
-        for (const subscription of listed) entries.push(recordOf(SUBSCRIPTION_FIELDS, subscription, node));
+        await this.#each(listed, (subscription) => entries.push(recordOf(SUBSCRIPTION_FIELDS, subscription, node)));
         if (listed.length > 0) last = `${number} ${listed[listed.length - 1].filter}`;
         const isMore = found.length > left + room;
         left = Math.max(0, left - found.length);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBroker, memoryStore } from 'embermq';
-import { serveManagement } from '../support/management.ts';
+import { managementApi } from 'embermq/management';
+import { AUTHORIZATION, serveManagement } from '../support/management.ts';
 
 describe('Sessions with what waits for their clients, over HTTP', () => {
   for (const revision of ['earlier', 'later', 'hosted'] as const)
@@ -73,4 +74,26 @@ describe('Sessions with what waits for their clients, over HTTP', () => {
         assert.deepEqual([answer.status, answer.body.code], [404, 112]);
       }
     });
+
+  it('are written in slices if they have many subscriptions, each in a turn of its own', async () => {
+    await using broker = await createBroker({ maxSubscriptions: 0 }).start();
+    await broker.applications.add({ id: 'app', secret: 'a secret' });
+    const client = await broker.connect({ clientId: 'many' });
+    await client.subscribe(Array.from({ length: 1_000 }, (_, at) => ({ topic: `s/${at}`, qos: 0 as const })));
+    const api = managementApi(broker, { prefix: '/api' });
+    const response = await api.fetch(
+      new Request('http://localhost/api/x/sessions/many', { headers: { authorization: AUTHORIZATION } })
+    );
+    const parts: string[] = [];
+    const decoder = new TextDecoder();
+    for await (const part of response?.body ?? []) parts.push(decoder.decode(part));
+    const counts = parts.map((part) => part.split('"no_local"').length - 1);
+    assert.ok(Math.max(...counts) <= 200, counts.join());
+    const { data } = JSON.parse(parts.join(''));
+    assert.deepEqual(
+      [data.client.clientid, data.subscriptions.length, data.subscriptions[999].topic, data.inflight, data.queued],
+      ['many', 1_000, 's/999', [], 0]
+    );
+    await client.disconnect();
+  });
 });

@@ -3,6 +3,7 @@ import type { InFlightMessage, QueuedMessage, SessionHandle, SubscriptionRecord 
 import { Fault } from '../../../rest/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
+import { LongData, Rows } from '../../reply.ts';
 import { CLIENT, write as writeClient } from '../clients.ts';
 import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
 
@@ -93,15 +94,14 @@ export const SESSION_QUEUES: readonly Operation[] = [
     run: async (context, { params: { clientid } }) => {
       const session = sessionOf(context, clientid);
       const { inflight, awaitingRel } = session.flights();
-      const subscriptions = [...session.subscriptions()].map(shownSubscription);
       const client = await context.broker.directory.client(clientid);
-      return {
+      return new LongData({
         client: client && JSON.parse(writeClient(client)),
-        subscriptions,
-        inflight: inflight.map(shownFlight),
+        subscriptions: new Rows(session.subscriptions(), shownSubscription),
+        inflight: new Rows(inflight, shownFlight),
         awaiting_rel: awaitingRel,
         queued: client?.mqueueLen ?? 0
-      };
+      });
     }
   }),
   operation({
