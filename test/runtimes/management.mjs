@@ -258,7 +258,7 @@ const STEPS = {
     const response = await fetch(url, { headers: { authorization: AUTHORIZATION } });
     await world.broker.stop();
     await response.text(); // the stream ends with the broker
-    assert.equal((await call('POST', '/api/v4/mqtt/publish', { body: { topic: 't' } })).status, 500);
+    assert.equal((await call('POST', '/api/v4/mqtt/publish', { body: { topic: 't' } })).status, 503);
     await world.server.close();
   }
 };
