@@ -9,9 +9,11 @@ import { FIGURE_FIELDS, type SessionFigures } from '../records/session-figures.t
 import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../records/subscription-record.ts';
 import { type PageQuery, readQuery } from '../routing/directory-queries.ts';
 import { Subscription } from '../routing/subscription.ts';
+import type { SessionLog } from '../session/log.ts';
 import { type QueuePage, QueueView, type SessionFlights } from '../session/queue-view.ts';
 import type { Session } from '../session/session.ts';
 import { CLEARED_AT_ONCE } from '../session/session-queue.ts';
+import type { Ledger } from '../store/ledger.ts';
 import { checkTopicFilter, mountedFilter, mountedName } from '../topics/topic.ts';
 import { type AutoSubscription, checkSubscription } from './auto-subscriptions.ts';
 import { newMessage } from './new-message.ts';
@@ -31,17 +33,36 @@ export interface KickOptions {
   readonly will?: 'publish' | 'drop';
 }
 
-/** Sessions in memory only whose queues are being cleared. */
-const CLEARING = new WeakMap<Session, Promise<number>>();
+/** For sessions whose queues are being cleared: resolves when the last call is done. One call follows the other, so that none wakes all. */
+const CLEARING = new WeakMap<Session, Promise<unknown>>();
 
-async function clear({ delivery, ports }: Session, end: number): Promise<number> {
-  await undefined; // a listener of the drop may call this again, and must then wait
+function inTurn(session: Session, clear: () => Promise<number>): Promise<number> {
+  const cleared = (CLEARING.get(session) ?? Promise.resolve()).then(clear);
+  const last = cleared
+    .catch(() => undefined)
+    .then(() => {
+      if (CLEARING.get(session) === last) CLEARING.delete(session);
+    });
+  CLEARING.set(session, last);
+  return cleared;
+}
+
+async function clearMemory({ delivery, ports }: Session, end: number): Promise<number> {
   for (let count = 0; ; ) {
     const { removed = 0, dropped = 0 } = delivery.waiting?.dropBacklog(end, Infinity, CLEARED_AT_ONCE) ?? {};
     count += dropped;
     if (removed < CLEARED_AT_ONCE) return count;
     await ports.turn.pause();
   }
+}
+
+async function clearStored(log: SessionLog, ledger: Ledger): Promise<number> {
+  const count = await log.queue.clear();
+  if (count > 0) {
+    log.flowChanged();
+    await ledger.committed(ledger.ticketOf(log));
+  }
+  return count;
 }
 
 /**
@@ -143,23 +164,13 @@ export class SessionHandle<Data = unknown> {
   async clearQueue(): Promise<number> {
     const { delivery, log, ports } = this.#session;
     this.#checkBegun();
-    if (log === undefined || ports.ledger === undefined) return this.#clearMemory(delivery.waiting?.backlog?.end ?? 0);
-    const count = await log.queue.clear();
-    if (count > 0) {
-      log.flowChanged();
-      await ports.ledger.committed(ports.ledger.ticketOf(log));
-    }
-    return count;
+    const { ledger } = ports;
+    if (log !== undefined && ledger !== undefined) return inTurn(this.#session, () => clearStored(log, ledger));
+    const end = delivery.waiting?.backlog?.end ?? 0; // later messages stay
+    return inTurn(this.#session, () => clearMemory(this.#session, end));
   }
 
   /** Drop what waits for a client whose session is in memory only. @param end messages with a lower sequence number */
-  async #clearMemory(end: number): Promise<number> {
-    const session = this.#session;
-    for (let other = CLEARING.get(session); other !== undefined; other = CLEARING.get(session)) await other;
-    const clearing = clear(session, end).finally(() => CLEARING.delete(session));
-    CLEARING.set(session, clearing);
-    return clearing;
-  }
 
   /** @throws StateError SESSION_ENDED; BrokerError STORE_FAILED */
   #checkBegun(): void {
