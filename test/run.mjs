@@ -23,6 +23,7 @@ const TOGETHER = [
   'connection',
   'events',
   'level',
+  'management',
   'monitor',
   'net',
   'packets',
@@ -30,10 +31,11 @@ const TOGETHER = [
   'routing',
   'session',
   'store',
+  'rest',
   'testing',
   'topics'
 ];
-const FILES_PER_PROCESS = 7;
+const FILES_PER_PROCESS = 14;
 
 const here = import.meta.dirname;
 const words = process.argv.slice(2);
