@@ -59,7 +59,7 @@ export type Output =
   | AsyncIterable<object>
   | Iterable<object>
   | { readonly record: object }
-  | { readonly lines: AsyncIterable<string> }
+  | { readonly lines: AsyncIterable<string>; readonly isWhole?: true }
   | undefined;
 
 /** How the rows of an action are printed on a terminal. */

@@ -9,7 +9,7 @@ import type { ManagementClientOptions } from '../management/client/index.ts';
 /** Statuses of answers that have no body. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** The codes of certificates that nobody known has signed. */
+/** The codes of certificates that no known authority has signed. */
 const UNTRUSTED: ReadonlySet<string> = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',

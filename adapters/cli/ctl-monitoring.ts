@@ -77,7 +77,7 @@ export const MONITORING: readonly Action[] = [
   {
     usage: 'events [NAMES]',
     about:
-      'print events as they happen, until interrupted; NAMES are separated by commas. Default: all but those of messages',
+      'print events as they happen, until interrupted; NAMES are separated by commas. Default: all but client.ping, and without --topic those of messages',
     flags: ['client', 'topic', 'payload'],
     line: (row) => {
       const { at, event, ...fields } = row as { readonly at?: number; readonly event: string };
@@ -161,7 +161,7 @@ export const MONITORING: readonly Action[] = [
   },
   {
     usage: 'slow stop',
-    about: 'end this, and forget the ranking',
+    about: 'stop measuring how long messages take to subscribers, and forget the ranking',
     run: ({ client }) => client.delete('/x/slow_subscriptions')
   },
   {

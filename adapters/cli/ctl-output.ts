@@ -30,7 +30,7 @@ export async function print(shell: Shell, output: Output, style: OutputStyle): P
   }
   if ('lines' in output) {
     const toText = (line: string) => (style.json ? line : printable(line));
-    await printLines(shell, output.lines, toText, style.limit);
+    await printLines(shell, output.lines, toText, output.isWhole ? Infinity : style.limit); // part of a file is of no use
     return;
   }
   const { line } = style;

@@ -25,8 +25,8 @@ async function deliver(
   { flags, note }: ActionContext,
   file: string,
   lines: AsyncIterable<string>
-): Promise<{ readonly lines: AsyncIterable<string> } | undefined> {
-  if (file === STANDARD) return { lines };
+): Promise<{ readonly lines: AsyncIterable<string>; readonly isWhole: true } | undefined> {
+  if (file === STANDARD) return { lines, isWhole: true };
   let count = 0;
   const counted = async function* () {
     for await (const line of lines) {
@@ -49,8 +49,17 @@ async function* backupLines({ client, interruption }: ActionContext): AsyncGener
     yield line;
   }
   // a proxy may hide that the connection was lost
-  if ((JSON.parse(last || '{}') as { readonly records?: number }).records !== count)
+  if (!last.startsWith('{') || recordsIn(last) !== count)
     throw new ManagementError('the backup has ended early: its last line is missing');
+}
+
+/** The number of lines that the last line of a backup gives; undefined: it is none. */
+function recordsIn(line: string): number | undefined {
+  try {
+    return (JSON.parse(line) as { readonly records?: number }).records;
+  } catch {
+    return undefined; // cut
+  }
 }
 
 /** The result of an import, section by section. @throws BrokerError IMPORT_FAILED after the rows, if entries were not imported */
@@ -137,7 +146,11 @@ export const SETTINGS: readonly Action[] = [
   ...(['load', 'unload', 'reload'] as const).map(
     (verb): Action => ({
       usage: `plugins ${verb} NAME`,
-      about: { load: 'start one', unload: 'stop one', reload: 'stop one and start it again' }[verb],
+      about: {
+        load: 'start a feature or source',
+        unload: 'stop a feature or source',
+        reload: 'stop a feature or source, and start it again'
+      }[verb],
       run: async ({ client }, [plugin]) => {
         const params = { node: await nodeOf(client), plugin };
         await client.put(`/nodes/{node}/plugins/{plugin}/${verb}`, { params });
@@ -163,7 +176,7 @@ export const SETTINGS: readonly Action[] = [
   },
   {
     usage: 'import FILE',
-    about: 'import such a file; - is standard input',
+    about: 'import a file that "ctl export" has written; - is standard input',
     flags: ['mode'],
     columns: ['section', 'added', 'replaced', 'removed', 'skipped'],
     run: imported

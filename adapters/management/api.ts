@@ -1,9 +1,9 @@
-import { type Broker, InvalidInput } from '../../lib/index.ts';
+import { type Broker, InvalidInput, passwordCheckOf } from '../../lib/index.ts';
 import { type Answer, type Call, Fault, type Found, Router, type Service } from '../rest/index.ts';
 import { Audit, type ChangeRequest } from './audit.ts';
 import { BrowserChecks } from './browser-checks.ts';
 import { faultOf } from './codes.ts';
-import { type Caller, CredentialCheck } from './credentials.ts';
+import { basicCredentials, type Caller, CredentialCheck } from './credentials.ts';
 import type { OpenApiDocument } from './document.ts';
 import { EventStreams } from './event-stream.ts';
 import { checkBody, checkNames, checkQuery, pageRequest, readQuery } from './input.ts';
@@ -210,6 +210,10 @@ class Management implements Service {
       appOperations,
       page,
       caller,
+      isSecret: async (hash) => {
+        const { secret } = basicCredentials(call.header('authorization') ?? '') ?? {};
+        return secret !== undefined && passwordCheckOf(hash)(Buffer.from(secret));
+      },
       mountedAt: call.mountedAt,
       optionSource
     };

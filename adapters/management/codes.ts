@@ -76,14 +76,14 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   OPTION_FIXED: 'wrongParameter'
 };
 
-/** The fault that an error means. @returns undefined for an error that nobody has foreseen */
+/** The fault that an error means. @returns undefined for an unexpected error */
 export function faultOf(error: unknown): Fault | undefined {
   if (error instanceof Fault) return error;
   if (!(error instanceof BrokerError)) return undefined;
   const kind =
     FAULTS[error.code] ??
     (error instanceof InvalidInput ? 'wrongParameter' : error instanceof NotFound ? 'unknownRecord' : undefined);
-  // the remedies of an app are none for an HTTP client
+  // the remedy in the message is for the app, not for an HTTP client
   const message =
     error.code === 'BROKER_NOT_STARTED' ? 'the broker is stopping, or has not started; try again later' : error.message;
   return kind && new Fault(kind, message);

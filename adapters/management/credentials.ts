@@ -222,7 +222,7 @@ function isSame(a: string, b: string): boolean {
 }
 
 /** Read HTTP Basic credentials (RFC 7617). @returns undefined if the header has another form */
-function basicCredentials(header: string): Basic | undefined {
+export function basicCredentials(header: string): Basic | undefined {
   const [, encoded] = /^basic +([a-z0-9+/=_-]+) *$/i.exec(header) ?? [];
   if (encoded === undefined) return undefined;
   const text = Buffer.from(encoded, 'base64').toString();

@@ -38,8 +38,10 @@ export class EventStreams {
     this.#max = max;
   }
 
-  /** Begin a stream. @throws Fault tooMany; InvalidInput EVENT_UNKNOWN, TOPIC_FILTER_INVALID */
+  /** Begin a stream. @throws Fault unavailable, tooMany; InvalidInput EVENT_UNKNOWN, TOPIC_FILTER_INVALID */
   open(request: EventRequest): EventStream {
+    if (this.#broker.state === 'disconnected')
+      throw new Fault('unavailable', 'the broker has stopped, or is stopping; try again later');
     if (this.#open.size >= this.#max)
       throw new Fault(
         'tooMany',

@@ -45,7 +45,7 @@ function conditionOf(error: ValidationError): string {
   return `${error.message} (${error.params.allowedValues.map((one) => JSON.stringify(one)).join(', ')})`;
 }
 
-/** The parameters of queries that lists have. */
+/** The parameters of queries that lists have. Operations of the documented interface ignore them where they have no effect. */
 const PAGING = ['_page', '_limit', 'cursor'];
 
 /**
@@ -53,16 +53,18 @@ const PAGING = ['_page', '_limit', 'cursor'];
  * as the original products do: clients add `_` and the like to get around caches.
  * @throws Fault wrongParameter
  */
-export function checkNames({ path, query, body }: Operation, text: string): void {
+export function checkNames({ path, query, body, paged, hasCursor }: Operation, text: string): void {
   if (text === '') return;
-  const known = [...Object.keys(query?.properties ?? {}), ...PAGING];
+  const isOurs = path.startsWith('/x/');
+  const paging = isOurs ? PAGING.filter((name) => (name === 'cursor' ? hasCursor : paged !== undefined)) : PAGING;
+  const known = [...Object.keys(query?.properties ?? {}), ...paging];
   const seen = new Set<string>();
   for (const name of new URLSearchParams(text).keys()) {
     const isKnown = known.includes(name);
     if (isKnown && seen.has(name))
       throw new Fault('wrongParameter', `the parameter "${name}" is given more than once`, name);
     seen.add(name);
-    if (isKnown || name === '_' || !path.startsWith('/x/')) continue;
+    if (isKnown || name === '_' || !isOurs) continue;
     const isOfBody = body !== undefined && Type.IsObject(body) && Object.hasOwn(body.properties, name);
     const near = nearest(name, known);
     const remedy = isOfBody ? 'give it in the body' : near === undefined ? 'leave it out' : `did you mean "${near}"?`;

@@ -30,6 +30,8 @@ export interface Context {
   readonly page: PageRequest;
   /** Who has sent the request. */
   readonly caller: Caller;
+  /** Whether a hash is that of the secret or password that the request has. @throws InvalidInput if it is no hash */
+  isSecret(hash: string): Promise<boolean>;
   /** The path in front of that of the operation, in the URL of the request. */
   readonly mountedAt: string;
   /** Where the app has an option from; see `ManagementOptions`. */

@@ -132,7 +132,7 @@ const MAX_NAME = 256;
 /** Longer messages are cut. */
 const MAX_MESSAGE = 8_192;
 
-/** A message without the rest of long names, which requests have sent. */
+/** A message with long names cut, because they come from the request. */
 export function shortened(message: string): string {
   if (message.length <= MAX_NAME) return message;
   const short = message.replace(/"([^"]+)"/g, (all, name: string) =>

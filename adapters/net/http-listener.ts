@@ -39,7 +39,7 @@ const OPTIONS = { ...LIMITS, requireHostHeader: false };
  * listenHttp(broker, 8081, managementApi(broker, { revision: 'later' }).node);
  * listenHttp(broker, tls({ port: 8443, certFile: 'server.crt', keyFile: 'server.key' }), api.node);
  * ```
- * What Node refuses, such as a request that is no HTTP, is answered with `{"code","message"}` as JSON.
+ * What Node refuses, such as bytes that are not HTTP, is answered with `{"code","message"}` as JSON.
  * At a stop, idle connections and streams of events are closed at once, and requests in progress may end within the `timeoutMs` of the stop.
  * @param where a port on 127.0.0.1, or the result of `tcp`, `tls` or `unix`, of which options about MQTT have no effect
  * @returns as `listen`

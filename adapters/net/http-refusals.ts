@@ -45,7 +45,7 @@ export function refuseUnparsed(socket: Duplex, error: NodeJS.ErrnoException): vo
 /** Answer a request with the method CONNECT, and close its connection. */
 export function refuseConnect(_request: IncomingMessage, socket: Duplex): void {
   socket.on('error', () => {}); // the client has gone
-  endWith(socket, { status: 404, message: 'this server is no proxy: there is no CONNECT' });
+  endWith(socket, { status: 404, message: 'this server is not a proxy, and does not serve the method CONNECT' });
 }
 
 function endWith(socket: Duplex, refusal: Refusal): void {

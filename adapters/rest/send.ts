@@ -6,6 +6,8 @@ import type { Answer, MountPorts } from './call.ts';
 const LINGER_MS = 2_000;
 /** A client that reads nothing of a list for this time loses its connection. A backup has ended by then, and has reported it. */
 const STALLED_MS = 90_000;
+/** Length of the pieces in which a long part is written. */
+const PIECE = 65_536;
 
 /** Send an answer over node:http. What goes wrong ends the connection and is reported. */
 export async function send(
@@ -60,18 +62,30 @@ async function sendParts(
   response.on('drain', onFree).on('close', onClose);
   try {
     for await (const part of { [Symbol.asyncIterator]: () => iterator }) {
-      if (response.destroyed) return;
-      if (response.write(part) || response.destroyed) continue;
-      const timer = answer.isEndless === true ? undefined : clock.setTimeout(() => response.destroy(), STALLED_MS);
-      await new Promise<void>((resolve) => {
-        goOn = resolve;
-      });
-      clock.clearTimeout(timer);
+      for (const piece of piecesOf(part)) {
+        if (response.destroyed) return;
+        if (response.write(piece) || response.destroyed) continue;
+        const timer = answer.isEndless === true ? undefined : clock.setTimeout(() => response.destroy(), STALLED_MS);
+        await new Promise<void>((resolve) => {
+          goOn = resolve;
+        });
+        clock.clearTimeout(timer);
+      }
     }
     response.end();
   } finally {
     response.off('drain', onFree).off('close', onClose);
   }
+}
+
+/** A part in pieces that also a slow client reads within the limit of time. */
+function* piecesOf(part: string): Iterable<string | Buffer> {
+  if (part.length <= PIECE) {
+    yield part;
+    return;
+  }
+  const bytes = Buffer.from(part);
+  for (let at = 0; at < bytes.length; at += PIECE) yield bytes.subarray(at, at + PIECE);
 }
 
 /**

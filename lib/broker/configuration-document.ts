@@ -289,17 +289,35 @@ async function* inTurns<E>(entries: Iterable<E>, pause: () => Promise<void>): As
   if (some.length > 0) yield some;
 }
 
+/** The last import into each broker. One follows the other: two that replace sections would mix them. */
+const IMPORTING = new WeakMap<object, Promise<void>>();
+
 /**
  * Import a document of `exportConfiguration`. All of it is checked before anything is changed. The entries of a section are changed a few in
- * each turn, and those of a turn are persisted together or not at all.
+ * each turn, and those of a turn are persisted together or not at all. A second import begins when the first one has ended.
  * @param options.mode `merge` (default): add the entries that are absent, by their names. `replace`: make the sections that the document has
  *   equal to it; other sections stay as they are. The user `admin` is never removed
  * @throws InvalidInput IMPORT_INVALID, which names up to 20 entries; OPTION_INVALID, OPTION_UNKNOWN
  */
-export async function importConfiguration<Data>(
+export function importConfiguration<Data>(
   broker: Broker<Data>,
   document: ConfigurationDocument,
   options: { readonly mode?: 'merge' | 'replace' } = {}
+): Promise<ImportResult> {
+  const before = IMPORTING.get(broker);
+  const imported = Promise.resolve(before).then(() => importNow(broker, document, options));
+  const done = imported.then(
+    () => undefined,
+    () => undefined
+  );
+  IMPORTING.set(broker, done);
+  return imported;
+}
+
+async function importNow<Data>(
+  broker: Broker<Data>,
+  document: ConfigurationDocument,
+  options: { readonly mode?: 'merge' | 'replace' }
 ): Promise<ImportResult> {
   checkObject(options, 'options');
   checkNames(options, ['mode'], 'importConfiguration');

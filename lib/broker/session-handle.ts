@@ -119,7 +119,7 @@ export class SessionHandle<Data = unknown> {
   }
 
   /**
-   * Send a message to this client alone, whether or not it has a subscription. Otherwise it is sent as for a subscription of its QoS: it is
+   * Send a message only to this client, whether or not it has a subscription. Otherwise it is sent as for a subscription of its QoS: it is
    * queued while the client is away, and the `deliver` hooks run.
    * @param message its `topic` without the mount point; `retain` is the flag of the packet, nothing is retained
    * @returns false if the message was dropped; the promise resolves when the message is persisted, if the session is
@@ -140,7 +140,7 @@ export class SessionHandle<Data = unknown> {
   }
 
   /**
-   * List the messages that wait for the client, in order of arrival; of a persistent session, those that are in memory alone come first.
+   * List the messages that wait for the client, in order of arrival; of a persistent session, those that are only in memory come first.
    * Nothing changes: messages of the store are read page by page, and not kept. What waits from the first page to the last is listed once.
    * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, CURSOR_INVALID; errors of the store
    */

@@ -32,7 +32,7 @@ export interface InFlightMessage {
   readonly qos: 1 | 2;
   /** Whether the PUBLISH has been sent. */
   readonly isSent: boolean;
-  /** undefined: the message is not needed any more, or is in the store alone. */
+  /** undefined: the message is not needed any more, or is only in the store. */
   readonly message: Message | undefined;
 }
 
@@ -51,7 +51,7 @@ export interface QueuePage {
   readonly cursor: string | undefined;
 }
 
-/** Where a page begins: after a message that is in memory alone (by its place), or after one of the store (by its number). */
+/** Where a page begins: after a message that is only in memory (by its place), or after one of the store (by its number). */
 type Place =
   | { readonly kind: 'memory'; readonly after: number }
   | {
@@ -63,9 +63,9 @@ type Place =
 /** A message that waits, and where it is. */
 interface Placed {
   readonly queued: QueuedMessage;
-  /** Its number in the store, or its sequence number if it is in memory alone. */
+  /** Its number in the store, or its sequence number if it is only in memory. */
   readonly at: number;
-  /** No segment before this number is needed for the messages behind it; undefined: it is in memory alone. */
+  /** No segment before this number is needed for the messages behind it; undefined: it is only in memory. */
   readonly from: number | undefined;
 }
 
@@ -80,7 +80,7 @@ export class QueueView {
   }
 
   /**
-   * A page of the messages that wait, in order of arrival; of a session that is persisted, those in memory alone come first.
+   * A page of the messages that wait, in order of arrival; of a session that is persisted, those only in memory come first.
    * @throws InvalidInput CURSOR_INVALID; the error of the store
    */
   async page(limit: number, cursor?: string, skip = 0): Promise<QueuePage> {
@@ -106,8 +106,8 @@ export class QueueView {
   async *#slices(place: Place): AsyncGenerator<readonly Placed[]> {
     if (place.kind === 'memory') {
       for (const slice of this.#inMemory(place.after)) {
-        const alone = slice.filter(({ persisted }) => persisted === undefined);
-        yield alone.map((queued) => ({ queued, at: queued.sequence, from: undefined }));
+        const unstored = slice.filter(({ persisted }) => persisted === undefined);
+        yield unstored.map((queued) => ({ queued, at: queued.sequence, from: undefined }));
       }
     }
     const { log } = this.#session;

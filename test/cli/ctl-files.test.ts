@@ -91,14 +91,19 @@ describe('ctl backup', () => {
   });
 
   it('writes to standard output if the file is -', async () => {
-    const { code, out } = await ctl(['backup', '-']);
-    assert.equal(code, 0);
-    assert.equal(rowsIn(out).at(-1)?.records, rowsIn(out).length);
+    for (const more of [[], ['--limit', '1']]) {
+      const { code, out } = await ctl(['backup', '-', ...more]);
+      assert.equal(code, 0);
+      assert.ok(rowsIn(out).length > 1);
+      assert.equal(rowsIn(out).at(-1)?.records, rowsIn(out).length);
+    }
   });
 
   for (const [what, end] of [
     ['is lost', (response) => response.socket?.destroy()],
-    ['ends without the last line', (response) => response.end()]
+    ['ends without the last line', (response) => response.end()],
+    ['ends within a line', (response) => response.end('{"kind":"c')],
+    ['ends with a line that is no record', (response) => response.end('null\n')]
   ] as [string, (response: Parameters<RequestListener>[1]) => void][])
     it(`leaves no file if the connection ${what}`, async () => {
       await using broken = await serve((_, response) => {

@@ -54,6 +54,23 @@ describe('Export and import of the configuration over HTTP', () => {
     assert.equal(broker.applications.size, 1);
   });
 
+  it('follow one another, so that two that replace sections do not mix them', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    const documentOf = (name: string) => {
+      const acl = Array.from({ length: 3_000 }, (_, n) => {
+        return { access: 'deny', action: 'publish', topic: `${name}/${n}` };
+      });
+      return { format: 'embermq-configuration', version: 1, sections: { acl } };
+    };
+    const replace = (name: string) => server.call('POST', '/api/x/import?mode=replace', documentOf(name));
+    const [a, b] = await Promise.all([replace('a'), replace('b')]);
+    assert.deepEqual([a.body.code, b.body.code], [0, 0]);
+    const { acl } = (await server.call('GET', '/api/x/export')).body.sections;
+    assert.equal(new Set(acl.map(({ topic }: { topic: string }) => topic.slice(0, 1))).size, 1);
+    assert.equal(broker.access.acl.size, 3_000);
+  });
+
   it('need no option for a document that is larger than other bodies may be', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
@@ -68,7 +85,7 @@ describe('Export and import of the configuration over HTTP', () => {
     assert.deepEqual([other.status, other.body.code], [413, 108]);
   });
 
-  it('do not remove the application or the user whose credentials the request has', async () => {
+  it('do not lock out the application or the user whose credentials the request has', async () => {
     await using broker = await startBroker();
     await broker.users.add('ann', 'a password', 'administrator');
     await using server = await serveManagement(broker, { credentials: ['applications', 'users'] });
@@ -86,6 +103,14 @@ describe('Export and import of the configuration over HTTP', () => {
     assert.deepEqual(await post({ applications: [] }, 'replace'), [400, 110]);
     assert.deepEqual(await post({ applications: [null] }, 'replace'), [400, 110]);
     assert.deepEqual(await post({ users: [] }, 'replace', 'ann:a password'), [400, 110]);
+    const [application] = broker.applications.exported();
+    const ann = [...broker.users.exported()].find(({ name }) => name === 'ann');
+    const other = { hash: (ann as { hash: string }).hash };
+    for (const change of [{ isEnabled: false }, { expiresAt: 1 }, other])
+      assert.deepEqual(await post({ applications: [{ ...application, ...change }] }, 'replace'), [400, 110]);
+    for (const change of [{ tags: 'viewer' }, { hash: application.hash }])
+      assert.deepEqual(await post({ users: [{ ...ann, ...change }] }, 'replace', 'ann:a password'), [400, 110]);
+    assert.deepEqual(await post({ applications: [application], users: [ann] }, 'replace'), [200, 0]);
     assert.deepEqual([broker.applications.size, broker.users.get('ann')?.name], [1, 'ann']);
     assert.deepEqual(await post({ applications: [] }, 'merge'), [200, 0]);
     assert.deepEqual(await post({ applications: [] }, 'replace', 'ann:a password'), [200, 0]);

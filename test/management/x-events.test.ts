@@ -246,6 +246,8 @@ describe('Events over REST', () => {
       (await stream.toEnd()).map(({ event }) => event),
       ['broker.stopped']
     );
+    const { status, body, headers } = await server.call('GET', '/api/x/events');
+    assert.deepEqual([status, body.code, headers.get('retry-after')], [503, 101, '5']);
   });
 
   it('are limited in the number of streams, each of which begins at once and releases its listeners when its reader goes away', async () => {

@@ -46,6 +46,11 @@ describe('Figures over REST', () => {
       );
       assert.equal(figures['messages.in.rate'], 0);
       const listed = (await server.call('GET', '/api/x/topic_figures')).body;
+      await server.call('POST', '/api/x/topic_figures', { topic: 'A' });
+      const first = (await server.call('GET', '/api/x/topic_figures?_limit=1')).body;
+      const rest = await server.call('GET', `/api/x/topic_figures?cursor=${first.meta.cursor}`);
+      assert.deepEqual([first.data[0].topic, rest.body.data[0].topic, 'cursor' in rest.body.meta], ['A', 'a/+', false]);
+      await server.call('DELETE', '/api/x/topic_figures/A');
       assert.deepEqual([listed.data, listed.meta.count], [[data], 1]);
       for (const [topic, status, code] of [
         ['a/+', 400, 113],

@@ -136,6 +136,30 @@ describe('A list', () => {
     assert.deepEqual(ports.errors, []);
   });
 
+  it('is written in pieces, each with its own time, so that a client may read a long part slowly', async () => {
+    let timers = 0;
+    const clock: Clock = {
+      ...systemClock,
+      setTimeout(run, ms) {
+        if (ms === 90_000) timers++;
+        return systemClock.setTimeout(run, ms);
+      }
+    };
+    const text = 'grüße '.repeat(500_000);
+    async function* one() {
+      yield text;
+    }
+    await using server = await serve(
+      toNode(
+        mount(async () => ({ status: 200, headers: {}, body: one() })),
+        portsOf(clock)
+      )
+    );
+    const response = await fetch(`http://127.0.0.1:${server.port}/p`);
+    assert.equal(await response.text(), text);
+    assert.ok(timers >= 10, `${timers} timers`);
+  });
+
   it('ends when a client of the Fetch API goes away in the middle of it', async () => {
     const { parts, ended } = endless();
     const fetch = toFetch(

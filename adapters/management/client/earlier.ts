@@ -1316,9 +1316,9 @@ export interface EarlierOperations {
 
   'POST /mqtt/subscribe': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
+      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
       topics?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1332,9 +1332,9 @@ export interface EarlierOperations {
 
   'POST /mqtt/publish': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
+      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       client_id?: string;
@@ -1354,7 +1354,7 @@ export interface EarlierOperations {
 
   'POST /mqtt/unsubscribe': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1366,9 +1366,9 @@ export interface EarlierOperations {
 
   'POST /mqtt/subscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
+      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
       topics?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1382,9 +1382,9 @@ export interface EarlierOperations {
 
   'POST /mqtt/publish_batch': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
+      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       client_id?: string;
@@ -1404,7 +1404,7 @@ export interface EarlierOperations {
 
   'POST /mqtt/unsubscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -2358,6 +2358,8 @@ export interface EarlierOperations {
       _page?: number;
       /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
     };
     data: {
       /** The topic filter */

@@ -1380,9 +1380,9 @@ export interface LaterOperations {
 
   'POST /mqtt/subscribe': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
+      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
       topics?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1396,9 +1396,9 @@ export interface LaterOperations {
 
   'POST /mqtt/publish': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
+      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       clientid?: string;
@@ -1418,7 +1418,7 @@ export interface LaterOperations {
 
   'POST /mqtt/unsubscribe': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1430,9 +1430,9 @@ export interface LaterOperations {
 
   'POST /mqtt/subscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
+      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
       topics?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1446,9 +1446,9 @@ export interface LaterOperations {
 
   'POST /mqtt/publish_batch': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. Topics that are not valid are left out, if one is */
+      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       clientid?: string;
@@ -1468,7 +1468,7 @@ export interface LaterOperations {
 
   'POST /mqtt/unsubscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas. Topics that are not valid are left out, if one is */
+      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
       topic?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -2389,6 +2389,8 @@ export interface LaterOperations {
       _page?: number;
       /** Rows of a page; more than the greatest number counts as that */
       _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
     };
     data: {
       /** The topic filter */

@@ -16,7 +16,7 @@ const clientIdNamed = (description: string, isRequired?: true) => ({
 });
 const SUBSCRIBER = clientIdNamed('The client id of the subscriber', true);
 /** As the original products do it. */
-const LEFT_OUT = 'Topics that are not valid are left out, if one is';
+const LEFT_OUT = 'If at least one topic is valid, those that are not are left out';
 const topics = {
   topic: Type.Optional(Type.String({ description: `The topic, or several, separated by commas. ${LEFT_OUT}` })),
   topics: Type.Optional(

@@ -29,23 +29,55 @@ const DOCUMENT = Type.Object({
   )
 });
 
-/** An export of 500,000 users has about this size. */
+/** An export of about 130,000 users has this size. */
 const MAX_IMPORT_BYTES = 67_108_864;
 
+/** What `checkCaller` reads of an entry that has not been checked yet. */
+type Identity = Readonly<Record<'id' | 'name' | 'hash' | 'isEnabled' | 'expiresAt' | 'tags', unknown>>;
+
 /**
- * Refuse a document that removes the identity whose credentials the request has: the caller would be locked out.
+ * Refuse a document that would lock the caller out: the identity whose credentials the request has is not in it, or has other credentials, or
+ * fewer rights.
  * @throws Fault running
  */
-function checkCaller({ caller: { kind, id } }: Context, { sections }: ConfigurationDocument): void {
-  // the entries have not been checked yet
-  const lacks = (entries: readonly object[] | undefined, key: string) =>
-    entries?.every((entry) => (entry as Record<string, unknown> | null)?.[key] !== id) === true;
-  const isRemoved =
-    kind === 'application' ? lacks(sections.applications, 'id') : kind === 'user' && lacks(sections.users, 'name');
-  // the user "admin" is never removed
-  if (!isRemoved || (kind === 'user' && id === 'admin')) return;
-  const message = `the document does not have the ${kind} "${id}", whose credentials this request has, so "replace" would remove it`;
-  throw new Fault('running', `${message}: add it to the document, or use other credentials`);
+async function checkCaller(context: Context, { sections }: ConfigurationDocument): Promise<void> {
+  const { broker, caller } = context;
+  const { kind, id } = caller;
+  if (kind !== 'application' && kind !== 'user') return;
+  const isApplication = kind === 'application';
+  const given = (isApplication ? sections.applications : sections.users) as readonly (Identity | null)[] | undefined;
+  if (given === undefined) return;
+  const key = isApplication ? 'id' : 'name';
+  const known = isApplication ? broker.applications.exported() : broker.users.exported();
+  const present = find(known as Iterable<unknown> as Iterable<Identity>, key, id);
+  const entry = find(given, key, id);
+  let why: string | undefined;
+  if (entry === undefined) {
+    if (!isApplication && id === 'admin') return; // it is never removed
+    why = 'does not have';
+  } else if (entry.hash !== present?.hash && !(await isAccepted(context, entry.hash)))
+    why = 'has other credentials for';
+  else if (entry.isEnabled === false) why = 'disables';
+  else if (typeof entry.expiresAt === 'number' && entry.expiresAt <= broker.clock.now())
+    why = 'has expired credentials for';
+  else if (entry.tags !== present?.tags) why = 'has other tags for';
+  if (why === undefined) return;
+  const message = `the document ${why} the ${kind} "${id}", whose credentials this request has, so "replace" would lock you out`;
+  throw new Fault('running', `${message}: correct the document, or use other credentials`);
+}
+
+/** Whether the caller has the secret of a hash. What is no hash is found by the check of the document. */
+async function isAccepted({ isSecret }: Context, hash: unknown): Promise<boolean> {
+  try {
+    return await isSecret(hash as string);
+  } catch {
+    return true;
+  }
+}
+
+function find(entries: Iterable<Identity | null>, key: 'id' | 'name', id: unknown): Identity | undefined {
+  for (const entry of entries) if (entry !== null && entry[key] === id) return entry;
+  return undefined;
 }
 
 /** The configuration that was set at run time, as one document. */
@@ -106,7 +138,7 @@ export const CONFIGURATION: readonly Operation[] = [
       data: { sections: { acl: { added: 1, replaced: 0, removed: 0, skipped: 0 } }, errors: [] }
     },
     audited: ({ query: { mode = 'merge' }, body }) => ({ mode, sections: Object.keys(body.sections) }),
-    run: (context, { query, body }) => {
+    run: async (context, { query, body }) => {
       const { broker, appOperations } = context;
       if (!appOperations && body.sections.applications !== undefined)
         throw new Fault(
@@ -114,7 +146,7 @@ export const CONFIGURATION: readonly Operation[] = [
           'the document has the section "applications", and operations for applications are switched off here (option appOperations)'
         );
       const document = body as ConfigurationDocument;
-      if (query.mode === 'replace') checkCaller(context, document);
+      if (query.mode === 'replace') await checkCaller(context, document);
       return importConfiguration(broker, document, query);
     }
   })

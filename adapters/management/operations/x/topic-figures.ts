@@ -36,8 +36,12 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     descr: 'List the figures of all topic filters whose messages are counted',
     example: {},
     paged: 'max',
+    hasCursor: true,
     data: Type.Array(FIGURES),
-    run: ({ broker, page }) => pageOf(broker.monitor.topicFigures.list(), page, shown)
+    run: ({ broker, page }) => {
+      const all = broker.monitor.topicFigures.list().sort((a, b) => (a.filter < b.filter ? -1 : 1));
+      return pageOf(all, page, shown, { keyOf: ({ filter }) => filter });
+    }
   }),
   operation({
     name: 'add_topic_figures',
