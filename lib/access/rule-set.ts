@@ -37,13 +37,15 @@ class RuleList {
     else if (this.#rules.length > MAX_SCANNED) this.#buildIndex();
   }
 
-  remove(rule: Rule): void {
+  /** @returns whether the list had the rule */
+  remove(rule: Rule): boolean {
     const at = this.#rules.indexOf(rule, this.#placeOf(rule.order));
-    if (at < 0) return;
+    if (at < 0) return false;
     this.#rules.splice(at, 1);
     if (!rule.isAllow && rule.subscribe) this.#denying--;
     if (rule.indexed === undefined) this.#everywhere = this.#everywhere.filter((other) => other !== rule);
     else this.#index?.delete(rule.indexed, rule);
+    return true;
   }
 
   /**
@@ -120,9 +122,9 @@ export class RuleSet {
   /** Remove a rule. A rule that the set does not contain is ignored. */
   remove(rule: Rule): void {
     const { clientId, username } = rule;
-    this.#listOf(rule).remove(rule);
+    const isRemoved = this.#listOf(rule).remove(rule);
     if (!isKeyed(rule)) return;
-    if (!rule.isAllow && rule.subscribe) this.#denying--;
+    if (isRemoved && !rule.isAllow && rule.subscribe) this.#denying--;
     if (clientId !== undefined && this.#byClientId.get(clientId)?.isEmpty) this.#byClientId.delete(clientId);
     if (username !== undefined && this.#byUsername.get(username)?.isEmpty) this.#byUsername.delete(username);
   }

@@ -127,6 +127,20 @@ describe('access rules', () => {
     assert.equal(rules.mayDeny('c'), false);
   });
 
+  it('are left as they are if a rule is removed that is not among them', () => {
+    const rules = new RuleSet();
+    const [kept, removed] = rulesOf([
+      { access: 'deny', clientId: 'c1', topic: 'a' },
+      { access: 'deny', clientId: 'c1', topic: 'b' }
+    ]);
+    for (const rule of [kept, removed]) rules.add(rule);
+    for (let times = 0; times < 3; times++) rules.remove(removed);
+    assert.equal(rules.decide(ANN, 'subscribe', 'a'), false);
+    assert.equal(rules.mayDeny('a'), true);
+    rules.remove(kept);
+    assert.equal(rules.mayDeny('a'), false);
+  });
+
   it('give the same verdicts with an index as when all rules are compared in order', () => {
     const source = randomSource('access rules');
     const { below, pick } = source;
