@@ -75,7 +75,7 @@ describe('Sessions with what waits for their clients, over HTTP', () => {
       }
     });
 
-  it('are written in slices if they have many subscriptions, each in a turn of its own', async () => {
+  it('are written in parts if they have many subscriptions', async () => {
     await using broker = await createBroker({ maxSubscriptions: 0 }).start();
     await broker.applications.add({ id: 'app', secret: 'a secret' });
     const client = await broker.connect({ clientId: 'many' });

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Download } from '../../adapters/management/download.ts';
+import { Listing } from '../../adapters/management/listing.ts';
+import { answerWith, LongData, Rows } from '../../adapters/management/reply.ts';
+
+const NUMBERS = Array.from({ length: 2_000 }, (_, at) => at);
+
+/** Reads an answer as fast as its parts come. `made` is called for each row or line. @returns how many were made in each turn, and the text */
+async function readBody(answerOf: (made: () => void) => unknown) {
+  const perTurn = [0];
+  let isDone = false;
+  const count = () => {
+    perTurn.push(0);
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  const page = { number: 1, limit: NUMBERS.length, cursor: undefined } as never;
+  const { body } = answerWith(
+    answerOf(() => perTurn[perTurn.length - 1]++),
+    page
+  );
+  let text = '';
+  for await (const part of body) text += part;
+  isDone = true;
+  return { most: Math.max(...perTurn), made: perTurn.reduce((sum, some) => sum + some), text };
+}
+
+describe('A long answer is made in slices, each in a turn of its own', () => {
+  const shapeOf = (made: () => void) => (n: number) => {
+    made();
+    return { n };
+  };
+
+  it('if an object has long lists', async () => {
+    const { most, made, text } = await readBody(
+      (row) => new LongData({ a: new Rows(NUMBERS, shapeOf(row)), b: new Rows([1], shapeOf(row)), c: 'c' })
+    );
+    assert.ok(most <= 201, `${most} in one turn`);
+    assert.equal(made, 2_001);
+    assert.deepEqual(JSON.parse(text).data, { a: NUMBERS.map((n) => ({ n })), b: [{ n: 1 }], c: 'c' });
+  });
+
+  it('if it is a list', async () => {
+    const { most, made, text } = await readBody((row) => new Listing(NUMBERS, undefined, shapeOf(row)));
+    assert.ok(most <= 200, `${most} in one turn`);
+    assert.equal(made, 2_000);
+    assert.equal(JSON.parse(text).data.length, 2_000);
+  });
+
+  it('if it is lines that are there at once', async () => {
+    const line = 'x'.repeat(1_000);
+    const { most, made, text } = await readBody((one) => {
+      async function* lines() {
+        for (const _ of NUMBERS) {
+          one();
+          yield line;
+        }
+      }
+      return new Download(lines(), 'text/plain');
+    });
+    assert.ok(most <= 70, `${most} in one turn`);
+    assert.deepEqual([made, text.length], [2_000, 2_002_000]);
+  });
+});
