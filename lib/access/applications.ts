@@ -153,6 +153,7 @@ export class Applications implements Iterable<Application> {
 
   /** The applications with the hashes of their secrets, in the order in which they were added: for `restore`. */
   *exported(): Iterable<ExportedApplication> {
+    this.#order.oldestFirst(); // the store returns them in the order of their keys
     for (const [id, { number, ...stored }] of this.#order.lasting()) yield { id, ...stored };
   }
 

@@ -63,6 +63,8 @@ export class BannedClients implements Iterable<Ban> {
   readonly #order: RecordOrder<StoredBan>;
   /** The bans of networks, by key; undefined: they must be collected again. */
   #networks: Map<string, Network> | undefined = undefined;
+  /** The value of `undone` of the table when the networks were collected: a failed commit can bring back a ban that was lifted. */
+  #collectedAt = 0;
 
   /** @internal */
   constructor(host: BannedHost) {
@@ -162,7 +164,8 @@ export class BannedClients implements Iterable<Ban> {
   }
 
   #collected(): Map<string, Network> {
-    if (this.#networks !== undefined) return this.#networks;
+    const { undone } = this.#host.table;
+    if (this.#networks !== undefined && this.#collectedAt === undone) return this.#networks;
     const networks = new Map<string, Network>();
     const prefix = keyOf('address', '');
     for (const [key] of this.#order.oldestFirst()) {
@@ -171,12 +174,14 @@ export class BannedClients implements Iterable<Ban> {
       networks.set(who, networkOf(who));
     }
     this.#networks = networks;
+    this.#collectedAt = undone;
     return networks;
   }
 
   /** Called when the table was read from the store. */
   restored(): void {
     this.#networks = undefined;
+    this.#order.oldestFirst();
   }
 }
 

@@ -111,6 +111,7 @@ export class ManagementUsers implements Iterable<ManagementUser> {
 
   /** The users with the hashes of their passwords, in the order in which they were added: for `restore`. */
   *exported(): Iterable<ExportedUser> {
+    this.#order.oldestFirst(); // the store returns them in the order of their keys
     for (const [name, { hash, tags }] of this.#order.lasting()) yield { name, hash, tags };
   }
 

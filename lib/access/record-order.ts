@@ -1,6 +1,9 @@
 /** Records that are looked at in one turn. */
 const RECORDS_AT_ONCE = 2_000;
 
+/** Keys in one set of a `KeySet`. */
+const KEYS_AT_MOST = 16_384;
+
 /** A record of a table, with the number that gives its place. */
 interface Numbered {
   /** Absent in records of earlier versions, which come first. */
@@ -22,6 +25,20 @@ export interface ListPart {
   /** Number of records before it. */
   readonly skip: number;
   readonly limit: number;
+}
+
+/** Many keys, in sets of limited size: a set of several 100,000 keys takes about 10 ms in the turn in which it grows. */
+class KeySet {
+  readonly #sets: Set<string>[] = [new Set()];
+
+  /** Add a key. @returns whether it is new */
+  add(key: string): boolean {
+    for (const set of this.#sets) if (set.has(key)) return false;
+    const [latest] = this.#sets;
+    if (latest.size < KEYS_AT_MOST) latest.add(key);
+    else this.#sets.unshift(new Set([key]));
+    return true;
+  }
 }
 
 /** Numbers the records of a table as they are added: a store returns them in the order of their keys. */
@@ -59,6 +76,7 @@ export class RecordOrder<R extends Numbered> {
       }
       last = number;
     }
+    this.#checked = this.#table.undone;
     return this.#table;
   }
 
@@ -67,9 +85,15 @@ export class RecordOrder<R extends Numbered> {
     this.#sorted++;
   }
 
+  /** Sort the table if it may be out of order after a failed commit. */
+  #restoreOrder(): void {
+    if (this.#checked !== this.#table.undone) this.oldestFirst();
+  }
+
   /**
    * A part of the records that are wanted, the oldest first. They are walked from the first to the last of the part, in slices, each in a turn
-   * of its own. Only if the table is out of order, which can be after a commit has failed, it is sorted, in one turn.
+   * of its own. Only if the table is out of order, which can be after a commit has failed, it is sorted, in one turn. When the table is read
+   * from a store, `oldestFirst` must be called before.
    * @param shown makes an item of the list
    * @param isWanted default: all records
    */
@@ -79,12 +103,11 @@ export class RecordOrder<R extends Numbered> {
     shown: (key: string, record: R) => T,
     isWanted: (key: string) => boolean = () => true
   ): Promise<T[]> {
-    if (this.#checked !== this.#table.undone) this.oldestFirst();
-    this.#checked = this.#table.undone;
     for (;;) {
+      this.#restoreOrder();
       const found: T[] = [];
-      const sorted = this.#sorted;
-      let isInOrder = true;
+      const [sorted, undone] = [this.#sorted, this.#table.undone];
+      let isWhole = true;
       let [left, last, passed] = [RECORDS_AT_ONCE, 0, 0];
       for (const [key, record] of this.#table) {
         if (found.length === limit) break;
@@ -93,34 +116,38 @@ export class RecordOrder<R extends Numbered> {
           left = RECORDS_AT_ONCE - 1;
         }
         const { number = 0 } = record;
-        isInOrder = number >= last;
-        if (!isInOrder) break;
+        // sorted, or changed by a failed commit, in the pause: rows can come twice, or not at all
+        isWhole = number >= last && sorted === this.#sorted && undone === this.#table.undone;
+        if (!isWhole) break;
         last = number;
         if (isWanted(key) && passed++ >= skip) found.push(shown(key, record));
       }
-      if (isInOrder) return found;
-      // if another list has sorted the table meanwhile, this one has come to its beginning again
-      if (sorted === this.#sorted) this.#sort();
+      if (isWhole) return found;
+      if (sorted === this.#sorted && undone === this.#table.undone) this.#sort();
     }
   }
 
-  /** The same for readers that take several turns: the records of the first turn, without those that have been deleted when they are read. */
+  /**
+   * The records, the oldest first, for readers that take several turns: they are walked as they are read. Records that are deleted before they
+   * are read are left out, and records that are added meanwhile come last. Each key comes once, with its record of that moment. When the table
+   * is read from a store, `oldestFirst` must be called before.
+   */
   *lasting(): Iterable<readonly [key: string, record: R]> {
-    for (const key of this.#keys()) {
-      const record = this.#table.get(key);
-      if (record !== undefined) yield [key, record];
-    }
-  }
-
-  /** The keys in the order of `oldestFirst`, which takes a second walk only if the records must be sorted. */
-  #keys(): string[] {
-    const keys: string[] = [];
+    this.#restoreOrder();
+    const passed = new KeySet();
+    let sorted = this.#sorted;
     let last = 0;
-    for (const [key, { number = 0 }] of this.#table) {
-      if (number < last) return Array.from(this.oldestFirst(), ([each]) => each);
-      keys.push(key);
+    for (const entry of this.#table) {
+      const [key, { number = 0 }] = entry;
+      if (sorted !== this.#sorted) {
+        // sorted meanwhile: the iterator has begun again
+        sorted = this.#sorted;
+        last = 0;
+      }
+      if (number < last)
+        this.#sort(); // the iterator begins again, and comes to this record later
+      else if (passed.add(key)) yield entry;
       last = number;
     }
-    return keys;
   }
 }

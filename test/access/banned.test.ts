@@ -3,7 +3,10 @@ import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type BanInput, BannedClients } from '../../lib/access/banned.ts';
 import { FlappingDetector } from '../../lib/access/flapping.ts';
+import { memoryStore } from '../../lib/index.ts';
 import type { Ban } from '../../lib/records/ban.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { FaultyStore } from '../store/faulty-store.ts';
 import { mapTable } from '../support/map-table.ts';
 
 /** Bans with a clock that stands still. */
@@ -48,6 +51,37 @@ describe('bans', () => {
     await banned.add({ kind: 'clientId', who: 'c', reason: 'again' });
     const names = async (skip: number, limit: number) => (await banned.list({ skip, limit })).map(({ who }) => who);
     assert.deepEqual([await names(0, 3), await names(3, 3), await names(4, 3)], [['b', 'c', 'a'], ['d'], []]);
+  });
+
+  it('are listed in the same order after a restart', async () => {
+    const store = memoryStore();
+    for (const life of [1, 2]) {
+      await using kit = await createTestBroker({ store });
+      const { banned } = kit.broker.access;
+      if (life === 1) for (const who of ['z', 'm', 'a']) await banned.add({ kind: 'clientId', who, until: Infinity });
+      const pages: string[] = [];
+      for (let skip = 0; skip < 3; skip++)
+        pages.push((await banned.list({ skip, limit: 1 })).map(({ who }) => who).join());
+      assert.deepEqual(pages, ['z', 'm', 'a'], `life ${life}`);
+    }
+  });
+
+  it('of a network are enforced again after a deletion whose commit has failed', async () => {
+    const store = new FaultyStore();
+    await using kit = await createTestBroker({ store });
+    const { banned } = kit.broker.access;
+    const isKeptOut = () => banned.find(client('c', undefined, '10.1.1.1')) !== undefined;
+    await banned.add({ kind: 'address', who: '10.0.0.0/8', until: Infinity });
+    await banned.add({ kind: 'address', who: '192.168.0.0/16', until: Infinity });
+    assert.equal(isKeptOut(), true);
+    store.fault = 'refuses';
+    const deletion = banned.delete('address', '10.0.0.0/8');
+    assert.equal(isKeptOut(), false);
+    await assert.rejects(deletion, { code: 'STORE_FAILED' });
+    assert.equal(isKeptOut(), true);
+    store.fault = undefined;
+    await kit.clock.advance('20s');
+    assert.equal(isKeptOut(), true);
   });
 
   it('end after five minutes, at a given time, or never', async () => {
