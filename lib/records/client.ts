@@ -57,7 +57,7 @@ export interface ClientInfo<Data = unknown> {
   readonly transportInfo: TransportInfo;
   /** User properties of CONNECT, in their order. */
   readonly userProperties: readonly UserProperty[];
-  /** Time of the last CONNACK, in milliseconds since 1970; undefined before CONNACK. */
+  /** Time of the CONNACK, in milliseconds since 1970; undefined while not connected. */
   readonly connectedAt: number | undefined;
   /** Time of the last disconnect, in milliseconds since 1970; undefined while connected. */
   readonly disconnectedAt: number | undefined;
