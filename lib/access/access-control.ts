@@ -23,6 +23,8 @@ import type { AuthorizeRequest, AuthSource, SourceContext } from './source.ts';
 /** What `AccessControl` needs from the broker. */
 interface AccessHost {
   readonly clock: Clock;
+  /** Cost of new hashes; see `hashPassword`. */
+  readonly passwordCost: number;
   readonly hooks: HookRegistry;
   /** A persisted table that only the broker uses. */
   ownTable(name: string): unknown;
@@ -115,7 +117,7 @@ export class AccessControl {
 
   constructor(host: AccessHost) {
     this.#host = host;
-    this.secrets = new Secrets(new PasswordChecks(() => host.clock.monotonic()));
+    this.secrets = new Secrets(new PasswordChecks(() => host.clock.monotonic()), host.passwordCost);
     const own = (name: string) => host.ownTable(name) as never;
     this.#stopped = own('$stopped_sources');
     const records = (table: string, kind: string) =>

@@ -13,18 +13,21 @@ const NEVER = new AbortController().signal;
  */
 export class Secrets {
   readonly #checks: PasswordChecks;
+  readonly #cost: number;
   readonly #key = randomBytes(32);
   /** Digest of the password that was right, by hash. */
   readonly #right = new LRUCache<string, Buffer>({ max: MAX_REMEMBERED });
   #dummy: Promise<string> | undefined = undefined;
 
-  constructor(checks: PasswordChecks) {
+  /** @param cost of new hashes, as `hashPassword` takes it */
+  constructor(checks: PasswordChecks, cost: number) {
     this.#checks = checks;
+    this.#cost = cost;
   }
 
   /** Hash a password with scrypt. @throws as `hashPassword` */
-  hash(password: string | Buffer, cost?: number): Promise<string> {
-    return hashPassword(password, cost);
+  hash(password: string | Buffer): Promise<string> {
+    return hashPassword(password, this.#cost);
   }
 
   /**
@@ -47,7 +50,7 @@ export class Secrets {
       .digest();
     const known = hash === undefined ? undefined : this.#right.get(hash);
     if (known !== undefined && timingSafeEqual(known, digest)) return true;
-    this.#dummy ??= hashPassword(randomBytes(16));
+    this.#dummy ??= hashPassword(randomBytes(16), this.#cost);
     const compared = hash ?? (await this.#dummy);
     const run = check !== undefined && hash !== undefined ? check : passwordCheckOf(compared);
     const isRight = (await this.#checks.check(() => run(password), address, signal)) && hash !== undefined;

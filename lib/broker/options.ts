@@ -175,6 +175,12 @@ export const BROKER_OPTIONS = {
     'Time until a retained message without a Message Expiry Interval expires; 0: never.',
     { unit: 's', aliases: ['retainer.expiry_interval'], change: 'now' }
   ),
+  passwordCost: row(
+    'integer',
+    14,
+    'Base-2 logarithm of the scrypt cost of new hashes: of the secrets of applications and the passwords of management users. One more doubles the time (14: some 30 ms) and the memory (14: 16 MB) of a check. Tests that add many of them can choose 10.',
+    { min: 10, max: 20, whyFixed: 'checks of unknown names take the time that belongs to it' }
+  ),
   aclCacheMaxSize: row(
     'integer',
     32,

@@ -7,7 +7,7 @@ import { Secrets } from '../../lib/access/secrets.ts';
 import { mapTable } from '../support/map-table.ts';
 
 function secrets(): Secrets {
-  return new Secrets(new PasswordChecks(() => 0));
+  return new Secrets(new PasswordChecks(() => 0), 10);
 }
 
 describe('applications', () => {

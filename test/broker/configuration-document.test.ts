@@ -42,6 +42,15 @@ function sent(document: ConfigurationDocument): ConfigurationDocument {
 const counts = (added: number, replaced = 0, removed = 0, skipped = 0) => ({ added, replaced, removed, skipped });
 
 describe('The document of a configuration', () => {
+  it('has hashes of the cost that the option passwordCost gives', async () => {
+    await using broker = await createBroker({ passwordCost: 11 }).start();
+    await broker.applications.add({ id: 'a', secret: 's' });
+    await broker.users.add('ann', 'p');
+    const { applications, users } = (await exportConfiguration(broker)).sections as Record<string, { hash: string }[]>;
+    for (const { hash } of [...applications, ...users]) assert.match(hash, /^\$scrypt\$ln=11,/);
+    assert.throws(() => createBroker({ passwordCost: 9 }), { code: 'OPTION_INVALID', field: 'passwordCost' });
+  });
+
   it('can be exported without some sections', async () => {
     await using broker = await createBroker(QUIET).start();
     await fill(broker);

@@ -5,7 +5,7 @@ import { VirtualClock } from 'embermq/testing';
 const TCP = { transport: 'tcp', remoteAddress: '192.0.2.10', remotePort: 50_123 } as const;
 const WEB = { transport: 'wss', remoteAddress: '192.0.2.20', remotePort: 50_456 } as const;
 
-/** The store with the records. Their passwords are hashed once, which takes longer than all else. */
+/** The store with the records, which are added once. */
 let records: Promise<Store> | undefined;
 
 /**
@@ -56,7 +56,7 @@ export async function startExampleBroker(): Promise<Broker> {
 
 async function storeWithRecords(): Promise<Store> {
   const store = memoryStore();
-  const broker = createBroker({ clock: new VirtualClock(), store });
+  const broker = createBroker({ clock: new VirtualClock(), store, passwordCost: 10 });
   await broker.start();
   await addRecords(broker);
   await broker.stop();

@@ -10,7 +10,7 @@ export const AUTHORIZATION = `Basic ${Buffer.from(`app:${SECRET}`).toString('bas
 
 /** Start a broker with an application that may use the management interface. */
 export async function startBroker(): Promise<Broker> {
-  const broker = createBroker();
+  const broker = createBroker({ passwordCost: 10 });
   await broker.start();
   await broker.applications.add({ id: 'app', secret: SECRET });
   return broker;
