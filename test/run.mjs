@@ -49,7 +49,7 @@ const files = readdirSync(here, { recursive: true })
 const folder = mkdtempSync(join(tmpdir(), 'embermq-test-'));
 let ran = 0;
 const seen = new Set();
-const results = run({ files: programs(), concurrency: Math.max(2, availableParallelism()), timeout: 300_000 });
+const results = run({ files: programs(), concurrency: availableParallelism() + 1, timeout: 300_000 });
 results.on('test:pass', ({ name, file, details, skip }) => {
   if (name === file) return; // a file without a test passes under its path
   seen.add(path(file));

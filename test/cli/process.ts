@@ -1,11 +1,38 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildSync } from 'esbuild';
 import { NO_HTTP } from './shell.ts';
 
 const root = join(import.meta.dirname, '../..');
+let bundle: string | undefined;
 
-/** The command `embermq` in a separate process, run from the sources. */
+/** Join the sources of the command into few files once: a process that compiles the sources takes a second longer to start. */
+function bundled(): string {
+  if (bundle !== undefined) return bundle;
+  const { dependencies, devDependencies, peerDependencies } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8')
+  );
+  const outdir = mkdtempSync(join(root, 'dist-test-'));
+  process.on('exit', () => rmSync(outdir, { recursive: true, force: true }));
+  buildSync({
+    entryPoints: [join(root, 'adapters/cli/main.ts')],
+    outdir,
+    bundle: true,
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    sourcemap: 'inline',
+    conditions: ['embermq-source'],
+    external: Object.keys({ ...dependencies, ...devDependencies, ...peerDependencies })
+  });
+  bundle = join(outdir, 'main.js');
+  return bundle;
+}
+
+/** The command `embermq` in a separate process, made from the sources. */
 export class CommandProcess {
   readonly child: ChildProcess;
   stdout = '';
@@ -13,8 +40,10 @@ export class CommandProcess {
   readonly #ended: Promise<[number | null, NodeJS.Signals | null]>;
 
   constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    const flags = ['--import', 'tsx', '--conditions=embermq-source', 'adapters/cli/main.ts', ...args];
-    this.child = spawn(process.execPath, flags, { cwd: root, env: { ...process.env, ...NO_HTTP, ...env } });
+    this.child = spawn(process.execPath, [bundled(), ...args], {
+      cwd: root,
+      env: { ...process.env, ...NO_HTTP, ...env }
+    });
     this.child.stdout?.on('data', (chunk) => {
       this.stdout += chunk;
     });

@@ -11,7 +11,7 @@ import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, TestBroker } from '../../lib/testing/index.ts';
 
 /** Number of damages of each kind to each kind of file. `DAMAGES=1000` makes a long run, `SEED=...` repeats a run. */
-const DAMAGES = Number(process.env.DAMAGES ?? 4);
+const DAMAGES = Number(process.env.DAMAGES ?? 2);
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-damage-'));
