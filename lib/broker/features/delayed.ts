@@ -3,7 +3,8 @@ import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import { detachFromPublisher, type Message } from '../../packets/message.ts';
 import type { DelayedMessage } from '../../store/delayed-record.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import { DelayedRecords } from './delayed-records.ts';
+import type { NumberedRecords } from '../../store/numbered-records.ts';
+import { delayedRecords } from './delayed-records.ts';
 import type { Feature } from './feature.ts';
 
 const PREFIX = '$delayed/';
@@ -65,7 +66,7 @@ export class DelayedMessages implements Feature {
   readonly #services: DelayedServices;
   readonly #release: Release;
   /** undefined: there is no store. */
-  readonly #records: DelayedRecords | undefined;
+  readonly #records: NumberedRecords<DelayedMessage> | undefined;
   readonly #waiting = new Set<Waiting>();
   #bytes = 0;
 
@@ -73,7 +74,7 @@ export class DelayedMessages implements Feature {
   constructor(services: DelayedServices, ledger: Ledger | undefined, release: Release) {
     this.#services = services;
     this.#release = release;
-    this.#records = ledger && new DelayedRecords(ledger, this);
+    this.#records = ledger && delayedRecords(ledger, (waiting) => this.cancel(waiting));
   }
 
   start(): void {
@@ -109,7 +110,7 @@ export class DelayedMessages implements Feature {
     this.#waiting.add(waiting);
     this.#bytes += bytes;
     wheel.arm(waiting, delayMs);
-    this.#records?.added(waiting);
+    this.#records?.added(waiting, bytes + 64);
     return 'added';
   }
 
