@@ -12,7 +12,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['base'],
   ['packets', 'topics'],
   ['records', 'events'],
-  ['store', 'routing', 'retained'],
+  ['store', 'routing', 'retained', 'outbox'],
   ['connection'],
   ['session', 'client'],
   ['access', 'monitor', 'tools'],
@@ -26,6 +26,7 @@ const NARROWER: Readonly<Record<string, readonly string[]>> = {
   packets: ['base', 'topics'],
   topics: ['base'],
   store: ['packets', 'base'],
+  outbox: ['store', 'base'],
   client: ['packets', 'topics', 'events', 'base']
 };
 

@@ -38,6 +38,7 @@ interface BrokerLifecycleHost {
   readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
   readonly access: { start(): Promise<void>; stop(): Promise<unknown[]> };
   readonly operated: { readonly features: { restored(): void } };
+  readonly kept: { readonly outboxes: { drained(): Promise<void>; halt(): void } };
   begin(): void;
   drain(wills: 'publish' | 'drop' | 'keep'): void;
   end(): void;
@@ -167,7 +168,9 @@ export class BrokerLifecycle {
   }
 
   async #stop(timeoutMs: number, wills: 'publish' | 'keep'): Promise<void> {
-    const { connections } = this.#host;
+    const { connections, kept } = this.#host;
+    const { outboxes } = kept;
+    const untilMs = performance.now() + timeoutMs; // real time, as in #within
     try {
       if (this.state === 'disconnected') return;
       const failures: unknown[] = [];
@@ -176,6 +179,8 @@ export class BrokerLifecycle {
       this.#send('stop');
       await this.#within(Math.min(timeoutMs, this.#stopTimeoutMs), Promise.all([closed, connections.allClosed()]));
       connections.cutOff();
+      await this.#within(Math.max(0, Math.min(untilMs - performance.now(), this.#stopTimeoutMs)), outboxes.drained());
+      outboxes.halt();
       failures.push(...(await this.#host.access.stop()));
       const failure = await this.#closeStore();
       if (failure !== undefined) failures.push(failure);

@@ -7,7 +7,6 @@ import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
 import type { Inspection } from '../base/inspection.ts';
 import { checkNames, checkObject, unknownName } from '../base/options-table.ts';
-import type { WorkCount } from '../base/pending-work.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import { localPair } from '../client/local-stream.ts';
@@ -19,6 +18,7 @@ import type { Alarms } from '../monitor/alarms.ts';
 import type { Monitor } from '../monitor/monitor.ts';
 import type { Trace, TraceOptions } from '../monitor/trace.ts';
 import type { Traces } from '../monitor/traces.ts';
+import type { Outboxes } from '../outbox/outboxes.ts';
 import { type AppMessageInput, type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
@@ -64,8 +64,6 @@ export class Broker<Data = unknown> {
   readonly clock: Clock;
   /** Counters and gauges. */
   readonly metrics: Metrics;
-  /** Counts asynchronous work in progress inside the broker. The virtual clock of the test kit waits until it is done. */
-  readonly work: WorkCount;
   /** What clients may do. */
   readonly access: Access<Data>;
   /** The sessions, connected or not. */
@@ -78,6 +76,8 @@ export class Broker<Data = unknown> {
   readonly features: Features;
   /** The options with their present values, and changing them at run time. */
   readonly configuration: Configuration;
+  /** The queues of what is sent to targets outside of this process. For adapters. */
+  readonly outboxes: Outboxes;
   /** The conditions that an operator should know, present and past. */
   readonly alarms: Alarms;
   /** The applications that may use the management interface. */
@@ -113,13 +113,13 @@ export class Broker<Data = unknown> {
     this.#services = services;
     this.clock = services.clock;
     this.metrics = services.metrics;
-    this.work = services.work;
     this.access = new Access(engine);
     this.sessions = new Sessions({ sessions, directory, subscribing, ledger, now: () => this.clock.now() });
     this.retained = new Retained({ retainer, directory, ledger, pause: () => services.turn.pause() });
     this.directory = directory;
     this.features = engine.operated.features;
     this.configuration = engine.operated.configuration;
+    this.outboxes = engine.kept.outboxes;
     this.alarms = services.alarms;
     this.applications = engine.access.applications;
     this.users = engine.access.users;
@@ -267,7 +267,7 @@ export class Broker<Data = unknown> {
    */
   stream(transportInfo: Partial<TransportInfo> = {}): Duplex {
     checkObject(transportInfo, 'transportInfo');
-    const [ours, theirs] = duplexPair(this.work);
+    const [ours, theirs] = duplexPair(this.#services.work);
     this.#serve(ours, { transport: 'local', ...transportInfo });
     return theirs;
   }
@@ -280,7 +280,7 @@ export class Broker<Data = unknown> {
     checkObject(options, 'options');
     const { transportInfo = {} } = options;
     checkObject(transportInfo, 'transportInfo');
-    const [ours, theirs] = localPair(this.work);
+    const [ours, theirs] = localPair(this.#services.work);
     this.#serve(ours, { transport: 'local', ...transportInfo });
     return connectOver(theirs, { clock: this.clock, ...clientOptionsOf(options) });
   }
@@ -375,7 +375,7 @@ export class Broker<Data = unknown> {
    * @throws InvalidInput TABLE_NAME_INVALID
    */
   table<V = unknown>(name: string): Table<V> {
-    return this.#engine.tables.table(name) as Table<V>;
+    return this.#engine.kept.tables.table(name) as Table<V>;
   }
 
   // --------------------------------------------------------------------------------------------------------- events and hooks

@@ -2,7 +2,7 @@ import { AccessControl } from '../access/access-control.ts';
 import { admitsAnonymous } from '../access/authentication.ts';
 import { systemClock } from '../base/clock.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
-import type { GaugeReaders } from '../events/metrics.ts';
+import { type GaugeReaders, Metric } from '../events/metrics.ts';
 import { AuditLog } from '../monitor/audit.ts';
 import { BlockedClients } from '../monitor/blocked-clients.ts';
 import { Figures } from '../monitor/figures.ts';
@@ -15,6 +15,7 @@ import { StoreFigures } from '../monitor/store-figures.ts';
 import { SysTopics } from '../monitor/sys.ts';
 import { SystemMonitor } from '../monitor/system-monitor.ts';
 import { TopicFigures } from '../monitor/topic-figures.ts';
+import { Outboxes } from '../outbox/outboxes.ts';
 import type { Message } from '../packets/message.ts';
 import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
@@ -61,7 +62,8 @@ export class Engine {
   readonly sessions: SessionIndex;
   /** undefined: there is no store. */
   readonly ledger: Ledger | undefined;
-  readonly tables: Tables;
+  /** What the app and adapters keep in the store. */
+  readonly kept: { readonly tables: Tables; readonly outboxes: Outboxes };
   readonly access: AccessControl;
   readonly retainer: Retainer;
   readonly publishing: Publishing;
@@ -90,7 +92,7 @@ export class Engine {
       heardChanged: () => this.publishing.hooks.watch(),
       observe: (filter) => this.routing.observe(filter),
       flushed: () => this.ledger?.turnEnded(),
-      alarmTable: () => this.tables.own('$alarms') as never
+      alarmTable: () => this.kept.tables.own('$alarms') as never
     });
     const { services } = this;
     const { announcer, turn } = services;
@@ -101,15 +103,16 @@ export class Engine {
       shedQos0: () => this.sessions.shedQos0()
     });
     this.ledger = makeLedger(services, () => this.persistence);
-    this.tables = new Tables(this.ledger);
-    this.access = this.#accessControl(this.tables);
+    this.kept = { tables: new Tables(this.ledger), outboxes: this.#makeOutboxes() };
+    const { tables, outboxes } = this.kept;
+    this.access = this.#accessControl(tables);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),
       settings.routeCacheTargets,
       this.access.deliveryRights
     );
     this.sessions = new SessionIndex(services, this.routing, (subscription) => this.#sourceReview.forget(subscription));
-    const { pressure, access, routing, sessions, ledger, tables } = this;
+    const { pressure, access, routing, sessions, ledger } = this;
     const storedSessions = ledger && new StoredSessions(services, ledger);
 
     // Features that keep or change messages; all features are started at the end.
@@ -144,7 +147,7 @@ export class Engine {
     const serving = { ...admitting, routing, rewrites, publishing, handOvers, admission, connections };
     const sessionFactory = new SessionFactory(services, actors, serving);
     const configuration = () => this.operated.configuration;
-    const restored = { sessions, tables, retainer, delayed, handOvers, wills, sessionFactory, configuration };
+    const restored = { sessions, tables, outboxes, retainer, delayed, handOvers, wills, sessionFactory, configuration };
     this.persistence =
       ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
 
@@ -169,6 +172,7 @@ export class Engine {
     this.monitor.store.begin();
     this.retainer.messages.rearm();
     this.#delayed.rearm();
+    this.kept.outboxes.begin();
     notices.start(this.#sysTopics());
     // A virtual clock does not measure the process and the machine.
     if (clock === systemClock) {
@@ -281,6 +285,24 @@ export class Engine {
     });
   }
 
+  #makeOutboxes(): Outboxes {
+    const { wheel, life, turn, clock, metrics, alarms, announcer } = this.services;
+    const counters = { sent: Metric.outboxSent, failed: Metric.outboxFailed, dropped: Metric.outboxDropped };
+    return new Outboxes({
+      wheel,
+      life,
+      ledger: this.ledger,
+      now: () => clock.now(),
+      later: (run) => turn.later(run),
+      counted: (what, count) => {
+        metrics.counts[counters[what]] += count;
+      },
+      raise: (id, title, summary) => alarms.raise({ id, title, summary }),
+      clear: (id) => alarms.clear(id),
+      failed: (error, during) => announcer.failed(error, during, undefined)
+    });
+  }
+
   /** @param pause resolves in the next turn */
   #makeMonitor(pause: () => Promise<void>): Monitor {
     const { services } = this;
@@ -288,7 +310,7 @@ export class Engine {
     const audit = new AuditLog({
       node: settings.node,
       clock,
-      table: this.tables.own('$audit') as never,
+      table: this.kept.tables.own('$audit') as never,
       isRunning: () => life.isRunning,
       failed: (error, during) => announcer.failed(error, during, undefined)
     });
@@ -302,14 +324,14 @@ export class Engine {
   }
 
   #configuration(): Configuration {
-    const { services, tables, publishing, bans } = this;
+    const { services, kept, publishing, bans } = this;
     const { settings, clock, announcer, events } = services;
     // A virtual clock does not measure the machine.
     const measureMachine = () => clock === systemClock && this.#machine.start();
     const effects = effectsOf(this, measureMachine);
     return new Configuration({
       settings,
-      table: () => tables.own(CONFIGURATION_TABLE),
+      table: () => kept.tables.own(CONFIGURATION_TABLE),
       now: () => clock.now(),
       apply: (name) => effects[name as keyof typeof effects]?.(),
       zonesChanged: () => {
@@ -336,7 +358,8 @@ export class Engine {
       routes: () => this.routing.filterCount,
       retained: () => this.retainer.messages.count,
       'messages.retained': () => this.retainer.messages.count,
-      'messages.delayed': () => this.#delayed.count
+      'messages.delayed': () => this.#delayed.count,
+      'outbox.waiting': () => this.kept.outboxes.size
     };
   }
 

@@ -1,6 +1,7 @@
 import { BrokerError } from '../base/errors.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import { Space, type SpaceHost } from '../monitor/space.ts';
+import type { OutboxRecord } from '../outbox/outboxes.ts';
 import { type PendingFeed, RetainedFeed } from '../retained/retained-feed.ts';
 import { RequestedFilters } from '../routing/requested-filters.ts';
 import { ASKED_SUBSCRIPTIONS, Subscription } from '../routing/subscription.ts';
@@ -42,6 +43,7 @@ interface PersistenceHost extends SpaceHost {
   readonly retainer: Retainer;
   readonly delayed: DelayedMessages;
   readonly tables: Tables;
+  readonly outboxes: { restore(record: OutboxRecord): void };
   readonly wills: Wills;
   readonly handOvers: HandOvers;
   readonly storedSessions: StoredSessions;
@@ -175,13 +177,15 @@ export class Persistence {
     await read(RECORDS.garbage, (number) => content.garbage.push(number));
     await read(RECORDS.retained, (record) => content.retained.push(record));
     await read(RECORDS.delayed, (delayed) => content.delayed.push(delayed));
+    await read(RECORDS.outbox, (entry) => content.outboxes.push(entry));
     faults.check();
     return content;
   }
 
   /** Pass the content of the store to the parts of the broker. */
   #restoreAll(content: Content): void {
-    const { sessions, subscriptions, pending, partlyPending, wills, garbage, retained, delayed, tables } = content;
+    const { sessions, subscriptions, pending, partlyPending, wills, garbage, retained, delayed, outboxes, tables } =
+      content;
     const host = this.#host;
     this.#cutOff = content.cutOff;
     for (const [zone, count] of content.zonesGone) {
@@ -210,6 +214,7 @@ export class Persistence {
         .addFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart), false);
     }
     for (const message of delayed) host.delayed.restore(message);
+    for (const entry of outboxes) host.outboxes.restore(entry);
     for (const entry of tables) host.tables.restore(entry);
     for (const number of garbage) host.storedSessions.sweeper.add(number);
     for (const session of wills.values()) host.wills.publishAtStart(session);
@@ -279,6 +284,7 @@ class Content {
   readonly garbage: number[] = [];
   readonly retained: RetainedMessage[] = [];
   readonly delayed: (DelayedMessage & { readonly number: number })[] = [];
+  readonly outboxes: OutboxRecord[] = [];
   readonly tables: TableEntry[] = [];
   /** The number of sessions and wills by the names of zones that no longer exist. */
   readonly zonesGone = new Map<string, number>();

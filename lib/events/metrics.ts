@@ -106,7 +106,10 @@ export const COUNTER_ABOUT = {
   'session.discarded': 'Sessions ended by a Clean Start',
   'session.terminated': 'Sessions that have ended',
   'connections.refused': 'Connections closed at once because there were too many',
-  'overload.shed': 'Times at which queued messages of QoS 0 were dropped because memory was short'
+  'overload.shed': 'Times at which queued messages of QoS 0 were dropped because memory was short',
+  'outbox.sent': 'Entries of outboxes that were delivered to their target, such as webhook requests',
+  'outbox.failed': 'Deliveries of outboxes that have failed; they are repeated',
+  'outbox.dropped': 'Entries of outboxes that were dropped: too many, too old, or refused by their target'
 } as const;
 
 /** Name of a counter. */
@@ -154,7 +157,8 @@ export const GAUGES = Object.keys(GAUGE_ABOUT) as readonly GaugeName[];
 /** What each gauge without a high-water mark shows; the documented lists have them among the counters. */
 export const PLAIN_GAUGE_ABOUT = {
   'messages.retained': 'Retained messages',
-  'messages.delayed': 'Delayed messages that wait to be published'
+  'messages.delayed': 'Delayed messages that wait to be published',
+  'outbox.waiting': 'Entries of outboxes that wait to be delivered'
 } as const;
 
 /** Name of a gauge without a high-water mark. */

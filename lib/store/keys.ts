@@ -15,6 +15,7 @@
  * | will | session number | the will of a session that ends with its connection |
  * | retained | topic | message, sequence number |
  * | delayed | number, 48 bit | message, time at which it is published |
+ * | outbox | number, 48 bit | name of the outbox, entry |
  * | table | name, 0, key | value of the application, as JSON |
  * | garbage | session number | the session has ended; its segments must be deleted |
  */
@@ -31,6 +32,7 @@ export const Kind = {
   garbage: 0x15,
   retained: 0x20,
   delayed: 0x21,
+  outbox: 0x22,
   table: 0x30
 } as const;
 
@@ -44,7 +46,8 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
   [Kind.segment]: 13,
   [Kind.will]: 7,
   [Kind.garbage]: 7,
-  [Kind.delayed]: 7
+  [Kind.delayed]: 7,
+  [Kind.outbox]: 7
 };
 
 /**
@@ -59,9 +62,9 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
  * sequence number of retained messages, and the pending retained messages of flows and subscriptions. Nothing can be appended to segments
  * and journals, because they are read to their end.
  *
- * Version 2: packet ids that wait for PUBREL may be stored as bits.
+ * Version 2: packet ids that wait for PUBREL may be stored as bits. Version 3: entries of outboxes.
  */
-export const FORMAT = 2;
+export const FORMAT = 3;
 
 /** Number of commit records in a store. The log of LevelDB contains fewer batches, so that a gap in the log is always detected. */
 export const COMMITS_KEPT = 65_536;
@@ -107,6 +110,8 @@ export function describeKey(key: Buffer): string {
       return `retained message ${JSON.stringify(key.toString('utf8', 1))}`;
     case Kind.delayed:
       return `delayed message ${number}`;
+    case Kind.outbox:
+      return `entry ${number} of the outboxes`;
     case Kind.table:
       return `table entry ${JSON.stringify(key.toString('utf8', 1).replace('\0', '/'))}`;
     default:

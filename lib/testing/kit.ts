@@ -113,7 +113,7 @@ export class TestBroker<Data = unknown> {
     this.clock = clock instanceof VirtualClock ? clock : new VirtualClock(clock);
     this.#policy = leaks;
     this.broker = new Broker<Data>({ timerResolution: 1, memoryHighWatermark: 0, ...rest, clock: this.clock });
-    this.clock.attach(this.broker.work);
+    this.clock.attach(engineOf(this.broker).services.work);
     this.mqttTimers = {
       set: (run, delayMs = 0) => this.#setInterval(run, delayMs),
       clear: (id) => this.#clearInterval(id)
@@ -126,7 +126,7 @@ export class TestBroker<Data = unknown> {
    */
   async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
     const { transportInfo } = options;
-    const [end, stream] = localPair(this.broker.work);
+    const [end, stream] = localPair(engineOf(this.broker).services.work);
     const link = this.#open(end, stream, transportInfo);
     const client = await connectOver(stream, {
       clientId: `client-${++this.#lastClient}`,
@@ -139,7 +139,7 @@ export class TestBroker<Data = unknown> {
 
   /** Open a stream to the broker for any client: `new mqtt.MqttClient(() => kit.stream(), options)`. */
   stream(transportInfo: Partial<TransportInfo> = {}): Duplex {
-    const [end, client] = duplexPair(this.broker.work);
+    const [end, client] = duplexPair(engineOf(this.broker).services.work);
     const link = this.#open(end, client, transportInfo);
     if (link !== undefined) this.#linkOf.set(client, link);
     return client;
@@ -147,7 +147,7 @@ export class TestBroker<Data = unknown> {
 
   /** Connect a client's stream to the broker over a link. @param end the peer of the client's stream @returns undefined: it is refused */
   #open(end: ByteStream, client: ByteStream, transportInfo: Partial<TransportInfo> | undefined): Link | undefined {
-    const { work } = this.broker;
+    const { work } = engineOf(this.broker).services;
     if (!this.#isReachable) {
       end.destroy();
       client.destroy(
@@ -245,7 +245,7 @@ export class TestBroker<Data = unknown> {
     for (const id of [...this.#intervals.keys()]) this.#clearInterval(id);
     for (const link of this.#links) link.release(); // no wills are published, because the broker stops first
     await this.broker.stop({ timeoutMs: 0, wills: 'keep' });
-    this.clock.detach(this.broker.work);
+    this.clock.detach(engineOf(this.broker).services.work);
     if (leaks.length === 0) return;
     const error = new LeakError(leaks);
     if (this.#policy === 'error') throw error;

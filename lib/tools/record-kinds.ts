@@ -1,3 +1,4 @@
+import { readOutboxRecord } from '../outbox/outbox-record.ts';
 import type { Message } from '../packets/message.ts';
 import { type FlowRecord, readFlow } from '../session/flow-record.ts';
 import { type PersistedMessage, readSegment } from '../session/segment.ts';
@@ -34,6 +35,7 @@ export const RECORDS = {
   garbage: row(Kind.garbage, readGarbage),
   retained: row(Kind.retained, readRetained, ({ message }) => showMessage(message)),
   delayed: row(Kind.delayed, readDelayed, showDelayed),
+  outbox: row(Kind.outbox, readOutboxRecord, ({ number, outbox, entry }) => ({ number, outbox, ...entry })),
   table: row(Kind.table, readTableEntry, (record) => record)
 } satisfies Record<RecordName, unknown>;
 
@@ -50,6 +52,7 @@ export type RecordName =
   | 'garbage'
   | 'retained'
   | 'delayed'
+  | 'outbox'
   | 'table';
 
 const BY_KIND = new Map(

@@ -383,9 +383,9 @@ describe('A broker in an app', () => {
       calls.push(`${topic} ${payload}${isRetained ? ' retained' : ''}`);
       if (topic === 'r/1' && isRetained) void broker.publish('r/4', 'nested');
     });
-    assert.deepEqual([calls, broker.work.count > 0], [[], true]);
+    assert.deepEqual([calls, engineOf(broker).services.work.count > 0], [[], true]);
     void broker.publish('r/2', 'new', { retain: true });
-    await broker.work.settled();
+    await engineOf(broker).services.work.settled();
     assert.deepEqual(
       calls.filter((call) => !call.startsWith('once')),
       ['r/1 old retained', 'r/2 old retained', 'r/3 old retained', 'r/2 new', 'r/4 nested']

@@ -90,7 +90,7 @@ describe('broker.features with a store', () => {
     assert.deepEqual(started(broker), ['presence', 'retainer', 'rewrite']);
     await broker.features.start('delayed');
     await broker.features.stop('rewrite');
-    assert.equal(engineOf(broker).tables.own('$features').size, 0, 'as the options say');
+    assert.equal(engineOf(broker).kept.tables.own('$features').size, 0, 'as the options say');
   });
 
   it('restarts a feature without a change of what is persisted, and starts a stopped one', async () => {
@@ -99,7 +99,7 @@ describe('broker.features with a store', () => {
     await broker.features.stop('presence');
     await broker.features.restart('presence');
     assert.deepEqual(started(broker), ['delayed', 'presence', 'retainer']);
-    assert.equal(engineOf(broker).tables.own('$features').size, 0);
+    assert.equal(engineOf(broker).kept.tables.own('$features').size, 0);
   });
 
   it('changes nothing if the change cannot be persisted', async () => {

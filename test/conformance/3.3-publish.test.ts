@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { Properties, PublishPacket, QoS, UserProperty } from '../../lib/packets/types.ts';
 import { ack, cutOff, onlyPublish, persistent, subscriber, summarize, timedBroker } from '../support/flows.ts';
@@ -265,7 +266,7 @@ describe('PUBLISH: topic names', () => {
     await client.next('suback');
     await broker.publish('x', 'new');
     await broker.publish('r/1199', 'new');
-    await broker.work.settled();
+    await engineOf(broker).services.work.settled();
     const packets = (await client.rest()) as PublishPacket[];
     assert.equal(packets.length, 1199 + 2);
     assert.deepEqual(summarize(packets.filter(({ topic }) => topic === 'x')), ['publish q0 x=new']);
@@ -485,12 +486,12 @@ describe('PUBLISH: message expiry', () => {
     // One message fills the buffer of the reader, the other blocks the rest.
     for (let n = 0; n < 2; n++) {
       await broker.publish('big', Buffer.alloc(300_000));
-      await broker.work.settled();
+      await engineOf(broker).services.work.settled();
     }
     for (let n = 0; n < 3; n++) {
       await broker.publish('a', `lives on ${n}`, { qos: 1 });
       await broker.publish('a', 'x', { qos: 1, properties: { messageExpiryInterval: 2 } });
-      await broker.work.settled();
+      await engineOf(broker).services.work.settled();
     }
     await clock.advance('5s');
     slow.stream.resume();

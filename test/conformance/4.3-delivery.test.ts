@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { ProtocolVersion, PublishPacket, QoS } from '../../lib/packets/types.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
@@ -104,7 +105,7 @@ for (const version of [5, 4, 3] as const) {
       const back = await rawClient(broker, persistent('c', version));
       assert.deepEqual(summarize(await back.rest()), ['publish 1 q1 dup a=1', 'publish 3 q1 dup a=3']);
       back.send(ack('puback', 1), ack('puback', 3));
-      await broker.work.settled();
+      await engineOf(broker).services.work.settled();
       await broker.publish('a', '4', { qos: 1 });
       assert.deepEqual(summarize(await back.rest()), ['publish 4 q1 a=4']);
     });
@@ -577,7 +578,7 @@ describe('Message order', () => {
     client.send(subscribe(1, 'r/#'));
     await client.next('suback');
     for (let n = 0; n < 1500; n += 100) await broker.publish(`r/${n}`, 'new');
-    await broker.work.settled();
+    await engineOf(broker).services.work.settled();
     const last = new Map<string, string>();
     for (const { topic, payload } of (await client.rest()) as PublishPacket[]) {
       assert.ok(last.get(topic) !== 'new', `${topic}: the older message arrived after the newer one`);

@@ -410,7 +410,7 @@ class Target {
     assert.deepEqual(left.sort(), ['observer', 'publisher'], 'no other session is left');
     const own = 1 + (this.#broker.settings.autoSubscriptions.length > 0 ? 2 : 0);
     assert.equal(engineOf(this.#broker).routing.count, own, 'no other subscription is left');
-    assert.equal(this.#broker.work.count, 0, 'no work is in flight');
+    assert.equal(engineOf(this.#broker).services.work.count, 0, 'no work is in flight');
     const stopped = this.#broker.stop({ timeoutMs: 0 });
     await turns(4);
     await stopped;

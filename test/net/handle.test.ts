@@ -8,6 +8,7 @@ import { Duplex } from 'node:stream';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import mqtt from 'mqtt';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { duplexPair } from '../../lib/client/duplex.ts';
 import { type Broker, createBroker, type TransportInfo } from '../../lib/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
@@ -110,7 +111,7 @@ describe('broker.handle without meta', () => {
   });
 
   it('reports no addresses for other streams', async () => {
-    const [ours, theirs] = duplexPair(broker.work);
+    const [ours, theirs] = duplexPair(engineOf(broker).services.work);
     broker.handle(ours);
     assert.deepEqual(await metaThrough(theirs), { transport: 'stream' });
   });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { RetainedMessages } from '../../lib/retained/retained-messages.ts';
 import { type Peer, turns } from '../fuzz/wire.ts';
@@ -203,7 +204,7 @@ describe('A SUBSCRIBE with very many filters', () => {
     peer.wire.destroy();
     for (let turn = 0; turn < 100; turn++) await turns(1);
     assert.equal(broker.metrics.gauge('subscriptions'), 0);
-    assert.equal(broker.work.count, 0);
+    assert.equal(engineOf(broker).services.work.count, 0);
     assert.deepEqual(failures, []);
   });
 });
@@ -234,7 +235,7 @@ describe('100,000 filters that are removed at once', () => {
     );
     assert.ok(taken >= 25);
     await turns(1);
-    assert.equal(broker.work.count, 0);
+    assert.equal(engineOf(broker).services.work.count, 0);
   });
 
   it('do not match messages while they are being removed', async () => {

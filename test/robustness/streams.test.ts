@@ -57,7 +57,7 @@ describe('A stream that breaks', () => {
           [...broker.sessions].map(({ client: { clientId } }) => clientId),
           [other.received.length > 0 ? [...broker.sessions][0].clientId : '']
         );
-        assert.equal(broker.work.count, 0);
+        assert.equal(engineOf(broker).services.work.count, 0);
         assert.equal(
           engineOf(broker).services.wheel.size,
           broker.settings.sysInterval > 0 ? 2 : 0,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import type { PublishPacket, QoS } from '../../lib/packets/types.ts';
 import { ack, cutOff, persistent, subscriber, summarize, timedBroker } from '../support/flows.ts';
 import { rawClient } from '../support/raw-client.ts';
@@ -129,7 +130,7 @@ describe('The backlog of a session', () => {
     client.stream.pause();
     for (let n = 0; n < 2; n++) {
       await broker.publish('big', Buffer.alloc(300_000));
-      await broker.work.settled();
+      await engineOf(broker).services.work.settled();
     }
     for (let n = 0; n < 6; n++) await broker.publish('a', String(n), { qos: (n % 2) as QoS });
     client.stream.resume();

@@ -276,7 +276,7 @@ describe('Overrides with a store', () => {
       ['zone.lab.max_inflight', 3],
       ['sysInterval', '5s']
     ]);
-    const table = engineOf(first).tables.own('$configuration');
+    const table = engineOf(first).kept.tables.own('$configuration');
     await table.set('max_inflight', { value: 'many', setAt: 0 });
     await table.set('forgotten', { value: 1, setAt: 0 });
     await first.stop();

@@ -4,7 +4,7 @@ import { describe, it, type TestContext } from 'node:test';
 import timers from 'node:timers';
 import type { BrokerError } from '../../lib/base/errors.ts';
 import { durationMs } from '../../lib/base/options-table.ts';
-import { Broker } from '../../lib/broker/broker.ts';
+import { Broker, engineOf } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
@@ -18,7 +18,7 @@ const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
 
 /** Ends the process of a broker like kill -9, after all work in progress, and starts another one after this time. */
 async function killed(kit: TestBroker, downFor: string | number = 0, options: BrokerOptions = {}): Promise<TestBroker> {
-  await kit.broker.work.settled();
+  await engineOf(kit.broker).services.work.settled();
   const store = await copyOf(kit.broker.settings.store as Store);
   const now = kit.clock.now() + durationMs(downFor, 'downFor');
   await kit[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-import { Broker } from '../../lib/broker/broker.ts';
+import { Broker, engineOf } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import type {
   AckPacket,
@@ -24,13 +24,13 @@ export async function timedBroker(
     clock,
     ...options
   });
-  clock.attach(broker.work);
+  clock.attach(engineOf(broker).services.work);
   await broker.start();
   return {
     broker,
     clock,
     [Symbol.asyncDispose]: async () => {
-      clock.detach(broker.work);
+      clock.detach(engineOf(broker).services.work);
       await broker.stop();
     }
   };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Broker } from '../../lib/broker/broker.ts';
+import { Broker, engineOf } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type {
@@ -22,7 +22,7 @@ type Filter = string | ({ readonly topic: string } & Partial<SubscriptionRequest
 /** Starts a broker with millisecond timers and without the memory watch. A virtual clock is told to wait for its pending work. */
 export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
   const broker = new Broker({ timerResolution: 1, memoryHighWatermark: 0, ...options });
-  if (options.clock instanceof VirtualClock) options.clock.attach(broker.work);
+  if (options.clock instanceof VirtualClock) options.clock.attach(engineOf(broker).services.work);
   return broker.start();
 }
 

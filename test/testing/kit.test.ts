@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { describe, it, mock } from 'node:test';
 import mqtt from 'mqtt';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { type Client, connectClient } from '../../lib/client/client.ts';
 import type { ClientOptions, ReceivedMessage, Refused } from '../../lib/client/options.ts';
 import {
@@ -103,7 +104,7 @@ describe('createTestBroker', () => {
     await kit.clock.advance('1h');
     assert.equal((await publishing).reasonCode, 0);
     await fromApp;
-    assert.equal(kit.broker.work.count, 0);
+    assert.equal(engineOf(kit.broker).services.work.count, 0);
     assert.ok(performance.now() - startMs < 10_000, 'the clock continued before patienceMs had passed');
   });
 
@@ -116,7 +117,7 @@ describe('createTestBroker', () => {
     await kit.clock.advance('5s');
     await refused;
     assert.deepEqual(reported, ['HOOK_TIMEOUT']);
-    assert.equal(kit.broker.work.count, 0);
+    assert.equal(engineOf(kit.broker).services.work.count, 0);
   });
 
   it('waits for a hook that does real input or output', async () => {

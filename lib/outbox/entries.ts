@@ -1,0 +1,252 @@
+import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
+
+/** Something to be delivered to the target of an outbox. */
+export interface OutboxEntry {
+  /** The same at each attempt, also after a restart of the process, and no other entry has it. */
+  readonly id: string;
+  /** Entries of one key are delivered in the order in which they were added. */
+  readonly key: string;
+  readonly content: string | Buffer;
+  /** Wall-clock milliseconds. */
+  readonly addedAt: number;
+  /** Attempts of this process that have failed so far. */
+  readonly attempts: number;
+}
+
+/** What has become of an entry that has left its outbox. */
+export type Outcome =
+  /** It was delivered. */
+  | 'sent'
+  /** The outbox was full, and it was the oldest one, or larger than the outbox. */
+  | 'overflow'
+  /** It has failed, and is older than `maxAge`. */
+  | 'too_old'
+  /** The target will never take it; see `SendError.isFinal`. */
+  | 'refused'
+  /** It was removed by `clear`. */
+  | 'removed';
+
+/** An entry as its record has it. */
+export type StoredEntry = Omit<OutboxEntry, 'attempts'>;
+
+/** Approximate memory of an entry beside its content and key, in bytes. */
+const OVERHEAD_BYTES = 250;
+
+/** An entry of `Entries`, and changed only by it. */
+export class QueuedEntry implements OutboxEntry {
+  readonly id: string;
+  readonly key: string;
+  readonly content: string | Buffer;
+  readonly addedAt: number;
+  readonly bytes: number;
+  attempts = 0;
+  /** False: it must not be sent yet, because its record is not in the store. */
+  isCommitted: boolean;
+  isSending = false;
+  /** The lane; undefined: the entry has left the outbox. */
+  lane: Lane | undefined;
+  /** The neighbours among all entries, and among those of the lane. */
+  older: QueuedEntry | undefined = undefined;
+  newer: QueuedEntry | undefined = undefined;
+  before: QueuedEntry | undefined = undefined;
+  after: QueuedEntry | undefined = undefined;
+
+  constructor({ id, key, content, addedAt }: StoredEntry, isCommitted: boolean, lane: Lane) {
+    this.id = id;
+    this.key = key;
+    this.content = content;
+    this.addedAt = addedAt;
+    this.bytes = content.length + key.length + OVERHEAD_BYTES;
+    this.isCommitted = isCommitted;
+    this.lane = lane;
+  }
+}
+
+/** The entries of one key. As a timer, it rings when they may be sent again after a failure. */
+class Lane extends BaseTimer {
+  readonly key: string;
+  /** `ready`: in the list of those that may send; `waiting`: for its timer; `resting`: it has nothing that may be sent. */
+  state: 'resting' | 'ready' | 'sending' | 'waiting' = 'resting';
+  oldest: QueuedEntry | undefined = undefined;
+  newest: QueuedEntry | undefined = undefined;
+  readonly owner: Entries;
+
+  constructor(key: string, owner: Entries) {
+    super();
+    this.key = key;
+    this.owner = owner;
+  }
+
+  ring(): void {
+    this.owner.rung(this);
+  }
+}
+
+/** The entries of an outbox: in the order in which they came, and by key. They decide which of them may be sent, but not when. */
+export class Entries {
+  /** Number of entries, with those being sent. */
+  size = 0;
+  bytes = 0;
+  readonly #wheel: TimingWheel;
+  readonly #onReady: () => void;
+  readonly #lanes = new Map<string, Lane>();
+  #oldest: QueuedEntry | undefined;
+  #newest: QueuedEntry | undefined;
+  /** Lanes that may send, in turn; those before `#readyAt` have been taken. A lane whose state is not `ready` any more is passed over. */
+  #ready: Lane[] = [];
+  #readyAt = 0;
+
+  /** @param onReady called when a lane may send that could not before */
+  constructor(wheel: TimingWheel, onReady: () => void) {
+    this.#wheel = wheel;
+    this.#onReady = onReady;
+  }
+
+  /** All entries, the oldest first. */
+  *[Symbol.iterator](): Iterator<QueuedEntry> {
+    for (let entry = this.#oldest; entry !== undefined; entry = entry.newer) yield entry;
+  }
+
+  /** Add the newest entry. @param isCommitted whether it may be sent already */
+  add(stored: StoredEntry, isCommitted: boolean): QueuedEntry {
+    let lane = this.#lanes.get(stored.key);
+    if (lane === undefined) this.#lanes.set(stored.key, (lane = new Lane(stored.key, this)));
+    const entry = new QueuedEntry(stored, isCommitted, lane);
+    entry.older = this.#newest;
+    if (this.#newest === undefined) this.#oldest = entry;
+    else this.#newest.newer = entry;
+    this.#newest = entry;
+    entry.before = lane.newest;
+    if (lane.newest === undefined) lane.oldest = entry;
+    else lane.newest.after = entry;
+    lane.newest = entry;
+    this.size++;
+    this.bytes += entry.bytes;
+    if (isCommitted) this.#wake(lane);
+    return entry;
+  }
+
+  /** The record of an entry is in the store: it may be sent. */
+  committed(entry: QueuedEntry): void {
+    entry.isCommitted = true;
+    if (entry.lane !== undefined) this.#wake(entry.lane);
+  }
+
+  /** The oldest entry that is not being sent. */
+  get oldestAtRest(): QueuedEntry | undefined {
+    for (const entry of this) if (!entry.isSending) return entry; // those being sent are few, and old
+    return undefined;
+  }
+
+  /** Remove an entry. @returns false if it has been removed already */
+  remove(entry: QueuedEntry): boolean {
+    const { lane, older, newer, before, after } = entry;
+    if (lane === undefined) return false;
+    entry.lane = undefined;
+    if (older === undefined) this.#oldest = newer;
+    else older.newer = newer;
+    if (newer === undefined) this.#newest = older;
+    else newer.older = older;
+    if (before === undefined) lane.oldest = after;
+    else before.after = after;
+    if (after === undefined) lane.newest = before;
+    else after.before = before;
+    entry.older = entry.newer = entry.before = entry.after = undefined;
+    this.size--;
+    this.bytes -= entry.bytes;
+    if (lane.oldest === undefined && lane.state !== 'sending') this.#forget(lane);
+    else if (lane.state === 'ready' && !lane.oldest?.isCommitted) lane.state = 'resting';
+    return true;
+  }
+
+  /** Whether there is an entry that may be sent now. */
+  get isReady(): boolean {
+    this.#passOver();
+    return this.#readyAt < this.#ready.length;
+  }
+
+  /** Take entries to be sent, of the lanes in turn. An entry that has failed before is sent alone. @param most greatest number of entries */
+  take(most: number): QueuedEntry[] {
+    const taken: QueuedEntry[] = [];
+    while (taken.length < most && this.isReady) {
+      const lane = this.#ready[this.#readyAt];
+      const isAgain = (lane.oldest?.attempts ?? 0) > 0;
+      if (isAgain && taken.length > 0) break;
+      this.#readyAt++;
+      lane.state = 'sending';
+      const limit = isAgain ? 1 : most;
+      for (let entry = lane.oldest; entry?.isCommitted && taken.length < limit; entry = entry.after) {
+        if (entry.attempts > 0 && !isAgain) break;
+        entry.isSending = true;
+        taken.push(entry);
+      }
+      if (isAgain) break;
+    }
+    return taken;
+  }
+
+  /**
+   * Entries that were taken are not being sent any more. Those that were delivered have been removed before.
+   * @param attempts to be added to those of the entries
+   * @param delayMs until the others of their keys may be sent, by the number of attempts
+   */
+  settle(
+    taken: readonly QueuedEntry[],
+    lanes: ReadonlySet<string>,
+    attempts: number,
+    delayMs: (attempts: number) => number
+  ): void {
+    for (const entry of taken) {
+      entry.isSending = false;
+      entry.attempts += attempts;
+    }
+    for (const key of lanes) {
+      const lane = this.#lanes.get(key);
+      if (lane?.state !== 'sending') continue;
+      const { oldest } = lane;
+      lane.state = 'resting';
+      if (oldest === undefined) this.#forget(lane);
+      else if (oldest.attempts === 0 || attempts === 0) this.#wake(lane);
+      else {
+        lane.state = 'waiting';
+        this.#wheel.arm(lane, delayMs(oldest.attempts));
+      }
+    }
+  }
+
+  /** The back-off of a lane is over. */
+  rung(lane: Lane): void {
+    if (lane.state !== 'waiting') return;
+    lane.state = 'resting';
+    this.#wake(lane);
+  }
+
+  /** End all back-offs. */
+  wakeAll(): void {
+    for (const lane of this.#lanes.values()) {
+      this.#wheel.disarm(lane);
+      this.rung(lane);
+    }
+  }
+
+  #wake(lane: Lane): void {
+    if (lane.state !== 'resting' || !lane.oldest?.isCommitted) return;
+    lane.state = 'ready';
+    this.#ready.push(lane);
+    this.#onReady();
+  }
+
+  #forget(lane: Lane): void {
+    this.#wheel.disarm(lane);
+    lane.state = 'resting';
+    this.#lanes.delete(lane.key);
+  }
+
+  #passOver(): void {
+    const ready = this.#ready;
+    while (this.#readyAt < ready.length && ready[this.#readyAt].state !== 'ready') this.#readyAt++;
+    if (this.#readyAt < 64 || this.#readyAt < ready.length / 2) return;
+    this.#ready = ready.slice(this.#readyAt);
+    this.#readyAt = 0;
+  }
+}

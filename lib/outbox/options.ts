@@ -1,0 +1,78 @@
+import { InvalidInput } from '../base/errors.ts';
+import { checkObject, type Duration, readOptions, row, type Size, type Values } from '../base/options-table.ts';
+import type { OutboxEntry, Outcome } from './entries.ts';
+
+/** The limits of an outbox. */
+export const OUTBOX_OPTIONS = {
+  isPersisted: row(
+    'boolean',
+    false,
+    'Keep the entries in the store of the broker: what the broker acknowledged is sent after a crash, too. Without a store it has no effect.'
+  ),
+  maxEntries: row('integer', 10_000, 'Most entries that wait. Beyond it the oldest one is dropped.', { min: 1 }),
+  maxBytes: row('size', 32 * 1024 * 1024, 'Most bytes that wait. Beyond it the oldest entries are dropped.', {
+    min: 1024
+  }),
+  maxAge: row('duration', 3_600_000, 'An entry of this age that fails is dropped instead of being sent again.', {
+    unit: 'ms'
+  }),
+  concurrency: row('integer', 8, 'Most deliveries in progress at the same time, each of other keys.', {
+    min: 1,
+    max: 1000
+  }),
+  batch: row('integer', 1, 'Most entries in one delivery.', { min: 1, max: 10_000 }),
+  timeout: row('duration', 5_000, 'A delivery that takes longer is aborted and has failed.', { unit: 'ms', min: 1 }),
+  backOff: row('duration', 250, 'Delay after the first failure. It doubles with each further one.', {
+    unit: 'ms',
+    min: 1
+  }),
+  maxBackOff: row('duration', 60_000, 'Longest delay after a failure.', { unit: 'ms', min: 1 })
+} as const;
+
+/** The limits of an outbox, in milliseconds and bytes. */
+export type OutboxLimits = Values<typeof OUTBOX_OPTIONS>;
+
+/** Options of `broker.outboxes.open`. Durations are numbers of milliseconds or strings such as `5s`, sizes are bytes or strings such as `16MB`. */
+export interface OutboxOptions {
+  /** Identifies the target, such as `webhook:main`: 1 to 128 characters. The entries in the store belong to it. */
+  readonly name: string;
+  /**
+   * Deliver entries to the target. They are of one key, or of several if `batch` allows more than one entry. The signal aborts if this takes
+   * longer than `timeout`, or if the outbox is closed or the broker stops.
+   *
+   * If it throws or rejects, the entries are sent again later; `SendError` can say more.
+   */
+  readonly send: (entries: readonly OutboxEntry[], signal: AbortSignal) => unknown;
+  /** Called when an entry has left the outbox. What it throws becomes an `error` event. */
+  readonly settled?: ((entry: OutboxEntry, outcome: Outcome, error: Error | undefined) => void) | undefined;
+  /** Default false. */
+  readonly isPersisted?: boolean | undefined;
+  /** Default 10,000. */
+  readonly maxEntries?: number | undefined;
+  /** Default 32 MB. */
+  readonly maxBytes?: Size | undefined;
+  /** Default one hour. */
+  readonly maxAge?: Duration | undefined;
+  /** Default 8. */
+  readonly concurrency?: number | undefined;
+  /** Default 1. */
+  readonly batch?: number | undefined;
+  /** Default 5 s. */
+  readonly timeout?: Duration | undefined;
+  /** Default 250 ms. Delays vary by up to a quarter, so that several processes do not send at the same time. */
+  readonly backOff?: Duration | undefined;
+  /** Default one minute. */
+  readonly maxBackOff?: Duration | undefined;
+}
+
+/** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, HANDLER_INVALID */
+export function readOutboxOptions(options: OutboxOptions): OutboxLimits {
+  checkObject(options, 'outbox');
+  const { name, send, settled, ...limits } = options;
+  if (typeof name !== 'string' || name === '' || name.length > 128)
+    throw new InvalidInput('OPTION_INVALID', 'outbox.name', '1 to 128 characters', name);
+  if (typeof send !== 'function') throw new InvalidInput('HANDLER_INVALID', 'outbox.send', 'a function', send);
+  if (settled !== undefined && typeof settled !== 'function')
+    throw new InvalidInput('HANDLER_INVALID', 'outbox.settled', 'a function', settled);
+  return readOptions(OUTBOX_OPTIONS, limits, 'outbox') as OutboxLimits;
+}

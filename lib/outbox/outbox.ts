@@ -1,0 +1,382 @@
+import { BrokerError, StateError } from '../base/errors.ts';
+import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import { Entries, type OutboxEntry, type Outcome, type QueuedEntry, type StoredEntry } from './entries.ts';
+import type { OutboxLimits, OutboxOptions } from './options.ts';
+import { SendError } from './send-error.ts';
+
+/** From this number of keys on that fail without a success in between, the target is down. */
+const DOWN_FROM_KEYS = 3;
+/** From this number of failures in a row on, there is an alarm. */
+const ALARM_FROM = 3;
+/** Delays vary by up to this part. */
+const JITTER = 0.25;
+
+/** What an outbox uses of the broker. */
+export interface OutboxHost {
+  readonly wheel: TimingWheel;
+  /** Wall-clock milliseconds. */
+  now(): number;
+  /** An id that no other entry has. */
+  nextId(): string;
+  /** Call a function when the turn of the event loop has ended. */
+  later(run: () => void): void;
+  /** A random number from 0 to 1. */
+  random(): number;
+  /** An entry was added, and shall be persisted. @returns false: it is not persisted, and may be sent */
+  added(entry: QueuedEntry): boolean;
+  /** An entry has left the outbox. */
+  removed(entry: QueuedEntry): void;
+  /** Count in the metrics of the broker. */
+  counted(what: 'sent' | 'failed' | 'dropped', count: number): void;
+  raise(condition: 'failing' | 'overflow', summary: string): void;
+  clear(condition: 'failing' | 'overflow'): void;
+  /** Report an error that has no caller. */
+  failed(error: unknown, during: string): void;
+  closed(outbox: Outbox): void;
+}
+
+/** What an outbox has done since it was opened. */
+export interface OutboxFigures {
+  readonly added: number;
+  readonly sent: number;
+  /** Failed attempts. */
+  readonly failed: number;
+  /** Entries that were not delivered, by reason. */
+  readonly dropped: Readonly<Record<Exclude<Outcome, 'sent'>, number>>;
+}
+
+/** A delivery in progress. */
+interface Delivery {
+  readonly entries: readonly QueuedEntry[];
+  readonly keys: ReadonlySet<string>;
+  readonly abort: AbortController;
+  readonly timer: FunctionTimer;
+}
+
+/**
+ * What is to be sent to a target outside of this process, in a bounded queue: `broker.outboxes.open`.
+ *
+ * Entries of one key are sent one after the other, those of different keys at the same time. What fails is sent again after a delay that
+ * doubles each time; meanwhile only entries of its key wait. If three keys fail one after the other, the target counts as down: a single
+ * delivery is tried after each delay, until one succeeds. A target that is slow or down never delays the broker: if the queue is full, the oldest
+ * entry is dropped and counted, and an alarm is raised.
+ *
+ * An entry may be delivered more than once: if its answer was lost, it took longer than `timeout`, or the process has ended before its record was deleted. Its
+ * id stays the same.
+ */
+export class Outbox {
+  readonly name: string;
+  readonly limits: OutboxLimits;
+  readonly #options: OutboxOptions;
+  readonly #host: OutboxHost;
+  readonly #entries: Entries;
+  readonly #deliveries = new Set<Delivery>();
+  /** The keys that have failed since the last success, at most `DOWN_FROM_KEYS`. */
+  readonly #failing = new Set<string>();
+  /** Until it rings, nothing is sent. */
+  readonly #pause = new FunctionTimer(() => this.#schedule());
+  #failuresInARow = 0;
+  #failuresWhileDown = 0;
+  #isDown = false;
+  #isRunning = false;
+  #isClosed = false;
+  #isScheduled = false;
+  #isOverflowing = false;
+  #lastError: Error | undefined;
+  #waiting: (() => void)[] = [];
+  readonly #figures = {
+    added: 0,
+    sent: 0,
+    failed: 0,
+    dropped: { overflow: 0, too_old: 0, refused: 0, removed: 0 }
+  };
+
+  /** @internal */
+  constructor(options: OutboxOptions, limits: OutboxLimits, host: OutboxHost) {
+    this.name = options.name;
+    this.limits = limits;
+    this.#options = options;
+    this.#host = host;
+    this.#entries = new Entries(host.wheel, () => this.#schedule());
+  }
+
+  /** Number of entries, with those being sent. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Approximate memory of the entries in bytes. */
+  get bytes(): number {
+    return this.#entries.bytes;
+  }
+
+  /**
+   * `stopped`: the broker is not started, or the outbox is closed; `down`: deliveries have failed, and are tried one at a time; `paused`: the
+   * target has asked for time.
+   */
+  get state(): 'stopped' | 'down' | 'paused' | 'working' {
+    if (!this.#isRunning) return 'stopped';
+    if (this.#isDown) return 'down';
+    return this.#pause.dueMs === Infinity ? 'working' : 'paused';
+  }
+
+  /** Why the last delivery has failed; undefined after a success. */
+  get lastError(): Error | undefined {
+    return this.#lastError;
+  }
+
+  get figures(): OutboxFigures {
+    return { ...this.#figures, dropped: { ...this.#figures.dropped } };
+  }
+
+  /** The entries, the oldest first. */
+  entries(): Iterable<OutboxEntry> {
+    return this.#entries;
+  }
+
+  /**
+   * Add an entry. It is sent after the present turn of the event loop; a persisted one after its commit. What the broker acknowledges in the
+   * same turn waits for this commit.
+   * @returns its id
+   * @throws StateError OUTBOX_CLOSED
+   */
+  add(key: string, content: string | Buffer): string {
+    if (this.#isClosed) throw new StateError('OUTBOX_CLOSED', `outbox "${this.name}" is closed`);
+    const { maxEntries, maxBytes } = this.limits;
+    const id = this.#host.nextId();
+    const entry = this.#entries.add({ id, key, content, addedAt: this.#host.now() }, false);
+    this.#figures.added++;
+    while (this.#entries.size > maxEntries || this.#entries.bytes > maxBytes) {
+      // An entry that is larger than all may be goes itself, and no other for it.
+      const oldest = entry.bytes > maxBytes ? entry : this.#entries.oldestAtRest;
+      if (oldest === undefined) break;
+      this.#overflow();
+      this.#leave(oldest, 'overflow', undefined);
+      if (oldest === entry) return id;
+    }
+    if (!this.#host.added(entry)) this.#entries.committed(entry);
+    return id;
+  }
+
+  /** Take over an entry from the store. @internal */
+  restore(stored: StoredEntry): QueuedEntry {
+    return this.#entries.add(stored, true);
+  }
+
+  /** The record of an entry is in the store. @internal */
+  committed(entry: QueuedEntry): void {
+    this.#entries.committed(entry);
+  }
+
+  /** Remove the entries that are not being sent. @param key only those of this key @returns their number */
+  clear(key?: string): number {
+    let count = 0;
+    for (const entry of [...this.#entries]) {
+      if (entry.isSending || (key !== undefined && entry.key !== key)) continue;
+      this.#leave(entry, 'removed', undefined);
+      count++;
+    }
+    return count;
+  }
+
+  /** End all delays, and send now. */
+  retryNow(): void {
+    this.#host.wheel.disarm(this.#pause);
+    this.#entries.wakeAll();
+    this.#schedule();
+  }
+
+  /** Resolves when nothing is being sent, and nothing could be sent now: all entries are delivered, or wait for a delay. */
+  idle(): Promise<void> {
+    return this.#isIdle ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /**
+   * Send nothing any more. Deliveries in progress are aborted. Persisted entries stay in the store, and the next outbox of this name continues with them; others are
+   * dropped.
+   */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.halt();
+    this.#clear('failing');
+    this.#clear('overflow');
+    this.#host.closed(this);
+  }
+
+  /** The broker has started. @internal */
+  begin(): void {
+    if (this.#isClosed) return;
+    this.#isRunning = true;
+    this.retryNow();
+  }
+
+  /** The broker has stopped: abort the deliveries in progress. They do not count as failures. @internal */
+  halt(): void {
+    this.#isRunning = false;
+    this.#host.wheel.disarm(this.#pause);
+    const aborted = new StateError('OUTBOX_STOPPED', `outbox "${this.name}" has stopped`);
+    for (const delivery of [...this.#deliveries]) {
+      this.#end(delivery, 0);
+      delivery.abort.abort(aborted);
+    }
+    this.#woken();
+  }
+
+  // -------------------------------------------------------------------------------------------------------------- sending
+
+  get #isPaused(): boolean {
+    return this.#pause.dueMs !== Infinity;
+  }
+
+  get #isIdle(): boolean {
+    if (!this.#isRunning) return true;
+    if (this.#deliveries.size > 0) return false;
+    return this.#isPaused || (!this.#isScheduled && !this.#entries.isReady);
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || !this.#isRunning) return;
+    this.#isScheduled = true;
+    this.#host.later(() => {
+      this.#isScheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    const { concurrency, batch } = this.limits;
+    while (this.#isRunning && !this.#isPaused && this.#deliveries.size < (this.#isDown ? 1 : concurrency)) {
+      const entries = this.#entries.take(this.#isDown ? 1 : batch);
+      if (entries.length === 0) break;
+      this.#deliver(entries);
+    }
+    this.#woken();
+  }
+
+  #deliver(entries: readonly QueuedEntry[]): void {
+    const abort = new AbortController();
+    const keys = new Set(entries.map(({ key }) => key));
+    const timer = new FunctionTimer(() => {
+      const text = `no answer from "${this.name}" within ${this.limits.timeout} ms`;
+      const error = new BrokerError('SEND_TIMEOUT', text);
+      this.#failed(delivery, error);
+      abort.abort(error);
+    });
+    const delivery: Delivery = { entries, keys, abort, timer };
+    this.#deliveries.add(delivery);
+    this.#host.wheel.arm(timer, this.limits.timeout);
+    let answer: unknown;
+    try {
+      answer = this.#options.send(entries, abort.signal);
+    } catch (error) {
+      answer = Promise.reject(error);
+    }
+    // A delivery that has been aborted is not in the set any more, and its answer has no effect.
+    Promise.resolve(answer).then(
+      () => this.#deliveries.has(delivery) && this.#delivered(delivery),
+      (error: unknown) => this.#deliveries.has(delivery) && this.#failed(delivery, asError(error))
+    );
+  }
+
+  #delivered(delivery: Delivery): void {
+    const { entries } = delivery;
+    this.#figures.sent += entries.length;
+    this.#host.counted('sent', entries.length);
+    this.#failing.clear();
+    this.#failuresInARow = this.#failuresWhileDown = 0;
+    this.#isDown = false;
+    this.#lastError = undefined;
+    this.#clear('failing');
+    for (const entry of entries) this.#leave(entry, 'sent', undefined);
+    this.#end(delivery, 0);
+    this.#schedule();
+  }
+
+  #failed(delivery: Delivery, error: Error): void {
+    const { entries } = delivery;
+    const nowMs = this.#host.now();
+    const { retryAfterMs, isFinal } = error instanceof SendError ? error : PLAIN;
+    this.#figures.failed++;
+    this.#host.counted('failed', 1);
+    this.#lastError = error;
+    for (const entry of entries) {
+      if (isFinal) this.#leave(entry, 'refused', error);
+      else if (nowMs - entry.addedAt >= this.limits.maxAge) this.#leave(entry, 'too_old', error);
+    }
+    if (!isFinal) this.#noteFailure(delivery, error, retryAfterMs);
+    this.#end(delivery, 1);
+    this.#schedule();
+  }
+
+  #noteFailure({ keys }: Delivery, error: Error, retryAfterMs: number | undefined): void {
+    const { backOff, maxBackOff } = this.limits;
+    if (++this.#failuresInARow === ALARM_FROM) {
+      const text = `Deliveries to "${this.name}" fail: ${error.message}. They are repeated; ${this.size} entries wait.`;
+      this.#host.raise('failing', text);
+    }
+    for (const key of keys) if (this.#failing.size < DOWN_FROM_KEYS) this.#failing.add(key);
+    if (this.#failing.size >= DOWN_FROM_KEYS) this.#isDown = true;
+    const downMs = this.#isDown ? this.#delayMs(++this.#failuresWhileDown, backOff, maxBackOff) : 0;
+    const pauseMs = Math.max(downMs, retryAfterMs ?? 0);
+    if (pauseMs > 0) this.#host.wheel.arm(this.#pause, pauseMs);
+  }
+
+  /** @param attempts to be added to those of its entries */
+  #end(delivery: Delivery, attempts: number): void {
+    const { backOff, maxBackOff } = this.limits;
+    const { entries, keys, timer } = delivery;
+    this.#deliveries.delete(delivery);
+    this.#host.wheel.disarm(timer);
+    this.#entries.settle(entries, keys, attempts, (failed) => this.#delayMs(failed, backOff, maxBackOff));
+  }
+
+  /** The delay after a number of failures. */
+  #delayMs(failures: number, firstMs: number, mostMs: number): number {
+    const delayMs = Math.min(mostMs, firstMs * 2 ** Math.min(failures - 1, 40));
+    return delayMs * (1 - JITTER + 2 * JITTER * this.#host.random());
+  }
+
+  /** An entry leaves the outbox. */
+  #leave(entry: QueuedEntry, outcome: Outcome, error: Error | undefined): void {
+    if (!this.#entries.remove(entry)) return;
+    this.#host.removed(entry);
+    if (outcome !== 'sent') {
+      this.#figures.dropped[outcome]++;
+      if (outcome !== 'removed') this.#host.counted('dropped', 1);
+    }
+    if (this.#isOverflowing && this.size <= this.limits.maxEntries / 2 && this.bytes <= this.limits.maxBytes / 2)
+      this.#clear('overflow');
+    try {
+      this.#options.settled?.(entry, outcome, error);
+    } catch (fault) {
+      this.#host.failed(fault, `outbox "${this.name}"`);
+    }
+  }
+
+  #overflow(): void {
+    if (this.#isOverflowing) return;
+    this.#isOverflowing = true;
+    const why = this.#lastError === undefined ? 'it takes longer than the events come' : this.#lastError.message;
+    this.#host.raise('overflow', `The queue for "${this.name}" is full, and its oldest entries are dropped: ${why}.`);
+  }
+
+  #clear(condition: 'failing' | 'overflow'): void {
+    if (condition === 'overflow') this.#isOverflowing = false;
+    this.#host.clear(condition);
+  }
+
+  #woken(): void {
+    if (this.#waiting.length === 0 || !this.#isIdle) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+/** What any error means that is no `SendError`. */
+const PLAIN = { retryAfterMs: undefined, isFinal: false };
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error), { cause: error });
+}

@@ -1,0 +1,348 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Metric } from '../../lib/events/metrics.ts';
+import type { Outbox, OutboxOptions } from '../../lib/index.ts';
+import { SendError } from '../../lib/outbox/send-error.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { Target, turns } from './target.ts';
+
+const REFUSED = new Error('connect ECONNREFUSED');
+
+async function opened(
+  kit: TestBroker,
+  target: Target,
+  options: Omit<OutboxOptions, 'name' | 'send'> = {}
+): Promise<Outbox> {
+  return kit.broker.outboxes.open({ name: 'target', send: target.send, ...options });
+}
+
+describe('An outbox', () => {
+  it('delivers entries of one key one after the other, and those of different keys at the same time', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target();
+    const outbox = await opened(kit, target);
+    for (const [key, content] of ['a1', 'b1', 'a2', 'b2'].entries()) outbox.add(key % 2 === 0 ? 'a' : 'b', content);
+    await turns();
+    assert.deepEqual(target.contents, ['a1', 'b1']);
+    target.pending[1].accept();
+    await turns();
+    assert.deepEqual(target.contents, ['a1', 'b1', 'b2']);
+    target.pending[0].accept();
+    await turns();
+    assert.deepEqual(target.contents, ['a1', 'b1', 'b2', 'a2']);
+    for (const pending of [...target.pending]) pending.accept();
+    await outbox.idle();
+    assert.equal(outbox.size, 0);
+    assert.equal(outbox.bytes, 0);
+    assert.equal(outbox.figures.sent, 4);
+    assert.equal(new Set(target.ids).size, 4);
+  });
+
+  it('has no more deliveries in progress than `concurrency` allows', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target();
+    const outbox = await opened(kit, target, { concurrency: 3 });
+    for (let at = 0; at < 10; at++) outbox.add(`key ${at}`, `${at}`);
+    await turns();
+    assert.equal(target.pending.length, 3);
+    target.pending[0].accept();
+    await turns();
+    assert.equal(target.pending.length, 3);
+    assert.equal(target.seen.length, 4);
+  });
+
+  it('delivers several entries at once if `batch` allows it, in the order of their keys', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target(() => undefined);
+    const outbox = await opened(kit, target, { batch: 5, concurrency: 1 });
+    for (const content of ['a1', 'a2', 'b1', 'a3', 'a4', 'b2', 'c1']) outbox.add(content[0], content);
+    await outbox.idle();
+    assert.deepEqual(target.seen, [
+      ['a1', 'a2', 'a3', 'a4', 'b1'],
+      ['c1', 'b2']
+    ]);
+  });
+
+  it('sends an entry that failed again after a delay that doubles, with the same id', async () => {
+    await using kit = await createTestBroker();
+    let left = 3;
+    const target = new Target(() => (left-- > 0 ? REFUSED : undefined));
+    const outbox = await opened(kit, target, { backOff: 1_000 });
+    const id = outbox.add('a', 'a1');
+    await outbox.idle();
+    const attempts = [target.seen.length];
+    for (const seconds of [0.7, 0.6, 1.3, 1.3, 2.8, 2.6]) {
+      await kit.clock.advance(`${seconds * 1000}ms`);
+      await outbox.idle();
+      attempts.push(target.seen.length);
+    }
+    // The second attempt is due after 0.75 to 1.25 s, the third after 1.5 to 2.5 more, the fourth after 3 to 5 more.
+    assert.equal(attempts[0], 1);
+    assert.equal(attempts[1], 1);
+    assert.equal(attempts[2], 2);
+    assert.equal(attempts.at(-1), 4);
+    assert.deepEqual(target.ids, [id, id, id, id]);
+    assert.equal(outbox.size, 0);
+    assert.equal(outbox.figures.failed, 3);
+  });
+
+  it('lets only the key wait whose entry fails, and drops the entry when it is too old', async () => {
+    await using kit = await createTestBroker();
+    const outcomes: string[] = [];
+    const target = new Target((contents) => (contents.includes('poison') ? REFUSED : undefined));
+    const outbox = await opened(kit, target, {
+      maxAge: '10m',
+      settled: ({ content }, outcome, error) => outcomes.push(`${content} ${outcome} ${error?.message}`)
+    });
+    outbox.add('a', 'poison');
+    outbox.add('a', 'after');
+    outbox.add('b', 'b1');
+    await outbox.idle();
+    assert.deepEqual(outcomes, ['b1 sent undefined']);
+    for (let minute = 0; minute < 9; minute++) {
+      await kit.clock.advance('1m');
+      outbox.add('b', `b at ${minute}`);
+      await outbox.idle();
+      assert.equal(outcomes.at(-1), `b at ${minute} sent undefined`);
+    }
+    assert.equal(outbox.state, 'working');
+    await kit.clock.advance('3m');
+    await outbox.idle();
+    assert.deepEqual(outcomes.slice(-2), ['poison too_old connect ECONNREFUSED', 'after sent undefined']);
+    assert.equal(outbox.figures.dropped.too_old, 1);
+  });
+
+  it('tries one delivery after each delay while the target is down, however many keys wait', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target(() => REFUSED);
+    const outbox = await opened(kit, target, { concurrency: 4, backOff: '1s', maxBackOff: '1m' });
+    for (let at = 0; at < 1_000; at++) outbox.add(`key ${at}`, `${at}`);
+    await outbox.idle();
+    assert.equal(outbox.state, 'down');
+    const before = target.seen.length;
+    assert.ok(before <= 4, `${before} deliveries`);
+    for (let minute = 0; minute < 60; minute++) {
+      await kit.clock.advance('1m');
+      await outbox.idle();
+    }
+    assert.ok(target.seen.length < before + 100, `${target.seen.length} deliveries in an hour`);
+    assert.equal(outbox.size, 1_000);
+    target.answer = () => undefined;
+    await kit.clock.advance('90s');
+    await outbox.idle();
+    await kit.clock.advance('90s');
+    await outbox.idle();
+    assert.equal(outbox.size, 0);
+    assert.equal(outbox.state, 'working');
+    assert.equal(outbox.lastError, undefined);
+  });
+
+  it('raises an alarm when deliveries fail, and clears it after the next success', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target(() => REFUSED);
+    const outbox = await opened(kit, target);
+    outbox.add('a', 'a1');
+    for (let at = 0; at < 5; at++) {
+      await outbox.idle();
+      await kit.clock.advance('10s');
+    }
+    const [alarm] = kit.broker.alarms.present();
+    assert.equal(alarm.id, 'outbox_failing:target');
+    assert.match(alarm.summary, /ECONNREFUSED/);
+    assert.equal(outbox.lastError, REFUSED);
+    target.answer = () => undefined;
+    outbox.retryNow();
+    await outbox.idle();
+    assert.deepEqual(kit.broker.alarms.present(), []);
+    assert.equal(kit.broker.metrics.counts[Metric.outboxSent], 1);
+  });
+
+  it('drops the oldest entry when there are too many, with an alarm until the queue is half empty', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target();
+    const outbox = await opened(kit, target, { maxEntries: 10, concurrency: 1 });
+    outbox.add('a', '0');
+    await turns(); // it is being sent, so it stays
+    for (let at = 1; at < 15; at++) outbox.add('a', `${at}`);
+    assert.equal(outbox.size, 10);
+    assert.equal(outbox.figures.dropped.overflow, 5);
+    assert.equal(kit.broker.metrics.counts[Metric.outboxDropped], 5);
+    assert.equal(kit.broker.alarms.get('outbox_overflow:target')?.severity, 'warning');
+    target.pending[0].accept();
+    target.answer = () => undefined;
+    await outbox.idle();
+    assert.deepEqual(target.contents, ['0', '6', '7', '8', '9', '10', '11', '12', '13', '14']);
+    assert.equal(kit.broker.alarms.get('outbox_overflow:target'), undefined);
+  });
+
+  it('drops an entry that is larger than the queue, and no other for it', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target();
+    const outbox = await opened(kit, target, { maxBytes: 2_000 });
+    outbox.add('a', 'small');
+    outbox.add('b', Buffer.alloc(3_000));
+    assert.deepEqual(
+      [...outbox.entries()].map(({ content }) => content),
+      ['small']
+    );
+    assert.equal(outbox.figures.dropped.overflow, 1);
+  });
+
+  it('keeps the limit of bytes', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target();
+    const outbox = await opened(kit, target, { maxBytes: 10_000 });
+    for (let at = 0; at < 1_000; at++) outbox.add(`key ${at}`, 'x'.repeat(700));
+    assert.ok(outbox.bytes <= 10_000);
+    assert.ok(outbox.size >= 9);
+  });
+
+  it('counts a delivery without an answer as failed, tells it to end, and ignores what it answers later', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target();
+    const outbox = await opened(kit, target, { timeout: '5s', backOff: '10s' });
+    outbox.add('a', 'a1');
+    await turns();
+    const [late] = target.pending;
+    await kit.clock.advance('6s');
+    assert.equal(late.signal.aborted, true);
+    assert.equal((outbox.lastError as { code?: string }).code, 'SEND_TIMEOUT');
+    assert.equal(outbox.figures.failed, 1);
+    late.accept();
+    await turns();
+    assert.equal(outbox.figures.sent, 0);
+    target.answer = () => undefined;
+    await kit.clock.advance('13s');
+    await outbox.idle();
+    assert.equal(outbox.figures.sent, 1);
+    assert.deepEqual(target.contents, ['a1', 'a1']);
+  });
+
+  it('sends nothing while the target asks for time, and then continues', async () => {
+    await using kit = await createTestBroker();
+    let isBusy = true;
+    const target = new Target(() =>
+      isBusy ? new SendError('429 Too Many Requests', { retryAfterMs: 30_000 }) : undefined
+    );
+    const outbox = await opened(kit, target, { concurrency: 1 });
+    outbox.add('a', 'a1');
+    outbox.add('b', 'b1');
+    await outbox.idle();
+    assert.equal(outbox.state, 'paused');
+    isBusy = false;
+    await kit.clock.advance('29s');
+    await outbox.idle();
+    assert.deepEqual(target.contents, ['a1']);
+    await kit.clock.advance('2s');
+    await outbox.idle();
+    assert.equal(outbox.size, 0);
+    assert.equal(outbox.state, 'working');
+  });
+
+  it('drops what the target will never take, and goes on with the next entry', async () => {
+    await using kit = await createTestBroker();
+    const outcomes: string[] = [];
+    const target = new Target(([content]) => (content === 'bad' ? new SendError('400', { isFinal: true }) : undefined));
+    const outbox = await opened(kit, target, {
+      settled: ({ content }, outcome) => outcomes.push(`${content} ${outcome}`)
+    });
+    outbox.add('a', 'bad');
+    outbox.add('a', 'good');
+    await outbox.idle();
+    assert.deepEqual(outcomes, ['bad refused', 'good sent']);
+    assert.deepEqual(kit.broker.alarms.present(), []);
+  });
+
+  it('sends the entries of a batch that failed one by one, so that a bad one stops only its key', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target((contents) => (contents.includes('bad') ? REFUSED : undefined));
+    const outbox = await opened(kit, target, { batch: 10, backOff: '1s' });
+    for (const content of ['a1', 'bad', 'c1']) outbox.add(content, content);
+    await outbox.idle();
+    assert.deepEqual(target.seen, [['a1', 'bad', 'c1']]);
+    for (let at = 0; at < 5; at++) {
+      await kit.clock.advance('2s');
+      await outbox.idle();
+    }
+    assert.deepEqual(
+      [...outbox.entries()].map(({ content }) => content),
+      ['bad']
+    );
+  });
+
+  it('removes entries on request, but not those being sent', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target();
+    const outbox = await opened(kit, target, { concurrency: 1 });
+    for (const content of ['a1', 'a2', 'b1', 'b2']) outbox.add(content[0], content);
+    await turns();
+    assert.equal(outbox.clear('b'), 2);
+    assert.equal(outbox.clear(), 1);
+    assert.equal(outbox.size, 1);
+    assert.equal(outbox.figures.dropped.removed, 3);
+    target.pending[0].accept();
+    await outbox.idle();
+    assert.equal(outbox.size, 0);
+  });
+
+  it('keeps the order of each key in random runs', async () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    let state = seed;
+    const random = (below: number) => {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
+      return (state >>> 8) % below;
+    };
+    await using kit = await createTestBroker();
+    const delivered = new Map<string, number>();
+    const wrong: string[] = [];
+    const target = new Target();
+    const outbox = await opened(kit, target, {
+      batch: 1 + random(4),
+      concurrency: 1 + random(4),
+      backOff: 10,
+      maxBackOff: 500,
+      settled: ({ key, content }) => {
+        if (Number(content) <= (delivered.get(key) ?? -1)) wrong.push(`${key}: ${content}`);
+        delivered.set(key, Number(content));
+      }
+    });
+    for (let at = 0; at < 2_000; at++) {
+      outbox.add(`key ${random(10)}`, `${at}`);
+      if (random(3) > 0) continue;
+      await turns();
+      for (const pending of [...target.pending]) {
+        if (random(4) === 0) pending.fail(REFUSED);
+        else if (random(4) > 0) pending.accept();
+      }
+      if (random(5) === 0) await kit.clock.advance('1s');
+    }
+    target.answer = () => undefined;
+    for (let at = 0; at < 100 && outbox.size > 0; at++) {
+      for (const pending of [...target.pending]) pending.accept();
+      await kit.clock.advance('1s');
+      await outbox.idle();
+    }
+    assert.deepEqual(wrong, [], `seed ${seed}`);
+    assert.equal(outbox.size, 0, `seed ${seed}`);
+    assert.equal(outbox.bytes, 0, `seed ${seed}`);
+    assert.equal(outbox.figures.sent, 2_000, `seed ${seed}`);
+  });
+
+  it('refuses names and limits that make no sense, and a second outbox of a name', async () => {
+    await using kit = await createTestBroker();
+    const { outboxes } = kit.broker;
+    const send = () => undefined;
+    assert.throws(() => outboxes.open({ name: '', send }), { code: 'OPTION_INVALID' });
+    assert.throws(() => outboxes.open({ name: 'a', send: 'x' as never }), { code: 'HANDLER_INVALID' });
+    assert.throws(() => outboxes.open({ name: 'a', send, concurency: 3 } as never), {
+      code: 'OPTION_UNKNOWN',
+      message: /concurrency/
+    });
+    assert.throws(() => outboxes.open({ name: 'a', send, maxEntries: 0 }), { code: 'OPTION_INVALID' });
+    const outbox = outboxes.open({ name: 'a', send });
+    assert.throws(() => outboxes.open({ name: 'a', send }), { code: 'OUTBOX_IN_USE' });
+    outbox.close();
+    assert.throws(() => outbox.add('key', 'content'), { code: 'OUTBOX_CLOSED' });
+    outboxes.open({ name: 'a', send });
+  });
+});
