@@ -1,3 +1,9 @@
+// Imported by name, these timers are not replaced by the fake timers of a test framework.
+import { clearTimeout, setTimeout } from 'node:timers';
+
+/** Virtual time waits this long for another process, in milliseconds of real time. */
+const OTHER_PROCESS_MS = 250;
+
 /**
  * Counts the pending work of a broker: bytes between streams, output that is not flushed, unanswered hooks and unfinished commits.
  *
@@ -50,6 +56,23 @@ export class WorkCount {
       promise.then(end, end);
     }
     return answer;
+  }
+
+  /**
+   * Count what another process has to do as work, but not for long, so that virtual time goes on while a server does not answer. Without a test
+   * clock, nothing is counted.
+   */
+  forAWhile(promise: Promise<unknown>): void {
+    if (this.#watch === undefined) return;
+    let isOver = false;
+    const end = () => {
+      if (!isOver) this.end();
+      isOver = true;
+      clearTimeout(timer);
+    };
+    this.begin();
+    const timer = setTimeout(end, OTHER_PROCESS_MS);
+    promise.then(end, end);
   }
 
   /** Wait until the count is zero; resolves at once if it is zero now. */

@@ -88,6 +88,7 @@ export class Admission {
     const agreement = agreementOf(packet, zone);
     const clientId = clientIdOf(zone, username, packet, sessions);
     client.identified(agreement, clientId, username);
+    client.expireAfter(client.sessionExpiry, packet.keepalive); // as asked, until `agree`
     lifecycle.send('connect');
     metrics.counts[Metric.clientConnect]++;
     if (events.heard['client.connect']) events.emit('client.connect', { client });

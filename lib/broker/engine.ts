@@ -286,7 +286,7 @@ export class Engine {
   }
 
   #makeOutboxes(): Outboxes {
-    const { wheel, life, turn, clock, metrics, alarms, announcer } = this.services;
+    const { wheel, life, turn, work, clock, metrics, alarms, announcer } = this.services;
     const counters = { sent: Metric.outboxSent, failed: Metric.outboxFailed, dropped: Metric.outboxDropped };
     return new Outboxes({
       wheel,
@@ -294,6 +294,7 @@ export class Engine {
       ledger: this.ledger,
       now: () => clock.now(),
       later: (run) => turn.later(run),
+      during: (delivery) => work.forAWhile(delivery),
       counted: (what, count) => {
         metrics.counts[counters[what]] += count;
       },

@@ -44,7 +44,11 @@ export interface FieldTypes<Data = unknown> {
 export type EventFields = { readonly [field: string]: keyof FieldTypes };
 
 /** An event of the catalogue. The columns name the event elsewhere; undefined: the event does not exist there. */
-export interface EventRow<F extends EventFields = EventFields, N extends string | undefined = string | undefined> {
+export interface EventRow<
+  F extends EventFields = EventFields,
+  N extends string | undefined = string | undefined,
+  A extends string | undefined = string | undefined
+> {
   /** What has happened, for people. */
   readonly about: string;
   /** The fields of the value that listeners receive. */
@@ -52,7 +56,7 @@ export interface EventRow<F extends EventFields = EventFields, N extends string 
   /** `$SYS` topic of the notice, below `$SYS/brokers/<node>/`. `{clientid}` is replaced by the client id. */
   readonly notice: N;
   /** `action` of the webhook request. */
-  readonly action: string | undefined;
+  readonly action: A;
   /** Topics of the event in the FROM clause of rules. */
   readonly ruleTopics: readonly string[];
 }
@@ -220,16 +224,20 @@ export type NoticeName = {
 /** Names of all events, in the order in which they are documented. */
 export const EVENT_NAMES = Object.keys(EVENTS) as readonly EventName[];
 
-function row<const F extends EventFields, const N extends string | undefined = undefined>(
+function row<
+  const F extends EventFields,
+  const N extends string | undefined = undefined,
+  const A extends string | undefined = undefined
+>(
   about: string,
   fields: F,
-  columns: { readonly notice?: N; readonly action?: string; readonly ruleTopics?: readonly string[] } = {}
-): EventRow<F, N> {
+  columns: { readonly notice?: N; readonly action?: A; readonly ruleTopics?: readonly string[] } = {}
+): EventRow<F, N, A> {
   return {
     about,
     fields,
     notice: columns.notice as N,
-    action: columns.action,
+    action: columns.action as A,
     ruleTopics: columns.ruleTopics ?? []
   };
 }

@@ -20,6 +20,8 @@ export interface OutboxHost {
   nextId(): string;
   /** Call a function when the turn of the event loop has ended. */
   later(run: () => void): void;
+  /** A delivery is in progress. */
+  during(delivery: Promise<unknown>): void;
   /** A random number from 0 to 1. */
   random(): number;
   /** An entry was added, and shall be persisted. @returns false: it is not persisted, and may be sent */
@@ -273,10 +275,11 @@ export class Outbox {
       answer = Promise.reject(error);
     }
     // A delivery that has been aborted is not in the set any more, and its answer has no effect.
-    Promise.resolve(answer).then(
+    const ended = Promise.resolve(answer).then(
       () => this.#deliveries.has(delivery) && this.#delivered(delivery),
       (error: unknown) => this.#deliveries.has(delivery) && this.#failed(delivery, asError(error))
     );
+    this.#host.during(ended);
   }
 
   #delivered(delivery: Delivery): void {

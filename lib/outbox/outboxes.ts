@@ -20,6 +20,8 @@ export interface OutboxesHost {
   now(): number;
   /** Call a function when the turn of the event loop has ended. */
   later(run: () => void): void;
+  /** A delivery is in progress. */
+  during(delivery: Promise<unknown>): void;
   counted(what: 'sent' | 'failed' | 'dropped', count: number): void;
   raise(id: string, title: string, summary: string): void;
   clear(id: string): void;
@@ -87,6 +89,7 @@ export class Outboxes {
       now: () => host.now(),
       nextId: () => `${this.#prefix}-${(++this.#lastId).toString(36)}`,
       later: (run) => host.later(run),
+      during: (delivery) => host.during(delivery),
       random: Math.random,
       added: (entry) => limits.isPersisted && this.#added(name, outbox, entry),
       removed: (entry) => this.#removed(entry),

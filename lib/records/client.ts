@@ -37,7 +37,7 @@ export interface ClientInfo<Data = unknown> {
   readonly clientId: string;
   readonly username: string | undefined;
   readonly protocolVersion: ProtocolVersion;
-  /** Keep alive in force, in seconds; 0: off. */
+  /** Keep alive in force, in seconds; 0: off. Before CONNACK it is the one that the client has asked for. */
   readonly keepalive: number;
   readonly cleanStart: boolean;
   /** Seconds for which the session outlives its connection; `Infinity`: it does not expire. */

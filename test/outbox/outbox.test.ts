@@ -306,7 +306,7 @@ describe('An outbox', () => {
         delivered.set(key, Number(content));
       }
     });
-    for (let at = 0; at < 2_000; at++) {
+    for (let at = 0; at < 400; at++) {
       outbox.add(`key ${random(10)}`, `${at}`);
       if (random(3) > 0) continue;
       await turns();
@@ -314,7 +314,9 @@ describe('An outbox', () => {
         if (random(4) === 0) pending.fail(REFUSED);
         else if (random(4) > 0) pending.accept();
       }
-      if (random(5) === 0) await kit.clock.advance('1s');
+      if (random(20) > 0) continue;
+      for (const pending of [...target.pending]) pending.accept(); // virtual time would wait for them
+      await kit.clock.advance('1s');
     }
     target.answer = () => undefined;
     for (let at = 0; at < 100 && outbox.size > 0; at++) {
@@ -325,7 +327,7 @@ describe('An outbox', () => {
     assert.deepEqual(wrong, [], `seed ${seed}`);
     assert.equal(outbox.size, 0, `seed ${seed}`);
     assert.equal(outbox.bytes, 0, `seed ${seed}`);
-    assert.equal(outbox.figures.sent, 2_000, `seed ${seed}`);
+    assert.equal(outbox.figures.sent, 400, `seed ${seed}`);
   });
 
   it('refuses names and limits that make no sense, and a second outbox of a name', async () => {

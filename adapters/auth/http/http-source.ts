@@ -8,8 +8,8 @@ import {
   type Refusal,
   type SourceContext
 } from '../../../lib/index.ts';
+import type { HttpCall } from '../../outgoing/http-client.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';
-import type { HttpCall } from '../outgoing/http-client.ts';
 import { Slots } from '../outgoing/slots.ts';
 import { credentialsOf, type Facts } from '../outgoing/template.ts';
 import { undecided } from '../outgoing/undecided.ts';

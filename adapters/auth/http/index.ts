@@ -1,6 +1,7 @@
 /** Authentication and access control by requests to an HTTP server. */
+
+export type { OutgoingTls, Pem } from '../../outgoing/tls.ts';
 export type { BreakerOptions, LimitOptions } from '../outgoing/limits.ts';
-export type { OutgoingTls, Pem } from '../outgoing/tls.ts';
 export { http } from './http-source.ts';
 export type { HttpOptions } from './options.ts';
 export type { HttpRequest, JsonValue } from './request-template.ts';

@@ -1,7 +1,7 @@
 import type { CryptoKey, FlattenedJWSInput, JWSHeaderParameters } from 'jose';
 import { BrokerError, type SourceContext } from '../../../lib/index.ts';
+import { HttpClient } from '../../outgoing/http-client.ts';
 import { withDeadline } from '../outgoing/deadline.ts';
-import { HttpClient } from '../outgoing/http-client.ts';
 import type { JwtSettings } from './options.ts';
 
 type Jose = typeof import('jose');

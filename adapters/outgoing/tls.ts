@@ -1,4 +1,4 @@
-import { InvalidInput, optionRow as row } from '../../../lib/index.ts';
+import { InvalidInput, optionRow as row } from '../../lib/index.ts';
 
 /** PEM as string or bytes, or a list of these. */
 export type Pem = string | Uint8Array | readonly (string | Uint8Array)[];

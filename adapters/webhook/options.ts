@@ -1,0 +1,139 @@
+import {
+  type Duration,
+  InvalidInput,
+  type OptionValues,
+  OUTBOX_OPTIONS,
+  type OutboxOptions,
+  readOptions,
+  optionRow as row
+} from '../../lib/index.ts';
+import { checkUrl } from '../outgoing/http-client.ts';
+import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/tls.ts';
+import type { PayloadEncoding, WebhookEvent } from './bodies.ts';
+import { checkRules, translated, type WebhookRule } from './rules.ts';
+
+/** Something that is sent for an event, as JSON.parse returns it. */
+export type WebhookBody = Readonly<Record<string, unknown>> & { readonly action: string };
+
+/**
+ * Options of `webhook`. One of `url` and `onEvent` is needed. The documented settings `web.hook.api.url`, `web.hook.encode_payload` and
+ * `web.hook.rule.<Event>.<Number>` are accepted as well.
+ */
+export interface WebhookOptions extends OutgoingTls, Omit<OutboxOptions, 'name' | 'send' | 'settled' | 'batch'> {
+  /** Where the events are sent with POST. */
+  url?: string | URL;
+  /** Receives the events instead of a server, in the same order. What it throws becomes an `error` event, and is not repeated. */
+  onEvent?: (body: WebhookBody, event: WebhookEvent) => unknown;
+  /** Identifies the webhook, if there are several: letters, digits, `.`, `-` and `_`. Default `default`. */
+  name?: string;
+  /** The events that are sent, one request for each rule that applies. Default: all events. */
+  rules?: readonly WebhookRule[];
+  /** How the payloads of messages are encoded. Default `text`: as UTF-8. */
+  encodePayload?: PayloadEncoding;
+  /** Headers that each request has in addition. */
+  headers?: Readonly<Record<string, string>>;
+  /**
+   * Key of the signature that each request has then, as the specification Standard Webhooks describes: `whsec_` and 24 to 64 bytes in Base64, or any
+   * text of at least 24 characters. Default: requests are not signed.
+   */
+  secret?: string;
+  /** Most events in one request. If it is given, each body is a list of events. Default: one event for each request. */
+  batch?: number;
+  /** Do not send to addresses of this machine and of private networks. Default false. */
+  publicOnly?: boolean;
+  /** Default 32. */
+  concurrency?: number;
+  /** Default 5 s. */
+  timeout?: Duration;
+}
+
+const { concurrency, batch, ...LIMITS } = OUTBOX_OPTIONS;
+
+/** The options of a webhook. */
+export const WEBHOOK_OPTIONS = {
+  url: row('object', undefined as URL | undefined, 'Where the events are sent with POST.', { check: checkUrl }),
+  onEvent: row('function', undefined as WebhookOptions['onEvent'], 'Receives the events instead of a server.'),
+  name: row('text', 'default', 'Identifies the webhook, if there are several.', { check: checkName }),
+  rules: row(
+    'object',
+    undefined as readonly WebhookRule[] | undefined,
+    'The events that are sent, one request for each rule that applies. Default: all events.',
+    { check: checkRules }
+  ),
+  encodePayload: row('choice', 'text' as PayloadEncoding, 'How the payloads of messages are encoded.', {
+    choices: ['text', 'base64', 'base62']
+  }),
+  headers: row('object', {} as Readonly<Record<string, string>>, 'Headers that each request has in addition.', {
+    check: checkHeaders
+  }),
+  secret: row(
+    'text',
+    undefined as Buffer | undefined,
+    'Key of the signature (Standard Webhooks). Default: no signature.',
+    {
+      check: checkSecret
+    }
+  ),
+  batch: row('integer', 0, 'Most events in one request; each body is then a list. 0: one event for each request.', {
+    min: 0,
+    max: 10_000
+  }),
+  publicOnly: row('boolean', false, 'Do not send to addresses of this machine and of private networks.'),
+  ...LIMITS,
+  concurrency: { ...concurrency, default: 32 },
+  ...OUTGOING_TLS_OPTIONS
+};
+
+/** Options after checks. */
+export type WebhookSettings = OptionValues<typeof WEBHOOK_OPTIONS>;
+
+/** Read the options of `webhook`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
+export function readWebhookOptions(given: WebhookOptions): WebhookSettings {
+  const options = typeof given === 'object' && given !== null ? translated(given as Record<string, unknown>) : given;
+  const settings = readOptions(WEBHOOK_OPTIONS, options, 'webhook') as unknown as WebhookSettings;
+  if ((settings.url === undefined) === (settings.onEvent === undefined))
+    throw new InvalidInput('OPTION_INVALID', 'webhook.url', 'one of "url" and "onEvent"', undefined);
+  return settings;
+}
+
+function checkName(value: unknown, field: string): string {
+  if (typeof value !== 'string' || !/^[\w.-]{1,64}$/.test(value))
+    throw new InvalidInput('OPTION_INVALID', field, '1 to 64 letters, digits, ".", "-" and "_"', value);
+  return value;
+}
+
+/** Headers that a request sets itself. */
+const OWN_HEADERS =
+  /^(content-length|content-type|transfer-encoding|connection|host|webhook-(id|timestamp|signature))$/i;
+
+function checkHeaders(value: unknown, field: string): Readonly<Record<string, string>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new InvalidInput('OPTION_INVALID', field, 'an object with header names and values', typeof value);
+  for (const [name, text] of Object.entries(value)) {
+    const isGood =
+      /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof text === 'string' && !/[^\t\x20-\x7e\x80-\xff]/.test(text);
+    // the value may be a secret, so the error does not show it
+    if (!isGood || OWN_HEADERS.test(name))
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        `${field}.${name}`,
+        'a header that the webhook does not set itself',
+        typeof text
+      );
+  }
+  return { ...(value as Record<string, string>) };
+}
+
+function checkSecret(value: unknown, field: string): Buffer {
+  const encoded = typeof value === 'string' && value.startsWith('whsec_') ? value.slice('whsec_'.length) : undefined;
+  const key = encoded === undefined ? Buffer.from(String(value)) : Buffer.from(encoded, 'base64');
+  const isBase64 = encoded === undefined || /^[A-Za-z0-9+/]+={0,2}$/.test(encoded);
+  if (typeof value !== 'string' || !isBase64 || key.length < 24 || key.length > 256)
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      field,
+      '"whsec_" and at least 24 bytes in Base64, or a text of at least 24 characters',
+      typeof value
+    );
+  return key;
+}

@@ -1,0 +1,149 @@
+import type { Broker, BrokerEvents, Outbox, OutboxFigures } from '../../lib/index.ts';
+import { EVENTS, SendError } from '../../lib/index.ts';
+import { BODIES, bodyOf, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
+import { readWebhookOptions, type WebhookBody, type WebhookOptions, type WebhookSettings } from './options.ts';
+import { appliesTo, type WebhookRule } from './rules.ts';
+import { WebhookSender } from './sender.ts';
+
+/** The events whose listeners take a topic filter, so that messages of other topics stay on the fast path. */
+const FILTERED: readonly WebhookEvent[] = ['message.publish', 'message.delivered', 'message.acked', 'message.dropped'];
+
+/** Sends events of a broker to a web server, or to a function of the app. */
+export class Webhook {
+  readonly name: string;
+  readonly #broker: Broker;
+  readonly #settings: WebhookSettings;
+  readonly #outbox: Outbox;
+  readonly #sender: WebhookSender | undefined;
+  #listeners: (() => void)[] = [];
+  #isClosed = false;
+
+  /** @internal */
+  constructor(broker: Broker, settings: WebhookSettings) {
+    const { name, url, onEvent, headers, secret, publicOnly, batch, concurrency } = settings;
+    const { ca, cert, key, passphrase, servername } = settings;
+    const given = Object.entries({ ca, cert, key, passphrase, servername }).filter(([, value]) => value !== undefined);
+    this.name = name;
+    this.#broker = broker;
+    this.#settings = settings;
+    this.#sender =
+      url &&
+      new WebhookSender({
+        url,
+        tls: Object.fromEntries(given),
+        headers,
+        secret,
+        isPublicOnly: publicOnly,
+        maxSockets: concurrency * 2, // of connections whose answers are not read to their end yet, too
+        isBatched: batch > 0,
+        now: () => broker.clock.now()
+      });
+    const { isPersisted, maxEntries, maxBytes, maxAge, timeout, backOff, maxBackOff } = settings;
+    this.#outbox = broker.outboxes.open({
+      name: `webhook:${name}`,
+      send: (entries, signal) =>
+        this.#sender?.send(entries, signal) ?? callWith(onEvent as NonNullable<typeof onEvent>, entries[0].content),
+      settled: ({ content }, outcome, error) => {
+        // the app does not learn of an error of its function otherwise
+        if (outcome === 'refused' && this.#sender === undefined)
+          broker.failed(error?.cause, `the function of webhook ${name}, for ${String(content).slice(0, 60)}`);
+      },
+      batch: this.#sender === undefined ? 1 : Math.max(1, batch),
+      ...{ concurrency, isPersisted, maxEntries, maxBytes, maxAge, timeout, backOff, maxBackOff }
+    });
+    this.start();
+  }
+
+  /** Whether events are sent. Those that wait are sent in any case. */
+  get isStarted(): boolean {
+    return this.#listeners.length > 0;
+  }
+
+  /** `down`: the server cannot be reached; `stopped`: the broker is not started, or the webhook is closed. See `Outbox.state`. */
+  get state(): Outbox['state'] {
+    return this.#outbox.state;
+  }
+
+  /** Number of events that wait to be sent. */
+  get size(): number {
+    return this.#outbox.size;
+  }
+
+  /** Why the last request has failed; undefined after one that succeeded. */
+  get lastError(): Error | undefined {
+    return this.#outbox.lastError;
+  }
+
+  /** What was sent, repeated and dropped. */
+  get figures(): OutboxFigures {
+    return this.#outbox.figures;
+  }
+
+  /** Send events from now on. A webhook is started when it is made. */
+  start(): void {
+    if (this.isStarted || this.#isClosed) return;
+    const rules = this.#settings.rules ?? WEBHOOK_EVENTS.map((event) => ({ event }));
+    for (const rule of rules) this.#listeners.push(this.#listen(rule.event, rule));
+  }
+
+  /** Send no more events. Those that wait are sent. */
+  stop(): void {
+    for (const remove of this.#listeners) remove();
+    this.#listeners = [];
+  }
+
+  /** Resolves when all events are sent that can be sent at present; see `Outbox.idle`. */
+  idle(): Promise<void> {
+    return this.#outbox.idle();
+  }
+
+  /** Stop, and close the connections. Events that wait are dropped, except if they are persisted. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.stop();
+    this.#outbox.close();
+    this.#sender?.close();
+  }
+
+  #listen<E extends WebhookEvent>(name: E, rule: WebhookRule): () => void {
+    const broker = this.#broker;
+    const { node } = broker.settings;
+    const context = { encoding: this.#settings.encodePayload, node };
+    const row = BODIES[name] as (typeof BODIES)[E];
+    const topicOf = row.topic as ((event: BrokerEvents[E]) => string) | undefined;
+    const isFiltered = FILTERED.includes(name);
+    const send = (event: BrokerEvents[E]) => {
+      const topic = topicOf?.(event);
+      if (name === 'message.publish' && topic?.startsWith('$SYS/')) return;
+      if (topic !== undefined && !isFiltered && !appliesTo(rule, topic)) return;
+      const key = (row.key as (event: BrokerEvents[E]) => string)(event);
+      this.#outbox.add(key, JSON.stringify(bodyOf(name, event, context)));
+    };
+    broker.on(name, send, { filter: isFiltered ? rule.topic : undefined });
+    return () => broker.off(name, send);
+  }
+}
+
+/** Call the function of the app for an event. @throws SendError, so that it is not repeated */
+async function callWith(onEvent: NonNullable<WebhookOptions['onEvent']>, content: string | Buffer): Promise<void> {
+  const body = JSON.parse(String(content)) as WebhookBody;
+  const event = WEBHOOK_EVENTS.find((name) => EVENTS[name].action === body.action) as WebhookEvent;
+  try {
+    await onEvent(body, event);
+  } catch (error) {
+    throw new SendError('the function has failed', { isFinal: true, cause: error });
+  }
+}
+
+/**
+ * Send events of a broker to a web server, as JSON with the documented keys: `webhook(broker, { url: 'http://127.0.0.1:3000/mqtt' })`.
+ *
+ * Events of one client are sent in their order, one after the other; those of different clients at the same time. The answer of the server is
+ * ignored; requests that do not reach it are repeated with the same header `webhook-id`. A server that is slow or down never delays the broker; see `Outbox` for
+ * the limits.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; StateError OUTBOX_IN_USE if there is a webhook of this name
+ */
+export function webhook(broker: Broker, options: WebhookOptions): Webhook {
+  return new Webhook(broker, readWebhookOptions(options));
+}

@@ -1,0 +1,71 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A request that has arrived. */
+export interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** A web server that receives the events of webhooks. */
+export class Receiver {
+  readonly received: Received[] = [];
+  /** Sends the answer. Default: 200 without a body. */
+  answer: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) => response.end();
+  /** Connections that were accepted so far. */
+  connections = 0;
+  #waiting: (() => void)[] = [];
+  readonly #server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      this.received.push({ headers: request.headers, text: Buffer.concat(chunks).toString() });
+      this.answer(request, response);
+      for (const go of this.#waiting.splice(0)) go();
+    });
+  }).on('connection', () => this.connections++);
+
+  /** @param port default: a free one */
+  async open(port = 0): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(port, '127.0.0.1', resolve));
+    return this;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}/hook`;
+  }
+
+  /** The bodies that have arrived. */
+  get bodies(): Record<string, unknown>[] {
+    return this.received.flatMap(({ text }) => JSON.parse(text));
+  }
+
+  /** Waits until this many requests have arrived. */
+  async until(count: number): Promise<Record<string, unknown>[]> {
+    while (this.received.length < count) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    return this.bodies;
+  }
+
+  /** Cuts all connections. */
+  cut(): void {
+    this.#server.closeAllConnections();
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** For `using`. */
+export function disposable(dispose: () => void): Disposable {
+  return { [Symbol.dispose]: dispose };
+}

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { createServer, type Socket } from 'node:net';
+import { describe, it } from 'node:test';
+import { type Webhook, type WebhookBody, type WebhookOptions, webhook } from '../../adapters/webhook/index.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { turns } from '../outbox/target.ts';
+import { disposable, Receiver } from './receiver.ts';
+
+const PUBLISH = [{ event: 'message.publish' }] as const;
+
+/** Runs a task with a broker, a receiver and a webhook between them. */
+async function withHook(
+  options: Partial<WebhookOptions>,
+  run: (it: { kit: TestBroker; receiver: Receiver; hook: Webhook }) => Promise<void>
+): Promise<void> {
+  await using receiver = await new Receiver().open();
+  await using kit = await createTestBroker({ leakCheck: false });
+  const hook = webhook(kit.broker, { url: receiver.url, rules: PUBLISH, ...options } as WebhookOptions);
+  using _hook = disposable(() => hook.close());
+  await run({ kit, receiver, hook });
+}
+
+function topics(receiver: Receiver): unknown[] {
+  return receiver.bodies.map(({ topic }) => topic);
+}
+
+describe('The rules of a webhook', () => {
+  it('select events and topics, and each that applies makes a request', async () => {
+    const rules = [
+      { event: 'message.publish', topic: 'a/#' },
+      { event: 'message.publish', topic: '+/b' },
+      { event: 'client.connected' }
+    ] as const;
+    await withHook({ rules }, async ({ kit, receiver, hook }) => {
+      await kit.connect({ clientId: 'c' });
+      for (const topic of ['a/b', 'a/c', 'x/b', 'x/c']) await kit.broker.publish(topic, '');
+      await kit.clock.settle();
+      await hook.idle();
+      assert.deepEqual(
+        topics(receiver)
+          .filter((topic) => topic !== undefined)
+          .sort(),
+        ['a/b', 'a/b', 'a/c', 'x/b']
+      );
+      assert.equal(receiver.bodies.filter(({ action }) => action === 'client_connected').length, 1);
+      assert.equal(receiver.bodies.length, 5);
+    });
+  });
+
+  it('with a topic apply to subscriptions as well, and leave messages of other topics on the fast path', async () => {
+    const rules = [
+      { event: 'session.subscribed', topic: 'a/#' },
+      { event: 'message.publish', topic: 'a/#' }
+    ] as const;
+    await withHook({ rules }, async ({ kit, receiver, hook }) => {
+      const c = await kit.connect({ clientId: 'c' });
+      await c.subscribe(['a/+', 'b', '$share/g/a/1']);
+      await kit.clock.settle();
+      await hook.idle();
+      assert.deepEqual(topics(receiver), ['a/+', 'a/1']);
+      assert.equal(engineOf(kit.broker).publishing.hooks.isFastPathOpen, true);
+      hook.stop();
+      assert.equal(hook.isStarted, false);
+    });
+  });
+
+  it('may have the documented spelling', async () => {
+    await using receiver = await new Receiver().open();
+    await using kit = await createTestBroker({ leakCheck: false });
+    const hook = webhook(kit.broker, {
+      'web.hook.api.url': receiver.url,
+      'web.hook.encode_payload': 'base64',
+      'web.hook.rule.message.publish.2': '{"action": "on_message_publish", "topic": "b"}',
+      'web.hook.rule.message.publish.1': '{"action": "on_message_publish", "topic": "a"}'
+    } as WebhookOptions);
+    using _hook = disposable(() => hook.close());
+    for (const topic of ['a', 'b', 'c']) await kit.broker.publish(topic, 'x');
+    await hook.idle();
+    assert.deepEqual(topics(receiver), ['a', 'b']);
+    assert.equal(receiver.bodies[0].payload, 'eA==');
+  });
+
+  it('are refused with the place of the fault', async () => {
+    await using kit = await createTestBroker();
+    const url = 'http://127.0.0.1:1/';
+    for (const [options, field] of [
+      [{ url, rules: [{ event: 'message.publsh' }] }, 'webhook.rules[0].event'],
+      [{ url, rules: [{ event: 'message.publish', topic: 'a/#/b' }] }, 'webhook.rules[0].topic'],
+      [{ url, rules: 'all' }, 'webhook.rules'],
+      [{ url, 'web.hook.rule.message.publish.1': '{' }, 'web.hook.rule.message.publish.1'],
+      [{ url: 'ftp://a' }, 'webhook.url'],
+      [{}, 'webhook.url'],
+      [{ url, secret: 'short' }, 'webhook.secret'],
+      [{ url, headers: { 'webhook-id': 'x' } }, 'webhook.headers.webhook-id'],
+      [{ url, headers: { a: 'b\r\nc: d' } }, 'webhook.headers.a'],
+      [{ url, name: 'a b' }, 'webhook.name'],
+      [{ url, encodePayload: 'hex' }, 'webhook.encodePayload']
+    ] as const)
+      assert.throws(() => webhook(kit.broker, options as never), { code: 'OPTION_INVALID', field });
+    assert.throws(() => webhook(kit.broker, { url, retry: 3 } as never), { code: 'OPTION_UNKNOWN' });
+    assert.deepEqual([...kit.broker.outboxes], []);
+  });
+});
+
+describe('A webhook', () => {
+  it('never sends publishes below $SYS', () =>
+    withHook({}, async ({ kit, receiver, hook }) => {
+      await kit.broker.publish('$SYS/x', 'a');
+      await kit.broker.publish('x', 'a');
+      await hook.idle();
+      assert.deepEqual(topics(receiver), ['x']);
+    }));
+
+  it('ignores what the server answers', () =>
+    withHook({}, async ({ kit, receiver, hook }) => {
+      receiver.answer = (_request, response) => response.writeHead(500).end('no');
+      for (const topic of ['a', 'b', 'c']) await kit.broker.publish(topic, '');
+      await hook.idle();
+      assert.deepEqual(topics(receiver), ['a', 'b', 'c']);
+      assert.deepEqual([hook.size, hook.figures.sent, hook.lastError], [0, 3, undefined]);
+      assert.equal(receiver.connections, 1);
+    }));
+
+  it('keeps what it cannot send, and sends it in order with the same ids when the server is back', async () => {
+    await using kit = await createTestBroker({ leakCheck: false });
+    const first = await new Receiver().open();
+    const { port, url } = first;
+    first.answer = (request) => request.socket.destroy();
+    const hook = webhook(kit.broker, { url, rules: PUBLISH, backOff: '1s' });
+    using _hook = disposable(() => hook.close());
+    await kit.broker.publish('a', '');
+    await hook.idle();
+    await first.close();
+    await kit.broker.publish('b', '');
+    for (let at = 0; at < 8; at++) {
+      await kit.clock.advance('20s');
+      await hook.idle();
+    }
+    assert.equal(kit.broker.alarms.get('outbox_failing:webhook:default')?.severity, 'warning');
+    assert.match(hook.lastError?.message ?? '', /ECONNREFUSED/);
+    await using again = await new Receiver().open(port);
+    await kit.clock.advance('2m');
+    await again.until(2);
+    await hook.idle();
+    assert.deepEqual(topics(again), ['a', 'b']);
+    assert.equal(again.received[0].headers['webhook-id'], first.received[0].headers['webhook-id']);
+    assert.deepEqual(kit.broker.alarms.present(), []);
+  });
+
+  it('gives up waiting for a server that does not answer, and never delays a client', () =>
+    withHook({ timeout: '5s' }, async ({ kit, receiver, hook }) => {
+      receiver.answer = () => {};
+      const c = await kit.connect({ clientId: 'c' });
+      for (let at = 0; at < 50; at++) await c.publish('a', `${at}`, { qos: 1 });
+      await receiver.until(1);
+      assert.equal(hook.size, 50);
+      await kit.clock.advance('6s');
+      assert.equal((hook.lastError as { code?: string } | undefined)?.code, 'SEND_TIMEOUT');
+      receiver.answer = (_request, response) => response.end();
+      await kit.clock.advance('2m');
+      await hook.idle();
+      assert.equal(hook.size, 0);
+      assert.deepEqual(
+        receiver.bodies.slice(-50).map(({ payload }) => payload),
+        Array.from({ length: 50 }, (_, at) => `${at}`)
+      );
+    }));
+
+  it('counts a request as delivered when the answer begins, also if it comes byte by byte or has no end', () =>
+    withHook({}, async ({ kit, receiver, hook }) => {
+      receiver.answer = (_request, response) => {
+        response.writeHead(200);
+        response.write('x');
+      };
+      for (const topic of ['a', 'b', 'c']) await kit.broker.publish(topic, '');
+      await hook.idle();
+      assert.deepEqual([topics(receiver), hook.figures.failed], [['a', 'b', 'c'], 0]);
+    }));
+
+  it('sends again what a reset connection has interrupted', async () => {
+    await using kit = await createTestBroker({ leakCheck: false });
+    const sockets: Socket[] = [];
+    let isBroken = true;
+    const server = createServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => {});
+      socket.on('data', () => {
+        if (isBroken) socket.resetAndDestroy();
+        else socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    using _server = disposable(() => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    const { port } = server.address() as { port: number };
+    const hook = webhook(kit.broker, { url: `http://127.0.0.1:${port}`, rules: PUBLISH });
+    using _hook = disposable(() => hook.close());
+    await kit.broker.publish('a', '');
+    await hook.idle();
+    assert.deepEqual([hook.figures.sent, hook.figures.failed], [0, 1]);
+    isBroken = false;
+    await kit.clock.advance('1s');
+    await hook.idle();
+    assert.deepEqual([hook.figures.sent, hook.size], [1, 0]);
+  });
+
+  it('signs its requests as the specification Standard Webhooks says', async () => {
+    const key = Buffer.alloc(32, 7);
+    const secret = `whsec_${key.toString('base64')}`;
+    await withHook({ secret, headers: { 'x-site': 'one' } }, async ({ kit, receiver, hook }) => {
+      await kit.broker.publish('a', 'x');
+      await hook.idle();
+      const [{ headers, text }] = receiver.received;
+      const timestamp = headers['webhook-timestamp'];
+      assert.equal(Number(timestamp), Math.floor(kit.clock.now() / 1000));
+      const signed = `${headers['webhook-id']}.${timestamp}.${text}`;
+      assert.equal(headers['webhook-signature'], `v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
+      assert.equal(headers['x-site'], 'one');
+    });
+  });
+
+  it('sends several events in one request if that is asked for', () =>
+    withHook({ batch: 10, concurrency: 1 }, async ({ kit, receiver, hook }) => {
+      for (let at = 0; at < 25; at++) await kit.broker.publish('a', `${at}`);
+      await hook.idle();
+      assert.ok(receiver.received.length < 25);
+      assert.ok(receiver.received.every(({ text }) => text.startsWith('[')));
+      assert.deepEqual(
+        receiver.bodies.map(({ payload }) => payload),
+        Array.from({ length: 25 }, (_, at) => `${at}`)
+      );
+    }));
+
+  it('does not connect to private addresses if that is asked for', async () => {
+    for (const host of ['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254', '10.0.0.1'])
+      await withHook({ url: `http://${host}:1/`, publicOnly: true }, async ({ kit, hook }) => {
+        await kit.broker.publish('a', '');
+        await hook.idle();
+        assert.equal((hook.lastError as { code?: string } | undefined)?.code, 'ADDRESS_PRIVATE', host);
+      });
+  });
+
+  it('passes the same events to a function of the app, one after the other for each client', async () => {
+    await using kit = await createTestBroker({ leakCheck: false });
+    const errors: string[] = [];
+    kit.broker.on('error', ({ error }) => errors.push((error as Error).message));
+    const seen: [string, unknown][] = [];
+    let running = 0;
+    const hook = webhook(kit.broker, {
+      rules: PUBLISH,
+      onEvent: async (body: WebhookBody, event) => {
+        assert.equal(++running, 1);
+        await turns();
+        running--;
+        if (body.payload === '1') throw new Error('cannot store it');
+        seen.push([event, body.payload]);
+      }
+    });
+    using _hook = disposable(() => hook.close());
+    for (let at = 0; at < 4; at++) await kit.broker.publish('a', `${at}`);
+    await hook.idle();
+    assert.deepEqual(
+      seen,
+      ['0', '2', '3'].map((payload) => ['message.publish', payload])
+    );
+    assert.deepEqual(errors, ['cannot store it']);
+    assert.equal(hook.size, 0);
+  });
+
+  it('can be stopped, started and closed', () =>
+    withHook({}, async ({ kit, receiver, hook }) => {
+      await kit.broker.publish('a', '');
+      hook.stop();
+      await kit.broker.publish('b', '');
+      hook.start();
+      await kit.broker.publish('c', '');
+      await hook.idle();
+      hook.close();
+      await kit.broker.publish('d', '');
+      hook.start();
+      await turns();
+      assert.deepEqual(topics(receiver), ['a', 'c']);
+      assert.deepEqual([...kit.broker.outboxes], []);
+    }));
+
+  it('sends what the stop of the broker causes before the stop is complete', () =>
+    withHook({ rules: undefined }, async ({ kit, receiver }) => {
+      await kit.connect({ clientId: 'c' });
+      await kit.broker.stop();
+      const actions = receiver.bodies.map(({ action, reason }) => [action, reason]);
+      assert.deepEqual(actions.slice(-2), [
+        ['client_disconnected', 'server_shutting_down'],
+        ['session_terminated', 'server_shutting_down']
+      ]);
+    }));
+});
