@@ -54,6 +54,10 @@ export const SERVE_OPTIONS = {
     'access rules: what clients may publish and subscribe to',
     FILE
   ),
+  webhookUrl: flag('text', undefined as string | undefined, 'send all events to this URL with POST, as JSON', {
+    value: 'URL',
+    check: notEmpty('a URL')
+  }),
   drainTimeout: timeFlag(10_000, 'time that a graceful stop waits for clients to receive their messages'),
   dataDir: flag('text', './data', 'folder for the persistent state; created if it does not exist', {
     value: 'DIR',

@@ -3,11 +3,12 @@ import { type Transport, tcp, tls, unix, ws, wss } from '../net/index.ts';
 import type { Shell } from './command.ts';
 import { checkExposure, isLoopback } from './exposure.ts';
 import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from './flags.ts';
-import { environmentLayer, fileLayer, flagLayer, type Layer } from './layers.ts';
+import { environmentLayer, fileLayer, flagLayer, type Layer, WEBHOOK_SETTINGS } from './layers.ts';
 import { type HttpKind, readServedOptions, type ServedOptions } from './serve-http.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts';
 import { type OptionPlace, optionPlaceIn } from './serve-overrides.ts';
 import { type ConfiguredSource, configuredSources } from './serve-sources.ts';
+import { type ConfiguredWebhook, configuredWebhooks } from './serve-webhooks.ts';
 
 /** A listener to open. */
 export interface PlannedListener {
@@ -30,6 +31,8 @@ export interface ServeSettings {
   readonly listeners: readonly PlannedListener[];
   /** Sources of authentication and of access rules, in the order in which they are asked. */
   readonly sources: readonly ConfiguredSource[];
+  /** Web servers that receive events. */
+  readonly webhooks: readonly ConfiguredWebhook[];
   /** Options of the management interface, and the place where they are. */
   readonly management: { readonly options: ServedOptions; readonly place: string };
   /** Tells where an option of the broker is given. */
@@ -40,7 +43,9 @@ export interface ServeSettings {
 const LISTS = {
   listeners: { kind: 'object', default: undefined, about: 'more listeners' },
   auth: { kind: 'object', default: undefined, about: 'sources of authentication and of access rules' },
-  management: { kind: 'object', default: undefined, about: 'options of the management interface' }
+  management: { kind: 'object', default: undefined, about: 'options of the management interface' },
+  webhooks: { kind: 'object', default: undefined, about: 'web servers that receive events' },
+  [WEBHOOK_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of a webhook' }
 } as const;
 const ALL = { ...SERVE_OPTIONS, ...LIBRARY_OPTIONS };
 const IN_FILE = { ...ALL, ...LISTS };
@@ -77,6 +82,9 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     throw new InvalidInput('OPTION_MISSING', 'mqttPort', 'a port', 'off', message);
   }
   const sources = await configuredSources(own, merged.auth, config, shell);
+  const documented = merged[WEBHOOK_SETTINGS] as Readonly<Record<string, unknown>> | undefined;
+  const given = { url: own.webhookUrl, list: merged.webhooks, documented, config };
+  const webhooks = await configuredWebhooks(given, shell);
   const hasSource = sources.some(({ isAuthenticating }) => isAuthenticating);
   for (const { place, transport } of mqtt) {
     checkExposure(place, transport, broker, hasSource);
@@ -84,7 +92,8 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   }
   const http = httpListeners(own, merged);
   checkHttpExposure(own, http, management);
-  return { own, broker, listeners: [...mqtt, ...http], sources, management, optionPlace: optionPlaceIn(layers) };
+  const optionPlace = optionPlaceIn(layers);
+  return { own, broker, listeners: [...mqtt, ...http], sources, webhooks, management, optionPlace };
 }
 
 /** Refuse to show the interface to other machines without asking for credentials. @throws InvalidInput MANAGEMENT_EXPOSED */

@@ -20,6 +20,7 @@ import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { reportOverrides, warnOfOverrides } from './serve-overrides.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 import type { ConfiguredSource } from './serve-sources.ts';
+import { beginWebhooks } from './serve-webhooks.ts';
 
 /** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
 const SMALL_DISK_BYTES = 67_108_864;
@@ -42,8 +43,8 @@ Each flag can also be set in the config file (mqttPort) and in the environment (
 the library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-size); "embermq help options" lists them. Flags override the
 environment, and the environment overrides the file. This also applies to --memory against --data-dir, --durability, --verify-store or
 --reserve. The file may also define "listeners": [{ "kind": "unix", "path": ... }], and
-"auth": [{ "kind": "http", ... }], a list of sources of authentication and of access rules, and "management": { ... }, options of the
-management interface.`,
+"auth": [{ "kind": "http", ... }], a list of sources of authentication and of access rules, "webhooks": [{ "url": ... }], a list of web
+servers that receive events, and "management": { ... }, options of the management interface.`,
   outlivesOutput: true,
   async run(args, shell) {
     const served: Served = { opened: [], files: [] };
@@ -65,6 +66,7 @@ management interface.`,
         kind === undefined ? listen(broker, transport) : listenHttp(broker, transport, handlers[kind]);
       const needed = settings.listeners.filter(({ isOptional }) => !isOptional);
       for (const plan of needed) opened.push({ plan, listening: open(plan) });
+      await beginWebhooks(broker, settings.webhooks);
       const completeTrace = await startTrace(broker, settings.own, shell);
       await broker.start();
       reportOverrides(broker, shell, settings.optionPlace);
