@@ -9,6 +9,7 @@ import { ACTION_FLAGS } from '../adapters/cli/ctl-action.ts';
 import { ACTION_GROUPS } from '../adapters/cli/ctl-actions.ts';
 import { type FlagTable, spelledAsFlag } from '../adapters/cli/flags.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from '../adapters/cli/serve-options.ts';
+import { WEBHOOK_OPTIONS } from '../adapters/webhook/index.ts';
 import {
   BROKER_OPTIONS,
   COUNTER_ABOUT,
@@ -40,6 +41,7 @@ const tables: Readonly<Record<string, () => string>> = {
   counters: () => abouts('counter', COUNTER_ABOUT),
   gauges: () => abouts('gauge', { ...GAUGE_ABOUT, ...PLAIN_GAUGE_ABOUT }),
   log: logLines,
+  'webhook options': () => options(WEBHOOK_OPTIONS),
   'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
   'ctl actions': actions,
   'zone options': () => options(ZONE_OPTIONS),
