@@ -7,8 +7,7 @@ import {
   readOptions,
   optionRow as row
 } from '../../lib/index.ts';
-import { checkUrl } from '../outgoing/http-client.ts';
-import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/tls.ts';
+import { checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import type { PayloadEncoding, WebhookEvent } from './bodies.ts';
 import { checkRules, translated, type WebhookRule } from './rules.ts';
 
@@ -47,6 +46,11 @@ export interface WebhookOptions extends OutgoingTls, Omit<OutboxOptions, 'name' 
   timeout?: Duration;
 }
 
+/** The key with which requests are signed. */
+interface SigningKey {
+  readonly bytes: Buffer;
+}
+
 const { concurrency, batch, ...LIMITS } = OUTBOX_OPTIONS;
 
 /** The options of a webhook. */
@@ -68,7 +72,7 @@ export const WEBHOOK_OPTIONS = {
   }),
   secret: row(
     'text',
-    undefined as Buffer | undefined,
+    undefined as SigningKey | undefined,
     'Key of the signature (Standard Webhooks). Default: no signature.',
     {
       check: checkSecret
@@ -124,7 +128,7 @@ function checkHeaders(value: unknown, field: string): Readonly<Record<string, st
   return { ...(value as Record<string, string>) };
 }
 
-function checkSecret(value: unknown, field: string): Buffer {
+function checkSecret(value: unknown, field: string): SigningKey {
   const encoded = typeof value === 'string' && value.startsWith('whsec_') ? value.slice('whsec_'.length) : undefined;
   const key = encoded === undefined ? Buffer.from(String(value)) : Buffer.from(encoded, 'base64');
   const isBase64 = encoded === undefined || /^[A-Za-z0-9+/]+={0,2}$/.test(encoded);
@@ -135,5 +139,5 @@ function checkSecret(value: unknown, field: string): Buffer {
       '"whsec_" and at least 24 bytes in Base64, or a text of at least 24 characters',
       typeof value
     );
-  return key;
+  return { bytes: key };
 }

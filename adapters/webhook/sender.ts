@@ -4,8 +4,7 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
 import { BrokerError, type OutboxEntry } from '../../lib/index.ts';
-import { isPrivateAddress, privateAddressError, publicLookup } from '../outgoing/public-lookup.ts';
-import type { OutgoingTls } from '../outgoing/tls.ts';
+import { isPrivateAddress, type OutgoingTls, privateAddressError, publicLookup } from '../outgoing/index.ts';
 
 /** What a `WebhookSender` needs to know. */
 export interface SenderSettings {

@@ -32,7 +32,7 @@ export class Webhook {
         url,
         tls: Object.fromEntries(given),
         headers,
-        secret,
+        secret: secret?.bytes,
         isPublicOnly: publicOnly,
         maxSockets: concurrency * 2, // of connections whose answers are not read to their end yet, too
         isBatched: batch > 0,

@@ -1,5 +1,5 @@
 import { BrokerError, type SourceContext } from '../../../lib/index.ts';
-import { type HttpAnswer, type HttpCall, HttpClient } from '../../outgoing/http-client.ts';
+import { type HttpAnswer, type HttpCall, HttpClient } from '../../outgoing/index.ts';
 import { Guard } from '../outgoing/guard.ts';
 import type { Slots } from '../outgoing/slots.ts';
 import type { HttpSettings } from './options.ts';

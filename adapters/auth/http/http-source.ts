@@ -8,7 +8,7 @@ import {
   type Refusal,
   type SourceContext
 } from '../../../lib/index.ts';
-import type { HttpCall } from '../../outgoing/http-client.ts';
+import type { HttpCall } from '../../outgoing/index.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';
 import { Slots } from '../outgoing/slots.ts';
 import { credentialsOf, type Facts } from '../outgoing/template.ts';

@@ -1,5 +1,5 @@
 import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
-import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/tls.ts';
+import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
 import { COMMON_PLACEHOLDERS } from '../outgoing/template.ts';
 import { type HttpRequest, RequestTemplate } from './request-template.ts';

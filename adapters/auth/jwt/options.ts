@@ -1,7 +1,6 @@
 import type { JsonWebKey, KeyObject } from 'node:crypto';
 import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
-import { checkUrl } from '../../outgoing/http-client.ts';
-import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/tls.ts';
+import { checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type FixedKey, publicKeyOf, secretKeyOf, UNKNOWN_KEY_ALGORITHMS } from './fixed-key.ts';
 
 /** Options of `jwt`. Exactly one of `secret`, `publicKey` and `jwksUrl` is needed. The TLS options are those of the request to `jwksUrl`. */

@@ -1,5 +1,5 @@
 import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
-import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/tls.ts';
+import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
 import { Template } from '../outgoing/template.ts';
 
