@@ -87,6 +87,7 @@ export {
   type ImportResult,
   importConfiguration
 } from './broker/configuration-document.ts';
+export type { Connector, ConnectorKind, ConnectorSettings, ConnectorState, Connectors } from './broker/connectors.ts';
 export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';

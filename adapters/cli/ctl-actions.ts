@@ -2,6 +2,7 @@ import { InvalidInput, nearest } from '../../lib/index.ts';
 import { ACCESS_CONTROL } from './ctl-access.ts';
 import type { Action } from './ctl-action.ts';
 import { CLIENTS } from './ctl-clients.ts';
+import { CONNECTORS } from './ctl-connectors.ts';
 import { MONITORING } from './ctl-monitoring.ts';
 import { SETTINGS } from './ctl-settings.ts';
 
@@ -10,6 +11,7 @@ export const ACTION_GROUPS: Readonly<Record<string, readonly Action[]>> = {
   'clients and messages': CLIENTS,
   'access control': ACCESS_CONTROL,
   monitoring: MONITORING,
+  webhooks: CONNECTORS,
   'settings and data': SETTINGS
 };
 const ACTIONS: readonly Action[] = Object.values(ACTION_GROUPS).flat();

@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { type Broker, createBroker, type Store } from '../../lib/index.ts';
 import { levelStore } from '../level/index.ts';
 import { listen, listenHttp } from '../net/index.ts';
+import { webhooks } from '../webhook/index.ts';
 import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
@@ -129,6 +130,7 @@ function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell
     ...settings.broker,
     logger: serveLogger(shell, settings.own),
     auth: settings.sources,
+    connectors: [webhooks()],
     ...(store === undefined ? {} : { store })
   });
 }

@@ -56,6 +56,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   SESSION_ENDED: 'unknownClient',
   SESSION_RUNNING: 'sessionRunning',
   RECORD_EXISTS: 'exists',
+  CONNECTOR_OF_APP: 'refused',
   RECORD_NOT_FOUND: 'unknownRecord',
   PASSWORD_INVALID: 'emptyCredentials',
   PASSWORD_WRONG: 'wrongOldPassword',

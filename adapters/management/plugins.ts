@@ -6,7 +6,7 @@ import { Fault } from '../rest/index.ts';
 export interface Plugin {
   readonly name: string;
   readonly description: string;
-  readonly type: 'auth' | 'feature';
+  readonly type: 'auth' | 'bridge' | 'feature';
   readonly isActive: boolean;
   /** The options that belong to it, by their names in camelCase. Undefined: they are part of the app. */
   readonly settings: readonly string[] | undefined;
@@ -40,7 +40,9 @@ export const PLUGIN_ALIASES: Readonly<Record<string, readonly string[]>> = {
   emqx_auth_mysql: ['mysql'],
   emqx_auth_pgsql: ['postgresql'],
   emqx_auth_redis: ['redis'],
-  emqx_auth_mongo: ['mongodb']
+  emqx_auth_mongo: ['mongodb'],
+  emqx_web_hook: ['webhook:default'],
+  emqx_bridge_mqtt: ['bridge:default']
 };
 
 /** The options that belong to a feature, which the configuration of the plugin has. */
@@ -58,9 +60,15 @@ const SOURCE_TEXTS: Readonly<Record<string, string>> = {
   '': 'Gives records and rules to the broker.'
 };
 
-/** The plugins of a broker, sorted by name: its features, its sources of authentication and rules, and the management interface. */
+/** What is said about connectors, by their kind. */
+const CONNECTOR_TEXTS: Readonly<Record<string, string>> = {
+  webhook: 'Sends events to a web server.',
+  bridge: 'Exchanges messages with another broker.'
+};
+
+/** The plugins of a broker, sorted by name: its features, its webhooks and bridges, its sources of authentication and rules, and the management interface. */
 export function pluginsOf(broker: Broker): Plugin[] {
-  const { features, access } = broker;
+  const { features, access, connectors } = broker;
   const ofFeatures = features.list().map(
     ({ name, about, isStarted }): Plugin => ({
       name,
@@ -90,7 +98,22 @@ export function pluginsOf(broker: Broker): Plugin[] {
       }
     })
   );
-  return [...ofFeatures, ...ofSources, MANAGEMENT_PLUGIN].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const ofConnectors = connectors.list().map(
+    ({ kind, name, isStarted }): Plugin => ({
+      name: `${kind}:${name}`,
+      description: CONNECTOR_TEXTS[kind] ?? '',
+      type: 'bridge',
+      isActive: isStarted,
+      settings: undefined,
+      start: () => connectors.start(kind, name),
+      stop: () => connectors.stop(kind, name),
+      restart: async () => {
+        await connectors.stop(kind, name);
+        await connectors.start(kind, name);
+      }
+    })
+  );
+  return [...ofFeatures, ...ofSources, ...ofConnectors, MANAGEMENT_PLUGIN].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 const MANAGEMENT_PLUGIN: Plugin = {

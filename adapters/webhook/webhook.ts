@@ -1,4 +1,4 @@
-import type { Broker, BrokerEvents, Outbox, OutboxFigures } from '../../lib/index.ts';
+import type { Broker, BrokerEvents, ConnectorKind, Outbox, OutboxFigures } from '../../lib/index.ts';
 import { EVENTS, SendError } from '../../lib/index.ts';
 import { BODIES, bodyOf, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
 import { readWebhookOptions, type WebhookBody, type WebhookOptions, type WebhookSettings } from './options.ts';
@@ -16,6 +16,7 @@ export class Webhook {
   readonly #outbox: Outbox;
   readonly #sender: WebhookSender | undefined;
   #listeners: (() => void)[] = [];
+  readonly #detach: () => void;
   #isClosed = false;
 
   /** @internal */
@@ -51,6 +52,12 @@ export class Webhook {
       batch: this.#sender === undefined ? 1 : Math.max(1, batch),
       ...{ concurrency, isPersisted, maxEntries, maxBytes, maxAge, timeout, backOff, maxBackOff }
     });
+    try {
+      this.#detach = broker.connectors.attach('webhook', this);
+    } catch (error) {
+      this.#outbox.close();
+      throw error;
+    }
     this.start();
   }
 
@@ -101,6 +108,7 @@ export class Webhook {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#detach();
     this.stop();
     this.#outbox.close();
     this.#sender?.close();
@@ -142,8 +150,23 @@ async function callWith(onEvent: NonNullable<WebhookOptions['onEvent']>, content
  * Events of one client are sent in their order, one after the other; those of different clients at the same time. The answer of the server is
  * ignored; requests that do not reach it are repeated with the same header `webhook-id`. A server that is slow or down never delays the broker; see `Outbox` for
  * the limits.
- * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; StateError OUTBOX_IN_USE if there is a webhook of this name
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; StateError OUTBOX_IN_USE or RECORD_EXISTS if there is a webhook of this name
  */
 export function webhook(broker: Broker, options: WebhookOptions): Webhook {
   return new Webhook(broker, readWebhookOptions(options));
+}
+
+/**
+ * Let webhooks be made at run time, over the management interface or by `broker.connectors`:
+ * `createBroker({ connectors: [webhooks()] })`. Headers, secrets and keys are stored with the state of the broker, and never shown.
+ */
+export function webhooks(): ConnectorKind<Broker> {
+  return {
+    name: 'webhook',
+    secrets: ['headers', 'secret', 'key', 'passphrase'],
+    check: (settings) => {
+      readWebhookOptions(settings as WebhookOptions);
+    },
+    make: (broker, settings) => webhook(broker, settings as WebhookOptions)
+  };
 }

@@ -44,6 +44,14 @@ interface BrokerLifecycleHost {
   end(): void;
 }
 
+/** What the broker does at steps of its life. */
+interface LifeCalls {
+  /** The store has been read. */
+  restored(): Promise<void>;
+  /** At the end of each stop. */
+  stopped(): void;
+}
+
 /** Starts and stops the broker: its listeners, its store and its actor. Starts and stops are executed in the order of the calls. */
 export class BrokerLifecycle {
   /** The attached listeners by name. */
@@ -53,7 +61,7 @@ export class BrokerLifecycle {
   readonly #services: Services;
   readonly #host: BrokerLifecycleHost;
   readonly #actor: Running;
-  readonly #onStopped: () => void;
+  readonly #life: LifeCalls;
   /** Resolves when the last requested start or stop is complete. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The shortest `timeoutMs` of all stops that are requested and not complete; `#shortenStop` applies one to the stop in progress. */
@@ -61,11 +69,10 @@ export class BrokerLifecycle {
   #shortenStop: ((timeoutMs: number) => void) | undefined;
   #wills: 'publish' | 'keep' = 'publish';
 
-  /** @param onStopped called at the end of each stop */
-  constructor(services: Services, host: BrokerLifecycleHost, onStopped: () => void) {
+  constructor(services: Services, host: BrokerLifecycleHost, life: LifeCalls) {
     this.#services = services;
     this.#host = host;
-    this.#onStopped = onStopped;
+    this.#life = life;
     const actions: BrokerActions = {
       accept: () => {
         this.startedAt = services.clock.now();
@@ -112,6 +119,7 @@ export class BrokerLifecycle {
       await host.persistence?.open();
       signal?.throwIfAborted();
       host.operated.features.restored();
+      await this.#life.restored();
       await host.access.start();
       signal?.throwIfAborted();
       for (const listener of this.listeners.values()) {
@@ -185,7 +193,7 @@ export class BrokerLifecycle {
       const failure = await this.#closeStore();
       if (failure !== undefined) failures.push(failure);
       this.#send('stopped'); // no effect on a broker that was never started: it is stopped already
-      this.#onStopped();
+      this.#life.stopped();
       this.#services.events.emit('broker.stopped', {});
       if (failures.length > 0)
         throw new AggregateError(

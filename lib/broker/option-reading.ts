@@ -11,6 +11,7 @@ import {
 import { LOG_LEVELS } from '../monitor/log.ts';
 import { ZONE_OPTIONS, type Zone } from '../records/zone.ts';
 import { readAutoSubscriptions } from './auto-subscriptions.ts';
+import { checkConnectorKinds } from './connectors.ts';
 import {
   BROKER_OPTIONS,
   type BrokerOptions,
@@ -43,6 +44,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     auth = [],
     rewrite = [],
     autoSubscriptions = [],
+    connectors = [],
     ...rest
   } = given;
   checkMembers(clock, 'clock', ['now', 'monotonic', 'setTimeout', 'clearTimeout']);
@@ -92,7 +94,8 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     hooks,
     auth,
     rewrite,
-    autoSubscriptions: readAutoSubscriptions(autoSubscriptions)
+    autoSubscriptions: readAutoSubscriptions(autoSubscriptions),
+    connectors: checkConnectorKinds(connectors)
   };
 }
 
@@ -145,7 +148,7 @@ function defaultsOf(table: OptionTable): Record<string, unknown> {
 const ALL_NAMES: readonly string[] = [
   ...Object.keys(ZONE_OPTIONS),
   ...Object.keys(BROKER_OPTIONS),
-  ...['clock', 'store', 'logger', 'memoryUsage', 'zones', 'hooks', 'auth', 'rewrite', 'autoSubscriptions']
+  ...['clock', 'store', 'logger', 'memoryUsage', 'zones', 'hooks', 'auth', 'rewrite', 'autoSubscriptions', 'connectors']
 ];
 
 function checkMembers(value: unknown, field: string, functions: readonly string[]): void {

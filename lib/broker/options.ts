@@ -11,6 +11,7 @@ import type { Given, Zone, ZoneInput } from '../records/zone.ts';
 import type { SharedStrategy } from '../routing/share-group.ts';
 import type { Store } from '../store/store.ts';
 import type { AutoSubscription } from './auto-subscriptions.ts';
+import type { ConnectorKind } from './connectors.ts';
 import type { RewriteRule } from './features/rewrite.ts';
 
 /** Default of `memoryHighWatermark`, in bytes. */
@@ -331,6 +332,8 @@ export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof B
   rewrite?: readonly (RewriteRule | string)[];
   /** Subscriptions that the broker makes for every client when it connects. */
   autoSubscriptions?: readonly AutoSubscription[];
+  /** Kinds of connectors that `broker.connectors` and the management interface can make at run time: `[webhooks()]` of `embermq/webhook`. */
+  connectors?: readonly ConnectorKind[];
 }
 
 /** Values of options by name, after reading: those that are given in one place. The others have the values of the next place. */
@@ -355,6 +358,7 @@ export type Settings = BrokerSettings & {
   readonly auth: readonly AuthSource[];
   readonly rewrite: readonly (RewriteRule | string)[];
   readonly autoSubscriptions: readonly AutoSubscription[];
+  readonly connectors: readonly ConnectorKind[];
 };
 
 /** The values of `BROKER_OPTIONS`. */

@@ -150,7 +150,8 @@ describe('Plugins over REST', () => {
     await using broker = await startBroker();
     const known = [...broker.features.list(), ...broker.access.list()].map(({ name }) => name);
     const sources = ['acl', 'acl-file', 'http', 'jwt', 'ldap', 'mysql', 'postgresql', 'redis', 'mongodb'];
+    const connectors = ['webhook:default', 'bridge:default']; // if there are any
     for (const names of Object.values(PLUGIN_ALIASES))
-      for (const name of names) assert.ok([...known, ...sources, 'management'].includes(name), name);
+      for (const name of names) assert.ok([...known, ...sources, ...connectors, 'management'].includes(name), name);
   });
 });

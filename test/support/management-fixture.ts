@@ -1,6 +1,7 @@
 import { Batch, type Broker, createBroker, memoryStore, type Store } from 'embermq';
 import { listen } from 'embermq/net';
 import { VirtualClock } from 'embermq/testing';
+import { webhooks } from 'embermq/webhook';
 
 const TCP = { transport: 'tcp', remoteAddress: '192.0.2.10', remotePort: 50_123 } as const;
 const WEB = { transport: 'wss', remoteAddress: '192.0.2.20', remotePort: 50_456 } as const;
@@ -19,7 +20,8 @@ export async function startExampleBroker(): Promise<Broker> {
     store: await copyOf(await (records ??= storeWithRecords())),
     memoryHighWatermark: 0,
     allowAnonymous: true,
-    aclNomatch: 'allow'
+    aclNomatch: 'allow',
+    connectors: [webhooks()]
   });
   // keeps decisions for some time, so that clients have cached ones
   broker.hook('authorizePublish', () => undefined);
@@ -40,6 +42,12 @@ export async function startExampleBroker(): Promise<Broker> {
   });
   broker.alarms.clear('door_open');
   await broker.configuration.set('broker.sys_interval', '90s');
+  await broker.connectors.add('webhook', {
+    name: 'first',
+    url: 'http://127.0.0.1:3000/events',
+    rules: [{ event: 'session.terminated' }],
+    secret: 'a secret of the webhook of the examples'
+  });
   broker.monitor.topicFigures.add('sensors/#');
   broker.monitor.traces.start({ clientId: 'sensor-1', durationMs: 600_000 });
   broker.monitor.audit.add({

@@ -1239,7 +1239,7 @@ export interface EarlierOperations {
         /** Whether it is loaded */
         active: boolean;
         /** "auth": it decides about clients */
-        type: 'auth' | 'feature';
+        type: 'auth' | 'bridge' | 'feature';
       }[];
     }[];
   };
@@ -1260,7 +1260,7 @@ export interface EarlierOperations {
       /** Whether it is loaded */
       active: boolean;
       /** "auth": it decides about clients */
-      type: 'auth' | 'feature';
+      type: 'auth' | 'bridge' | 'feature';
     }[];
   };
 
@@ -2096,6 +2096,126 @@ export interface EarlierOperations {
         message: string;
       }[];
     };
+  };
+
+  /** List the webhooks with their states */
+
+  'GET /x/webhooks': {
+    query?: {
+      /** Number of the page; less than 1 counts as 1 */
+      _page?: number;
+      /** Rows of a page; more than the greatest number counts as that */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** The name: letters, digits, ".", "-" and "_" */
+      name: string;
+      /** Whether it is started */
+      started: boolean;
+      /** What it does at present; missing: it could not be made, see last_error */
+      status: string;
+      /** What waits to be sent */
+      waiting: number;
+      /** Why the last attempt has failed; absent after a success */
+      last_error?: string;
+      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      settings?: { [name: string]: unknown };
+    }[];
+    isPaged: true;
+  };
+
+  /** Make a webhook, which is started and made again at each start of the broker */
+
+  'POST /x/webhooks': {
+    body: { [name: string]: unknown };
+    data: {
+      /** The name: letters, digits, ".", "-" and "_" */
+      name: string;
+      /** Whether it is started */
+      started: boolean;
+      /** What it does at present; missing: it could not be made, see last_error */
+      status: string;
+      /** What waits to be sent */
+      waiting: number;
+      /** Why the last attempt has failed; absent after a success */
+      last_error?: string;
+      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      settings?: { [name: string]: unknown };
+    };
+  };
+
+  /** Look up a webhook */
+
+  'GET /x/webhooks/{name}': {
+    params: {
+      name: string;
+    };
+    data: {
+      /** The name: letters, digits, ".", "-" and "_" */
+      name: string;
+      /** Whether it is started */
+      started: boolean;
+      /** What it does at present; missing: it could not be made, see last_error */
+      status: string;
+      /** What waits to be sent */
+      waiting: number;
+      /** Why the last attempt has failed; absent after a success */
+      last_error?: string;
+      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      settings?: { [name: string]: unknown };
+    };
+  };
+
+  /** Replace the options of a webhook */
+
+  'PUT /x/webhooks/{name}': {
+    params: {
+      name: string;
+    };
+    body: { [name: string]: unknown };
+    data: {
+      /** The name: letters, digits, ".", "-" and "_" */
+      name: string;
+      /** Whether it is started */
+      started: boolean;
+      /** What it does at present; missing: it could not be made, see last_error */
+      status: string;
+      /** What waits to be sent */
+      waiting: number;
+      /** Why the last attempt has failed; absent after a success */
+      last_error?: string;
+      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      settings?: { [name: string]: unknown };
+    };
+  };
+
+  /** Delete a webhook */
+
+  'DELETE /x/webhooks/{name}': {
+    params: {
+      name: string;
+    };
+    data: undefined;
+  };
+
+  /** Start a webhook */
+
+  'POST /x/webhooks/{name}/start': {
+    params: {
+      name: string;
+    };
+    data: undefined;
+  };
+
+  /** Stop a webhook; what waits stays */
+
+  'POST /x/webhooks/{name}/stop': {
+    params: {
+      name: string;
+    };
+    data: undefined;
   };
 
   /** List the last 1,000 changes made through management interfaces, the newest first */

@@ -10,7 +10,7 @@ const PLUGIN = Type.Object({
   version: Type.String({ description: 'Version of the broker' }),
   description: Type.String({ description: 'What it does' }),
   active: Type.Boolean({ description: 'Whether it is loaded' }),
-  type: Type.Enum(['auth', 'feature'], { description: '"auth": it decides about clients' })
+  type: Type.Enum(['auth', 'bridge', 'feature'], { description: '"auth": it decides about clients' })
 });
 
 function plugins(broker: Broker): Type.Static<typeof PLUGIN>[] {

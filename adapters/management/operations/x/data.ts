@@ -1,6 +1,7 @@
 import type { Operation } from '../../operation.ts';
 import { BACKUP } from './backup.ts';
 import { CONFIGURATION } from './configuration.ts';
+import { CONNECTORS } from './connectors.ts';
 import { KICK } from './kick.ts';
 import { RETAINED_MESSAGES } from './retained.ts';
 import { RIGHTS } from './rights.ts';
@@ -15,5 +16,6 @@ export const DATA: readonly Operation[] = [
   ...RIGHTS,
   ...SESSION_QUEUES,
   ...BACKUP,
-  ...CONFIGURATION
+  ...CONFIGURATION,
+  ...CONNECTORS
 ];

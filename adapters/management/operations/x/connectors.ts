@@ -1,0 +1,147 @@
+import Type from 'typebox';
+import { type ConnectorState, InvalidInput } from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { renamed } from '../../codes.ts';
+import { pageOf } from '../../listing.ts';
+import { type Operation, operation } from '../../operation.ts';
+
+const NAME = Type.String({ description: 'The name: letters, digits, ".", "-" and "_"' });
+const STATE = Type.Object({
+  name: NAME,
+  started: Type.Boolean({ description: 'Whether it is started' }),
+  status: Type.String({ description: 'What it does at present; missing: it could not be made, see last_error' }),
+  waiting: Type.Integer({ description: 'What waits to be sent' }),
+  last_error: Type.Optional(Type.String({ description: 'Why the last attempt has failed; absent after a success' })),
+  settings: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description:
+        'Its options, with ****** for secrets; absent: the app or the configuration of the process has made it'
+    })
+  )
+});
+
+/** One kind of connector. */
+interface KindRow {
+  /** As `broker.connectors` names it, and in names of operations. */
+  readonly kind: 'webhook';
+  /** For descriptions. */
+  readonly title: string;
+  /** Options of an example, without the name. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** The name of one that the examples can change and delete. */
+  readonly present: string;
+}
+
+function shown({ name, isStarted, state, size, lastError, settings }: ConnectorState): Type.Static<typeof STATE> {
+  return {
+    name,
+    started: isStarted,
+    status: state,
+    waiting: size,
+    ...(lastError && { last_error: lastError.message }),
+    ...(settings && { settings: { ...settings } })
+  };
+}
+
+/** An error about options, which names them as the body has them. */
+const fault = (kind: string) => (error: unknown) => {
+  const field = error instanceof InvalidInput ? error.field : '';
+  throw renamed(error, { [field]: field.replace(`${kind}.`, '') });
+};
+
+function operationsOf({ kind, title, settings, present }: KindRow): Operation[] {
+  const all = `/x/${kind}s` as const;
+  const one = `${all}/:name` as const;
+  const BODY = Type.Record(Type.String(), Type.Unknown(), {
+    description: `Its name and the options of a ${kind}, as in the config file`
+  });
+  const CHANGE = Type.Record(Type.String(), Type.Unknown(), {
+    description: 'All options; ****** for a secret keeps the present one'
+  });
+  const unknown = (name: string) => new Fault('unknownRecord', `there is no ${kind} "${name}"`, 'not_found');
+  const params = { name: present };
+  return [
+    operation({
+      name: `list_${kind}s`,
+      method: 'GET',
+      path: all,
+      descr: `List the ${title}s with their states`,
+      paged: 'max',
+      hasCursor: true,
+      data: Type.Array(STATE),
+      example: {},
+      run: ({ broker, page }) => pageOf(broker.connectors.list(kind), page, shown, { keyOf: ({ name }) => name })
+    }),
+    operation({
+      name: `create_${kind}`,
+      method: 'POST',
+      path: all,
+      descr: `Make a ${title}, which is started and made again at each start of the broker`,
+      body: BODY,
+      data: STATE,
+      example: { body: { name: 'second', ...settings } },
+      audited: ({ body: { name } }) => ({ name: `${name}` }),
+      run: async ({ broker }, { body }) => shown(await broker.connectors.add(kind, body).catch(fault(kind)))
+    }),
+    operation({
+      name: `lookup_${kind}`,
+      method: 'GET',
+      path: one,
+      descr: `Look up a ${title}`,
+      data: STATE,
+      example: { params },
+      run: ({ broker }, { params: { name } }) => {
+        const found = broker.connectors.get(kind, name);
+        if (found === undefined) throw unknown(name);
+        return shown(found);
+      }
+    }),
+    operation({
+      name: `update_${kind}`,
+      method: 'PUT',
+      path: one,
+      descr: `Replace the options of a ${title}`,
+      body: CHANGE,
+      data: STATE,
+      example: { params, body: settings },
+      run: async ({ broker }, { params: { name }, body }) =>
+        shown(await broker.connectors.change(kind, name, { ...body }).catch(fault(kind)))
+    }),
+    operation({
+      name: `delete_${kind}`,
+      method: 'DELETE',
+      path: one,
+      descr: `Delete a ${title}`,
+      example: { params },
+      run: ({ broker }, { params: { name } }) => broker.connectors.delete(kind, name)
+    }),
+    operation({
+      name: `start_${kind}`,
+      method: 'POST',
+      path: `${one}/start`,
+      descr: `Start a ${title}`,
+      example: { params },
+      run: async ({ broker }, { params: { name } }) => {
+        await broker.connectors.start(kind, name);
+      }
+    }),
+    operation({
+      name: `stop_${kind}`,
+      method: 'POST',
+      path: `${one}/stop`,
+      descr: `Stop a ${title}; what waits stays`,
+      example: { params },
+      run: async ({ broker }, { params: { name } }) => {
+        await broker.connectors.stop(kind, name);
+      }
+    })
+  ];
+}
+
+/** Webhooks, which are made, changed, started and stopped at run time. */
+export const CONNECTORS: readonly Operation[] = operationsOf({
+  kind: 'webhook',
+  title: 'webhook',
+  settings: { url: 'http://127.0.0.1:3000/events', rules: [{ event: 'client.connected' }] },
+  present: 'first'
+});

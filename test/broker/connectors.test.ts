@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Broker, type Connector, type ConnectorKind, createBroker, memoryStore, type Store } from 'embermq';
+
+/** A kind of connector that speaks to nobody. */
+function kind(made: Connector[] = []): ConnectorKind<Broker> {
+  return {
+    name: 'line',
+    secrets: ['password'],
+    check({ url }) {
+      if (typeof url !== 'string') throw new TypeError('url');
+    },
+    make(broker, { name, url }) {
+      if (url === 'unusable') throw new Error('cannot be used');
+      const connector = {
+        name: `${name}`,
+        isStarted: true,
+        state: 'working',
+        size: 0,
+        lastError: undefined,
+        start() {
+          connector.isStarted = true;
+        },
+        stop() {
+          connector.isStarted = false;
+        },
+        close() {
+          connector.isStarted = false;
+          detach();
+        }
+      };
+      const detach = broker.connectors.attach('line', connector);
+      made.push(connector);
+      return connector;
+    }
+  };
+}
+
+function start(store: Store, made?: Connector[]): Promise<Broker> {
+  return createBroker({ store, connectors: [kind(made)] }).start();
+}
+
+describe('Connectors', () => {
+  it('are made, changed, stopped, started and deleted at run time, and show no secrets', async () => {
+    const made: Connector[] = [];
+    await using broker = await start(memoryStore(), made);
+    const { connectors } = broker;
+    await connectors.add('line', { name: 'a', url: 'x:', password: 'p' });
+    const state = { kind: 'line', name: 'a', isStarted: true, state: 'working', size: 0, lastError: undefined };
+    const settings = { name: 'a', url: 'x:', password: '******' };
+    assert.deepEqual(connectors.list(), [{ ...state, settings }]);
+    assert.deepEqual(connectors.list('other'), []);
+    assert.equal(await connectors.stop('line', 'a'), true);
+    assert.equal(await connectors.stop('line', 'a'), false);
+    await connectors.change('line', 'a', { url: 'y:', password: '******' });
+    assert.equal(made.length, 2);
+    assert.deepEqual(connectors.get('line', 'a'), { ...state, isStarted: false, settings: { ...settings, url: 'y:' } });
+    assert.equal(await connectors.start('line', 'a'), true);
+    await connectors.delete('line', 'a');
+    assert.deepEqual(connectors.list(), []);
+    assert.ok(made.every(({ isStarted }) => !isStarted));
+  });
+
+  it('are made again at the next start with their secrets, and stay stopped if they were', async () => {
+    const store = memoryStore();
+    {
+      await using broker = await start(store);
+      await broker.connectors.add('line', { name: 'a', url: 'x:', password: 'p' });
+      await broker.connectors.add('line', { name: 'b', url: 'y:' });
+      await broker.connectors.stop('line', 'b');
+    }
+    const given: unknown[] = [];
+    const made = kind();
+    const seen = {
+      ...made,
+      make: (...args: Parameters<typeof made.make>) => {
+        given.push(args[1]);
+        return made.make(...args);
+      }
+    };
+    await using broker = await createBroker({ store, connectors: [seen] }).start();
+    assert.deepEqual(given, [
+      { name: 'a', url: 'x:', password: 'p' },
+      { name: 'b', url: 'y:' }
+    ]);
+    assert.deepEqual(
+      broker.connectors.list().map(({ isStarted }) => isStarted),
+      [true, false]
+    );
+  });
+
+  it('of a kind that is not registered, or that cannot be made, are listed with the reason and do not prevent the start', async () => {
+    const store = memoryStore();
+    {
+      await using broker = await start(store);
+      await broker.connectors.add('line', { name: 'a', url: 'x:', password: 'p' });
+    }
+    await using broker = createBroker({ store });
+    const errors: string[] = [];
+    broker.on('error', ({ error }) => errors.push((error as Error).message));
+    await broker.start();
+    const [found] = broker.connectors.list();
+    assert.equal(found.state, 'missing');
+    assert.match(`${found.lastError?.message}`, /cannot make a line/);
+    assert.deepEqual(found.settings, { name: 'a', url: '******', password: '******' });
+    assert.equal(errors.length, 1);
+    await broker.connectors.delete('line', 'a');
+    assert.deepEqual(broker.connectors.list(), []);
+  });
+
+  it('of the app are listed, stopped and started, but not changed or deleted', async () => {
+    await using broker = await start(memoryStore());
+    kind().make(broker, { name: 'own', url: 'x:' });
+    const { connectors } = broker;
+    assert.equal(connectors.get('line', 'own')?.settings, undefined);
+    assert.equal(await connectors.stop('line', 'own'), true);
+    assert.equal(connectors.get('line', 'own')?.isStarted, false);
+    await assert.rejects(connectors.change('line', 'own', { url: 'y:' }), { code: 'CONNECTOR_OF_APP' });
+    await assert.rejects(connectors.delete('line', 'own'), { code: 'CONNECTOR_OF_APP' });
+    await assert.rejects(connectors.add('line', { name: 'own', url: 'y:' }), { code: 'RECORD_EXISTS' });
+  });
+
+  it('are refused with the reason, and then nothing has changed', async () => {
+    const broker = createBroker({ connectors: [kind()] });
+    const { connectors } = broker;
+    await assert.rejects(connectors.add('line', { name: 'a', url: 'x:' }), { code: 'BROKER_NOT_STARTED' });
+    await broker.start();
+    await assert.rejects(connectors.add('line', { name: 'a b', url: 'x:' }), { code: 'OPTION_INVALID', field: 'name' });
+    await assert.rejects(connectors.add('line', { name: 'a' }), TypeError);
+    await assert.rejects(connectors.add('pipe', { name: 'a' }), { code: 'RECORD_NOT_FOUND' });
+    await assert.rejects(connectors.start('line', 'a'), { code: 'RECORD_NOT_FOUND' });
+    await assert.rejects(connectors.delete('line', 'a'), { code: 'RECORD_NOT_FOUND' });
+    assert.deepEqual(connectors.list(), []);
+    await broker.stop();
+    for (const wrong of [{}, [1], [null]])
+      assert.throws(() => createBroker({ connectors: wrong as never }), {
+        code: 'OPTION_INVALID',
+        field: 'connectors'
+      });
+  });
+});
