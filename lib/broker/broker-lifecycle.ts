@@ -38,18 +38,13 @@ interface BrokerLifecycleHost {
   readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
   readonly access: { start(): Promise<void>; stop(): Promise<unknown[]> };
   readonly operated: { readonly features: { restored(): void } };
-  readonly kept: { readonly outboxes: { drained(): Promise<void>; halt(): void } };
+  readonly kept: {
+    readonly outboxes: { drained(): Promise<void>; halt(): void };
+    readonly connectors: { restored(): Promise<void> };
+  };
   begin(): void;
   drain(wills: 'publish' | 'drop' | 'keep'): void;
   end(): void;
-}
-
-/** What the broker does at steps of its life. */
-interface LifeCalls {
-  /** The store has been read. */
-  restored(): Promise<void>;
-  /** At the end of each stop. */
-  stopped(): void;
 }
 
 /** Starts and stops the broker: its listeners, its store and its actor. Starts and stops are executed in the order of the calls. */
@@ -61,7 +56,7 @@ export class BrokerLifecycle {
   readonly #services: Services;
   readonly #host: BrokerLifecycleHost;
   readonly #actor: Running;
-  readonly #life: LifeCalls;
+  readonly #onStopped: () => void;
   /** Resolves when the last requested start or stop is complete. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The shortest `timeoutMs` of all stops that are requested and not complete; `#shortenStop` applies one to the stop in progress. */
@@ -69,10 +64,11 @@ export class BrokerLifecycle {
   #shortenStop: ((timeoutMs: number) => void) | undefined;
   #wills: 'publish' | 'keep' = 'publish';
 
-  constructor(services: Services, host: BrokerLifecycleHost, life: LifeCalls) {
+  /** @param onStopped called at the end of each stop */
+  constructor(services: Services, host: BrokerLifecycleHost, onStopped: () => void) {
     this.#services = services;
     this.#host = host;
-    this.#life = life;
+    this.#onStopped = onStopped;
     const actions: BrokerActions = {
       accept: () => {
         this.startedAt = services.clock.now();
@@ -119,7 +115,7 @@ export class BrokerLifecycle {
       await host.persistence?.open();
       signal?.throwIfAborted();
       host.operated.features.restored();
-      await this.#life.restored();
+      await host.kept.connectors.restored();
       await host.access.start();
       signal?.throwIfAborted();
       for (const listener of this.listeners.values()) {
@@ -193,7 +189,7 @@ export class BrokerLifecycle {
       const failure = await this.#closeStore();
       if (failure !== undefined) failures.push(failure);
       this.#send('stopped'); // no effect on a broker that was never started: it is stopped already
-      this.#life.stopped();
+      this.#onStopped();
       this.#services.events.emit('broker.stopped', {});
       if (failures.length > 0)
         throw new AggregateError(

@@ -30,7 +30,7 @@ import { Access } from './access.ts';
 import { AppSubscriptions, checkFilter } from './app-subscriptions.ts';
 import { BrokerLifecycle, notStarted, type StopOptions } from './broker-lifecycle.ts';
 import type { Configuration } from './configuration.ts';
-import { Connectors } from './connectors.ts';
+import type { Connectors } from './connectors.ts';
 import { Engine } from './engine.ts';
 import type { Features } from './features/features.ts';
 import type { MessageHandler, SubscribeOptions } from './handler-subscriber.ts';
@@ -123,23 +123,14 @@ export class Broker<Data = unknown> {
     this.features = engine.operated.features;
     this.configuration = engine.operated.configuration;
     this.outboxes = engine.kept.outboxes;
-    this.connectors = new Connectors({
-      kinds: this.settings.connectors,
-      table: engine.kept.tables.own('$connectors') as never,
-      broker: this,
-      isStarted: () => this.state === 'connected',
-      failed: (error, during) => this.failed(error, during)
-    });
+    this.connectors = engine.kept.connectors;
     this.alarms = services.alarms;
     this.applications = engine.access.applications;
     this.users = engine.access.users;
     this.traces = services.traces;
     this.monitor = engine.monitor;
     this.#subscriptions = new AppSubscriptions(services, { routing, retainer, ledger });
-    this.#lifecycle = new BrokerLifecycle(services, engine, {
-      restored: () => this.connectors.restored(),
-      stopped: () => this.#subscriptions.endMessages()
-    });
+    this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
   }
 
   // ----------------------------------------------------------------------------------------------------------- lifecycle

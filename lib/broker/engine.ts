@@ -28,6 +28,7 @@ import { Admission } from './admission.ts';
 import { Bans } from './bans.ts';
 import { CONFIGURATION_TABLE, Configuration } from './configuration.ts';
 import { Connections } from './connections.ts';
+import { Connectors } from './connectors.ts';
 import { DelayedMessages } from './features/delayed.ts';
 import { Features } from './features/features.ts';
 import { Retainer } from './features/retainer.ts';
@@ -63,7 +64,7 @@ export class Engine {
   /** undefined: there is no store. */
   readonly ledger: Ledger | undefined;
   /** What the app and adapters keep in the store. */
-  readonly kept: { readonly tables: Tables; readonly outboxes: Outboxes };
+  readonly kept: { readonly tables: Tables; readonly outboxes: Outboxes; readonly connectors: Connectors };
   readonly access: AccessControl;
   readonly retainer: Retainer;
   readonly publishing: Publishing;
@@ -85,7 +86,7 @@ export class Engine {
   readonly #systemMonitor: SystemMonitor;
   readonly #machine: MachineMonitor;
 
-  /** @param broker the `Broker` named in messages of the diagnostics channels */
+  /** @param broker the `Broker` named in messages of the diagnostics channels, and passed to kinds of connectors */
   constructor(settings: Settings, broker: object) {
     this.services = new Services(settings, broker, {
       gauges: this.#gauges(),
@@ -103,8 +104,9 @@ export class Engine {
       shedQos0: () => this.sessions.shedQos0()
     });
     this.ledger = makeLedger(services, () => this.persistence);
-    this.kept = { tables: new Tables(this.ledger), outboxes: this.#makeOutboxes() };
-    const { tables, outboxes } = this.kept;
+    const tables = new Tables(this.ledger);
+    const outboxes = this.#makeOutboxes();
+    this.kept = { tables, outboxes, connectors: this.#makeConnectors(tables, broker) };
     this.access = this.#accessControl(tables);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),
@@ -300,6 +302,17 @@ export class Engine {
       },
       raise: (id, title, summary) => alarms.raise({ id, title, summary }),
       clear: (id) => alarms.clear(id),
+      failed: (error, during) => announcer.failed(error, during, undefined)
+    });
+  }
+
+  #makeConnectors(tables: Tables, broker: object): Connectors {
+    const { settings, life, announcer } = this.services;
+    return new Connectors({
+      kinds: settings.connectors,
+      table: tables.own('$connectors') as never,
+      broker,
+      isStarted: () => life.isRunning,
       failed: (error, during) => announcer.failed(error, during, undefined)
     });
   }

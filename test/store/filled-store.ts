@@ -11,7 +11,7 @@ export const ALL_KINDS: Omit<BrokerOptions, 'clock' | 'store'> = { delayedPublis
 
 /**
  * Creates the store of a crashed broker with records of every kind: sessions `reader` and `other`, the first with 20 queued messages,
- * retained and delayed messages, the will of a connected client, a table.
+ * retained and delayed messages, the will of a connected client, an entry of an outbox, a table.
  */
 export async function fill(store: Store): Promise<void> {
   const living = memoryStore();
@@ -32,6 +32,12 @@ export async function fill(store: Store): Promise<void> {
   }
   for (let n = 0; n < 20; n++) await kit.broker.publish({ topic: `kept/${n}`, payload: `${n}`, qos: 1, retain: true });
   await kit.broker.publish({ topic: '$delayed/60/later', payload: 'later', qos: 1 });
+  const outbox = kit.broker.outboxes.open({
+    name: 'target',
+    isPersisted: true,
+    send: () => Promise.reject(new Error('it is down'))
+  });
+  outbox.add('key', 'content');
   await kit.clock.advance(100); // messages that no one waits for are written as well
   const entries = await living.read(Buffer.of(0), Buffer.alloc(8, 0xff), 1e9);
   await kit[Symbol.asyncDispose]();

@@ -59,7 +59,8 @@ const UNITS: Readonly<Record<string, string>> = {
   suboptions: '{subscription}',
   subscriptions: '{subscription}',
   subscribers: '{session}',
-  retained: '{message}'
+  retained: '{message}',
+  outbox: '{entry}'
 };
 
 function broker(kind: MetricRow['kind'], name: string, about: string, read: (reading: Reading) => number): MetricRow {

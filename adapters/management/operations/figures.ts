@@ -33,7 +33,7 @@ interface FigureNames {
 
 /** The counters that only the later revisions have. */
 const ONLY_LATER =
-  /\.inuse$|^packets\.publish\.dropped$|^messages\.(publish|delivered|acked|not_retained|dropped\..+)$|^(delivery|client|session|connections|overload)\./;
+  /\.inuse$|^packets\.publish\.dropped$|^messages\.(publish|delivered|acked|not_retained|dropped\..+)$|^(delivery|client|session|connections|overload|outbox)\./;
 
 const same = (counter: CounterName) => [counter, counter] as const;
 

@@ -49,7 +49,8 @@ const fault = (kind: string) => (error: unknown) => {
   throw renamed(error, { [field]: field.replace(`${kind}.`, '') });
 };
 
-function operationsOf({ kind, title, settings, present }: KindRow): Operation[] {
+function operationsOf(row: KindRow): Operation[] {
+  const { kind, title, settings, present } = row;
   const all = `/x/${kind}s` as const;
   const one = `${all}/:name` as const;
   const BODY = Type.Record(Type.String(), Type.Unknown(), {
@@ -115,6 +116,13 @@ function operationsOf({ kind, title, settings, present }: KindRow): Operation[] 
       example: { params },
       run: ({ broker }, { params: { name } }) => broker.connectors.delete(kind, name)
     }),
+    ...switches(row, one)
+  ];
+}
+
+function switches({ kind, title, present }: KindRow, one: `/x/${KindRow['kind']}s/:name`): Operation[] {
+  const params = { name: present };
+  return [
     operation({
       name: `start_${kind}`,
       method: 'POST',
