@@ -13,6 +13,8 @@ import { OLD_FOLDERS } from './store/old-folder.ts';
 const ROUNDS_OF_A_FOLDER = 10;
 /** On every nth folder the broker is in an app, which publishes and whose clock is advanced while the broker is down. */
 const IN_APP = 2;
+/** On every nth folder of either kind, except those begun by an earlier release, the broker has a webhook whose events are persisted. */
+const WITH_WEBHOOK = 2;
 
 const { values, positionals } = parseArgs({ options: { from: { type: 'string' } }, allowPositionals: true });
 const rounds = Number(positionals[0] ?? 200);
@@ -26,6 +28,7 @@ if (!Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
 process.stdout.write(`crash: ${rounds} rounds, SEED=${seed}\n`);
 let kills = 0;
 let messages = 0;
+let events = 0;
 for (const name of OLD_FOLDERS) {
   const startMs = performance.now();
   const killed = await upgradeRound(name, seed);
@@ -38,15 +41,18 @@ for (let done = 0, at = 0; done < rounds; at++) {
   const own = seed + at;
   const isApp = own % IN_APP === 0;
   const from = at % 4 < 2 ? values.from : undefined;
-  const life = new FolderLife(own, isApp, from && resolve(from));
+  const hasWebhook = from === undefined && (own >> 1) % WITH_WEBHOOK === 0;
+  const life = new FolderLife(own, isApp, hasWebhook, from && resolve(from));
   const startMs = performance.now();
   const outcome = await life.run(Math.min(ROUNDS_OF_A_FOLDER, rounds - done));
   done += outcome.rounds;
   kills += outcome.kills;
   messages += outcome.messages;
+  events += outcome.events;
   const seconds = (performance.now() - startMs) / 1000;
+  const sent = hasWebhook ? `, ${outcome.events} requests of a webhook (${outcome.repeatedEvents} repeated)` : '';
   process.stdout.write(
-    `  SEED=${own}${isApp ? ', in an app, clock moved' : ''}${from ? `, begun by ${from}` : ''}: ${outcome.rounds} rounds, ${outcome.kills} kills, ${outcome.messages} messages, ${seconds.toFixed(1)} s\n`
+    `  SEED=${own}${isApp ? ', in an app, clock moved' : ''}${from ? `, begun by ${from}` : ''}: ${outcome.rounds} rounds, ${outcome.kills} kills, ${outcome.messages} messages${sent}, ${seconds.toFixed(1)} s\n`
   );
   if (outcome.faults.length > 0) {
     process.stdout.write(
@@ -56,5 +62,7 @@ for (let done = 0, at = 0; done < rounds; at++) {
     process.exit(1);
   }
 }
-process.stdout.write(`crash: passed, ${rounds} rounds, ${kills} kills, ${messages} messages\n`);
+process.stdout.write(
+  `crash: passed, ${rounds} rounds, ${kills} kills, ${messages} messages, ${events} requests of webhooks\n`
+);
 process.exit(0);

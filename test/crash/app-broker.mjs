@@ -8,11 +8,15 @@ const load = (path) => import(pathToFileURL(join(build, 'dist', path)).href);
 const { createBroker, systemClock } = await load('lib/index.js');
 const { levelStore } = await load('adapters/level/index.js');
 const { listen } = await load('adapters/net/index.js');
-const { durability, priorities, aheadMs } = JSON.parse(settings);
+const { durability, priorities, aheadMs, webhook: hook } = JSON.parse(settings);
 const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
 const broker = createBroker({ store: levelStore(folder, { durability }), mqueuePriorities: priorities, clock });
 const complain = (error) => process.stderr.write(`${error.stack}\n`);
 broker.on('error', ({ error }) => complain(error));
+if (hook !== undefined) {
+  const { webhook } = await load('adapters/webhook/index.js');
+  webhook(broker, hook);
+}
 const { port } = await (async () => {
   const listening = listen(broker, 0);
   await broker.start();

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { QoS } from '../../lib/packets/types.ts';
 
@@ -16,6 +17,8 @@ export interface BrokerSettings {
   readonly aheadMs: number | undefined;
   /** Folder of another build, such as an earlier release. */
   readonly build?: string;
+  /** Options of a webhook. */
+  readonly webhook?: object;
 }
 
 /** A message that an app publishes with the API of the broker. */
@@ -37,7 +40,7 @@ export class BrokerProcess {
   #lastId = 0;
 
   constructor(folder: string, settings: BrokerSettings) {
-    const { durability, priorities, aheadMs, build = root } = settings;
+    const { durability, priorities, aheadMs, build = root, webhook } = settings;
     const isApp = aheadMs !== undefined;
     const flags = {
       '--data-dir': folder,
@@ -50,6 +53,7 @@ export class BrokerProcess {
           join(build, 'dist/adapters/cli/main.js'),
           'serve',
           ...Object.entries(flags).flat(),
+          ...(webhook === undefined ? [] : ['--config', configFile(folder, webhook)]),
           '--mqtt-port',
           '0',
           '--ws-port',
@@ -112,4 +116,11 @@ export class BrokerProcess {
     this.child.kill('SIGKILL');
     await this.#ended;
   }
+}
+
+/** Writes the config file of a broker with a webhook. */
+function configFile(folder: string, webhook: object): string {
+  const file = `${folder}.config.json`;
+  writeFileSync(file, JSON.stringify({ webhooks: [webhook] }));
+  return file;
 }

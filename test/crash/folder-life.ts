@@ -7,6 +7,7 @@ import { checkStore } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
 import { AppPublisher } from './app-publisher.ts';
 import { BrokerProcess, type BrokerSettings } from './broker-process.ts';
+import { EventServer } from './event-server.ts';
 import { DELAY_SEC, Publisher, SHORT_SEC } from './publisher.ts';
 import { RetainedReader } from './retained.ts';
 import { Inbox, Subscriber } from './subscriber.ts';
@@ -35,6 +36,9 @@ export interface Outcome {
   readonly rounds: number;
   readonly kills: number;
   readonly messages: number;
+  /** Requests of the webhook, and those among them that were repeated. */
+  readonly events: number;
+  readonly repeatedEvents: number;
   readonly faults: readonly string[];
 }
 
@@ -57,9 +61,14 @@ export class FolderLife {
   #kills = 0;
   #rounds = 0;
   readonly #from: string | undefined;
+  /** Set if the broker has a webhook whose events are persisted. */
+  readonly #events: EventServer | undefined;
 
-  /** @param from folder of a build of an earlier release, which uses the data folder until it is killed for the first time */
-  constructor(seed: number, isApp: boolean, from?: string) {
+  /**
+   * @param hasWebhook whether the broker has a webhook whose events are persisted
+   * @param from folder of a build of an earlier release, which uses the data folder until it is killed for the first time
+   */
+  constructor(seed: number, isApp: boolean, hasWebhook: boolean, from?: string) {
     this.#from = from;
     this.#random = new Random(seed);
     const world = this.#world;
@@ -112,11 +121,13 @@ export class FolderLife {
       new Willed(world, random(), five('w2'), DELAY_SEC)
     ];
     this.#app = isApp ? new AppPublisher(world, random()) : undefined;
+    this.#events = hasWebhook ? new EventServer(world, random()) : undefined;
   }
 
   async run(rounds: number): Promise<Outcome> {
     const world = this.#world;
     try {
+      await this.#events?.open();
       await this.#start();
       this.#watcher.connect();
       await this.#until(
@@ -135,11 +146,14 @@ export class FolderLife {
       world.port = undefined;
       await this.#broker?.kill();
       for (const peer of this.#peers) peer.leave(false);
+      this.#events?.close();
+      rmSync(`${this.folder}.config.json`, { force: true });
     }
     if (world.faults.length === 0) rmSync(this.folder, { recursive: true });
     else writeFileSync(`${this.folder}.journal`, world.journal.join('\n'));
     const messages = [...world.topics.values()].reduce((sum, { length }) => sum + length, 0);
-    return { rounds: this.#rounds, kills: this.#kills, messages, faults: world.faults };
+    const { requests: events = 0, repeated: repeatedEvents = 0 } = this.#events ?? {};
+    return { rounds: this.#rounds, kills: this.#kills, messages, events, repeatedEvents, faults: world.faults };
   }
 
   get #peers() {
@@ -170,6 +184,7 @@ export class FolderLife {
     const world = this.#world;
     world.isLoading = true;
     world.budget = MOST_MESSAGES;
+    this.#events?.busy();
     for (const sleeper of this.#sleepers) {
       sleeper.wantsOnline = false;
       sleeper.leave(this.#random.once(2));
@@ -227,7 +242,8 @@ export class FolderLife {
         durability: random.pick(DURABILITIES),
         priorities: random.pick(PRIORITIES),
         aheadMs: this.#app === undefined ? undefined : world.aheadMs,
-        build: this.#kills === 0 ? this.#from : undefined
+        build: this.#kills === 0 ? this.#from : undefined,
+        webhook: this.#events?.options
       };
       this.#broker = new BrokerProcess(this.folder, settings);
       const ready = this.#broker.ready();
@@ -248,6 +264,7 @@ export class FolderLife {
 
   async #drained(): Promise<void> {
     const world = this.#world;
+    this.#events?.calm();
     for (const peer of this.#peers) if (!(peer instanceof Willed)) peer.comeBack();
     const settling = [this.#watcher, ...this.#publishers, ...this.#subscribers];
     const missing = () => [
