@@ -9,7 +9,7 @@ import { nameProfile, profileTable } from './support/profile.ts';
 const HELP = `npm run bench -- [options]
 
   --only REGEX      measure only rows whose name matches; also: match, store, start, session-life, test-kit,
-                    access, rest
+                    access, rest, webhook
   --brokers A,B     any of embermq, aedes, mosquitto, min, raw (all; a broker that is not found is skipped with a message)
   --reps N          number of repetitions (3)
   --warm MS         duration of the load before the measurement (1000)
@@ -35,7 +35,8 @@ const EXTRAS: Readonly<Record<string, string>> = {
   'session-life': 'Life of a session in actors',
   'test-kit': 'Test kit',
   access: 'Access control',
-  rest: 'Management interface'
+  rest: 'Management interface',
+  webhook: 'Webhooks'
 };
 /** Rows that check nothing in small size that other rows do not check as well. */
 const SMOKE_LEAVES_OUT =

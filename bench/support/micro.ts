@@ -1,6 +1,6 @@
 /**
  * Runs a measurement without a broker process in a separate process, with its own heap: `node --expose-gc micro.js
- * match|store|start|session-life|test-kit|access|rest short|full [CORE of the broker]` prints Markdown tables.
+ * match|store|start|session-life|test-kit|access|rest|webhook short|full [CORE of the broker]` prints Markdown tables.
  */
 const PUBLISHING = `
 A whole publish, beside subscriptions that do not match: a QoS 0 message of 64 bytes from the bytes that come to the bytes that go to its
@@ -31,6 +31,9 @@ if (name === 'match') {
   const { runRequests, runTurns, table } = await import('../rest.ts');
   const requests = await runRequests(short ? 1000 : 10_000, short ? 200 : 4000);
   console.log(table(requests, await runTurns(short ? 1000 : 100_000, short ? 2 : 10)));
+} else if (name === 'webhook') {
+  const { run, table } = await import('../webhook.ts');
+  console.log(table(await run(short ? 2 : 8)));
 } else if (name === 'test-kit') {
   const { run, table } = await import('../test-kit.ts');
   console.log(table(run(short ? 1 : 7, short ? 100 : 1000)));
