@@ -22,7 +22,7 @@ export interface Row {
   readonly part: number;
   /** The same for the rates. */
   readonly ratePart: number;
-  readonly goal: number;
+  readonly goal?: number;
 }
 
 const CLIENTS = 50;
@@ -73,7 +73,7 @@ export async function run(bursts: number): Promise<Row[]> {
       bareRate: 1000 / median(costs.bare.map(({ ms }) => ms)),
       part: median(costs.ours.map(({ us }, round) => costs.bare[round].us / us)),
       ratePart: median(costs.ours.map(({ ms }, round) => costs.bare[round].ms / ms)),
-      goal: 0.8
+      ...(batch === 0 ? { goal: 0.8 } : {})
     });
   }
   return rows;
@@ -222,7 +222,7 @@ export function table(rows: readonly Row[]): string {
     '| --- | --- | --- | --- | --- | --- | --- | --- |',
     ...rows.map(
       ({ what, us, bareUs, part, rate, bareRate, ratePart, goal }) =>
-        `| ${what} | ${us.toFixed(1)} | ${bareUs.toFixed(1)} | ${part.toFixed(2)} | ${Math.round(rate)} | ${Math.round(bareRate)} | ${ratePart.toFixed(2)} | ${goal} |`
+        `| ${what} | ${us.toFixed(1)} | ${bareUs.toFixed(1)} | ${part.toFixed(2)} | ${Math.round(rate)} | ${Math.round(bareRate)} | ${ratePart.toFixed(2)} | ${goal ?? ''} |`
     )
   ].join('\n');
 }

@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto';
-import { Agent as HttpAgent, request as requestHttp } from 'node:http';
+import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
+import { urlToHttpOptions } from 'node:url';
 import { BrokerError, type OutboxEntry } from '../../lib/index.ts';
 import { isPrivateAddress, type OutgoingTls, privateAddressError, publicLookup } from '../outgoing/index.ts';
 
@@ -31,11 +32,17 @@ export class WebhookSender {
   readonly #settings: SenderSettings;
   readonly #agent: HttpAgent;
   readonly #request: typeof requestHttp;
+  /** What all requests have in common. */
+  readonly #target: RequestOptions;
+  /** The headers that all requests have in common: names and values in turn, which costs Node less than an object. */
+  readonly #headers: readonly string[];
+  /** A body that is a string is sent together with the headers, but with their encoding as well. */
+  readonly #isAscii: boolean;
   /** Why nothing can be sent to the URL. */
   readonly #fault: BrokerError | undefined;
 
   constructor(settings: SenderSettings) {
-    const { url, tls, maxSockets, isPublicOnly } = settings;
+    const { url, tls, maxSockets, isPublicOnly, headers } = settings;
     const lookup = isPublicOnly ? { lookup: publicLookup } : {};
     const options = { keepAlive: true, maxSockets, scheduling: 'fifo' as const, ...lookup };
     const isSecure = url.protocol === 'https:';
@@ -45,6 +52,9 @@ export class WebhookSender {
     this.#agent = isSecure
       ? new HttpsAgent({ ...options, ...(tls as SecureContextOptions & OutgoingTls), rejectUnauthorized: true })
       : new HttpAgent(options);
+    this.#target = { ...urlToHttpOptions(url), method: 'POST', agent: this.#agent };
+    this.#headers = ['Host', url.host, 'content-type', 'application/json', ...Object.entries(headers).flat()];
+    this.#isAscii = !/[^\t\x20-\x7e]/.test(this.#headers.join(''));
     this.#fault =
       isPublicOnly && isIP(host) !== 0 && isPrivateAddress(host) ? privateAddressError(host, host) : undefined;
   }
@@ -54,8 +64,8 @@ export class WebhookSender {
     if (this.#fault !== undefined) throw this.#fault;
     const { isBatched } = this.#settings;
     const text = isBatched ? `[${entries.map(({ content }) => content).join()}]` : String(entries[0].content);
-    const body = Buffer.from(text);
-    const headers = this.#headers(entries[0].id, body);
+    const body = this.#isAscii ? text : Buffer.from(text);
+    const headers = this.#headersOf(entries[0].id, body);
     while (await this.#attempt(headers, body, signal)) {} // again, if the server had closed the idle connection
   }
 
@@ -64,37 +74,35 @@ export class WebhookSender {
     this.#agent.destroy();
   }
 
-  /** The headers of the specification Standard Webhooks. */
-  #headers(id: string, body: Buffer): Record<string, string | number> {
-    const { headers, secret, now } = this.#settings;
-    const all = { 'content-type': 'application/json', 'content-length': body.length, 'webhook-id': id, ...headers };
-    if (secret === undefined) return all;
+  /** The headers of a request, with those of the specification Standard Webhooks. */
+  #headersOf(id: string, body: string | Buffer): string[] {
+    const { secret, now } = this.#settings;
+    const headers = [...this.#headers, 'content-length', `${Buffer.byteLength(body)}`, 'webhook-id', id];
+    if (secret === undefined) return headers;
     const timestamp = Math.floor(now() / 1000);
     const signature = createHmac('sha256', secret).update(`${id}.${timestamp}.`).update(body).digest('base64');
-    return { ...all, 'webhook-timestamp': `${timestamp}`, 'webhook-signature': `v1,${signature}` };
+    headers.push('webhook-timestamp', `${timestamp}`, 'webhook-signature', `v1,${signature}`);
+    return headers;
   }
 
   /** @returns true: the connection had been closed before the server saw the request */
-  #attempt(headers: Record<string, string | number>, body: Buffer, signal: AbortSignal): Promise<boolean> {
-    const { url } = this.#settings;
+  #attempt(headers: readonly string[], body: string | Buffer, signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted();
     return new Promise((resolve, reject) => {
-      const request = this.#request(url, { method: 'POST', headers, agent: this.#agent, signal });
+      const request = this.#request({ ...this.#target, headers });
+      // The option `signal` of Node costs more.
+      const abort = () => request.destroy(signal.reason);
+      signal.addEventListener('abort', abort);
       request.on('error', (error: NodeJS.ErrnoException) => {
+        signal.removeEventListener('abort', abort);
         const isStale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
         if (isStale && !signal.aborted) resolve(true);
         else reject(this.#wrap(error, signal));
       });
       request.on('response', (response) => {
+        signal.removeEventListener('abort', abort);
         resolve(false);
-        // The rest is read, so that the connection can be used again, but only if it is short and comes soon.
-        let bytes = 0;
-        const slow = setTimeout(() => response.destroy(), MAX_ANSWER_MS);
-        response.on('data', (chunk: Buffer) => {
-          bytes += chunk.length;
-          if (bytes > MAX_ANSWER_BYTES) response.destroy();
-        });
-        response.on('error', () => undefined);
-        response.on('close', () => clearTimeout(slow));
+        readRest(response);
       });
       request.end(body);
     });
@@ -107,4 +115,16 @@ export class WebhookSender {
     const why = error.message === '' ? error.code : error.message; // several addresses that all failed have an error without a message
     return new BrokerError('HTTP_FAILED', `the request to ${origin}${pathname} failed: ${why}`, { cause: error });
   }
+}
+
+/** Read the rest of an answer, so that the connection can be used again, but only if it is short and comes soon. */
+function readRest(response: IncomingMessage): void {
+  let bytes = 0;
+  const slow = setTimeout(() => response.destroy(), MAX_ANSWER_MS);
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > MAX_ANSWER_BYTES) response.destroy();
+  });
+  response.on('error', () => undefined);
+  response.on('close', () => clearTimeout(slow));
 }

@@ -192,7 +192,7 @@ export class Entries {
    */
   settle(
     taken: readonly QueuedEntry[],
-    lanes: ReadonlySet<string>,
+    lanes: readonly string[],
     attempts: number,
     delayMs: (attempts: number) => number
   ): void {

@@ -50,7 +50,7 @@ export interface OutboxFigures {
 /** A delivery in progress. */
 interface Delivery {
   readonly entries: readonly QueuedEntry[];
-  readonly keys: ReadonlySet<string>;
+  readonly keys: readonly string[];
   readonly abort: AbortController;
   readonly timer: FunctionTimer;
 }
@@ -258,7 +258,7 @@ export class Outbox {
 
   #deliver(entries: readonly QueuedEntry[]): void {
     const abort = new AbortController();
-    const keys = new Set(entries.map(({ key }) => key));
+    const keys = keysOf(entries);
     const timer = new FunctionTimer(() => {
       const text = `no answer from "${this.name}" within ${this.limits.timeout} ms`;
       const error = new BrokerError('SEND_TIMEOUT', text);
@@ -379,6 +379,13 @@ export class Outbox {
 
 /** What any error means that is no `SendError`. */
 const PLAIN = { retryAfterMs: undefined, isFinal: false };
+
+/** The keys of entries, of which those of one key follow each other. */
+function keysOf(entries: readonly QueuedEntry[]): string[] {
+  const keys = [entries[0].key];
+  for (const { key } of entries) if (key !== keys[keys.length - 1]) keys.push(key);
+  return keys;
+}
 
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error), { cause: error });
