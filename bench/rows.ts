@@ -34,8 +34,8 @@ export interface Row {
   readonly sameAs?: string;
   /**
    * What embermq has in addition: an authorizePublish hook whose answers may be kept, a listener on topics that are not published to, 1,000
-   * access rules, the last of which allows everything, 1,000 users with passwords, or the management interface, which another process asks
-   * for lists and figures once a second.
+   * access rules, the last of which allows everything, 1,000 users with passwords, the management interface, which another process asks
+   * for lists and figures once a second, or a webhook to a server that is down, for topics that are not published to or for all messages.
    */
   readonly observer?: Observer;
   /** The broker is not pinned to one core. */
@@ -170,6 +170,18 @@ const ROWS_POLLED: readonly Row[] = ROWS_V4.filter(({ name }) => /^(pairs100 q[0
   })
 );
 
+/** Rows with a webhook whose server is down. */
+const ROWS_HOOKED: readonly Row[] = (['webhook', 'webhook-all'] as const).flatMap((observer) =>
+  ROWS_V4.filter(({ name }) => /^pairs100 q[01] 64B/.test(name)).map((same) => ({
+    ...same,
+    name: `${same.name} ${observer}`,
+    brokers: ['embermq'] as const,
+    figures: [{ key: 'cpuUs', label: 'message', unit: 'us' }] as const,
+    sameAs: same.name,
+    observer
+  }))
+);
+
 /** There are no v5 rows for aedes, which does not support version 5, and for the blind relay, for which they would be identical. */
 const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
   ...same,
@@ -237,7 +249,7 @@ export const ROWS: readonly Row[] = [
   ...ROWS_V4.flatMap((same, at) => [
     same,
     ROWS_V5[at],
-    ...[...ROWS_STORED, ...ROWS_OBSERVED, ...ROWS_POLLED].filter(({ sameAs }) => sameAs === same.name)
+    ...[...ROWS_STORED, ...ROWS_OBSERVED, ...ROWS_POLLED, ...ROWS_HOOKED].filter(({ sameAs }) => sameAs === same.name)
   ]),
   ...ROWS_STORED.filter(({ sameAs }) => sameAs === undefined),
   ...ROWS_FLOOD,

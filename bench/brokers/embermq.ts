@@ -9,6 +9,7 @@ import { passwordFile } from 'embermq/auth/password-file';
 import { levelStore } from 'embermq/level';
 import { managementApi } from 'embermq/management';
 import { listen } from 'embermq/net';
+import { webhook } from 'embermq/webhook';
 import { HASH_COST } from '../load/frames.ts';
 import { userOf } from '../load/logins.ts';
 import { type Observer, program } from '../support/brokers.ts';
@@ -59,6 +60,8 @@ if (observer === 'listener') broker.on('message.publish', () => {}, { filter: 'a
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();
 if (observer === 'rest') await mountAndPoll();
+if (observer === 'webhook') await hookToNothing('events/#');
+if (observer === 'webhook-all') await hookToNothing('#');
 if (profiles === undefined) process.once('SIGTERM', () => process.exit(0));
 else recordProfile(profiles);
 
@@ -70,6 +73,13 @@ async function mountAndPoll(): Promise<void> {
   const { port } = server.address() as AddressInfo;
   await broker.applications.add(application);
   fork(program('support/poller.js'), [JSON.stringify({ port, ...application })]);
+}
+
+/** Send messages to a server that is down. One message waits already, so that the webhook keeps trying. */
+async function hookToNothing(topic: string): Promise<void> {
+  // Nothing listens on the port "discard".
+  webhook(broker, { url: 'http://127.0.0.1:9/', rules: [{ event: 'message.publish', topic }], maxBackOff: '1s' });
+  await broker.publish({ topic: 'events/first', payload: '' });
 }
 
 async function writeUsers(file: string): Promise<string> {

@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 export type Durability = 'process' | 'power';
 
 /** What embermq has in addition while it is measured, see `Row.observer`. */
-export type Observer = 'hook' | 'listener' | 'rules' | 'users' | 'rest';
+export type Observer = 'hook' | 'listener' | 'rules' | 'users' | 'rest' | 'webhook' | 'webhook-all';
 
 export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
 
