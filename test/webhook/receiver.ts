@@ -1,4 +1,11 @@
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse
+} from 'node:http';
+import { createServer as createSecureServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 /** A request that has arrived. */
@@ -15,15 +22,16 @@ export class Receiver {
   /** Connections that were accepted so far. */
   connections = 0;
   #waiting: (() => void)[] = [];
-  readonly #server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      this.received.push({ headers: request.headers, text: Buffer.concat(chunks).toString() });
-      this.answer(request, response);
-      for (const go of this.#waiting.splice(0)) go();
-    });
-  }).on('connection', () => this.connections++);
+  readonly #server: Server;
+  readonly #scheme: string;
+
+  /** @param tls for HTTPS */
+  constructor(tls?: ServerOptions) {
+    const receive = (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response);
+    this.#scheme = tls === undefined ? 'http' : 'https';
+    this.#server = tls === undefined ? createServer(receive) : createSecureServer(tls, receive);
+    this.#server.on('connection', () => this.connections++);
+  }
 
   /** @param port default: a free one */
   async open(port = 0): Promise<this> {
@@ -36,7 +44,7 @@ export class Receiver {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.port}/hook`;
+    return `${this.#scheme}://127.0.0.1:${this.port}/hook`;
   }
 
   /** The bodies that have arrived. */
@@ -53,6 +61,16 @@ export class Receiver {
   /** Cuts all connections. */
   cut(): void {
     this.#server.closeAllConnections();
+  }
+
+  #receive(request: IncomingMessage, response: ServerResponse): void {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      this.received.push({ headers: request.headers, text: Buffer.concat(chunks).toString() });
+      this.answer(request, response);
+      for (const go of this.#waiting.splice(0)) go();
+    });
   }
 
   async close(): Promise<void> {
