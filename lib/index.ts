@@ -46,6 +46,7 @@ export {
   type UserInput,
   users
 } from './access/source.ts';
+export type { ByteStream } from './base/byte-stream.ts';
 export { type Clock, systemClock } from './base/clock.ts';
 export { BrokerError, InvalidInput, NotAuthorized, NotFound, ProtocolError, StateError } from './base/errors.ts';
 export type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './base/inspection.ts';
@@ -71,7 +72,9 @@ export type { Access } from './broker/access.ts';
 export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/access-explainer.ts';
 export type { AutoSubscription } from './broker/auto-subscriptions.ts';
 export { backup } from './broker/backup.ts';
-export { Broker, createBroker } from './broker/broker.ts';
+export type { BridgeAccess, BridgeLimits } from './broker/bridge-access.ts';
+export { BRIDGE_PREFIX } from './broker/bridge-access.ts';
+export { Broker, bridgeAccessOf, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
 export type { Configuration, Override, Setting } from './broker/configuration.ts';
 export {
@@ -195,7 +198,9 @@ export type { Outbox, OutboxFigures } from './outbox/outbox.ts';
 export type { Outboxes } from './outbox/outboxes.ts';
 export { SendError, type SendErrorOptions } from './outbox/send-error.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';
+export { encode } from './packets/encode.ts';
 export type { AppMessageInput, Message, MessageInput } from './packets/message.ts';
+export { PacketReader } from './packets/packet-reader.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';
 export type {
   AckPacket,

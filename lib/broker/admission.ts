@@ -21,6 +21,7 @@ import { checkControls } from '../session/topic-checks.ts';
 import { Will, type WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
+import { BRIDGE_PREFIX, isBridgeZone } from './bridge-access.ts';
 import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
 import { checkEntry } from './entry-checks.ts';
 import type { Services } from './services.ts';
@@ -99,6 +100,11 @@ export class Admission {
         `MQTT protocol level ${packet.protocolVersion} is not accepted (option protocolVersions)`
       );
     }
+    const isBridge = isBridgeZone(zone);
+    if (!isBridge && clientId.startsWith(BRIDGE_PREFIX)) {
+      const text = `client ids that begin with "${BRIDGE_PREFIX}" belong to the bridges of the broker`;
+      throw new ProtocolError(ReasonCode.clientIdentifierNotValid, text);
+    }
     checkControls(zone, packet.clientId, 'client id');
     checkControls(zone, packet.username, 'user name');
     checkControls(zone, packet.will?.topic, 'will topic');
@@ -107,7 +113,8 @@ export class Admission {
     const template = client.transportInfo.mountpoint ?? zone.mountpoint;
     client.identified(agreement, clientId, username, mountpointOf(client, template));
     checkWill(session, packet, this.#isRetainAvailable(client, packet));
-    this.#preConnect(session, connection, packet);
+    if (isBridge) this.#authenticate(session, connection, packet);
+    else this.#preConnect(session, connection, packet);
   }
 
   /** MQTT 3.x cannot announce that the retainer is stopped: its clients may ask for retained messages, which are then not retained. */
@@ -153,6 +160,10 @@ export class Admission {
     const { client } = session;
     const { agreement } = client;
     const { zone } = agreement;
+    if (isBridgeZone(zone)) {
+      this.#admit(session, connection, packet, { allow: true, isSuperuser: true });
+      return;
+    }
     const isPlain =
       hooks.authenticate.length === 0 && agreement.authMethod === undefined && admitsAnonymous(zone, hooks);
     const isAdmitted = isPlain || isTrusted(client.transportInfo, zone);

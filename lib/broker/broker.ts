@@ -28,6 +28,7 @@ import type { Directory } from '../routing/directory.ts';
 import { checkMountpoint } from '../topics/topic.ts';
 import { Access } from './access.ts';
 import { AppSubscriptions, checkFilter } from './app-subscriptions.ts';
+import { BridgeAccess } from './bridge-access.ts';
 import { BrokerLifecycle, notStarted, type StopOptions } from './broker-lifecycle.ts';
 import type { Configuration } from './configuration.ts';
 import type { Connectors } from './connectors.ts';
@@ -49,6 +50,9 @@ export let engineOf: (broker: Broker) => Engine;
 export let handledFiltersOf: (broker: Broker) => string[];
 /** Serve a client within this process over a stream, as `Broker.handle` does. Not public: the test kit uses it. */
 export let serveLocal: (broker: Broker, stream: ByteStream, transportInfo: Partial<TransportInfo>) => void;
+
+/** What a bridge uses of its broker. For `embermq/bridge`. */
+export let bridgeAccessOf: (broker: Broker) => BridgeAccess;
 
 /**
  * An MQTT broker in this process.
@@ -99,6 +103,13 @@ export class Broker<Data = unknown> {
   static {
     engineOf = (broker) => broker.#engine;
     handledFiltersOf = (broker) => broker.#subscriptions.filters();
+    bridgeAccessOf = (broker) =>
+      new BridgeAccess({
+        work: broker.#services.work,
+        events: broker.#services.events,
+        zone: () => broker.zone(),
+        serve: (stream, transportInfo, zone) => broker.#serve(stream, transportInfo, zone)
+      });
     serveLocal = (broker, stream, transportInfo) => broker.#serve(stream, { transport: 'local', ...transportInfo });
   }
 
@@ -236,12 +247,12 @@ export class Broker<Data = unknown> {
   }
 
   /** See `handle`. */
-  #serve(stream: ByteStream, known: TransportInfo): void {
+  #serve(stream: ByteStream, known: TransportInfo, bridgeZone?: Zone): void {
     if (!this.#lifecycle.isOpen) {
       stream.destroy();
       throw notStarted();
     }
-    const zone = this.settings.zones.get(known.zone ?? DEFAULT_ZONE);
+    const zone = bridgeZone ?? this.settings.zones.get(known.zone ?? DEFAULT_ZONE);
     if (zone === undefined) {
       stream.destroy();
       this.zone(known.zone); // throws

@@ -17,6 +17,7 @@ import type { TableEntry } from '../store/table-record.ts';
 import { checkStore } from '../tools/check.ts';
 import { COMMITS_LOST, Faults, listed } from '../tools/faults.ts';
 import { RECORDS, type RecordKind, type RetainedMessage } from '../tools/record-kinds.ts';
+import { BRIDGE_PREFIX, restoredBridgeZone } from './bridge-access.ts';
 import type { DelayedMessages } from './features/delayed.ts';
 import type { Retainer } from './features/retainer.ts';
 import type { HandOvers } from './hand-over.ts';
@@ -252,7 +253,9 @@ export class Persistence {
 
   #restore(record: SessionEntry, aliveWallMs: number, { zonesGone }: Content): Session {
     const { settings } = this.#services;
-    let zone = settings.zones.get(record.zone);
+    const isOfBridge = record.clientId.startsWith(BRIDGE_PREFIX);
+    let zone = settings.zones.get(isOfBridge ? DEFAULT_ZONE : record.zone);
+    if (zone !== undefined && isOfBridge) zone = restoredBridgeZone(zone);
     if (zone === undefined) {
       zonesGone.set(record.zone, (zonesGone.get(record.zone) ?? 0) + 1);
       zone = settings.zones.get(DEFAULT_ZONE);

@@ -191,6 +191,14 @@ export const EVENTS = {
     'An option was changed at run time, or such a change was removed (`broker.configuration`). `key`: its documented name.',
     { key: 'string' }
   ),
+  'bridge.connected': row(
+    'A bridge is connected to its remote server. `sessionPresent`: the server has resumed the session of the bridge.',
+    { bridge: 'string', sessionPresent: 'boolean' }
+  ),
+  'bridge.disconnected': row(
+    'A bridge has lost the connection to its remote server. `error`: why; undefined if it was stopped.',
+    { bridge: 'string', error: 'Error | undefined' }
+  ),
   'store.failed': row(
     'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',
     { error: 'Error' }

@@ -1,0 +1,316 @@
+import { randomBytes } from 'node:crypto';
+import { type BridgeAccess, type Broker, type ByteStream, bridgeAccessOf, StateError } from '../../lib/index.ts';
+import { dial } from './dial.ts';
+import type { Leg } from './leg.ts';
+import { type BridgeOptions, type BridgeSettings, localClientId, readBridgeOptions } from './options.ts';
+import { type BridgeFigures, openLocal, Relay, type RelayContext, subscribeLocal } from './relay.ts';
+import { TopicMap } from './topics.ts';
+
+/** The names of the bridges of each broker. */
+const NAMES = new WeakMap<Broker, Set<string>>();
+
+/** Forwards messages between a broker and another MQTT server. */
+export class Bridge {
+  readonly name: string;
+  readonly #broker: Broker;
+  readonly #access: BridgeAccess;
+  readonly #settings: BridgeSettings;
+  readonly #context: RelayContext;
+  #isStarted = false;
+  #isClosed = false;
+  /** The local session exists, and has the subscriptions. */
+  #isPrepared = false;
+  /** The local session has begun after the last connection to the remote server. */
+  #isSessionNew = false;
+  #preparing: Leg | undefined = undefined;
+  #dialing: AbortController | undefined = undefined;
+  #relay: Relay | undefined = undefined;
+  #isConnected = false;
+  #lastError: Error | undefined = undefined;
+  #failures = 0;
+  #connectedMs = 0;
+  #retryTimer: unknown = undefined;
+  #connectTimer: unknown = undefined;
+  #keepAliveTimer: unknown = undefined;
+  #alarmTimer: unknown = undefined;
+
+  /** @internal */
+  constructor(broker: Broker, settings: BridgeSettings) {
+    const names = NAMES.get(broker) ?? new Set();
+    if (names.has(settings.name))
+      throw new StateError(
+        'BRIDGE_IN_USE',
+        `there is a bridge named "${settings.name}" already; give each its own name`
+      );
+    NAMES.set(broker, names.add(settings.name));
+    this.name = settings.name;
+    this.#broker = broker;
+    this.#access = bridgeAccessOf(broker);
+    this.#settings = settings;
+    this.#context = {
+      broker,
+      access: this.#access,
+      settings,
+      out: new TopicMap(settings.out),
+      in: new TopicMap(settings.in),
+      figures: { sent: 0, received: 0, dropped: 0, refused: 0, connected: 0 },
+      token: randomBytes(9).toString('base64url')
+    };
+    broker.on('broker.started', this.#brokerStarted);
+    broker.on('broker.stopped', this.#brokerStopped);
+    if (settings.start) this.start();
+  }
+
+  /** Whether the bridge is connected, or connects as soon as possible. */
+  get isStarted(): boolean {
+    return this.#isStarted;
+  }
+
+  /** `idle`: the bridge is not started; `disconnected`: there is no connection to the remote server at present. */
+  get state(): 'idle' | 'connected' | 'disconnected' {
+    if (!this.#isStarted) return 'idle';
+    return this.#isConnected ? 'connected' : 'disconnected';
+  }
+
+  /** Number of messages that wait to be sent to the remote server, or for its acknowledgement. */
+  get size(): number {
+    if (!this.#hasSession) return 0;
+    const { mqueueLen, inflight } = this.#broker.sessions.get(localClientId(this.name)).figures();
+    return mqueueLen + inflight;
+  }
+
+  /** Why the last connection has ended or could not be established; undefined while the bridge is connected. */
+  get lastError(): Error | undefined {
+    return this.#lastError;
+  }
+
+  /** What was forwarded since the bridge was made. */
+  get figures(): BridgeFigures {
+    return { ...this.#context.figures };
+  }
+
+  /** Connect, and forward messages. A bridge is started when it is made, unless the option `start` is false. */
+  start(): void {
+    if (this.#isStarted || this.#isClosed) return;
+    this.#isStarted = true;
+    this.#failures = 0;
+    this.#armAlarm();
+    this.#connect();
+  }
+
+  /** Disconnect. Messages for the remote server wait until the next start. */
+  stop(): void {
+    if (!this.#isStarted) return;
+    this.#isStarted = false;
+    this.#endConnecting();
+    this.#relay?.close();
+    this.#clearAlarm();
+    this.#lastError = undefined;
+  }
+
+  /** Stop, and discard the messages that wait, except if they are persisted. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.stop();
+    this.#isClosed = true;
+    this.#broker.off('broker.started', this.#brokerStarted);
+    this.#broker.off('broker.stopped', this.#brokerStopped);
+    NAMES.get(this.#broker)?.delete(this.name);
+    if (this.#settings.isPersisted || !this.#hasSession) return;
+    try {
+      this.#broker.sessions.get(localClientId(this.name)).kick();
+    } catch (error) {
+      this.#broker.failed(error, `closing the bridge ${this.name}`);
+    }
+  }
+
+  get #hasSession(): boolean {
+    return this.#broker.sessions.has(localClientId(this.name));
+  }
+
+  readonly #brokerStarted = (): void => {
+    this.#isPrepared = false;
+    this.#failures = 0;
+    this.#connect();
+  };
+
+  readonly #brokerStopped = (): void => {
+    this.#endConnecting();
+    this.#relay?.close(new StateError('BROKER_NOT_STARTED', 'the broker was stopped'));
+    this.#broker.clock.clearTimeout(this.#retryTimer);
+  };
+
+  // ------------------------------------------------------------------------------------------------------------- connecting
+
+  #connect(): void {
+    const { clock } = this.#broker;
+    clock.clearTimeout(this.#retryTimer);
+    const isBusy = this.#relay !== undefined || this.#dialing !== undefined || this.#preparing !== undefined;
+    if (!this.#isStarted || this.#broker.state !== 'connected' || isBusy) return;
+    this.#connectTimer = clock.setTimeout(() => {
+      const { connectTimeout } = this.#settings;
+      this.#failed(new StateError('CONNECT_TIMEOUT', `the remote server did not answer within ${connectTimeout} ms`));
+    }, this.#settings.connectTimeout);
+    if (this.#isPrepared && this.#hasSession) void this.#dial();
+    else this.#prepare();
+  }
+
+  /** Begin the local session and subscribe, so that messages wait while there is no connection to the remote server. */
+  #prepare(): void {
+    const { isPersisted } = this.#settings;
+    const isClean = !isPersisted && !this.#isPrepared;
+    const leg = openLocal(
+      this.#access,
+      this.#settings,
+      { receiveMaximum: 1 },
+      {
+        receive: (packet) => {
+          if (packet.cmd !== 'connack' || this.#isPrepared) return;
+          if (packet.reasonCode !== 0) throw new StateError('BRIDGE_REFUSED', 'this broker has refused the bridge');
+          this.#isPrepared = true;
+          if (!packet.sessionPresent) this.#isSessionNew = true;
+          subscribeLocal(this.#broker.sessions.get(localClientId(this.name)), this.#settings.out);
+          leg.close({ cmd: 'disconnect', reasonCode: 0 });
+          this.#preparing = undefined;
+          void this.#dial();
+        },
+        processed: () => undefined,
+        closed: (error) => this.#failed(error),
+        blocked: () => undefined
+      },
+      isClean
+    );
+    this.#preparing = leg;
+  }
+
+  async #dial(): Promise<void> {
+    const dialing = new AbortController();
+    this.#dialing = dialing;
+    let stream: ByteStream;
+    try {
+      stream = await dial(this.#settings, dialing.signal);
+    } catch (error) {
+      if (this.#dialing === dialing) this.#failed(error as Error);
+      return;
+    }
+    if (this.#dialing !== dialing) {
+      stream.destroy();
+      return;
+    }
+    this.#dialing = undefined;
+    this.#attach(stream);
+  }
+
+  #attach(stream: ByteStream): void {
+    const { settings, figures } = this.#context;
+    // the packet ids of a lost local session must not meet those that the remote session still has
+    const isClean = settings.clean || (this.#isSessionNew && settings.out.some(({ qos }) => qos === 2));
+    const relay = new Relay(this.#context, stream, isClean, {
+      accepted: () => {
+        this.#isSessionNew = false;
+      },
+      connected: (sessionPresent) => {
+        this.#broker.clock.clearTimeout(this.#connectTimer);
+        this.#isConnected = true;
+        this.#lastError = undefined;
+        this.#connectedMs = this.#broker.clock.monotonic();
+        figures.connected++;
+        this.#clearAlarm();
+        this.#keepAlive(relay);
+        this.#access.announce('bridge.connected', { bridge: this.name, sessionPresent });
+      },
+      closed: (error) => {
+        if (this.#relay === relay) this.#relay = undefined;
+        this.#failed(error);
+      }
+    });
+    this.#relay = relay;
+  }
+
+  #keepAlive(relay: Relay): void {
+    const { clock } = this.#broker;
+    const intervalMs = relay.keepAlive * 1000 * 0.75;
+    if (intervalMs === 0) return;
+    relay.ping();
+    const check = () => {
+      if (this.#relay !== relay) return;
+      if (relay.ping()) this.#keepAliveTimer = clock.setTimeout(check, intervalMs);
+      else relay.close(new StateError('BRIDGE_TIMEOUT', 'the remote server does not answer any more'));
+    };
+    this.#keepAliveTimer = clock.setTimeout(check, intervalMs);
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------- ending
+
+  /** Connecting has failed, or a connection has ended: try again later. */
+  #failed(error: Error): void {
+    const wasConnected = this.#isConnected;
+    this.#isConnected = false;
+    this.#endConnecting();
+    if (this.#relay !== undefined) {
+      this.#relay.close(error); // calls this again
+      return;
+    }
+    const { clock } = this.#broker;
+    if (this.#isStarted) {
+      this.#lastError = error;
+      this.#armAlarm();
+      const { backOff, maxBackOff } = this.#settings;
+      if (wasConnected && clock.monotonic() - this.#connectedMs >= backOff) this.#failures = 0;
+      const delayMs = Math.min(maxBackOff, backOff * 2 ** Math.min(this.#failures++, 30));
+      clock.clearTimeout(this.#retryTimer);
+      this.#retryTimer = clock.setTimeout(() => this.#connect(), delayMs * (0.75 + Math.random() / 2));
+    }
+    if (!wasConnected) return;
+    const cause = this.#isStarted ? error : undefined;
+    this.#access.announce('bridge.disconnected', { bridge: this.name, error: cause });
+  }
+
+  /** Give up an attempt to connect, and remove the timers of a connection. */
+  #endConnecting(): void {
+    const { clock } = this.#broker;
+    clock.clearTimeout(this.#connectTimer);
+    clock.clearTimeout(this.#keepAliveTimer);
+    clock.clearTimeout(this.#retryTimer);
+    const dialing = this.#dialing;
+    this.#dialing = undefined;
+    dialing?.abort(new StateError('BRIDGE_STOPPED', 'connecting was given up'));
+    this.#preparing?.close();
+    this.#preparing = undefined;
+  }
+
+  get #alarmId(): string {
+    return `bridge_down:${this.name}`;
+  }
+
+  #armAlarm(): void {
+    const { clock, alarms } = this.#broker;
+    if (this.#alarmTimer !== undefined) return;
+    this.#alarmTimer = clock.setTimeout(() => {
+      alarms.raise({
+        id: this.#alarmId,
+        severity: 'error',
+        title: `the bridge ${this.name} has no connection`,
+        summary: `the bridge ${this.name} is not connected to ${this.#settings.url.host}: ${this.#lastError?.message ?? 'no answer'}`
+      });
+    }, this.#settings.alarmAfter);
+  }
+
+  #clearAlarm(): void {
+    this.#broker.clock.clearTimeout(this.#alarmTimer);
+    this.#alarmTimer = undefined;
+    this.#broker.alarms.clear(this.#alarmId);
+  }
+}
+
+/**
+ * Forward messages between a broker and another MQTT server:
+ * `bridge(broker, { url: 'mqtt://server', out: [{ filter: 'site/#', qos: 1 }], in: [{ filter: 'commands/#', qos: 1 }] })`.
+ *
+ * Messages to the server wait in a session of this broker while there is no connection, and messages from the server in the session of the
+ * bridge there. With `isPersisted`, and a store at both sides, QoS 1 loses nothing and QoS 2 neither loses nor doubles anything when a process ends.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING; StateError BRIDGE_IN_USE if there is a bridge of this name
+ */
+export function bridge(broker: Broker, options: BridgeOptions): Bridge {
+  return new Bridge(broker, readBridgeOptions(options));
+}

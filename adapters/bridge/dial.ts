@@ -1,0 +1,55 @@
+import { connect as connectSocket, isIP } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import type { BridgeSettings } from './options.ts';
+
+const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883 };
+
+/** Open a stream to the remote server of a bridge. @param signal aborts connecting @throws the error of the socket */
+export async function dial(settings: BridgeSettings, signal: AbortSignal): Promise<Duplex> {
+  const { url, ca, cert, key, passphrase, servername } = settings;
+  const given = Object.entries({ ca, cert, key, passphrase, servername }).filter(([, value]) => value !== undefined);
+  const tls = Object.fromEntries(given) as ConnectionOptions;
+  return url.protocol.startsWith('ws') ? dialWebSocket(url, tls, signal) : dialSocket(url, tls, signal);
+}
+
+function dialSocket(url: URL, tls: ConnectionOptions, signal: AbortSignal): Promise<Duplex> {
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const port = url.port === '' ? PORTS[url.protocol] : Number(url.port);
+  const isTls = url.protocol === 'mqtts:';
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const servername = isIP(host) === 0 ? host : ''; // an IP address is not a valid server name [RFC 6066, section 3]
+    const socket = isTls
+      ? connectTls({ host, port, servername, ...tls })
+      : connectSocket({ host, port, noDelay: true, keepAlive: true });
+    const abort = () => socket.destroy(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    socket.on('error', reject); // not removed: an error may occur before the leg adds its listener
+    socket.once('close', () => reject(new Error('the connection was closed before it was established')));
+    socket.once(isTls ? 'secureConnect' : 'connect', () => {
+      signal.removeEventListener('abort', abort);
+      resolve(socket);
+    });
+  });
+}
+
+async function dialWebSocket(url: URL, tls: ConnectionOptions, signal: AbortSignal): Promise<Duplex> {
+  const { WebSocket, createWebSocketStream } = await import('ws');
+  signal.throwIfAborted();
+  const target = new URL(url);
+  target.username = target.password = '';
+  if (target.pathname === '/') target.pathname = '/mqtt';
+  const socket = new WebSocket(target, ['mqtt'], { perMessageDeflate: false, ...tls });
+  return new Promise<Duplex>((resolve, reject) => {
+    const abort = () => socket.terminate();
+    signal.addEventListener('abort', abort, { once: true });
+    socket.on('error', reject);
+    socket.once('open', () => {
+      signal.removeEventListener('abort', abort);
+      const stream = createWebSocketStream(socket, { readableObjectMode: false });
+      stream.on('error', reject);
+      resolve(stream);
+    });
+  });
+}

@@ -1,0 +1,149 @@
+import {
+  BRIDGE_PREFIX,
+  type Duration,
+  InvalidInput,
+  type OptionValues,
+  readOptions,
+  optionRow as row,
+  type Size
+} from '../../lib/index.ts';
+import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/tls.ts';
+import { type BridgeTopics, readRules, type TopicRule } from './topics.ts';
+
+/** Options of `bridge`. Durations are numbers of milliseconds or strings such as `5s`; `keepAlive` is in seconds. */
+export interface BridgeOptions extends OutgoingTls {
+  /** The remote server: `mqtt://host`, `mqtts://host`, `ws://host/mqtt` or `wss://host/mqtt`. */
+  url: string | URL;
+  /** Identifies the bridge, if there are several: letters, digits, `.`, `-` and `_`. Default `default`. */
+  name?: string;
+  /** What is forwarded from this broker to the remote server. */
+  out?: readonly BridgeTopics[];
+  /** What is forwarded from the remote server to this broker. */
+  in?: readonly BridgeTopics[];
+  /** Version of MQTT at the remote server: 4 is 3.1.1. Default 5. */
+  version?: 4 | 5;
+  /** Client id at the remote server. Default: the node name of the broker and the name of the bridge. */
+  clientId?: string;
+  /** Default: that of the URL. */
+  username?: string;
+  /** Default: that of the URL. */
+  password?: string;
+  /** Keep messages that wait, and the packet ids in flight, in the store of the broker. Default false. */
+  isPersisted?: boolean;
+  /** Begin a new session at the remote server with each connection. Default false. */
+  clean?: boolean;
+  /** MQTT 3.1.1: tell the server that the client is a bridge, as mosquitto does. Default false. */
+  bridgeBit?: boolean;
+  /** Add a user property to each message, so that no message passes the bridge twice in a ring of servers. Default true. */
+  hops?: boolean;
+  /** Seconds. Default 60. */
+  keepAlive?: Duration;
+  /** Time for connecting, up to the subscriptions. Default 30 s. */
+  connectTimeout?: Duration;
+  /** Default 1 s. */
+  backOff?: Duration;
+  /** Default one minute. */
+  maxBackOff?: Duration;
+  /** Time without a connection after which an alarm is raised. Default 10 s. */
+  alarmAfter?: Duration;
+  /** Default 10,000. */
+  maxQueue?: number;
+  /** Default 32 MB. */
+  maxQueueBytes?: Size;
+  /** Default true. */
+  queueQos0?: boolean;
+  /** Default 100. */
+  maxInflight?: number;
+  /** Default 1 MB. */
+  maxPacketSize?: Size;
+  /** Connect as soon as the broker is started. Default true. */
+  start?: boolean;
+}
+
+/** The options of a bridge. */
+export const BRIDGE_OPTIONS = {
+  url: row('object', undefined as unknown as URL, 'The remote server, as mqtt, mqtts, ws or wss URL.', {
+    check: checkUrl
+  }),
+  name: row('text', 'default', 'Identifies the bridge, if there are several.', { check: checkName }),
+  out: row('object', [] as readonly TopicRule[], 'What is forwarded from this broker to the remote server.', {
+    check: (value, field) => readRules(value, field, true)
+  }),
+  in: row('object', [] as readonly TopicRule[], 'What is forwarded from the remote server to this broker.', {
+    check: (value, field) => readRules(value, field, false)
+  }),
+  version: row('integer', 5, 'Version of MQTT at the remote server: 4 (MQTT 3.1.1) or 5.', { min: 4, max: 5 }),
+  clientId: row(
+    'text',
+    undefined as string | undefined,
+    'Client id at the remote server. Default: the node name of the broker and the name of the bridge.'
+  ),
+  username: row('text', undefined as string | undefined, 'User name at the remote server.'),
+  password: row('text', undefined as string | undefined, 'Password at the remote server.'),
+  isPersisted: row(
+    'boolean',
+    false,
+    'Keep messages that wait, and the packet ids in flight, in the store of the broker.'
+  ),
+  clean: row('boolean', false, 'Begin a new session at the remote server with each connection.'),
+  bridgeBit: row('boolean', false, 'MQTT 3.1.1: tell the server that the client is a bridge, as mosquitto does.'),
+  hops: row(
+    'boolean',
+    true,
+    'Add a user property to each message, so that no message passes the bridge twice in a ring of servers.'
+  ),
+  keepAlive: row('duration', 60, 'Keep alive; 0: none.', { unit: 's', max: 65_535 }),
+  connectTimeout: row('duration', 30_000, 'Time for connecting, up to the subscriptions.', { unit: 'ms', min: 1 }),
+  backOff: row('duration', 1_000, 'Delay after the first failure. It doubles with each further one.', {
+    unit: 'ms',
+    min: 1
+  }),
+  maxBackOff: row('duration', 60_000, 'Longest delay after a failure.', { unit: 'ms', min: 1 }),
+  alarmAfter: row('duration', 10_000, 'Time without a connection after which an alarm is raised.', { unit: 'ms' }),
+  maxQueue: row('integer', 10_000, 'Most messages that wait. Beyond it the oldest one is dropped. 0: unlimited.'),
+  maxQueueBytes: row('size', 33_554_432, 'Most bytes that wait. Beyond it the oldest messages are dropped.', {
+    unit: 'bytes'
+  }),
+  queueQos0: row('boolean', true, 'Queue messages with QoS 0 while there is no connection.'),
+  maxInflight: row('integer', 100, 'Most unacknowledged messages in each direction.', { min: 1, max: 65_535 }),
+  maxPacketSize: row('size', 1_048_576, 'Largest packet that is accepted from the remote server.', {
+    unit: 'bytes',
+    min: 1024,
+    max: 268_435_460
+  }),
+  start: row('boolean', true, 'Connect as soon as the broker is started.'),
+  ...OUTGOING_TLS_OPTIONS
+};
+
+/** Options after checks. */
+export type BridgeSettings = OptionValues<typeof BRIDGE_OPTIONS>;
+
+/** Read the options of `bridge`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING */
+export function readBridgeOptions(given: BridgeOptions): BridgeSettings {
+  const settings = readOptions(BRIDGE_OPTIONS, given, 'bridge') as unknown as BridgeSettings;
+  if (settings.url === undefined)
+    throw new InvalidInput('OPTION_MISSING', 'bridge.url', 'the URL of the remote server', undefined);
+  if (settings.out.length + settings.in.length === 0)
+    throw new InvalidInput('OPTION_MISSING', 'bridge.out', 'topics in "out" or "in"', undefined);
+  return settings;
+}
+
+/** The client id of the local session of a bridge. */
+export function localClientId(name: string): string {
+  return BRIDGE_PREFIX + name;
+}
+
+function checkUrl(value: unknown, field: string): URL {
+  const text = String(value);
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^(mqtts?|wss?):$/.test(url.protocol) || url.hostname === '')
+    // the value may contain a password, so the error does not show it
+    throw new InvalidInput('OPTION_INVALID', field, 'a URL such as mqtt://host:1883 or wss://host/mqtt', typeof value);
+  return url;
+}
+
+function checkName(value: unknown, field: string): string {
+  if (typeof value !== 'string' || !/^[\w.-]{1,64}$/.test(value))
+    throw new InvalidInput('OPTION_INVALID', field, '1 to 64 letters, digits, ".", "-" and "_"', value);
+  return value;
+}

@@ -1,0 +1,91 @@
+import { checkTopicFilter, InvalidInput, matches, type QoS } from '../../lib/index.ts';
+
+/** Messages that a bridge forwards in one direction. */
+export interface BridgeTopics {
+  /** The topic filter, without the prefixes. `$share/GROUP/FILTER` is possible. */
+  readonly filter: string;
+  /** The highest QoS of the messages. Default 1. */
+  readonly qos?: QoS;
+  /** Prefix of the topics at this broker, for example `site1/`. Default: none. */
+  readonly localPrefix?: string;
+  /** Prefix of the topics at the remote server. Default: none. */
+  readonly remotePrefix?: string;
+  /** Whether retained messages are forwarded as retained. Default true. */
+  readonly retain?: boolean;
+}
+
+/** `BridgeTopics` of one direction. */
+export interface TopicRule {
+  /** The topic filter of the subscription at the side that messages come from. */
+  readonly subscription: string;
+  readonly qos: QoS;
+  readonly retain: boolean;
+  /** The prefix that is removed. */
+  readonly from: string;
+  /** The prefix that is added. */
+  readonly to: string;
+  /** `subscription` without the share group. */
+  readonly filter: string;
+}
+
+const KEYS: readonly string[] = ['filter', 'qos', 'localPrefix', 'remotePrefix', 'retain'];
+const SHARED = /^\$share\/[^/]+\//;
+
+/** Read the option `out` or `in`. @param isOut whether messages go from the broker to the remote server @throws InvalidInput OPTION_INVALID */
+export function readRules(list: unknown, field: string, isOut: boolean): readonly TopicRule[] {
+  if (!Array.isArray(list))
+    throw new InvalidInput('OPTION_INVALID', field, 'a list of objects with "filter"', typeof list);
+  return list.map((entry: unknown, at) => readRule(entry, `${field}[${at}]`, isOut));
+}
+
+function readRule(entry: unknown, field: string, isOut: boolean): TopicRule {
+  if (typeof entry !== 'object' || entry === null)
+    throw new InvalidInput('OPTION_INVALID', field, 'an object with "filter"', entry);
+  for (const key of Object.keys(entry))
+    if (!KEYS.includes(key)) throw new InvalidInput('OPTION_UNKNOWN', `${field}.${key}`, KEYS.join(', '), key);
+  const { filter, qos = 1, localPrefix = '', remotePrefix = '', retain = true } = entry as BridgeTopics;
+  if (typeof filter !== 'string') throw new InvalidInput('OPTION_INVALID', `${field}.filter`, 'a topic filter', filter);
+  if (qos !== 0 && qos !== 1 && qos !== 2) throw new InvalidInput('OPTION_INVALID', `${field}.qos`, '0, 1 or 2', qos);
+  if (typeof retain !== 'boolean') throw new InvalidInput('OPTION_INVALID', `${field}.retain`, 'a boolean', retain);
+  for (const prefix of [localPrefix, remotePrefix])
+    if (typeof prefix !== 'string' || /[+#\0]/.test(prefix))
+      throw new InvalidInput('OPTION_INVALID', `${field}.localPrefix`, 'a prefix without wildcards', prefix);
+  const [from, to] = isOut ? [localPrefix, remotePrefix] : [remotePrefix, localPrefix];
+  const [share = ''] = SHARED.exec(filter) ?? [];
+  const whole = from + filter.slice(share.length);
+  const fault = checkTopicFilter(share + whole);
+  if (fault !== undefined)
+    throw new InvalidInput('OPTION_INVALID', `${field}.filter`, 'a topic filter', filter, `${field}: ${fault}`);
+  return { subscription: share + whole, filter: whole, qos, retain, from, to };
+}
+
+/** Where a message goes: its rule, and its topic at the other side. */
+export interface Mapped {
+  readonly rule: TopicRule;
+  readonly topic: string;
+}
+
+/** Topics whose mapping is remembered. */
+const MOST_REMEMBERED = 1_000;
+
+/** Maps the topics of one direction. The first rule whose filter matches applies. */
+export class TopicMap {
+  readonly rules: readonly TopicRule[];
+  readonly #known = new Map<string, Mapped | undefined>();
+
+  constructor(rules: readonly TopicRule[]) {
+    this.rules = rules;
+  }
+
+  /** @returns undefined if no rule applies */
+  map(topic: string): Mapped | undefined {
+    const known = this.#known.get(topic);
+    if (known !== undefined) return known;
+    const rule = this.rules.find(({ filter }) => matches(filter, topic));
+    if (rule === undefined) return undefined;
+    const mapped = { rule, topic: rule.to + topic.slice(rule.from.length) };
+    if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
+    this.#known.set(topic, mapped);
+    return mapped;
+  }
+}

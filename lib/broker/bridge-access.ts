@@ -1,0 +1,99 @@
+import type { ByteStream } from '../base/byte-stream.ts';
+import type { WorkCount } from '../base/pending-work.ts';
+import { localPair } from '../client/local-stream.ts';
+import type { BrokerEvents } from '../events/catalogue.ts';
+import type { Events } from '../events/events.ts';
+import type { TransportInfo } from '../records/client.ts';
+import type { Zone } from '../records/zone.ts';
+
+/** The beginning of the client ids of bridges. Other clients are refused with such a client id. */
+export const BRIDGE_PREFIX = '$bridge/';
+
+/** The limits of the local session of a bridge. */
+export type BridgeLimits = Pick<Zone, 'maxMqueueLen' | 'maxMqueueBytes' | 'maxInflight' | 'mqueueStoreQos0'>;
+
+/** The zones of bridges. Only `BridgeAccess` creates them, so that no listener can give its clients their rights. */
+const BRIDGE_ZONES = new WeakSet<Zone>();
+const ZONE_NAME = 'bridge';
+
+/** Whether the connections of a zone are those of bridges, which need no authentication and may publish and subscribe to everything. */
+export function isBridgeZone(zone: Zone): boolean {
+  return BRIDGE_ZONES.has(zone);
+}
+
+/** The zone of the session of a bridge that is read from the store. Its limits apply when the bridge is made. @param zone any zone */
+export function restoredBridgeZone(zone: Zone): Zone {
+  return { ...zone, ...OPEN, maxMqueueLen: 0, maxMqueueBytes: 0, mqueueStoreQos0: true };
+}
+
+/** What `BridgeAccess` uses of the broker. */
+interface BridgeHost {
+  readonly work: WorkCount;
+  readonly events: Events;
+  /** The settings of all zones. */
+  zone(): Zone;
+  serve(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): void;
+}
+
+/** What a bridge uses of its broker beside the public members. For `embermq/bridge`. */
+export class BridgeAccess {
+  readonly #host: BridgeHost;
+
+  /** @internal */
+  constructor(host: BridgeHost) {
+    this.#host = host;
+  }
+
+  /**
+   * Connect a client of this broker over a stream of MQTT packets. It is trusted, and its limits are these ones instead of those of a zone.
+   * @throws StateError BROKER_NOT_STARTED
+   */
+  open(limits: BridgeLimits): ByteStream {
+    const [ours, theirs] = localPair(this.#host.work);
+    const zone: Zone = { ...this.#host.zone(), ...OPEN, ...limits };
+    BRIDGE_ZONES.add(zone);
+    this.#host.serve(ours, { transport: 'local' }, zone);
+    return theirs;
+  }
+
+  /** Emit an event of a bridge. */
+  announce<E extends 'bridge.connected' | 'bridge.disconnected'>(name: E, event: BrokerEvents[E]): void {
+    if (this.#host.events.heard[name]) this.#host.events.emit(name, event);
+  }
+}
+
+/** The settings in which a bridge differs from clients: what the remote server accepts must not fail here because of a setting for devices. */
+const OPEN = {
+  name: ZONE_NAME,
+  connectTimeout: 60_000,
+  maxPacketSize: 268_435_460,
+  maxClientidLen: 65_535,
+  publishLimit: undefined,
+  rateLimit: undefined,
+  totalPublishLimit: undefined,
+  totalRateLimit: undefined,
+  protocolVersions: [5],
+  useUsernameAsClientid: false,
+  allowAnonymous: true,
+  enableBan: false,
+  enableFlappingDetect: false,
+  aclNomatch: 'allow',
+  mountpoint: undefined,
+  maxQosAllowed: 2,
+  retainAvailable: true,
+  wildcardSubscription: true,
+  sharedSubscription: true,
+  controlCharacters: 'allow',
+  maxTopicLevels: 0,
+  maxOutboundTopicAlias: 0,
+  payloadFormatCheck: false,
+  maxSubscriptions: 0,
+  maxInflightBytes: 0,
+  receiveMaximum: 65_535,
+  maxAwaitingRel: 0,
+  awaitRelTimeout: 0,
+  maxSessionExpiryInterval: Infinity,
+  mqueuePriorities: undefined,
+  upgradeQos: false,
+  ignoreLoopDeliver: false
+} as const satisfies Partial<Zone>;
