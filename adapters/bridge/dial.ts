@@ -37,9 +37,8 @@ function dialSocket(url: URL, tls: ConnectionOptions, signal: AbortSignal): Prom
 async function dialWebSocket(url: URL, tls: ConnectionOptions, signal: AbortSignal): Promise<Duplex> {
   const { WebSocket, createWebSocketStream } = await import('ws');
   signal.throwIfAborted();
-  const target = new URL(url);
-  target.username = target.password = '';
-  if (target.pathname === '/') target.pathname = '/mqtt';
+  const { protocol, host, pathname, search } = url;
+  const target = `${protocol}//${host}${pathname === '/' ? '/mqtt' : pathname}${search}`;
   const socket = new WebSocket(target, ['mqtt'], { perMessageDeflate: false, ...tls });
   return new Promise<Duplex>((resolve, reject) => {
     const abort = () => socket.terminate();

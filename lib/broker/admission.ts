@@ -100,11 +100,6 @@ export class Admission {
         `MQTT protocol level ${packet.protocolVersion} is not accepted (option protocolVersions)`
       );
     }
-    const isBridge = isBridgeZone(zone);
-    if (!isBridge && clientId.startsWith(BRIDGE_PREFIX)) {
-      const text = `client ids that begin with "${BRIDGE_PREFIX}" belong to the bridges of the broker`;
-      throw new ProtocolError(ReasonCode.clientIdentifierNotValid, text);
-    }
     checkControls(zone, packet.clientId, 'client id');
     checkControls(zone, packet.username, 'user name');
     checkControls(zone, packet.will?.topic, 'will topic');
@@ -113,8 +108,7 @@ export class Admission {
     const template = client.transportInfo.mountpoint ?? zone.mountpoint;
     client.identified(agreement, clientId, username, mountpointOf(client, template));
     checkWill(session, packet, this.#isRetainAvailable(client, packet));
-    if (isBridge) this.#authenticate(session, connection, packet);
-    else this.#preConnect(session, connection, packet);
+    this.#preConnect(session, connection, packet);
   }
 
   /** MQTT 3.x cannot announce that the retainer is stopped: its clients may ask for retained messages, which are then not retained. */
@@ -125,7 +119,8 @@ export class Admission {
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
     const { client } = session;
     if (isBanned(this.#host.access, client)) this.#refuse(session, { reasonCode: ReasonCode.banned });
-    else if (this.#services.hooks.preConnect.length === 0) this.#authenticate(session, connection, packet);
+    else if (this.#services.hooks.preConnect.length === 0 || isBridgeZone(client.agreement.zone))
+      this.#authenticate(session, connection, packet);
     else this.#askPreConnect(session, connection, packet);
   }
 
@@ -160,17 +155,13 @@ export class Admission {
     const { client } = session;
     const { agreement } = client;
     const { zone } = agreement;
-    if (isBridgeZone(zone)) {
-      this.#admit(session, connection, packet, { allow: true, isSuperuser: true });
-      return;
-    }
     const isPlain =
       hooks.authenticate.length === 0 && agreement.authMethod === undefined && admitsAnonymous(zone, hooks);
     const isAdmitted = isPlain || isTrusted(client.transportInfo, zone);
     if (isAdmitted === undefined) this.#refuse(session, {});
     else if (isAdmitted) {
       if (isPlain && client.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
-      this.#admit(session, connection, packet, { allow: true });
+      this.#admit(session, connection, packet, { allow: true, isSuperuser: isBridgeZone(zone) });
     } else this.#askAuthenticate(session, connection, packet);
   }
 
@@ -543,7 +534,12 @@ function usesUsername({ useUsernameAsClientid }: Zone, username: string | undefi
 }
 
 /** @throws ProtocolError 0x85 */
-function checkClientId(clientId: string, { maxClientidLen }: Zone): void {
+function checkClientId(clientId: string, zone: Zone): void {
+  const { maxClientidLen } = zone;
+  if (clientId.startsWith(BRIDGE_PREFIX) && !isBridgeZone(zone)) {
+    const text = `client ids that begin with "${BRIDGE_PREFIX}" belong to the bridges of the broker`;
+    throw new ProtocolError(ReasonCode.clientIdentifierNotValid, text);
+  }
   if (clientId === '') throw new ProtocolError(ReasonCode.clientIdentifierNotValid, 'the client id must not be empty');
   if (Buffer.byteLength(clientId) <= maxClientidLen) return;
   const why = `the client id is longer than ${maxClientidLen} bytes (option maxClientidLen)`;

@@ -3,7 +3,6 @@ import type { WorkCount } from '../base/pending-work.ts';
 import { localPair } from '../client/local-stream.ts';
 import type { BrokerEvents } from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';
-import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 
 /** The beginning of the client ids of bridges. Other clients are refused with such a client id. */
@@ -26,22 +25,23 @@ export function restoredBridgeZone(zone: Zone): Zone {
   return { ...zone, ...OPEN, maxMqueueLen: 0, maxMqueueBytes: 0, mqueueStoreQos0: true };
 }
 
-/** What `BridgeAccess` uses of the broker. */
-interface BridgeHost {
+/** What `BridgeAccess` uses of the services. */
+interface BridgeServices {
   readonly work: WorkCount;
   readonly events: Events;
-  /** The settings of all zones. */
-  zone(): Zone;
-  serve(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): void;
 }
 
 /** What a bridge uses of its broker beside the public members. For `embermq/bridge`. */
 export class BridgeAccess {
-  readonly #host: BridgeHost;
+  readonly #services: BridgeServices;
+  readonly #zones: { zone(): Zone };
+  readonly #serve: (stream: ByteStream, zone: Zone) => void;
 
   /** @internal */
-  constructor(host: BridgeHost) {
-    this.#host = host;
+  constructor(services: BridgeServices, zones: { zone(): Zone }, serve: (stream: ByteStream, zone: Zone) => void) {
+    this.#services = services;
+    this.#zones = zones;
+    this.#serve = serve;
   }
 
   /**
@@ -49,16 +49,17 @@ export class BridgeAccess {
    * @throws StateError BROKER_NOT_STARTED
    */
   open(limits: BridgeLimits): ByteStream {
-    const [ours, theirs] = localPair(this.#host.work);
-    const zone: Zone = { ...this.#host.zone(), ...OPEN, ...limits };
+    const [ours, theirs] = localPair(this.#services.work);
+    const zone: Zone = { ...this.#zones.zone(), ...OPEN, ...limits };
     BRIDGE_ZONES.add(zone);
-    this.#host.serve(ours, { transport: 'local' }, zone);
+    this.#serve(ours, zone);
     return theirs;
   }
 
   /** Emit an event of a bridge. */
   announce<E extends 'bridge.connected' | 'bridge.disconnected'>(name: E, event: BrokerEvents[E]): void {
-    if (this.#host.events.heard[name]) this.#host.events.emit(name, event);
+    const { events } = this.#services;
+    if (events.heard[name]) events.emit(name, event);
   }
 }
 
@@ -75,6 +76,7 @@ const OPEN = {
   protocolVersions: [5],
   useUsernameAsClientid: false,
   allowAnonymous: true,
+  bypassAuthPlugins: true,
   enableBan: false,
   enableFlappingDetect: false,
   aclNomatch: 'allow',

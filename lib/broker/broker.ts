@@ -104,12 +104,7 @@ export class Broker<Data = unknown> {
     engineOf = (broker) => broker.#engine;
     handledFiltersOf = (broker) => broker.#subscriptions.filters();
     bridgeAccessOf = (broker) =>
-      new BridgeAccess({
-        work: broker.#services.work,
-        events: broker.#services.events,
-        zone: () => broker.zone(),
-        serve: (stream, transportInfo, zone) => broker.#serve(stream, transportInfo, zone)
-      });
+      new BridgeAccess(broker.#services, broker, (ours, zone) => broker.#serve(ours, { transport: 'local' }, zone));
     serveLocal = (broker, stream, transportInfo) => broker.#serve(stream, { transport: 'local', ...transportInfo });
   }
 

@@ -1,0 +1,13 @@
+import { bridge } from '../../adapters/bridge/index.ts';
+import { levelStore } from '../../adapters/level/index.ts';
+import { listen } from '../../adapters/net/index.ts';
+import { createBroker } from '../../lib/index.ts';
+
+// A durable broker with a listener, and a bridge if its options are given. It prints its port.
+const { folder, port, link } = JSON.parse(process.argv[2]);
+const broker = createBroker({ store: levelStore(folder), sessionExpiryInterval: '1h' });
+const listener = listen(broker, port);
+await broker.start();
+if (link !== undefined) bridge(broker, link);
+console.log((await listener).port);
+setInterval(() => undefined, 60_000);
