@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { type BridgeOptions, bridge } from '../../adapters/bridge/index.ts';
+import { type Broker, type Client, connectClient, createBroker } from '../../lib/index.ts';
+import { connected, listener } from './pair.ts';
+
+const COMMAND = '/usr/sbin/mosquitto';
+const isInstalled = spawnSync(COMMAND, ['-h']).error === undefined;
+const withMosquitto = {
+  skip: !isInstalled && process.env.REQUIRE_MOSQUITTO !== '1' && 'mosquitto is not installed (Debian: mosquitto)'
+};
+
+/** A mosquitto that keeps its state while it is restarted. */
+class Mosquitto {
+  port = 0;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'mosquitto-'));
+  #child!: ChildProcess;
+
+  async begin(): Promise<this> {
+    if (this.port === 0) {
+      const probe = createServer().listen(0, '127.0.0.1');
+      await once(probe, 'listening');
+      this.port = (probe.address() as AddressInfo).port;
+      probe.close();
+    }
+    const file = join(this.#folder, 'mosquitto.conf');
+    const lines = [`listener ${this.port} 127.0.0.1`, 'allow_anonymous true', 'persistence true'];
+    const owner = process.getuid?.() === 0 ? ['user root'] : [];
+    writeFileSync(file, [...lines, ...owner, `persistence_location ${this.#folder}/`].join('\n'));
+    this.#child = spawn(COMMAND, ['-c', file], { stdio: 'ignore' });
+    await this.client().then((client) => client.destroy());
+    return this;
+  }
+
+  async client(): Promise<Client> {
+    for (;;) {
+      const socket = connect({ port: this.port, host: '127.0.0.1', noDelay: true });
+      try {
+        await once(socket, 'connect');
+        return await connectClient(socket);
+      } catch {
+        await setImmediate();
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGTERM');
+    await ended;
+  }
+
+  async end(): Promise<void> {
+    await this.stop();
+    rmSync(this.#folder, { recursive: true });
+  }
+}
+
+async function withServer(
+  options: Partial<BridgeOptions>,
+  run: (it: { near: Broker; server: Mosquitto; link: ReturnType<typeof bridge> }) => Promise<void>
+): Promise<void> {
+  const server = await new Mosquitto().begin();
+  const near = await createBroker().start();
+  const link = bridge(near, { url: `mqtt://127.0.0.1:${server.port}`, backOff: 20, maxBackOff: 100, ...options });
+  try {
+    await connected(near, link);
+    await run({ near, server, link });
+  } finally {
+    link.close();
+    await near.stop();
+    await server.end();
+  }
+}
+
+describe('A bridge to mosquitto', withMosquitto, () => {
+  for (const version of [4, 5] as const) {
+    const out = [{ filter: 'out/#', qos: 2 }] as const;
+    const both = { version, out, in: [{ filter: 'in/#', qos: 2 }] } as const;
+
+    it(`forwards messages in both directions with version ${version}`, async () => {
+      await withServer(both, async ({ near, server }) => {
+        const far = await server.client();
+        const messages = far.messages()[Symbol.asyncIterator]();
+        await far.subscribe('out/#', { qos: 2 });
+        const here = await listener(near, 'in/#');
+        for (const qos of [0, 1, 2] as const) {
+          await near.publish('out/x', `${qos}`, { qos });
+          await far.publish('in/x', `${qos}`, { qos });
+          const sent = (await messages.next()).value;
+          assert.deepEqual([sent?.topic, String(sent?.payload), sent?.qos], ['out/x', `${qos}`, qos]);
+          const received = await here.next();
+          assert.deepEqual([received.topic, String(received.payload), received.qos], ['in/x', `${qos}`, qos]);
+        }
+        far.destroy();
+      });
+    });
+
+    it(`sends what has waited for a restart with version ${version}`, async () => {
+      await withServer(both, async ({ near, server, link }) => {
+        const lost = near.nextEvent('bridge.disconnected');
+        await server.stop();
+        await lost;
+        for (let i = 0; i < 50; i++) await near.publish('out/x', `${i}`, { qos: 2 });
+        assert.equal(link.size, 50);
+        await server.begin();
+        await connected(near, link);
+        while (link.size > 0) await setImmediate();
+        assert.equal(link.figures.sent, 50);
+      });
+    });
+  }
+
+  it('does not echo messages with the bridge bit of MQTT 3.1.1', async () => {
+    const topics = [{ filter: 'x/#', qos: 1 }] as const;
+    await withServer({ version: 4, bridgeBit: true, out: topics, in: topics }, async ({ near, link }) => {
+      const here = await listener(near, 'x/#');
+      await near.publish('x/1', 'a', { qos: 1 });
+      await near.publish('x/1', 'b', { qos: 1 });
+      while (link.size > 0) await setImmediate();
+      assert.equal(String((await here.next()).payload), 'a');
+      assert.equal(String((await here.next()).payload), 'b');
+      assert.equal(link.figures.received, 0);
+    });
+  });
+});
