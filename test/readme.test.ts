@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import ts from 'typescript';
+import { BRIDGE_OPTIONS } from '../adapters/bridge/index.ts';
 import { ACTION_FLAGS } from '../adapters/cli/ctl-action.ts';
 import { ACTION_GROUPS } from '../adapters/cli/ctl-actions.ts';
 import { type FlagTable, spelledAsFlag } from '../adapters/cli/flags.ts';
@@ -42,6 +43,7 @@ const tables: Readonly<Record<string, () => string>> = {
   gauges: () => abouts('gauge', { ...GAUGE_ABOUT, ...PLAIN_GAUGE_ABOUT }),
   log: logLines,
   'webhook options': () => options(WEBHOOK_OPTIONS),
+  'bridge options': () => options(BRIDGE_OPTIONS),
   'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
   'ctl actions': actions,
   'zone options': () => options(ZONE_OPTIONS),

@@ -4,6 +4,7 @@ import type { Shell } from './command.ts';
 import { checkExposure, isLoopback } from './exposure.ts';
 import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from './flags.ts';
 import { environmentLayer, fileLayer, flagLayer, type Layer, WEBHOOK_SETTINGS } from './layers.ts';
+import { type ConfiguredBridge, configuredBridges } from './serve-bridges.ts';
 import { type HttpKind, readServedOptions, type ServedOptions } from './serve-http.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts';
 import { type OptionPlace, optionPlaceIn } from './serve-overrides.ts';
@@ -33,6 +34,8 @@ export interface ServeSettings {
   readonly sources: readonly ConfiguredSource[];
   /** Web servers that receive events. */
   readonly webhooks: readonly ConfiguredWebhook[];
+  /** Other servers that messages are exchanged with. */
+  readonly bridges: readonly ConfiguredBridge[];
   /** Options of the management interface, and the place where they are. */
   readonly management: { readonly options: ServedOptions; readonly place: string };
   /** Tells where an option of the broker is given. */
@@ -45,6 +48,7 @@ const LISTS = {
   auth: { kind: 'object', default: undefined, about: 'sources of authentication and of access rules' },
   management: { kind: 'object', default: undefined, about: 'options of the management interface' },
   webhooks: { kind: 'object', default: undefined, about: 'web servers that receive events' },
+  bridges: { kind: 'object', default: undefined, about: 'MQTT servers that messages are exchanged with' },
   [WEBHOOK_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of a webhook' }
 } as const;
 const ALL = { ...SERVE_OPTIONS, ...LIBRARY_OPTIONS };
@@ -85,6 +89,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   const documented = merged[WEBHOOK_SETTINGS] as Readonly<Record<string, unknown>> | undefined;
   const given = { url: own.webhookUrl, list: merged.webhooks, documented, config };
   const webhooks = await configuredWebhooks(given, shell);
+  const bridges = await configuredBridges(merged.bridges, config, shell);
   const hasSource = sources.some(({ isAuthenticating }) => isAuthenticating);
   for (const { place, transport } of mqtt) {
     checkExposure(place, transport, broker, hasSource);
@@ -93,7 +98,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   const http = httpListeners(own, merged);
   checkHttpExposure(own, http, management);
   const optionPlace = optionPlaceIn(layers);
-  return { own, broker, listeners: [...mqtt, ...http], sources, webhooks, management, optionPlace };
+  return { own, broker, listeners: [...mqtt, ...http], sources, webhooks, bridges, management, optionPlace };
 }
 
 /** Refuse to show the interface to other machines without asking for credentials. @throws InvalidInput MANAGEMENT_EXPOSED */

@@ -6,6 +6,7 @@ import { webhooks } from '../webhook/index.ts';
 import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
+import { beginBridges } from './serve-bridges.ts';
 import { asksForApplications, ensureApplication, ServedHttp, warnOfNobody } from './serve-http.ts';
 import {
   clientsUrl,
@@ -45,7 +46,8 @@ the library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-
 environment, and the environment overrides the file. This also applies to --memory against --data-dir, --durability, --verify-store or
 --reserve. The file may also define "listeners": [{ "kind": "unix", "path": ... }], and
 "auth": [{ "kind": "http", ... }], a list of sources of authentication and of access rules, "webhooks": [{ "url": ... }], a list of web
-servers that receive events, and "management": { ... }, options of the management interface.`,
+servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers that messages are exchanged with, and
+"management": { ... }, options of the management interface.`,
   outlivesOutput: true,
   async run(args, shell) {
     const served: Served = { opened: [], files: [] };
@@ -68,6 +70,7 @@ servers that receive events, and "management": { ... }, options of the managemen
       const needed = settings.listeners.filter(({ isOptional }) => !isOptional);
       for (const plan of needed) opened.push({ plan, listening: open(plan) });
       await beginWebhooks(broker, settings.webhooks);
+      await beginBridges(broker, settings.bridges);
       const completeTrace = await startTrace(broker, settings.own, shell);
       await broker.start();
       reportOverrides(broker, shell, settings.optionPlace);

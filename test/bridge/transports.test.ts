@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { type BridgeOptions, bridge } from '../../adapters/bridge/index.ts';
-import { listen, tls, ws } from '../../adapters/net/index.ts';
+import { listen, tls, ws, wss } from '../../adapters/net/index.ts';
 import { createBroker } from '../../lib/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { connected, listener } from './pair.ts';
@@ -21,7 +21,7 @@ async function forward(kind: 'mqtts' | 'ws' | 'wss', options: Partial<BridgeOpti
   const opened =
     kind === 'mqtts'
       ? listen(far, tls({ port: 0, ...secure }))
-      : listen(far, ws({ port: 0, ...(kind === 'wss' ? { tls: secure } : {}) }));
+      : listen(far, kind === 'ws' ? ws({ port: 0 }) : wss({ port: 0, ...secure }));
   await far.start();
   const { port } = await opened;
   const near = await createBroker().start();
