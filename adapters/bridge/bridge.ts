@@ -94,7 +94,7 @@ export class Bridge {
     if (this.#isStarted || this.#isClosed) return;
     this.#isStarted = true;
     this.#failures = 0;
-    this.#armAlarm();
+    if (this.#broker.state === 'connected') this.#armAlarm();
     this.#connect();
   }
 
@@ -131,6 +131,7 @@ export class Bridge {
   readonly #brokerStarted = (): void => {
     this.#isPrepared = false;
     this.#failures = 0;
+    if (this.#isStarted) this.#armAlarm();
     this.#connect();
   };
 
@@ -138,6 +139,7 @@ export class Bridge {
     this.#endConnecting();
     this.#relay?.close(new StateError('BROKER_NOT_STARTED', 'the broker was stopped'));
     this.#broker.clock.clearTimeout(this.#retryTimer);
+    this.#clearAlarm();
   };
 
   // ------------------------------------------------------------------------------------------------------------- connecting

@@ -22,7 +22,7 @@ export interface BridgeOptions extends OutgoingTls {
   in?: readonly BridgeTopics[];
   /** Version of MQTT at the remote server: 4 is 3.1.1. Default 5. */
   version?: 4 | 5;
-  /** Client id at the remote server. Default: the node name of the broker and the name of the bridge. */
+  /** Client id at the remote server. Default: the host name, the node name of the broker and the name of the bridge. */
   clientId?: string;
   /** Default: that of the URL. */
   username?: string;
@@ -76,7 +76,7 @@ export const BRIDGE_OPTIONS = {
   clientId: row(
     'text',
     undefined as string | undefined,
-    'Client id at the remote server. Default: the node name of the broker and the name of the bridge.'
+    'Client id at the remote server. Default: the host name, the node name of the broker and the name of the bridge.'
   ),
   username: row('text', undefined as string | undefined, 'User name at the remote server.'),
   password: row('text', undefined as string | undefined, 'Password at the remote server.'),

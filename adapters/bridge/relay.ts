@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import {
   type AckPacket,
   type BridgeAccess,
@@ -105,7 +106,7 @@ export class Relay {
       cmd: 'connect',
       protocolVersion: version,
       bridge: settings.bridgeBit,
-      clientId: settings.clientId ?? `${broker.settings.node}/${settings.name}`,
+      clientId: settings.clientId ?? `${hostname()}/${broker.settings.node}/${settings.name}`,
       clean: isClean,
       keepalive: settings.keepAlive,
       ...(username === undefined ? {} : { username }),
