@@ -8,6 +8,10 @@ const { folder, port, link } = JSON.parse(process.argv[2]);
 const broker = createBroker({ store: levelStore(folder), sessionExpiryInterval: '1h' });
 const listener = listen(broker, port);
 await broker.start();
-if (link !== undefined) bridge(broker, link);
+if (link !== undefined) {
+  bridge(broker, link);
+  // until the first connection, the remote server has no subscription and keeps nothing for the bridge
+  if (port === 0) await broker.nextEvent('bridge.connected');
+}
 console.log((await listener).port);
 setInterval(() => undefined, 60_000);
