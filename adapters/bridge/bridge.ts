@@ -1,13 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { type BridgeAccess, type Broker, type ByteStream, bridgeAccessOf, StateError } from '../../lib/index.ts';
+import {
+  type BridgeAccess,
+  type Broker,
+  type ByteStream,
+  bridgeAccessOf,
+  type ConnectorKind,
+  InvalidInput,
+  StateError
+} from '../../lib/index.ts';
 import { dial } from './dial.ts';
 import type { Leg } from './leg.ts';
 import { type BridgeOptions, type BridgeSettings, localClientId, readBridgeOptions } from './options.ts';
 import { type BridgeFigures, openLocal, Relay, type RelayContext, subscribeLocal } from './relay.ts';
 import { TopicMap } from './topics.ts';
-
-/** The names of the bridges of each broker. */
-const NAMES = new WeakMap<Broker, Set<string>>();
 
 /** Forwards messages between a broker and another MQTT server. */
 export class Bridge {
@@ -16,6 +21,7 @@ export class Bridge {
   readonly #access: BridgeAccess;
   readonly #settings: BridgeSettings;
   readonly #context: RelayContext;
+  readonly #detach: () => void;
   #isStarted = false;
   #isClosed = false;
   /** The local session exists, and has the subscriptions. */
@@ -36,13 +42,6 @@ export class Bridge {
 
   /** @internal */
   constructor(broker: Broker, settings: BridgeSettings) {
-    const names = NAMES.get(broker) ?? new Set();
-    if (names.has(settings.name))
-      throw new StateError(
-        'BRIDGE_IN_USE',
-        `there is a bridge named "${settings.name}" already; give each its own name`
-      );
-    NAMES.set(broker, names.add(settings.name));
     this.name = settings.name;
     this.#broker = broker;
     this.#access = bridgeAccessOf(broker);
@@ -56,6 +55,7 @@ export class Bridge {
       figures: { sent: 0, received: 0, dropped: 0, refused: 0, connected: 0 },
       token: randomBytes(9).toString('base64url')
     };
+    this.#detach = broker.connectors.attach('bridge', this);
     broker.on('broker.started', this.#brokerStarted);
     broker.on('broker.stopped', this.#brokerStopped);
     if (settings.start) this.start();
@@ -108,15 +108,25 @@ export class Bridge {
     this.#lastError = undefined;
   }
 
-  /** Stop, and discard the messages that wait, except if they are persisted. */
+  /** Stop, and delete the messages that wait, except if they are persisted. */
   close(): void {
     if (this.#isClosed) return;
     this.stop();
     this.#isClosed = true;
+    this.#detach();
     this.#broker.off('broker.started', this.#brokerStarted);
     this.#broker.off('broker.stopped', this.#brokerStopped);
-    NAMES.get(this.#broker)?.delete(this.name);
-    if (this.#settings.isPersisted || !this.#hasSession) return;
+    if (!this.#settings.isPersisted) this.#deleteSession();
+  }
+
+  /** Close, and delete the messages that wait, also those in the store. The session at the remote server stays there. */
+  discard(): void {
+    this.close();
+    this.#deleteSession();
+  }
+
+  #deleteSession(): void {
+    if (!this.#hasSession) return;
     try {
       this.#broker.sessions.get(localClientId(this.name)).kick();
     } catch (error) {
@@ -311,8 +321,33 @@ export class Bridge {
  *
  * Messages to the server wait in a session of this broker while there is no connection, and messages from the server in the session of the
  * bridge there. With `isPersisted`, and a store at both sides, QoS 1 loses nothing and QoS 2 neither loses nor doubles anything when a process ends.
- * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING; StateError BRIDGE_IN_USE if there is a bridge of this name
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING; StateError RECORD_EXISTS if there is a bridge of this name
  */
 export function bridge(broker: Broker, options: BridgeOptions): Bridge {
   return new Bridge(broker, readBridgeOptions(options));
+}
+
+/**
+ * Let bridges be made at run time, over the management interface or by `broker.connectors`:
+ * `createBroker({ connectors: [bridges()] })`. Passwords and keys are stored with the state of the broker, and never shown.
+ */
+export function bridges(): ConnectorKind<Broker> {
+  return {
+    name: 'bridge',
+    secrets: ['password', 'key', 'passphrase'],
+    check: (given) => {
+      if ('start' in given)
+        throw new InvalidInput(
+          'OPTION_UNKNOWN',
+          'bridge.start',
+          'no "start": it is started, and can be stopped',
+          given.start
+        );
+      const { url } = readBridgeOptions(given as unknown as BridgeOptions);
+      // the settings are shown
+      if (url.password !== '')
+        throw new InvalidInput('OPTION_INVALID', 'bridge.url', 'a URL without a password; use "password"', undefined);
+    },
+    make: (broker, settings) => bridge(broker, settings as unknown as BridgeOptions)
+  };
 }

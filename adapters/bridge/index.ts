@@ -1,5 +1,5 @@
 /** Bridges: messages forwarded between a broker and another MQTT server. */
-export { type Bridge, bridge } from './bridge.ts';
+export { type Bridge, bridge, bridges } from './bridge.ts';
 export { BRIDGE_OPTIONS, type BridgeOptions } from './options.ts';
 export type { BridgeFigures } from './relay.ts';
 export type { BridgeTopics } from './topics.ts';

@@ -7,7 +7,7 @@ import {
   optionRow as row,
   type Size
 } from '../../lib/index.ts';
-import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/tls.ts';
+import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import { type BridgeTopics, readRules, type TopicRule } from './topics.ts';
 
 /** Options of `bridge`. Durations are numbers of milliseconds or strings such as `5s`; `keepAlive` is in seconds. */

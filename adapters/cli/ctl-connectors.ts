@@ -18,48 +18,55 @@ function settingsOf(text: string, file: string): Readonly<Record<string, unknown
   }
 }
 
-/** Webhooks. */
-export const CONNECTORS: readonly Action[] = [
-  {
-    usage: 'webhooks list',
-    about: 'list the webhooks',
-    columns: COLUMNS,
-    run: ({ client }) => client.list('/x/webhooks')
-  },
-  {
-    usage: 'webhooks show NAME',
-    about: 'show a webhook with its options',
-    run: async ({ client }, [name]) => ({ record: await client.get('/x/webhooks/{name}', { params: { name } }) })
-  },
-  {
-    usage: 'webhooks add FILE',
-    about: 'make a webhook of the options in a JSON file; -: standard input',
-    run: async ({ client, read }, [file]) => {
-      const body = settingsOf(await read(file), file);
-      return { record: await client.post('/x/webhooks', { body }) };
+/** The actions for one kind of connector. */
+function actionsOf(kind: 'webhook' | 'bridge'): readonly Action[] {
+  const all = `/x/${kind}s` as const;
+  const one = `${all}/{name}` as const;
+  return [
+    {
+      usage: `${kind}s list`,
+      about: `list the ${kind}s`,
+      columns: COLUMNS,
+      run: ({ client }) => client.list(all)
+    },
+    {
+      usage: `${kind}s show NAME`,
+      about: `show a ${kind} with its options`,
+      run: async ({ client }, [name]) => ({ record: await client.get(one, { params: { name } }) })
+    },
+    {
+      usage: `${kind}s add FILE`,
+      about: `make a ${kind} of the options in a JSON file; -: standard input`,
+      run: async ({ client, read }, [file]) => {
+        const body = settingsOf(await read(file), file);
+        return { record: await client.post(all, { body }) };
+      }
+    },
+    {
+      usage: `${kind}s change NAME FILE`,
+      about: `replace the options of a ${kind} by those in a JSON file; -: standard input`,
+      run: async ({ client, read }, [name, file]) => {
+        const body = settingsOf(await read(file), file);
+        return { record: await client.put(one, { params: { name }, body }) };
+      }
+    },
+    {
+      usage: `${kind}s start NAME`,
+      about: `start a ${kind}`,
+      run: ({ client }, [name]) => client.post(`${one}/start`, { params: { name } })
+    },
+    {
+      usage: `${kind}s stop NAME`,
+      about: `stop a ${kind}; what waits stays`,
+      run: ({ client }, [name]) => client.post(`${one}/stop`, { params: { name } })
+    },
+    {
+      usage: `${kind}s remove NAME`,
+      about: `delete a ${kind} with what waits`,
+      run: ({ client }, [name]) => client.delete(one, { params: { name } })
     }
-  },
-  {
-    usage: 'webhooks change NAME FILE',
-    about: 'replace the options of a webhook by those in a JSON file; -: standard input',
-    run: async ({ client, read }, [name, file]) => {
-      const body = settingsOf(await read(file), file);
-      return { record: await client.put('/x/webhooks/{name}', { params: { name }, body }) };
-    }
-  },
-  {
-    usage: 'webhooks start NAME',
-    about: 'start a webhook',
-    run: ({ client }, [name]) => client.post('/x/webhooks/{name}/start', { params: { name } })
-  },
-  {
-    usage: 'webhooks stop NAME',
-    about: 'stop a webhook; what waits stays',
-    run: ({ client }, [name]) => client.post('/x/webhooks/{name}/stop', { params: { name } })
-  },
-  {
-    usage: 'webhooks remove NAME',
-    about: 'delete a webhook',
-    run: ({ client }, [name]) => client.delete('/x/webhooks/{name}', { params: { name } })
-  }
-];
+  ];
+}
+
+/** Webhooks and bridges. */
+export const CONNECTORS: readonly Action[] = [...actionsOf('webhook'), ...actionsOf('bridge')];

@@ -32,7 +32,7 @@ export async function configuredBridges(
   return bridges;
 }
 
-/** Begin the bridges. They connect when the broker has started. @throws InvalidInput, StateError BRIDGE_IN_USE; the message names the place */
+/** Begin the bridges. They connect when the broker has started. @throws InvalidInput, StateError RECORD_EXISTS; the message names the place */
 export async function beginBridges(broker: Broker, bridges: readonly ConfiguredBridge[]): Promise<void> {
   if (bridges.length === 0) return;
   const { bridge } = await import('../bridge/index.ts');

@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { type Broker, createBroker, type Store } from '../../lib/index.ts';
+import { bridges } from '../bridge/index.ts';
 import { levelStore } from '../level/index.ts';
 import { listen, listenHttp } from '../net/index.ts';
 import { webhooks } from '../webhook/index.ts';
@@ -133,7 +134,7 @@ function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell
     ...settings.broker,
     logger: serveLogger(shell, settings.own),
     auth: settings.sources,
-    connectors: [webhooks()],
+    connectors: [webhooks(), bridges()],
     ...(store === undefined ? {} : { store })
   });
 }

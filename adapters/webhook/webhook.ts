@@ -114,6 +114,12 @@ export class Webhook {
     this.#sender?.close();
   }
 
+  /** Close, and delete the events that wait, also those in the store. */
+  discard(): void {
+    this.close();
+    this.#broker.outboxes.discard(this.#outbox.name);
+  }
+
   #listen<E extends WebhookEvent>(name: E, rule: WebhookRule): () => void {
     const broker = this.#broker;
     const { node } = broker.settings;

@@ -14,10 +14,14 @@ export interface Connector {
   readonly size: number;
   /** Why the last attempt has failed; undefined after a success. */
   readonly lastError: Error | undefined;
+  /** Counters since it was made, in the words of its kind: `{ sent, dropped: { expired } }`. */
+  readonly figures: object;
   start(): void;
   stop(): Awaitable<void>;
-  /** Stop, and release everything. */
+  /** Stop, and release everything. What is persisted stays. */
   close(): Awaitable<void>;
+  /** Close, and remove what waits from the store, too. */
+  discard(): Awaitable<void>;
 }
 
 /** Options of a connector, as JSON has them. */
@@ -44,6 +48,8 @@ export interface ConnectorState {
   readonly state: string;
   readonly size: number;
   readonly lastError: Error | undefined;
+  /** Counters since it was made: `{ sent, dropped_expired }`. Empty if it is not there. */
+  readonly figures: Readonly<Record<string, number>>;
   /** What it was made of at run time, with `HIDDEN` for secrets. Undefined: the app or the configuration of the process has made it. */
   readonly settings: ConnectorSettings | undefined;
 }
@@ -178,14 +184,14 @@ export class Connectors {
     return this.#switch(kind, name, false);
   }
 
-  /** Delete a connector that was made at run time. @throws NotFound RECORD_NOT_FOUND; StateError CONNECTOR_OF_APP, BROKER_NOT_STARTED */
+  /** Delete a connector that was made at run time, with what waits. @throws NotFound RECORD_NOT_FOUND; StateError CONNECTOR_OF_APP, BROKER_NOT_STARTED */
   delete(kind: string, name: string): Promise<void> {
     return this.#inTurn(async () => {
       this.#stored(kind, name);
       const key = keyOf(kind, name);
       await this.#host.table.delete(key);
       this.#errors.delete(key);
-      await this.#running.get(key)?.close();
+      await this.#running.get(key)?.discard();
     });
   }
 
@@ -236,9 +242,12 @@ export class Connectors {
     const settings = stored && hidden(stored.settings, this.#kinds.get(kind)?.secrets);
     const running = this.#running.get(key);
     if (running === undefined)
-      return { kind, name, isStarted: false, state: 'missing', size: 0, lastError: this.#errors.get(key), settings };
-    const { isStarted, state, size, lastError } = running;
-    return { kind, name, isStarted, state, size, lastError, settings };
+      return {
+        ...{ kind, name, isStarted: false, state: 'missing', size: 0, lastError: this.#errors.get(key) },
+        ...{ figures: {}, settings }
+      };
+    const { isStarted, state, size, lastError, figures } = running;
+    return { kind, name, isStarted, state, size, lastError, figures: flattened(figures), settings };
   }
 
   #stored(kind: string, name: string): Stored {
@@ -277,6 +286,14 @@ export function checkConnectorKinds(value: unknown): readonly ConnectorKind[] {
   if (!Array.isArray(value) || !value.every(isKind))
     throw new InvalidInput('OPTION_INVALID', 'connectors', 'a list of kinds, such as [webhooks()]', value);
   return value;
+}
+
+/** Counters, with those of inner objects as `outer_inner`. */
+function flattened(figures: object, prefix = ''): Record<string, number> {
+  const entries = Object.entries(figures).flatMap(([name, value]) =>
+    typeof value === 'number' ? [[prefix + name, value]] : Object.entries(flattened(value, `${prefix}${name}_`))
+  );
+  return Object.fromEntries(entries);
 }
 
 function keyOf(kind: string, name: string): string {

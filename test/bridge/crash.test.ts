@@ -87,6 +87,8 @@ async function delivered(qos: 1 | 2, isOut: boolean): Promise<{ published: numbe
   const near = await new Victim({
     url: `mqtt://127.0.0.1:${far.port}`,
     isPersisted: true,
+    maxQueue: 0,
+    maxQueueBytes: 0,
     backOff: 20,
     maxBackOff: 100,
     ...(isOut ? { out: topics } : { in: topics })

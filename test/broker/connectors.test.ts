@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { type Broker, type Connector, type ConnectorKind, createBroker, memoryStore, type Store } from 'embermq';
 
 /** A kind of connector that speaks to nobody. */
-function kind(made: Connector[] = []): ConnectorKind<Broker> {
+function kind(made: Connector[] = [], discarded: string[] = []): ConnectorKind<Broker> {
   return {
     name: 'line',
     secrets: ['password'],
@@ -24,9 +24,14 @@ function kind(made: Connector[] = []): ConnectorKind<Broker> {
         stop() {
           connector.isStarted = false;
         },
+        figures: { sent: 1, dropped: { expired: 2 } },
         close() {
           connector.isStarted = false;
           detach();
+        },
+        discard() {
+          connector.close();
+          discarded.push(connector.name);
         }
       };
       const detach = broker.connectors.attach('line', connector);
@@ -36,17 +41,27 @@ function kind(made: Connector[] = []): ConnectorKind<Broker> {
   };
 }
 
-function start(store: Store, made?: Connector[]): Promise<Broker> {
-  return createBroker({ store, connectors: [kind(made)] }).start();
+function start(store: Store, made?: Connector[], discarded?: string[]): Promise<Broker> {
+  return createBroker({ store, connectors: [kind(made, discarded)] }).start();
 }
 
 describe('Connectors', () => {
   it('are made, changed, stopped, started and deleted at run time, and show no secrets', async () => {
     const made: Connector[] = [];
-    await using broker = await start(memoryStore(), made);
+    const discarded: string[] = [];
+    await using broker = await start(memoryStore(), made, discarded);
     const { connectors } = broker;
     await connectors.add('line', { name: 'a', url: 'x:', password: 'p' });
-    const state = { kind: 'line', name: 'a', isStarted: true, state: 'working', size: 0, lastError: undefined };
+    const figures = { sent: 1, dropped_expired: 2 };
+    const state = {
+      kind: 'line',
+      name: 'a',
+      isStarted: true,
+      state: 'working',
+      size: 0,
+      lastError: undefined,
+      figures
+    };
     const settings = { name: 'a', url: 'x:', password: '******' };
     assert.deepEqual(connectors.list(), [{ ...state, settings }]);
     assert.deepEqual(connectors.list('other'), []);
@@ -56,7 +71,9 @@ describe('Connectors', () => {
     assert.equal(made.length, 2);
     assert.deepEqual(connectors.get('line', 'a'), { ...state, isStarted: false, settings: { ...settings, url: 'y:' } });
     assert.equal(await connectors.start('line', 'a'), true);
+    assert.deepEqual(discarded, []);
     await connectors.delete('line', 'a');
+    assert.deepEqual(discarded, ['a']);
     assert.deepEqual(connectors.list(), []);
     assert.ok(made.every(({ isStarted }) => !isStarted));
   });

@@ -14,22 +14,28 @@ async function startBroker(store = memoryStore()) {
 }
 
 describe('Webhooks over REST', () => {
-  it('are made, send events, survive a restart, and are changed and deleted', async () => {
+  it('are made, send events, survive a restart, and are changed and deleted', async (context) => {
     const events: string[] = [];
     const server = createServer((request, response) => {
       request.on('data', (chunk) => events.push(`${request.headers.token} ${JSON.parse(String(chunk)).clientid}`));
       request.on('end', () => response.end());
     }).listen(0, '127.0.0.1');
+    context.after(() => {
+      server.closeAllConnections();
+      server.close();
+    });
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const store = memoryStore();
     const rules = [{ event: 'client.connected' }];
     const settings = { name: 'a', url, rules, headers: '******' };
+    const dropped = { dropped_overflow: 0, dropped_refused: 0, dropped_removed: 0, dropped_too_old: 0 };
+    const figures = { added: 0, sent: 0, failed: 0, ...dropped };
     {
       await using broker = await startBroker(store);
       await using api = await serveManagement(broker);
       const made = await api.call('POST', '/api/x/webhooks', { name: 'a', url, rules, headers: { token: 't' } });
-      assert.deepEqual(made.body.data, { name: 'a', started: true, status: 'working', waiting: 0, settings });
+      assert.deepEqual(made.body.data, { name: 'a', started: true, status: 'working', waiting: 0, figures, settings });
       await (await broker.connect({ clientId: 'c1' })).disconnect();
       await broker.outboxes.get('webhook:a')?.idle();
     }
@@ -50,8 +56,6 @@ describe('Webhooks over REST', () => {
     assert.equal(plugins.find(({ name }: { name: string }) => name === 'webhook:a').active, true);
     assert.equal((await api.call('DELETE', '/api/x/webhooks/a')).status, 200);
     assert.deepEqual((await api.call('GET', '/api/x/webhooks')).body.data, []);
-    server.closeAllConnections();
-    server.close();
   });
 
   it('are refused with the name of the field', async () => {

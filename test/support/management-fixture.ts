@@ -1,4 +1,5 @@
 import { Batch, type Broker, createBroker, memoryStore, type Store } from 'embermq';
+import { bridges } from 'embermq/bridge';
 import { listen } from 'embermq/net';
 import { VirtualClock } from 'embermq/testing';
 import { webhooks } from 'embermq/webhook';
@@ -21,7 +22,7 @@ export async function startExampleBroker(): Promise<Broker> {
     memoryHighWatermark: 0,
     allowAnonymous: true,
     aclNomatch: 'allow',
-    connectors: [webhooks()]
+    connectors: [webhooks(), bridges()]
   });
   // keeps decisions for some time, so that clients have cached ones
   broker.hook('authorizePublish', () => undefined);
@@ -48,6 +49,13 @@ export async function startExampleBroker(): Promise<Broker> {
     rules: [{ event: 'session.terminated' }],
     secret: 'a secret of the webhook of the examples'
   });
+  await broker.connectors.add('bridge', {
+    name: 'first',
+    url: 'mqtt://127.0.0.1:1',
+    out: [{ filter: 'sensors/#', qos: 1 }],
+    password: 'a password of the bridge of the examples'
+  });
+  await broker.connectors.stop('bridge', 'first');
   broker.monitor.topicFigures.add('sensors/#');
   broker.monitor.traces.start({ clientId: 'sensor-1', durationMs: 600_000 });
   broker.monitor.audit.add({

@@ -2149,6 +2149,8 @@ export interface LaterOperations {
       status: string;
       /** What waits to be sent */
       waiting: number;
+      /** Counters since it was made, such as sent and dropped */
+      figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
       /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
@@ -2170,6 +2172,8 @@ export interface LaterOperations {
       status: string;
       /** What waits to be sent */
       waiting: number;
+      /** Counters since it was made, such as sent and dropped */
+      figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
       /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
@@ -2192,6 +2196,8 @@ export interface LaterOperations {
       status: string;
       /** What waits to be sent */
       waiting: number;
+      /** Counters since it was made, such as sent and dropped */
+      figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
       /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
@@ -2215,6 +2221,8 @@ export interface LaterOperations {
       status: string;
       /** What waits to be sent */
       waiting: number;
+      /** Counters since it was made, such as sent and dropped */
+      figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
       /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
@@ -2243,6 +2251,134 @@ export interface LaterOperations {
   /** Stop a webhook; what waits stays */
 
   'POST /x/webhooks/{name}/stop': {
+    params: {
+      name: string;
+    };
+    data: undefined;
+  };
+
+  /** List the bridges with their states */
+
+  'GET /x/bridges': {
+    query?: {
+      /** Number of the page; less than 1 counts as 1 */
+      _page?: number;
+      /** Rows of a page; more than the greatest number counts as that */
+      _limit?: number;
+      /** The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go */
+      cursor?: string;
+    };
+    data: {
+      /** The name: letters, digits, ".", "-" and "_" */
+      name: string;
+      /** Whether it is started */
+      started: boolean;
+      /** What it does at present; missing: it could not be made, see last_error */
+      status: string;
+      /** What waits to be sent */
+      waiting: number;
+      /** Counters since it was made, such as sent and dropped */
+      figures: { [name: string]: number };
+      /** Why the last attempt has failed; absent after a success */
+      last_error?: string;
+      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      settings?: { [name: string]: unknown };
+    }[];
+    isPaged: true;
+  };
+
+  /** Make a bridge to another MQTT server, which is started and made again at each start of the broker */
+
+  'POST /x/bridges': {
+    body: { [name: string]: unknown };
+    data: {
+      /** The name: letters, digits, ".", "-" and "_" */
+      name: string;
+      /** Whether it is started */
+      started: boolean;
+      /** What it does at present; missing: it could not be made, see last_error */
+      status: string;
+      /** What waits to be sent */
+      waiting: number;
+      /** Counters since it was made, such as sent and dropped */
+      figures: { [name: string]: number };
+      /** Why the last attempt has failed; absent after a success */
+      last_error?: string;
+      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      settings?: { [name: string]: unknown };
+    };
+  };
+
+  /** Look up a bridge to another MQTT server */
+
+  'GET /x/bridges/{name}': {
+    params: {
+      name: string;
+    };
+    data: {
+      /** The name: letters, digits, ".", "-" and "_" */
+      name: string;
+      /** Whether it is started */
+      started: boolean;
+      /** What it does at present; missing: it could not be made, see last_error */
+      status: string;
+      /** What waits to be sent */
+      waiting: number;
+      /** Counters since it was made, such as sent and dropped */
+      figures: { [name: string]: number };
+      /** Why the last attempt has failed; absent after a success */
+      last_error?: string;
+      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      settings?: { [name: string]: unknown };
+    };
+  };
+
+  /** Replace the options of a bridge to another MQTT server */
+
+  'PUT /x/bridges/{name}': {
+    params: {
+      name: string;
+    };
+    body: { [name: string]: unknown };
+    data: {
+      /** The name: letters, digits, ".", "-" and "_" */
+      name: string;
+      /** Whether it is started */
+      started: boolean;
+      /** What it does at present; missing: it could not be made, see last_error */
+      status: string;
+      /** What waits to be sent */
+      waiting: number;
+      /** Counters since it was made, such as sent and dropped */
+      figures: { [name: string]: number };
+      /** Why the last attempt has failed; absent after a success */
+      last_error?: string;
+      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      settings?: { [name: string]: unknown };
+    };
+  };
+
+  /** Delete a bridge to another MQTT server */
+
+  'DELETE /x/bridges/{name}': {
+    params: {
+      name: string;
+    };
+    data: undefined;
+  };
+
+  /** Start a bridge to another MQTT server */
+
+  'POST /x/bridges/{name}/start': {
+    params: {
+      name: string;
+    };
+    data: undefined;
+  };
+
+  /** Stop a bridge to another MQTT server; what waits stays */
+
+  'POST /x/bridges/{name}/stop': {
     params: {
       name: string;
     };

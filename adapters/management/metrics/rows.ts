@@ -123,6 +123,37 @@ export const BROKER_ROWS: readonly MetricRow[] = [
     }
   },
   {
+    name: 'embermq_connector_waiting',
+    dottedName: 'embermq.connector.waiting',
+    kind: 'gauge',
+    unit: '{message}',
+    about: 'Events or messages of a webhook or bridge that wait to be sent',
+    samples: ({ broker }) =>
+      broker.connectors.list().map(({ kind, name, size }) => ({ labels: { kind, name }, value: size }))
+  },
+  {
+    name: 'embermq_connector_state',
+    dottedName: 'embermq.connector.state',
+    kind: 'gauge',
+    unit: '1',
+    about: 'The state of a webhook or bridge, as a label of the value 1',
+    samples: ({ broker }) =>
+      broker.connectors.list().map(({ kind, name, state }) => ({ labels: { kind, name, state }, value: 1 }))
+  },
+  {
+    name: 'embermq_connector_messages',
+    dottedName: 'embermq.connector.messages',
+    kind: 'counter',
+    unit: '{message}',
+    about: 'Events or messages of a webhook or bridge since it was made, by what was done with them',
+    samples: ({ broker }) =>
+      broker.connectors
+        .list()
+        .flatMap(({ kind, name, figures }) =>
+          Object.entries(figures).map(([result, value]) => ({ labels: { kind, name, result }, value }))
+        )
+  },
+  {
     name: 'embermq_listener_connections',
     dottedName: 'embermq.listener.connections',
     kind: 'gauge',

@@ -11,6 +11,9 @@ const STATE = Type.Object({
   started: Type.Boolean({ description: 'Whether it is started' }),
   status: Type.String({ description: 'What it does at present; missing: it could not be made, see last_error' }),
   waiting: Type.Integer({ description: 'What waits to be sent' }),
+  figures: Type.Record(Type.String(), Type.Integer(), {
+    description: 'Counters since it was made, such as sent and dropped'
+  }),
   last_error: Type.Optional(Type.String({ description: 'Why the last attempt has failed; absent after a success' })),
   settings: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
@@ -23,7 +26,7 @@ const STATE = Type.Object({
 /** One kind of connector. */
 interface KindRow {
   /** As `broker.connectors` names it, and in names of operations. */
-  readonly kind: 'webhook';
+  readonly kind: 'webhook' | 'bridge';
   /** For descriptions. */
   readonly title: string;
   /** Options of an example, without the name. */
@@ -32,12 +35,21 @@ interface KindRow {
   readonly present: string;
 }
 
-function shown({ name, isStarted, state, size, lastError, settings }: ConnectorState): Type.Static<typeof STATE> {
+function shown({
+  name,
+  isStarted,
+  state,
+  size,
+  lastError,
+  figures,
+  settings
+}: ConnectorState): Type.Static<typeof STATE> {
   return {
     name,
     started: isStarted,
     status: state,
     waiting: size,
+    figures: { ...figures },
     ...(lastError && { last_error: lastError.message }),
     ...(settings && { settings: { ...settings } })
   };
@@ -66,7 +78,7 @@ function operationsOf(row: KindRow): Operation[] {
       name: `list_${kind}s`,
       method: 'GET',
       path: all,
-      descr: `List the ${title}s with their states`,
+      descr: `List the ${kind}s with their states`,
       paged: 'max',
       hasCursor: true,
       data: Type.Array(STATE),
@@ -146,10 +158,18 @@ function switches({ kind, title, present }: KindRow, one: `/x/${KindRow['kind']}
   ];
 }
 
-/** Webhooks, which are made, changed, started and stopped at run time. */
-export const CONNECTORS: readonly Operation[] = operationsOf({
-  kind: 'webhook',
-  title: 'webhook',
-  settings: { url: 'http://127.0.0.1:3000/events', rules: [{ event: 'client.connected' }] },
-  present: 'first'
-});
+/** Webhooks and bridges, which are made, changed, started and stopped at run time. */
+export const CONNECTORS: readonly Operation[] = [
+  ...operationsOf({
+    kind: 'webhook',
+    title: 'webhook',
+    settings: { url: 'http://127.0.0.1:3000/events', rules: [{ event: 'client.connected' }] },
+    present: 'first'
+  }),
+  ...operationsOf({
+    kind: 'bridge',
+    title: 'bridge to another MQTT server',
+    settings: { url: 'mqtt://127.0.0.1:1', out: [{ filter: 'sensors/#', qos: 1 }] },
+    present: 'first'
+  })
+];
