@@ -51,6 +51,8 @@ export let handledFiltersOf: (broker: Broker) => string[];
 /** Serve a client within this process over a stream, as `Broker.handle` does. Not public: the test kit uses it. */
 export let serveLocal: (broker: Broker, stream: ByteStream, transportInfo: Partial<TransportInfo>) => void;
 
+const LOCAL = { transport: 'local' } as const;
+
 /** What a bridge uses of its broker. For `embermq/bridge`. */
 export let bridgeAccessOf: (broker: Broker) => BridgeAccess;
 
@@ -103,9 +105,8 @@ export class Broker<Data = unknown> {
   static {
     engineOf = (broker) => broker.#engine;
     handledFiltersOf = (broker) => broker.#subscriptions.filters();
-    bridgeAccessOf = (broker) =>
-      new BridgeAccess(broker.#services, broker, (ours, zone) => broker.#serve(ours, { transport: 'local' }, zone));
-    serveLocal = (broker, stream, transportInfo) => broker.#serve(stream, { transport: 'local', ...transportInfo });
+    bridgeAccessOf = (b) => new BridgeAccess(b.#services, b, (ours, zone) => b.#serve(ours, LOCAL, zone));
+    serveLocal = (broker, stream, transportInfo) => broker.#serve(stream, { ...LOCAL, ...transportInfo });
   }
 
   /**
@@ -278,7 +279,7 @@ export class Broker<Data = unknown> {
   stream(transportInfo: Partial<TransportInfo> = {}): Duplex {
     checkObject(transportInfo, 'transportInfo');
     const [ours, theirs] = duplexPair(this.#services.work);
-    this.#serve(ours, { transport: 'local', ...transportInfo });
+    this.#serve(ours, { ...LOCAL, ...transportInfo });
     return theirs;
   }
 
@@ -291,7 +292,7 @@ export class Broker<Data = unknown> {
     const { transportInfo = {} } = options;
     checkObject(transportInfo, 'transportInfo');
     const [ours, theirs] = localPair(this.#services.work);
-    this.#serve(ours, { transport: 'local', ...transportInfo });
+    this.#serve(ours, { ...LOCAL, ...transportInfo });
     return connectOver(theirs, { clock: this.clock, ...clientOptionsOf(options) });
   }
 
