@@ -56,6 +56,7 @@ export class Bridge {
       token: randomBytes(9).toString('base64url')
     };
     this.#detach = broker.connectors.attach('bridge', this);
+    this.#access.made(this.name);
     broker.on('broker.started', this.#brokerStarted);
     broker.on('broker.stopped', this.#brokerStopped);
     if (settings.start) this.start();

@@ -3,6 +3,7 @@ import type { WorkCount } from '../base/pending-work.ts';
 import { localPair } from '../client/local-stream.ts';
 import type { BrokerEvents } from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';
+import type { Alarms } from '../monitor/alarms.ts';
 import type { Zone } from '../records/zone.ts';
 
 /** The beginning of the client ids of bridges. Other clients are refused with such a client id. */
@@ -20,15 +21,25 @@ export function isBridgeZone(zone: Zone): boolean {
   return BRIDGE_ZONES.has(zone);
 }
 
-/** The zone of the session of a bridge that is read from the store. Its limits apply when the bridge is made. @param zone any zone */
-export function restoredBridgeZone(zone: Zone): Zone {
-  return { ...zone, ...OPEN, maxMqueueLen: 0, maxMqueueBytes: 0, mqueueStoreQos0: true };
+/**
+ * The zone of the session of a bridge that is read from the store.
+ * @param zone its limits apply if the bridge is not expected
+ * @param isExpected the bridge exists or will be made, and then its limits apply
+ */
+export function restoredBridgeZone(zone: Zone, isExpected: boolean): Zone {
+  return { ...zone, ...OPEN, ...(isExpected && { maxMqueueLen: 0, maxMqueueBytes: 0, mqueueStoreQos0: true }) };
+}
+
+/** The id of the alarm that messages wait for a bridge that does not exist. */
+export function missingBridgeAlarm(name: string): string {
+  return `bridge_missing:${name}`;
 }
 
 /** What `BridgeAccess` uses of the services. */
 interface BridgeServices {
   readonly work: WorkCount;
   readonly events: Events;
+  readonly alarms: Alarms;
 }
 
 /** What a bridge uses of its broker beside the public members. For `embermq/bridge`. */
@@ -54,6 +65,11 @@ export class BridgeAccess {
     BRIDGE_ZONES.add(zone);
     this.#serve(ours, zone);
     return theirs;
+  }
+
+  /** The bridge exists. */
+  made(name: string): void {
+    this.#services.alarms.clear(missingBridgeAlarm(name));
   }
 
   /** Emit an event of a bridge. */

@@ -61,6 +61,9 @@ interface Stored {
   readonly isStarted: boolean;
 }
 
+/** The table in the store. */
+export const CONNECTORS_TABLE = '$connectors';
+
 /** Stands for a secret. In a change it means the present one. */
 const HIDDEN = '******';
 
@@ -109,10 +112,15 @@ export class Connectors {
       .map((key) => this.#stateOf(key));
   }
 
+  /** Whether there is a connector of this name, or it is in the store. @internal */
+  isKnown(kind: string, name: string): boolean {
+    const key = keyOf(kind, name);
+    return this.#running.has(key) || this.#host.table.has(key);
+  }
+
   /** A connector; undefined: there is none. */
   get(kind: string, name: string): ConnectorState | undefined {
-    const key = keyOf(kind, name);
-    return this.#running.has(key) || this.#host.table.has(key) ? this.#stateOf(key) : undefined;
+    return this.isKnown(kind, name) ? this.#stateOf(keyOf(kind, name)) : undefined;
   }
 
   /**

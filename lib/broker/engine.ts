@@ -28,7 +28,7 @@ import { Admission } from './admission.ts';
 import { Bans } from './bans.ts';
 import { CONFIGURATION_TABLE, Configuration } from './configuration.ts';
 import { Connections } from './connections.ts';
-import { Connectors } from './connectors.ts';
+import { CONNECTORS_TABLE, Connectors } from './connectors.ts';
 import { DelayedMessages } from './features/delayed.ts';
 import { Features } from './features/features.ts';
 import { Retainer } from './features/retainer.ts';
@@ -149,7 +149,19 @@ export class Engine {
     const serving = { ...admitting, routing, rewrites, publishing, handOvers, admission, connections };
     const sessionFactory = new SessionFactory(services, actors, serving);
     const configuration = () => this.operated.configuration;
-    const restored = { sessions, tables, outboxes, retainer, delayed, handOvers, wills, sessionFactory, configuration };
+    const { connectors } = this.kept;
+    const restored = {
+      sessions,
+      tables,
+      outboxes,
+      connectors,
+      retainer,
+      delayed,
+      handOvers,
+      wills,
+      sessionFactory,
+      configuration
+    };
     this.persistence =
       ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
 
@@ -310,7 +322,7 @@ export class Engine {
     const { settings, life, announcer } = this.services;
     return new Connectors({
       kinds: settings.connectors,
-      table: tables.own('$connectors') as never,
+      table: tables.own(CONNECTORS_TABLE) as never,
       broker,
       isStarted: () => life.isRunning,
       failed: (error, during) => announcer.failed(error, during, undefined)

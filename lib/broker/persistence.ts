@@ -17,7 +17,8 @@ import type { TableEntry } from '../store/table-record.ts';
 import { checkStore } from '../tools/check.ts';
 import { COMMITS_LOST, Faults, listed } from '../tools/faults.ts';
 import { RECORDS, type RecordKind, type RetainedMessage } from '../tools/record-kinds.ts';
-import { BRIDGE_PREFIX, restoredBridgeZone } from './bridge-access.ts';
+import { BRIDGE_PREFIX, missingBridgeAlarm, restoredBridgeZone } from './bridge-access.ts';
+import { CONNECTORS_TABLE } from './connectors.ts';
 import type { DelayedMessages } from './features/delayed.ts';
 import type { Retainer } from './features/retainer.ts';
 import type { HandOvers } from './hand-over.ts';
@@ -45,6 +46,7 @@ interface PersistenceHost extends SpaceHost {
   readonly delayed: DelayedMessages;
   readonly tables: Tables;
   readonly outboxes: { restore(record: OutboxRecord): void };
+  readonly connectors: { isKnown(kind: string, name: string): boolean };
   readonly wills: Wills;
   readonly handOvers: HandOvers;
   readonly storedSessions: StoredSessions;
@@ -66,6 +68,8 @@ export class Persistence {
   #cutOff: readonly Session[] = [];
   /** Sessions that have ended and whose messages are not all handed over. */
   #handingOver: readonly Session[] = [];
+  /** The names of bridges that have a session in the store. */
+  readonly #bridges: string[] = [];
   readonly #pulse = new FunctionTimer(() => {
     if (this.#host.sessions.onlineCount > 0) this.#host.ledger.pulse();
     this.#space.reclaim();
@@ -230,6 +234,7 @@ export class Persistence {
     this.#cutOff = [];
     for (const session of this.#handingOver) if (!handOvers.begin(session, 'session_terminated')) session.log?.end();
     this.#handingOver = [];
+    for (const name of this.#bridges.splice(0)) this.#reportMissingBridge(name);
     handOvers.brokerStarted();
     storedSessions.sweeper.begin();
     this.#space.begin();
@@ -251,11 +256,15 @@ export class Persistence {
     this.#space.begin();
   }
 
-  #restore(record: SessionEntry, aliveWallMs: number, { zonesGone }: Content): Session {
+  #restore(record: SessionEntry, aliveWallMs: number, { zonesGone, tables }: Content): Session {
     const { settings } = this.#services;
-    const isOfBridge = record.clientId.startsWith(BRIDGE_PREFIX);
-    let zone = settings.zones.get(isOfBridge ? DEFAULT_ZONE : record.zone);
-    if (zone !== undefined && isOfBridge) zone = restoredBridgeZone(zone);
+    const bridge = record.clientId.startsWith(BRIDGE_PREFIX) ? record.clientId.slice(BRIDGE_PREFIX.length) : undefined;
+    let zone = settings.zones.get(bridge === undefined ? record.zone : DEFAULT_ZONE);
+    if (zone !== undefined && bridge !== undefined) {
+      const isExpected = isStored(tables, bridge) || this.#host.connectors.isKnown('bridge', bridge);
+      zone = restoredBridgeZone(zone, isExpected);
+      this.#bridges.push(bridge);
+    }
     if (zone === undefined) {
       zonesGone.set(record.zone, (zonesGone.get(record.zone) ?? 0) + 1);
       zone = settings.zones.get(DEFAULT_ZONE);
@@ -264,11 +273,26 @@ export class Persistence {
     return this.#host.sessionFactory.restore(record, zone, aliveWallMs);
   }
 
+  /** Tell of a bridge that was not made again: messages for it wait without end. */
+  #reportMissingBridge(name: string): void {
+    if (this.#host.connectors.isKnown('bridge', name)) return;
+    this.#services.alarms.raise({
+      id: missingBridgeAlarm(name),
+      title: `there is no bridge ${name} any more`,
+      summary: `messages wait in the session ${BRIDGE_PREFIX}${name}; make the bridge again, or end this session`
+    });
+  }
+
   /** Close the store. */
   async close(): Promise<void> {
     this.#host.storedSessions.sweeper.stop();
     await this.#host.ledger.close();
   }
+}
+
+/** Whether a bridge that was made at run time is in the store. */
+function isStored(tables: readonly TableEntry[], bridge: string): boolean {
+  return tables.some(({ table, key }) => table === CONNECTORS_TABLE && key === `bridge:${bridge}`);
 }
 
 /** The content of a store without queued messages. Sessions and wills are listed by their numbers. */

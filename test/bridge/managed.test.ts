@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { bridge, bridges } from '../../adapters/bridge/index.ts';
+import { metricsHandler } from '../../adapters/management/index.ts';
+import { createBroker, memoryStore, type Store } from '../../lib/index.ts';
+import { serveManagement } from '../support/management.ts';
+import { connected, listener, server } from './pair.ts';
+
+const OUT = [{ filter: 'out/#', qos: 1 }] as const;
+
+async function startBroker(store: Store) {
+  const broker = await createBroker({ store, passwordCost: 10, connectors: [bridges()] }).start();
+  if (broker.applications.get('app') === undefined) await broker.applications.add({ id: 'app', secret: 'a secret' });
+  return broker;
+}
+
+describe('Bridges over REST', () => {
+  it('are made, forward messages, survive a restart, and are stopped, changed and deleted', async () => {
+    const { broker: far, url } = await server();
+    const there = await listener(far);
+    const store = memoryStore();
+    const made = { name: 'a', url, out: OUT, isPersisted: true, backOff: 5 };
+    {
+      await using near = await startBroker(store);
+      await using api = await serveManagement(near);
+      const isConnected = near.nextEvent('bridge.connected');
+      const { status, body } = await api.call('POST', '/api/x/bridges', { ...made, password: 'secret' });
+      assert.deepEqual([status, body.data.name, body.data.started], [200, 'a', true], JSON.stringify(body));
+      assert.deepEqual(body.data.settings, { ...made, password: '******' });
+      await isConnected;
+      await near.publish('out/x', '1', { qos: 1 });
+      assert.equal(String((await there.next()).payload), '1');
+      const found = (await api.call('GET', '/api/x/bridges/a')).body.data;
+      assert.equal(found.status, 'connected');
+      assert.equal(found.figures.sent, 1);
+      assert.equal((await api.call('POST', '/api/x/bridges/a/stop')).status, 200);
+      await near.publish('out/x', '2', { qos: 1 });
+      const waiting = (await api.call('GET', '/api/x/bridges')).body.data[0];
+      assert.deepEqual([waiting.status, waiting.waiting], ['idle', 1]);
+    }
+    await using near = await startBroker(store);
+    await using api = await serveManagement(near);
+    const changed = { url, out: OUT, isPersisted: true, maxQueue: 5, password: '******' };
+    assert.equal((await api.call('PUT', '/api/x/bridges/a', changed)).body.data.started, false);
+    assert.equal((await api.call('POST', '/api/x/bridges/a/start')).status, 200);
+    assert.equal(String((await there.next()).payload), '2');
+    const plugins = (await api.call('GET', '/api/nodes/embermq@127.0.0.1/plugins')).body.data;
+    assert.equal(plugins.find(({ name }: { name: string }) => name === 'bridge:a').active, true);
+    while (near.connectors.get('bridge', 'a')?.size !== 0) await setImmediate();
+    const metrics = await (await metricsHandler(near).fetch(new Request('http://127.0.0.1/metrics'))).text();
+    assert.match(metrics, /^embermq_connector_state\{kind="bridge",name="a",state="connected"\} 1$/m);
+    assert.match(metrics, /^embermq_connector_waiting\{kind="bridge",name="a"\} 0$/m);
+    assert.match(metrics, /^embermq_connector_messages_total\{kind="bridge",name="a",result="sent"\} 1$/m);
+    assert.equal((await api.call('DELETE', '/api/x/bridges/a')).status, 200);
+    assert.deepEqual((await api.call('GET', '/api/x/bridges')).body.data, []);
+    assert.equal(near.sessions.has('$bridge/a'), false);
+    await far.stop();
+  });
+
+  it('are refused with the name of the field', async () => {
+    await using near = await startBroker(memoryStore());
+    await using api = await serveManagement(near);
+    const url = 'mqtt://127.0.0.1:1';
+    const cases: [body: object, field: RegExp][] = [
+      [{ name: 'a', out: OUT }, /url/],
+      [{ name: 'a', url }, /out/],
+      [{ name: 'a', url: 'http://x', out: OUT }, /url/],
+      [{ name: 'a', url: 'mqtt://user:password@127.0.0.1', out: OUT }, /without a password/],
+      [{ name: 'a', url, out: [{ filter: 'a/#/b' }] }, /out\[0\]/],
+      [{ name: 'a', url, out: OUT, start: true }, /start/],
+      [{ name: 'a b', url, out: OUT }, /name/]
+    ];
+    for (const [body, field] of cases) {
+      const answer = await api.call('POST', '/api/x/bridges', body);
+      assert.equal(answer.status, 400, answer.text);
+      assert.match(answer.body.message, field);
+      assert.doesNotMatch(answer.text, /user:password/);
+    }
+  });
+});
+
+describe('A persisted bridge that is not made again', () => {
+  it('is reported by an alarm, and its messages stay within the limits of the broker until it is made', async () => {
+    const { broker: far, url } = await server();
+    const store = memoryStore();
+    {
+      await using near = await createBroker({ store }).start();
+      const link = bridge(near, { url, out: OUT, isPersisted: true });
+      await connected(near, link);
+      link.stop();
+      for (let i = 0; i < 8; i++) await near.publish('out/x', `${i}`, { qos: 1 });
+    }
+    await using near = await createBroker({ store, maxMqueueLen: 10 }).start();
+    assert.match(`${near.alarms.get('bridge_missing:default')?.summary}`, /make the bridge again/);
+    for (let i = 8; i < 20; i++) await near.publish('out/x', `${i}`, { qos: 1 });
+    assert.equal(near.sessions.get('$bridge/default').figures().mqueueLen, 10);
+    const there = await listener(far);
+    const link = bridge(near, { url, out: OUT, isPersisted: true });
+    assert.equal(near.alarms.get('bridge_missing:default'), undefined);
+    for (let i = 10; i < 20; i++) assert.equal(String((await there.next()).payload), `${i}`);
+    while (link.size > 0) await setImmediate();
+    await far.stop();
+  });
+});
