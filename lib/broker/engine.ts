@@ -105,8 +105,7 @@ export class Engine {
     });
     this.ledger = makeLedger(services, () => this.persistence);
     const tables = new Tables(this.ledger);
-    const outboxes = this.#makeOutboxes();
-    this.kept = { tables, outboxes, connectors: this.#makeConnectors(tables, broker) };
+    this.kept = { tables, outboxes: this.#makeOutboxes(), connectors: this.#makeConnectors(tables, broker) };
     this.access = this.#accessControl(tables);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),
@@ -149,19 +148,7 @@ export class Engine {
     const serving = { ...admitting, routing, rewrites, publishing, handOvers, admission, connections };
     const sessionFactory = new SessionFactory(services, actors, serving);
     const configuration = () => this.operated.configuration;
-    const { connectors } = this.kept;
-    const restored = {
-      sessions,
-      tables,
-      outboxes,
-      connectors,
-      retainer,
-      delayed,
-      handOvers,
-      wills,
-      sessionFactory,
-      configuration
-    };
+    const restored = { ...this.kept, sessions, retainer, delayed, handOvers, wills, sessionFactory, configuration };
     this.persistence =
       ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
 
