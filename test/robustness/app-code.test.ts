@@ -174,7 +174,9 @@ describe('A listener that throws', () => {
       }
       await everything(it);
       (await client(broker)).say({ cmd: 'pingreq' });
-      const { events } = engineOf(broker).services; // no store that could fail is configured here
+      const { events } = engineOf(broker).services; // there is no store that could fail here, and no bridge
+      events.emit('bridge.connected', { bridge: 'a', sessionPresent: false });
+      events.emit('bridge.disconnected', { bridge: 'a', error: undefined });
       events.emit('store.failed', { error: new Error('full') });
       events.emit('store.recovered', {});
       broker.alarms.raise({ id: 'a' });
