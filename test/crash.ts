@@ -1,10 +1,11 @@
 // `npm run crash`: kills brokers under load, starts them again on their data folders, and checks that every promise was kept. The first
-// argument is the number of rounds, 200 by default. SEED repeats the plan of a run (clients, load, when to kill), not its timing.
+// argument is the number of rounds, 200 by default; pairs of brokers with a bridge follow them. SEED repeats the plan of a run (clients, load, when to kill), not its timing.
 //
 // Before that, every data folder written by a release (`store/fixtures`) is opened by brokers that are killed, and must be complete
 // afterwards. With `--from BUILD` half of the folders of the rounds are created by that earlier release.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { runBridge } from './crash/bridge-life.ts';
 import { FolderLife } from './crash/folder-life.ts';
 import { upgradeRound } from './crash/upgrade.ts';
 import { OLD_FOLDERS } from './store/old-folder.ts';
@@ -15,6 +16,10 @@ const ROUNDS_OF_A_FOLDER = 10;
 const IN_APP = 2;
 /** On every nth folder of either kind, except those begun by an earlier release, the broker has a webhook whose events are persisted. */
 const WITH_WEBHOOK = 2;
+/** A pair of brokers with a bridge follows for every nth folder. */
+const BRIDGE_EVERY = 2;
+/** Moments at which one or both brokers of a bridge are killed. */
+const KILLS_OF_A_BRIDGE = 10;
 
 const { values, positionals } = parseArgs({ options: { from: { type: 'string' } }, allowPositionals: true });
 const rounds = Number(positionals[0] ?? 200);
@@ -62,7 +67,23 @@ for (let done = 0, at = 0; done < rounds; at++) {
     process.exit(1);
   }
 }
+let bridged = 0;
+for (let done = 0, own = seed; done < rounds; done += ROUNDS_OF_A_FOLDER * BRIDGE_EVERY, own++) {
+  const startMs = performance.now();
+  const outcome = await runBridge(own, KILLS_OF_A_BRIDGE);
+  kills += outcome.kills;
+  bridged += outcome.messages;
+  const seconds = (performance.now() - startMs) / 1000;
+  process.stdout.write(
+    `  SEED=${own}, a bridge: ${outcome.kills} kills, ${outcome.messages} messages, ${seconds.toFixed(1)} s\n`
+  );
+  if (outcome.faults.length > 0) {
+    process.stdout.write(`crash: a bridge has failed; SEED=${own} repeats its plan, not its timing\n`);
+    for (const fault of outcome.faults) process.stdout.write(`  ${fault}\n`);
+    process.exit(1);
+  }
+}
 process.stdout.write(
-  `crash: passed, ${rounds} rounds, ${kills} kills, ${messages} messages, ${events} requests of webhooks\n`
+  `crash: passed, ${rounds} rounds, ${kills} kills, ${messages} messages, ${events} requests of webhooks, ${bridged} messages over bridges\n`
 );
 process.exit(0);

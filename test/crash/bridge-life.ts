@@ -1,0 +1,218 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { type Client, type ClientOptions, connectClient, type QoS } from '../../lib/index.ts';
+import { Random } from '../fuzz/random.ts';
+
+/** A durable broker in a process that can be killed. It keeps its port and its folder. */
+class Victim {
+  port = 0;
+  #child!: ChildProcess;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'bridge-'));
+  readonly #link: object | undefined;
+
+  constructor(link?: object) {
+    this.#link = link;
+  }
+
+  async begin(): Promise<this> {
+    const settings = JSON.stringify({ folder: this.#folder, port: this.port, link: this.#link });
+    const file = join(import.meta.dirname, 'bridge-broker.ts');
+    const flags = ['--import', 'tsx', '--conditions=embermq-source'];
+    this.#child = spawn(process.execPath, [...flags, file, settings], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [line] = await once(this.#child.stdout as NonNullable<ChildProcess['stdout']>, 'data');
+    this.port = Number(line);
+    return this;
+  }
+
+  async kill(): Promise<void> {
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+
+  async end(): Promise<void> {
+    await this.kill();
+    rmSync(this.#folder, { recursive: true });
+  }
+}
+
+/** A client with a lasting session that connects again until it ends. */
+class Peer {
+  client: Client | undefined;
+  readonly #victim: Victim;
+  readonly #options: ClientOptions;
+  readonly #seen: (payload: string) => void;
+  #isEnded = false;
+
+  constructor(victim: Victim, clientId: string, seen: (payload: string) => void = () => undefined) {
+    this.#victim = victim;
+    this.#options = { clientId, clean: false, sessionExpiry: '1h' };
+    this.#seen = seen;
+  }
+
+  /** Resolves when the peer is connected. */
+  async ready(): Promise<Client> {
+    while (this.client?.isConnected !== true && !this.#isEnded) {
+      await setImmediate();
+      const socket = connect({ port: this.#victim.port, host: '127.0.0.1', noDelay: true });
+      try {
+        await once(socket, 'connect');
+        const session = this.client?.session;
+        const client = await connectClient(socket, { ...this.#options, ...(session === undefined ? {} : { session }) });
+        client.on('message', ({ payload }) => this.#seen(String(payload)));
+        this.client = client;
+      } catch {
+        socket.destroy();
+      }
+    }
+    return this.client as Client;
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.client?.destroy();
+  }
+}
+
+/** What is published at one broker and received at the other. */
+interface Flow {
+  readonly topic: string;
+  readonly qos: QoS;
+  readonly isOut: boolean;
+}
+
+const FLOWS: readonly Flow[] = [
+  { topic: 'out/1', qos: 1, isOut: true },
+  { topic: 'out/2', qos: 2, isOut: true },
+  { topic: 'in/1', qos: 1, isOut: false },
+  { topic: 'in/2', qos: 2, isOut: false }
+];
+/** Messages of a flow that are sent without waiting for the acknowledgements of the first ones. */
+const BURST = 20;
+
+/** What a run has found. */
+export interface BridgeOutcome {
+  readonly messages: number;
+  readonly kills: number;
+  /** Empty if every promise was kept. */
+  readonly faults: readonly string[];
+}
+
+/**
+ * Two durable brokers with a persisted bridge, clients that publish at both, and kills of either process or both.
+ * @param kills number of moments at which one or both are killed: first the one, then the other, then as the seed decides
+ */
+export async function runBridge(seed: number, kills: number): Promise<BridgeOutcome> {
+  const random = new Random(seed);
+  const far = await new Victim().begin();
+  const near = await new Victim({
+    url: `mqtt://127.0.0.1:${far.port}`,
+    isPersisted: true,
+    backOff: 20,
+    maxBackOff: 100,
+    maxQueue: 0,
+    maxQueueBytes: 0,
+    out: FLOWS.filter(({ isOut }) => isOut).map(({ topic, qos }) => ({ filter: topic, qos })),
+    in: FLOWS.filter(({ isOut }) => !isOut).map(({ topic, qos }) => ({ filter: topic, qos }))
+  }).begin();
+  const runs = FLOWS.map((flow) => new FlowRun(flow, near, far));
+  try {
+    await Promise.all(runs.map((run) => run.begin()));
+    for (let at = 0; at < kills; at++) {
+      const marks = runs.map(({ received }) => received.length + 20 + random.below(200));
+      while (runs.some(({ received }, each) => received.length < marks[each])) await setImmediate();
+      const which = at < 2 ? [[far], [near]][at] : random.pick([[far], [near], [far, near]]);
+      await Promise.all(which.map((victim) => victim.kill()));
+      await Promise.all(which.map((victim) => victim.begin()));
+    }
+    await Promise.all(runs.map((run) => run.end()));
+    const messages = runs.reduce((sum, { published }) => sum + published, 0);
+    return { messages, kills, faults: runs.flatMap((run) => run.faults()) };
+  } finally {
+    for (const run of runs) run.abandon();
+    await Promise.all([near.end(), far.end()]);
+  }
+}
+
+/** Numbers that are published at one broker and received at the other one. */
+class FlowRun {
+  readonly received: string[] = [];
+  published = 0;
+  readonly #flow: Flow;
+  readonly #sink: Peer;
+  readonly #source: Peer;
+  #isWriting = true;
+  #isReading = true;
+  #work: Promise<unknown>[] = [];
+
+  constructor(flow: Flow, near: Victim, far: Victim) {
+    const [from, to] = flow.isOut ? [near, far] : [far, near];
+    this.#flow = flow;
+    this.#sink = new Peer(to, `sink-${flow.topic}`, (payload) => this.received.push(payload));
+    this.#source = new Peer(from, `source-${flow.topic}`);
+  }
+
+  async begin(): Promise<void> {
+    const { topic, qos } = this.#flow;
+    await (await this.#sink.ready()).subscribe(topic, { qos });
+    this.#work = [this.#read(), this.#write()];
+  }
+
+  /** Resolves when everything that was published has arrived. */
+  async end(): Promise<void> {
+    this.#isWriting = false;
+    const [reading, writing] = this.#work;
+    await writing;
+    while (!this.received.includes('end')) await setImmediate();
+    this.#isReading = false;
+    await reading;
+  }
+
+  abandon(): void {
+    this.#isWriting = false;
+    this.#isReading = false;
+    this.#sink.end();
+    this.#source.end();
+  }
+
+  faults(): string[] {
+    const { topic, qos } = this.#flow;
+    const numbers = this.received.filter((payload) => payload !== 'end').map(Number);
+    const first = [...new Set(numbers)];
+    const missing = Array.from({ length: this.published }, (_, number) => number).filter((n) => !first.includes(n));
+    const faults: string[] = [];
+    if (missing.length > 0) faults.push(`${topic}: ${missing.length} are missing: ${missing.slice(0, 10).join()} ...`);
+    if (qos === 2 && first.length < numbers.length)
+      faults.push(`${topic}: ${numbers.length - first.length} are doubled`);
+    const at = first.findIndex((number, index) => index > 0 && number < first[index - 1]);
+    if (at > 0) faults.push(`${topic}: ${first[at]} has arrived after ${first[at - 1]}`);
+    return faults;
+  }
+
+  async #read(): Promise<void> {
+    while (this.#isReading) {
+      await this.#sink.ready();
+      await setImmediate();
+    }
+  }
+
+  async #write(): Promise<void> {
+    const { topic, qos } = this.#flow;
+    while (this.#isWriting) {
+      const client = await this.#source.ready();
+      const burst: Promise<unknown>[] = [];
+      for (let i = 0; i < BURST && client.isConnected; i++)
+        burst.push(client.publish(topic, `${this.published++}`, { qos }).catch(() => undefined));
+      await Promise.all(burst);
+      await setImmediate();
+    }
+    // what was rejected is in the session of the client, and was sent again with a later connection
+    await (await this.#source.ready()).publish(topic, 'end', { qos }).catch(() => undefined);
+    await this.#source.ready();
+  }
+}
