@@ -38,6 +38,8 @@ export interface Row {
    * for lists and figures once a second, or a webhook to a server that is down, for topics that are not published to or for all messages.
    */
   readonly observer?: Observer;
+  /** A second broker of the same kind, to which the first one forwards what is published; subscribers are there. */
+  readonly isBridged?: boolean;
   /** The broker is not pinned to one core. */
   readonly usesAllCores?: boolean;
 }
@@ -192,6 +194,17 @@ const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
   sameAs: same.name
 }));
 
+/** Messages that a bridge forwards to a second broker; only the CPU time of the first one counts. */
+const ROWS_BRIDGED: readonly Row[] = ([1, 10] as const).map((publishers) => ({
+  ...row(
+    `bridge${publishers} q1 64B w100`,
+    { mode: 'pairs', qos: 1, publishers, window: 100 },
+    ['embermq', 'mosquitto'],
+    [message({ value: 6, mosquitto: 4 })]
+  ),
+  isBridged: true
+}));
+
 /** Rows with a hook, a listener or 1,000 access rules, which leave QoS 0 messages on the fast path. */
 const ROWS_OBSERVED: readonly Row[] = (['hook', 'listener', 'rules'] as const).flatMap((observer) =>
   ROWS_V4.filter(({ name }) => /^pairs100 q0 64B/.test(name)).map((same) => ({
@@ -252,6 +265,7 @@ export const ROWS: readonly Row[] = [
     ...[...ROWS_STORED, ...ROWS_OBSERVED, ...ROWS_POLLED, ...ROWS_HOOKED].filter(({ sameAs }) => sameAs === same.name)
   ]),
   ...ROWS_STORED.filter(({ sameAs }) => sameAs === undefined),
+  ...ROWS_BRIDGED,
   ...ROWS_FLOOD,
   ...ROWS_LOGIN
 ];

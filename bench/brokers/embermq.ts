@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type AccessRule, acl, type BrokerOptions, createBroker, hashPassword } from 'embermq';
 import { passwordFile } from 'embermq/auth/password-file';
+import { bridge } from 'embermq/bridge';
 import { levelStore } from 'embermq/level';
 import { managementApi } from 'embermq/management';
 import { listen } from 'embermq/net';
@@ -28,10 +29,12 @@ const [port, more = '{}', durability = 'none', folder, profiles] = process.argv.
 const {
   observer,
   folder: scratch = '.',
+  farPort,
   ...settings
 } = JSON.parse(more) as BrokerOptions & {
   observer?: Observer;
   folder?: string;
+  farPort?: number;
 };
 const options: BrokerOptions = {
   allowAnonymous: true,
@@ -59,11 +62,18 @@ if (observer === 'users') await broker.access.add(passwordFile({ file: await wri
 if (observer === 'listener') broker.on('message.publish', () => {}, { filter: 'a/#' });
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();
+if (farPort !== undefined) forwardTo(farPort);
 if (observer === 'rest') await mountAndPoll();
 if (observer === 'webhook') await hookToNothing('events/#');
 if (observer === 'webhook-all') await hookToNothing('#');
 if (profiles === undefined) process.once('SIGTERM', () => process.exit(0));
 else recordProfile(profiles);
+
+/** Forward all messages. The queue has no limit, as that of mosquitto here. */
+function forwardTo(far: number): void {
+  const out = [{ filter: '#', qos: 1 as const }];
+  bridge(broker, { url: `mqtt://127.0.0.1:${far}`, out, maxQueue: 0, maxQueueBytes: 0 });
+}
 
 /** Serve the management interface, and have another process ask it once a second. */
 async function mountAndPoll(): Promise<void> {

@@ -14,6 +14,7 @@ export class Client {
   readonly load: Load;
   readonly index: number;
   readonly id: string;
+  readonly port: number;
   readonly v5: boolean;
   /** For the next CONNECT. */
   credentials: Credentials | undefined;
@@ -50,7 +51,8 @@ export class Client {
   #acknowledgeConnect: ((refused?: Error) => void) | undefined;
   readonly #subscribed = new Map<number, (refused?: Error) => void>();
 
-  constructor(load: Load, index: number, id: string) {
+  constructor(load: Load, index: number, id: string, port = load.task.port) {
+    this.port = port;
     this.load = load;
     this.index = index;
     this.id = id;
@@ -70,7 +72,7 @@ export class Client {
   open(clean: boolean): void {
     const socket = connectSocket({
       host: '127.0.0.1',
-      port: this.load.task.port,
+      port: this.port,
       noDelay: true,
       // One source address has 28,000 ports, but a storm uses more. On Linux, all addresses of 127/8 can be used without configuration.
       ...(process.platform === 'linux' ? { localAddress: `127.1.0.${1 + (sources++ % 200)}` } : {}),

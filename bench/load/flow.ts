@@ -7,10 +7,12 @@ import { meter } from './meter.ts';
 
 /** Measure publishers and subscribers: one to one, many to one, or one to many. */
 export async function runFlow(load: Load): Promise<Record<string, number>> {
-  const { mode, qos, persistent } = load.task;
+  const { mode, qos, persistent, farPort } = load.task;
   const publisherCount = mode === 'fanout' ? 1 : load.task.publishers;
   const subscriberCount = mode === 'fanin' ? 1 : mode === 'fanout' ? load.task.subscribers : publisherCount;
-  const subscribers = Array.from({ length: subscriberCount }, (_, i) => load.client(i, `sub${i}`));
+  const subscribers = Array.from({ length: subscriberCount }, (_, i) =>
+    load.client(i, `sub${i}`, farPort === 0 ? undefined : farPort)
+  );
   const publishers = Array.from({ length: publisherCount }, (_, i) => load.client(i, `pub${i}`));
   if (mode === 'fanin') load.flowOf = (publisher) => publisher;
   if (mode === 'fanout') load.fan = subscriberCount;

@@ -65,8 +65,9 @@ export class Load {
     return (performance.now() * 1000) >>> 0;
   }
 
-  client(index: number, id: string): Client {
-    const client = new Client(this, index, id);
+  /** @param port default: that of the broker */
+  client(index: number, id: string, port?: number): Client {
+    const client = new Client(this, index, id, port);
     this.clients.push(client);
     return client;
   }

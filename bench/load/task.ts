@@ -16,6 +16,8 @@ export interface Task {
     | 'wrong-logins';
   /** The port of the broker on 127.0.0.1. */
   readonly port: number;
+  /** The port of the broker that a bridge forwards to, where subscribers connect; 0: that of the broker. */
+  readonly farPort?: number;
   /** The process id of the broker, whose CPU time and memory are measured. */
   readonly pid: number;
   /** The cores that broker and generator are pinned to. Other work on these cores is reported. */
@@ -54,6 +56,7 @@ export interface Task {
 export type FullTask = Required<Task>;
 
 export const TASK_DEFAULTS: Omit<FullTask, 'mode' | 'port' | 'pid'> = {
+  farPort: 0,
   cores: [],
   v5: false,
   qos: 0,

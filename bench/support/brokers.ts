@@ -20,9 +20,10 @@ export interface BrokerKind {
    * The command that starts the broker in the foreground on 127.0.0.1:`port`. `folder` is a new folder for it.
    * @param store if set, the broker uses a store in that folder
    * @param observer of embermq, see `Row.observer`
+   * @param farPort port of the broker that all messages are forwarded to
    * @throws Error if the broker has no store
    */
-  command(port: number, folder: string, store?: Durability, observer?: Observer): readonly string[];
+  command(port: number, folder: string, store?: Durability, observer?: Observer, farPort?: number): readonly string[];
 }
 
 /** A broker that was not found, and how to install it. */
@@ -47,6 +48,9 @@ export const MOSQUITTO_SETTINGS = [
   'log_type error'
 ];
 
+/** The bridge of mosquitto. It uses the limits above as well. */
+const MOSQUITTO_BRIDGE = ['topic # out 1', 'bridge_protocol_version mqttv50', 'notifications false'];
+
 export interface FindOptions {
   /** The folder whose `node_modules` contains aedes. Default: the project. */
   readonly peers?: string;
@@ -64,11 +68,11 @@ export function findBroker(
   switch (name) {
     case 'embermq': {
       const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-      return kind(name, commit(version), (port, folder, store, observer) => [
+      return kind(name, commit(version), (port, folder, store, observer, farPort) => [
         process.execPath,
         program('brokers/embermq.js'),
         String(port),
-        JSON.stringify({ ...JSON.parse(options), observer, folder }),
+        JSON.stringify({ ...JSON.parse(options), observer, folder, farPort }),
         store ?? 'none',
         join(folder, 'data'),
         ...(profiles === undefined ? [] : [profiles])
@@ -111,9 +115,11 @@ function findAedes(peers: string | undefined): BrokerKind | Absent {
 function findMosquitto(): BrokerKind | Absent {
   const path = findProgram('mosquitto');
   if (path === undefined) return { name: 'mosquitto', remedy: 'install mosquitto so that it is on the PATH' };
-  return kind('mosquitto', mosquittoVersion(path), (port, folder) => {
+  return kind('mosquitto', mosquittoVersion(path), (port, folder, _store, _observer, farPort) => {
     const file = join(folder, 'mosquitto.conf');
-    writeFileSync(file, [`listener ${port} 127.0.0.1`, ...MOSQUITTO_SETTINGS, ''].join('\n'));
+    const bridged =
+      farPort === undefined ? [] : ['connection far', `address 127.0.0.1:${farPort}`, ...MOSQUITTO_BRIDGE];
+    writeFileSync(file, [`listener ${port} 127.0.0.1`, ...MOSQUITTO_SETTINGS, ...bridged, ''].join('\n'));
     return [path, '-c', file];
   });
 }

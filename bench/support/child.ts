@@ -41,24 +41,28 @@ export function endAll(): void {
 }
 
 /** What of a row one measurement needs. */
-type Measured = Pick<Row, 'task' | 'store' | 'observer' | 'usesAllCores'>;
+type Measured = Pick<Row, 'task' | 'store' | 'observer' | 'isBridged' | 'usesAllCores'>;
 
 /** Make one measurement: start a new broker and a new load generator, run one task, and end both. */
 export async function measure(
   kind: BrokerKind,
-  { task, store, observer, usesAllCores }: Measured,
+  { task, store, observer, isBridged, usesAllCores }: Measured,
   cores: Cores | undefined
 ): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-bench-'));
   const port = await freePort();
-  const broker = start(pinned(kind.command(port, folder, store, observer), usesAllCores ? undefined : cores?.broker));
+  const far = isBridged ? await startFar(kind, cores) : undefined;
+  const command = kind.command(port, folder, store, observer, far?.port);
+  const broker = start(pinned(command, usesAllCores ? undefined : cores?.broker));
   try {
     await listening(broker, port);
+    if (isBridged) await sleep(1500); // until the bridge is connected
     // Let the broker finish its work for the connection above, so that it is not measured.
     await sleep(200);
     const work: Task = {
       ...task,
       port,
+      farPort: far?.port ?? 0,
       pid: broker.child.pid ?? 0,
       cores: cores === undefined ? [] : [cores.broker, cores.load]
     };
@@ -69,8 +73,24 @@ export async function measure(
     return JSON.parse(load.output()) as Outcome;
   } finally {
     await end(broker.child);
+    await far?.end();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Start the broker that a bridge forwards to, on the core of the load generator. */
+async function startFar(kind: BrokerKind, cores: Cores | undefined) {
+  const folder = mkdtempSync(join(tmpdir(), 'embermq-bench-'));
+  const port = await freePort();
+  const started = start(pinned(kind.command(port, folder), cores?.load));
+  await listening(started, port);
+  return {
+    port,
+    async end(): Promise<void> {
+      await end(started.child);
+      rmSync(folder, { recursive: true, force: true });
+    }
+  };
 }
 
 /** Run a program of the benchmark on the core of the load generator. @returns its output */
