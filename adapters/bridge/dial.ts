@@ -1,15 +1,15 @@
 import { connect as connectSocket, isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { tlsOf } from '../outgoing/index.ts';
 import type { BridgeSettings } from './options.ts';
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883 };
 
 /** Open a stream to the remote server of a bridge. @param signal aborts connecting @throws the error of the socket */
 export async function dial(settings: BridgeSettings, signal: AbortSignal): Promise<Duplex> {
-  const { url, ca, cert, key, passphrase, servername } = settings;
-  const given = Object.entries({ ca, cert, key, passphrase, servername }).filter(([, value]) => value !== undefined);
-  const tls = Object.fromEntries(given) as ConnectionOptions;
+  const { url } = settings;
+  const tls: ConnectionOptions = tlsOf(settings);
   return url.protocol.startsWith('ws') ? dialWebSocket(url, tls, signal) : dialSocket(url, tls, signal);
 }
 

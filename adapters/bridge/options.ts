@@ -7,7 +7,7 @@ import {
   optionRow as row,
   type Size
 } from '../../lib/index.ts';
-import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
+import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import { type BridgeTopics, readRules, type TopicRule } from './topics.ts';
 
 /** Options of `bridge`. Durations are numbers of milliseconds or strings such as `5s`; `keepAlive` is in seconds. */
@@ -125,6 +125,7 @@ export function readBridgeOptions(given: BridgeOptions): BridgeSettings {
     throw new InvalidInput('OPTION_MISSING', 'bridge.url', 'the URL of the remote server', undefined);
   if (settings.out.length + settings.in.length === 0)
     throw new InvalidInput('OPTION_MISSING', 'bridge.out', 'topics in "out" or "in"', undefined);
+  checkTls(settings, 'bridge');
   return settings;
 }
 

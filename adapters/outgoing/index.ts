@@ -1,4 +1,4 @@
 /** Requests to other servers: connections that stay open, TLS, addresses that are public. For adapters. */
 export { checkUrl, type HttpAnswer, type HttpCall, HttpClient } from './http-client.ts';
 export { isPrivateAddress, privateAddressError, publicLookup } from './public-lookup.ts';
-export { OUTGOING_TLS_OPTIONS, type OutgoingTls, type Pem } from './tls.ts';
+export { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls, type Pem, tlsOf } from './tls.ts';

@@ -1,3 +1,4 @@
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { InvalidInput, optionRow as row } from '../../lib/index.ts';
 
 /** PEM as string or bytes, or a list of these. */
@@ -25,6 +26,37 @@ export const OUTGOING_TLS_OPTIONS = {
   passphrase: row('text', undefined as string | undefined, 'Passphrase of the key.'),
   servername: row('text', undefined as string | undefined, 'Name that the certificate of the server must have.')
 };
+
+/** What of settings concerns TLS, without what is undefined. */
+export function tlsOf({ ca, cert, key, passphrase, servername }: OutgoingTls): SecureContextOptions & OutgoingTls {
+  const given = Object.entries({ ca, cert, key, passphrase, servername }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given);
+}
+
+/**
+ * Check that TLS accepts these settings.
+ * @param place for messages: `webhook`
+ * @throws InvalidInput OPTION_INVALID
+ */
+export function checkTls(settings: OutgoingTls, place: string): void {
+  const { ca, cert, key, passphrase } = settings;
+  const fail = (name: string, error: unknown): never => {
+    const { message } = error as Error;
+    const expected = 'what TLS can use';
+    const text = `${place}.${name}: TLS cannot use it: ${message}`; // the value may be a private key
+    throw new InvalidInput('OPTION_INVALID', `${place}.${name}`, expected, undefined, text);
+  };
+  const attempt = (name: string, options: OutgoingTls) => {
+    try {
+      createSecureContext(tlsOf(options));
+    } catch (error) {
+      fail(name, error);
+    }
+  };
+  if (ca !== undefined) attempt('ca', { ca });
+  if (cert !== undefined) attempt('cert', { cert });
+  if (key !== undefined) attempt('key', { cert, key, passphrase });
+}
 
 function checkPem(value: unknown, field: string): Pem {
   const list = Array.isArray(value) ? value : [value];

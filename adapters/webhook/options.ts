@@ -7,7 +7,7 @@ import {
   readOptions,
   optionRow as row
 } from '../../lib/index.ts';
-import { checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
+import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import type { PayloadEncoding, WebhookEvent } from './bodies.ts';
 import { checkRules, translated, type WebhookRule } from './rules.ts';
 
@@ -97,6 +97,7 @@ export function readWebhookOptions(given: WebhookOptions): WebhookSettings {
   const settings = readOptions(WEBHOOK_OPTIONS, options, 'webhook') as unknown as WebhookSettings;
   if ((settings.url === undefined) === (settings.onEvent === undefined))
     throw new InvalidInput('OPTION_INVALID', 'webhook.url', 'one of "url" and "onEvent"', undefined);
+  checkTls(settings, 'webhook');
   return settings;
 }
 

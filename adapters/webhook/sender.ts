@@ -2,15 +2,14 @@ import { createHmac } from 'node:crypto';
 import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
-import type { SecureContextOptions } from 'node:tls';
 import { urlToHttpOptions } from 'node:url';
 import { BrokerError, type OutboxEntry } from '../../lib/index.ts';
-import { isPrivateAddress, type OutgoingTls, privateAddressError, publicLookup } from '../outgoing/index.ts';
+import { isPrivateAddress, privateAddressError, publicLookup, type tlsOf } from '../outgoing/index.ts';
 
 /** What a `WebhookSender` needs to know. */
 export interface SenderSettings {
   readonly url: URL;
-  readonly tls: OutgoingTls;
+  readonly tls: ReturnType<typeof tlsOf>;
   readonly headers: Readonly<Record<string, string>>;
   /** The key of the signature; undefined: requests are not signed. */
   readonly secret: Buffer | undefined;
@@ -49,9 +48,7 @@ export class WebhookSender {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     this.#settings = settings;
     this.#request = isSecure ? requestHttps : requestHttp;
-    this.#agent = isSecure
-      ? new HttpsAgent({ ...options, ...(tls as SecureContextOptions & OutgoingTls), rejectUnauthorized: true })
-      : new HttpAgent(options);
+    this.#agent = isSecure ? new HttpsAgent({ ...options, ...tls, rejectUnauthorized: true }) : new HttpAgent(options);
     this.#target = { ...urlToHttpOptions(url), method: 'POST', agent: this.#agent };
     this.#headers = ['Host', url.host, 'content-type', 'application/json', ...Object.entries(headers).flat()];
     this.#isAscii = !/[^\t\x20-\x7e]/.test(this.#headers.join(''));

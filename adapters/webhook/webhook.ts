@@ -1,5 +1,6 @@
 import type { Broker, BrokerEvents, ConnectorKind, Outbox, OutboxFigures } from '../../lib/index.ts';
 import { EVENTS, SendError } from '../../lib/index.ts';
+import { tlsOf } from '../outgoing/index.ts';
 import { BODIES, bodyOf, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
 import { readWebhookOptions, type WebhookBody, type WebhookOptions, type WebhookSettings } from './options.ts';
 import { appliesTo, type WebhookRule } from './rules.ts';
@@ -22,8 +23,6 @@ export class Webhook {
   /** @internal */
   constructor(broker: Broker, settings: WebhookSettings) {
     const { name, url, onEvent, headers, secret, publicOnly, batch, concurrency } = settings;
-    const { ca, cert, key, passphrase, servername } = settings;
-    const given = Object.entries({ ca, cert, key, passphrase, servername }).filter(([, value]) => value !== undefined);
     this.name = name;
     this.#broker = broker;
     this.#settings = settings;
@@ -31,7 +30,7 @@ export class Webhook {
       url &&
       new WebhookSender({
         url,
-        tls: Object.fromEntries(given),
+        tls: tlsOf(settings),
         headers,
         secret: secret?.bytes,
         isPublicOnly: publicOnly,

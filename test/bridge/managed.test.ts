@@ -69,6 +69,7 @@ describe('Bridges over REST', () => {
       [{ name: 'a', url: 'mqtt://user:password@127.0.0.1', out: OUT }, /without a password/],
       [{ name: 'a', url, out: [{ filter: 'a/#/b' }] }, /out\[0\]/],
       [{ name: 'a', url, out: OUT, start: true }, /start/],
+      [{ name: 'a', url, out: OUT, cert: 'not a certificate' }, /cert.*TLS cannot use it/],
       [{ name: 'a b', url, out: OUT }, /name/]
     ];
     for (const [body, field] of cases) {

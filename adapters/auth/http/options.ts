@@ -1,5 +1,5 @@
 import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
-import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
+import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
 import { COMMON_PLACEHOLDERS } from '../outgoing/template.ts';
 import { type HttpRequest, RequestTemplate } from './request-template.ts';
@@ -65,5 +65,6 @@ export function readHttpOptions(given: HttpOptions): HttpSettings {
     );
   if (superuser !== undefined && authenticate === undefined)
     throw new InvalidInput('OPTION_INVALID', 'http.authenticate', 'a request, because "superuser" is given', undefined);
+  checkTls(settings, 'http');
   return settings;
 }

@@ -1,6 +1,6 @@
 import type { JsonWebKey, KeyObject } from 'node:crypto';
 import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
-import { checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
+import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type FixedKey, publicKeyOf, secretKeyOf, UNKNOWN_KEY_ALGORITHMS } from './fixed-key.ts';
 
 /** Options of `jwt`. Exactly one of `secret`, `publicKey` and `jwksUrl` is needed. The TLS options are those of the request to `jwksUrl`. */
@@ -90,6 +90,7 @@ export interface JwtSettings extends Omit<OptionValues<typeof JWT_OPTIONS>, 'alg
 /** Read the options of `jwt`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readJwtOptions(given: JwtOptions): JwtSettings {
   const read = readOptions(JWT_OPTIONS, given, 'jwt') as unknown as OptionValues<typeof JWT_OPTIONS>;
+  checkTls(read, 'jwt');
   const { secret, publicKey, jwksUrl, from, claims } = read;
   const fail = (field: string, expected: string, got: unknown): never => {
     throw new InvalidInput('OPTION_INVALID', `jwt.${field}`, expected, got);

@@ -1,5 +1,5 @@
 import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
-import { OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
+import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
 import { Template } from '../outgoing/template.ts';
 
@@ -115,6 +115,7 @@ export interface LdapSettings extends Omit<OptionValues<typeof LDAP_OPTIONS>, 'u
 /** Read the options of `ldap`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; the error contains no password */
 export function readLdapOptions(given: LdapOptions): LdapSettings {
   const read = readOptions(LDAP_OPTIONS, given, 'ldap') as unknown as OptionValues<typeof LDAP_OPTIONS>;
+  checkTls(read, 'ldap');
   const { url, userDn, baseDn, bindDn, bindPassword, startTls, superuserFilter } = read;
   const fail = (field: string, expected: string, got: unknown): never => {
     throw new InvalidInput('OPTION_INVALID', `ldap.${field}`, expected, got);
