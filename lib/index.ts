@@ -192,6 +192,7 @@ export type { Trace, TraceEnd, TraceOptions } from './monitor/trace.ts';
 export { type PayloadForm, payloadFields, shownUsername } from './monitor/trace-fields.ts';
 export type { TraceFunction, TraceRecord } from './monitor/trace-output.ts';
 export type { Traces } from './monitor/traces.ts';
+export type { Attempt } from './outbox/attempt.ts';
 export type { OutboxEntry, Outcome } from './outbox/entries.ts';
 export { OUTBOX_OPTIONS, type OutboxLimits, type OutboxOptions } from './outbox/options.ts';
 export type { Outbox, OutboxFigures } from './outbox/outbox.ts';

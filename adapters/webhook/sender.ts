@@ -3,7 +3,7 @@ import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request 
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
 import { urlToHttpOptions } from 'node:url';
-import { BrokerError, type OutboxEntry } from '../../lib/index.ts';
+import { type Attempt, BrokerError, type OutboxEntry } from '../../lib/index.ts';
 import { isPrivateAddress, privateAddressError, publicLookup, type tlsOf } from '../outgoing/index.ts';
 
 /** What a `WebhookSender` needs to know. */
@@ -57,13 +57,13 @@ export class WebhookSender {
   }
 
   /** Send entries, whose content is JSON. @throws BrokerError HTTP_FAILED, ADDRESS_PRIVATE if the server could not be reached */
-  async send(entries: readonly OutboxEntry[], signal: AbortSignal): Promise<void> {
+  async send(entries: readonly OutboxEntry[], attempt: Attempt): Promise<void> {
     if (this.#fault !== undefined) throw this.#fault;
     const { isBatched } = this.#settings;
     const text = isBatched ? `[${entries.map(({ content }) => content).join()}]` : String(entries[0].content);
     const body = this.#isAscii ? text : Buffer.from(text);
     const headers = this.#headersOf(entries[0].id, body);
-    while (await this.#attempt(headers, body, signal)) {} // again, if the server had closed the idle connection
+    while (await this.#post(headers, body, attempt)) {} // again, if the server had closed the idle connection
   }
 
   /** Close the connections. Requests in progress fail. */
@@ -83,21 +83,19 @@ export class WebhookSender {
   }
 
   /** @returns true: the connection had been closed before the server saw the request */
-  #attempt(headers: readonly string[], body: string | Buffer, signal: AbortSignal): Promise<boolean> {
-    signal.throwIfAborted();
+  #post(headers: readonly string[], body: string | Buffer, attempt: Attempt): Promise<boolean> {
+    if (attempt.reason !== undefined) throw attempt.reason;
     return new Promise((resolve, reject) => {
       const request = this.#request({ ...this.#target, headers });
-      // The option `signal` of Node costs more.
-      const abort = () => request.destroy(signal.reason);
-      signal.addEventListener('abort', abort);
+      attempt.onAbort((reason) => request.destroy(reason)); // the option `signal` of Node costs more
       request.on('error', (error: NodeJS.ErrnoException) => {
-        signal.removeEventListener('abort', abort);
+        attempt.onAbort(undefined);
         const isStale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
-        if (isStale && !signal.aborted) resolve(true);
-        else reject(this.#wrap(error, signal));
+        if (isStale && attempt.reason === undefined) resolve(true);
+        else reject(this.#wrap(error, attempt));
       });
       request.on('response', (response) => {
-        signal.removeEventListener('abort', abort);
+        attempt.onAbort(undefined);
         resolve(false);
         readRest(response);
       });
@@ -105,8 +103,8 @@ export class WebhookSender {
     });
   }
 
-  #wrap(error: NodeJS.ErrnoException, signal: AbortSignal): Error {
-    if (signal.aborted) return signal.reason as Error;
+  #wrap(error: NodeJS.ErrnoException, { reason }: Attempt): Error {
+    if (reason !== undefined) return reason;
     if (error.code === 'ADDRESS_PRIVATE') return error;
     const { origin, pathname } = this.#settings.url; // not the query, which may contain a password
     const why = error.message === '' ? error.code : error.message; // several addresses that all failed have an error without a message

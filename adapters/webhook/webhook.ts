@@ -41,8 +41,8 @@ export class Webhook {
     const { isPersisted, maxEntries, maxBytes, maxAge, timeout, backOff, maxBackOff } = settings;
     this.#outbox = broker.outboxes.open({
       name: `webhook:${name}`,
-      send: (entries, signal) =>
-        this.#sender?.send(entries, signal) ?? callWith(onEvent as NonNullable<typeof onEvent>, entries[0].content),
+      send: (entries, attempt) =>
+        this.#sender?.send(entries, attempt) ?? callWith(onEvent as NonNullable<typeof onEvent>, entries[0].content),
       settled: ({ content }, outcome, error) => {
         // the app does not learn of an error of its function otherwise
         if (outcome === 'refused' && this.#sender === undefined)

@@ -1,5 +1,6 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkObject, type Duration, readOptions, row, type Size, type Values } from '../base/options-table.ts';
+import type { Attempt } from './attempt.ts';
 import type { OutboxEntry, Outcome } from './entries.ts';
 
 /** The limits of an outbox. */
@@ -37,12 +38,12 @@ export interface OutboxOptions {
   /** Identifies the target, such as `webhook:main`: 1 to 128 characters. The entries in the store belong to it. */
   readonly name: string;
   /**
-   * Deliver entries to the target. They are of one key, or of several if `batch` allows more than one entry. The signal aborts if this takes
-   * longer than `timeout`, or if the outbox is closed or the broker stops.
+   * Deliver entries to the target. They are of one key, or of several if `batch` allows more than one entry. The attempt is aborted if
+   * this takes longer than `timeout`, or if the outbox is closed or the broker stops: `({ signal })`.
    *
    * If it throws or rejects, the entries are sent again later; `SendError` can say more.
    */
-  readonly send: (entries: readonly OutboxEntry[], signal: AbortSignal) => unknown;
+  readonly send: (entries: readonly OutboxEntry[], attempt: Attempt) => unknown;
   /** Called when an entry has left the outbox. What it throws becomes an `error` event. */
   readonly settled?: ((entry: OutboxEntry, outcome: Outcome, error: Error | undefined) => void) | undefined;
   /** Default false. */

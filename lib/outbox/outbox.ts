@@ -1,5 +1,6 @@
 import { BrokerError, StateError } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import { Attempt } from './attempt.ts';
 import { Entries, type OutboxEntry, type Outcome, type QueuedEntry, type StoredEntry } from './entries.ts';
 import type { OutboxLimits, OutboxOptions } from './options.ts';
 import { SendError } from './send-error.ts';
@@ -51,7 +52,7 @@ export interface OutboxFigures {
 interface Delivery {
   readonly entries: readonly QueuedEntry[];
   readonly keys: readonly string[];
-  readonly abort: AbortController;
+  readonly attempt: Attempt;
   readonly timer: FunctionTimer;
 }
 
@@ -220,7 +221,7 @@ export class Outbox {
     const aborted = new StateError('OUTBOX_STOPPED', `outbox "${this.name}" has stopped`);
     for (const delivery of [...this.#deliveries]) {
       this.#end(delivery, 0);
-      delivery.abort.abort(aborted);
+      delivery.attempt.abort(aborted);
     }
     this.#woken();
   }
@@ -257,20 +258,20 @@ export class Outbox {
   }
 
   #deliver(entries: readonly QueuedEntry[]): void {
-    const abort = new AbortController();
+    const attempt = new Attempt();
     const keys = keysOf(entries);
     const timer = new FunctionTimer(() => {
       const text = `no answer from "${this.name}" within ${this.limits.timeout} ms`;
       const error = new BrokerError('SEND_TIMEOUT', text);
       this.#failed(delivery, error);
-      abort.abort(error);
+      attempt.abort(error);
     });
-    const delivery: Delivery = { entries, keys, abort, timer };
+    const delivery: Delivery = { entries, keys, attempt, timer };
     this.#deliveries.add(delivery);
     this.#host.wheel.arm(timer, this.limits.timeout);
     let answer: unknown;
     try {
-      answer = this.#options.send(entries, abort.signal);
+      answer = this.#options.send(entries, attempt);
     } catch (error) {
       answer = Promise.reject(error);
     }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Metric } from '../../lib/events/metrics.ts';
 import type { Outbox, OutboxOptions } from '../../lib/index.ts';
+import { Attempt } from '../../lib/outbox/attempt.ts';
 import { SendError } from '../../lib/outbox/send-error.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { Target, turns } from './target.ts';
@@ -346,5 +347,18 @@ describe('An outbox', () => {
     outbox.close();
     assert.throws(() => outbox.add('key', 'content'), { code: 'OUTBOX_CLOSED' });
     outboxes.open({ name: 'a', send });
+  });
+});
+
+describe('An attempt to deliver', () => {
+  it('has a signal that is aborted if it was so before it is asked for', () => {
+    const attempt = new Attempt();
+    const reasons: Error[] = [];
+    attempt.onAbort((reason) => reasons.push(reason));
+    const late = new Error('too late');
+    attempt.abort(late);
+    assert.equal(attempt.signal.aborted, true);
+    assert.equal(attempt.signal.reason, late);
+    assert.deepEqual(reasons, [late]);
   });
 });

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import type { Attempt } from '../../lib/outbox/attempt.ts';
 import type { OutboxEntry } from '../../lib/outbox/entries.ts';
 
 /** A delivery that waits for its answer. */
@@ -23,7 +24,7 @@ export class Target {
     this.answer = answer;
   }
 
-  readonly send = (entries: readonly OutboxEntry[], signal: AbortSignal): unknown => {
+  readonly send = (entries: readonly OutboxEntry[], { signal }: Attempt): unknown => {
     const contents = entries.map(({ content }) => String(content));
     this.seen.push(contents);
     this.ids.push(...entries.map(({ id }) => id));

@@ -1,0 +1,32 @@
+/** One delivery of an outbox, as its function `send` sees it. */
+export class Attempt {
+  #controller: AbortController | undefined = undefined;
+  #reason: Error | undefined = undefined;
+  #run: ((reason: Error) => void) | undefined = undefined;
+
+  /** Aborts if the delivery takes too long, the outbox is closed or the broker stops. Created by the first call, because it costs 2 us. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Why it was aborted; undefined if it was not. */
+  get reason(): Error | undefined {
+    return this.#reason;
+  }
+
+  /** Call a function if the delivery is aborted, instead of the one given before. It costs less than `signal`. */
+  onAbort(run: ((reason: Error) => void) | undefined): void {
+    this.#run = run;
+  }
+
+  /** @internal */
+  abort(reason: Error): void {
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+    this.#run?.(reason);
+  }
+}
