@@ -10,6 +10,7 @@ import { ACTION_FLAGS } from '../adapters/cli/ctl-action.ts';
 import { ACTION_GROUPS } from '../adapters/cli/ctl-actions.ts';
 import { type FlagTable, spelledAsFlag } from '../adapters/cli/flags.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from '../adapters/cli/serve-options.ts';
+import { bodyOf, WEBHOOK_EVENTS } from '../adapters/webhook/bodies.ts';
 import { WEBHOOK_OPTIONS } from '../adapters/webhook/index.ts';
 import {
   BROKER_OPTIONS,
@@ -42,6 +43,7 @@ const tables: Readonly<Record<string, () => string>> = {
   counters: () => abouts('counter', COUNTER_ABOUT),
   gauges: () => abouts('gauge', { ...GAUGE_ABOUT, ...PLAIN_GAUGE_ABOUT }),
   log: logLines,
+  'webhook bodies': bodies,
   'webhook options': () => options(WEBHOOK_OPTIONS),
   'bridge options': () => options(BRIDGE_OPTIONS),
   'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
@@ -56,7 +58,20 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   allowAnonymous: '`true` without an authenticate hook or source, else `false`',
   aclNomatch: '`allow` without such a hook or source, else `deny`',
   maxTotalMqueueBytes: 'half of `memoryHighWatermark`',
-  maxTotalMqueueStoreBytes: 'a third of the space available to the store'
+  maxTotalMqueueStoreBytes: 'a third of the space available to the store',
+  headers: 'none'
+};
+
+/** The values of options that are objects. */
+const OF_OBJECTS: Readonly<Record<string, string>> = {
+  url: 'URL',
+  rules: 'list of `{ event, topic }`',
+  headers: 'object with strings',
+  ca: 'PEM',
+  cert: 'PEM',
+  key: 'PEM',
+  out: 'list, see above',
+  in: 'list, see above'
 };
 
 function markdown(heads: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -68,10 +83,39 @@ function options(table: OptionTable): string {
   const rows = Object.entries(table).map(([name, row]) => [
     code(name),
     IN_WORDS[name] ?? shown(row),
-    range(row),
+    (row.kind === 'object' && OF_OBJECTS[name]) || range(row),
     row.about
   ]);
   return markdown(['option', 'default', 'values', 'what it is for'], rows);
+}
+
+/** The keys of the body of each event. */
+function bodies(): string {
+  const clientId = 'sensor-1';
+  const client = {
+    clientId,
+    username: undefined,
+    transportInfo: {},
+    keepalive: 60,
+    protocolVersion: 5,
+    connectedAt: 0
+  };
+  const message = {
+    clientId,
+    username: undefined,
+    topic: 'a',
+    qos: 0,
+    retain: false,
+    payload: Buffer.alloc(0),
+    timestamp: 0
+  };
+  const options = { qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 };
+  const event = { client, message, options, filter: 'a', reason: 'normal', reasonCode: 0, qos: 0, retain: false };
+  const rows = WEBHOOK_EVENTS.map((name) => {
+    const { action, ...others } = bodyOf(name, event as never, { encoding: 'text', node: '' }) as { action: string };
+    return [code(name), code(action), Object.keys(others).map(code).join(', ')];
+  });
+  return markdown(['event', '`action`', 'the other keys'], rows);
 }
 
 function events(): string {

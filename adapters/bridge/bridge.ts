@@ -40,8 +40,8 @@ export class Bridge {
   #keepAliveTimer: unknown = undefined;
   #alarmTimer: unknown = undefined;
 
-  /** @internal */
-  constructor(broker: Broker, settings: BridgeSettings) {
+  /** @internal @param staleFilters see `RelayContext` */
+  constructor(broker: Broker, settings: BridgeSettings, staleFilters: readonly string[] = []) {
     this.name = settings.name;
     this.#broker = broker;
     this.#access = bridgeAccessOf(broker);
@@ -52,6 +52,7 @@ export class Bridge {
       settings,
       out: new TopicMap(settings.out),
       in: new TopicMap(settings.in),
+      staleFilters,
       figures: { sent: 0, received: 0, dropped: 0, refused: 0, connected: 0 },
       token: randomBytes(9).toString('base64url')
     };
@@ -101,10 +102,15 @@ export class Bridge {
 
   /** Disconnect. Messages for the remote server wait until the next start. */
   stop(): void {
+    this.#halt(false);
+  }
+
+  /** @param endsSession see `Relay.close` */
+  #halt(endsSession: boolean): void {
     if (!this.#isStarted) return;
     this.#isStarted = false;
     this.#endConnecting();
-    this.#relay?.close();
+    this.#relay?.close(undefined, endsSession);
     this.#clearAlarm();
     this.#lastError = undefined;
   }
@@ -120,8 +126,12 @@ export class Bridge {
     if (!this.#settings.isPersisted) this.#deleteSession();
   }
 
-  /** Close, and delete the messages that wait, also those in the store. The session at the remote server stays there. */
+  /**
+   * Close, and delete the messages that wait, also those in the store. The session at the remote server ends as well if the bridge is connected
+   * with MQTT 5.0; otherwise it stays there.
+   */
   discard(): void {
+    this.#halt(true);
     this.close();
     this.#deleteSession();
   }
@@ -349,6 +359,12 @@ export function bridges(): ConnectorKind<Broker> {
       if (url.password !== '')
         throw new InvalidInput('OPTION_INVALID', 'bridge.url', 'a URL without a password; use "password"', undefined);
     },
-    make: (broker, settings) => bridge(broker, settings as unknown as BridgeOptions)
+    make: (broker, given, before) => {
+      const settings = readBridgeOptions(given as unknown as BridgeOptions);
+      const present = new Set(settings.in.map(({ subscription }) => subscription));
+      const past = before === undefined ? [] : readBridgeOptions(before as unknown as BridgeOptions).in;
+      const stale = past.map(({ subscription }) => subscription).filter((filter) => !present.has(filter));
+      return new Bridge(broker, settings, stale);
+    }
   };
 }

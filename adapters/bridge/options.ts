@@ -136,10 +136,10 @@ export function localClientId(name: string): string {
 
 function checkUrl(value: unknown, field: string): URL {
   const text = String(value);
+  const shown = text.replace(/\/\/.*@/, '//***@');
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^(mqtts?|wss?):$/.test(url.protocol) || url.hostname === '')
-    // the value may contain a password, so the error does not show it
-    throw new InvalidInput('OPTION_INVALID', field, 'a URL such as mqtt://host:1883 or wss://host/mqtt', typeof value);
+    throw new InvalidInput('OPTION_INVALID', field, 'a URL such as mqtt://host:1883 or wss://host/mqtt', shown);
   return url;
 }
 

@@ -24,6 +24,8 @@ import type { TopicMap, TopicRule } from './topics.ts';
 const HOP = 'bridge-hop';
 /** The packet id of the SUBSCRIBE. Nothing is published to the remote server before it is answered. */
 const SUBSCRIBE_ID = 65_535;
+/** The packet id of the UNSUBSCRIBE, which is sent before. */
+const UNSUBSCRIBE_ID = 65_534;
 /** The Session Expiry Interval of a session that does not expire. */
 const NEVER = 0xffff_ffff;
 
@@ -49,6 +51,8 @@ export interface RelayContext {
   readonly out: TopicMap;
   readonly in: TopicMap;
   readonly figures: { -readonly [name in keyof BridgeFigures]: number };
+  /** Topic filters that the session at the remote server may still have, although they belong to no rule any more. */
+  staleFilters: readonly string[];
   /** Identifies the bridge in the user property of hops. */
   readonly token: string;
 }
@@ -133,15 +137,22 @@ export class Relay {
     return isAlive;
   }
 
-  /** Close both connections. @param error why; undefined: the bridge was stopped */
-  close(error?: Error): void {
+  /**
+   * Close both connections.
+   * @param error why; undefined: the bridge was stopped
+   * @param endsSession whether the session at the remote server ends as well, which is possible with MQTT 5.0
+   */
+  close(error?: Error, endsSession = false): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     // the local one first, so that messages wait in its session
     this.#local?.close();
     const isRefused = this.#connack !== undefined && this.#connack.reasonCode !== 0;
     if (this.#connack === undefined || isRefused) this.#remote.close();
-    else this.#remote.close({ cmd: 'disconnect', reasonCode: ReasonCode.success });
+    else {
+      const properties = endsSession ? { sessionExpiryInterval: 0 } : undefined;
+      this.#remote.close({ cmd: 'disconnect', reasonCode: ReasonCode.success, properties });
+    }
     this.#owner.closed(error ?? new BrokerError('BRIDGE_STOPPED', 'the bridge was stopped'));
   }
 
@@ -193,6 +204,7 @@ export class Relay {
         local.send({ cmd: 'pubrel', messageId: id, reasonCode: 0 });
       }
     }
+    this.#unsubscribe();
     const { rules } = this.#context.in;
     if (rules.length === 0) this.#begin();
     else {
@@ -211,6 +223,12 @@ export class Relay {
     }
     this.#remote.release();
     this.#flush();
+  }
+
+  #unsubscribe(): void {
+    const { staleFilters } = this.#context;
+    if (staleFilters.length === 0) return;
+    this.#remote.send({ cmd: 'unsubscribe', messageId: UNSUBSCRIBE_ID, unsubscriptions: [...staleFilters] });
   }
 
   #subscribed({ messageId, granted }: SubackPacket): void {
@@ -284,6 +302,9 @@ export class Relay {
         break;
       case 'suback':
         this.#subscribed(packet);
+        break;
+      case 'unsuback':
+        this.#context.staleFilters = [];
         break;
       case 'pingresp':
         break;

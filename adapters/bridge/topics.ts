@@ -55,7 +55,7 @@ function readRule(entry: unknown, field: string, isOut: boolean): TopicRule {
   const whole = from + filter.slice(share.length);
   const fault = checkTopicFilter(share + whole);
   if (fault !== undefined)
-    throw new InvalidInput('OPTION_INVALID', `${field}.filter`, 'a topic filter', filter, `${field}: ${fault}`);
+    throw new InvalidInput('OPTION_INVALID', `${field}.filter`, 'a topic filter', filter, `${field}.filter: ${fault}`);
   return { subscription: share + whole, filter: whole, qos, retain, from, to };
 }
 

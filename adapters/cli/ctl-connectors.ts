@@ -44,7 +44,7 @@ function actionsOf(kind: 'webhook' | 'bridge'): readonly Action[] {
     },
     {
       usage: `${kind}s change NAME FILE`,
-      about: `replace the options of a ${kind} by those in a JSON file; -: standard input`,
+      about: `replace the options of a ${kind} by those in a JSON file (-: standard input); what waits is dropped unless isPersisted is true`,
       run: async ({ client, read }, [name, file]) => {
         const body = settingsOf(await read(file), file);
         return { record: await client.put(one, { params: { name }, body }) };

@@ -1,4 +1,4 @@
-import { type Broker, InvalidInput } from '../../lib/index.ts';
+import { type Broker, InvalidInput, StateError } from '../../lib/index.ts';
 import type { BridgeOptions } from '../bridge/index.ts';
 import type { Shell } from './command.ts';
 import { filledOptions } from './config-values.ts';
@@ -32,7 +32,7 @@ export async function configuredBridges(
   return bridges;
 }
 
-/** Begin the bridges. They connect when the broker has started. @throws InvalidInput, StateError RECORD_EXISTS; the message names the place */
+/** Begin the bridges. They connect when the broker has started. @throws InvalidInput OPTION_INVALID, whose message names the place */
 export async function beginBridges(broker: Broker, bridges: readonly ConfiguredBridge[]): Promise<void> {
   if (bridges.length === 0) return;
   const { bridge } = await import('../bridge/index.ts');
@@ -40,6 +40,13 @@ export async function beginBridges(broker: Broker, bridges: readonly ConfiguredB
     try {
       bridge(broker, options as unknown as BridgeOptions);
     } catch (error) {
+      if (error instanceof StateError)
+        throw new InvalidInput(
+          'OPTION_INVALID',
+          `${place}.name`,
+          'a name that no other bridge has',
+          options.name ?? 'default'
+        );
       if (!(error instanceof InvalidInput)) throw error;
       const { code, expected, got, message } = error;
       const at = error.field.replace(/^bridge\./, '');

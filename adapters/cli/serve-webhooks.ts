@@ -1,4 +1,4 @@
-import { type Broker, InvalidInput } from '../../lib/index.ts';
+import { type Broker, InvalidInput, StateError } from '../../lib/index.ts';
 import type { WebhookOptions } from '../webhook/index.ts';
 import type { Shell } from './command.ts';
 import { filledOptions } from './config-values.ts';
@@ -53,7 +53,7 @@ export async function configuredWebhooks(settings: WebhookSettings, shell: Shell
   return webhooks;
 }
 
-/** Begin the webhooks. @throws InvalidInput, StateError OUTBOX_IN_USE; the message names the place */
+/** Begin the webhooks. @throws InvalidInput OPTION_INVALID, whose message names the place */
 export async function beginWebhooks(broker: Broker, webhooks: readonly ConfiguredWebhook[]): Promise<void> {
   if (webhooks.length === 0) return;
   const { webhook } = await import('../webhook/index.ts');
@@ -61,6 +61,13 @@ export async function beginWebhooks(broker: Broker, webhooks: readonly Configure
     try {
       webhook(broker, options as WebhookOptions);
     } catch (error) {
+      if (error instanceof StateError)
+        throw new InvalidInput(
+          'OPTION_INVALID',
+          `${place}.name`,
+          'a name that no other webhook has',
+          options.name ?? 'default'
+        );
       if (!(error instanceof InvalidInput)) throw error;
       const { code, expected, got, message } = error;
       const at = error.field.replace(/^webhook\./, '');

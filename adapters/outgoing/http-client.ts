@@ -151,7 +151,7 @@ export function checkUrl(value: unknown, field: string): URL {
     throw new InvalidInput('OPTION_INVALID', field, expected, shownUrl(value));
   };
   const isText = typeof value === 'string' || value instanceof URL;
-  if (!isText || !URL.canParse(String(value))) return fail('a URL such as "https://auth.example/mqtt"');
+  if (!isText || !URL.canParse(String(value))) return fail('a URL such as "https://app.example/mqtt"');
   const url = new URL(value);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return fail('a URL that begins with http:// or https://');
   if (url.username !== '' || url.password !== '') return fail('a URL without user name and password; use a header');

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { InvalidInput, optionRow as row } from '../../lib/index.ts';
 
@@ -49,6 +50,7 @@ export function checkTls(settings: OutgoingTls, place: string): void {
   const attempt = (name: string, options: OutgoingTls) => {
     try {
       createSecureContext(tlsOf(options));
+      for (const pem of [options.ca ?? []].flat()) new X509Certificate(pem); // unusable ones would be ignored
     } catch (error) {
       fail(name, error);
     }

@@ -117,14 +117,10 @@ function checkHeaders(value: unknown, field: string): Readonly<Record<string, st
   for (const [name, text] of Object.entries(value)) {
     const isGood =
       /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof text === 'string' && !/[^\t\x20-\x7e\x80-\xff]/.test(text);
+    const expected = isGood ? 'a header that the webhook does not set itself' : 'a valid name and value of a header';
     // the value may be a secret, so the error does not show it
     if (!isGood || OWN_HEADERS.test(name))
-      throw new InvalidInput(
-        'OPTION_INVALID',
-        `${field}.${name}`,
-        'a header that the webhook does not set itself',
-        typeof text
-      );
+      throw new InvalidInput('OPTION_INVALID', `${field}.${name}`, expected, undefined);
   }
   return { ...(value as Record<string, string>) };
 }

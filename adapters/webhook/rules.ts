@@ -31,7 +31,8 @@ export function eventOf(name: unknown, field: string): WebhookEvent {
 
 /** Check rules. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function checkRules(value: unknown, field: string): WebhookRule[] {
-  if (!Array.isArray(value)) throw new InvalidInput('OPTION_INVALID', field, 'a list of rules', value);
+  if (!Array.isArray(value) || value.length === 0)
+    throw new InvalidInput('OPTION_INVALID', field, 'a list with at least one rule', value);
   return value.map((rule: unknown, at) => checkRule(rule, `${field}[${at}]`));
 }
 
@@ -46,7 +47,13 @@ function checkRule(rule: unknown, field: string): WebhookRule {
   const isText = typeof topic === 'string';
   const fault = isText ? checkTopicFilter(topic) : undefined;
   if (!isText || fault !== undefined)
-    throw new InvalidInput('OPTION_INVALID', `${field}.topic`, 'a topic filter', topic, fault);
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      `${field}.topic`,
+      'a topic filter',
+      topic,
+      fault && `${field}.topic: ${fault}`
+    );
   // Events without a topic are not filtered, as in the original products.
   return BODIES[event].topic === undefined ? { event } : { event, topic };
 }

@@ -35,8 +35,12 @@ export interface ConnectorKind<Host = never> {
   readonly secrets: readonly string[];
   /** Check options without using them. @throws InvalidInput */
   check(settings: ConnectorSettings): void;
-  /** Make a connector, which is started and has attached itself to the broker. @throws as `check` */
-  make(broker: Host, settings: ConnectorSettings): Connector;
+  /**
+   * Make a connector, which is started and has attached itself to the broker.
+   * @param before the settings of the one that it replaces
+   * @throws as `check`
+   */
+  make(broker: Host, settings: ConnectorSettings, before?: ConnectorSettings): Connector;
 }
 
 /** A connector, as `broker.connectors` lists it. */
@@ -150,6 +154,7 @@ export class Connectors {
       const name = nameIn(settings, kind);
       const key = keyOf(kind, name);
       if (this.#running.has(key) || this.#host.table.has(key)) throw exists(kind, name);
+      for (const secret of made.secrets) if (settings[secret] === HIDDEN) throw hiddenSecret(kind, secret);
       made.check(settings);
       const stored: Stored = { kind, settings, isStarted: true };
       await this.#host.table.set(key, stored);
@@ -169,12 +174,14 @@ export class Connectors {
       const key = keyOf(kind, name);
       const before = this.#stored(kind, name);
       const made = this.#kind(kind);
+      if (settings.name !== undefined && settings.name !== name)
+        throw new InvalidInput('OPTION_INVALID', 'name', `"${name}", because a name cannot be changed`, settings.name);
       const after = withSecrets({ ...settings, name }, before.settings, made.secrets);
       made.check(after);
       const stored: Stored = { ...before, settings: after };
       await this.#host.table.set(key, stored);
       await this.#running.get(key)?.close();
-      await this.#make(key, stored);
+      await this.#make(key, stored, before.settings);
       return this.#stateOf(key);
     });
   }
@@ -229,11 +236,11 @@ export class Connectors {
   }
 
   /** Make one of the store. If that fails, it is listed with the reason. */
-  async #make(key: string, { kind, settings, isStarted }: Stored): Promise<void> {
+  async #make(key: string, { kind, settings, isStarted }: Stored, before?: ConnectorSettings): Promise<void> {
     this.#errors.delete(key);
     this.#making = key;
     try {
-      const connector = this.#kind(kind).make(this.#host.broker as never, settings);
+      const connector = this.#kind(kind).make(this.#host.broker as never, settings, before);
       if (!isStarted) await connector.stop();
     } catch (error) {
       this.#errors.set(key, error as Error);
@@ -326,6 +333,11 @@ function withSecrets(settings: ConnectorSettings, before: ConnectorSettings, sec
   return Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [name, isKept(name, value) ? before[name] : value])
   );
+}
+
+function hiddenSecret(kind: string, secret: string): BrokerError {
+  const expected = `the ${secret} itself; ${HIDDEN} stands for the present one in a change`;
+  return new InvalidInput('OPTION_INVALID', `${kind}.${secret}`, expected, HIDDEN);
 }
 
 function exists(kind: string, name: string): BrokerError {

@@ -114,13 +114,14 @@ export class Outbox {
   }
 
   /**
-   * `stopped`: the broker is not started, or the outbox is closed; `down`: deliveries have failed, and are tried one at a time; `paused`: the
-   * target has asked for time.
+   * `stopped`: the broker is not started, or the outbox is closed; `down`: deliveries of several keys have failed, and are tried one at a time;
+   * `paused`: the target has asked for time; `failing`: the last deliveries have failed, and an alarm is raised.
    */
-  get state(): 'stopped' | 'down' | 'paused' | 'working' {
+  get state(): 'stopped' | 'down' | 'paused' | 'failing' | 'working' {
     if (!this.#isRunning) return 'stopped';
     if (this.#isDown) return 'down';
-    return this.#pause.dueMs === Infinity ? 'working' : 'paused';
+    if (this.#pause.dueMs !== Infinity) return 'paused';
+    return this.#failuresInARow < ALARM_FROM ? 'working' : 'failing';
   }
 
   /** Why the last delivery has failed; undefined after a success. */

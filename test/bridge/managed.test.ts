@@ -58,6 +58,27 @@ describe('Bridges over REST', () => {
     assert.equal(near.sessions.has('$bridge/a'), false);
   });
 
+  it('end subscriptions at the server that a change removes, and their session there with the bridge', async (context) => {
+    const { broker: far, url } = await server();
+    context.after(() => far.stop());
+    await using near = await startBroker(memoryStore());
+    await using api = await serveManagement(near);
+    const settings = { url, clientId: 'site', backOff: 5, in: [{ filter: 'a/#' }, { filter: 'b/#' }] };
+    const isConnected = near.nextEvent('bridge.connected');
+    await api.call('POST', '/api/x/bridges', { name: 'a', ...settings });
+    await isConnected;
+    const filters = () => [...far.sessions.get('site').subscriptions()].map(({ filter }) => filter);
+    assert.deepEqual(filters().sort(), ['a/#', 'b/#']);
+    const isUnsubscribed = far.nextEvent('session.unsubscribed');
+    await api.call('PUT', '/api/x/bridges/a', { ...settings, in: [{ filter: 'b/#' }] });
+    assert.equal((await isUnsubscribed).filter, 'a/#');
+    while (near.connectors.get('bridge', 'a')?.state !== 'connected') await setImmediate();
+    assert.deepEqual(filters(), ['b/#']);
+    const isEnded = far.nextEvent('session.terminated');
+    assert.equal((await api.call('DELETE', '/api/x/bridges/a')).status, 200);
+    assert.equal((await isEnded).client.clientId, 'site');
+  });
+
   it('are refused with the name of the field', async () => {
     await using near = await startBroker(memoryStore());
     await using api = await serveManagement(near);
@@ -67,9 +88,11 @@ describe('Bridges over REST', () => {
       [{ name: 'a', url }, /out/],
       [{ name: 'a', url: 'http://x', out: OUT }, /url/],
       [{ name: 'a', url: 'mqtt://user:password@127.0.0.1', out: OUT }, /without a password/],
-      [{ name: 'a', url, out: [{ filter: 'a/#/b' }] }, /out\[0\]/],
+      [{ name: 'a', url, out: [{ filter: 'a/#/b' }] }, /^the parameter "out\[0\]\.filter": [^[]*$/],
       [{ name: 'a', url, out: OUT, start: true }, /start/],
       [{ name: 'a', url, out: OUT, cert: 'not a certificate' }, /cert.*TLS cannot use it/],
+      [{ name: 'a', url, out: OUT, ca: 'not a certificate' }, /ca.*TLS cannot use it/],
+      [{ name: 'a', url, out: OUT, password: '******' }, /password.*in a change/],
       [{ name: 'a b', url, out: OUT }, /name/]
     ];
     for (const [body, field] of cases) {

@@ -68,6 +68,10 @@ describe('Connectors', () => {
     assert.equal(await connectors.stop('line', 'a'), true);
     assert.equal(await connectors.stop('line', 'a'), false);
     await connectors.change('line', 'a', { url: 'y:', password: '******' });
+    await assert.rejects(connectors.change('line', 'a', { name: 'b', url: 'y:' }), { field: 'name' });
+    await assert.rejects(connectors.add('line', { name: 'b', url: 'y:', password: '******' }), {
+      field: 'line.password'
+    });
     assert.equal(made.length, 2);
     assert.deepEqual(connectors.get('line', 'a'), { ...state, isStarted: false, settings: { ...settings, url: 'y:' } });
     assert.equal(await connectors.start('line', 'a'), true);

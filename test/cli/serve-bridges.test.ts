@@ -52,7 +52,11 @@ describe('Bridges of serve', () => {
       [{ bridges: { url } }, /bridges: expected a list/],
       [{ bridges: [{ url: 'http://x', out: [{ filter: 'a' }] }] }, /bridges\[0\].*url/],
       [{ bridges: [{ url }] }, /bridges\[0\].*out/],
-      [{ bridges: [{ url, out: [{ filter: 'a/#/b' }] }] }, /bridges\[0\].*out\[0\]/]
+      [{ bridges: [{ url, out: [{ filter: 'a/#/b' }] }] }, /bridges\[0\].*out\[0\]/],
+      [
+        { bridges: Array(2).fill({ url, out: [{ filter: 'a' }] }) },
+        /bridges\[1\].name: .* no other bridge has, got "default"/
+      ]
     ] as const) {
       const shell = testShell();
       Object.assign(shell.env, NO_HTTP);

@@ -107,10 +107,29 @@ describe('An outbox', () => {
       assert.equal(outcomes.at(-1), `b at ${minute} sent undefined`);
     }
     assert.equal(outbox.state, 'working');
+    assert.equal(outbox.lastError, undefined);
     await kit.clock.advance('3m');
     await outbox.idle();
     assert.deepEqual(outcomes.slice(-2), ['poison too_old connect ECONNREFUSED', 'after sent undefined']);
     assert.equal(outbox.figures.dropped.too_old, 1);
+  });
+
+  it('is failing, not down, while the deliveries of a single key fail', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target(() => REFUSED);
+    const outbox = await opened(kit, target, { backOff: '1s', maxBackOff: '1s' });
+    outbox.add('a', 'a1');
+    await outbox.idle();
+    assert.equal(outbox.state, 'working');
+    for (let more = 0; more < 2; more++) {
+      await kit.clock.advance('2s');
+      await outbox.idle();
+    }
+    assert.equal(outbox.state, 'failing');
+    target.answer = () => undefined;
+    await kit.clock.advance('2s');
+    await outbox.idle();
+    assert.equal(outbox.state, 'working');
   });
 
   it('tries one delivery after each delay while the target is down, however many keys wait', async () => {

@@ -2174,7 +2174,7 @@ export interface EarlierOperations {
     };
   };
 
-  /** Replace the options of a webhook */
+  /** Replace the options of a webhook; what waits is dropped unless isPersisted is true */
 
   'PUT /x/webhooks/{name}': {
     params: {
@@ -2302,7 +2302,7 @@ export interface EarlierOperations {
     };
   };
 
-  /** Replace the options of a bridge to another MQTT server */
+  /** Replace the options of a bridge to another MQTT server; what waits is dropped unless isPersisted is true */
 
   'PUT /x/bridges/{name}': {
     params: {

@@ -2205,7 +2205,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Replace the options of a webhook */
+  /** Replace the options of a webhook; what waits is dropped unless isPersisted is true */
 
   'PUT /x/webhooks/{name}': {
     params: {
@@ -2333,7 +2333,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Replace the options of a bridge to another MQTT server */
+  /** Replace the options of a bridge to another MQTT server; what waits is dropped unless isPersisted is true */
 
   'PUT /x/bridges/{name}': {
     params: {

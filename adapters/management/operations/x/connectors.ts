@@ -113,7 +113,7 @@ function operationsOf(row: KindRow): Operation[] {
       name: `update_${kind}`,
       method: 'PUT',
       path: one,
-      descr: `Replace the options of a ${title}`,
+      descr: `Replace the options of a ${title}; what waits is dropped unless isPersisted is true`,
       body: CHANGE,
       data: STATE,
       example: { params, body: settings },
