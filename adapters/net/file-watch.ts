@@ -1,15 +1,17 @@
-import { type StatsListener, unwatchFile, watchFile } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import type { Clock } from '../../lib/index.ts';
 
 /** Delay before a change is reported, because certificate and key are often changed one after the other. */
 const REPORT_DELAY_MS = 100;
 
-/** Notices when files change. */
+/** Notices when files change, by looking at them at an interval. */
 export class FileWatch {
   readonly #clock: Clock;
   readonly #changed: () => void;
-  #watched: { readonly file: string; readonly listener: StatsListener }[] = [];
-  #timer: unknown;
+  #watching: { readonly files: readonly string[]; readonly interval: number; states: string[] } | undefined;
+  #nextLook: unknown;
+  #report: unknown;
 
   /** @param changed called once for changes that follow each other closely */
   constructor(clock: Clock, changed: () => void) {
@@ -17,29 +19,62 @@ export class FileWatch {
     this.#changed = changed;
   }
 
-  /** Watch these files instead of the previous ones. @param interval in milliseconds; 0: watch none */
+  /**
+   * Watch these files instead of the previous ones. Call it before the files are read: each change after the call is noticed.
+   * @param interval in milliseconds; 0: watch none
+   */
   watch(files: readonly string[], interval: number): void {
     this.#unwatch();
-    if (interval === 0) return;
-    for (const file of files) {
-      const listener: StatsListener = () => this.#reportSoon();
-      watchFile(file, { interval, persistent: false }, listener);
-      this.#watched.push({ file, listener });
-    }
+    if (interval === 0 || files.length === 0) return;
+    // looked at now instead of in the background, so that the files are not read before
+    const states = files.map((file) => stateOf(lookAt(file)));
+    this.#watching = { files, interval, states };
+    this.#lookLater(interval);
   }
 
   /** Watch no files, and report no more changes. */
   close(): void {
     this.#unwatch();
-    this.#clock.clearTimeout(this.#timer);
+    this.#clock.clearTimeout(this.#report);
   }
 
   #unwatch(): void {
-    for (const { file, listener } of this.#watched.splice(0)) unwatchFile(file, listener);
+    this.#watching = undefined;
+    this.#clock.clearTimeout(this.#nextLook);
+  }
+
+  #lookLater(interval: number): void {
+    this.#nextLook = this.#clock.setTimeout(() => void this.#look(), interval);
+  }
+
+  async #look(): Promise<void> {
+    const watching = this.#watching;
+    if (watching === undefined) return;
+    const states = await Promise.all(watching.files.map((file) => stat(file).then(stateOf, () => MISSING)));
+    if (this.#watching !== watching) return;
+    if (states.some((state, index) => state !== watching.states[index])) this.#reportSoon();
+    watching.states = states;
+    this.#lookLater(watching.interval);
   }
 
   #reportSoon(): void {
-    this.#clock.clearTimeout(this.#timer);
-    this.#timer = this.#clock.setTimeout(() => this.#changed(), REPORT_DELAY_MS);
+    this.#clock.clearTimeout(this.#report);
+    this.#report = this.#clock.setTimeout(() => this.#changed(), REPORT_DELAY_MS);
   }
+}
+
+/** The state of a file that is missing or cannot be looked at. */
+const MISSING = '';
+
+function lookAt(file: string): Stats | undefined {
+  try {
+    return statSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What differs after each change of a file. The time of change also differs if a copy keeps the time of modification. */
+function stateOf(stats: Stats | undefined): string {
+  return stats === undefined ? MISSING : `${stats.ino} ${stats.size} ${stats.ctimeMs}`;
 }

@@ -68,6 +68,7 @@ class HttpListener implements Listener {
   #tls: TlsRead | undefined;
   #server: HttpServer | HttpsServer | undefined;
   #opening: Promise<void> | undefined;
+  #reloading: Promise<void> = Promise.resolve();
   #contextFor: LoadedMaterial['contextFor'];
   /** The accepted connections; with TLS, those below it. */
   readonly #sockets = new Set<Socket>();
@@ -98,7 +99,7 @@ class HttpListener implements Listener {
 
   open(): Promise<void> {
     if (this.#opening !== undefined) return this.#opening;
-    const opening = this.#open();
+    const opening = Promise.resolve().then(() => this.#open());
     this.#opening = opening;
     opening.catch(() => {
       if (this.#opening === opening) this.#opening = undefined;
@@ -126,16 +127,29 @@ class HttpListener implements Listener {
     this.#broker.off('broker.stopped', cutOff);
   }
 
-  async reload(material: TlsMaterial = {}): Promise<void> {
-    const server = this.#server;
-    if (this.#tls === undefined) throw withoutTlsError(this.name);
-    const settings = withMaterial(this.#tls, material);
-    const loaded = await this.#load(settings);
-    this.#tls = settings;
-    this.#contextFor = loaded.contextFor;
-    if (server === undefined) return;
-    (server as HttpsServer).setSecureContext(loaded.context);
-    this.#files.watch(filesOf(settings), settings.watchInterval);
+  /** Reloads run one after the other, because each starts from the settings of the previous one. */
+  reload(material: TlsMaterial = {}): Promise<void> {
+    const reload = this.#reloading.then(() => this.#reload(material));
+    this.#reloading = reload.catch(ignore);
+    return reload;
+  }
+
+  async #reload(material: TlsMaterial): Promise<void> {
+    const previous = this.#tls;
+    if (previous === undefined) throw withoutTlsError(this.name);
+    const settings = withMaterial(previous, material);
+    const isSame = filesOf(settings).join('\0') === filesOf(previous).join('\0');
+    // watch before reading, so that no change is missed
+    if (!isSame) this.#watch(settings);
+    try {
+      const loaded = await this.#load(settings);
+      this.#tls = settings;
+      this.#contextFor = loaded.contextFor;
+      (this.#server as HttpsServer | undefined)?.setSecureContext(loaded.context);
+    } catch (error) {
+      if (!isSame) this.#watch(previous);
+      throw error;
+    }
   }
 
   info(): ListenerFigures {
@@ -149,13 +163,22 @@ class HttpListener implements Listener {
 
   async #open(): Promise<void> {
     const { place } = this.#transport;
-    const create = await this.#maker();
-    const server = await bind(
-      place,
-      (options) => create({ ...OPTIONS, ...options }),
-      (error) => this.#report(error, 'accepting a connection')
-    );
-    this.#server = server;
+    if (this.#tls !== undefined) this.#watch(this.#tls);
+    try {
+      const create = await this.#maker();
+      this.#server = await bind(
+        place,
+        (options) => create({ ...OPTIONS, ...options }),
+        (error) => this.#report(error, 'accepting a connection')
+      );
+    } catch (error) {
+      this.#files.close();
+      throw error;
+    }
+  }
+
+  #watch(settings: TlsRead): void {
+    if (this.#opening !== undefined) this.#files.watch(filesOf(settings), settings.watchInterval);
   }
 
   /** Prepares what makes the server, which watches its connections from the beginning. */
@@ -200,7 +223,6 @@ class HttpListener implements Listener {
     if (settings === undefined) return (options) => createServer(options);
     const { context, contextFor } = await this.#load(settings);
     this.#contextFor = contextFor;
-    this.#files.watch(filesOf(settings), settings.watchInterval);
     const { requestCert, rejectUnauthorized } = settings;
     return (options) =>
       createSecureServer({
