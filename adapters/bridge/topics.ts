@@ -77,13 +77,15 @@ export class TopicMap {
     this.rules = rules;
   }
 
-  /** @returns undefined if no rule applies */
+  /** @returns undefined if no rule applies, or nothing is left of the topic */
   map(topic: string): Mapped | undefined {
     const known = this.#known.get(topic);
     if (known !== undefined) return known;
-    const rule = this.rules.find(({ filter }) => matches(filter, topic));
+    // `site1/#` matches `site1` as well, which does not have the prefix `site1/`
+    const rule = this.rules.find(({ filter, from }) => topic.startsWith(from) && matches(filter, topic));
     if (rule === undefined) return undefined;
     const mapped = { rule, topic: rule.to + topic.slice(rule.from.length) };
+    if (mapped.topic === '') return undefined;
     if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
     this.#known.set(topic, mapped);
     return mapped;

@@ -36,6 +36,35 @@ describe('A bridge', () => {
     assert.equal(pair.link.figures.received, 3);
   });
 
+  it('does not forward a topic that lacks a prefix, or of which nothing is left, and goes on', async () => {
+    await using pair = await Pair.open({
+      out: [{ filter: '#', qos: 2, localPrefix: 'home/' }],
+      in: [{ filter: '#', qos: 2, remotePrefix: 'site/' }],
+      hops: false
+    });
+    const far = await listener(pair.far);
+    const near = await listener(pair.near);
+    for (const qos of [0, 1, 2] as const)
+      for (const topic of ['home', 'home/', 'home/x']) await pair.near.publish(topic, 'out', { qos });
+    for (let n = 0; n < 3; n++) assert.equal((await far.next()).topic, 'x');
+    for (const qos of [0, 1, 2] as const)
+      for (const topic of ['site', 'site/', 'site/y']) await pair.far.publish(topic, 'in', { qos });
+    const topics = new Set<string>();
+    while (!topics.has('y') || pair.link.figures.received < 3) topics.add((await near.next()).topic);
+    assert.equal(topics.has(''), false);
+    assert.deepEqual([pair.link.figures.sent, pair.link.figures.received, pair.link.figures.dropped], [3, 3, 12]);
+    assert.equal(pair.link.figures.connected, 1);
+  });
+
+  it('passes the refusal of topics on that only the broker itself may publish to', async () => {
+    await using pair = await Pair.open({ in: [{ filter: '#', qos: 1, remotePrefix: 'site/' }], hops: false });
+    const near = await listener(pair.near, 'after');
+    for (const topic of ['site/$SYS/brokers', 'site/$share/g/t', 'site/$delayed/x/t', 'site/$queue/t', 'site/after'])
+      await pair.far.publish(topic, 'in', { qos: 1 });
+    assert.equal((await near.next()).topic, 'after');
+    assert.equal(pair.link.figures.connected, 1);
+  });
+
   it('completes each acknowledgement at both sides', async () => {
     await using pair = await Pair.open(BOTH);
     const far = await listener(pair.far);
