@@ -232,6 +232,8 @@ export class Entries {
   #wake(lane: Lane): void {
     if (lane.state !== 'resting' || !lane.oldest?.isCommitted) return;
     lane.state = 'ready';
+    // while nothing is taken, lanes come and go
+    if (this.#ready.length > 64 && this.#ready.length - this.#readyAt > 2 * this.#lanes.size) this.#sweep();
     this.#ready.push(lane);
     this.#onReady();
   }
@@ -240,6 +242,14 @@ export class Entries {
     this.#wheel.disarm(lane);
     lane.state = 'resting';
     this.#lanes.delete(lane.key);
+  }
+
+  /** Forget the lanes that are not ready any more. */
+  #sweep(): void {
+    const ready = new Set<Lane>();
+    for (const lane of this.#ready.slice(this.#readyAt)) if (lane.state === 'ready') ready.add(lane);
+    this.#ready = [...ready];
+    this.#readyAt = 0;
   }
 
   #passOver(): void {

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Metric } from '../../lib/events/metrics.ts';
 import type { Outbox, OutboxOptions } from '../../lib/index.ts';
 import { Attempt } from '../../lib/outbox/attempt.ts';
 import { SendError } from '../../lib/outbox/send-error.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { Target, turns } from './target.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const REFUSED = new Error('connect ECONNREFUSED');
 
@@ -37,6 +42,28 @@ describe('An outbox', () => {
     assert.equal(outbox.bytes, 0);
     assert.equal(outbox.figures.sent, 4);
     assert.equal(new Set(target.ids).size, 4);
+  });
+
+  it('keeps nothing of dropped entries and their keys while the target is down', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target(() => {
+      throw new SendError('later', { retryAfterMs: 3_600_000 });
+    });
+    const outbox = await opened(kit, target, { maxEntries: 10 });
+    outbox.add('first', 'x');
+    await turns();
+    assert.equal(outbox.state, 'paused');
+    const fill = async () => {
+      for (let at = 0; at < 100_000; at++) outbox.add(`key ${at}`, 'x');
+      await turns();
+      collectGarbage();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = await fill();
+    for (let round = 0; round < 3; round++) await fill();
+    const grown = (await fill()) - before;
+    assert.ok(grown < 5_000_000, `${grown} bytes more`);
+    assert.equal(outbox.size, 10);
   });
 
   it('has no more deliveries in progress than `concurrency` allows', async () => {
