@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '..');
 /** The folders of lib from the lowest to the highest. A file may import from its own row and from those above it in this list. */
 const ROWS: readonly (readonly string[])[] = [
   ['base'],
-  ['packets', 'topics'],
+  ['packets', 'topics', 'sql'],
   ['records', 'events'],
   ['store', 'routing', 'retained', 'outbox'],
   ['connection'],
@@ -25,6 +25,7 @@ const ROWS: readonly (readonly string[])[] = [
 const NARROWER: Readonly<Record<string, readonly string[]>> = {
   packets: ['base', 'topics'],
   topics: ['base'],
+  sql: ['base'],
   store: ['packets', 'base'],
   outbox: ['store', 'base'],
   client: ['packets', 'topics', 'events', 'base']
@@ -52,7 +53,7 @@ const OUTSIDE_WORLD =
 const COMPUTING: Readonly<Record<string, string>> = { 'lib/access/network.ts': 'node:net' };
 
 /** Packages lib may import; adapters and examples have their own. */
-const LIB_PACKAGES = ['eventemitter3', 'lru-cache', 'mqtt-packet', 'xstate'];
+const LIB_PACKAGES = ['eventemitter3', 'lru-cache', 'mqtt-packet', 're2js', 'xstate'];
 
 const sources = ['lib', 'adapters', 'examples', 'bench', 'test'].flatMap((tree) =>
   readdirSync(join(root, tree), { recursive: true, encoding: 'utf8' })

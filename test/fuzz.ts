@@ -1,6 +1,8 @@
-// `npm run fuzz`: sends damaged, misplaced and random packets to brokers in this process. The number is the first argument or RUNS,
-// 1,000,000 by default. SEED repeats a run.
+// `npm run fuzz`: sends damaged, misplaced and random packets to brokers in this process, and evaluates as many damaged SQL statements and
+// functions with hostile values. The number is the first argument or RUNS, 1,000,000 by default. SEED repeats a run.
+import { Random } from './fuzz/random.ts';
 import { fuzz } from './fuzz/run.ts';
+import { fuzzSql } from './fuzz/sql.ts';
 
 const runs = Number(process.argv[2] ?? process.env.RUNS ?? 1_000_000);
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -28,6 +30,9 @@ try {
   process.stdout.write(
     `fuzz: passed, ${rate(runs)} inputs a second; ${told.join(', ')}; ${compared} packets compared\n`
   );
+  const statements = fuzzSql({ runs, random: new Random(seed) });
+  const kinds = Object.entries(statements).map(([end, count]) => `${count} ${end}`);
+  process.stdout.write(`fuzz: passed, ${runs} SQL statements: ${kinds.join(', ')}\n`);
 } catch (error) {
   process.stdout.write(`fuzz: failed, repeat with SEED=${seed}\n${error instanceof Error ? error.stack : error}\n`);
   process.exitCode = 1;

@@ -1,0 +1,152 @@
+import { SqlFailure } from './sql-error.ts';
+import { bytesOf, describe, isList, isNumber, isObject, kindOf, own, type Value, type ValueObject } from './values.ts';
+
+/**
+ * How values are compared; the first row that applies decides.
+ *
+ * | left and right, in any order | `=` | `<`, `>` |
+ * |---|---|---|
+ * | absent and absent | true | false, `<=` and `>=` true |
+ * | absent and anything | false | false |
+ * | null and anything but a string | only null is equal | false |
+ * | number and number | by value, 1 = 1.0 | by value |
+ * | number and string | the string is read as a number; the event fails if it is none | the same |
+ * | boolean or null, and string | the word (`true`, `null`) as a string | the same |
+ * | string and string | by the bytes of UTF-8 | the same |
+ * | object and object, list and list | element by element | the same |
+ * | everything else | false | number < boolean < object < list < string |
+ */
+export function equals(left: Value, right: Value): boolean {
+  if (typeof left === 'string' && typeof right === 'string') return left === right;
+  if (typeof left === 'number' && typeof right === 'number') return left === right;
+  if (left === undefined || right === undefined) return left === right;
+  return order(left, right) === 0;
+}
+
+/**
+ * The order of two values.
+ * @returns negative, 0 or positive; NaN if they have none, because one is absent or null
+ * @throws SqlFailure for a number and a string that is no number
+ */
+export function compare(left: Value, right: Value): number {
+  if (typeof left === 'number' && typeof right === 'number') return left - right;
+  if (left === undefined || right === undefined) return left === right ? 0 : Number.NaN;
+  if (left === null || right === null) {
+    if (typeof left !== 'string' && typeof right !== 'string') return left === right ? 0 : Number.NaN;
+  }
+  return order(left, right);
+}
+
+const RANKS = { integer: 0, float: 0, absent: 1, null: 1, boolean: 1, object: 2, list: 3, bytes: 4, string: 4 };
+
+/** The order of two values, all of which have one. */
+function order(left: Value, right: Value): number {
+  if (typeof left === 'string') {
+    if (typeof right === 'string') return compareStrings(left, right);
+    if (isNumber(right)) return compareNumbers(numberIn(left), right);
+    if (right === null || typeof right === 'boolean') return compareStrings(left, String(right));
+  } else if (typeof right === 'string') {
+    if (isNumber(left)) return compareNumbers(left, numberIn(right));
+    if (left === null || typeof left === 'boolean') return compareStrings(String(left), right);
+  }
+  const difference = RANKS[kindOf(left)] - RANKS[kindOf(right)];
+  return difference === 0 ? orderAlike(left, right) : difference;
+}
+
+/** The order of two values of one rank. */
+function orderAlike(left: Value, right: Value): number {
+  if (isNumber(left) && isNumber(right)) return compareNumbers(left, right);
+  if (isList(left) && isList(right)) return orderLists(left, right);
+  if (isObject(left) && isObject(right)) return orderObjects(left, right);
+  if (left instanceof Uint8Array || right instanceof Uint8Array)
+    return Buffer.compare(bytesOf(left as string | Uint8Array), bytesOf(right as string | Uint8Array));
+  return compareStrings(String(left), String(right)); // true, false, null
+}
+
+function orderLists(left: readonly Value[], right: readonly Value[]): number {
+  const length = Math.min(left.length, right.length);
+  for (let index = 0; index < length; index++) {
+    const difference = order(left[index], right[index]);
+    if (difference !== 0) return difference;
+  }
+  return left.length - right.length;
+}
+
+/** An object with fewer keys is less; then the keys decide, then the values. */
+function orderObjects(left: ValueObject, right: ValueObject): number {
+  const leftKeys = Object.keys(left).sort(compareStrings);
+  const rightKeys = Object.keys(right).sort(compareStrings);
+  if (leftKeys.length !== rightKeys.length) return leftKeys.length - rightKeys.length;
+  for (const [index, key] of leftKeys.entries()) {
+    const difference = compareStrings(key, rightKeys[index]);
+    if (difference !== 0) return difference;
+  }
+  for (const key of leftKeys) {
+    const difference = order(own(left, key), own(right, key));
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** JavaScript compares integers of any size and floating point numbers exactly. */
+function compareNumbers(left: Value, right: Value): number {
+  const [a, b] = [(left as number).valueOf(), (right as number).valueOf()];
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+const INTEGER = /^[+-]?\d{1,1000}$/;
+const FLOAT = /^[+-]?\d+\.\d+(?:[eE][+-]?\d+)?$/;
+
+/** The number that a string is: an integer such as `+5`, or a float such as `1.0e3`; undefined if it is none. */
+export function parseNumber(text: string): number | bigint | undefined {
+  if (INTEGER.test(text)) {
+    const number = Number(text);
+    return Number.isSafeInteger(number) ? number + 0 : BigInt(text.replace(/^\+/, ''));
+  }
+  if (!FLOAT.test(text)) return undefined;
+  const number = Number(text);
+  return Number.isFinite(number) ? number : undefined;
+}
+
+function numberIn(text: string): number | bigint {
+  const number = parseNumber(text);
+  if (number === undefined) throw new SqlFailure(`${describe(text)} is compared with a number, but is none`);
+  return number;
+}
+
+/** Order by code point, which is that of the bytes of UTF-8. */
+export function compareStrings(left: string, right: string): number {
+  const length = Math.min(left.length, right.length);
+  for (let index = 0; index < length; index++) {
+    const [a, b] = [left.charCodeAt(index), right.charCodeAt(index)];
+    if (a === b) continue;
+    return weightOf(a) - weightOf(b);
+  }
+  return left.length - right.length;
+}
+
+/** The halves of characters above U+FFFF come after all other units, although their numbers are lower than some. */
+function weightOf(unit: number): number {
+  return unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
+}
+
+/** Whether two values are the same: of the same kind, and equal. 1 is neither '1' nor 1.0. */
+export function isSame(left: Value, right: Value): boolean {
+  if (left === right) return true;
+  const kind = kindOf(left);
+  if (kind !== kindOf(right)) return false;
+  if (isList(left)) {
+    const other = right as readonly Value[];
+    return left.length === other.length && left.every((item, index) => isSame(item, other[index]));
+  }
+  if (isObject(left)) {
+    const other = right as ValueObject;
+    const keys = Object.keys(left);
+    return (
+      keys.length === Object.keys(other).length &&
+      keys.every((key) => Object.hasOwn(other, key) && isSame(left[key], other[key]))
+    );
+  }
+  if (kind === 'float' || kind === 'bytes') return orderAlike(left, right) === 0;
+  return false;
+}

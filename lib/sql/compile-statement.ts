@@ -1,0 +1,207 @@
+import { type CompileContext, ExpressionCompiler } from './compile.ts';
+import { canFail, namesIn } from './inspect.ts';
+import { type CompiledStep, place } from './paths.ts';
+import { type Evaluate, type Row, Scope } from './row.ts';
+import { SqlError, SqlFailure } from './sql-error.ts';
+import type { Expression, Field, Foreach, Path, Select, Selected, Statement } from './tree.ts';
+import { isList, setKey, type Value } from './values.ts';
+
+/** Most outputs of one event. */
+const MOST_OUTPUTS = 10_000;
+/** Name of the element of FOREACH without an alias. */
+const ELEMENT = 'item';
+
+/** A statement, ready to be evaluated for events. */
+export interface CompiledStatement {
+  /**
+   * Evaluate it for an event.
+   * @returns the outputs: one for SELECT, one for each element of FOREACH; undefined: WHERE is not true
+   * @throws SqlFailure
+   */
+  readonly run: (row: Row) => readonly Value[] | undefined;
+}
+
+type Output = Record<string, Value>;
+
+/** Puts a field into the output, and makes its alias visible. */
+type CompiledField = (scope: Scope, output: Output) => void;
+
+/** Compile a statement. @throws SqlError */
+export function compileStatement(statement: Statement, context: CompileContext): CompiledStatement {
+  const compiler = new StatementCompiler(statement, context);
+  return { run: statement.type === 'select' ? compiler.select(statement) : compiler.foreach(statement) };
+}
+
+class StatementCompiler {
+  readonly #context: CompileContext;
+  readonly #expressions: ExpressionCompiler;
+  /** The names that expressions use; aliases with other names need no slot. */
+  readonly #used: ReadonlySet<string>;
+
+  constructor(statement: Statement, context: CompileContext) {
+    this.#context = context;
+    this.#expressions = new ExpressionCompiler(context);
+    this.#used = namesIn(statement);
+  }
+
+  select({ fields, where }: Select): CompiledStatement['run'] {
+    const expressions = this.#expressions;
+    const aliases = new Set(
+      fields.flatMap((field) => (field.type === 'star' || !field.alias ? [] : [field.alias.name]))
+    );
+    const isEarly =
+      where !== undefined &&
+      ![...namesIn(where)].some((name) => aliases.has(name)) &&
+      !fields.some((field) => field.type === 'selected' && this.#canFail(field));
+    const early = isEarly ? expressions.compile(where) : undefined;
+    const compiled = this.#fields(fields);
+    const late = isEarly || where === undefined ? undefined : expressions.compile(where);
+    const { slotCount } = expressions;
+    return (row) => {
+      const scope = scopeOf(row, slotCount);
+      let clause = 'WHERE';
+      try {
+        if (early !== undefined && early(scope) !== true) return undefined;
+        clause = 'SELECT';
+        const output: Output = {};
+        for (const field of compiled) field(scope, output);
+        clause = 'WHERE';
+        return late === undefined || late(scope) === true ? [output] : undefined;
+      } catch (error) {
+        throw failureIn(clause, error);
+      }
+    };
+  }
+
+  foreach({ fields, does, incase, where }: Foreach): CompiledStatement['run'] {
+    const expressions = this.#expressions;
+    const last = fields[fields.length - 1];
+    if (last.type === 'star')
+      throw new SqlError(
+        'the last field of FOREACH is *',
+        this.#context.text,
+        last.start,
+        'it is the list: FOREACH payload.list'
+      );
+    const hasStar = does?.some(({ type }) => type === 'star') ?? false;
+    const helpers = this.#fields(fields.slice(0, -1), hasStar);
+    const list = expressions.compile(last.expression);
+    const name = last.alias?.name ?? ELEMENT;
+    const slot = expressions.define(name);
+    const filter = where && expressions.compile(where);
+    const condition = incase && expressions.compile(incase);
+    const compiled = does && this.#fields(does);
+    const { slotCount } = expressions;
+    return (row) => {
+      const scope = scopeOf(row, slotCount);
+      let clause = 'FOREACH';
+      try {
+        const helped: Output = {};
+        for (const helper of helpers) helper(scope, helped);
+        const elements = list(scope);
+        scope.slots[slot] = elements;
+        clause = 'WHERE';
+        if (filter !== undefined && filter(scope) !== true) return undefined;
+        if (!isList(elements)) return [];
+        const outputs: Value[] = [];
+        for (const element of elements) {
+          scope.slots[slot] = element;
+          clause = 'INCASE';
+          if (condition !== undefined && condition(scope) !== true) continue;
+          if (outputs.length === MOST_OUTPUTS) throw new SqlFailure(`the event has more than ${MOST_OUTPUTS} outputs`);
+          if (compiled === undefined) {
+            outputs.push(element);
+            continue;
+          }
+          clause = 'DO';
+          const output: Output = {};
+          for (const field of compiled) field(scope, output);
+          outputs.push(output);
+        }
+        return outputs;
+      } catch (error) {
+        throw failureIn(clause, error);
+      }
+    };
+  }
+
+  #canFail({ expression, alias }: Selected): boolean {
+    const { functions } = this.#context;
+    return canFail(expression, functions) || (alias?.steps.some((step) => step.type === 'index') ?? false);
+  }
+
+  /** @param isBeforeStar whether the aliases are visible to a `*` of another clause */
+  #fields(fields: readonly Field[], isBeforeStar = false): CompiledField[] {
+    return fields.map((field, index) => {
+      const hasStarLater = isBeforeStar || fields.slice(index + 1).some(({ type }) => type === 'star');
+      return field.type === 'star' ? this.#star() : this.#field(field, hasStarLater);
+    });
+  }
+
+  /** All columns, and the aliases that hide them. */
+  #star(): CompiledField {
+    const aliases = this.#expressions.aliases();
+    return ({ row, slots }, output) => {
+      for (const name of row.names) {
+        const value = row.column(name);
+        if (value !== undefined) setKey(output, name, value);
+      }
+      for (const [name, slot] of aliases) if (slots[slot] !== undefined) setKey(output, name, slots[slot]);
+    };
+  }
+
+  #field(field: Selected, hasStarLater: boolean): CompiledField {
+    const expressions = this.#expressions;
+    const { expression } = field;
+    const evaluate = expressions.compile(expression);
+    const target = field.alias ?? targetOf(expression, this.#context.text);
+    const steps = expressions.steps(target.steps);
+    const { name } = target;
+    const isVisible = field.alias !== undefined && (this.#used.has(name) || hasStarLater);
+    if (!isVisible) return outputOnly(evaluate, name, steps);
+    const before = expressions.head(name);
+    const slot = expressions.define(name);
+    return (scope, output) => {
+      const value = evaluate(scope);
+      if (value === undefined) return;
+      scope.slots[slot] = steps.length === 0 ? value : place(before(scope), steps, value, scope);
+      put(output, name, steps, value, scope);
+    };
+  }
+}
+
+function outputOnly(evaluate: Evaluate, name: string, steps: readonly CompiledStep[]): CompiledField {
+  if (steps.length === 0 && name !== '__proto__')
+    return (scope, output) => {
+      const value = evaluate(scope);
+      if (value !== undefined) output[name] = value;
+    };
+  return (scope, output) => {
+    const value = evaluate(scope);
+    if (value !== undefined) put(output, name, steps, value, scope);
+  };
+}
+
+function put(output: Output, name: string, steps: readonly CompiledStep[], value: Value, scope: Scope): void {
+  if (steps.length === 0) setKey(output, name, value);
+  else setKey(output, name, place(Object.hasOwn(output, name) ? output[name] : undefined, steps, value, scope));
+}
+
+/** Where a field without an alias goes: a path to itself, others to the text of the expression. */
+function targetOf(expression: Expression, text: string): Path {
+  if (expression.type === 'path' && !expression.steps.some((step) => step.type === 'slice')) return expression;
+  const { start, end } = expression;
+  return { type: 'path', name: text.slice(start, end), steps: [], start, end };
+}
+
+function scopeOf(row: Row, slotCount: number): Scope {
+  return new Scope(row, slotCount === 0 ? NO_SLOTS : new Array<Value>(slotCount));
+}
+
+const NO_SLOTS: Value[] = [];
+
+/** The failure of an evaluation, with its clause. */
+function failureIn(clause: string, error: unknown): SqlFailure {
+  const message = error instanceof Error ? error.message : String(error);
+  return new SqlFailure(`${clause}: ${message}`, error instanceof SqlFailure ? undefined : error);
+}

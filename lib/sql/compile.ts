@@ -1,0 +1,324 @@
+import { nearest } from '../base/options-table.ts';
+import { add, divide, divideIntegers, multiply, negate, subtract } from './arithmetic.ts';
+import { compare, equals, isSame } from './compare.ts';
+import type { Dialect } from './dialect.ts';
+import type { FunctionTools, Parameter, ParameterType, SqlFunction } from './functions/function.ts';
+import { decodeJson } from './json.ts';
+import { type CompiledStep, walk } from './paths.ts';
+import type { Evaluate, Scope } from './row.ts';
+import { SqlError, SqlFailure } from './sql-error.ts';
+import type { Binary, Call, Case, Expression, Path, Step, Unary } from './tree.ts';
+import { describe, isList, isNumber, isObject, kindOf, type Value } from './values.ts';
+
+/** What a statement is compiled for. */
+export interface CompileContext {
+  /** For errors. */
+  readonly text: string;
+  readonly dialect: Dialect;
+  readonly functions: ReadonlyMap<string, SqlFunction>;
+  readonly tools: FunctionTools;
+}
+
+/** Compiles expressions to closures. */
+export class ExpressionCompiler {
+  readonly #context: CompileContext;
+  /** The slots of the aliases that are visible. */
+  readonly #slots = new Map<string, number>();
+
+  constructor(context: CompileContext) {
+    this.#context = context;
+  }
+
+  /** Number of slots that a scope needs. */
+  get slotCount(): number {
+    return this.#slots.size;
+  }
+
+  /** Make an alias visible from now on. @returns its slot */
+  define(name: string): number {
+    const known = this.#slots.get(name);
+    if (known !== undefined) return known;
+    const slot = this.#slots.size;
+    this.#slots.set(name, slot);
+    return slot;
+  }
+
+  /** The aliases that are visible now, with their slots. */
+  aliases(): (readonly [name: string, slot: number])[] {
+    return [...this.#slots];
+  }
+
+  /** @throws SqlError for a function that does not exist, or arguments that it does not take */
+  compile(node: Expression): Evaluate {
+    switch (node.type) {
+      case 'literal': {
+        const { value } = node;
+        return () => value;
+      }
+      case 'path':
+        return this.#path(node);
+      case 'call':
+        return this.#call(node);
+      case 'unary':
+        return this.#unary(node);
+      case 'binary':
+        return this.#binary(node);
+      case 'in': {
+        const subject = this.compile(node.subject);
+        const items = node.items.map((item) => this.compile(item));
+        const { isNegated } = node;
+        return (scope) => {
+          const value = subject(scope);
+          return items.some((item) => isSame(value, item(scope))) !== isNegated;
+        };
+      }
+      case 'case':
+        return this.#case(node);
+      case 'list': {
+        const items = node.items.map((item) => this.compile(item));
+        return (scope) => items.map((item) => item(scope) ?? null);
+      }
+      case 'range': {
+        const { from, to } = node;
+        const list = Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
+        return () => list;
+      }
+    }
+  }
+
+  /** The value of a column, or of the alias that hides it. */
+  head(name: string): Evaluate {
+    const slot = this.#slots.get(name);
+    if (slot === undefined) return ({ row }) => row.column(name);
+    return ({ row, slots }) => {
+      const value = slots[slot];
+      return value === undefined ? row.column(name) : value;
+    };
+  }
+
+  steps(steps: readonly Step[]): readonly CompiledStep[] {
+    return steps.map((step) =>
+      step.type === 'index' ? { type: 'index', index: this.compile(step.index), append: step.append === true } : step
+    );
+  }
+
+  #path({ name, steps }: Path): Evaluate {
+    const head = this.head(name);
+    if (steps.length === 0) return head;
+    const compiled = this.steps(steps);
+    const [first] = compiled;
+    const isAlias = this.#slots.has(name);
+    const decode = isAlias
+      ? (_scope: Scope, text: string) => decodeJson(text)
+      : ({ row }: Scope, text: string) => row.json(name, text);
+    if (compiled.length === 1 && first.type === 'key') {
+      const { key } = first;
+      return (scope) => {
+        const value = head(scope);
+        const object = typeof value === 'string' ? decode(scope, value) : value;
+        return isObject(object) && Object.hasOwn(object, key) ? object[key] : undefined;
+      };
+    }
+    return (scope) => {
+      const value = head(scope);
+      return walk(typeof value === 'string' ? decode(scope, value) : value, compiled, scope);
+    };
+  }
+
+  #unary({ operator, operand }: Unary): Evaluate {
+    const value = this.compile(operand);
+    if (operator === 'NOT') return (scope) => value(scope) === false;
+    if (operator === '-') {
+      if (operand.type !== 'literal' || !isNumber(operand.value)) return (scope) => negate(value(scope));
+      const constant = negate(operand.value);
+      return () => constant;
+    }
+    return (scope) => {
+      const number = value(scope);
+      if (!isNumber(number)) throw new SqlFailure(`+ needs a number, but has ${describe(number)}`);
+      return number;
+    };
+  }
+
+  #binary({ operator, left: leftNode, right: rightNode }: Binary): Evaluate {
+    const left = this.compile(leftNode);
+    const right = this.compile(rightNode);
+    switch (operator) {
+      case 'AND':
+        return (scope) => left(scope) === true && right(scope) === true;
+      case 'OR':
+        return (scope) => left(scope) === true || right(scope) === true;
+      case '=':
+        return (scope) => equals(left(scope), right(scope));
+      case '!=':
+        return (scope) => !equals(left(scope), right(scope));
+      case '<':
+        return (scope) => compare(left(scope), right(scope)) < 0;
+      case '>':
+        return (scope) => compare(left(scope), right(scope)) > 0;
+      case '<=':
+        return (scope) => compare(left(scope), right(scope)) <= 0;
+      case '>=':
+        return (scope) => compare(left(scope), right(scope)) >= 0;
+      case '=~':
+        return this.#topicMatch(left, right);
+      case '+':
+        return (scope) => add(left(scope), right(scope));
+      case '-':
+        return (scope) => subtract(left(scope), right(scope));
+      case '*':
+        return (scope) => multiply(left(scope), right(scope));
+      case '/':
+        return (scope) => divide(left(scope), right(scope));
+      default:
+        return (scope) => divideIntegers(operator, left(scope), right(scope));
+    }
+  }
+
+  #topicMatch(left: Evaluate, right: Evaluate): Evaluate {
+    const { matchTopic } = this.#context.dialect;
+    if (matchTopic === undefined) throw new TypeError('the dialect has no =~');
+    return (scope) => {
+      const [topic, filter] = [left(scope), right(scope)];
+      if (topic === undefined || filter === undefined) return false;
+      return matchTopic(topicOf(topic), topicOf(filter));
+    };
+  }
+
+  #case({ subject, branches, otherwise }: Case): Evaluate {
+    const compared = subject && this.compile(subject);
+    const compiled = branches.map(({ when, result }) => ({ when: this.compile(when), result: this.compile(result) }));
+    const last = otherwise && this.compile(otherwise);
+    return (scope) => {
+      const value = compared?.(scope);
+      for (const { when, result } of compiled) {
+        const found = when(scope);
+        if (compared === undefined ? found === true : isSame(value, found)) return result(scope);
+      }
+      return last?.(scope);
+    };
+  }
+
+  #call(node: Call): Evaluate {
+    const { functions, tools } = this.#context;
+    const row = functions.get(node.name);
+    if (row === undefined) throw this.#unknownFunction(node);
+    this.#checkArguments(node, row);
+    const run = row.make?.(tools) ?? row.run;
+    const args = node.args.map((arg, index) => this.#argument(row, index, arg));
+    const { column } = row;
+    if (column !== undefined) args.unshift((scope) => scope.row.column(column));
+    const [first, second, third] = args;
+    switch (args.length) {
+      case 0:
+        return () => run();
+      case 1:
+        return (scope) => run(first(scope));
+      case 2:
+        return (scope) => run(first(scope), second(scope));
+      case 3:
+        return (scope) => run(first(scope), second(scope), third(scope));
+      default:
+        return (scope) => run(...args.map((arg) => arg(scope)));
+    }
+  }
+
+  #unknownFunction({ name, start }: Call): SqlError {
+    const { functions, text } = this.#context;
+    const lower = name.toLowerCase();
+    const similar = functions.has(lower) ? lower : nearest(name, [...functions.keys()]);
+    const hint = similar === undefined ? undefined : `did you mean ${similar}()?`;
+    return new SqlError(`there is no function ${name}()`, text, start, hint);
+  }
+
+  /** @throws SqlError */
+  #checkArguments({ name, args, start }: Call, row: SqlFunction): void {
+    const { params } = row;
+    const least = params.filter((param) => !/[?.]$/.test(param)).length;
+    const most = params.some((param) => param.endsWith('...')) ? Infinity : params.length;
+    if (args.length < least || args.length > most) {
+      const counts = least === most ? `${least}` : most === Infinity ? `at least ${least}` : `${least} to ${most}`;
+      const fault = `${name}() takes ${counts} argument${counts === '1' ? '' : 's'}, but has ${args.length}`;
+      throw this.#error(fault, start, `${name}(${params.join(', ')}): ${row.about}`);
+    }
+    for (const [index, arg] of args.entries()) this.#checkLiteral(row, index, arg);
+  }
+
+  /** What can be seen without an event is reported before there is one. */
+  #checkLiteral(row: SqlFunction, index: number, arg: Expression): void {
+    if (arg.type !== 'literal') return;
+    const { value, start } = arg;
+    const type = typeOf(paramAt(row.params, index));
+    if (!ACCEPTS[type](value))
+      throw this.#error(`argument ${index + 1} of ${row.name}() is ${describe(value)}, not ${NAMES[type]}`, start);
+    const choices = row.choices?.[index];
+    if (choices !== undefined && !choices.includes(value as string))
+      throw this.#error(`argument ${index + 1} of ${row.name}() is none of ${choices.join(', ')}`, start);
+    if (row.patternAt === index)
+      try {
+        this.#context.tools.pattern(value as string);
+      } catch (error) {
+        throw this.#error((error as Error).message, start);
+      }
+  }
+
+  /** An argument, with the check of its type. */
+  #argument(row: SqlFunction, index: number, arg: Expression): Evaluate {
+    const value = this.compile(arg);
+    const param = paramAt(row.params, index);
+    const type = typeOf(param);
+    if (type === 'any' || arg.type === 'literal') return value;
+    const accepts = ACCEPTS[type];
+    const choices = row.choices?.[index];
+    return (scope) => {
+      const given = value(scope);
+      if (!accepts(given))
+        throw new SqlFailure(`argument ${index + 1} of ${row.name}() is ${describe(given)}, not ${NAMES[type]}`);
+      if (choices !== undefined && !choices.includes(given as string))
+        throw new SqlFailure(`argument ${index + 1} of ${row.name}() is none of ${choices.join(', ')}`);
+      return given;
+    };
+  }
+
+  #error(fault: string, start: number, hint?: string): SqlError {
+    return new SqlError(fault, this.#context.text, start, hint);
+  }
+}
+
+/** The parameter of an argument; the last one may stand for several. */
+function paramAt(params: readonly Parameter[], index: number): Parameter {
+  return params[Math.min(index, params.length - 1)];
+}
+
+function typeOf(param: Parameter): ParameterType {
+  return param.replace(/\?$|\.\.\.$/, '') as ParameterType;
+}
+
+const ACCEPTS: Readonly<Record<ParameterType, (value: Value) => boolean>> = {
+  any: () => true,
+  string: (value) => typeof value === 'string',
+  bytes: (value) => typeof value === 'string' || value instanceof Uint8Array,
+  integer: (value) => kindOf(value) === 'integer',
+  number: isNumber,
+  boolean: (value) => typeof value === 'boolean',
+  list: isList,
+  object: isObject
+};
+
+const NAMES: Readonly<Record<ParameterType, string>> = {
+  any: 'a value',
+  string: 'a string',
+  bytes: 'a string or bytes',
+  integer: 'an integer',
+  number: 'a number',
+  boolean: 'true or false',
+  list: 'a list',
+  object: 'an object'
+};
+
+/** A topic name or filter on a side of `=~`. */
+function topicOf(value: Value): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'boolean' || value === null) return String(value);
+  throw new SqlFailure(`=~ needs topics, but has ${describe(value)}`);
+}

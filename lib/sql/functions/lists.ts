@@ -1,0 +1,142 @@
+import { isSame } from '../compare.ts';
+import { decodeJson } from '../json.ts';
+import { SqlFailure } from '../sql-error.ts';
+import { describe, isObject, own, setKey, type Value, type ValueObject } from '../values.ts';
+import { family } from './function.ts';
+
+type Items = readonly Value[];
+
+/** @param number from 1 */
+function element(name: string, number: number | bigint, list: Items): Value {
+  if (number < 1 || number > list.length)
+    throw new SqlFailure(`${name}: the list has ${list.length} elements, and no element ${number}`);
+  return list[Number(number) - 1];
+}
+
+function part(start: number | bigint, length: number | bigint, list: Items): Value {
+  if (start < 1 || length < 0) throw new SqlFailure(`sublist: start ${start} or length ${length} is too small`);
+  const from = Number(start) - 1;
+  return list.slice(from, from + Number(length));
+}
+
+/** An object, or the JSON text of one; undefined for others. */
+function objectIn(value: Value): ValueObject | undefined {
+  const object = typeof value === 'string' ? decodeJson(value) : value;
+  return isObject(object) ? object : undefined;
+}
+
+function get(keys: readonly string[], value: Value, fallback: Value): Value {
+  let found = value;
+  for (const key of keys) {
+    const object = objectIn(found);
+    found = object === undefined ? undefined : own(object, key);
+    if (found === undefined) return fallback;
+  }
+  return found;
+}
+
+/** A copy of an object with the value at a path. What is no object on the way is replaced. */
+function put(keys: readonly string[], value: Value, target: Value): Value {
+  if (keys.length === 0) return value;
+  const object = { ...objectIn(target) };
+  setKey(object, keys[0], put(keys.slice(1), value, own(object, keys[0])));
+  return object;
+}
+
+function checkedObject(name: string, value: Value): ValueObject {
+  const object = objectIn(value);
+  if (object === undefined) throw new SqlFailure(`${name} needs an object, but has ${describe(value)}`);
+  return object;
+}
+
+export const LIST_FUNCTIONS = family('lists and objects', [
+  {
+    name: 'nth',
+    params: ['integer', 'list'],
+    returns: 'any',
+    about: 'An element of a list, from 1.',
+    run: (number: number | bigint, list: Items) => element('nth', number, list)
+  },
+  {
+    name: 'length',
+    params: ['list'],
+    returns: 'integer',
+    about: 'Number of elements.',
+    isTotal: true,
+    run: (list: Items) => list.length
+  },
+  {
+    name: 'sublist',
+    params: ['integer', 'any', 'list?'],
+    returns: 'list',
+    about: 'sublist(length, list) or sublist(start, length, list): a part of a list; start is from 1.',
+    run: (first: number, second: Value, list: Items | undefined) => {
+      if (list === undefined) {
+        if (!Array.isArray(second)) throw new SqlFailure(`sublist needs a list, but has ${describe(second)}`);
+        return part(1, first, second);
+      }
+      if (!Number.isSafeInteger(second)) throw new SqlFailure(`sublist needs an integer, but has ${describe(second)}`);
+      return part(first, second as number, list);
+    }
+  },
+  {
+    name: 'first',
+    params: ['list'],
+    returns: 'any',
+    about: 'The first element.',
+    run: (list: Items) => element('first', 1, list)
+  },
+  {
+    name: 'last',
+    params: ['list'],
+    returns: 'any',
+    about: 'The last element.',
+    run: (list: Items) => element('last', Math.max(1, list.length), list)
+  },
+  {
+    name: 'contains',
+    params: ['any', 'list'],
+    returns: 'boolean',
+    about: "Whether a value is in a list; 1 is neither '1' nor 1.0.",
+    isTotal: true,
+    run: (value: Value, list: Items) => list.some((item) => isSame(value, item))
+  },
+  {
+    name: 'map_get',
+    params: ['string', 'any', 'any?'],
+    returns: 'any',
+    about: 'The value at a path with dots in an object or its JSON text, or else the third argument.',
+    isTotal: true,
+    run: (path: string, object: Value, fallback: Value) => get(path.split('.'), object, fallback)
+  },
+  {
+    name: 'map_put',
+    params: ['string', 'any', 'any'],
+    returns: 'object',
+    about: 'An object with a value at a path with dots; an absent value changes nothing.',
+    run: (path: string, value: Value, target: Value) => {
+      const object = checkedObject('map_put', target);
+      return value === undefined ? object : put(path.split('.'), value, object);
+    }
+  },
+  {
+    name: 'mget',
+    params: ['string', 'any', 'any?'],
+    returns: 'any',
+    about: 'The value of a key, which may contain dots, or else the third argument.',
+    isTotal: true,
+    run: (key: string, object: Value, fallback: Value) => get([key], object, fallback)
+  },
+  {
+    name: 'mput',
+    params: ['string', 'any', 'any'],
+    returns: 'object',
+    about: 'An object with a value for a key, which may contain dots; an absent value changes nothing.',
+    run: (key: string, value: Value, target: Value) => {
+      const object = checkedObject('mput', target);
+      return value === undefined ? object : put([key], value, object);
+    }
+  },
+  { name: 'map_new', params: [], returns: 'object', about: 'An empty object.', isTotal: true, run: () => ({}) },
+  { name: 'null', params: [], returns: 'any', about: 'The null of JSON.', isTotal: true, run: () => null }
+]);

@@ -1,0 +1,104 @@
+import { bounded, MOST_STRING } from '../arithmetic.ts';
+import { encodeJson, stringOf } from '../json.ts';
+import { SqlFailure } from '../sql-error.ts';
+import { describe, isNumber, kindOf, type Value } from '../values.ts';
+
+/** `~`, width, precision, padding, modifier, and what to write. */
+const CONTROL = /~(-?\d+)?(?:\.(\d*)(?:\.(.))?)?[tl]?([\s\S]|$)/gu;
+const MOST_DECIMALS = 100;
+
+/**
+ * Put values into a text, by the controls of Erlang's format.
+ * @throws SqlFailure for too few or too many values, or one of the wrong kind
+ */
+export function formatText(name: string, format: string, values: readonly Value[]): string {
+  let used = 0;
+  let length = format.length;
+  const take = (control: string): Value => {
+    if (used >= values.length)
+      throw new SqlFailure(`${name}: the format has more controls than values, from ${JSON.stringify(control)} on`);
+    return values[used++];
+  };
+  const text = format.replace(CONTROL, (control, width, precision, fill, what) => {
+    if (what === '~') return '~';
+    if (what === 'n') return '\n';
+    if (what === 'i') {
+      take(control);
+      return '';
+    }
+    const convert = CONTROLS[what];
+    if (convert === undefined) throw new SqlFailure(`${name}: unknown control ${JSON.stringify(control)}`);
+    const piece = convert(
+      take(control),
+      precision === undefined || precision === '' ? undefined : Number(precision),
+      name
+    );
+    const padded = padTo(piece, width === undefined ? 0 : Number(width), fill ?? ' ');
+    length += padded.length;
+    return bounded(length, () => padded);
+  });
+  if (used < values.length)
+    throw new SqlFailure(`${name}: the format has ${used} controls, but there are ${values.length} values`);
+  return text;
+}
+
+type Convert = (value: Value, precision: number | undefined, name: string) => string;
+
+const CONTROLS: Readonly<Record<string, Convert | undefined>> = {
+  s: (value, precision, name) => {
+    if (typeof value !== 'string' && typeof value !== 'boolean' && !(value instanceof Uint8Array))
+      throw wrong(name, '~s needs a string', value);
+    const text = stringOf(value);
+    return precision === undefined ? text : text.slice(0, precision);
+  },
+  p: (value) => termOf(value),
+  w: (value) => termOf(value),
+  b: (value, precision, name) => digits(value, precision, name),
+  B: (value, precision, name) => digits(value, precision, name).toUpperCase(),
+  c: (value, _, name) => {
+    const isCharacter = Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 0x10ffff;
+    if (!isCharacter) throw wrong(name, '~c needs the number of a character', value);
+    return String.fromCodePoint(value as number);
+  },
+  f: (value, precision = 6, name) => numberOf(value, name).toFixed(decimals(precision, name)),
+  e: (value, precision = 6, name) => numberOf(value, name).toExponential(decimals(precision, name) - 1),
+  g: (value, precision = 6, name) => {
+    const number = numberOf(value, name);
+    const size = Math.abs(number);
+    return size >= 0.1 && size < 10_000
+      ? number.toFixed(decimals(precision, name))
+      : number.toExponential(precision - 1);
+  }
+};
+
+/** Any value: text as JSON has it. */
+function termOf(value: Value): string {
+  return value === undefined ? 'undefined' : isNumber(value) ? stringOf(value) : encodeJson(value);
+}
+
+function digits(value: Value, base = 10, name: string): string {
+  if (kindOf(value) !== 'integer') throw wrong(name, '~b needs an integer', value);
+  if (base < 2 || base > 36) throw new SqlFailure(`${name}: the base ${base} of ~b is not from 2 to 36`);
+  return (value as number | bigint).toString(base);
+}
+
+function numberOf(value: Value, name: string): number {
+  if (!isNumber(value)) throw wrong(name, '~f, ~e and ~g need a number', value);
+  return Number(value);
+}
+
+function decimals(precision: number, name: string): number {
+  if (precision < 1 || precision > MOST_DECIMALS)
+    throw new SqlFailure(`${name}: the precision ${precision} is not from 1 to ${MOST_DECIMALS}`);
+  return precision;
+}
+
+function padTo(text: string, width: number, fill: string): string {
+  const size = Math.abs(width);
+  if (size > MOST_STRING) throw new SqlFailure(`the width ${size} is more than ${MOST_STRING}`);
+  return width < 0 ? text.padEnd(size, fill) : text.padStart(size, fill);
+}
+
+function wrong(name: string, needed: string, value: Value): SqlFailure {
+  return new SqlFailure(`${name}: ${needed}, but has ${describe(value)}`);
+}

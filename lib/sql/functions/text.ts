@@ -1,0 +1,253 @@
+import { bounded, MOST_STRING } from '../arithmetic.ts';
+import { SqlFailure } from '../sql-error.ts';
+import { bytesOf, type Value } from '../values.ts';
+import { family } from './function.ts';
+import { formatText } from './sprintf.ts';
+
+/** Text in which each character is one UTF-16 unit, and none joins another. */
+const SIMPLE = /^[\x20-\x7e]*$/;
+
+const segmenter = new Intl.Segmenter();
+
+/** The characters of a text as a reader sees them (grapheme clusters). */
+function charactersOf(text: string): readonly string[] {
+  return SIMPLE.test(text) ? text.split('') : Array.from(segmenter.segment(text), ({ segment }) => segment);
+}
+
+function lengthOf(text: string): number {
+  return SIMPLE.test(text) ? text.length : charactersOf(text).length;
+}
+
+function substring(text: string, start: number | bigint, length: number | bigint = Infinity): string {
+  if (start < 0 || length < 0) throw new SqlFailure(`substr: start ${start} or length ${length} is negative`);
+  const [from, to] = [Number(start), Number(start) + Number(length)];
+  return SIMPLE.test(text) ? text.slice(from, to) : charactersOf(text).slice(from, to).join('');
+}
+
+const SPLIT_MODES = ['trim', 'notrim', 'leading', 'trailing', 'leading_notrim', 'trailing_notrim'];
+const PLACES = ['all', 'leading', 'trailing'];
+const ENDS = ['leading', 'trailing'];
+const SIDES = ['leading', 'trailing', 'both'];
+
+function split(text: string, separator: string, mode = 'trim'): string[] {
+  const parts = separator === '' ? [text] : splitAt(text, separator, mode);
+  return mode.endsWith('notrim') ? parts : parts.filter((part) => part !== '');
+}
+
+function splitAt(text: string, separator: string, mode: string): string[] {
+  const isOnce = mode.startsWith('leading') || mode.startsWith('trailing');
+  if (!isOnce) return text.split(separator);
+  const at = mode.startsWith('leading') ? text.indexOf(separator) : text.lastIndexOf(separator);
+  return at === -1 ? [text] : [text.slice(0, at), text.slice(at + separator.length)];
+}
+
+/** @param lines `nocrlf`: the ends of lines separate, too */
+function tokens(text: string, separators: string, lines?: string): string[] {
+  const parts: string[] = [];
+  const among = new Set(lines === undefined ? separators : `${separators}\r\n`);
+  let part = '';
+  for (const character of text)
+    if (!among.has(character)) part += character;
+    else if (part !== '') {
+      parts.push(part);
+      part = '';
+    }
+  if (part !== '') parts.push(part);
+  return parts;
+}
+
+function pad(text: string, length: number | bigint, side = 'trailing', fill = ' '): string {
+  const missing = Math.max(0, Number(length) - lengthOf(text));
+  return bounded(text.length + missing * fill.length, () => {
+    const before = side === 'leading' ? missing : side === 'both' ? Math.floor(missing / 2) : 0;
+    return fill.repeat(before) + text + fill.repeat(missing - before);
+  });
+}
+
+function replace(text: string, what: string, by: string, place = 'all'): string {
+  if (what === '') return text;
+  if (place === 'all') return replaceAll(text, what, by);
+  const at = place === 'leading' ? text.indexOf(what) : text.lastIndexOf(what);
+  return at === -1 ? text : text.slice(0, at) + by + text.slice(at + what.length);
+}
+
+function replaceAll(text: string, what: string, by: string): string {
+  const parts = text.split(what);
+  return bounded(text.length + (parts.length - 1) * (by.length - what.length), () => parts.join(by));
+}
+
+function find(text: string, what: string, end = 'leading'): string {
+  const at = end === 'leading' ? text.indexOf(what) : what === '' ? 0 : text.lastIndexOf(what);
+  return at === -1 ? '' : text.slice(at);
+}
+
+/** `&` stands for the match, `\1` for a group, and `\&` for an ampersand. */
+function expand(replacement: string, match: readonly string[]): string {
+  return replacement.replace(/\\(\d)|\\g\{(\d{1,2})\}|\\(.)|&/gs, (whole, digit, braced, escaped) =>
+    whole === '&' ? match[0] : escaped !== undefined ? escaped : (match[Number(digit ?? braced)] ?? '')
+  );
+}
+
+export const TEXT_FUNCTIONS = family('text', [
+  {
+    name: 'lower',
+    params: ['string'],
+    returns: 'string',
+    about: 'In lower case.',
+    isTotal: true,
+    run: (s: string) => s.toLowerCase()
+  },
+  {
+    name: 'upper',
+    params: ['string'],
+    returns: 'string',
+    about: 'In upper case.',
+    isTotal: true,
+    run: (s: string) => s.toUpperCase()
+  },
+  {
+    name: 'trim',
+    params: ['string'],
+    returns: 'string',
+    about: 'Without white space at both ends.',
+    isTotal: true,
+    run: (s: string) => s.trim()
+  },
+  {
+    name: 'ltrim',
+    params: ['string'],
+    returns: 'string',
+    about: 'Without white space at the beginning.',
+    isTotal: true,
+    run: (s: string) => s.trimStart()
+  },
+  {
+    name: 'rtrim',
+    params: ['string'],
+    returns: 'string',
+    about: 'Without white space at the end.',
+    isTotal: true,
+    run: (s: string) => s.trimEnd()
+  },
+  {
+    name: 'reverse',
+    params: ['string'],
+    returns: 'string',
+    about: 'The characters in reverse order.',
+    isTotal: true,
+    run: (s: string) => [...charactersOf(s)].reverse().join('')
+  },
+  {
+    name: 'strlen',
+    params: ['string'],
+    returns: 'integer',
+    about: 'Number of characters as a reader sees them.',
+    isTotal: true,
+    run: lengthOf
+  },
+  {
+    name: 'substr',
+    params: ['string', 'integer', 'integer?'],
+    returns: 'string',
+    about: 'A part of a text: start from 0, and length.',
+    run: substring
+  },
+  {
+    name: 'split',
+    params: ['string', 'string', 'string?'],
+    returns: 'list',
+    about:
+      'The parts between separators. Modes: trim (default: without empty parts), notrim, leading and trailing (split once), leading_notrim, trailing_notrim.',
+    choices: { 2: SPLIT_MODES },
+    isTotal: true,
+    run: split
+  },
+  {
+    name: 'tokens',
+    params: ['string', 'string', 'string?'],
+    returns: 'list',
+    about: 'The parts between any of these characters, without empty ones; with nocrlf, line ends separate, too.',
+    choices: { 2: ['nocrlf'] },
+    isTotal: true,
+    run: tokens
+  },
+  {
+    name: 'concat',
+    params: ['string', 'string'],
+    returns: 'string',
+    about: 'Two texts joined.',
+    run: (a: string, b: string) => bounded(a.length + b.length, () => a + b)
+  },
+  {
+    name: 'sprintf',
+    params: ['string', 'any...'],
+    returns: 'string',
+    about: 'A text with values: ~s text, ~p any value, ~b integer, ~.2f number with decimals, ~n line end, ~~ tilde.',
+    run: (format: string, ...values: Value[]) => formatText('sprintf', format, values)
+  },
+  {
+    name: 'sprintf_s',
+    params: ['string', 'list'],
+    returns: 'string',
+    about: 'As sprintf, with the values in a list.',
+    run: (format: string, values: readonly Value[]) => formatText('sprintf_s', format, values)
+  },
+  {
+    name: 'pad',
+    params: ['string', 'integer', 'string?', 'string?'],
+    returns: 'string',
+    about: 'Filled to a length: trailing (default), leading or both; with spaces or the fourth argument.',
+    choices: { 2: SIDES },
+    run: pad
+  },
+  {
+    name: 'replace',
+    params: ['string', 'string', 'string', 'string?'],
+    returns: 'string',
+    about: 'Each occurrence of the second argument replaced by the third, or only the leading or trailing one.',
+    choices: { 3: PLACES },
+    run: replace
+  },
+  {
+    name: 'regex_match',
+    params: ['string', 'string'],
+    returns: 'boolean',
+    about: 'Whether a regular expression (RE2) matches a part of the text.',
+    patternAt: 1,
+    make: (tools) => (text: string, pattern: string) => tools.pattern(pattern).test(text)
+  },
+  {
+    name: 'regex_replace',
+    params: ['string', 'string', 'string'],
+    returns: 'string',
+    about: 'Each match of a regular expression replaced; & is the match, \\1 a group, \\& an ampersand.',
+    patternAt: 1,
+    make: (tools) => (text: string, pattern: string, replacement: string) => {
+      let length = text.length;
+      return tools.pattern(pattern).replace(text, (match) => {
+        const by = expand(replacement, match);
+        length += by.length;
+        return bounded(Math.min(length, MOST_STRING + 1), () => by);
+      });
+    }
+  },
+  {
+    name: 'ascii',
+    params: ['bytes'],
+    returns: 'integer',
+    about: 'The first byte.',
+    run: (text: string | Uint8Array) => {
+      if (text.length === 0) throw new SqlFailure('ascii: the text is empty');
+      return bytesOf(text)[0];
+    }
+  },
+  {
+    name: 'find',
+    params: ['string', 'string', 'string?'],
+    returns: 'string',
+    about: 'The rest of the text from the leading (default) or trailing occurrence of the second argument.',
+    choices: { 2: ENDS },
+    isTotal: true,
+    run: find
+  }
+]);

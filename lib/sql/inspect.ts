@@ -1,0 +1,93 @@
+import type { SqlFunction } from './functions/function.ts';
+import type { Expression, Field, Statement, Step } from './tree.ts';
+
+/** The expressions inside an expression, those of its steps included. */
+function childrenOf(node: Expression): readonly Expression[] {
+  switch (node.type) {
+    case 'path':
+      return indexesOf(node.steps);
+    case 'call':
+      return node.args;
+    case 'unary':
+      return [node.operand];
+    case 'binary':
+      return [node.left, node.right];
+    case 'in':
+      return [node.subject, ...node.items];
+    case 'case': {
+      const { subject, branches, otherwise } = node;
+      const parts = branches.flatMap(({ when, result }) => [when, result]);
+      return [...(subject ? [subject] : []), ...parts, ...(otherwise ? [otherwise] : [])];
+    }
+    case 'list':
+      return node.items;
+    default:
+      return [];
+  }
+}
+
+function indexesOf(steps: readonly Step[]): Expression[] {
+  return steps.flatMap((step) => (step.type === 'index' ? [step.index] : []));
+}
+
+/** Call a function for an expression and all expressions inside. */
+export function visit(node: Expression, seen: (node: Expression) => void): void {
+  seen(node);
+  for (const child of childrenOf(node)) visit(child, seen);
+}
+
+function expressionsOf(fields: readonly Field[]): Expression[] {
+  return fields.flatMap((field) =>
+    field.type === 'star' ? [] : [field.expression, ...indexesOf(field.alias?.steps ?? [])]
+  );
+}
+
+/** All expressions of a statement. */
+export function expressionsIn(statement: Statement): Expression[] {
+  const { fields, where } = statement;
+  const others = statement.type === 'foreach' ? [...expressionsOf(statement.does ?? [])] : [];
+  const incase = statement.type === 'foreach' && statement.incase ? [statement.incase] : [];
+  return [...expressionsOf(fields), ...others, ...incase, ...(where ? [where] : [])];
+}
+
+/** The names of the columns and aliases that an expression or a statement uses. */
+export function namesIn(part: Statement | Expression): ReadonlySet<string> {
+  const names = new Set<string>();
+  const expressions = part.type === 'select' || part.type === 'foreach' ? expressionsIn(part) : [part];
+  for (const expression of expressions)
+    visit(expression, (node) => {
+      if (node.type === 'path') names.add(node.name);
+    });
+  return names;
+}
+
+/** The calls of functions in a statement. */
+export function functionsIn(statement: Statement): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const expression of expressionsIn(statement))
+    visit(expression, (node) => {
+      if (node.type === 'call') names.add(node.name);
+    });
+  return names;
+}
+
+/** Whether the evaluation of an expression can fail. */
+export function canFail(node: Expression, functions: ReadonlyMap<string, SqlFunction>): boolean {
+  switch (node.type) {
+    case 'path':
+      if (node.steps.some((step) => step.type === 'slice')) return true;
+      break;
+    case 'call': {
+      const row = functions.get(node.name);
+      if (row?.isTotal !== true || row.params.some((param) => !param.startsWith('any'))) return true;
+      break;
+    }
+    case 'unary':
+      if (node.operator !== 'NOT') return true;
+      break;
+    case 'binary':
+      if (node.operator !== 'AND' && node.operator !== 'OR') return true;
+      break;
+  }
+  return childrenOf(node).some((child) => canFail(child, functions));
+}

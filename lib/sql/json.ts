@@ -1,0 +1,191 @@
+import { SqlFailure } from './sql-error.ts';
+import { bytesOf, Float, floatOf, formatFloat, integerOf, setKey, type Value } from './values.ts';
+
+/** Most levels of lists and objects inside each other. */
+const MOST_LEVELS = 1000;
+
+/** Numbers that `JSON.parse` would not keep as they are: long integers, and floating point numbers without a fraction. */
+const DELICATE = /\d{16}|\d\.0+(?!\d)|\d[eE][-+\d]/;
+
+/**
+ * Decode JSON. Integers of any size are exact, and 1.0 is told apart from 1.
+ * @returns undefined if the text is no JSON
+ */
+export function decodeJson(text: string): Value {
+  try {
+    return DELICATE.test(text) ? new ExactDecoder(text).decode() : (JSON.parse(text) as Value);
+  } catch {
+    return undefined;
+  }
+}
+
+const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
+const SPACE = /[ \t\n\r]*/y;
+const WORDS: readonly (readonly [string, Value])[] = [
+  ['true', true],
+  ['false', false],
+  ['null', null]
+];
+
+/** Decodes JSON without loss of precision. */
+class ExactDecoder {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** @throws SyntaxError */
+  decode(): Value {
+    const value = this.#value(0);
+    this.#match(SPACE);
+    if (this.#at < this.#text.length) throw new SyntaxError('more follows');
+    return value;
+  }
+
+  #value(level: number): Value {
+    if (level > MOST_LEVELS) throw new SyntaxError('too many levels');
+    this.#match(SPACE);
+    switch (this.#text[this.#at]) {
+      case '{':
+        return this.#object(level);
+      case '[':
+        return this.#list(level);
+      case '"':
+        return this.#string();
+    }
+    for (const [word, value] of WORDS)
+      if (this.#text.startsWith(word, this.#at)) {
+        this.#at += word.length;
+        return value;
+      }
+    return this.#number();
+  }
+
+  #object(level: number): Value {
+    const object: Record<string, Value> = {};
+    this.#at++;
+    if (this.#takes('}')) return object;
+    do {
+      this.#match(SPACE);
+      const key = this.#string();
+      if (!this.#takes(':')) throw new SyntaxError('no colon');
+      setKey(object, key, this.#value(level + 1));
+    } while (this.#takes(','));
+    if (!this.#takes('}')) throw new SyntaxError('the object does not end');
+    return object;
+  }
+
+  #list(level: number): Value {
+    const list: Value[] = [];
+    this.#at++;
+    if (this.#takes(']')) return list;
+    do list.push(this.#value(level + 1));
+    while (this.#takes(','));
+    if (!this.#takes(']')) throw new SyntaxError('the list does not end');
+    return list;
+  }
+
+  #string(): string {
+    const start = this.#at;
+    if (this.#text[start] !== '"') throw new SyntaxError('no string');
+    let end = start;
+    do end = this.#text.indexOf('"', end + 1);
+    while (end !== -1 && this.#isEscaped(end));
+    if (end === -1) throw new SyntaxError('the string does not end');
+    this.#at = end + 1;
+    return JSON.parse(this.#text.slice(start, end + 1)) as string;
+  }
+
+  /** Whether an odd number of backslashes comes before an offset. */
+  #isEscaped(offset: number): boolean {
+    let first = offset;
+    while (this.#text[first - 1] === '\\') first--;
+    return (offset - first) % 2 === 1;
+  }
+
+  #number(): Value {
+    NUMBER.lastIndex = this.#at;
+    const found = NUMBER.exec(this.#text);
+    if (found === null) throw new SyntaxError('no value');
+    this.#at = NUMBER.lastIndex;
+    const number = Number(found[0]);
+    // infinite numbers cannot be stored
+    if (!Number.isFinite(number) && (found[1] ?? found[2]) !== undefined) throw new SyntaxError('too large');
+    if (found[1] !== undefined || found[2] !== undefined) return floatOf(number);
+    return integerOf(BigInt(found[0]));
+  }
+
+  /** Consume a character after white space, if it is there. */
+  #takes(character: string): boolean {
+    this.#match(SPACE);
+    if (this.#text[this.#at] !== character) return false;
+    this.#at++;
+    return true;
+  }
+
+  #match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text);
+    if (found === null) return undefined;
+    this.#at = pattern.lastIndex;
+    return found[0];
+  }
+}
+
+/**
+ * Encode a value as compact JSON. Integers of any size keep their digits, 1.0 stays `1.0`, and bytes that are not UTF-8 are repaired.
+ * Absent values of an object are left out.
+ * @throws SqlFailure for more levels than 1000
+ */
+export function encodeJson(value: Value): string {
+  return encode(value, 0);
+}
+
+function encode(value: Value, level: number): string {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value);
+    case 'undefined':
+      return 'null';
+    case 'number':
+      return Number.isFinite(value) ? String(value) : 'null';
+    case 'bigint':
+    case 'boolean':
+      return String(value);
+  }
+  if (value === null) return 'null';
+  if (level > MOST_LEVELS) throw new SqlFailure(`the value has more than ${MOST_LEVELS} levels`);
+  if (Array.isArray(value)) return `[${value.map((item: Value) => encode(item, level + 1)).join(',')}]`;
+  if (value instanceof Float) return formatFloat(value.value);
+  if (value instanceof Uint8Array)
+    return JSON.stringify(Buffer.from(value.buffer, value.byteOffset, value.length).toString());
+  let text = '';
+  for (const [key, item] of Object.entries(value))
+    if (item !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${encode(item, level + 1)}`;
+  return `{${text}}`;
+}
+
+/** A value as text: what the function `str` and placeholders give. Strings as they are, lists and objects as JSON. */
+export function stringOf(value: Value): string {
+  switch (typeof value) {
+    case 'string':
+      return value;
+    case 'number':
+      return Number.isInteger(value) ? String(value) : decimal(value);
+    case 'object':
+      if (value instanceof Float) return decimal(value.value);
+      if (value instanceof Uint8Array) return Buffer.from(bytesOf(value)).toString();
+      return encodeJson(value);
+    default:
+      return String(value);
+  }
+}
+
+/** A floating point number with up to ten decimals, at least one, and no exponent. */
+function decimal(number: number): string {
+  if (Math.abs(number) >= 1e21) return `${BigInt(number)}.0`;
+  const text = number.toFixed(10).replace(/0+$/, '');
+  return text.endsWith('.') ? `${text}0` : text;
+}

@@ -1,0 +1,58 @@
+import { decodeJson } from './json.ts';
+import type { Evaluate, Scope } from './row.ts';
+import { SqlFailure } from './sql-error.ts';
+import { describe, isList, isObject, own, setKey, type Value } from './values.ts';
+
+/** A step of a path, ready to be evaluated. */
+export type CompiledStep =
+  | { readonly type: 'key'; readonly key: string }
+  | { readonly type: 'index'; readonly index: Evaluate; readonly append: boolean }
+  | { readonly type: 'slice'; readonly from: number; readonly to: number };
+
+/** Walk down from a value. Strings on the way are decoded as JSON; what does not exist is absent. @throws SqlFailure for a slice of no list */
+export function walk(start: Value, steps: readonly CompiledStep[], scope: Scope): Value {
+  let value = start;
+  for (const step of steps) {
+    if (typeof value === 'string') value = decodeJson(value);
+    if (step.type === 'slice') value = slice(value, step.from, step.to);
+    else if (value === undefined || value === null) return undefined;
+    else if (step.type === 'key') value = isObject(value) ? own(value, step.key) : undefined;
+    else value = elementAt(value, step.index(scope));
+  }
+  return value;
+}
+
+/** @param index from 1, or negative from the end */
+function elementAt(value: Value, index: Value): Value {
+  if (!isList(value) || typeof index !== 'number' || !Number.isInteger(index)) return undefined;
+  return index > 0 ? value[index - 1] : index < 0 ? value[value.length + index] : undefined;
+}
+
+function slice(value: Value, from: number, to: number): Value {
+  if (!isList(value)) throw new SqlFailure(`a slice needs a list, but has ${describe(value)}`);
+  const { length } = value;
+  const start = from > 0 ? from - 1 : length + from;
+  const end = to > 0 ? to : length + to + 1;
+  return value.slice(Math.max(0, start), Math.max(0, end));
+}
+
+/** A copy of a value with another one at a path below it. What is in the way is replaced. */
+export function place(target: Value, steps: readonly CompiledStep[], value: Value, scope: Scope, at = 0): Value {
+  if (at === steps.length) return value;
+  const step = steps[at];
+  const whole = typeof target === 'string' ? decodeJson(target) : target;
+  if (step.type === 'key') {
+    const object = isObject(whole) ? { ...whole } : {};
+    setKey(object, step.key, place(own(object, step.key), steps, value, scope, at + 1));
+    return object;
+  }
+  if (step.type !== 'index') return whole;
+  const inner = (element: Value) => place(element, steps, value, scope, at + 1);
+  if (!isList(whole)) return [inner(undefined)];
+  const index = step.index(scope);
+  if (step.append) return [...whole, inner(undefined)];
+  if (index === 0) return [inner(undefined), ...whole];
+  if (typeof index !== 'number' || !Number.isInteger(index) || Math.abs(index) > whole.length) return whole;
+  const position = index > 0 ? index - 1 : whole.length + index;
+  return whole.with(position, inner(whole[position]));
+}

@@ -1,0 +1,48 @@
+import type { Value } from './values.ts';
+
+/** What a statement is evaluated for: an event with its columns. */
+export interface Row {
+  /** The columns that `*` selects, in their order. */
+  readonly names: readonly string[];
+  /** The value of a column; undefined if the event does not have it. */
+  column(name: string): Value;
+  /** The value that the JSON text of a column stands for; undefined if it is no JSON. It is decoded once. */
+  json(name: string, text: string): Value;
+}
+
+/** The state of one evaluation. */
+export class Scope {
+  readonly row: Row;
+  /** The values of aliases; undefined: the alias is absent. */
+  readonly slots: Value[];
+
+  constructor(row: Row, slots: Value[]) {
+    this.row = row;
+    this.slots = slots;
+  }
+}
+
+/** An expression, ready to be evaluated. @throws SqlFailure */
+export type Evaluate = (scope: Scope) => Value;
+
+/** A row of given columns. */
+export class PlainRow implements Row {
+  readonly names: readonly string[];
+  readonly #columns: Readonly<Record<string, Value>>;
+  readonly #decode: (text: string) => Value;
+
+  /** @param decode reads JSON */
+  constructor(columns: Readonly<Record<string, Value>>, decode: (text: string) => Value) {
+    this.names = Object.keys(columns);
+    this.#columns = columns;
+    this.#decode = decode;
+  }
+
+  column(name: string): Value {
+    return Object.hasOwn(this.#columns, name) ? this.#columns[name] : undefined;
+  }
+
+  json(_name: string, text: string): Value {
+    return this.#decode(text);
+  }
+}

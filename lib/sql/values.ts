@@ -1,0 +1,162 @@
+/**
+ * The values of statements.
+ *
+ * | value | in JavaScript |
+ * |---|---|
+ * | string | string |
+ * | bytes that are not UTF-8 | Uint8Array |
+ * | integer | a safe integer as number, others as bigint |
+ * | floating point number | number; `Float` if it has no fraction |
+ * | boolean, null of JSON | the same |
+ * | absent | undefined |
+ * | list, object | array, object |
+ */
+export type Value =
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | undefined
+  | Float
+  | Uint8Array
+  | readonly Value[]
+  | { readonly [key: string]: Value };
+
+/** An object of a statement, such as its output. */
+export type ValueObject = { readonly [key: string]: Value };
+
+/** A floating point number without a fraction, which is told apart from an integer: 1.0. */
+export class Float {
+  readonly value: number;
+
+  constructor(value: number) {
+    this.value = value;
+  }
+
+  valueOf(): number {
+    return this.value;
+  }
+
+  toJSON(): number {
+    return this.value;
+  }
+}
+
+/** A floating point number as a value. */
+export function floatOf(number: number): number | Float {
+  return Number.isInteger(number) ? new Float(number) : number;
+}
+
+/** An integer as a value, from a number that has no fraction and is exact, or from a bigint. */
+export function integerOf(integer: bigint): number | bigint {
+  return integer >= MIN_SAFE && integer <= MAX_SAFE ? Number(integer) : integer;
+}
+
+const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
+const MIN_SAFE = BigInt(Number.MIN_SAFE_INTEGER);
+
+export type Kind = 'string' | 'bytes' | 'integer' | 'float' | 'boolean' | 'null' | 'absent' | 'list' | 'object';
+
+export function kindOf(value: Value): Kind {
+  switch (typeof value) {
+    case 'string':
+      return 'string';
+    case 'number':
+      return Number.isInteger(value) ? 'integer' : 'float';
+    case 'bigint':
+      return 'integer';
+    case 'boolean':
+      return 'boolean';
+    case 'undefined':
+      return 'absent';
+  }
+  if (value === null) return 'null';
+  if (value instanceof Float) return 'float';
+  if (Array.isArray(value)) return 'list';
+  return value instanceof Uint8Array ? 'bytes' : 'object';
+}
+
+/** Whether a value is a list. */
+export function isList(value: Value): value is readonly Value[] {
+  return Array.isArray(value);
+}
+
+/** Whether a value is an object, and no list, bytes or number. */
+export function isObject(value: Value): value is ValueObject {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof Float) &&
+    !(value instanceof Uint8Array)
+  );
+}
+
+/** The value of a key; undefined if the object does not have it itself. */
+export function own(object: ValueObject, key: string): Value {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** Set a key of an object that is being built. */
+export function setKey(object: Record<string, Value>, key: string, value: Value): void {
+  if (key !== '__proto__') object[key] = value;
+  else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/** A name for the kind of a value, for messages. */
+export function describe(value: Value): string {
+  switch (kindOf(value)) {
+    case 'absent':
+      return 'an absent value';
+    case 'null':
+      return 'null';
+    case 'bytes':
+      return 'bytes that are not UTF-8';
+    case 'string':
+      return `the string ${quote(value as string)}`;
+    case 'boolean':
+      return String(value);
+    case 'list':
+      return 'a list';
+    case 'object':
+      return 'an object';
+    case 'integer':
+      return `the integer ${value}`;
+    default:
+      return `the number ${formatFloat(Number(value))}`;
+  }
+}
+
+function quote(text: string): string {
+  return `'${text.length > 40 ? `${text.slice(0, 37)}...` : text}'`;
+}
+
+/** The shortest form of a floating point number that is told apart from an integer: `1.0`, `1.5`, `1.0e21`. */
+export function formatFloat(number: number): string {
+  const text = String(number);
+  const [mantissa, exponent] = text.split('e');
+  const digits = mantissa.includes('.') ? mantissa : `${Object.is(number, -0) ? '-0' : mantissa}.0`;
+  return exponent === undefined ? digits : `${digits}e${exponent.replace('+', '')}`;
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Bytes as a value: a string if they are UTF-8. */
+export function textOf(bytes: Uint8Array): string | Uint8Array {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return bytes;
+  }
+}
+
+/** A string or bytes as bytes. */
+export function bytesOf(text: string | Uint8Array): Uint8Array {
+  return typeof text === 'string' ? Buffer.from(text) : text;
+}
+
+/** Whether a value is an integer or a floating point number. */
+export function isNumber(value: Value): value is number | bigint | Float {
+  return typeof value === 'number' || typeof value === 'bigint' || value instanceof Float;
+}

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { encodeJson } from '../../lib/sql/json.ts';
+import { SqlError, SqlFailure } from '../../lib/sql/sql-error.ts';
+import { CASE_FILES, readCases, type SqlCase } from './cases.ts';
+import { evaluate } from './support.ts';
+
+/** What a case gives, as its file has it. */
+function resultOf({ sql, event, isExpression }: SqlCase): string {
+  try {
+    const outputs = evaluate(sql, event);
+    if (outputs === undefined) return 'nothing';
+    if (!isExpression) return encodeJson(outputs);
+    const [output] = outputs as readonly Record<string, never>[];
+    return Object.hasOwn(output, 'v') ? encodeJson(output.v) : 'absent';
+  } catch (error) {
+    if (error instanceof SqlError) return `error ${error.message.replaceAll('\n', ' ')}`;
+    if (error instanceof SqlFailure) return `fails ${error.message}`;
+    throw error;
+  }
+}
+
+for (const file of CASE_FILES)
+  describe(`SQL of ${file}`, () => {
+    for (const row of readCases(file))
+      it(`${row.place}: ${row.sql} gives ${row.expected}`, () => {
+        const result = resultOf(row);
+        const [kind] = /^(error|fails) /.exec(row.expected) ?? [''];
+        if (kind === '') assert.equal(result, row.expected);
+        else assert.ok(result.startsWith(kind) && result.includes(row.expected.slice(kind.length)), result);
+      });
+  });

@@ -1,0 +1,39 @@
+import { compileStatement } from '../../lib/sql/compile-statement.ts';
+import { ruleDialect } from '../../lib/sql/dialect.ts';
+import { commonFunctions } from '../../lib/sql/functions/all.ts';
+import type { FunctionTools } from '../../lib/sql/functions/function.ts';
+import { decodeJson } from '../../lib/sql/json.ts';
+import { loadPatterns } from '../../lib/sql/patterns.ts';
+import { PlainRow } from '../../lib/sql/row.ts';
+import { parseStatement } from '../../lib/sql/statement.ts';
+import type { Value } from '../../lib/sql/values.ts';
+import { matches } from '../../lib/topics/topic.ts';
+
+export const DIALECT = ruleDialect((topic, filter) => matches(filter, topic));
+export const FUNCTIONS = new Map(commonFunctions(DIALECT).map((row) => [row.name, row]));
+
+/** 2026-01-02T03:04:05.678Z */
+export const NOW = 1_767_323_045_678;
+
+const pattern = await loadPatterns();
+
+/** What functions use, without chance and with a clock that stands still. */
+export function tools(): FunctionTools {
+  return {
+    now: () => NOW,
+    random: () => 0.25,
+    pattern,
+    table: new Map()
+  };
+}
+
+/** The columns of an event unless a case changes them. */
+const EVENT = { clientid: 'c_emqx', topic: 't/a', qos: 1, payload: '{"msg": "hello"}' };
+
+/** Evaluate a statement for an event. @throws SqlError, SqlFailure */
+export function evaluate(sql: string, event: Readonly<Record<string, unknown>> = {}): readonly Value[] | undefined {
+  const statement = parseStatement(sql, DIALECT);
+  const context = { text: sql, dialect: DIALECT, functions: FUNCTIONS, tools: tools() };
+  const columns = { ...EVENT, ...event } as Record<string, Value>;
+  return compileStatement(statement, context).run(new PlainRow(columns, decodeJson));
+}
