@@ -175,7 +175,10 @@ export class Bridge {
       this.#failed(new StateError('CONNECT_TIMEOUT', `the remote server did not answer within ${connectTimeout} ms`));
     }, this.#settings.connectTimeout);
     if (this.#isPrepared && this.#hasSession) void this.#dial();
-    else this.#prepare();
+    else {
+      this.#isPrepared = false; // the session may have been deleted meanwhile
+      this.#prepare();
+    }
   }
 
   /** Begin the local session and subscribe, so that messages wait while there is no connection to the remote server. */
@@ -221,7 +224,12 @@ export class Bridge {
       return;
     }
     this.#dialing = undefined;
-    this.#attach(stream);
+    try {
+      this.#attach(stream);
+    } catch (error) {
+      stream.destroy();
+      this.#failed(error as Error);
+    }
   }
 
   #attach(stream: ByteStream): void {

@@ -140,7 +140,23 @@ function checkUrl(value: unknown, field: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^(mqtts?|wss?):$/.test(url.protocol) || url.hostname === '')
     throw new InvalidInput('OPTION_INVALID', field, 'a URL such as mqtt://host:1883 or wss://host/mqtt', shown);
+  if (credentialsOf(url) === undefined) {
+    const expected = 'a URL with user name and password percent-encoded, of at most 65535 bytes each';
+    throw new InvalidInput('OPTION_INVALID', field, expected, shown);
+  }
   return url;
+}
+
+/** User name and password of a URL, empty if there are none; undefined: they cannot be sent. */
+export function credentialsOf(url: URL): { readonly username: string; readonly password: string } | undefined {
+  try {
+    const [username, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
+    return Math.max(Buffer.byteLength(username), Buffer.byteLength(password)) > 65_535
+      ? undefined
+      : { username, password };
+  } catch {
+    return undefined; // a percent sign that stands for itself, or bytes that are not UTF-8
+  }
 }
 
 function checkName(value: unknown, field: string): string {

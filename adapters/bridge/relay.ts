@@ -17,7 +17,7 @@ import {
   type SubackPacket
 } from '../../lib/index.ts';
 import { Leg } from './leg.ts';
-import { type BridgeSettings, localClientId } from './options.ts';
+import { type BridgeSettings, credentialsOf, localClientId } from './options.ts';
 import type { TopicMap, TopicRule } from './topics.ts';
 
 /** The user property with the bridges that a message has passed. */
@@ -103,9 +103,9 @@ export class Relay {
       closed: (error) => this.close(error),
       blocked: (isBlocked) => this.#local?.pause(isBlocked)
     });
-    const { url } = settings;
-    const username = settings.username ?? (url.username === '' ? undefined : decodeURIComponent(url.username));
-    const password = settings.password ?? (url.password === '' ? undefined : decodeURIComponent(url.password));
+    const given = credentialsOf(settings.url);
+    const username = settings.username ?? (given?.username || undefined);
+    const password = settings.password ?? (given?.password || undefined);
     this.#remote.send({
       cmd: 'connect',
       protocolVersion: version,

@@ -219,6 +219,30 @@ describe('The sessions of a bridge', () => {
     await Promise.all(brokers.map(({ broker }) => broker.stop()));
   });
 
+  it('refuse credentials in the URL that are not percent-encoded, or too long', async () => {
+    const near = createBroker();
+    const long = 'x'.repeat(70_000);
+    for (const credentials of ['us%er', 'user:100%', '%ff', long, `user:${long}`])
+      assert.throws(() => bridge(near, { ...BOTH, url: `mqtt://${credentials}@127.0.0.1` }), {
+        code: 'OPTION_INVALID',
+        field: 'bridge.url'
+      });
+    assert.doesNotThrow(() => bridge(near, { ...BOTH, url: 'mqtt://user:100%25@127.0.0.1' }).close());
+  });
+
+  it('begin a new session at once if their client is kicked, so that messages wait again', async () => {
+    await using pair = await Pair.open({ ...BOTH, connectTimeout: 3_600_000 });
+    const far = await listener(pair.far);
+    for (const text of ['1', '2']) {
+      const again = pair.near.nextEvent('bridge.connected');
+      pair.near.sessions.get('$bridge/default').kick();
+      await again;
+      await pair.near.publish('out/x', text, { qos: 2 });
+      assert.equal(String((await far.next()).payload), text);
+    }
+    assert.equal(pair.link.figures.connected, 3);
+  });
+
   it('keep what is published while the bridge is stopped, and end when it is closed', async () => {
     await using pair = await Pair.open(BOTH);
     const ended = pair.near.nextEvent('bridge.disconnected');
