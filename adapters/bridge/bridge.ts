@@ -240,6 +240,9 @@ export class Bridge {
       accepted: () => {
         this.#isSessionNew = false;
       },
+      sessionLost: () => {
+        this.#isSessionNew = true;
+      },
       connected: (sessionPresent) => {
         this.#broker.clock.clearTimeout(this.#connectTimer);
         this.#isConnected = true;

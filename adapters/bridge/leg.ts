@@ -12,6 +12,9 @@ interface LegOwner {
   blocked(isBlocked: boolean): void;
 }
 
+/** Bytes that may be added to the output of a stream that accepts none. More than the acknowledgements of all packet ids. */
+const MOST_BLOCKED_BYTES = 1_048_576;
+
 /** One side of a bridge: packets over a stream. Packets that are sent leave together with `flush`. */
 export class Leg {
   readonly version: ProtocolVersion;
@@ -20,6 +23,8 @@ export class Leg {
   readonly #owner: LegOwner;
   readonly #name: string;
   #output: Buffer[] = [];
+  /** Bytes that waited when the stream stopped to accept output. */
+  #blockedBytes: number | undefined = undefined;
   #isHeld = false;
   #isReading = false;
   #isClosed = false;
@@ -37,6 +42,7 @@ export class Leg {
     stream.on('end', () => this.#end(undefined));
     stream.on('close', () => this.#end(undefined));
     stream.on('drain', () => {
+      this.#blockedBytes = undefined;
       if (!this.#isClosed) owner.blocked(false);
     });
     stream.on('data', (chunk) => {
@@ -56,6 +62,11 @@ export class Leg {
     const isHeard = this.#isHeard || this.#stream.isPaused() || this.#isHeld;
     this.#isHeard = false;
     return isHeard;
+  }
+
+  /** Whether the other side takes nothing, although so much was added that it cannot be acknowledgements that it waits for. */
+  get isIgnored(): boolean {
+    return this.#blockedBytes !== undefined && this.#stream.writableLength > this.#blockedBytes + MOST_BLOCKED_BYTES;
   }
 
   /** Process no packets until `release`. */
@@ -96,7 +107,9 @@ export class Leg {
     this.#output = [];
     const bytes = output.length === 1 ? output[0] : Buffer.concat(output);
     const hasRoom = this.#stream.writeUnchanged?.(bytes) ?? this.#stream.write(bytes);
-    if (!hasRoom) this.#owner.blocked(true);
+    if (hasRoom) return;
+    this.#blockedBytes ??= this.#stream.writableLength;
+    this.#owner.blocked(true);
   }
 
   /** Close without a call of `closed`. @param last a packet that is sent before, if the stream accepts output */

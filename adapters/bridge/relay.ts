@@ -61,6 +61,8 @@ export interface RelayContext {
 interface RelayOwner {
   /** The remote server has accepted the client. */
   accepted(): void;
+  /** The local session is another one than that which the bridge has prepared. */
+  sessionLost(): void;
   /** Messages are forwarded from now on. @param sessionPresent whether the remote server has resumed the session */
   connected(sessionPresent: boolean): void;
   /** Called once, after both connections are closed. */
@@ -197,6 +199,10 @@ export class Relay {
       throw new BrokerError('BRIDGE_REFUSED', `this broker has refused the bridge: ${reasonName(connack.reasonCode)}`);
     const session = this.#context.broker.sessions.get(localClientId(this.#context.settings.name));
     subscribeLocal(session, this.#context.out.rules, this.#connack?.properties?.maximumQoS);
+    if (!connack.sessionPresent) {
+      this.#owner.sessionLost();
+      throw new BrokerError('BRIDGE_SESSION', 'the session of the bridge at this broker was deleted');
+    }
     if (this.#connack?.sessionPresent !== true) {
       // the remote server uses these packet ids for other messages now, which would count as repeated
       for (const id of session.flights().awaitingRel) {
@@ -402,6 +408,8 @@ export class Relay {
     const bytes = this.#incoming(packet);
     if (bytes === undefined) {
       this.#context.figures.dropped++;
+      if (this.#remote.isIgnored)
+        throw new BrokerError('BRIDGE_PROTOCOL', 'the remote server sends messages, but reads no acknowledgements');
       // the PUBREL of QoS 2 is passed on; the local session does not know the packet id and answers with PUBCOMP
       if (qos > 0) this.#remote.send({ cmd: qos === 1 ? 'puback' : 'pubrec', messageId, reasonCode: 0 });
       return;

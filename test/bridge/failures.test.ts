@@ -14,7 +14,8 @@ const ACCEPTED: Packet = { cmd: 'connack', sessionPresent: false, reasonCode: 0 
 async function against(
   answer: (socket: Socket, chunk: Buffer, count: number) => void,
   times: number,
-  options: Partial<BridgeOptions> = {}
+  options: Partial<BridgeOptions> = {},
+  started: (near: Broker) => void = () => undefined
 ): Promise<{ errors: string[]; near: Broker }> {
   let count = 0;
   const sockets = new Set<Socket>();
@@ -26,6 +27,7 @@ async function against(
   }).listen(0, '127.0.0.1');
   await once(hostile, 'listening');
   const near = await createBroker().start();
+  started(near);
   const errors: string[] = [];
   const url = `mqtt://127.0.0.1:${(hostile.address() as AddressInfo).port}`;
   const link = bridge(near, { ...BOTH, url, backOff: 1, maxBackOff: 2, ...options });
@@ -241,6 +243,51 @@ describe('The sessions of a bridge', () => {
       assert.equal(String((await far.next()).payload), text);
     }
     assert.equal(pair.link.figures.connected, 3);
+  });
+
+  it('give up a server that sends what no rule matches, and never reads the acknowledgements', async () => {
+    const message = {
+      cmd: 'publish',
+      topic: 'zz',
+      payload: Buffer.alloc(0),
+      qos: 1,
+      dup: false,
+      retain: false
+    } as const;
+    const block = Buffer.concat(new Array(5000).fill(encode({ ...message, messageId: 7 }, 5)));
+    const { errors } = await against((socket, chunk, count) => {
+      if (chunk[0] === 0x10) socket.write(encode(ACCEPTED, 5));
+      if (chunk[0] !== 0x82 || count > 1) return;
+      socket.write(encode({ cmd: 'suback', messageId: 65_535, granted: [2] }, 5));
+      socket.pause();
+      const flood = () => {
+        while (!socket.destroyed) if (!socket.write(block)) return void socket.once('drain', flood);
+      };
+      flood();
+    }, 1);
+    assert.ok(errors.includes('the remote server sends messages, but reads no acknowledgements'), errors.join());
+  });
+
+  it('begin new sessions at both sides if their client is kicked while they connect', async () => {
+    const cleans: boolean[] = [];
+    let near: Broker | undefined;
+    const { errors } = await against(
+      (socket, chunk) => {
+        if (chunk[0] !== 0x10) return;
+        near?.sessions.get('$bridge/default').kick();
+        near = undefined;
+        cleans.push((chunk[9] & 2) !== 0);
+        socket.write(encode(ACCEPTED, 5));
+        if (cleans.length > 1) socket.end();
+      },
+      2,
+      { isPersisted: true },
+      (broker) => {
+        near = broker;
+      }
+    );
+    assert.deepEqual(cleans.slice(0, 2), [true, true]);
+    assert.ok(errors.some((message) => /the session of the bridge at this broker was deleted/.test(message)));
   });
 
   it('keep what is published while the bridge is stopped, and end when it is closed', async () => {
