@@ -35,7 +35,7 @@ export interface BridgeFigures {
   readonly sent: number;
   /** Messages received from the remote server and published here. */
   readonly received: number;
-  /** Messages that were not forwarded: too large, without a rule, or of a loop. */
+  /** Messages that were not forwarded: too large, without a rule, of a loop, or from the remote server to `$SYS`. */
   readonly dropped: number;
   /** Messages that the other side has refused with a reason code. */
   readonly refused: number;
@@ -423,7 +423,8 @@ export class Relay {
     if (packet.properties?.topicAlias !== undefined)
       throw new BrokerError('BRIDGE_PROTOCOL', 'the remote server has used a topic alias, although none is allowed');
     const mapped = this.#context.in.map(packet.topic);
-    if (mapped === undefined) return undefined;
+    // no server speaks for this broker
+    if (mapped === undefined || /^\$SYS(\/|$)/.test(mapped.topic)) return undefined;
     const properties = this.#properties(packet.properties);
     if (properties === 'loop') return undefined;
     const { rule, topic } = mapped;

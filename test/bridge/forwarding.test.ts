@@ -56,12 +56,13 @@ describe('A bridge', () => {
     assert.equal(pair.link.figures.connected, 1);
   });
 
-  it('passes the refusal of topics on that only the broker itself may publish to', async () => {
+  it('does not let the remote server speak for the broker, and passes refusals on', async () => {
     await using pair = await Pair.open({ in: [{ filter: '#', qos: 1, remotePrefix: 'site/' }], hops: false });
     const near = await listener(pair.near, 'after');
     for (const topic of ['site/$SYS/brokers', 'site/$share/g/t', 'site/$delayed/x/t', 'site/$queue/t', 'site/after'])
       await pair.far.publish(topic, 'in', { qos: 1 });
     assert.equal((await near.next()).topic, 'after');
+    assert.deepEqual([pair.link.figures.received, pair.link.figures.dropped], [4, 1]);
     assert.equal(pair.link.figures.connected, 1);
   });
 
