@@ -93,6 +93,12 @@ export class TimingWheel {
     this.armAt(timer, delayMs === Infinity ? Infinity : this.#clock.monotonic() + Math.max(0, delayMs));
   }
 
+  /** Set a timer to ring in `delayMs` from now, unless it is armed to ring later than that. */
+  armLater(timer: Timer, delayMs: number): void {
+    const dueMs = this.#clock.monotonic() + delayMs;
+    if (timer.slot === undefined || timer.dueMs < dueMs) this.armAt(timer, dueMs);
+  }
+
   /** Set a timer to ring at a monotonic time. A timer that is armed is moved; `Infinity` disarms it. */
   armAt(timer: Timer, dueMs: number): void {
     this.disarm(timer);

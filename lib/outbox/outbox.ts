@@ -324,7 +324,7 @@ export class Outbox {
     if (this.#failing.size >= DOWN_FROM_KEYS) this.#isDown = true;
     const downMs = this.#isDown ? this.#delayMs(++this.#failuresWhileDown, backOff, maxBackOff) : 0;
     const pauseMs = Math.max(downMs, retryAfterMs ?? 0);
-    if (pauseMs > 0) this.#host.wheel.arm(this.#pause, pauseMs);
+    if (pauseMs > 0) this.#host.wheel.armLater(this.#pause, pauseMs);
   }
 
   /** @param attempts to be added to those of its entries */

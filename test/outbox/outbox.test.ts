@@ -286,6 +286,23 @@ describe('An outbox', () => {
     assert.equal(outbox.state, 'working');
   });
 
+  it('waits for as long as the target has asked, whatever fails meanwhile', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target();
+    const outbox = await opened(kit, target);
+    for (const key of ['a', 'b', 'c', 'd']) outbox.add(key, key);
+    await turns();
+    const [asks, ...others] = [...target.pending];
+    asks.fail(new SendError('503', { retryAfterMs: 60_000 }));
+    others[0].fail(new SendError('503', { retryAfterMs: 1_000 }));
+    for (const other of others.slice(1)) other.fail(REFUSED);
+    await kit.clock.advance('59s');
+    assert.equal(target.seen.length, 4);
+    assert.equal(outbox.state, 'down');
+    await kit.clock.advance('2s');
+    assert.equal(target.seen.length, 5);
+  });
+
   it('drops what the target will never take, and goes on with the next entry', async () => {
     await using kit = await createTestBroker();
     const outcomes: string[] = [];
