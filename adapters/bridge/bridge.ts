@@ -39,6 +39,8 @@ export class Bridge {
   #connectTimer: unknown = undefined;
   #keepAliveTimer: unknown = undefined;
   #alarmTimer: unknown = undefined;
+  /** Keeps the process running while there is no connection: the timers of a broker do not. */
+  #handle: NodeJS.Timeout | undefined = undefined;
 
   /** @internal @param staleFilters see `RelayContext` */
   constructor(broker: Broker, settings: BridgeSettings, staleFilters: readonly string[] = []) {
@@ -96,8 +98,7 @@ export class Bridge {
     if (this.#isStarted || this.#isClosed) return;
     this.#isStarted = true;
     this.#failures = 0;
-    if (this.#broker.state === 'connected') this.#armAlarm();
-    this.#connect();
+    if (this.#broker.state === 'connected') this.#begin();
   }
 
   /** Disconnect. Messages for the remote server wait until the next start. */
@@ -112,6 +113,7 @@ export class Bridge {
     this.#endConnecting();
     this.#relay?.close(undefined, endsSession);
     this.#clearAlarm();
+    clearInterval(this.#handle);
     this.#lastError = undefined;
   }
 
@@ -152,8 +154,7 @@ export class Bridge {
   readonly #brokerStarted = (): void => {
     this.#isPrepared = false;
     this.#failures = 0;
-    if (this.#isStarted) this.#armAlarm();
-    this.#connect();
+    if (this.#isStarted) this.#begin();
   };
 
   readonly #brokerStopped = (): void => {
@@ -161,9 +162,17 @@ export class Bridge {
     this.#relay?.close(new StateError('BROKER_NOT_STARTED', 'the broker was stopped'));
     this.#broker.clock.clearTimeout(this.#retryTimer);
     this.#clearAlarm();
+    clearInterval(this.#handle);
   };
 
   // ------------------------------------------------------------------------------------------------------------- connecting
+
+  #begin(): void {
+    clearInterval(this.#handle);
+    this.#handle = setInterval(() => undefined, 0x7fff_ffff);
+    this.#armAlarm();
+    this.#connect();
+  }
 
   #connect(): void {
     const { clock } = this.#broker;

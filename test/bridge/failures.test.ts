@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { type BridgeOptions, bridge } from '../../adapters/bridge/index.ts';
@@ -288,6 +290,30 @@ describe('The sessions of a bridge', () => {
     );
     assert.deepEqual(cleans.slice(0, 2), [true, true]);
     assert.ok(errors.some((message) => /the session of the bridge at this broker was deleted/.test(message)));
+  });
+
+  it('keep the process running while the server is away, until the bridge is stopped', async (context) => {
+    let attempts = 0;
+    const away = createServer((socket) => {
+      attempts++;
+      socket.destroy();
+    }).listen(0, '127.0.0.1');
+    context.after(() => away.close());
+    await once(away, 'listening');
+    const script = `
+      import { bridge } from './adapters/bridge/index.ts';
+      import { createBroker } from './lib/index.ts';
+      const broker = await createBroker().start();
+      const url = 'mqtt://127.0.0.1:${(away.address() as AddressInfo).port}';
+      const link = bridge(broker, { url, backOff: 1, maxBackOff: 2, out: [{ filter: '#' }] });
+      process.once('SIGTERM', () => link.stop());`;
+    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '-e', script];
+    const app = spawn(process.execPath, flags, { cwd: join(import.meta.dirname, '../..'), stdio: 'inherit' });
+    context.after(() => app.kill('SIGKILL'));
+    while (attempts < 5 && app.exitCode === null) await setImmediate();
+    assert.equal(app.exitCode, null, 'the process has ended while the server was away');
+    app.kill('SIGTERM');
+    assert.deepEqual(await once(app, 'exit'), [0, null]);
   });
 
   it('keep what is published while the bridge is stopped, and end when it is closed', async () => {
