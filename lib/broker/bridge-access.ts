@@ -83,7 +83,11 @@ export class BridgeAccess {
 const OPEN = {
   name: ZONE_NAME,
   connectTimeout: 60_000,
+  idleTimeout: 60_000,
+  serverKeepalive: 0,
+  maxKeepalive: 0,
   maxPacketSize: 268_435_460,
+  maxConnectSize: 268_435_460,
   maxClientidLen: 65_535,
   publishLimit: undefined,
   rateLimit: undefined,
