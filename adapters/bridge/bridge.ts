@@ -11,7 +11,15 @@ import {
 import { dial } from './dial.ts';
 import type { Leg } from './leg.ts';
 import { type BridgeOptions, type BridgeSettings, localClientId, readBridgeOptions } from './options.ts';
-import { type BridgeFigures, openLocal, Relay, type RelayContext, subscribeLocal } from './relay.ts';
+import {
+  type BridgeFigures,
+  END_OF_SESSION,
+  type EndedSessions,
+  openLocal,
+  Relay,
+  type RelayContext,
+  subscribeLocal
+} from './relay.ts';
 import { TopicMap } from './topics.ts';
 
 /** Forwards messages between a broker and another MQTT server. */
@@ -103,15 +111,14 @@ export class Bridge {
 
   /** Disconnect. Messages for the remote server wait until the next start. */
   stop(): void {
-    this.#halt(false);
+    this.#halt({});
   }
 
-  /** @param endsSession see `Relay.close` */
-  #halt(endsSession: boolean): void {
+  #halt(ends: EndedSessions): void {
     if (!this.#isStarted) return;
     this.#isStarted = false;
-    this.#endConnecting();
-    this.#relay?.close(undefined, endsSession);
+    this.#endConnecting(ends.local || !this.#settings.isPersisted);
+    this.#relay?.close(undefined, ends);
     this.#clearAlarm();
     clearInterval(this.#handle);
     this.#lastError = undefined;
@@ -120,7 +127,7 @@ export class Bridge {
   /** Stop, and delete the messages that wait, except if they are persisted. */
   close(): void {
     if (this.#isClosed) return;
-    this.stop();
+    this.#halt({ local: !this.#settings.isPersisted });
     this.#isClosed = true;
     this.#detach();
     this.#broker.off('broker.started', this.#brokerStarted);
@@ -133,7 +140,7 @@ export class Bridge {
    * with MQTT 5.0; otherwise it stays there.
    */
   discard(): void {
-    this.#halt(true);
+    this.#halt({ local: true, remote: true });
     this.close();
     this.#deleteSession();
   }
@@ -309,8 +316,8 @@ export class Bridge {
     this.#access.announce('bridge.disconnected', { bridge: this.name, error: cause });
   }
 
-  /** Give up an attempt to connect, and remove the timers of a connection. */
-  #endConnecting(): void {
+  /** Give up an attempt to connect, and remove the timers of a connection. @param endsSession whether the local session that may begin ends as well */
+  #endConnecting(endsSession = !this.#settings.isPersisted): void {
     const { clock } = this.#broker;
     clock.clearTimeout(this.#connectTimer);
     clock.clearTimeout(this.#keepAliveTimer);
@@ -318,7 +325,7 @@ export class Bridge {
     const dialing = this.#dialing;
     this.#dialing = undefined;
     dialing?.abort(new StateError('BRIDGE_STOPPED', 'connecting was given up'));
-    this.#preparing?.close();
+    this.#preparing?.close(endsSession ? END_OF_SESSION : undefined);
     this.#preparing = undefined;
   }
 

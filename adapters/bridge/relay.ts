@@ -57,6 +57,20 @@ export interface RelayContext {
   readonly token: string;
 }
 
+/** The sessions that end with their connections. */
+export interface EndedSessions {
+  readonly local?: boolean;
+  /** Possible with MQTT 5.0 only. */
+  readonly remote?: boolean;
+}
+
+/** Ends a connection with its session, also if its CONNECT is still to be processed. */
+export const END_OF_SESSION: Packet = {
+  cmd: 'disconnect',
+  reasonCode: ReasonCode.success,
+  properties: { sessionExpiryInterval: 0 }
+};
+
 /** What a relay tells the bridge. */
 interface RelayOwner {
   /** The remote server has accepted the client. */
@@ -142,19 +156,15 @@ export class Relay {
   /**
    * Close both connections.
    * @param error why; undefined: the bridge was stopped
-   * @param endsSession whether the session at the remote server ends as well, which is possible with MQTT 5.0
    */
-  close(error?: Error, endsSession = false): void {
+  close(error?: Error, ends: EndedSessions = {}): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     // the local one first, so that messages wait in its session
-    this.#local?.close();
+    this.#local?.close(ends.local ? END_OF_SESSION : undefined);
     const isRefused = this.#connack !== undefined && this.#connack.reasonCode !== 0;
     if (this.#connack === undefined || isRefused) this.#remote.close();
-    else {
-      const properties = endsSession ? { sessionExpiryInterval: 0 } : undefined;
-      this.#remote.close({ cmd: 'disconnect', reasonCode: ReasonCode.success, properties });
-    }
+    else this.#remote.close(ends.remote ? END_OF_SESSION : { cmd: 'disconnect', reasonCode: ReasonCode.success });
     this.#owner.closed(error ?? new BrokerError('BRIDGE_STOPPED', 'the bridge was stopped'));
   }
 

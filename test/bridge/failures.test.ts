@@ -7,6 +7,7 @@ import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { type BridgeOptions, bridge } from '../../adapters/bridge/index.ts';
 import { type Broker, createBroker, encode, type Packet, PacketReader, users } from '../../lib/index.ts';
+import { VirtualClock } from '../../lib/testing/index.ts';
 import { connected, listener, Pair, server } from './pair.ts';
 
 const BOTH = { out: [{ filter: 'out/#', qos: 2 }], in: [{ filter: 'in/#', qos: 2 }] } as const;
@@ -315,6 +316,16 @@ describe('The sessions of a bridge', () => {
     app.kill('SIGTERM');
     assert.deepEqual(await once(app, 'exit'), [0, null]);
   });
+
+  for (const end of ['close', 'discard'] as const)
+    it(`leave nothing at this broker if ${end}() is called before their client is connected`, async () => {
+      const clock = new VirtualClock();
+      const near = await createBroker({ clock }).start();
+      bridge(near, { ...BOTH, url: 'mqtt://127.0.0.1:1', isPersisted: end === 'discard' })[end]();
+      await clock.settle();
+      assert.equal(near.sessions.has('$bridge/default'), false);
+      await near.stop();
+    });
 
   it('keep what is published while the bridge is stopped, and end when it is closed', async () => {
     await using pair = await Pair.open(BOTH);
