@@ -76,7 +76,8 @@ export const BRIDGE_OPTIONS = {
   clientId: row(
     'text',
     undefined as string | undefined,
-    'Client id at the remote server. Default: the host name, the node name of the broker and the name of the bridge.'
+    'Client id at the remote server. Default: the host name, the node name of the broker and the name of the bridge.',
+    { check: checkClientId }
   ),
   username: row('text', undefined as string | undefined, 'User name at the remote server.'),
   password: row('text', undefined as string | undefined, 'Password at the remote server.'),
@@ -157,6 +158,13 @@ export function credentialsOf(url: URL): { readonly username: string; readonly p
   } catch {
     return undefined; // a percent sign that stands for itself, or bytes that are not UTF-8
   }
+}
+
+/** A server would assign another client id to each connection, and keep the session of each. */
+function checkClientId(value: unknown, field: string): string {
+  if (typeof value !== 'string' || value === '')
+    throw new InvalidInput('OPTION_INVALID', field, 'a client id of at least one character', value);
+  return value;
 }
 
 function checkName(value: unknown, field: string): string {

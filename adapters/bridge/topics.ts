@@ -31,11 +31,20 @@ export interface TopicRule {
 const KEYS: readonly string[] = ['filter', 'qos', 'localPrefix', 'remotePrefix', 'retain'];
 const SHARED = /^\$share\/[^/]+\//;
 
-/** Read the option `out` or `in`. @param isOut whether messages go from the broker to the remote server @throws InvalidInput OPTION_INVALID */
+/** Read the option `out` or `in`. A filter has one entry, because it is one subscription, with one QoS. @param isOut whether messages go from the broker to the remote server @throws InvalidInput OPTION_INVALID */
 export function readRules(list: unknown, field: string, isOut: boolean): readonly TopicRule[] {
   if (!Array.isArray(list))
     throw new InvalidInput('OPTION_INVALID', field, 'a list of objects with "filter"', typeof list);
-  return list.map((entry: unknown, at) => readRule(entry, `${field}[${at}]`, isOut));
+  const rules = list.map((entry: unknown, at) => readRule(entry, `${field}[${at}]`, isOut));
+  for (const [at, { subscription }] of rules.entries())
+    if (rules.findIndex((other) => other.subscription === subscription) < at)
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        `${field}[${at}].filter`,
+        'a filter that no other entry has',
+        subscription
+      );
+  return rules;
 }
 
 function readRule(entry: unknown, field: string, isOut: boolean): TopicRule {

@@ -89,6 +89,12 @@ describe('Bridges over REST', () => {
       [{ name: 'a', url: 'http://x', out: OUT }, /url/],
       [{ name: 'a', url: 'mqtt://user:password@127.0.0.1', out: OUT }, /without a password/],
       [{ name: 'a', url, out: [{ filter: 'a/#/b' }] }, /^the parameter "out\[0\]\.filter": [^[]*$/],
+      [{ name: 'a', url, out: [...OUT, { filter: '#', localPrefix: 'out/' }] }, /out\[1\]\.filter.*no other entry/],
+      [
+        { name: 'a', url, in: [{ filter: '#' }, { filter: '#', localPrefix: 'x/' }] },
+        /in\[1\]\.filter.*no other entry/
+      ],
+      [{ name: 'a', url, out: OUT, clientId: '' }, /clientId/],
       [{ name: 'a', url, out: OUT, start: true }, /start/],
       [{ name: 'a', url, out: OUT, cert: 'not a certificate' }, /cert.*TLS cannot use it/],
       [{ name: 'a', url, out: OUT, ca: 'not a certificate' }, /ca.*TLS cannot use it/],
