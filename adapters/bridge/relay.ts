@@ -161,6 +161,7 @@ export class Relay {
     if (this.#isClosed) return;
     this.#isClosed = true;
     // the local one first, so that messages wait in its session
+    this.#local?.flush(); // what came before the reason to close, in the same chunk
     this.#local?.close(ends.local ? END_OF_SESSION : undefined);
     const isRefused = this.#connack !== undefined && this.#connack.reasonCode !== 0;
     if (this.#connack === undefined || isRefused) this.#remote.close();
