@@ -322,7 +322,9 @@ export class Outbox {
     }
     for (const key of keys) if (this.#failing.size < DOWN_FROM_KEYS) this.#failing.add(key);
     if (this.#failing.size >= DOWN_FROM_KEYS) this.#isDown = true;
-    const downMs = this.#isDown ? this.#delayMs(++this.#failuresWhileDown, backOff, maxBackOff) : 0;
+    // During a pause, deliveries fail that began before it: they are part of the same failure, however many they are.
+    const isNew = this.#isDown && !this.#isPaused;
+    const downMs = isNew ? this.#delayMs(++this.#failuresWhileDown, backOff, maxBackOff) : 0;
     const pauseMs = Math.max(downMs, retryAfterMs ?? 0);
     if (pauseMs > 0) this.#host.wheel.armLater(this.#pause, pauseMs);
   }

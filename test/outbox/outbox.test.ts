@@ -184,6 +184,21 @@ describe('An outbox', () => {
     assert.equal(outbox.lastError, undefined);
   });
 
+  it('waits for a single delay when many deliveries fail at the same time', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target();
+    const outbox = await opened(kit, target, { concurrency: 32, backOff: '1s' });
+    for (let at = 0; at < 32; at++) outbox.add(`key ${at}`, 'x');
+    await turns();
+    for (const pending of [...target.pending]) pending.fail(REFUSED);
+    await turns();
+    assert.equal(outbox.state, 'down');
+    target.answer = () => undefined;
+    await kit.clock.advance('2s');
+    await outbox.idle();
+    assert.equal(outbox.size, 0);
+  });
+
   it('raises an alarm when deliveries fail, and clears it after the next success', async () => {
     await using kit = await createTestBroker();
     const target = new Target(() => REFUSED);
