@@ -1,5 +1,11 @@
 import { createHmac } from 'node:crypto';
-import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  type IncomingMessage,
+  type RequestOptions,
+  request as requestHttp
+} from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
 import { urlToHttpOptions } from 'node:url';
@@ -97,7 +103,7 @@ export class WebhookSender {
       request.on('response', (response) => {
         attempt.onAbort(undefined);
         resolve(false);
-        readRest(response);
+        readRest(request, response);
       });
       request.end(body);
     });
@@ -112,14 +118,17 @@ export class WebhookSender {
   }
 }
 
-/** Read the rest of an answer, so that the connection can be used again, but only if it is short and comes soon. */
-function readRest(response: IncomingMessage): void {
+/**
+ * Read the rest of an answer, so that the connection can be used again, but only if it is short and comes soon, and the server takes the rest
+ * of the request as well.
+ */
+function readRest(request: ClientRequest, response: IncomingMessage): void {
   let bytes = 0;
-  const slow = setTimeout(() => response.destroy(), MAX_ANSWER_MS);
+  const slow = setTimeout(() => request.destroy(), MAX_ANSWER_MS);
   response.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) response.destroy();
+    if (bytes > MAX_ANSWER_BYTES) request.destroy();
   });
   response.on('error', () => undefined);
-  response.on('close', () => clearTimeout(slow));
+  request.on('close', () => clearTimeout(slow));
 }

@@ -151,6 +151,21 @@ describe('A webhook whose server', () => {
         })
     ));
 
+  it('answers without reading the request does not keep the connection', { timeout: 30_000 }, () =>
+    withServer(
+      (socket) => {
+        socket.pause();
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+      },
+      ({ url, accepted }) =>
+        withHook(url, { concurrency: 1 }, async ({ kit, hook }) => {
+          for (const topic of ['a', 'b', 'c']) await kit.broker.publish(topic, 'x'.repeat(9_000_000));
+          await hook.idle();
+          assert.deepEqual([hook.figures.sent, hook.figures.failed, accepted()], [3, 0, 3]);
+        })
+    )
+  );
+
   it('sends headers without an end, or no HTTP, has not received the event', async () => {
     for (const answer of [`HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(10_000)}`, 'HELO\r\n', UPGRADE])
       await withServer(
