@@ -69,6 +69,8 @@ class Lane extends BaseTimer {
   state: 'resting' | 'ready' | 'sending' | 'waiting' = 'resting';
   oldest: QueuedEntry | undefined = undefined;
   newest: QueuedEntry | undefined = undefined;
+  /** Failures since the last success. */
+  failures = 0;
   readonly owner: Entries;
 
   constructor(key: string, owner: Entries) {
@@ -186,15 +188,15 @@ export class Entries {
   }
 
   /**
-   * Entries that were taken are not being sent any more. Those that were delivered have been removed before.
-   * @param attempts to be added to those of the entries
-   * @param delayMs until the others of their keys may be sent, by the number of attempts
+   * Entries that were taken are not being sent any more. Those that were delivered, or are dropped, have been removed before.
+   * @param attempts to be added to those of the entries; 0: they have not failed
+   * @param delayMs until entries of their keys may be sent again, by the number of failures of the key
    */
   settle(
     taken: readonly QueuedEntry[],
     lanes: readonly string[],
     attempts: number,
-    delayMs: (attempts: number) => number
+    delayMs: (failures: number) => number
   ): void {
     for (const entry of taken) {
       entry.isSending = false;
@@ -205,11 +207,12 @@ export class Entries {
       if (lane?.state !== 'sending') continue;
       const { oldest } = lane;
       lane.state = 'resting';
+      lane.failures = attempts === 0 ? 0 : lane.failures + attempts;
       if (oldest === undefined) this.#forget(lane);
-      else if (oldest.attempts === 0 || attempts === 0) this.#wake(lane);
+      else if (attempts === 0) this.#wake(lane);
       else {
-        lane.state = 'waiting';
-        this.#wheel.arm(lane, delayMs(oldest.attempts));
+        lane.state = 'waiting'; // also if what has failed is dropped, because the next one would fail, too
+        this.#wheel.arm(lane, delayMs(lane.failures));
       }
     }
   }

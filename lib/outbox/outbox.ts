@@ -310,7 +310,7 @@ export class Outbox {
       else if (nowMs - entry.addedAt >= this.limits.maxAge) this.#leave(entry, 'too_old', error);
     }
     if (!isFinal) this.#noteFailure(delivery, error, retryAfterMs);
-    this.#end(delivery, 1);
+    this.#end(delivery, isFinal ? 0 : 1);
     this.#schedule();
   }
 
@@ -329,7 +329,7 @@ export class Outbox {
     if (pauseMs > 0) this.#host.wheel.armLater(this.#pause, pauseMs);
   }
 
-  /** @param attempts to be added to those of its entries */
+  /** @param attempts to be added to those of its entries; 0: they have not failed, or are refused */
   #end(delivery: Delivery, attempts: number): void {
     const { backOff, maxBackOff } = this.limits;
     const { entries, keys, timer } = delivery;

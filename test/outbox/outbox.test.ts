@@ -135,10 +135,24 @@ describe('An outbox', () => {
     }
     assert.equal(outbox.state, 'working');
     assert.equal(outbox.lastError, undefined);
-    await kit.clock.advance('3m');
+    await kit.clock.advance('4m');
     await outbox.idle();
     assert.deepEqual(outcomes.slice(-2), ['poison too_old connect ECONNREFUSED', 'after sent undefined']);
     assert.equal(outbox.figures.dropped.too_old, 1);
+  });
+
+  it('keeps its delays when it drops entries of a key that are too old', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target(() => REFUSED);
+    const outbox = await opened(kit, target, { backOff: '1s', maxBackOff: '10s', maxAge: '1m' });
+    for (let at = 0; at < 100; at++) outbox.add('a', `${at}`);
+    for (let at = 0; at < 60; at++) await kit.clock.advance('2s');
+    assert.ok(outbox.figures.dropped.too_old > 2, `${outbox.figures.dropped.too_old} dropped`);
+    assert.ok(target.seen.length < 25, `${target.seen.length} deliveries`);
+    target.answer = () => undefined;
+    await kit.clock.advance('13s');
+    await outbox.idle();
+    assert.equal(outbox.size, 0);
   });
 
   it('is failing, not down, while the deliveries of a single key fail', async () => {
