@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import {
   type ClientRequest,
   Agent as HttpAgent,
@@ -68,7 +68,7 @@ export class WebhookSender {
     const { isBatched } = this.#settings;
     const text = isBatched ? `[${entries.map(({ content }) => content).join()}]` : String(entries[0].content);
     const body = this.#isAscii ? text : Buffer.from(text);
-    const headers = this.#headersOf(entries[0].id, body);
+    const headers = this.#headersOf(idOf(entries), body);
     while (await this.#post(headers, body, attempt)) {} // again, if the server had closed the idle connection
   }
 
@@ -116,6 +116,12 @@ export class WebhookSender {
     const why = error.message === '' ? error.code : error.message; // several addresses that all failed have an error without a message
     return new BrokerError('HTTP_FAILED', `the request to ${origin}${pathname} failed: ${why}`, { cause: error });
   }
+}
+
+/** The id of a request: that of its entry, or one that only a request with the same entries has. */
+function idOf(entries: readonly OutboxEntry[]): string {
+  if (entries.length === 1) return entries[0].id;
+  return createHash('sha256').update(entries.map(({ id }) => id).join()).digest('base64url');
 }
 
 /**

@@ -235,6 +235,21 @@ describe('A webhook', () => {
       );
     }));
 
+  it('gives requests with other events other ids, so that no receiver takes them for a repetition', () =>
+    withHook({ batch: 10 }, async ({ kit, receiver, hook }) => {
+      receiver.answer = (request) => request.socket.destroy();
+      for (const payload of ['1', '2', '3']) await kit.broker.publish('a', payload);
+      await hook.idle();
+      receiver.answer = (_request, response) => response.end();
+      await kit.clock.advance('3s');
+      await hook.idle();
+      assert.deepEqual(
+        receiver.bodies.map(({ payload }) => payload),
+        ['1', '2', '3', '1', '2', '3']
+      );
+      assert.equal(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size, 4);
+    }));
+
   it('does not connect to private addresses if that is asked for', async () => {
     for (const host of ['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254', '10.0.0.1'])
       await withHook({ url: `http://${host}:1/`, publicOnly: true }, async ({ kit, hook }) => {
