@@ -21,7 +21,10 @@ export type WebhookBody = Readonly<Record<string, unknown>> & { readonly action:
 export interface WebhookOptions extends OutgoingTls, Omit<OutboxOptions, 'name' | 'send' | 'settled' | 'batch'> {
   /** Where the events are sent with POST. */
   url?: string | URL;
-  /** Receives the events instead of a server, in the same order. What it throws becomes an `error` event, and is not repeated. */
+  /**
+   * Receives the events instead of a server, in the same order. What it throws, or that it takes longer than `timeout`, becomes an `error` event. It is not
+   * called again for this event.
+   */
   onEvent?: (body: WebhookBody, event: WebhookEvent) => unknown;
   /** Identifies the webhook, if there are several: letters, digits, `.`, `-` and `_`. Default `default`. */
   name?: string;

@@ -121,7 +121,9 @@ export class WebhookSender {
 /** The id of a request: that of its entry, or one that only a request with the same entries has. */
 function idOf(entries: readonly OutboxEntry[]): string {
   if (entries.length === 1) return entries[0].id;
-  return createHash('sha256').update(entries.map(({ id }) => id).join()).digest('base64url');
+  return createHash('sha256')
+    .update(entries.map(({ id }) => id).join())
+    .digest('base64url');
 }
 
 /**

@@ -45,11 +45,12 @@ export class Webhook {
         this.#sender?.send(entries, attempt) ?? callWith(onEvent as NonNullable<typeof onEvent>, entries[0].content),
       settled: ({ content }, outcome, error) => {
         // the app does not learn of an error of its function otherwise
-        if (outcome === 'refused' && this.#sender === undefined)
-          broker.failed(error?.cause, `the function of webhook ${name}, for ${String(content).slice(0, 60)}`);
+        if (error !== undefined && outcome !== 'sent' && this.#sender === undefined)
+          broker.failed(error.cause ?? error, `the function of webhook ${name}, for ${String(content).slice(0, 60)}`);
       },
       batch: this.#sender === undefined ? 1 : Math.max(1, batch),
-      ...{ concurrency, isPersisted, maxEntries, maxBytes, maxAge, timeout, backOff, maxBackOff }
+      maxAge: this.#sender === undefined ? 0 : maxAge, // a function is not called again, also if it has not answered
+      ...{ concurrency, isPersisted, maxEntries, maxBytes, timeout, backOff, maxBackOff }
     });
     try {
       this.#detach = broker.connectors.attach('webhook', this);

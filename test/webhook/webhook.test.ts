@@ -286,6 +286,25 @@ describe('A webhook', () => {
     assert.equal(hook.size, 0);
   });
 
+  it('calls a function that does not answer once for each event, and says so', async () => {
+    await using kit = await createTestBroker({ leakCheck: false });
+    const errors: unknown[] = [];
+    kit.broker.on('error', ({ error }) => errors.push((error as { code?: string }).code));
+    const seen: unknown[] = [];
+    const onEvent = ({ payload }: WebhookBody) => {
+      seen.push(payload);
+      return new Promise(() => {});
+    };
+    const hook = webhook(kit.broker, { rules: PUBLISH, onEvent });
+    using _hook = disposable(() => hook.close());
+    for (const payload of ['1', '2']) await kit.broker.publish('a', payload);
+    for (let at = 0; at < 10; at++) await kit.clock.advance('10s');
+    await hook.idle();
+    assert.deepEqual(seen, ['1', '2']);
+    assert.deepEqual(errors, ['SEND_TIMEOUT', 'SEND_TIMEOUT']);
+    assert.equal(hook.size, 0);
+  });
+
   it('can be stopped, started and closed', () =>
     withHook({}, async ({ kit, receiver, hook }) => {
       await kit.broker.publish('a', '');
