@@ -128,6 +128,7 @@ export class Webhook {
     const topicOf = row.topic as ((event: BrokerEvents[E]) => string) | undefined;
     const isFiltered = FILTERED.includes(name);
     const send = (event: BrokerEvents[E]) => {
+      if (this.#isClosed) return; // by another listener of the same event
       const topic = topicOf?.(event);
       if (name === 'message.publish' && topic?.startsWith('$SYS/')) return;
       if (topic !== undefined && !isFiltered && !appliesTo(rule, topic)) return;

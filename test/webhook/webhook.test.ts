@@ -321,6 +321,18 @@ describe('A webhook', () => {
       assert.deepEqual([...kit.broker.outboxes], []);
     }));
 
+  it('can be closed by another listener of an event that it would send', () =>
+    withHook({}, async ({ kit, receiver, hook }) => {
+      const errors: unknown[] = [];
+      kit.broker.on('error', ({ error }) => errors.push(error));
+      hook.stop();
+      kit.broker.on('message.publish', () => hook.close());
+      hook.start();
+      await kit.broker.publish('a', '');
+      await turns();
+      assert.deepEqual([errors, receiver.bodies], [[], []]);
+    }));
+
   it('sends what the stop of the broker causes before the stop is complete', () =>
     withHook({ rules: undefined }, async ({ kit, receiver }) => {
       await kit.connect({ clientId: 'c' });
