@@ -54,6 +54,13 @@ function checkRule(rule: unknown, field: string): WebhookRule {
       topic,
       fault && `${field}.topic: ${fault}`
     );
+  if (/^\$(share|queue)\//.test(topic))
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      `${field}.topic`,
+      'a topic filter without the group of a shared one',
+      topic
+    );
   // Events without a topic are not filtered, as in the original products.
   return BODIES[event].topic === undefined ? { event } : { event, topic };
 }

@@ -88,6 +88,8 @@ describe('The rules of a webhook', () => {
     for (const [options, field] of [
       [{ url, rules: [{ event: 'message.publsh' }] }, 'webhook.rules[0].event'],
       [{ url, rules: [{ event: 'message.publish', topic: 'a/#/b' }] }, 'webhook.rules[0].topic'],
+      [{ url, rules: [{ event: 'client.subscribe', topic: '$share/g/a' }] }, 'webhook.rules[0].topic'],
+      [{ url, rules: [{ event: 'client.subscribe', topic: '$queue/a' }] }, 'webhook.rules[0].topic'],
       [{ url, rules: 'all' }, 'webhook.rules'],
       [{ url, 'web.hook.rule.message.publish.1': '{' }, 'web.hook.rule.message.publish.1'],
       [{ url: 'ftp://a' }, 'webhook.url'],
