@@ -130,7 +130,7 @@ export class Webhook {
     const send = (event: BrokerEvents[E]) => {
       if (this.#isClosed) return; // by another listener of the same event
       const topic = topicOf?.(event);
-      if (name === 'message.publish' && topic?.startsWith('$SYS/')) return;
+      if (name === 'message.publish' && (topic === '$SYS' || topic?.startsWith('$SYS/'))) return;
       if (topic !== undefined && !isFiltered && !appliesTo(rule, topic)) return;
       const key = (row.key as (event: BrokerEvents[E]) => string)(event);
       this.#outbox.add(key, JSON.stringify(bodyOf(name, event, context)));
