@@ -29,7 +29,7 @@ export type ConnectorSettings = Readonly<Record<string, unknown>>;
 
 /** A kind of connector that can be made at run time: the option `connectors` of `createBroker`. */
 export interface ConnectorKind<Host = never> {
-  /** `webhook`, `bridge`. */
+  /** `webhook`, `bridge`. If a connector has an outbox, that is named after both: `webhook:main`. */
   readonly name: string;
   /** Names of options that are never shown. */
   readonly secrets: readonly string[];
@@ -79,6 +79,8 @@ interface ConnectorsHost {
   readonly broker: unknown;
   isStarted(): boolean;
   failed(error: unknown, during: string): void;
+  /** Delete what the outbox of a connector has in the store; it is not open. @param name `webhook:main` */
+  discard(name: string): void;
 }
 
 /**
@@ -206,7 +208,9 @@ export class Connectors {
       const key = keyOf(kind, name);
       await this.#host.table.delete(key);
       this.#errors.delete(key);
-      await this.#running.get(key)?.discard();
+      const running = this.#running.get(key);
+      if (running === undefined) this.#host.discard(key);
+      else await running.discard();
     });
   }
 

@@ -312,7 +312,8 @@ export class Engine {
       table: tables.own(CONNECTORS_TABLE) as never,
       broker,
       isStarted: () => life.isRunning,
-      failed: (error, during) => announcer.failed(error, during, undefined)
+      failed: (error, during) => announcer.failed(error, during, undefined),
+      discard: (name) => this.kept.outboxes.discard(name)
     });
   }
 

@@ -115,6 +115,9 @@ describe('Connectors', () => {
     {
       await using broker = await start(store);
       await broker.connectors.add('line', { name: 'a', url: 'x:', password: 'p' });
+      const outbox = broker.outboxes.open({ name: 'line:a', send: () => new Promise(() => {}), isPersisted: true });
+      outbox.add('a', 'waits');
+      await broker.stop({ timeoutMs: 0 });
     }
     await using broker = createBroker({ store });
     const errors: string[] = [];
@@ -125,8 +128,10 @@ describe('Connectors', () => {
     assert.match(`${found.lastError?.message}`, /cannot make a line/);
     assert.deepEqual(found.settings, { name: 'a', url: '******', password: '******' });
     assert.equal(errors.length, 1);
+    assert.deepEqual(broker.outboxes.kept(), [{ name: 'line:a', size: 1 }]);
     await broker.connectors.delete('line', 'a');
     assert.deepEqual(broker.connectors.list(), []);
+    assert.deepEqual(broker.outboxes.kept(), []);
   });
 
   it('of the app are listed, stopped and started, but not changed or deleted', async () => {
