@@ -45,7 +45,7 @@ interface PersistenceHost extends SpaceHost {
   readonly retainer: Retainer;
   readonly delayed: DelayedMessages;
   readonly tables: Tables;
-  readonly outboxes: { restore(record: OutboxRecord): void };
+  readonly outboxes: { restore(records: Iterable<OutboxRecord>): void };
   readonly connectors: { isKnown(kind: string, name: string): boolean };
   readonly wills: Wills;
   readonly handOvers: HandOvers;
@@ -193,6 +193,7 @@ export class Persistence {
       content;
     const host = this.#host;
     this.#cutOff = content.cutOff;
+    host.outboxes.restore(outboxes); // first, because what follows may cause events, and they come after these
     for (const [zone, count] of content.zonesGone) {
       const text = `zone "${zone}" is not defined any more, but ${count} stored sessions or wills belong to it; they use zone "${DEFAULT_ZONE}" until their clients connect again. If this is not intended, define the zone (option zones)`;
       this.#services.announcer.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
@@ -219,7 +220,6 @@ export class Persistence {
         .addFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart), false);
     }
     for (const message of delayed) host.delayed.restore(message);
-    for (const entry of outboxes) host.outboxes.restore(entry);
     for (const entry of tables) host.tables.restore(entry);
     for (const number of garbage) host.storedSessions.sweeper.add(number);
     for (const session of wills.values()) host.wills.publishAtStart(session);

@@ -25,6 +25,8 @@ export interface OutboxHost {
   during(delivery: Promise<unknown>): void;
   /** A random number from 0 to 1. */
   random(): number;
+  /** An entry is to be added. @throws StateError BROKER_NOT_STARTED */
+  check(): void;
   /** An entry was added, and shall be persisted. @returns false: it is not persisted, and may be sent */
   added(entry: QueuedEntry): boolean;
   /** An entry has left the outbox. */
@@ -142,10 +144,11 @@ export class Outbox {
    * Add an entry. It is sent after the present turn of the event loop; a persisted one after its commit. What the broker acknowledges in the
    * same turn waits for this commit.
    * @returns its id
-   * @throws StateError OUTBOX_CLOSED
+   * @throws StateError OUTBOX_CLOSED; BROKER_NOT_STARTED if it is persisted and the store was never open
    */
   add(key: string, content: string | Buffer): string {
     if (this.#isClosed) throw new StateError('OUTBOX_CLOSED', `outbox "${this.name}" is closed`);
+    this.#host.check();
     const { maxEntries, maxBytes } = this.limits;
     const id = this.#host.nextId();
     const entry = this.#entries.add({ id, key, content, addedAt: this.#host.now() }, false);

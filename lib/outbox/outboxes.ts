@@ -60,10 +60,13 @@ export class Outboxes {
   /** Begins the ids of this process. */
   readonly #prefix = randomBytes(6).toString('base64url');
   #lastId = 0;
+  /** Whether the entries of the store are known. */
+  #isRestored: boolean;
 
   /** @internal */
   constructor(host: OutboxesHost) {
     this.#host = host;
+    this.#isRestored = host.ledger === undefined;
     this.#records =
       host.ledger &&
       new NumberedRecords<Recorded>(host.ledger, {
@@ -91,6 +94,7 @@ export class Outboxes {
       later: (run) => host.later(run),
       during: (delivery) => host.during(delivery),
       random: Math.random,
+      check: () => limits.isPersisted && this.#checkRestored(name),
       added: (entry) => limits.isPersisted && this.#added(name, outbox, entry),
       removed: (entry) => this.#removed(entry),
       counted: (what, count) => host.counted(what, count),
@@ -136,8 +140,13 @@ export class Outboxes {
     return entries.length;
   }
 
-  /** Take over an entry from the store. @internal */
-  restore({ number, outbox: name, entry }: OutboxRecord): void {
+  /** Take over the entries of the store. @internal */
+  restore(records: Iterable<OutboxRecord>): void {
+    for (const record of records) this.#restore(record);
+    this.#isRestored = true;
+  }
+
+  #restore({ number, outbox: name, entry }: OutboxRecord): void {
     const recorded: Recorded = { outbox: name, entry, committed: () => undefined };
     this.#records?.restored(recorded, number);
     const outbox = this.#open.get(name);
@@ -158,6 +167,13 @@ export class Outboxes {
   /** The broker has stopped. @internal */
   halt(): void {
     for (const outbox of this.#open.values()) outbox.halt();
+  }
+
+  /** A new entry would come before those of the store, and take the number of one. */
+  #checkRestored(name: string): void {
+    if (this.#isRestored) return;
+    const text = `outbox "${name}": the store is not open; call await broker.start() first`;
+    throw new StateError('BROKER_NOT_STARTED', text);
   }
 
   #added(name: string, outbox: Outbox, entry: QueuedEntry): boolean {

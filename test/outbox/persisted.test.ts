@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Broker, Outbox } from '../../lib/index.ts';
+import { type Broker, createBroker, type Outbox } from '../../lib/index.ts';
 import { checkStore } from '../../lib/tools/check.ts';
 import { Lives } from '../store/support.ts';
 import { Target, turns } from './target.ts';
@@ -94,6 +94,20 @@ describe('A persisted outbox', () => {
     await lives.crash();
     assert.deepEqual(lives.kit.broker.outboxes.kept(), []);
     assert.deepEqual(await records(lives), []);
+  });
+
+  it('takes nothing before its entries of the store are known', async () => {
+    await using lives = await new Lives().begin();
+    opened(lives.kit.broker, new Target()).add('a', 'before');
+    await lives.kit.clock.advance(100);
+    const target = new Target(() => undefined);
+    await using broker = createBroker({ store: await lives.store.copy() });
+    const outbox = opened(broker, target);
+    assert.throws(() => outbox.add('a', 'early'), { code: 'BROKER_NOT_STARTED' });
+    await broker.start();
+    outbox.add('a', 'after');
+    while (outbox.size > 0) await turns();
+    assert.deepEqual(target.contents, ['before', 'after']);
   });
 
   it('continues with its entries when it is closed and opened again', async () => {
