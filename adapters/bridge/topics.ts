@@ -56,9 +56,9 @@ function readRule(entry: unknown, field: string, isOut: boolean): TopicRule {
   if (typeof filter !== 'string') throw new InvalidInput('OPTION_INVALID', `${field}.filter`, 'a topic filter', filter);
   if (qos !== 0 && qos !== 1 && qos !== 2) throw new InvalidInput('OPTION_INVALID', `${field}.qos`, '0, 1 or 2', qos);
   if (typeof retain !== 'boolean') throw new InvalidInput('OPTION_INVALID', `${field}.retain`, 'a boolean', retain);
-  for (const prefix of [localPrefix, remotePrefix])
+  for (const [name, prefix] of Object.entries({ localPrefix, remotePrefix }))
     if (typeof prefix !== 'string' || /[+#\0]/.test(prefix))
-      throw new InvalidInput('OPTION_INVALID', `${field}.localPrefix`, 'a prefix without wildcards', prefix);
+      throw new InvalidInput('OPTION_INVALID', `${field}.${name}`, 'a prefix without wildcards', prefix);
   const [from, to] = isOut ? [localPrefix, remotePrefix] : [remotePrefix, localPrefix];
   const [share = ''] = SHARED.exec(filter) ?? [];
   const whole = from + filter.slice(share.length);

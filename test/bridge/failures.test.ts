@@ -224,6 +224,15 @@ describe('The sessions of a bridge', () => {
     await Promise.all(brokers.map(({ broker }) => broker.stop()));
   });
 
+  it('refuse a prefix with wildcards, and name it', () => {
+    for (const name of ['localPrefix', 'remotePrefix'])
+      for (const prefix of ['a/#', '+/', 3])
+        assert.throws(() => bridge(createBroker(), { ...BOTH, out: [{ filter: 'x', [name]: prefix }] } as never), {
+          code: 'OPTION_INVALID',
+          field: `bridge.out[0].${name}`
+        });
+  });
+
   it('refuse credentials in the URL that are not percent-encoded, or too long', async () => {
     const near = createBroker();
     const long = 'x'.repeat(70_000);
