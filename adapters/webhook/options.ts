@@ -105,8 +105,13 @@ export function readWebhookOptions(given: WebhookOptions): WebhookSettings {
 }
 
 function checkName(value: unknown, field: string): string {
-  if (typeof value !== 'string' || !/^[\w.-]{1,64}$/.test(value))
-    throw new InvalidInput('OPTION_INVALID', field, '1 to 64 letters, digits, ".", "-" and "_"', value);
+  if (typeof value !== 'string' || !/^(?!\.{1,2}$)[\w.-]{1,64}$/.test(value))
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      field,
+      '1 to 64 letters, digits, ".", "-" and "_", and not "." or ".."',
+      value
+    );
   return value;
 }
 

@@ -322,8 +322,13 @@ function keyOf(kind: string, name: string): string {
 function nameIn(settings: ConnectorSettings, kind: string): string {
   checkObject(settings, kind);
   const { name } = settings;
-  if (typeof name !== 'string' || !/^[\w.-]{1,64}$/.test(name))
-    throw new InvalidInput('OPTION_INVALID', 'name', '1 to 64 letters, digits, ".", "-" and "_"', name);
+  if (typeof name !== 'string' || !/^(?!\.{1,2}$)[\w.-]{1,64}$/.test(name))
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      'name',
+      '1 to 64 letters, digits, ".", "-" and "_", and not "." or ".."',
+      name
+    );
   return name;
 }
 

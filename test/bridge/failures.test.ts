@@ -244,6 +244,14 @@ describe('The sessions of a bridge', () => {
     assert.doesNotThrow(() => bridge(near, { ...BOTH, url: 'mqtt://user:100%25@127.0.0.1' }).close());
   });
 
+  it('refuse names that cannot be part of a URL', () => {
+    for (const name of ['.', '..', 'a b', ''])
+      assert.throws(() => bridge(createBroker(), { ...BOTH, url: 'mqtt://127.0.0.1', name }), {
+        code: 'OPTION_INVALID',
+        field: 'bridge.name'
+      });
+  });
+
   it('begin a new session at once if their client is kicked, so that messages wait again', async () => {
     await using pair = await Pair.open({ ...BOTH, connectTimeout: 3_600_000 });
     const far = await listener(pair.far);

@@ -65,6 +65,8 @@ describe('Webhooks over REST', () => {
     const url = 'http://127.0.0.1:1/';
     const cases: [method: string, path: string, body: unknown, status: number, message: RegExp][] = [
       ['POST', '', {}, 400, /name/],
+      ['POST', '', { name: '.', url }, 400, /name/],
+      ['POST', '', { name: '..', url }, 400, /name/],
       ['POST', '', { name: 'a' }, 400, /url/],
       ['POST', '', { name: 'a', url: 'ftp://x' }, 400, /url/],
       ['POST', '', { name: 'a', url, rules: [{ event: 'x' }] }, 400, /rules/],

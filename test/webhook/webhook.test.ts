@@ -98,6 +98,7 @@ describe('The rules of a webhook', () => {
       [{ url, headers: { 'webhook-id': 'x' } }, 'webhook.headers.webhook-id'],
       [{ url, headers: { a: 'b\r\nc: d' } }, 'webhook.headers.a'],
       [{ url, name: 'a b' }, 'webhook.name'],
+      [{ url, name: '..' }, 'webhook.name'],
       [{ url, encodePayload: 'hex' }, 'webhook.encodePayload']
     ] as const)
       assert.throws(() => webhook(kit.broker, options as never), { code: 'OPTION_INVALID', field });
