@@ -66,9 +66,12 @@ export class Webhook {
     return this.#listeners.length > 0;
   }
 
-  /** `down`: the server cannot be reached; `stopped`: the broker is not started, or the webhook is closed. See `Outbox.state`. */
+  /**
+   * `down`: the server cannot be reached; `stopped`: the broker is not started, or the webhook is stopped and no events wait. See
+   * `Outbox.state`.
+   */
   get state(): Outbox['state'] {
-    return this.#outbox.state;
+    return this.isStarted || this.size > 0 ? this.#outbox.state : 'stopped';
   }
 
   /** Number of events that wait to be sent. */

@@ -116,6 +116,21 @@ describe('A webhook', () => {
       assert.deepEqual(topics(receiver), ['x']);
     }));
 
+  it('is stopped when it sends no new events and none wait', () =>
+    withHook({ backOff: '1s' }, async ({ kit, receiver, hook }) => {
+      receiver.answer = (request) => request.socket.destroy();
+      await kit.broker.publish('a', '');
+      await hook.idle();
+      hook.stop();
+      assert.deepEqual([hook.size, hook.state], [1, 'working']);
+      receiver.answer = (_request, response) => response.end();
+      await kit.clock.advance('2s');
+      await hook.idle();
+      assert.deepEqual([hook.size, hook.state], [0, 'stopped']);
+      hook.start();
+      assert.equal(hook.state, 'working');
+    }));
+
   it('ignores what the server answers', () =>
     withHook({}, async ({ kit, receiver, hook }) => {
       receiver.answer = (_request, response) => response.writeHead(500).end('no');
