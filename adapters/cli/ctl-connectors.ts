@@ -18,8 +18,8 @@ function settingsOf(text: string, file: string): Readonly<Record<string, unknown
   }
 }
 
-/** The actions for one kind of connector. */
-function actionsOf(kind: 'webhook' | 'bridge'): readonly Action[] {
+/** The actions for one kind of connector. @param whenStopped what becomes of what waits when it is stopped */
+function actionsOf(kind: 'webhook' | 'bridge', whenStopped: string): readonly Action[] {
   const all = `/x/${kind}s` as const;
   const one = `${all}/{name}` as const;
   return [
@@ -57,7 +57,7 @@ function actionsOf(kind: 'webhook' | 'bridge'): readonly Action[] {
     },
     {
       usage: `${kind}s stop NAME`,
-      about: `stop a ${kind}; what waits stays`,
+      about: `stop a ${kind}; ${whenStopped}`,
       run: ({ client }, [name]) => client.post(`${one}/stop`, { params: { name } })
     },
     {
@@ -69,4 +69,7 @@ function actionsOf(kind: 'webhook' | 'bridge'): readonly Action[] {
 }
 
 /** Webhooks and bridges. */
-export const CONNECTORS: readonly Action[] = [...actionsOf('webhook'), ...actionsOf('bridge')];
+export const CONNECTORS: readonly Action[] = [
+  ...actionsOf('webhook', 'what waits is still sent'),
+  ...actionsOf('bridge', 'what waits stays')
+];

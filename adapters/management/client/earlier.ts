@@ -2217,7 +2217,7 @@ export interface EarlierOperations {
     data: undefined;
   };
 
-  /** Stop a webhook; what waits stays */
+  /** Stop a webhook; what waits is still sent */
 
   'POST /x/webhooks/{name}/stop': {
     params: {

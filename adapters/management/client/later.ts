@@ -2248,7 +2248,7 @@ export interface LaterOperations {
     data: undefined;
   };
 
-  /** Stop a webhook; what waits stays */
+  /** Stop a webhook; what waits is still sent */
 
   'POST /x/webhooks/{name}/stop': {
     params: {

@@ -31,6 +31,8 @@ interface KindRow {
   readonly title: string;
   /** Options of an example, without the name. */
   readonly settings: Readonly<Record<string, unknown>>;
+  /** What becomes of what waits when it is stopped. */
+  readonly whenStopped: string;
   /** The name of one that the examples can change and delete. */
   readonly present: string;
 }
@@ -132,7 +134,7 @@ function operationsOf(row: KindRow): Operation[] {
   ];
 }
 
-function switches({ kind, title, present }: KindRow, one: `/x/${KindRow['kind']}s/:name`): Operation[] {
+function switches({ kind, title, whenStopped, present }: KindRow, one: `/x/${KindRow['kind']}s/:name`): Operation[] {
   const params = { name: present };
   return [
     operation({
@@ -149,7 +151,7 @@ function switches({ kind, title, present }: KindRow, one: `/x/${KindRow['kind']}
       name: `stop_${kind}`,
       method: 'POST',
       path: `${one}/stop`,
-      descr: `Stop a ${title}; what waits stays`,
+      descr: `Stop a ${title}; ${whenStopped}`,
       example: { params },
       run: async ({ broker }, { params: { name } }) => {
         await broker.connectors.stop(kind, name);
@@ -164,12 +166,14 @@ export const CONNECTORS: readonly Operation[] = [
     kind: 'webhook',
     title: 'webhook',
     settings: { url: 'http://127.0.0.1:3000/events', rules: [{ event: 'client.connected' }] },
+    whenStopped: 'what waits is still sent',
     present: 'first'
   }),
   ...operationsOf({
     kind: 'bridge',
     title: 'bridge to another MQTT server',
     settings: { url: 'mqtt://127.0.0.1:1', out: [{ filter: 'sensors/#', qos: 1 }] },
+    whenStopped: 'what waits stays',
     present: 'first'
   })
 ];
