@@ -382,9 +382,10 @@ export function bridges(): ConnectorKind<Broker> {
           given.start
         );
       const { url } = readBridgeOptions(given as unknown as BridgeOptions);
-      // the settings are shown
+      // the settings are shown, and so is the value in the usual message
+      const expected = 'a URL without a password; use "password"';
       if (url.password !== '')
-        throw new InvalidInput('OPTION_INVALID', 'bridge.url', 'a URL without a password; use "password"', undefined);
+        throw new InvalidInput('OPTION_INVALID', 'bridge.url', expected, undefined, `bridge.url: expected ${expected}`);
     },
     make: (broker, given, before) => {
       const settings = readBridgeOptions(given as unknown as BridgeOptions);

@@ -121,14 +121,12 @@ const OWN_HEADERS =
 
 function checkHeaders(value: unknown, field: string): Readonly<Record<string, string>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new InvalidInput('OPTION_INVALID', field, 'an object with header names and values', typeof value);
+    throw hidden(field, 'an object with header names and values');
   for (const [name, text] of Object.entries(value)) {
     const isGood =
       /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof text === 'string' && !/[^\t\x20-\x7e\x80-\xff]/.test(text);
     const expected = isGood ? 'a header that the webhook does not set itself' : 'a valid name and value of a header';
-    // the value may be a secret, so the error does not show it
-    if (!isGood || OWN_HEADERS.test(name))
-      throw new InvalidInput('OPTION_INVALID', `${field}.${name}`, expected, undefined);
+    if (!isGood || OWN_HEADERS.test(name)) throw hidden(`${field}.${name}`, expected);
   }
   return { ...(value as Record<string, string>) };
 }
@@ -138,11 +136,11 @@ function checkSecret(value: unknown, field: string): SigningKey {
   const key = encoded === undefined ? Buffer.from(String(value)) : Buffer.from(encoded, 'base64');
   const isBase64 = encoded === undefined || /^[A-Za-z0-9+/]+={0,2}$/.test(encoded);
   if (typeof value !== 'string' || !isBase64 || key.length < 24 || key.length > 256)
-    throw new InvalidInput(
-      'OPTION_INVALID',
-      field,
-      '"whsec_" and at least 24 bytes in Base64, or a text of at least 24 characters',
-      typeof value
-    );
+    throw hidden(field, '"whsec_" and at least 24 bytes in Base64, or a text of at least 24 characters');
   return { bytes: key };
+}
+
+/** An error that does not show the value, which may be a secret. */
+function hidden(field: string, expected: string): InvalidInput {
+  return new InvalidInput('OPTION_INVALID', field, expected, undefined, `${field}: expected ${expected}`);
 }

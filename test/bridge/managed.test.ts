@@ -87,7 +87,7 @@ describe('Bridges over REST', () => {
       [{ name: 'a', out: OUT }, /url/],
       [{ name: 'a', url }, /out/],
       [{ name: 'a', url: 'http://x', out: OUT }, /url/],
-      [{ name: 'a', url: 'mqtt://user:password@127.0.0.1', out: OUT }, /without a password/],
+      [{ name: 'a', url: 'mqtt://user:password@127.0.0.1', out: OUT }, /without a password; use "password"$/],
       [{ name: 'a', url, out: [{ filter: 'a/#/b' }] }, /^the parameter "out\[0\]\.filter": [^[]*$/],
       [{ name: 'a', url, out: [...OUT, { filter: '#', localPrefix: 'out/' }] }, /out\[1\]\.filter.*no other entry/],
       [

@@ -105,6 +105,21 @@ describe('The rules of a webhook', () => {
     assert.throws(() => webhook(kit.broker, { url, retry: 3 } as never), { code: 'OPTION_UNKNOWN' });
     assert.deepEqual([...kit.broker.outboxes], []);
   });
+
+  it('do not show headers and secrets that are refused, nor anything in their place', async () => {
+    await using kit = await createTestBroker();
+    const url = 'http://127.0.0.1:1/';
+    const refused: WebhookOptions[] = [
+      { url, secret: 'short' },
+      { url, headers: { 'webhook-id': 'x' } },
+      { url, headers: { a: 'b\r\nc: d' } }
+    ];
+    for (const options of refused)
+      assert.throws(
+        () => webhook(kit.broker, options),
+        ({ message }: Error) => !/got|short/.test(message)
+      );
+  });
 });
 
 describe('A webhook', () => {
