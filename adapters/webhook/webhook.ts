@@ -39,23 +39,23 @@ export class Webhook {
         now: () => broker.clock.now()
       });
     const { isPersisted, maxEntries, maxBytes, maxAge, timeout, backOff, maxBackOff } = settings;
-    this.#outbox = broker.outboxes.open({
-      name: `webhook:${name}`,
-      send: (entries, attempt) =>
-        this.#sender?.send(entries, attempt) ?? callWith(onEvent as NonNullable<typeof onEvent>, entries[0].content),
-      settled: ({ content }, outcome, error) => {
-        // the app does not learn of an error of its function otherwise
-        if (error !== undefined && outcome !== 'sent' && this.#sender === undefined)
-          broker.failed(error.cause ?? error, `the function of webhook ${name}, for ${String(content).slice(0, 60)}`);
-      },
-      batch: this.#sender === undefined ? 1 : Math.max(1, batch),
-      maxAge: this.#sender === undefined ? 0 : maxAge, // a function is not called again, also if it has not answered
-      ...{ concurrency, isPersisted, maxEntries, maxBytes, timeout, backOff, maxBackOff }
-    });
+    this.#detach = broker.connectors.attach('webhook', this);
     try {
-      this.#detach = broker.connectors.attach('webhook', this);
+      this.#outbox = broker.outboxes.open({
+        name: `webhook:${name}`,
+        send: (entries, attempt) =>
+          this.#sender?.send(entries, attempt) ?? callWith(onEvent as NonNullable<typeof onEvent>, entries[0].content),
+        settled: ({ content }, outcome, error) => {
+          // the app does not learn of an error of its function otherwise
+          if (error !== undefined && outcome !== 'sent' && this.#sender === undefined)
+            broker.failed(error.cause ?? error, `the function of webhook ${name}, for ${String(content).slice(0, 60)}`);
+        },
+        batch: this.#sender === undefined ? 1 : Math.max(1, batch),
+        maxAge: this.#sender === undefined ? 0 : maxAge, // a function is not called again, also if it has not answered
+        ...{ concurrency, isPersisted, maxEntries, maxBytes, timeout, backOff, maxBackOff }
+      });
     } catch (error) {
-      this.#outbox.close();
+      this.#detach();
       throw error;
     }
     this.start();
@@ -160,7 +160,8 @@ async function callWith(onEvent: NonNullable<WebhookOptions['onEvent']>, content
  * Events of one client are sent in their order, one after the other; those of different clients at the same time. The answer of the server is
  * ignored; requests that do not reach it are repeated with the same header `webhook-id`. A server that is slow or down never delays the broker; see `Outbox` for
  * the limits.
- * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; StateError OUTBOX_IN_USE or RECORD_EXISTS if there is a webhook of this name
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; StateError RECORD_EXISTS if there is a webhook of this name,
+ *   OUTBOX_IN_USE if the app has an outbox with its name
  */
 export function webhook(broker: Broker, options: WebhookOptions): Webhook {
   return new Webhook(broker, readWebhookOptions(options));

@@ -120,6 +120,26 @@ describe('The rules of a webhook', () => {
         ({ message }: Error) => !/got|short/.test(message)
       );
   });
+
+  it('are refused if there is a webhook of this name, which stays as it is', async () => {
+    await withHook({}, async ({ kit, receiver, hook }) => {
+      assert.throws(() => webhook(kit.broker, { url: receiver.url }), {
+        code: 'RECORD_EXISTS',
+        message: 'there is a webhook "default" already'
+      });
+      await kit.broker.publish('a', '');
+      await hook.idle();
+      assert.deepEqual(topics(receiver), ['a']);
+    });
+  });
+
+  it('are refused if the app has an outbox of this name, and leave nothing behind', async () => {
+    await using kit = await createTestBroker();
+    const outbox = kit.broker.outboxes.open({ name: 'webhook:default', send: () => undefined });
+    assert.throws(() => webhook(kit.broker, { url: 'http://127.0.0.1:1/' }), { code: 'OUTBOX_IN_USE' });
+    assert.deepEqual(kit.broker.connectors.list(), []);
+    outbox.close();
+  });
 });
 
 describe('A webhook', () => {
