@@ -69,7 +69,7 @@ const NODE_EXAMPLE = {
   load15: '0.10',
   max_fds: 20_000,
   process_available: 250_000,
-  process_used: 4
+  process_used: 3
 };
 
 /** What the records of brokers and nodes have in common. */
