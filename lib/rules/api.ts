@@ -1,0 +1,95 @@
+import type { SqlFunction } from '../sql/functions/function.ts';
+import type {
+  ActionInfo,
+  ActionType,
+  ResourceInput,
+  ResourceState,
+  ResourceType,
+  ResourceTypeInfo,
+  RuleChange,
+  RuleEventInfo,
+  RuleInput,
+  RuleOutput,
+  RuleQuery,
+  RuleState,
+  RuleTest
+} from './types.ts';
+
+/** What is changed of a resource. */
+export type ResourceChange = Partial<Pick<ResourceInput, 'config' | 'description'>>;
+
+/**
+ * The resources of the rules of a broker: `broker.rules.resources`.
+ *
+ * Errors of all calls: BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED with a store that is not open yet.
+ */
+export interface ResourcesApi {
+  /**
+   * Make a resource. It is persisted, also if its target cannot be reached at present.
+   * @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID (the parameter is `field`), RESOURCE_INVALID; StateError
+   *   RESOURCE_EXISTS
+   */
+  create(input: ResourceInput): Promise<ResourceState>;
+  /** Change a resource. What waits to be sent stays. @throws as `create`; NotFound RESOURCE_NOT_FOUND; StateError RESOURCE_OF_APP */
+  update(id: string, change: ResourceChange): Promise<ResourceState>;
+  /**
+   * Delete a resource, with what waits to be sent.
+   * @returns false: there is no such resource
+   * @throws StateError RESOURCE_IN_USE, which names a rule; RESOURCE_OF_APP
+   */
+  delete(id: string): Promise<boolean>;
+  get(id: string): Promise<ResourceState | undefined>;
+  /** All resources, or those of a type, in the order in which they were made. */
+  list(type?: string): Promise<ResourceState[]>;
+  /** Find out whether the target of a resource can be reached, without making the resource. @throws as `create`; BrokerError RESOURCE_DOWN */
+  test(input: ResourceInput): Promise<void>;
+  /** Connect to the target now. @throws NotFound RESOURCE_NOT_FOUND; BrokerError RESOURCE_DOWN with the reason */
+  start(id: string): Promise<void>;
+  /** Find out whether the target can be reached at present. @throws NotFound RESOURCE_NOT_FOUND */
+  check(id: string): Promise<boolean>;
+}
+
+/**
+ * The rules of a broker: `broker.rules`.
+ *
+ * Errors of all calls: BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED with a store that is not open yet.
+ */
+export interface RulesApi {
+  readonly resources: ResourcesApi;
+  /**
+   * Make a rule, and attach it unless it is disabled. It is persisted, unless one of its actions is a function.
+   * @throws SqlError SQL_INVALID; InvalidInput RULE_INVALID, PARAM_REQUIRED, PARAM_INVALID (the parameter is `field`); NotFound ACTION_NOT_FOUND;
+   *   StateError RULE_EXISTS, RESOURCE_NOT_INITIALIZED (an action names a resource that does not exist or has the wrong type); BrokerError
+   *   ACTION_FAILED (an action cannot be made)
+   */
+  create(input: RuleInput): Promise<RuleState>;
+  /** Change a rule without losing an event. @throws as `create`; NotFound RULE_NOT_FOUND; StateError RULE_OF_APP */
+  update(id: string, change: RuleChange): Promise<RuleState>;
+  /** Delete a rule. What its actions have handed over is sent. @returns false: there is no such rule @throws StateError RULE_OF_APP */
+  delete(id: string): Promise<boolean>;
+  get(id: string): Promise<RuleState | undefined>;
+  /** The rules in the order in which they were made. */
+  list(query?: RuleQuery): Promise<RuleState[]>;
+  /** Set the figures of a rule and its actions to 0. @throws NotFound RULE_NOT_FOUND */
+  resetFigures(id: string): Promise<void>;
+  /**
+   * Evaluate a statement for an event, without any action.
+   * @param event columns and their values; those that are absent have the defaults of the first topic of FROM
+   * @throws SqlError SQL_INVALID; SqlFailure SQL_FAILED; InvalidInput RULE_INVALID
+   */
+  test(sql: string, event?: Readonly<Record<string, unknown>>): Promise<RuleTest>;
+  /** Iterate over the outputs of a rule, or of all rules, from now on. It ends when the broker stops, or when the rule is deleted. */
+  outputs(id?: string): AsyncIterableIterator<RuleOutput>;
+  /** The kinds of actions, in the order in which they were defined. */
+  actions(): Promise<ActionInfo[]>;
+  /** The kinds of resources, sorted by their English title. */
+  resourceTypes(): Promise<ResourceTypeInfo[]>;
+  /** The topics of events; the eight documented ones first. */
+  events(): Promise<RuleEventInfo[]>;
+  /** Define a kind of action. @throws InvalidInput ACTION_INVALID; StateError ACTION_EXISTS */
+  defineAction(type: ActionType): Promise<void>;
+  /** Define a kind of resource, with its actions. @throws InvalidInput RESOURCE_TYPE_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS */
+  defineResourceType(type: ResourceType): Promise<void>;
+  /** Define a function for statements. @throws InvalidInput FUNCTION_INVALID; StateError FUNCTION_EXISTS */
+  defineFunction(definition: SqlFunction): Promise<void>;
+}

@@ -1,0 +1,13 @@
+/** The events that rules can select from. */
+export type RuleEventName =
+  | 'message.publish'
+  | 'message.delivered'
+  | 'message.acked'
+  | 'message.dropped'
+  | 'client.connected'
+  | 'client.disconnected'
+  | 'session.subscribed'
+  | 'session.unsubscribed'
+  | 'delivery.dropped'
+  | 'client.connack'
+  | 'client.check_acl_complete';
