@@ -367,7 +367,7 @@ export class Subscribing {
         client: session.client,
         filter: unmountedFilter(filter, session.client.mountpoint),
         requestedFilters: requestedFilters(session, filter),
-        options: { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] }
+        options: optionsOf(subscription)
       });
     }
     return subscription;
@@ -435,7 +435,8 @@ export class Subscribing {
     const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
     if (subscription === undefined) return false;
     const shown = unmountedFilter(filter, client.mountpoint);
-    const event = { client, filter: shown, requestedFilters: requestedFilters(session, filter) };
+    const options = optionsOf(subscription);
+    const event = { client, filter: shown, requestedFilters: requestedFilters(session, filter), options };
     this.#host.sessions.removeSubscription(session, subscription);
     if (events.heard['session.unsubscribed']) events.emit('session.unsubscribed', event);
     return true;
@@ -473,6 +474,12 @@ export class Subscribing {
 
 function isGone({ state }: Session): boolean {
   return state === 'gone';
+}
+
+/** The options of a subscription, as events show them. */
+function optionsOf(subscription: Subscription): SubscriptionOptions {
+  const { qos, noLocal, retainAsPublished, retainHandling, ids } = subscription;
+  return { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] };
 }
 
 /** Start to send the retained messages of new subscriptions, after their SUBACK. */

@@ -1,5 +1,6 @@
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
+import type { RuleAction } from '../records/access-rule.ts';
 import type { PastAlarm, PresentAlarm } from '../records/alarm.ts';
 import type { Ban } from '../records/ban.ts';
 import type { ClientInfo } from '../records/client.ts';
@@ -27,6 +28,7 @@ export interface FieldTypes<Data = unknown> {
   readonly QoS: QoS;
   readonly DisconnectReason: DisconnectReason;
   readonly DropReason: DropReason;
+  readonly RuleAction: RuleAction;
   readonly Ban: Ban;
   readonly PresentAlarm: PresentAlarm;
   readonly PastAlarm: PastAlarm;
@@ -119,6 +121,11 @@ export const EVENTS = {
     { client: 'ClientInfo', filter: 'string' },
     { action: 'client_unsubscribe' }
   ),
+  'client.check_acl_complete': row(
+    'It was decided whether a client may publish or subscribe to a topic. `isCached`: the decision was kept from an earlier question. Listeners close the fast path.',
+    { client: 'ClientInfo', action: 'RuleAction', topic: 'string', isAllowed: 'boolean', isCached: 'boolean' },
+    { ruleTopics: ['$events/client_check_acl_complete'] }
+  ),
   'client.ping': row('A PINGREQ was answered.', { client: 'ClientInfo' }),
   'client.banned': row(
     'A ban was made or replaced: by the app, an operator or the detection of flapping. `ban.kind` and `ban.who` name the clients.',
@@ -142,7 +149,12 @@ export const EVENTS = {
   ),
   'session.unsubscribed': row(
     'A subscription was removed. Not emitted for subscriptions that end with their session. `requestedFilters` is as in `session.subscribed`.',
-    { client: 'ClientInfo', filter: 'string', requestedFilters: 'string[] | undefined' },
+    {
+      client: 'ClientInfo',
+      filter: 'string',
+      requestedFilters: 'string[] | undefined',
+      options: 'SubscriptionOptions'
+    },
     { action: 'session_unsubscribe', ruleTopics: ['$events/session_unsubscribed'] } // as documented, unlike its siblings
   ),
   'session.terminated': row(

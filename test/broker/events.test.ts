@@ -198,14 +198,14 @@ describe('Events', () => {
     await client.next('unsuback');
     assert.deepEqual(takeLines(lines), [
       'client.unsubscribe c filter=old/x',
-      'session.unsubscribed c filter=new/x requestedFilters=undefined',
+      `session.unsubscribed c filter=new/x requestedFilters=undefined options=${options(1, 3)}`,
       'client.unsubscribe c filter=never'
     ]);
     broker.sessions.get('c').subscribe('by/the/app', { qos: 1 });
     broker.sessions.get('c').unsubscribe('by/the/app');
     assert.deepEqual(takeLines(lines), [
       `session.subscribed c filter=by/the/app requestedFilters=undefined options=${options(1)}`,
-      'session.unsubscribed c filter=by/the/app requestedFilters=undefined'
+      `session.unsubscribed c filter=by/the/app requestedFilters=undefined options=${options(1)}`
     ]);
   });
 

@@ -38,7 +38,8 @@ describe('The catalogue of events', () => {
       topics.sort(),
       [
         ...['message_publish', 'message_delivered', 'message_acked', 'message_dropped', 'delivery_dropped'],
-        ...['client_connack', 'client_connected', 'client_disconnected', 'session_subscribed', 'session_unsubscribed']
+        ...['client_connack', 'client_connected', 'client_disconnected', 'client_check_acl_complete'],
+        ...['session_subscribed', 'session_unsubscribed']
       ]
         .map((name) => `$events/${name}`)
         .sort()
