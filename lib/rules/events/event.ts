@@ -1,0 +1,122 @@
+import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
+import type { Message } from '../../packets/message.ts';
+import { decodeJson } from '../../sql/json.ts';
+import type { Row } from '../../sql/row.ts';
+import { setKey, textOf, type Value, type ValueObject } from '../../sql/values.ts';
+import type { RuleEvent } from '../types.ts';
+import type { EventContext, EventFacts } from './column.ts';
+import type { RuleEventRow } from './row.ts';
+import type { RuleEventName } from './rule-event.ts';
+
+/** What has been computed for an event. */
+class Kept {
+  timestamp: number | undefined = undefined;
+  payload: Value = undefined;
+  /** The column whose JSON was decoded last, and its value. */
+  jsonName: string | undefined = undefined;
+  json: Value = undefined;
+}
+
+/** An event that rules are evaluated for. */
+abstract class EventRow implements Row, RuleEvent {
+  abstract readonly name: RuleEventName;
+  abstract readonly names: readonly string[];
+  /** Created when there is something to keep. */
+  #kept: Kept | undefined = undefined;
+
+  abstract column(name: string): Value;
+
+  protected get kept(): Kept {
+    return (this.#kept ??= new Kept());
+  }
+
+  json(name: string, text: string): Value {
+    const { kept } = this;
+    if (kept.jsonName !== name) {
+      kept.json = decodeJson(text);
+      kept.jsonName = name;
+    }
+    return kept.json;
+  }
+
+  columns(): ValueObject {
+    const columns: Record<string, Value> = {};
+    for (const name of this.names) {
+      const value = this.column(name);
+      if (value !== undefined) setKey(columns, name, value);
+    }
+    return columns;
+  }
+}
+
+/**
+ * An event of the broker. A column is computed whenever it is read, from the message and the client as they are then: to keep the event for
+ * later, copy its columns: `eventFromColumns(event.name, event.columns())`.
+ */
+export class CatalogueEvent extends EventRow implements EventFacts {
+  readonly #row: RuleEventRow;
+  readonly #value: unknown;
+  readonly #context: EventContext;
+
+  constructor(row: RuleEventRow, value: unknown, context: EventContext) {
+    super();
+    this.#row = row;
+    this.#value = value;
+    this.#context = context;
+  }
+
+  get name(): RuleEventName {
+    return this.#row.name;
+  }
+
+  get names(): readonly string[] {
+    return this.#row.names;
+  }
+
+  column(name: string): Value {
+    return this.#row.columns.get(name)?.(this.#value, this);
+  }
+
+  /** See `EventFacts`. */
+  get node(): string {
+    return this.#context.node;
+  }
+
+  /** See `EventFacts`. */
+  get timestamp(): number {
+    return (this.kept.timestamp ??= this.#context.now());
+  }
+
+  /** See `EventFacts`. */
+  payloadOf(message: Message): Value {
+    return (this.kept.payload ??= textOf(message.payload));
+  }
+}
+
+/** An event with given columns: of a test, or from the store. */
+export class PlainEvent extends EventRow {
+  readonly name: RuleEventName;
+  readonly names: readonly string[];
+  readonly #columns: ValueObject;
+
+  constructor(name: RuleEventName, columns: ValueObject) {
+    super();
+    this.name = name;
+    this.names = Object.keys(columns);
+    this.#columns = columns;
+  }
+
+  column(name: string): Value {
+    return Object.hasOwn(this.#columns, name) ? this.#columns[name] : undefined;
+  }
+}
+
+/** Make the event of a row for a value that `row.accepts`. @param value what the listeners of `row.source` receive */
+export function createEvent(row: RuleEventRow, value: BrokerEvents[EventName], context: EventContext): CatalogueEvent {
+  return new CatalogueEvent(row, value, context);
+}
+
+/** Make an event of its columns, in their order. */
+export function eventFromColumns(name: RuleEventName, columns: ValueObject): PlainEvent {
+  return new PlainEvent(name, columns);
+}

@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { type Message, originalOf } from '../../packets/message.ts';
+
+/** The ids that have been asked for. */
+const ids = new WeakMap<Message, string>();
+
+/** Tells the ids of this process apart from those of others; created with the first id. */
+let processPart: string | undefined;
+let count = 0;
+
+/**
+ * The id of a message in the events of rules: hexadecimal digits of its time in microseconds, of the process and of a number.
+ *
+ * It is made when it is first asked for, and stays the same while the message is in memory. A message that is read from the store again, or
+ * that was published when its delay had passed, is a new one.
+ */
+export function messageId(message: Message): string {
+  const original = originalOf(message);
+  let id = ids.get(original);
+  if (id === undefined) ids.set(original, (id = newId(original.timestamp)));
+  return id;
+}
+
+/** @param timestamp wall-clock milliseconds */
+function newId(timestamp: number): string {
+  processPart ??= randomBytes(4).toString('hex').toUpperCase();
+  count = (count + 1) >>> 0;
+  return `${hex(Math.floor(timestamp) * 1000)}${processPart}${hex(count).padStart(8, '0')}`;
+}
+
+function hex(number: number): string {
+  return number.toString(16).toUpperCase();
+}

@@ -1,0 +1,60 @@
+import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
+import type { Value } from '../../sql/values.ts';
+import type { Localized } from '../types.ts';
+import type { Column, Columns } from './column.ts';
+import type { RuleEventName } from './rule-event.ts';
+
+/** An event that rules can select from. */
+export interface RuleEventRow {
+  readonly name: RuleEventName;
+  /** `$events/client_connected`. */
+  readonly topic: string;
+  /** The event of the catalogue that it comes from. */
+  readonly source: EventName;
+  /** Whether a value of the event of the catalogue is this event. */
+  readonly accepts: (value: BrokerEvents[EventName]) => boolean;
+  /** The names of the columns, in the documented order. */
+  readonly names: readonly string[];
+  readonly columns: ReadonlyMap<string, Column<unknown>>;
+  readonly title: Localized;
+  readonly description: Localized;
+  /** The columns that a form for tests shows. */
+  readonly testNames: readonly string[];
+  /** The values of columns in a test, where they differ from those of other events. */
+  readonly testValues: Readonly<Record<string, Value>>;
+  /** A statement that can be used. */
+  readonly example: string;
+}
+
+/** The fields of a row that are not derived. */
+interface RowInput<V> extends Pick<RuleEventRow, 'title' | 'description' | 'testNames' | 'testValues'> {
+  /** The columns beside `event`, `timestamp` and `node`. */
+  readonly columns: Columns<V>;
+  /** Which values of the event of the catalogue are this event. Default: all. */
+  readonly accepts?: (value: V) => boolean;
+  /** Default: all columns. */
+  readonly example?: string;
+}
+
+/** Make a row. @param source the event of the catalogue that it comes from */
+export function row<E extends EventName>(
+  name: RuleEventName,
+  source: E,
+  { columns, accepts = () => true, example, ...texts }: RowInput<BrokerEvents[E]>
+): RuleEventRow {
+  const topic = `$events/${name.replace('.', '_')}`;
+  const all = { event: () => name, ...columns, timestamp: timestampOf, node: nodeOf } as Columns<unknown>;
+  return {
+    name,
+    topic,
+    source,
+    accepts: accepts as RuleEventRow['accepts'],
+    names: Object.keys(all),
+    columns: new Map(Object.entries(all)),
+    example: example ?? `SELECT * FROM "${topic}"`,
+    ...texts
+  };
+}
+
+const timestampOf: Column<unknown> = (_value, event) => event.timestamp;
+const nodeOf: Column<unknown> = (_value, event) => event.node;

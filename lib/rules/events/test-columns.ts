@@ -1,0 +1,78 @@
+import type { Value, ValueObject } from '../../sql/values.ts';
+import type { RuleEventInfo } from '../types.ts';
+import type { RuleEventRow } from './row.ts';
+import { RULE_EVENTS } from './rows.ts';
+
+const USER_PROPERTIES = { 'User-Property': { foo: 'bar' }, 'User-Property-Pairs': [{ key: 'foo', value: 'bar' }] };
+
+/** The values of columns in a test, unless the row of the event has others. */
+const TEST_VALUES: Readonly<Record<string, Value>> = {
+  id: '5A1B2C3D4E5F60718293A4B5C6D7',
+  clientid: 'c_emqx',
+  username: 'u_emqx',
+  from_clientid: 'c_emqx_1',
+  from_username: 'u_emqx_1',
+  payload: '{"msg": "hello"}',
+  peerhost: '192.168.0.10',
+  topic: 't/a',
+  qos: 1,
+  flags: {},
+  headers: {},
+  pub_props: { 'Payload-Format-Indicator': 0, 'Message-Expiry-Interval': 30, ...USER_PROPERTIES },
+  puback_props: { 'Reason-String': 'OK', ...USER_PROPERTIES },
+  peername: '192.168.0.10:56431',
+  sockname: '0.0.0.0:1883',
+  proto_name: 'MQTT',
+  proto_ver: 5,
+  keepalive: 60,
+  clean_start: true,
+  expiry_interval: 3600,
+  is_bridge: false,
+  receive_maximum: 32,
+  conn_props: { 'Session-Expiry-Interval': 3600, 'Receive-Maximum': 32, ...USER_PROPERTIES },
+  disconn_props: { 'Session-Expiry-Interval': 3600, 'Reason-String': 'bye', ...USER_PROPERTIES },
+  sub_props: USER_PROPERTIES,
+  unsub_props: USER_PROPERTIES,
+  reason_code: 'success',
+  action: 'publish',
+  is_cache: false,
+  result: 'allow'
+};
+
+/** What columns of a test depend on. */
+export interface TestContext {
+  /** Name of the node. */
+  readonly node: string;
+  /** Wall-clock time, in milliseconds since 1970. */
+  readonly now: number;
+}
+
+/**
+ * The columns of a test of a statement, with their defaults.
+ * @param topic of FROM. A topic that begins with that of an event means this event, others a message.
+ */
+export function testColumns(topic: string, context: TestContext): ValueObject {
+  const row = Object.values(RULE_EVENTS).find((event) => topic.startsWith(event.topic));
+  return columnsOf(row ?? RULE_EVENTS['message.publish'], context);
+}
+
+function columnsOf({ name, names, testValues }: RuleEventRow, { node, now }: TestContext): ValueObject {
+  const values: ValueObject = { ...TEST_VALUES, ...testValues, event: name, node };
+  return Object.fromEntries(names.map((column) => [column, column in values ? values[column] : now]));
+}
+
+/** The topics of events, for people. */
+export function ruleEventInfos(): RuleEventInfo[] {
+  return Object.values(RULE_EVENTS).map((row) => {
+    const { topic, title, description, names, testNames, testValues, example } = row;
+    const values: ValueObject = { ...TEST_VALUES, ...testValues };
+    return {
+      event: topic,
+      title,
+      description,
+      testColumns: Object.fromEntries(testNames.map((name) => [name, values[name]])),
+      columns: names,
+      example
+    };
+  });
+}

@@ -1,0 +1,35 @@
+import { matches } from '../../topics/topic.ts';
+import { RULE_EVENTS } from './rows.ts';
+import type { RuleEventName } from './rule-event.ts';
+
+const EVENTS = '$events/';
+const PUBLISH = RULE_EVENTS['message.publish'].topic;
+
+const BY_TOPIC: ReadonlyMap<string, RuleEventName> = new Map(
+  Object.values(RULE_EVENTS).map(({ topic, name }) => [topic, name])
+);
+
+/** The event of a topic such as `$events/client_connected`; undefined for all other topics. */
+export function ruleEventOfTopic(topic: string): RuleEventName | undefined {
+  return BY_TOPIC.get(topic);
+}
+
+/**
+ * The events that a topic filter of FROM selects from.
+ *
+ * A filter below `$events/` selects from the events whose topics it matches; a wildcard does not include `$events/message_publish`. Any
+ * other filter selects from messages: see `messageFilterOf`.
+ */
+export function eventsOfFilter(filter: string): readonly RuleEventName[] {
+  if (messageFilterOf(filter) !== undefined) return ['message.publish'];
+  return [...BY_TOPIC].filter(([topic]) => topic !== PUBLISH && matches(filter, topic)).map(([, name]) => name);
+}
+
+/**
+ * The topic filter of the messages that a filter of FROM selects from: the filter itself, or `#` for `$events/message_publish`.
+ * @returns undefined for a filter below `$events/`. A message that a client publishes there is not taken for an event.
+ */
+export function messageFilterOf(filter: string): string | undefined {
+  if (filter === PUBLISH) return '#';
+  return filter.startsWith(EVENTS) ? undefined : filter;
+}
