@@ -1,0 +1,94 @@
+import { decodeJson, encodeJson, stringOf } from '../sql/json.ts';
+import { isObject, own, type Value } from '../sql/values.ts';
+
+/** What a template has between its placeholders, and the paths of these. There is one string more than paths. */
+interface Parts {
+  readonly texts: readonly string[];
+  readonly paths: readonly (readonly string[])[];
+}
+
+/**
+ * Compile a template: `${name}` and `${a.b.c}` stand for values of the output of a rule.
+ *
+ * A name consists of letters, digits and `_`; anything else, such as `${a-b}`, stands for itself. A path leads through objects and JSON text. A value
+ * that is absent gives `undefined`, a list or an object gives JSON. `${item}` is the output itself if that is no object with an `item`, as the element that
+ * FOREACH without DO gives.
+ * @param encode changes the text of each value, for example to escape it
+ * @returns a function that throws SqlFailure if a value has too many levels
+ */
+export function compileTemplate(text: string, encode?: (value: string) => string): (output: Value) => string {
+  const { texts, paths } = split(text);
+  if (paths.length === 0) return () => text;
+  return (output) => {
+    const lookup = new Lookup(output);
+    let result = texts[0];
+    for (let at = 0; at < paths.length; at++) {
+      const value = stringOf(lookup.get(paths[at]));
+      result += (encode === undefined ? value : encode(value)) + texts[at + 1];
+    }
+    return result;
+  };
+}
+
+/** As `compileTemplate`. If the template is a single placeholder, such as `${payload}`, bytes that are not UTF-8 are not changed. */
+export function compileBytes(text: string): (output: Value) => string | Buffer {
+  const { texts, paths } = split(text);
+  const isPlain = paths.length === 1 && texts.every((part) => part === '');
+  if (!isPlain) return compileTemplate(text);
+  const [path] = paths;
+  return (output) => {
+    const value = new Lookup(output).get(path);
+    return value instanceof Uint8Array ? Buffer.from(value) : stringOf(value); // a copy, because the bytes may be part of a chunk
+  };
+}
+
+/** As `compileBytes`, for actions that forward: without a template the whole output is sent, as JSON. */
+export function compilePayload(text: string | undefined): (output: Value) => string | Buffer {
+  return text === undefined || text === '' ? encodeJson : compileBytes(text);
+}
+
+function split(text: string): Parts {
+  const texts: string[] = [];
+  const paths: string[][] = [];
+  let end = 0;
+  for (const { 0: whole, 1: path, index } of text.matchAll(/\$\{([A-Za-z0-9_.]+)\}/g)) {
+    texts.push(text.slice(end, index));
+    paths.push(path.split('.'));
+    end = index + whole.length;
+  }
+  texts.push(text.slice(end));
+  return { texts, paths };
+}
+
+/** Finds the values of paths in one output, and decodes JSON text once for several paths that lead through it. */
+class Lookup {
+  readonly #output: Value;
+  #text: string | undefined = undefined;
+  #decoded: Value = undefined;
+
+  constructor(output: Value) {
+    this.#output = output;
+  }
+
+  get(path: readonly string[]): Value {
+    let value = this.#output;
+    for (let at = isElement(value, path[0]) ? 1 : 0; at < path.length; at++) {
+      if (typeof value === 'string') value = this.#decode(value);
+      value = isObject(value) ? own(value, path[at]) : undefined;
+    }
+    return value;
+  }
+
+  #decode(text: string): Value {
+    if (text !== this.#text) {
+      this.#text = text;
+      this.#decoded = decodeJson(text);
+    }
+    return this.#decoded;
+  }
+}
+
+/** Whether the first step of a path means the output itself. */
+function isElement(output: Value, step: string): boolean {
+  return step === 'item' && !(isObject(output) && Object.hasOwn(output, 'item'));
+}
