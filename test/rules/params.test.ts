@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { InvalidInput } from '../../lib/base/errors.ts';
+import { checkParams, hideSecrets, keepSecrets } from '../../lib/rules/params.ts';
+import type { ParamRow, ParamTable } from '../../lib/rules/types.ts';
+
+function row(type: ParamRow['type'], more: Partial<ParamRow> = {}): ParamRow {
+  const text = { en: 'A parameter', zh: '参数' };
+  return { type, title: text, description: text, ...more };
+}
+
+const TABLE: ParamTable = {
+  url: row('string', { required: true, format: 'url', default: 'http://127.0.0.1' }),
+  method: row('string', { enum: ['POST', 'PUT'], default: 'POST' }),
+  keepalive: row('string', { format: 'duration' }),
+  qos: row('number', { enum: [-1, 0, 1, 2] }),
+  size: row('number', { range: [1, 10] }),
+  ratio: row('float'),
+  append: row('boolean'),
+  headers: row('object', { schema: {}, isSecret: true }),
+  tls: row('object', {
+    schema: { verify: row('boolean', { required: true }), key: row('string', { isSecret: true }) }
+  }),
+  list: row('array', { items: row('string') }),
+  password: row('string', { isSecret: true })
+};
+const URL_GIVEN = { url: 'http://localhost:8080/a' };
+
+function faultOf(given: unknown): InvalidInput {
+  try {
+    checkParams(TABLE, given, 'the resource "r"');
+  } catch (error) {
+    if (error instanceof InvalidInput) return error;
+    throw error;
+  }
+  throw new Error('the parameters are valid');
+}
+
+describe('Parameters', () => {
+  it('are returned as they were given, without defaults and with those that the table does not have', () => {
+    const given = {
+      ...URL_GIVEN,
+      method: 'PUT',
+      keepalive: '1h30m',
+      qos: -1,
+      size: 10,
+      ratio: 0.5,
+      append: false,
+      headers: { 'X-A': 'b' },
+      tls: { verify: true, more: [1, null, { deep: 'x' }] },
+      list: ['a'],
+      unknown: { a: 1 },
+      absent: undefined
+    };
+    const params = checkParams(TABLE, given, 'the resource "r"');
+    const { absent: _, ...expected } = given;
+    assert.deepEqual(params, expected);
+    assert.notEqual(params.tls, given.tls, 'it is a copy');
+    assert.deepEqual(checkParams({}, undefined, 'the action "inspect"'), {});
+  });
+
+  it('that are required must be given', () => {
+    const error = faultOf({ method: 'PUT' });
+    assert.deepEqual(
+      [error.code, error.field, error.expected],
+      ['PARAM_REQUIRED', 'url', 'a URL that begins with http:// or https://']
+    );
+    assert.equal(error.message, 'the resource "r": the parameter "url" is missing');
+    assert.equal(faultOf(undefined).code, 'PARAM_REQUIRED');
+    const nested = faultOf({ ...URL_GIVEN, tls: {} });
+    assert.deepEqual([nested.code, nested.field], ['PARAM_REQUIRED', 'tls.verify']);
+  });
+
+  it('have the type, the format and the range of their rows', () => {
+    const cases: readonly (readonly [string, unknown, string])[] = [
+      ['url', 'ftp://localhost', 'a URL that begins with http:// or https://'],
+      ['url', 'http://', 'a URL that begins with http:// or https://'],
+      ['url', 'localhost', 'a URL that begins with http:// or https://'],
+      ['url', 1, 'a URL that begins with http:// or https://'],
+      ['method', 'post', 'one of POST, PUT'],
+      ['keepalive', '60', 'a duration such as "60s" or "1h30m"'],
+      ['keepalive', 'infinity', 'a duration such as "60s" or "1h30m"'],
+      ['keepalive', 60, 'a duration such as "60s" or "1h30m"'],
+      ['qos', '1', 'one of -1, 0, 1, 2'],
+      ['size', 0, 'a number from 1 to 10'],
+      ['size', '5', 'a number from 1 to 10'],
+      ['ratio', 'x', 'a number'],
+      ['append', 'true', 'true or false'],
+      ['append', null, 'true or false'],
+      ['headers', [], 'an object'],
+      ['tls', 'x', 'an object'],
+      ['list', {}, 'a list'],
+      ['list[1]', ['a', 1], 'a string'],
+      ['tls.verify', { verify: 1 }, 'true or false']
+    ];
+    for (const [field, value, expected] of cases) {
+      const [name] = field.split(/[.[]/);
+      const error = faultOf({ ...URL_GIVEN, [name]: value });
+      assert.deepEqual([error.code, error.field, error.expected], ['PARAM_INVALID', field, expected], field);
+    }
+    assert.equal(
+      faultOf({ ...URL_GIVEN, size: 11 }).message,
+      'the resource "r": the parameter "size" must be a number from 1 to 10, got 11'
+    );
+  });
+
+  it('that are invalid are not shown if they are secret', () => {
+    const error = faultOf({ ...URL_GIVEN, password: 12345 });
+    assert.deepEqual([error.code, error.field, error.got], ['PARAM_INVALID', 'password', undefined]);
+    assert.doesNotMatch(error.message, /12345/);
+  });
+
+  it('are an object of values that JSON can express', () => {
+    for (const given of [[], 'x', 1, null, new Map()]) assert.equal(faultOf(given).field, 'params');
+    for (const value of [() => 1, 1n, NaN, Infinity, new Date(0), Buffer.from('x'), Symbol('s')])
+      assert.equal(faultOf({ ...URL_GIVEN, more: { a: value } }).field, 'more.a');
+  });
+
+  it('are limited in size and depth', () => {
+    const long = 'x'.repeat(600_000);
+    assert.doesNotThrow(() => checkParams(TABLE, { ...URL_GIVEN, long }, 'the resource "r"'));
+    assert.equal(faultOf({ ...URL_GIVEN, long, more: long }).field, 'more');
+    assert.equal(faultOf({ ...URL_GIVEN, many: Array.from({ length: 200_000 }, () => 0) }).code, 'PARAM_INVALID');
+    const circle: Record<string, unknown> = {};
+    circle.again = circle;
+    assert.equal(faultOf({ ...URL_GIVEN, circle }).code, 'PARAM_INVALID');
+  });
+
+  it('may have the names of what objects inherit', () => {
+    const given = JSON.parse('{"url":"http://localhost","__proto__":{"a":1},"constructor":"x"}') as object;
+    const params = checkParams(TABLE, given, 'the resource "r"');
+    assert.equal(Object.getPrototypeOf(params), Object.prototype);
+    assert.deepEqual(Object.keys(params), ['url', '__proto__', 'constructor']);
+    assert.equal(faultOf(JSON.parse('{"__proto__":{"url":"http://localhost"}}')).code, 'PARAM_REQUIRED');
+    assert.deepEqual(hideSecrets(TABLE, params), params);
+  });
+});
+
+describe('Secrets', () => {
+  const stored = {
+    ...URL_GIVEN,
+    password: 'pw',
+    headers: { authorization: 'Bearer x', accept: 'a' },
+    tls: { verify: true, key: 'PEM' }
+  };
+  const shown = {
+    ...URL_GIVEN,
+    password: '******',
+    headers: { authorization: '******', accept: '******' },
+    tls: { verify: true, key: '******' }
+  };
+
+  it('are hidden, but not which ones there are', () => {
+    assert.deepEqual(hideSecrets(TABLE, stored), shown);
+    assert.deepEqual(hideSecrets(TABLE, URL_GIVEN), URL_GIVEN);
+  });
+
+  it('keep their present values in a change', () => {
+    assert.deepEqual(keepSecrets(TABLE, shown, stored), stored);
+    const change = { ...shown, password: 'new', headers: { authorization: '******', more: 'b' } };
+    assert.deepEqual(keepSecrets(TABLE, change, stored), {
+      ...stored,
+      password: 'new',
+      headers: { authorization: 'Bearer x', more: 'b' }
+    });
+    assert.equal(keepSecrets(TABLE, 'no object', stored), 'no object');
+  });
+
+  it('without a present value are refused', () => {
+    for (const given of [
+      { password: '******' },
+      { headers: { b: '******' } },
+      { tls: { verify: true, key: '******' } }
+    ]) {
+      const error = faultOf(keepSecrets(TABLE, { ...URL_GIVEN, ...given }, URL_GIVEN));
+      assert.equal(error.code, 'PARAM_INVALID');
+      assert.match(error.expected, /stands for the present one in a change/);
+    }
+  });
+});
