@@ -5,5 +5,7 @@ export type { ReplaySnapshot } from './base/inspection.ts';
 export { Replay, ReplayedActor, type ReplaySystem } from './base/replay.ts';
 export type { BrokerActions, BrokerEvent } from './broker/actions.ts';
 export { brokerMachine } from './broker/broker.machine.ts';
+export type { RuleActions, RuleChartEvent } from './rules/chart-actions.ts';
+export { ruleMachine } from './rules/rule.machine.ts';
 export type { SessionActions, SessionEvent } from './session/actions.ts';
 export { sessionMachine } from './session/session.machine.ts';

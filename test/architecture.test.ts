@@ -15,7 +15,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['store', 'routing', 'retained', 'outbox'],
   ['connection'],
   ['session', 'client'],
-  ['access', 'monitor', 'tools'],
+  ['access', 'monitor', 'tools', 'rules'],
   ['broker'],
   ['testing'],
   ['index', 'machines', 'decoder']

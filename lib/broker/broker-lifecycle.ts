@@ -41,6 +41,7 @@ interface BrokerLifecycleHost {
   readonly kept: {
     readonly outboxes: { drained(): Promise<void>; halt(): void };
     readonly connectors: { restored(): Promise<void> };
+    readonly rules: { restore(): Promise<void> };
   };
   begin(): void;
   drain(wills: 'publish' | 'drop' | 'keep'): void;
@@ -116,6 +117,7 @@ export class BrokerLifecycle {
       signal?.throwIfAborted();
       host.operated.features.restored();
       await host.kept.connectors.restored();
+      await host.kept.rules.restore();
       await host.access.start();
       signal?.throwIfAborted();
       for (const listener of this.listeners.values()) {

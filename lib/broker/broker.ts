@@ -25,6 +25,7 @@ import type { ListenerHandle } from '../records/listener.ts';
 import { isAccepted, transportInfoOf } from '../records/transport-info.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Directory } from '../routing/directory.ts';
+import type { RulesApi } from '../rules/api.ts';
 import { checkMountpoint } from '../topics/topic.ts';
 import { Access } from './access.ts';
 import { AppSubscriptions, checkFilter } from './app-subscriptions.ts';
@@ -87,6 +88,8 @@ export class Broker<Data = unknown> {
   readonly outboxes: Outboxes;
   /** Webhooks and bridges: listing, making, starting and stopping them at run time. */
   readonly connectors: Connectors;
+  /** Rules over broker events, with their actions and resources. */
+  readonly rules: RulesApi;
   /** The conditions that an operator should know, present and past. */
   readonly alarms: Alarms;
   /** The applications that may use the management interface. */
@@ -131,6 +134,7 @@ export class Broker<Data = unknown> {
     this.configuration = engine.operated.configuration;
     this.outboxes = engine.kept.outboxes;
     this.connectors = engine.kept.connectors;
+    this.rules = engine.kept.rules;
     this.alarms = services.alarms;
     this.applications = engine.access.applications;
     this.users = engine.access.users;

@@ -35,10 +35,12 @@ import { Retainer } from './features/retainer.ts';
 import { TopicRewrite } from './features/rewrite.ts';
 import { HandOvers } from './hand-over.ts';
 import { makeLedger } from './make-ledger.ts';
+import { makeRules } from './make-rules.ts';
 import type { Settings } from './options.ts';
 import { Persistence } from './persistence.ts';
 import { Publishing } from './publishing.ts';
 import { RightsReview } from './rights-review.ts';
+import type { Rules } from './rules.ts';
 import { Services } from './services.ts';
 import { SessionFactory } from './session-factory.ts';
 import { SessionIndex } from './session-index.ts';
@@ -64,7 +66,12 @@ export class Engine {
   /** undefined: there is no store. */
   readonly ledger: Ledger | undefined;
   /** What the app and adapters keep in the store. */
-  readonly kept: { readonly tables: Tables; readonly outboxes: Outboxes; readonly connectors: Connectors };
+  readonly kept: {
+    readonly tables: Tables;
+    readonly outboxes: Outboxes;
+    readonly connectors: Connectors;
+    readonly rules: Rules;
+  };
   readonly access: AccessControl;
   readonly retainer: Retainer;
   readonly publishing: Publishing;
@@ -91,7 +98,7 @@ export class Engine {
     this.services = new Services(settings, broker, {
       gauges: this.#gauges(),
       heardChanged: () => this.publishing.hooks.watch(),
-      observe: (filter) => this.routing.observe(filter),
+      observe: (filter) => this.routing.watch(filter),
       flushed: () => this.ledger?.turnEnded(),
       alarmTable: () => this.kept.tables.own('$alarms') as never
     });
@@ -105,7 +112,9 @@ export class Engine {
     });
     this.ledger = makeLedger(services, () => this.persistence);
     const tables = new Tables(this.ledger);
-    this.kept = { tables, outboxes: this.#makeOutboxes(), connectors: this.#makeConnectors(tables, broker) };
+    const outboxes = this.#makeOutboxes();
+    const connectors = this.#makeConnectors(tables, broker);
+    this.kept = { tables, outboxes, connectors, rules: makeRules(services, this, tables, outboxes) };
     this.access = this.#accessControl(tables);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),
@@ -174,6 +183,7 @@ export class Engine {
     this.retainer.messages.rearm();
     this.#delayed.rearm();
     this.kept.outboxes.begin();
+    this.kept.rules.begin();
     notices.start(this.#sysTopics());
     // A virtual clock does not measure the process and the machine.
     if (clock === systemClock) {
@@ -215,6 +225,7 @@ export class Engine {
     const { life, wheel, traces, announcer } = this.services;
     life.next();
     this.connections.forgetWaiting();
+    this.kept.rules.end();
     traces.end('broker_stopped');
     wheel.clear();
     this.#sourceReview.stop();
@@ -328,7 +339,7 @@ export class Engine {
       isRunning: () => life.isRunning,
       failed: (error, during) => announcer.failed(error, during, undefined)
     });
-    const observe = (filter: string) => this.routing.observe(filter);
+    const observe = (filter: string) => this.routing.watch(filter);
     const topicFigures = new TopicFigures({ clock, wheel, events, observe });
     const slowSubscriptions = new SlowSubscriptions(services);
     const blockedClients = new BlockedClients({ node: settings.node, clock, sessions: this.sessions, pause });
@@ -373,7 +384,10 @@ export class Engine {
       retained: () => this.retainer.messages.count,
       'messages.retained': () => this.retainer.messages.count,
       'messages.delayed': () => this.#delayed.count,
-      'outbox.waiting': () => this.kept.outboxes.size
+      'outbox.waiting': () => this.kept.outboxes.size,
+      rules: () => this.kept.rules.counts.rules,
+      actions: () => this.kept.rules.counts.actions,
+      resources: () => this.kept.rules.counts.resources
     };
   }
 

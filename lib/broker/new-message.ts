@@ -1,6 +1,7 @@
 import { InvalidInput, show } from '../base/errors.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import { changedMessage, Message, type MessageInput, type Publisher } from '../packets/message.ts';
+import { NamedPublisher } from '../packets/named-publisher.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { checkTopicName } from '../topics/topic.ts';
 
@@ -18,16 +19,6 @@ export function newMessage(
   checkTopic(input.topic);
   time.read();
   return Message.from(input, origin, time.nowMs, time.wallMs, isSystem);
-}
-
-/** In whose name the app publishes a message. */
-export class NamedPublisher implements Publisher {
-  readonly clientId: string;
-  readonly username = undefined;
-
-  constructor(clientId: string) {
-    this.clientId = clientId;
-  }
 }
 
 /**

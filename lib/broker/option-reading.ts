@@ -10,6 +10,7 @@ import {
 } from '../base/options-table.ts';
 import { LOG_LEVELS } from '../monitor/log.ts';
 import { ZONE_OPTIONS, type Zone } from '../records/zone.ts';
+import { readRulesOptions, SETTING_PREFIX } from '../rules/rules-options.ts';
 import { readAutoSubscriptions } from './auto-subscriptions.ts';
 import { checkConnectorKinds } from './connectors.ts';
 import {
@@ -45,6 +46,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     rewrite = [],
     autoSubscriptions = [],
     connectors = [],
+    rules = {},
     ...rest
   } = given;
   checkMembers(clock, 'clock', ['now', 'monotonic', 'setTimeout', 'clearTimeout']);
@@ -61,7 +63,12 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     checkObject(settings, `zones.${name}`);
     zoneParts.set(name, { ...settings });
   }
+  const ruleSettings = new Map<string, unknown>();
   for (const [written, value] of Object.entries(rest)) {
+    if (written.startsWith(SETTING_PREFIX)) {
+      ruleSettings.set(written.slice(SETTING_PREFIX.length), value);
+      continue;
+    }
     // Documented settings files use one flat name for each setting: zone.external.max_inflight, mqtt.max_packet_size.
     const [, zone, setting] = /^zone\.([^.]+)\.(.+)$/.exec(written) ?? [];
     if (zone !== undefined) {
@@ -95,7 +102,8 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     auth,
     rewrite,
     autoSubscriptions: readAutoSubscriptions(autoSubscriptions),
-    connectors: checkConnectorKinds(connectors)
+    connectors: checkConnectorKinds(connectors),
+    rules: readRulesOptions(rules, ruleSettings)
   };
 }
 
@@ -148,7 +156,19 @@ function defaultsOf(table: OptionTable): Record<string, unknown> {
 const ALL_NAMES: readonly string[] = [
   ...Object.keys(ZONE_OPTIONS),
   ...Object.keys(BROKER_OPTIONS),
-  ...['clock', 'store', 'logger', 'memoryUsage', 'zones', 'hooks', 'auth', 'rewrite', 'autoSubscriptions', 'connectors']
+  ...[
+    'clock',
+    'store',
+    'logger',
+    'memoryUsage',
+    'zones',
+    'hooks',
+    'auth',
+    'rewrite',
+    'autoSubscriptions',
+    'connectors',
+    'rules'
+  ]
 ];
 
 function checkMembers(value: unknown, field: string, functions: readonly string[]): void {

@@ -9,6 +9,7 @@ import type { Logger } from '../monitor/log.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Given, Zone, ZoneInput } from '../records/zone.ts';
 import type { SharedStrategy } from '../routing/share-group.ts';
+import type { RulesOptions } from '../rules/types.ts';
 import type { Store } from '../store/store.ts';
 import type { AutoSubscription } from './auto-subscriptions.ts';
 import type { ConnectorKind } from './connectors.ts';
@@ -332,6 +333,8 @@ export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof B
   rewrite?: readonly (RewriteRule | string)[];
   /** Subscriptions that the broker makes for every client when it connects. */
   autoSubscriptions?: readonly AutoSubscription[];
+  /** Rules over broker events: kinds of resources and actions, and rules of the app. `broker.rules` makes more at run time. */
+  rules?: RulesOptions;
   /** Kinds of connectors that `broker.connectors` and the management interface can make at run time: `[webhooks()]` of `embermq/webhook`. */
   connectors?: readonly ConnectorKind[];
 }
@@ -359,6 +362,7 @@ export type Settings = BrokerSettings & {
   readonly rewrite: readonly (RewriteRule | string)[];
   readonly autoSubscriptions: readonly AutoSubscription[];
   readonly connectors: readonly ConnectorKind[];
+  readonly rules: RulesOptions;
 };
 
 /** The values of `BROKER_OPTIONS`. */

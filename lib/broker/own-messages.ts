@@ -2,7 +2,8 @@ import { LRUCache } from 'lru-cache';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/errors.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { DropReason } from '../events/reasons.ts';
-import { type AppMessageInput, awaitCommit, type Message } from '../packets/message.ts';
+import { type AppMessageInput, awaitCommit, type Message, type MessageInput } from '../packets/message.ts';
+import { NamedPublisher } from '../packets/named-publisher.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
@@ -14,7 +15,7 @@ import type { WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { DelayedMessages } from './features/delayed.ts';
 import type { MessageHooks } from './message-hooks.ts';
-import { NamedPublisher, newMessage, publisherOf, retopic } from './new-message.ts';
+import { newMessage, publisherOf, retopic } from './new-message.ts';
 import type { Services } from './services.ts';
 
 /** The parts of the broker that `OwnMessages` uses. */
@@ -146,6 +147,14 @@ export class OwnMessages {
     });
   }
 
+  /**
+   * Publish a message of a rule at once, also while another message is published: the rules limit how deep this goes.
+   * @returns the number of subscribers that accepted it
+   */
+  republish(input: MessageInput, publisher: NamedPublisher): number | Promise<number> {
+    return this.#publish(newMessage(input, publisher, this.#services.time));
+  }
+
   /** The publisher of a name: as long as it publishes, share groups see one and the same. @throws InvalidInput MESSAGE_INVALID */
   #nameOf(clientId: string | undefined): NamedPublisher | undefined {
     if (clientId === undefined) return undefined;
@@ -195,12 +204,13 @@ export class OwnMessages {
       awaitCommit(changed, 0); // its publisher is answered now, so a commit that fails later may not refuse it
       return taken;
     };
+    const isNested = this.#isPublishing;
     this.#isPublishing = true;
     try {
       const decided = this.#publishing.hooks.change(message, host.routing.of(message.topic), undefined);
       return isThenable(decided) ? decided.then(finish) : finish(decided);
     } finally {
-      this.#isPublishing = false;
+      this.#isPublishing = isNested;
     }
   }
 

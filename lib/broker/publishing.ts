@@ -71,6 +71,10 @@ export class Publishing {
         route = this.#host.routing.freshened(route); // a listener may have changed subscriptions
       }
     }
+    if (route.watchers.length > 0) {
+      for (const watcher of route.watchers) watcher.watched(message);
+      route = this.#host.routing.freshened(route);
+    }
     const { targets, groups } = route;
     if (message.retain) this.#host.retainer.retain(message);
     let taken = 0;

@@ -211,6 +211,15 @@ export const EVENTS = {
     'A bridge has lost the connection to its remote server. `error`: why; undefined if it was stopped.',
     { bridge: 'string', error: 'Error | undefined' }
   ),
+  'rule.connected': row('A rule was attached: events of its topics reach it. `rule`: its id.', { rule: 'string' }),
+  'rule.disconnected': row(
+    'A rule cannot run, because its statement or its actions cannot be used. This is tried again every minute.',
+    { rule: 'string', reason: 'string' }
+  ),
+  'rule.inspected': row(
+    'A rule with the action `inspect` has an output. `output`, `columns` and `params`: the output, the columns of the event and the parameters of the action, as JSON.',
+    { rule: 'string', output: 'string', columns: 'string', params: 'string' }
+  ),
   'store.failed': row(
     'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',
     { error: 'Error' }

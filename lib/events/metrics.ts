@@ -109,7 +109,10 @@ export const COUNTER_ABOUT = {
   'overload.shed': 'Times at which queued messages of QoS 0 were dropped because memory was short',
   'outbox.sent': 'Entries of outboxes that were delivered to their target, such as webhook requests',
   'outbox.failed': 'Deliveries of outboxes that have failed; they are repeated',
-  'outbox.dropped': 'Entries of outboxes that were dropped: too many, too old, or refused by their target'
+  'outbox.dropped': 'Entries of outboxes that were dropped: too many, too old, or refused by their target',
+  'rules.matched': 'Events of the topics of rules, counted for each rule',
+  'actions.success': 'Actions of rules that have succeeded',
+  'actions.failure': 'Actions of rules that have failed'
 } as const;
 
 /** Name of a counter. */
@@ -145,7 +148,10 @@ export const GAUGE_ABOUT = {
   subscriptions: 'Subscriptions',
   'subscriptions.shared': 'Shared subscriptions',
   routes: 'Topic filters with subscriptions, as routes to this node',
-  retained: 'Retained messages'
+  retained: 'Retained messages',
+  rules: 'Rules',
+  actions: 'Kinds of actions that rules can use',
+  resources: 'Resources of rules'
 } as const;
 
 /** Name of a gauge that has a high-water mark. */

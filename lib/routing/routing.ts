@@ -7,7 +7,6 @@ import {
   isSameTopic,
   isWildcard,
   levelCount,
-  matches,
   parseSharedFilter,
   type SharedFilter
 } from '../topics/topic.ts';
@@ -25,6 +24,7 @@ import {
   type Subscription,
   TopicKind
 } from './subscription.ts';
+import { NO_WATCHERS, type Watcher, Watchers } from './watchers.ts';
 
 /** Number of places in the table that finds a route by the bytes of its topic. */
 const PLACES = 8192;
@@ -121,8 +121,7 @@ export class Routing {
   readonly #settings: SharedSettings;
   readonly #rights: ReceivingRights;
   #found: Routed[] = [];
-  /** Topic filters whose topics are observed. */
-  #observed: readonly { readonly filter: string }[] = [];
+  readonly #watchers = new Watchers();
   /** Incremented by each change of subscriptions. */
   #version = 0;
 
@@ -312,6 +311,7 @@ export class Routing {
     route.bytes = NO_BYTES;
     route.targets = NO_TARGETS;
     route.groups = NO_GROUPS;
+    route.watchers = NO_WATCHERS;
   }
 
   /**
@@ -332,7 +332,8 @@ export class Routing {
     }
     found.length = 0;
     const kind = kindOf(topic);
-    const isObserved = this.#isObserved(topic);
+    const watchers = this.#watchers.of(topic);
+    const isObserved = watchers !== undefined;
     const merged = targets.length > 1 ? mergeBySubscriber(targets) : targets;
     return {
       topic,
@@ -340,6 +341,7 @@ export class Routing {
       kind,
       isObserved,
       isForRuns: kind === TopicKind.ordinary && !isObserved,
+      watchers: watchers ?? NO_WATCHERS,
       levels: levelCount(topic),
       hasControls: !isPlain && controlIn(topic) !== undefined,
       targets: merged.length === 0 ? NO_TARGETS : merged,
@@ -347,7 +349,7 @@ export class Routing {
       version: this.#version,
       isStale: true,
       generation: 0,
-      weight: 1 + merged.length + (groups?.length ?? 0),
+      weight: 1 + merged.length + (groups?.length ?? 0) + (watchers?.length ?? 0),
       place: -1
     };
   }
@@ -367,22 +369,17 @@ export class Routing {
   }
 
   /**
-   * Mark the routes of the topics that match a filter as observed, so that listeners see their single messages.
+   * Watch the messages of the topics that match a filter. Runs of frames of these topics become single messages, which events report, too.
+   * @param watcher undefined: only for the events
    * @returns a function that ends it
    */
-  observe(filter: string): () => void {
-    const own = { filter };
-    this.#observed = [...this.#observed, own];
+  watch(filter: string, watcher?: Watcher): () => void {
+    const end = this.#watchers.add(filter, watcher);
     this.changed(filter);
     return () => {
-      this.#observed = this.#observed.filter((other) => other !== own);
+      end();
       this.changed(filter);
     };
-  }
-
-  #isObserved(topic: string): boolean {
-    for (const { filter } of this.#observed) if (matches(filter, topic)) return true;
-    return false;
   }
 
   #countSystem(filter: string, by: number): void {

@@ -2,6 +2,7 @@ import type { SubscriptionOptions } from '../events/subscription-options.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Receiver } from './receiving-rights.ts';
+import type { Watcher } from './watchers.ts';
 
 /**
  * A receiver of messages: a session, or a handler of the application. Routing knows nothing else about its targets.
@@ -149,10 +150,12 @@ export interface Route {
   readonly bytes: Buffer;
   /** A `TopicKind`. */
   readonly kind: number;
-  /** A filter of `Routing.observe` matches the topic. */
+  /** A filter of `Routing.watch` matches the topic. */
   readonly isObserved: boolean;
   /** Runs of frames of the topic may be forwarded unchanged: it is an ordinary topic, and not observed. */
   readonly isForRuns: boolean;
+  /** Who sees each message, in their order. */
+  readonly watchers: readonly Watcher[];
   /** Number of levels of the topic. */
   readonly levels: number;
   /** True if the topic contains control characters or non-characters, which a zone may refuse. */

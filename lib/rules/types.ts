@@ -65,8 +65,8 @@ export interface ActionContext {
 
 /** An action that does its work in this process. */
 export interface LocalAction {
-  /** Act for one output. The action has failed if this throws or rejects. */
-  run(output: Value, event: RuleEvent): Awaitable<void>;
+  /** Act for one output. The action has failed if this throws, or if the promise that it returns rejects. */
+  run(output: Value, event: RuleEvent): unknown;
   /** The action is not used any more. */
   close?(): void;
 }

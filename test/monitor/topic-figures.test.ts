@@ -65,7 +65,7 @@ describe('Figures of topic filters', () => {
     await using kit = await createTestBroker();
     const { topicFigures } = kit.broker.monitor;
     const { routing, services } = engineOf(kit.broker);
-    const observe = t.mock.method(routing, 'observe', () => {
+    const observe = t.mock.method(routing, 'watch', () => {
       throw new Error('no room');
     });
     assert.throws(() => topicFigures.add('a'), /no room/);

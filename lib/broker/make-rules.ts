@@ -1,0 +1,63 @@
+import { Metric } from '../events/metrics.ts';
+import type { Outboxes } from '../outbox/outboxes.ts';
+import type { Routing } from '../routing/routing.ts';
+import type { RuleActions } from '../rules/chart-actions.ts';
+import { ruleMachine } from '../rules/rule.machine.ts';
+import type { Actors, StartActor } from './actors.ts';
+import { publisherOf } from './new-message.ts';
+import type { Publishing } from './publishing.ts';
+import { RESOURCES_TABLE, RULES_TABLE, Rules } from './rules.ts';
+import type { Services } from './services.ts';
+import type { Tables } from './tables.ts';
+
+/** The parts of the broker that rules use. Some are made later. */
+interface RuleParts {
+  readonly ledger: { readonly isOpen: boolean } | undefined;
+  readonly actors: Actors;
+  readonly routing: Routing;
+  readonly publishing: Publishing;
+}
+
+const COUNTERS = {
+  'rules.matched': Metric.rulesMatched,
+  'actions.success': Metric.actionsSuccess,
+  'actions.failure': Metric.actionsFailure
+} as const;
+
+/** Make the rules of a broker. */
+export function makeRules(services: Services, parts: RuleParts, tables: Tables, outboxes: Outboxes): Rules {
+  const { settings, clock, wheel, work, life, events, metrics, alarms, announcer } = services;
+  const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
+  let start: StartActor<RuleActions> | undefined;
+  return new Rules({
+    ...{ options: settings.rules, node: settings.node, clock, wheel, outboxes, failed },
+    rules: tables.own(RULES_TABLE) as never,
+    resources: tables.own(RESOURCES_TABLE) as never,
+    get isStarted() {
+      return life.isRunning;
+    },
+    get isOpen() {
+      return parts.ledger?.isOpen ?? true;
+    },
+    startActor(actions, id) {
+      start ??= parts.actors.logic(ruleMachine, 'rule', (_, error, action) => failed(error, `the ${action} of a rule`));
+      return start(actions, id);
+    },
+    watch: (filter, watcher) => parts.routing.watch(filter, watcher),
+    listen(event, listener) {
+      events.on(event, listener);
+      return () => events.off(event, listener);
+    },
+    emit: (event, value) => events.emit(event, value),
+    isHeard: (event) => events.heard[event],
+    publisherOf,
+    republish: (input, publisher) => parts.publishing.own.republish(input, publisher),
+    publishSystem: (topic, payload, qos) => parts.publishing.own.publishSystem(topic, payload, qos, false),
+    counted(what) {
+      metrics.counts[COUNTERS[what]]++;
+    },
+    raise: (id, title, summary) => alarms.raise({ id, title, summary }),
+    clear: (id) => alarms.clear(id),
+    during: (promise) => work.forAWhile(promise)
+  });
+}

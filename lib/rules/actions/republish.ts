@@ -1,0 +1,181 @@
+import { BrokerError, InvalidInput } from '../../base/errors.ts';
+import type { MessageInput } from '../../packets/message.ts';
+import { RulePublisher } from '../../packets/named-publisher.ts';
+import type { QoS } from '../../packets/types.ts';
+import { isList, isObject, type Value } from '../../sql/values.ts';
+import { checkTopicName } from '../../topics/topic.ts';
+import { CatalogueEvent } from '../events/event.ts';
+import type { RulesHost } from '../host.ts';
+import { compileBytes, compileTemplate } from '../template.ts';
+import type { ActionType, Params, ParamTable, RuleEvent } from '../types.ts';
+
+/** Most actions in a row that publish because of each other. */
+const MOST_HOPS = 16;
+/** Most messages that one event leads to. */
+const MOST_MESSAGES = 1000;
+
+const PARAMS: ParamTable = {
+  target_topic: {
+    type: 'string',
+    required: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of rules
+    default: 'repub/to/${clientid}',
+    order: 1,
+    title: { en: 'Target Topic', zh: '目的主题' },
+    description: {
+      en: 'The topic of the new message. It may contain placeholders.',
+      zh: '新消息的主题，可以包含占位符。'
+    }
+  },
+  target_qos: {
+    type: 'number',
+    required: true,
+    default: 0,
+    enum: [-1, 0, 1, 2],
+    order: 2,
+    title: { en: 'Target QoS', zh: '目的 QoS' },
+    description: {
+      en: 'The QoS of the new message; -1: that of the original message, or 0 if there is none.',
+      zh: '新消息的 QoS；-1 表示使用原消息的 QoS，没有原消息时为 0。'
+    }
+  },
+  payload_tmpl: {
+    type: 'string',
+    input: 'textarea',
+    required: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of rules
+    default: '${payload}',
+    order: 3,
+    title: { en: 'Payload Template', zh: '消息内容模板' },
+    description: {
+      en: 'The payload of the new message. It may contain placeholders.',
+      zh: '新消息的内容，可以包含占位符。'
+    }
+  },
+  target_retain: {
+    type: 'boolean',
+    required: false,
+    order: 4,
+    title: { en: 'Retain', zh: '保留消息' },
+    description: {
+      en: 'Whether the new message is retained. Without it, as the original message.',
+      zh: '新消息是否为保留消息；不设置时与原消息相同。'
+    }
+  },
+  mqtt_properties: {
+    type: 'boolean',
+    required: false,
+    default: true,
+    order: 5,
+    title: { en: 'MQTT 5.0 properties', zh: 'MQTT 5.0 属性' },
+    description: {
+      en: 'Whether the new message has the MQTT 5.0 properties of the original message.',
+      zh: '新消息是否带有原消息的 MQTT 5.0 属性。'
+    }
+  }
+};
+
+/** The action that publishes a new message. */
+export function republishAction(host: RulesHost, app: string): ActionType {
+  return {
+    name: 'republish',
+    app,
+    category: 'data_forward',
+    title: { en: 'Republish', zh: '消息重新发布' },
+    description: { en: 'Publish a message to another topic.', zh: '将消息发布到另一个主题。' },
+    params: PARAMS,
+    make: (params, { actionId }) => new Republish(host, actionId, params)
+  };
+}
+
+class Republish {
+  readonly #host: RulesHost;
+  readonly #id: string;
+  readonly #topic: (output: Value) => string;
+  readonly #payload: (output: Value) => string | Buffer;
+  readonly #qos: number;
+  readonly #retain: boolean | undefined;
+  readonly #hasProperties: boolean;
+  /** The publisher for events that no rule has caused. */
+  #first: RulePublisher | undefined;
+
+  constructor(host: RulesHost, id: string, params: Params) {
+    this.#host = host;
+    this.#id = id;
+    this.#topic = compileTemplate(params.target_topic as string);
+    this.#payload = compileBytes(params.payload_tmpl as string);
+    this.#qos = params.target_qos as number;
+    this.#retain = params.target_retain as boolean | undefined;
+    this.#hasProperties = params.mqtt_properties !== false;
+  }
+
+  /** @throws InvalidInput TOPIC_NAME_INVALID; BrokerError RULE_LOOP; what publishing throws */
+  run(output: Value, event: RuleEvent): undefined | Promise<unknown> {
+    const topic = this.#topic(output);
+    const fault = checkTopicName(topic);
+    if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'target_topic', 'a topic name', topic, fault);
+    const input: MessageInput = {
+      topic,
+      payload: this.#payload(output),
+      qos: (this.#qos === -1 ? (event.column('qos') ?? 0) : this.#qos) as QoS,
+      retain: this.#retain ?? isRetained(event),
+      ...(this.#hasProperties && propertiesOf(event))
+    };
+    const published = this.#host.republish(input, this.#publisherFor(event));
+    return typeof published === 'number' ? undefined : published;
+  }
+
+  /** @throws BrokerError RULE_LOOP */
+  #publisherFor(event: RuleEvent): RulePublisher {
+    const cause = event instanceof CatalogueEvent ? event.message?.origin : undefined;
+    if (!(cause instanceof RulePublisher)) {
+      this.#first = new RulePublisher([this.#id], { count: 1 });
+      return this.#first;
+    }
+    const { chain, cascade } = cause;
+    const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
+    if (chain.includes(this.#id)) throw fail(`the action ${this.#id} has led to this message already`);
+    if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} actions have led to this message`);
+    if (++cascade.count > MOST_MESSAGES) throw fail(`one event has led to more than ${MOST_MESSAGES} messages`);
+    return new RulePublisher([...chain, this.#id], cascade);
+  }
+}
+
+function isRetained(event: RuleEvent): boolean {
+  if (event instanceof CatalogueEvent && event.name === 'message.publish') return event.message?.retain ?? false;
+  const flags = event.column('flags');
+  return isObject(flags ?? null) && (flags as { retain?: unknown }).retain === true;
+}
+
+/** The properties of the message of an event, for a new message. */
+function propertiesOf(event: RuleEvent): Pick<MessageInput, 'properties'> | undefined {
+  if (event instanceof CatalogueEvent) {
+    const { message } = event;
+    return message === undefined || message.propertiesAt === message.payloadAt || message.layout === 4
+      ? undefined
+      : { properties: message.properties };
+  }
+  const column = event.column('pub_props');
+  return isObject(column) ? { properties: fromColumn(column) } : undefined;
+}
+
+function fromColumn(column: { readonly [key: string]: Value }): NonNullable<MessageInput['properties']> {
+  const text = (name: string) => (typeof column[name] === 'string' ? (column[name] as string) : undefined);
+  const number = (name: string) => (typeof column[name] === 'number' ? (column[name] as number) : undefined);
+  const pairs = column['User-Property-Pairs'];
+  const correlation = column['Correlation-Data'];
+  return {
+    payloadFormatIndicator: number('Payload-Format-Indicator') as 0 | 1 | undefined,
+    messageExpiryInterval: number('Message-Expiry-Interval'),
+    contentType: text('Content-Type'),
+    responseTopic: text('Response-Topic'),
+    correlationData:
+      typeof correlation === 'string' || correlation instanceof Uint8Array ? Buffer.from(correlation) : undefined,
+    userProperties: isList(pairs)
+      ? pairs.map((pair) => {
+          const { key, value } = pair as { key: string; value: string };
+          return [key, value] as const;
+        })
+      : undefined
+  };
+}

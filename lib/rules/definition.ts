@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto';
+import { InvalidInput } from '../base/errors.ts';
+import { checkObject } from '../base/options-table.ts';
+import type { ActionGiven, ActionInput, Params, ResourceInput, RuleChange, RuleFunction, RuleInput } from './types.ts';
+
+/** An action as the store has it. */
+export interface ActionDefinition {
+  readonly id: string;
+  readonly name: string;
+  readonly params: Params;
+  readonly fallbacks: readonly ActionDefinition[];
+  /** A function of the app, which is not in the store. */
+  readonly run?: RuleFunction;
+}
+
+/** A rule as the store has it. */
+export interface RuleDefinition {
+  readonly sql: string;
+  readonly actions: readonly ActionDefinition[];
+  readonly description: string;
+  readonly isEnabled: boolean;
+  readonly onActionFailed: 'continue' | 'stop';
+  readonly createdAt: number;
+  /** Its place in the order of all rules. */
+  readonly number: number;
+}
+
+/** A resource as the store has it. */
+export interface ResourceDefinition {
+  readonly type: string;
+  readonly config: Params;
+  readonly description: string;
+  readonly createdAt: number;
+  /** Its place in the order of all resources. */
+  readonly number: number;
+}
+
+const ID = /^[\w:.-]{1,64}$/;
+/** Most actions of a rule, with fallbacks. */
+const MOST_ACTIONS = 100;
+/** Most levels of fallbacks. */
+const MOST_LEVELS = 10;
+
+const ALIASES = { rawsql: 'sql', enabled: 'isEnabled', on_action_failed: 'onActionFailed' } as const;
+
+/** The fields of a rule that were given, with their types checked. */
+type ReadRule = Partial<Omit<RuleDefinition, 'createdAt' | 'number'>>;
+
+/** An id that was given, or a new one. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */
+export function idOf(given: unknown, kind: 'rule' | 'resource', isTaken: (id: string) => boolean): string {
+  if (given !== undefined) {
+    if (typeof given === 'string' && ID.test(given)) return given;
+    const code = kind === 'rule' ? 'RULE_INVALID' : 'RESOURCE_INVALID';
+    throw new InvalidInput(code, 'id', '1 to 64 letters, digits, ":", "_", "-" and "."', given);
+  }
+  for (;;) {
+    const id = `${kind}:${randomBytes(4).toString('hex')}`;
+    if (!isTaken(id)) return id;
+  }
+}
+
+/** Check a rule, as far as its types tell. @param nowMs wall-clock time, for ids @throws InvalidInput RULE_INVALID */
+export function readRule(input: RuleInput, nowMs: number): ReadRule & Pick<RuleDefinition, 'sql' | 'actions'> {
+  const rule = readChange(input, nowMs);
+  if (rule.sql === undefined) throw invalid('sql', 'a statement', undefined);
+  if (rule.actions === undefined) throw invalid('actions', 'a list of actions', undefined);
+  return rule as ReturnType<typeof readRule>;
+}
+
+/** Check what is changed of a rule. @throws InvalidInput RULE_INVALID */
+export function readChange(given: RuleChange, nowMs: number): ReadRule {
+  checkObject(given, 'rule');
+  const { sql, actions, description, isEnabled, onActionFailed } = withoutAliases(given);
+  if (sql !== undefined && typeof sql !== 'string') throw invalid('sql', 'a statement', sql);
+  if (description !== undefined && typeof description !== 'string')
+    throw invalid('description', 'a string', description);
+  if (isEnabled !== undefined && typeof isEnabled !== 'boolean') throw invalid('isEnabled', 'true or false', isEnabled);
+  if (onActionFailed !== undefined && onActionFailed !== 'continue' && onActionFailed !== 'stop')
+    throw invalid('onActionFailed', 'continue or stop', onActionFailed);
+  return {
+    ...(sql !== undefined && { sql }),
+    ...(actions !== undefined && { actions: new ActionReader(nowMs).read(actions, 'actions', 0) }),
+    ...(description !== undefined && { description }),
+    ...(isEnabled !== undefined && { isEnabled }),
+    ...(onActionFailed !== undefined && { onActionFailed })
+  };
+}
+
+/** Check a resource, as far as its types tell. @throws InvalidInput RESOURCE_INVALID */
+export function readResource(input: ResourceInput): Pick<ResourceDefinition, 'type' | 'config' | 'description'> {
+  checkObject(input, 'resource');
+  const { type, config = {}, description = '' } = input;
+  if (typeof type !== 'string') throw invalidResource('type', 'the name of a type of resources', type);
+  return { type, ...readResourceChange({ config, description }) } as ReturnType<typeof readResource>;
+}
+
+/** Check what is changed of a resource. @throws InvalidInput RESOURCE_INVALID */
+export function readResourceChange({ config, description }: { config?: unknown; description?: unknown }) {
+  if (config !== undefined && !isPlainObject(config)) throw invalidResource('config', 'an object', config);
+  if (description !== undefined && typeof description !== 'string')
+    throw invalidResource('description', 'a string', description);
+  return { ...(config !== undefined && { config }), ...(description !== undefined && { description }) };
+}
+
+/** Whether a rule has actions that cannot be persisted. */
+export function hasFunctions(actions: readonly ActionDefinition[]): boolean {
+  return actions.some(({ run, fallbacks }) => run !== undefined || hasFunctions(fallbacks));
+}
+
+/** Reads the actions of one rule. */
+class ActionReader {
+  readonly #nowMs: number;
+  #count = 0;
+
+  constructor(nowMs: number) {
+    this.#nowMs = nowMs;
+  }
+
+  read(given: unknown, field: string, level: number): ActionDefinition[] {
+    if (!Array.isArray(given)) throw invalid(field, 'a list of actions', given);
+    if (level > MOST_LEVELS) throw invalid(field, `at most ${MOST_LEVELS} levels of fallbacks`, given);
+    return given.map((action: ActionGiven, at) => this.#action(action, `${field}[${at}]`, level));
+  }
+
+  #action(given: ActionGiven, field: string, level: number): ActionDefinition {
+    if (++this.#count > MOST_ACTIONS) throw invalid(field, `at most ${MOST_ACTIONS} actions of a rule`, given);
+    if (typeof given === 'function')
+      return { id: newActionId('function', this.#nowMs), name: 'function', params: {}, fallbacks: [], run: given };
+    const action = typeof given === 'string' ? { name: given } : given;
+    if (!isPlainObject(action)) throw invalid(field, 'an object with name and params, a name or a function', given);
+    const { name, params = {}, fallbacks = [] } = action as ActionInput & { params?: unknown };
+    if (typeof name !== 'string' || name === '') throw invalid(`${field}.name`, 'the name of an action', name);
+    if (!isPlainObject(params)) throw invalid(`${field}.params`, 'an object', params);
+    const read = this.read(fallbacks, `${field}.fallbacks`, level + 1);
+    return { id: newActionId(name, this.#nowMs), name, params: params as Params, fallbacks: read };
+  }
+}
+
+let lastNumber = 0n;
+
+/** The name of the action and a number that grows: nanoseconds, as in the original products. */
+function newActionId(name: string, nowMs: number): string {
+  const now = BigInt(Math.trunc(nowMs)) * 1_000_000n;
+  lastNumber = now > lastNumber ? now : lastNumber + 1n;
+  return `${name}_${lastNumber}`;
+}
+
+function withoutAliases(given: object): Record<keyof RuleChange, unknown> {
+  const fields: Record<string, unknown> = { ...given };
+  for (const [alias, name] of Object.entries(ALIASES)) if (Object.hasOwn(fields, alias)) fields[name] ??= fields[alias];
+  return fields as Record<keyof RuleChange, unknown>;
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function invalid(field: string, expected: string, got: unknown): InvalidInput {
+  return new InvalidInput('RULE_INVALID', field, expected, got);
+}
+
+function invalidResource(field: string, expected: string, got: unknown): InvalidInput {
+  return new InvalidInput('RESOURCE_INVALID', field, expected, got);
+}

@@ -1,0 +1,401 @@
+import { NotFound, StateError } from '../base/errors.ts';
+import { checkObject } from '../base/options-table.ts';
+import { FunctionTimer } from '../base/timing-wheel.ts';
+import type { Message } from '../packets/message.ts';
+import type { SqlFunction } from '../sql/functions/function.ts';
+import { covers, matches } from '../topics/topic.ts';
+import { ownActions } from './actions/index.ts';
+import type { RulesApi } from './api.ts';
+import { hasFunctions, idOf, type RuleDefinition, readChange, readRule } from './definition.ts';
+import { EventFeeds } from './event-feeds.ts';
+import { ruleEventInfos, testColumns } from './events/test-columns.ts';
+import type { RulesHost } from './host.ts';
+import { checkFunction, Kinds } from './kinds.ts';
+import { TICK_SEC } from './meter.ts';
+import { OutputStream } from './outputs.ts';
+import { missingPlan, type Plan, Planner } from './plan.ts';
+import { Resources } from './resources.ts';
+import { Rule, type RuleHost } from './rule.ts';
+import { type ActionsHost, RuleActionList, resourcesIn } from './rule-actions.ts';
+import { testPlan } from './rule-test.ts';
+import type {
+  ActionInfo,
+  ActionType,
+  ResourceInput,
+  ResourceType,
+  ResourceTypeInfo,
+  RuleChange,
+  RuleEventInfo,
+  RuleInput,
+  RuleOutput,
+  RuleQuery,
+  RuleState,
+  RuleTest
+} from './types.ts';
+
+/** An error of the same rule is reported once in this time, in milliseconds. */
+const REPORT_MS = 60_000;
+
+/** The rules of a broker, when they are loaded: `broker.rules` calls it. */
+export class RuleEngine implements RulesApi {
+  readonly resources: Resources;
+  readonly #host: RulesHost;
+  readonly #kinds = new Kinds();
+  readonly #planner: Planner;
+  readonly #feeds: EventFeeds;
+  readonly #rules = new Map<string, Rule>();
+  /** Those that have matched an event, whose speed is measured. */
+  readonly #metered = new Set<Rule>();
+  readonly #streams = new Map<OutputStream, string | undefined>();
+  /** When an error of a rule was reported last. */
+  readonly #reported = new Map<string, number>();
+  readonly #ruleHost: RuleHost;
+  readonly #actionsHost: ActionsHost;
+  readonly #tick = new FunctionTimer(() => this.#ticked());
+  #lastNumber = 0;
+  /** The last change. Changes are made one after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(host: RulesHost) {
+    this.#host = host;
+    const { options, clock } = host;
+    this.#planner = new Planner({
+      now: () => clock.now(),
+      random: Math.random,
+      nullIsNull: options.nullIsNull ?? false
+    });
+    this.#feeds = new EventFeeds(host);
+    this.#actionsHost = {
+      kinds: this.#kinds,
+      node: host.node,
+      resource: (id) => this.resources.find(id),
+      counted: (isSuccess) => host.counted(isSuccess ? 'actions.success' : 'actions.failure'),
+      failed: (ruleId, actionId, error) => this.#report(ruleId, `action ${actionId} of rule ${ruleId}`, error)
+    };
+    this.#ruleHost = this.#makeRuleHost();
+    this.resources = new Resources({
+      broker: host,
+      kinds: this.#kinds,
+      inTurn: (run) => this.#inTurn(run),
+      userOf: (id) => this.#userOf(id),
+      changed: (id) => this.#resourceChanged(id),
+      settled: (ruleId, { actionId, origin }, isSent, error) =>
+        this.#rules.get(ruleId)?.resume(actionId, isSent, error, origin)
+    });
+    for (const type of ownActions(host)) this.#kinds.defineAction(type);
+    for (const type of options.actions ?? []) this.#kinds.defineAction(type);
+    for (const given of options.resources ?? []) if ('make' in given) this.#kinds.defineResource(given);
+    for (const row of options.functions ?? []) this.#define(row);
+  }
+
+  get ruleCount(): number {
+    return this.#rules.size;
+  }
+
+  /** Number of kinds of actions. */
+  get actionCount(): number {
+    return this.#kinds.actions().length;
+  }
+
+  /** Make the resources and rules of the options and of the store. Called once, when the store is open. */
+  async restore(): Promise<void> {
+    const { options, rules } = this.#host;
+    this.resources.restore((options.resources ?? []).filter((given): given is ResourceInput => !('make' in given)));
+    for (const input of options.rules ?? []) {
+      const id = idOf(input.id ?? null, 'rule', () => false);
+      if (this.#rules.has(id)) throw exists(id);
+      const read = readRule(input, this.#host.clock.now());
+      const rule = this.#add(id, withDefaults(read, this.#place()), await this.#planner.plan(read.sql), true);
+      if (rule.definition.isEnabled) await rule.connect().catch(() => undefined);
+    }
+    const stored = [...rules].sort(([, a], [, b]) => a.number - b.number);
+    for (const [id, definition] of stored) {
+      this.#lastNumber = Math.max(this.#lastNumber, definition.number);
+      if (!this.#rules.has(id)) await this.#restoreRule(id, definition);
+    }
+  }
+
+  /** The broker has started. */
+  begin(): void {
+    this.resources.checkAll(true);
+    this.#armTick();
+    this.#feeds.begin();
+  }
+
+  /** The broker has stopped. */
+  end(): void {
+    for (const stream of [...this.#streams.keys()]) stream.end();
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------ rules
+
+  create(input: RuleInput): Promise<RuleState> {
+    return this.#inTurn(async () => {
+      checkObject(input, 'rule');
+      const read = readRule(input, this.#host.clock.now());
+      const id = idOf(input.id, 'rule', (taken) => this.#rules.has(taken));
+      if (this.#rules.has(id)) throw exists(id);
+      const plan = await this.#planner.plan(read.sql);
+      const definition = withDefaults(read, this.#place());
+      const list = await this.#makeActions(id, definition);
+      try {
+        if (!hasFunctions(definition.actions)) await this.#host.rules.set(id, definition);
+      } catch (error) {
+        list?.retire();
+        throw error;
+      }
+      const rule = this.#add(id, definition, plan, false);
+      if (list !== undefined) rule.use(list);
+      return rule.state;
+    });
+  }
+
+  update(id: string, change: RuleChange): Promise<RuleState> {
+    return this.#inTurn(async () => {
+      const rule = this.#changeable(id);
+      const read = readChange(change, this.#host.clock.now());
+      const before = rule.definition;
+      const after: RuleDefinition = { ...before, ...read };
+      const plan = read.sql === undefined ? rule.plan : await this.#planner.plan(read.sql);
+      const needsActions =
+        after.isEnabled && (read.actions !== undefined || read.onActionFailed !== undefined || !rule.isAttached);
+      const list = needsActions || read.actions !== undefined ? await this.#makeActions(id, after) : undefined;
+      try {
+        if (!hasFunctions(after.actions)) await this.#host.rules.set(id, after);
+        else if (rule.isPersisted) await this.#host.rules.delete(id);
+      } catch (error) {
+        list?.retire();
+        throw error;
+      }
+      rule.change(after, plan, list);
+      if (!after.isEnabled) rule.disable();
+      return rule.state;
+    });
+  }
+
+  delete(id: string): Promise<boolean> {
+    return this.#inTurn(async () => {
+      if (!this.#rules.has(id)) return false;
+      const rule = this.#changeable(id);
+      await this.#host.rules.delete(id);
+      rule.drop();
+      this.#rules.delete(id);
+      this.#metered.delete(rule);
+      this.#reported.delete(id);
+      for (const [stream, only] of [...this.#streams]) if (only === id) stream.end();
+      return true;
+    });
+  }
+
+  async get(id: string): Promise<RuleState | undefined> {
+    return this.#rules.get(id)?.state;
+  }
+
+  async list(query: RuleQuery = {}): Promise<RuleState[]> {
+    checkObject(query, 'query');
+    const rules = [...this.#rules.values()].filter((rule) => isWanted(rule, query));
+    return rules.sort((a, b) => a.order - b.order).map(({ state }) => state);
+  }
+
+  async resetFigures(id: string): Promise<void> {
+    const rule = this.#existing(id);
+    this.#metered.delete(rule);
+    rule.resetFigures();
+  }
+
+  async test(sql: string, event: Readonly<Record<string, unknown>> = {}): Promise<RuleTest> {
+    const { node, clock } = this.#host;
+    const plan = await this.#planner.plan(sql);
+    const defaults = testColumns(plan.topics[0], { node, now: clock.now() });
+    return testPlan(plan, event, defaults);
+  }
+
+  outputs(id?: string): AsyncIterableIterator<RuleOutput> {
+    const stream: OutputStream = new OutputStream(() => {
+      this.#streams.delete(stream);
+      this.#observe();
+    });
+    this.#streams.set(stream, id);
+    this.#observe();
+    return stream;
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------ kinds
+
+  async actions(): Promise<ActionInfo[]> {
+    return this.#kinds.actions();
+  }
+
+  async resourceTypes(): Promise<ResourceTypeInfo[]> {
+    return this.#kinds.resourceTypes();
+  }
+
+  async events(): Promise<RuleEventInfo[]> {
+    return ruleEventInfos();
+  }
+
+  async defineAction(type: ActionType): Promise<void> {
+    this.#kinds.defineAction(type);
+    await this.#reconnect(() => true);
+  }
+
+  async defineResourceType(type: ResourceType): Promise<void> {
+    this.#kinds.defineResource(type);
+    await this.resources.remake();
+    await this.#reconnect(() => true);
+  }
+
+  async defineFunction(definition: SqlFunction): Promise<void> {
+    this.#define(definition);
+    await this.#reconnect(() => true);
+  }
+
+  #define(row: SqlFunction): void {
+    checkFunction(row);
+    if (this.#planner.functions.has(row.name))
+      throw new StateError('FUNCTION_EXISTS', `there is a function ${row.name}() already`);
+    this.#planner.define(row);
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- private
+
+  #makeRuleHost(): RuleHost {
+    const host = this.#host;
+    return {
+      wheel: host.wheel,
+      actions: this.#actionsHost,
+      plan: (sql) => this.#planner.plan(sql),
+      start: (actions, id) => host.startActor(actions, id),
+      watch: (filter, rule) => host.watch(filter, rule),
+      hear: (event, rule) => this.#feeds.add(event, rule),
+      published: (message: Message) => this.#feeds.published(message),
+      counted: () => host.counted('rules.matched'),
+      metered: (rule) => {
+        this.#metered.add(rule);
+        this.#armTick();
+      },
+      changed: (rule, reason) => this.#changed(rule, reason),
+      failed: (rule, error) => this.#report(rule.id, `rule ${rule.id}`, error),
+      output: (rule, output, event) => {
+        for (const [stream, only] of this.#streams)
+          if (only === undefined || only === rule.id) stream.push({ ruleId: rule.id, output, event });
+      }
+    };
+  }
+
+  #add(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean): Rule {
+    const rule = new Rule(id, definition, plan, isFromOptions, this.#ruleHost);
+    this.#rules.set(id, rule);
+    this.#observe();
+    return rule;
+  }
+
+  async #restoreRule(id: string, definition: RuleDefinition): Promise<void> {
+    const plan = await this.#planner.plan(definition.sql).catch(() => missingPlan(definition.sql));
+    const rule = this.#add(id, definition, plan, false);
+    if (definition.isEnabled) await rule.connect().catch(() => undefined); // it is disconnected then, with the reason
+  }
+
+  /** The actions of an enabled rule; those of a disabled one are only looked up. */
+  async #makeActions(id: string, definition: RuleDefinition): Promise<RuleActionList | undefined> {
+    const list = await RuleActionList.make(id, definition, this.#actionsHost);
+    if (definition.isEnabled) return list;
+    list.retire();
+    return undefined;
+  }
+
+  #place(): { readonly createdAt: number; readonly number: number } {
+    return { createdAt: this.#host.clock.now(), number: ++this.#lastNumber };
+  }
+
+  /** Connect rules that are disconnected. */
+  async #reconnect(isMeant: (rule: Rule) => boolean): Promise<void> {
+    for (const rule of [...this.#rules.values()])
+      if (rule.definition.isEnabled && !rule.isAttached && isMeant(rule)) await rule.connect().catch(() => undefined);
+  }
+
+  async #resourceChanged(id: string): Promise<void> {
+    for (const rule of [...this.#rules.values()])
+      if (rule.definition.isEnabled && resourcesIn(rule.definition.actions).includes(id))
+        await rule.connect().catch(() => undefined);
+  }
+
+  #userOf(resourceId: string): string | undefined {
+    for (const rule of this.#rules.values())
+      if (resourcesIn(rule.definition.actions).includes(resourceId)) return rule.id;
+    return undefined;
+  }
+
+  #changed({ id }: Rule, reason: string | undefined): void {
+    if (reason === undefined) this.#host.emit('rule.connected', { rule: id });
+    else this.#host.emit('rule.disconnected', { rule: id, reason });
+  }
+
+  /** Report an error, but not each time. */
+  #report(ruleId: string, during: string, error: unknown): void {
+    const nowMs = this.#host.clock.monotonic();
+    const last = this.#reported.get(ruleId);
+    if (last !== undefined && nowMs - last < REPORT_MS) return;
+    this.#reported.set(ruleId, nowMs);
+    this.#host.failed(error, during);
+  }
+
+  #observe(): void {
+    const wanted = new Set(this.#streams.values());
+    for (const rule of this.#rules.values()) rule.isObserved = wanted.has(undefined) || wanted.has(rule.id);
+  }
+
+  #armTick(): void {
+    const isNeeded = this.#metered.size > 0 || this.resources.size > 0;
+    if (isNeeded && this.#tick.dueMs === Infinity) this.#host.wheel.arm(this.#tick, TICK_SEC * 1000);
+  }
+
+  #ticked(): void {
+    for (const rule of this.#metered) rule.tick();
+    this.resources.checkAll(false);
+    this.#armTick();
+  }
+
+  #existing(id: string): Rule {
+    const rule = this.#rules.get(id);
+    if (rule === undefined) throw new NotFound('RULE_NOT_FOUND', `there is no rule "${id}"`);
+    return rule;
+  }
+
+  #changeable(id: string): Rule {
+    const rule = this.#existing(id);
+    if (!rule.isFromOptions) return rule;
+    throw new StateError('RULE_OF_APP', `the rule "${id}" is in the options of the broker; change it there`);
+  }
+
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(run);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+}
+
+function withDefaults(
+  read: ReturnType<typeof readRule>,
+  place: Pick<RuleDefinition, 'createdAt' | 'number'>
+): RuleDefinition {
+  return { description: '', isEnabled: true, onActionFailed: 'continue', ...read, ...place };
+}
+
+function isWanted({ id, definition, plan }: Rule, query: RuleQuery): boolean {
+  const { isEnabled, for: topic, likeId, likeFor, matchFor, likeDescription } = query;
+  const { topics } = plan;
+  return (
+    (isEnabled === undefined || definition.isEnabled === isEnabled) &&
+    (topic === undefined || topics.includes(topic)) &&
+    (likeId === undefined || id.includes(likeId)) &&
+    (likeFor === undefined || topics.some((each) => each.includes(likeFor))) &&
+    (matchFor === undefined ||
+      topics.some((each) => each === matchFor || matches(matchFor, each) || covers(matchFor, each))) &&
+    (likeDescription === undefined || definition.description.includes(likeDescription))
+  );
+}
+
+function exists(id: string): StateError {
+  return new StateError('RULE_EXISTS', `there is a rule "${id}" already`);
+}

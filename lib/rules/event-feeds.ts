@@ -1,0 +1,133 @@
+import { InvalidInput } from '../base/errors.ts';
+import type { BrokerEvents, EventName } from '../events/catalogue.ts';
+import type { Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import { encodeJson } from '../sql/json.ts';
+import { type CatalogueEvent, createEvent } from './events/event.ts';
+import { RULE_EVENTS } from './events/rows.ts';
+import type { RuleEventName } from './events/rule-event.ts';
+import { ruleEventOfTopic } from './events/topics.ts';
+import type { RulesHost } from './host.ts';
+import type { Rule } from './rule.ts';
+
+/** Those that hear an event: rules, and the publication of the event as a message. */
+interface Feed {
+  readonly rules: Set<Rule>;
+  /** The rules in the order in which they were made; undefined: the set has changed. */
+  sorted: readonly Rule[] | undefined;
+  publishQos: QoS | undefined;
+  remove: (() => void) | undefined;
+}
+
+const SETTING = /^(on|off)(?:\s*,\s*qos([012]))?$/;
+
+/** Brings the events of the broker to the rules, and publishes them as messages if the options want that. */
+export class EventFeeds {
+  readonly #host: RulesHost;
+  readonly #context: { readonly node: string; now(): number };
+  readonly #feeds = new Map<RuleEventName, Feed>();
+  readonly #ignoresSystem: boolean;
+  readonly #published: ReturnType<typeof readEvents>;
+  /** The message that is being published, and its event: all rules of its topic share one. */
+  #message: Message | undefined;
+  #event: CatalogueEvent | undefined;
+
+  constructor(host: RulesHost) {
+    this.#host = host;
+    this.#context = { node: host.node, now: () => host.clock.now() };
+    this.#published = readEvents(host.options.events);
+    this.#ignoresSystem = host.options.ignoreSysMessage ?? true;
+  }
+
+  /** Publish the events that the option `events` names. Called again at each start. */
+  begin(): void {
+    for (const [name, setting] of Object.entries(this.#published)) {
+      const feed = this.#feed(name as RuleEventName);
+      feed.publishQos = setting;
+      this.#update(name as RuleEventName, feed);
+    }
+  }
+
+  /** Let an event reach a rule. @returns a function that ends it */
+  add(name: RuleEventName, rule: Rule): () => void {
+    const feed = this.#feed(name);
+    feed.rules.add(rule);
+    feed.sorted = undefined;
+    this.#update(name, feed);
+    return () => {
+      feed.rules.delete(rule);
+      feed.sorted = undefined;
+      this.#update(name, feed);
+    };
+  }
+
+  /** The event of a message that is published. undefined: it reaches no rule */
+  published(message: Message): CatalogueEvent | undefined {
+    if (message === this.#message) return this.#event;
+    const { topic } = message;
+    const isHidden =
+      topic.charCodeAt(0) === 0x24 &&
+      (topic.startsWith('$events/') || (this.#ignoresSystem && topic.startsWith('$SYS/')));
+    const value = { message, client: this.#host.publisherOf(message) };
+    this.#event = isHidden ? undefined : createEvent(RULE_EVENTS['message.publish'], value, this.#context);
+    this.#message = message;
+    return this.#event;
+  }
+
+  #feed(name: RuleEventName): Feed {
+    let feed = this.#feeds.get(name);
+    if (feed === undefined)
+      this.#feeds.set(name, (feed = { rules: new Set(), sorted: undefined, publishQos: undefined, remove: undefined }));
+    return feed;
+  }
+
+  /** Listen to the event of the broker if somebody hears it. */
+  #update(name: RuleEventName, feed: Feed): void {
+    const isHeard = feed.rules.size > 0 || feed.publishQos !== undefined;
+    if (!isHeard) {
+      feed.remove?.();
+      feed.remove = undefined;
+    } else feed.remove ??= this.#listen(name, feed);
+  }
+
+  #listen(name: RuleEventName, feed: Feed): () => void {
+    const row = RULE_EVENTS[name];
+    return this.#host.listen(row.source, (value: BrokerEvents[EventName]) => {
+      if (!row.accepts(value) || this.#isHidden(value)) return;
+      const event = createEvent(row, value, this.#context);
+      feed.sorted ??= [...feed.rules].sort((a, b) => a.order - b.order);
+      for (const rule of feed.sorted) rule.run(event);
+      if (feed.publishQos !== undefined)
+        this.#host.publishSystem(row.topic, encodeJson(event.columns()), feed.publishQos);
+    });
+  }
+
+  /** Whether it is about a message of the broker itself. */
+  #isHidden(value: object): boolean {
+    const { message } = value as { message?: Message };
+    return message !== undefined && (message.isSystem || (this.#ignoresSystem && message.topic.startsWith('$SYS/')));
+  }
+}
+
+/**
+ * Read the option `events`: the names of events with `on`, `off` or `on, qos1`. The default of the QoS is 1.
+ * @throws InvalidInput OPTION_INVALID
+ */
+export function readEvents(given: Readonly<Record<string, unknown>> = {}): Partial<Record<RuleEventName, QoS>> {
+  const events: Partial<Record<RuleEventName, QoS>> = {};
+  for (const [key, setting] of Object.entries(given)) {
+    const name = ruleEventOfTopic(`$events/${key.replace('.', '_')}`);
+    if (name === undefined || name === 'message.publish')
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        `rules.events.${key}`,
+        'the name of an event such as client_connected',
+        key
+      );
+    const [, state, qos = '1'] = SETTING.exec(String(setting).trim()) ?? [];
+    if (state === undefined)
+      throw new InvalidInput('OPTION_INVALID', `rules.events.${key}`, '"on", "off" or such as "on, qos1"', setting);
+    if (state === 'on') events[name] = Number(qos) as QoS;
+  }
+  return events;
+}

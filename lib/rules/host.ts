@@ -1,0 +1,57 @@
+import type { Clock } from '../base/clock.ts';
+import type { TimingWheel } from '../base/timing-wheel.ts';
+import type { BrokerEvents, EventName } from '../events/catalogue.ts';
+import type { Outboxes } from '../outbox/outboxes.ts';
+import type { Message, MessageInput } from '../packets/message.ts';
+import type { NamedPublisher } from '../packets/named-publisher.ts';
+import type { QoS } from '../packets/types.ts';
+import type { ClientInfo } from '../records/client.ts';
+import type { Watcher } from '../routing/watchers.ts';
+import type { RuleActions, RuleChartEvent } from './chart-actions.ts';
+import type { ResourceDefinition, RuleDefinition } from './definition.ts';
+import type { RulesOptions } from './types.ts';
+
+/** What `Table` of the broker has that the engine uses. */
+export interface RuleTable<V> extends Iterable<readonly [key: string, value: V]> {
+  set(key: string, value: V): Promise<void>;
+  delete(key: string): Promise<boolean>;
+}
+
+/** What the rule engine uses of the broker. */
+export interface RulesHost {
+  readonly options: RulesOptions;
+  readonly node: string;
+  readonly clock: Clock;
+  readonly wheel: TimingWheel;
+  readonly outboxes: Outboxes;
+  readonly rules: RuleTable<RuleDefinition>;
+  readonly resources: RuleTable<ResourceDefinition>;
+  /** Whether the broker is started. */
+  readonly isStarted: boolean;
+  /** Start the actor of a rule. */
+  startActor(
+    actions: RuleActions,
+    id: string
+  ): { send(event: RuleChartEvent): void; getSnapshot(): { readonly value: string } };
+  /** Let a watcher see the messages of topics. @returns a function that ends it */
+  watch(filter: string, watcher: Watcher): () => void;
+  /** Listen to an event of the broker. @returns a function that ends it */
+  listen<E extends EventName>(event: E, listener: (value: BrokerEvents[E]) => void): () => void;
+  emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;
+  /** Whether an event has listeners. */
+  isHeard(event: EventName): boolean;
+  /** The client that published a message; undefined: it was no client. */
+  publisherOf(message: Message): ClientInfo | undefined;
+  /** Publish a message of a rule at once. @throws InvalidInput, NotAuthorized, BrokerError */
+  republish(input: MessageInput, publisher: NamedPublisher): number | Promise<number>;
+  /** Publish a message of the broker itself. */
+  publishSystem(topic: string, payload: string, qos: QoS): void;
+  /** Count in the metrics of the broker. */
+  counted(what: 'rules.matched' | 'actions.success' | 'actions.failure'): void;
+  raise(id: string, title: string, summary: string): void;
+  clear(id: string): void;
+  /** Work of another process is in progress. */
+  during(work: Promise<unknown>): void;
+  /** Report an error that has no caller. */
+  failed(error: unknown, during: string): void;
+}

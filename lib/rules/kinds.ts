@@ -1,0 +1,112 @@
+import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { nearest } from '../base/options-table.ts';
+import type { SqlFunction } from '../sql/functions/function.ts';
+import type { ActionInfo, ActionType, ParamTable, ResourceType, ResourceTypeInfo } from './types.ts';
+
+const NAME = /^[\w.-]{1,64}$/;
+const FUNCTION_NAME = /^[A-Za-z]\w{0,63}$/;
+
+/** The kinds of actions and resources that a broker has. */
+export class Kinds {
+  readonly #actions = new Map<string, ActionType>();
+  readonly #resources = new Map<string, ResourceType>();
+
+  /** @throws InvalidInput ACTION_INVALID; StateError ACTION_EXISTS */
+  defineAction(type: ActionType): void {
+    checkKind(type, 'ACTION_INVALID', 'an action type');
+    const known = this.#actions.get(type.name);
+    if (known === type) return; // an action that several types of resources have
+    if (known !== undefined) throw new StateError('ACTION_EXISTS', `there is an action "${type.name}" already`);
+    this.#actions.set(type.name, type);
+  }
+
+  /** @throws InvalidInput RESOURCE_TYPE_INVALID, ACTION_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS */
+  defineResource(type: ResourceType): void {
+    checkKind(type, 'RESOURCE_TYPE_INVALID', 'a type of resources, such as webHook()');
+    if (this.#resources.has(type.name))
+      throw new StateError('RESOURCE_TYPE_EXISTS', `there is a type of resources "${type.name}" already`);
+    for (const action of type.actions ?? []) this.defineAction(action);
+    this.#resources.set(type.name, type);
+  }
+
+  /** @throws NotFound ACTION_NOT_FOUND with a suggestion */
+  action(name: string): ActionType {
+    const type = this.#actions.get(name);
+    if (type !== undefined) return type;
+    throw new NotFound('ACTION_NOT_FOUND', missing(`action "${name}"`, name, this.#actions.keys()));
+  }
+
+  /** undefined: this broker does not have the type. */
+  findResource(name: string): ResourceType | undefined {
+    return this.#resources.get(name);
+  }
+
+  /** @throws NotFound RESOURCE_TYPE_NOT_FOUND with a suggestion */
+  resource(name: string): ResourceType {
+    const type = this.#resources.get(name);
+    if (type !== undefined) return type;
+    const why = missing(`type of resources "${name}"`, name, this.#resources.keys());
+    throw new NotFound('RESOURCE_TYPE_NOT_FOUND', `${why}; the option "rules" of createBroker names the types`);
+  }
+
+  actions(): ActionInfo[] {
+    return [...this.#actions.values()].map(
+      ({ name, app, for: event, types, category, title, description, params }) => ({
+        name,
+        app: app ?? 'app',
+        for: event ?? '$any',
+        types: types ?? [],
+        category: category ?? 'other',
+        title,
+        description,
+        params: params ?? {}
+      })
+    );
+  }
+
+  resourceTypes(): ResourceTypeInfo[] {
+    return [...this.#resources.values()]
+      .map(({ name, provider, title, description, params }) => ({
+        name,
+        provider: provider ?? 'app',
+        title,
+        description,
+        params: params ?? {}
+      }))
+      .sort((a, b) => (a.title.en < b.title.en ? -1 : 1));
+  }
+}
+
+/** @throws InvalidInput FUNCTION_INVALID */
+export function checkFunction(row: SqlFunction): void {
+  const isGood =
+    typeof row === 'object' &&
+    row !== null &&
+    FUNCTION_NAME.test(row.name) &&
+    Array.isArray(row.params) &&
+    typeof (row.run ?? row.make) === 'function';
+  if (!isGood)
+    throw new InvalidInput('FUNCTION_INVALID', 'function', 'an object with name, params, returns, about and run', row);
+}
+
+interface Kind {
+  readonly name: string;
+  readonly params?: ParamTable;
+  readonly title: { readonly en: string };
+  readonly make: unknown;
+}
+
+function checkKind(type: Kind, code: string, expected: string): void {
+  const isGood =
+    typeof type === 'object' &&
+    type !== null &&
+    NAME.test(type.name) &&
+    typeof type.make === 'function' &&
+    typeof type.title?.en === 'string';
+  if (!isGood) throw new InvalidInput(code, 'type', `${expected} with name, title, description and make`, type);
+}
+
+function missing(what: string, name: string, names: Iterable<string>): string {
+  const similar = nearest(name, [...names]);
+  return `there is no ${what}${similar === undefined ? '' : `; did you mean "${similar}"?`}`;
+}

@@ -1,0 +1,46 @@
+import type { RuleFigures } from './types.ts';
+
+/** Seconds between two ticks. */
+export const TICK_SEC = 10;
+/** Ticks in five minutes. */
+const TICKS_OF_5M = 30;
+
+/** Counts what becomes of the events of a rule. */
+export class Meter {
+  matched = 0;
+  passed = 0;
+  exception = 0;
+  noResult = 0;
+  #matchedAtTick = 0;
+  #speeds: number[] = [];
+  #speedMax = 0;
+
+  /** Measure the speed since the last tick. Called every `TICK_SEC` from the first match on. */
+  tick(): void {
+    const speed = (this.matched - this.#matchedAtTick) / TICK_SEC;
+    this.#matchedAtTick = this.matched;
+    this.#speedMax = Math.max(this.#speedMax, speed);
+    this.#speeds.push(speed);
+    if (this.#speeds.length > TICKS_OF_5M) this.#speeds.shift();
+  }
+
+  get figures(): RuleFigures {
+    const { matched, passed, exception, noResult } = this;
+    const speeds = this.#speeds;
+    const mean = speeds.length === 0 ? 0 : speeds.reduce((sum, speed) => sum + speed, 0) / speeds.length;
+    return {
+      matched,
+      passed,
+      failed: exception + noResult,
+      exception,
+      noResult,
+      speed: rounded(speeds[speeds.length - 1] ?? 0),
+      speedMax: this.#speedMax,
+      speedLast5m: rounded(mean)
+    };
+  }
+}
+
+function rounded(speed: number): number {
+  return Math.round(speed * 100) / 100;
+}

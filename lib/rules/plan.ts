@@ -1,0 +1,110 @@
+import type { CompileContext } from '../sql/compile.ts';
+import { compileStatement } from '../sql/compile-statement.ts';
+import { ruleDialect } from '../sql/dialect.ts';
+import { commonFunctions } from '../sql/functions/all.ts';
+import type { FunctionTools, SqlFunction } from '../sql/functions/function.ts';
+import { functionsIn, namesIn } from '../sql/inspect.ts';
+import { loadPatterns, type PatternCompiler } from '../sql/patterns.ts';
+import type { Row } from '../sql/row.ts';
+import { SqlError } from '../sql/sql-error.ts';
+import { parseStatement } from '../sql/statement.ts';
+import type { Source, Statement } from '../sql/tree.ts';
+import type { Value } from '../sql/values.ts';
+import { checkTopicFilter, matches } from '../topics/topic.ts';
+import type { RuleEventName } from './events/rule-event.ts';
+import { eventsOfFilter, messageFilterOf } from './events/topics.ts';
+
+/** A statement, ready to be evaluated. */
+export interface Plan {
+  readonly sql: string;
+  readonly isForeach: boolean;
+  /** The names after FROM, in their order. */
+  readonly topics: readonly string[];
+  /** The filters of the messages that it selects from when they are published, each once. */
+  readonly filters: readonly string[];
+  /** The other events that it selects from. */
+  readonly events: ReadonlySet<RuleEventName>;
+  /** Whether it uses the column `metadata`. */
+  readonly usesMetadata: boolean;
+  /** The statement of the store cannot be compiled at present, for example because a function of the app is not defined. */
+  readonly isMissing?: true;
+  /** @returns the outputs; undefined: WHERE is not true @throws SqlFailure */
+  run(row: Row): readonly Value[] | undefined;
+}
+
+/** Stands for a statement that cannot be compiled at present. */
+export function missingPlan(sql: string): Plan {
+  return {
+    ...{ sql, isForeach: false, topics: [], filters: [], events: new Set(), usesMetadata: false, isMissing: true },
+    run: () => undefined
+  };
+}
+
+/** What a planner uses of the process. */
+export interface PlannerHost {
+  now(): number;
+  random(): number;
+  readonly nullIsNull: boolean;
+}
+
+/** Turns statements of rules into plans. All of them share the table of `kv_store_put`. */
+export class Planner {
+  readonly #dialect: CompileContext['dialect'];
+  readonly #functions: Map<string, SqlFunction>;
+  readonly #tools: { -readonly [K in keyof FunctionTools]: FunctionTools[K] };
+  #patterns: PatternCompiler | undefined;
+
+  constructor({ now, random, nullIsNull }: PlannerHost) {
+    this.#dialect = ruleDialect((topic, filter) => matches(filter, topic), nullIsNull);
+    this.#functions = new Map(commonFunctions(this.#dialect).map((row) => [row.name, row]));
+    const pattern: PatternCompiler = (text) => (this.#patterns as PatternCompiler)(text);
+    this.#tools = { now, random, pattern, table: new Map() };
+  }
+
+  /** The functions of statements, by name. */
+  get functions(): ReadonlyMap<string, SqlFunction> {
+    return this.#functions;
+  }
+
+  /** Add a function. */
+  define(row: SqlFunction): void {
+    this.#functions.set(row.name, row);
+  }
+
+  /**
+   * Parse and compile a statement. The package for regular expressions is loaded if the statement needs it.
+   * @throws SqlError; BrokerError PACKAGE_MISSING
+   */
+  async plan(sql: string): Promise<Plan> {
+    const statement = parseStatement(sql, this.#dialect);
+    const usesPatterns = [...functionsIn(statement)].some((name) => this.#functions.get(name)?.patternAt !== undefined);
+    if (usesPatterns) this.#patterns ??= await loadPatterns();
+    const context = { text: sql, dialect: this.#dialect, functions: this.#functions, tools: this.#tools };
+    const { run } = compileStatement(statement, context);
+    return { sql, run, ...originOf(statement, sql) };
+  }
+}
+
+/** What FROM selects from. @throws SqlError */
+function originOf(statement: Statement, sql: string): Omit<Plan, 'sql' | 'run'> {
+  const filters = new Set<string>();
+  const events = new Set<RuleEventName>();
+  for (const source of statement.from) {
+    checkSource(source, sql);
+    const filter = messageFilterOf(source.name);
+    if (filter !== undefined) filters.add(filter);
+    else for (const event of eventsOfFilter(source.name)) events.add(event);
+  }
+  return {
+    isForeach: statement.type === 'foreach',
+    topics: statement.from.map(({ name }) => name),
+    filters: [...filters],
+    events,
+    usesMetadata: namesIn(statement).has('metadata')
+  };
+}
+
+function checkSource({ name, start }: Source, sql: string): void {
+  const fault = checkTopicFilter(name);
+  if (fault !== undefined) throw new SqlError(fault, sql, start);
+}

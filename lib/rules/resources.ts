@@ -1,0 +1,226 @@
+import { BrokerError, NotFound, StateError } from '../base/errors.ts';
+import { checkObject } from '../base/options-table.ts';
+import type { ResourceChange, ResourcesApi } from './api.ts';
+import { idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
+import type { RulesHost } from './host.ts';
+import type { Kinds } from './kinds.ts';
+import { checkParams, keepSecrets } from './params.ts';
+import { makeResource, type ResourceHost, RuleResource } from './rule-resource.ts';
+import type { ResourceContext, ResourceInput, ResourceState } from './types.ts';
+
+/** What `Resources` uses of the engine. */
+export interface ResourcesHost {
+  readonly broker: RulesHost;
+  readonly kinds: Kinds;
+  /** Make changes one after the other. */
+  inTurn<T>(run: () => Promise<T>): Promise<T>;
+  /** A rule that uses a resource; undefined: none. */
+  userOf(resourceId: string): string | undefined;
+  /** A resource can be used that could not before, or was changed. */
+  changed(resourceId: string): Promise<void>;
+  settled: ResourceHost['settled'];
+}
+
+/** The resources of rules: `broker.rules.resources`. */
+export class Resources implements ResourcesApi {
+  readonly #host: ResourcesHost;
+  readonly #all = new Map<string, RuleResource>();
+  readonly #resourceHost: ResourceHost;
+  #lastNumber = 0;
+
+  constructor(host: ResourcesHost) {
+    this.#host = host;
+    const { broker, kinds } = host;
+    this.#resourceHost = {
+      kinds,
+      wheel: broker.wheel,
+      outboxes: broker.outboxes,
+      contextOf: (id) => this.#contextOf(id),
+      during: (work) => broker.during(work),
+      raise: (id, title, summary) => broker.raise(id, title, summary),
+      clear: (id) => broker.clear(id),
+      settled: (...entry) => host.settled(...entry)
+    };
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  find(id: string): RuleResource | undefined {
+    return this.#all.get(id);
+  }
+
+  /** Make the resources of the options and the store. */
+  restore(given: readonly ResourceInput[]): void {
+    const { broker } = this.#host;
+    for (const input of given) {
+      const id = idOf(input.id ?? null, 'resource', () => false);
+      if (this.#all.has(id)) throw exists(id);
+      this.#restore(id, { ...readResource(input), ...this.#place() }, false);
+    }
+    const stored = [...broker.resources].sort(([, a], [, b]) => a.number - b.number);
+    for (const [id, definition] of stored) {
+      this.#lastNumber = Math.max(this.#lastNumber, definition.number);
+      if (!this.#all.has(id)) this.#restore(id, definition, true);
+    }
+  }
+
+  /** Look again whether targets can be reached: at each tick. @param all false: only those that were alive */
+  checkAll(all: boolean): void {
+    for (const resource of this.#all.values()) if (resource.isMade && (all || resource.isAlive)) void resource.check();
+  }
+
+  /** Try to make those again that have no type. @returns the ids of those that were made */
+  async remake(): Promise<void> {
+    for (const resource of this.#all.values()) {
+      if (resource.isMade || !this.#tryToMake(resource)) continue;
+      void resource.check();
+      await this.#host.changed(resource.id);
+    }
+  }
+
+  create(input: ResourceInput): Promise<ResourceState> {
+    return this.#host.inTurn(async () => {
+      const { broker, kinds } = this.#host;
+      const read = readResource(input);
+      const id = idOf(input.id, 'resource', (taken) => this.#all.has(taken));
+      if (this.#all.has(id)) throw exists(id);
+      const config = checkParams(kinds.resource(read.type).params ?? {}, read.config, `the resource "${id}"`);
+      const definition: ResourceDefinition = { ...read, config, ...this.#place() };
+      const resource = new RuleResource(id, definition, true, this.#resourceHost);
+      resource.make();
+      try {
+        await broker.resources.set(id, definition);
+      } catch (error) {
+        await resource.close(true);
+        throw error;
+      }
+      this.#all.set(id, resource);
+      await resource.check();
+      return resource.state;
+    });
+  }
+
+  update(id: string, change: ResourceChange): Promise<ResourceState> {
+    return this.#host.inTurn(async () => {
+      checkObject(change, 'resource');
+      const resource = this.#changeable(id);
+      const { config: given, ...read } = readResourceChange(change);
+      const { definition } = resource;
+      const table = this.#host.kinds.resource(definition.type).params ?? {};
+      const config =
+        given === undefined
+          ? definition.config
+          : checkParams(table, keepSecrets(table, given, definition.config), `the resource "${id}"`);
+      const after = { ...definition, ...read, config };
+      if (given === undefined) resource.definition = after;
+      else await resource.change(after);
+      await this.#host.broker.resources.set(id, after);
+      if (given !== undefined) {
+        await resource.check();
+        await this.#host.changed(id);
+      }
+      return resource.state;
+    });
+  }
+
+  delete(id: string): Promise<boolean> {
+    return this.#host.inTurn(async () => {
+      if (!this.#all.has(id)) return false;
+      const resource = this.#changeable(id);
+      const rule = this.#host.userOf(id);
+      if (rule !== undefined)
+        throw new StateError(
+          'RESOURCE_IN_USE',
+          `the resource "${id}" is used by the rule "${rule}"; delete that first`
+        );
+      await this.#host.broker.resources.delete(id);
+      this.#all.delete(id);
+      await resource.close(true);
+      return true;
+    });
+  }
+
+  async get(id: string): Promise<ResourceState | undefined> {
+    return this.#all.get(id)?.state;
+  }
+
+  async list(type?: string): Promise<ResourceState[]> {
+    const all = [...this.#all.values()];
+    return all.filter(({ definition }) => type === undefined || definition.type === type).map(({ state }) => state);
+  }
+
+  async test(input: ResourceInput): Promise<void> {
+    const read = readResource(input);
+    const context = this.#contextOf('resource:test');
+    const resource = makeResource(read, this.#host.kinds, context);
+    try {
+      await resource.check(AbortSignal.timeout(TEST_MS));
+    } catch (error) {
+      throw down(error);
+    } finally {
+      await resource.close();
+    }
+  }
+
+  async start(id: string): Promise<void> {
+    const resource = this.#existing(id);
+    if (!resource.isMade && !this.#tryToMake(resource)) throw down(resource.state.lastError);
+    if (!(await resource.check())) throw down(resource.state.lastError);
+    await this.#host.changed(id);
+  }
+
+  async check(id: string): Promise<boolean> {
+    return this.#existing(id).check();
+  }
+
+  #restore(id: string, definition: ResourceDefinition, isPersisted: boolean): void {
+    const resource = new RuleResource(id, definition, isPersisted, this.#resourceHost);
+    this.#all.set(id, resource);
+    this.#tryToMake(resource);
+  }
+
+  #tryToMake(resource: RuleResource): boolean {
+    try {
+      resource.make();
+      return true;
+    } catch (error) {
+      resource.failed(error as Error);
+      return false;
+    }
+  }
+
+  #place(): { readonly createdAt: number; readonly number: number } {
+    return { createdAt: this.#host.broker.clock.now(), number: ++this.#lastNumber };
+  }
+
+  #contextOf(id: string): ResourceContext {
+    const { node, clock, failed } = this.#host.broker;
+    return { id, node, clock, failed };
+  }
+
+  #existing(id: string): RuleResource {
+    const resource = this.#all.get(id);
+    if (resource === undefined) throw new NotFound('RESOURCE_NOT_FOUND', `there is no resource "${id}"`);
+    return resource;
+  }
+
+  #changeable(id: string): RuleResource {
+    const resource = this.#existing(id);
+    if (resource.isPersisted) return resource;
+    throw new StateError('RESOURCE_OF_APP', `the resource "${id}" is in the options of the broker; change it there`);
+  }
+}
+
+/** A check of a resource that is only tested ends after this time, in milliseconds. */
+const TEST_MS = 5_000;
+
+function exists(id: string): StateError {
+  return new StateError('RESOURCE_EXISTS', `there is a resource "${id}" already`);
+}
+
+function down(error: unknown): BrokerError {
+  const why = error instanceof Error ? error.message : 'its target cannot be reached';
+  return new BrokerError('RESOURCE_DOWN', why, { cause: error });
+}

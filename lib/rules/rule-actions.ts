@@ -1,0 +1,338 @@
+import { BrokerError } from '../base/errors.ts';
+import { isThenable } from '../events/hooks.ts';
+import type { Value } from '../sql/values.ts';
+import type { ActionDefinition, RuleDefinition } from './definition.ts';
+import type { Kinds } from './kinds.ts';
+import { checkParams, hideSecrets } from './params.ts';
+import type { RuleResource } from './rule-resource.ts';
+import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
+
+/** Most calls of one action that are in progress at the same time. */
+const MOST_CALLS = 1000;
+
+/** What the actions of rules use of the engine. */
+export interface ActionsHost {
+  readonly kinds: Kinds;
+  readonly node: string;
+  /** undefined: there is none of this id. */
+  resource(id: string): RuleResource | undefined;
+  /** Count an outcome in the metrics of the broker. */
+  counted(isSuccess: boolean): void;
+  /** An action has failed. */
+  failed(ruleId: string, actionId: string, error: unknown): void;
+}
+
+/** An action that is ready to run. */
+interface RunningAction {
+  readonly definition: ActionDefinition;
+  readonly shown: Params;
+  readonly made: LocalAction | SendingAction;
+  /** The resource of a `SendingAction`. */
+  readonly resource: RuleResource | undefined;
+  readonly fallbacks: readonly RunningAction[];
+  taken: number;
+  success: number;
+  failed: number;
+  /** Calls in progress. */
+  calls: number;
+}
+
+/** Called when the outcome of an action is known. */
+type Done = (isSuccess: boolean) => void;
+
+/** The actions of a rule. They are made when it is attached, and replaced as a whole. */
+export class RuleActionList {
+  readonly #ruleId: string;
+  readonly #host: ActionsHost;
+  readonly #mode: RuleDefinition['onActionFailed'];
+  readonly #actions: readonly RunningAction[];
+  /** Outcomes that are awaited. The actions are closed when there are none left. */
+  #awaited = 0;
+  #isRetired = false;
+
+  private constructor(
+    ruleId: string,
+    mode: RuleDefinition['onActionFailed'],
+    actions: readonly RunningAction[],
+    host: ActionsHost
+  ) {
+    this.#ruleId = ruleId;
+    this.#mode = mode;
+    this.#actions = actions;
+    this.#host = host;
+  }
+
+  /**
+   * Make the actions of a rule.
+   * @throws NotFound ACTION_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID; BrokerError RESOURCE_NOT_INITIALIZED, ACTION_FAILED
+   */
+  static async make(
+    ruleId: string,
+    { actions, onActionFailed }: Pick<RuleDefinition, 'actions' | 'onActionFailed'>,
+    host: ActionsHost
+  ): Promise<RuleActionList> {
+    const made: RunningAction[] = [];
+    try {
+      for (const definition of actions) made.push(await makeAction(ruleId, definition, host));
+    } catch (error) {
+      for (const action of made) closeAction(action, ruleId, host);
+      throw error;
+    }
+    return new RuleActionList(ruleId, onActionFailed, made, host);
+  }
+
+  /** Whether an action uses a resource. */
+  uses(resourceId: string): boolean {
+    return this.#actions.some((action) => usesResource(action.definition, resourceId));
+  }
+
+  get states(): ActionState[] {
+    return this.#actions.map(stateOf);
+  }
+
+  /** Set the figures to 0. */
+  reset(): void {
+    for (const action of everyOf(this.#actions)) action.taken = action.success = action.failed = 0;
+  }
+
+  /** Take over the figures of the actions that another list has as well. */
+  adoptFigures(before: RuleActionList): void {
+    const known = new Map([...everyOf(before.#actions)].map((action) => [action.definition.id, action]));
+    for (const action of everyOf(this.#actions)) {
+      const { taken = 0, success = 0, failed = 0 } = known.get(action.definition.id) ?? {};
+      Object.assign(action, { taken, success, failed });
+    }
+  }
+
+  /** Run the actions for an output, one after the other. */
+  run(output: Value, event: RuleEvent): void {
+    this.#runFrom(0, output, event);
+  }
+
+  /** The outcome of an action is known that has run before a restart: run what follows from it. */
+  resume(
+    actionId: string,
+    isSuccess: boolean,
+    error: Error | undefined,
+    origin: { readonly output: Value; readonly event: RuleEvent } | undefined
+  ): void {
+    const action = [...everyOf(this.#actions)].find(({ definition }) => definition.id === actionId);
+    if (action === undefined) return;
+    this.#count(action, isSuccess, error);
+    if (origin === undefined) return;
+    const { output, event } = origin;
+    if (!isSuccess) this.#fallBack(action, output, event);
+    const at = this.#actions.indexOf(action);
+    if (at !== -1 && isSuccess && this.#mode === 'stop') this.#runFrom(at + 1, output, event);
+  }
+
+  /** The rule does not use them any more. They are closed when all their outcomes are known. */
+  retire(): void {
+    if (this.#isRetired) return;
+    this.#isRetired = true;
+    this.#closeIfDone();
+  }
+
+  #runFrom(from: number, output: Value, event: RuleEvent): void {
+    const actions = this.#actions;
+    for (let at = from; at < actions.length; at++) {
+      const action = actions[at];
+      const next = at + 1;
+      const follows = this.#mode === 'stop' && next < actions.length;
+      const outcome = this.#act(action, output, event, follows, (isSuccess) => {
+        if (!isSuccess) this.#fallBack(action, output, event);
+        else if (follows) this.#runFrom(next, output, event);
+      });
+      if (outcome === undefined) {
+        if (follows) return; // the later ones wait for the outcome
+        continue;
+      }
+      if (outcome) continue;
+      this.#fallBack(action, output, event);
+      if (this.#mode === 'stop') return;
+    }
+  }
+
+  #fallBack({ fallbacks }: RunningAction, output: Value, event: RuleEvent): void {
+    for (const fallback of fallbacks) {
+      const done: Done = (isSuccess) => isSuccess || this.#fallBack(fallback, output, event);
+      if (this.#act(fallback, output, event, false, done) === false) this.#fallBack(fallback, output, event);
+    }
+  }
+
+  /**
+   * Run one action.
+   * @param follows whether later actions wait for its outcome
+   * @returns whether it has succeeded; undefined: `done` is called when that is known
+   */
+  #act(action: RunningAction, output: Value, event: RuleEvent, follows: boolean, done: Done): boolean | undefined {
+    action.taken++;
+    const { made, resource, definition } = action;
+    try {
+      if ('prepare' in made) {
+        const isAwaited = resource!.isDurable && (follows || action.fallbacks.length > 0);
+        const head = { actionId: definition.id, origin: isAwaited ? { output, event } : undefined };
+        this.#awaited++;
+        try {
+          resource!.add(this.#ruleId, head, made.prepare(output, event), (isSent, error) =>
+            this.#finish(action, isSent, error, done)
+          );
+        } catch (error) {
+          this.#awaited--;
+          throw error;
+        }
+        return undefined;
+      }
+      if (action.calls >= MOST_CALLS)
+        throw new BrokerError('ACTION_FAILED', `more than ${MOST_CALLS} calls of it are in progress`);
+      const answer = made.run(output, event);
+      if (!isThenable(answer)) return this.#count(action, true, undefined);
+      action.calls++;
+      this.#awaited++;
+      (answer as PromiseLike<unknown>).then(
+        () => this.#ended(action, true, undefined, done),
+        (error: unknown) => this.#ended(action, false, error, done)
+      );
+      return undefined;
+    } catch (error) {
+      return this.#count(action, false, error);
+    }
+  }
+
+  #ended(action: RunningAction, isSuccess: boolean, error: unknown, done: Done): void {
+    action.calls--;
+    this.#finish(action, isSuccess, error, done);
+  }
+
+  #finish(action: RunningAction, isSuccess: boolean, error: unknown, done: Done): void {
+    this.#count(action, isSuccess, error);
+    done(isSuccess);
+    this.#awaited--;
+    this.#closeIfDone();
+  }
+
+  #count(action: RunningAction, isSuccess: boolean, error: unknown): boolean {
+    if (isSuccess) action.success++;
+    else {
+      action.failed++;
+      this.#host.failed(this.#ruleId, action.definition.id, error);
+    }
+    this.#host.counted(isSuccess);
+    return isSuccess;
+  }
+
+  #closeIfDone(): void {
+    if (!this.#isRetired || this.#awaited > 0) return;
+    for (const action of this.#actions) closeAction(action, this.#ruleId, this.#host);
+  }
+}
+
+/** The ids of the resources that actions use. */
+export function resourcesIn(actions: readonly ActionDefinition[]): string[] {
+  return actions.flatMap(({ params, fallbacks }) => [
+    ...(typeof params.$resource === 'string' ? [params.$resource] : []),
+    ...resourcesIn(fallbacks)
+  ]);
+}
+
+function usesResource(definition: ActionDefinition, id: string): boolean {
+  return resourcesIn([definition]).includes(id);
+}
+
+async function makeAction(ruleId: string, definition: ActionDefinition, host: ActionsHost): Promise<RunningAction> {
+  const { name, params, run } = definition;
+  const type = run === undefined ? host.kinds.action(name) : undefined;
+  const resource = type && resourceFor(type, params, host);
+  const made = type === undefined ? { run: run! } : await makeOf(type, ruleId, definition, resource, host);
+  const action: RunningAction = {
+    ...{ definition, made, resource, taken: 0, success: 0, failed: 0, calls: 0 },
+    shown: hideSecrets(type?.params ?? {}, params),
+    fallbacks: []
+  };
+  try {
+    const fallbacks = action.fallbacks as RunningAction[];
+    for (const fallback of definition.fallbacks) fallbacks.push(await makeAction(ruleId, fallback, host));
+  } catch (error) {
+    closeAction(action, ruleId, host);
+    throw error;
+  }
+  return action;
+}
+
+async function makeOf(
+  type: ActionType,
+  ruleId: string,
+  { id, params }: ActionDefinition,
+  resource: RuleResource | undefined,
+  host: ActionsHost
+): Promise<LocalAction | SendingAction> {
+  const checked = checkParams(type.params ?? {}, params, `the action "${type.name}"`);
+  const config = resource?.definition.config ?? {};
+  let made: LocalAction | SendingAction;
+  try {
+    made = await type.make(checked, { ruleId, actionId: id, node: host.node, config });
+  } catch (error) {
+    if (error instanceof BrokerError) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be made: ${why}`, { cause: error });
+  }
+  if ('prepare' in made && resource === undefined)
+    throw new BrokerError('ACTION_FAILED', `the action "${type.name}" sends, but uses no resource`);
+  return made;
+}
+
+/** The resource that an action uses. @throws BrokerError RESOURCE_NOT_INITIALIZED */
+function resourceFor({ name, types = [] }: ActionType, params: Params, host: ActionsHost): RuleResource | undefined {
+  if (types.length === 0) return undefined;
+  const { $resource: id } = checkParams({ $resource: RESOURCE_PARAM }, params, `the action "${name}"`) as {
+    $resource: string;
+  };
+  const resource = host.resource(id);
+  const fail = (why: string) => new BrokerError('RESOURCE_NOT_INITIALIZED', why);
+  if (resource === undefined) throw fail(`there is no resource "${id}"`);
+  if (!types.includes(resource.definition.type))
+    throw fail(
+      `the action "${name}" uses resources of type ${types.join(' or ')}, but "${id}" is a ${resource.definition.type}`
+    );
+  if (!resource.isMade) throw fail(`the resource "${id}" cannot be used: ${resource.state.lastError?.message}`);
+  return resource;
+}
+
+const RESOURCE_PARAM = {
+  type: 'string',
+  required: true,
+  title: { en: 'Resource', zh: '资源' },
+  description: { en: 'Id of the resource', zh: '资源 ID' }
+} as const;
+
+function* everyOf(actions: readonly RunningAction[]): Generator<RunningAction> {
+  for (const action of actions) {
+    yield action;
+    yield* everyOf(action.fallbacks);
+  }
+}
+
+function stateOf({ definition, shown, taken, success, failed, fallbacks }: RunningAction): ActionState {
+  const { id, name } = definition;
+  return { id, name, params: shown, figures: { taken, success, failed }, fallbacks: fallbacks.map(stateOf) };
+}
+
+/** The actions of a definition that is not running. */
+export function statesOf(actions: readonly ActionDefinition[], kinds: Kinds): ActionState[] {
+  const known = new Map(kinds.actions().map((type) => [type.name, type.params]));
+  const state = ({ id, name, params, fallbacks }: ActionDefinition): ActionState => ({
+    ...{ id, name, figures: { taken: 0, success: 0, failed: 0 } },
+    params: hideSecrets(known.get(name) ?? {}, params),
+    fallbacks: fallbacks.map(state)
+  });
+  return actions.map(state);
+}
+
+function closeAction(action: RunningAction, ruleId: string, host: ActionsHost): void {
+  for (const { made, definition } of everyOf([action]))
+    try {
+      made.close?.();
+    } catch (error) {
+      host.failed(ruleId, definition.id, error);
+    }
+}

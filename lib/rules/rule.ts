@@ -1,0 +1,246 @@
+import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import type { Message } from '../packets/message.ts';
+import type { Watcher } from '../routing/watchers.ts';
+import type { Row } from '../sql/row.ts';
+import type { Value } from '../sql/values.ts';
+import type { RuleActions, RuleChartEvent } from './chart-actions.ts';
+import { hasFunctions, type RuleDefinition } from './definition.ts';
+import type { RuleEventName } from './events/rule-event.ts';
+import { Meter } from './meter.ts';
+import type { Plan } from './plan.ts';
+import { type ActionsHost, RuleActionList, statesOf } from './rule-actions.ts';
+import type { RuleEvent, RuleState } from './types.ts';
+
+/** Time between two attempts to make the actions of a rule, in milliseconds. */
+const RETRY_MS = 60_000;
+
+/** An event, as a rule evaluates it and its actions receive it. */
+export type EventOfRule = RuleEvent & Row;
+
+/** A running chart. */
+interface RuleActor {
+  send(event: RuleChartEvent): void;
+  getSnapshot(): { readonly value: string };
+}
+
+/** What a rule uses of the engine. */
+export interface RuleHost {
+  readonly wheel: TimingWheel;
+  readonly actions: ActionsHost;
+  /** @throws SqlError; BrokerError PACKAGE_MISSING */
+  plan(sql: string): Promise<Plan>;
+  start(actions: RuleActions, id: string): RuleActor;
+  /** Let published messages reach the rule. @returns a function that ends it */
+  watch(filter: string, rule: Watcher): () => void;
+  /** Let other events reach the rule. @returns a function that ends it */
+  hear(event: RuleEventName, rule: Rule): () => void;
+  /** The event of a message that is published. undefined: it reaches no rule */
+  published(message: Message): EventOfRule | undefined;
+  /** Count an event of its topics. */
+  counted(): void;
+  /** The first event has matched. */
+  metered(rule: Rule): void;
+  /** It is attached, or it is not attached any more. @param reason why its actions cannot be made */
+  changed(rule: Rule, reason: string | undefined): void;
+  /** Its statement has failed for an event. */
+  failed(rule: Rule, error: unknown): void;
+  /** It has an output, and somebody iterates over them. */
+  output(rule: Rule, output: Value, event: RuleEvent): void;
+}
+
+/** A rule: its statement, its actions, and its actor. */
+export class Rule implements Watcher, RuleActions {
+  readonly id: string;
+  readonly isFromOptions: boolean;
+  definition: RuleDefinition;
+  plan: Plan;
+  /** Whether somebody iterates over its outputs. */
+  isObserved = false;
+  readonly #host: RuleHost;
+  readonly #actor: RuleActor;
+  #list: RuleActionList | undefined;
+  #meter = new Meter();
+  #reason: string | undefined;
+  #removals: (() => void)[] = [];
+  /** The last attempt to make the actions: an earlier one that ends later has no effect. */
+  #attempt = 0;
+  readonly #retry = new FunctionTimer(() => void this.connect().catch(() => undefined));
+
+  constructor(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean, host: RuleHost) {
+    this.id = id;
+    this.definition = definition;
+    this.plan = plan;
+    this.isFromOptions = isFromOptions;
+    this.#host = host;
+    this.#actor = host.start(this, id);
+  }
+
+  get order(): number {
+    return this.definition.number;
+  }
+
+  get isAttached(): boolean {
+    return this.#actor.getSnapshot().value === 'connected';
+  }
+
+  /** Whether its definition is in the store. */
+  get isPersisted(): boolean {
+    return !this.isFromOptions && !hasFunctions(this.definition.actions);
+  }
+
+  get state(): RuleState {
+    const { id, definition, plan, isPersisted } = this;
+    const { sql, description, isEnabled, onActionFailed, createdAt } = definition;
+    const state = this.#actor.getSnapshot().value as RuleState['state'];
+    return {
+      ...{ id, sql, description, isEnabled, onActionFailed, createdAt, isPersisted, state },
+      topics: plan.topics,
+      reason: state === 'disconnected' ? this.#reason : undefined,
+      figures: this.#meter.figures,
+      actions: this.#list?.states ?? statesOf(definition.actions, this.#host.actions.kinds)
+    };
+  }
+
+  /** Make the actions, and attach the rule. @throws why they cannot be made: it is disconnected then */
+  async connect(): Promise<void> {
+    const attempt = ++this.#attempt;
+    try {
+      if (this.plan.isMissing) this.plan = await this.#host.plan(this.definition.sql);
+      const list = await RuleActionList.make(this.id, this.definition, this.#host.actions);
+      if (attempt !== this.#attempt) list.retire();
+      else this.use(list);
+    } catch (error) {
+      if (attempt === this.#attempt) this.fail(error);
+      throw error;
+    }
+  }
+
+  /** Attach the rule with actions that are made. */
+  use(list: RuleActionList): void {
+    this.#attempt++;
+    const before = this.#list;
+    if (before !== undefined) list.adoptFigures(before);
+    this.#list = list;
+    before?.retire();
+    this.#reason = undefined;
+    this.#actor.send({ type: 'attached' });
+    this.#host.changed(this, undefined);
+  }
+
+  /** Its actions cannot be used. */
+  fail(error: unknown): void {
+    this.#attempt++;
+    const reason = error instanceof Error ? error.message : String(error);
+    const isNew = reason !== this.#reason;
+    this.#reason = reason;
+    this.#list?.retire();
+    this.#actor.send({ type: 'failed' });
+    if (isNew) this.#host.changed(this, reason);
+  }
+
+  /** Detach the rule. Its figures stay. */
+  disable(): void {
+    this.#attempt++;
+    this.#actor.send({ type: 'disabled' });
+    this.#list?.retire();
+  }
+
+  /** Take over another definition, without losing an event. @param list its actions; undefined: they stay */
+  change(definition: RuleDefinition, plan: Plan, list: RuleActionList | undefined): void {
+    const isElsewhere = plan !== this.plan && this.isAttached;
+    if (isElsewhere) this.detach();
+    this.definition = definition;
+    this.plan = plan;
+    if (isElsewhere) this.attach(); // in the same turn, so no event is missed
+    if (list !== undefined) this.use(list);
+  }
+
+  /** End the rule. */
+  drop(): void {
+    this.#attempt++;
+    this.#actor.send({ type: 'dropped' });
+  }
+
+  resetFigures(): void {
+    this.#meter = new Meter();
+    this.#list?.reset();
+  }
+
+  tick(): void {
+    this.#meter.tick();
+  }
+
+  /** The outcome of an action is known that has run before a restart. */
+  resume(...outcome: Parameters<RuleActionList['resume']>): void {
+    this.#list?.resume(...outcome);
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- events
+
+  watched(message: Message): void {
+    const event = this.#host.published(message);
+    if (event !== undefined) this.run(event);
+  }
+
+  /** Evaluate the statement for an event, and run the actions. */
+  run(event: EventOfRule): void {
+    const meter = this.#meter;
+    if (meter.matched++ === 0) this.#host.metered(this);
+    this.#host.counted();
+    let outputs: readonly Value[] | undefined;
+    try {
+      outputs = this.plan.run(this.plan.usesMetadata ? withMetadata(event, this.id) : event);
+    } catch (error) {
+      meter.exception++;
+      this.#host.failed(this, error);
+      return;
+    }
+    if (outputs === undefined) {
+      meter.noResult++;
+      return;
+    }
+    meter.passed++;
+    const list = this.#list;
+    for (const output of outputs) {
+      if (this.isObserved) this.#host.output(this, output, event);
+      list?.run(output, event);
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------- actions of the chart
+
+  attach(): void {
+    const { filters, events } = this.plan;
+    this.#removals = [
+      ...filters.map((filter) => this.#host.watch(filter, this)),
+      ...[...events].map((event) => this.#host.hear(event, this))
+    ];
+  }
+
+  detach(): void {
+    for (const remove of this.#removals.splice(0)) remove();
+  }
+
+  awaitRetry(): void {
+    this.#host.wheel.arm(this.#retry, RETRY_MS);
+  }
+
+  cancelRetry(): void {
+    this.#host.wheel.disarm(this.#retry);
+  }
+
+  forget(): void {
+    this.#list?.retire();
+    this.#list = undefined;
+  }
+}
+
+/** An event with the column `metadata`. */
+function withMetadata(event: EventOfRule, ruleId: string): Row {
+  const metadata = { rule_id: ruleId };
+  return {
+    names: event.names,
+    column: (name) => (name === 'metadata' ? metadata : event.column(name)),
+    json: (name, text) => event.json(name, text)
+  };
+}
