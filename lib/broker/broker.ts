@@ -132,9 +132,7 @@ export class Broker<Data = unknown> {
     this.directory = directory;
     this.features = engine.operated.features;
     this.configuration = engine.operated.configuration;
-    this.outboxes = engine.kept.outboxes;
-    this.connectors = engine.kept.connectors;
-    this.rules = engine.kept.rules;
+    ({ outboxes: this.outboxes, connectors: this.connectors, rules: this.rules } = engine.kept);
     this.alarms = services.alarms;
     this.applications = engine.access.applications;
     this.users = engine.access.users;
@@ -255,8 +253,7 @@ export class Broker<Data = unknown> {
     const zone = bridgeZone ?? this.settings.zones.get(known.zone ?? DEFAULT_ZONE);
     if (zone === undefined) {
       stream.destroy();
-      this.zone(known.zone); // throws
-      return;
+      throw unknownZone(known.zone ?? DEFAULT_ZONE, this.settings.zones);
     }
     const fault = known.mountpoint === undefined ? undefined : checkMountpoint(known.mountpoint);
     if (fault !== undefined) {
@@ -421,7 +418,7 @@ export class Broker<Data = unknown> {
     return this;
   }
 
-  /** Remove a listener. A listener that is not registered is ignored. */
+  /** Remove a listener, if it is registered. */
   off<E extends EventName>(event: E, listener: (event: BrokerEvents<Data>[E]) => unknown): this {
     this.#services.events.off(event, listener as Listener<E>);
     return this;

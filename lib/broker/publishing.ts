@@ -72,7 +72,8 @@ export class Publishing {
       }
     }
     if (route.watchers.length > 0) {
-      for (const watcher of route.watchers) watcher.watched(message);
+      const shared = { value: undefined };
+      for (const watcher of route.watchers) watcher.watched(message, shared);
       route = this.#host.routing.freshened(route);
     }
     const { targets, groups } = route;

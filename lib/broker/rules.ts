@@ -85,8 +85,8 @@ export class Rules implements RulesApi {
     return this.#load().then((engine) => engine.test(sql, event));
   }
 
-  async *outputs(id?: string): AsyncIterableIterator<RuleOutput> {
-    yield* (await this.#loaded()).outputs(id);
+  outputs(id?: string): AsyncIterableIterator<RuleOutput> {
+    return this.#engine?.outputs(id) ?? this.#outputsLater(id);
   }
 
   actions(): Promise<ActionInfo[]> {
@@ -159,6 +159,10 @@ export class Rules implements RulesApi {
       throw new StateError('BROKER_NOT_STARTED', 'the broker is not started, so its rules are not known yet');
     await this.#restore(engine);
     return engine;
+  }
+
+  async *#outputsLater(id: string | undefined): AsyncIterableIterator<RuleOutput> {
+    yield* (await this.#loaded()).outputs(id);
   }
 
   #restore(engine: RuleEngine): Promise<void> {

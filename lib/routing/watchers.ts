@@ -5,7 +5,13 @@ import { FilterIndex } from '../topics/trie.ts';
 export interface Watcher {
   /** Those with lower numbers are called first. */
   readonly order: number;
-  watched(message: Message): void;
+  /** @param shared what the watchers of one message share with each other */
+  watched(message: Message, shared: Shared): void;
+}
+
+/** What the watchers of one message keep for each other. */
+export interface Shared {
+  value: unknown;
 }
 
 /** The watchers of a topic that only events observe. */

@@ -1,7 +1,6 @@
 import { NotFound, StateError } from '../base/errors.ts';
 import { checkObject } from '../base/options-table.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
-import type { Message } from '../packets/message.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
 import { ownActions } from './actions/index.ts';
@@ -268,7 +267,7 @@ export class RuleEngine implements RulesApi {
       start: (actions, id) => host.startActor(actions, id),
       watch: (filter, rule) => host.watch(filter, rule),
       hear: (event, rule) => this.#feeds.add(event, rule),
-      published: (message: Message) => this.#feeds.published(message),
+      published: (message, shared) => this.#feeds.published(message, shared),
       counted: () => host.counted('rules.matched'),
       metered: (rule) => {
         this.#metered.add(rule);
@@ -342,7 +341,7 @@ export class RuleEngine implements RulesApi {
 
   #observe(): void {
     const wanted = new Set(this.#streams.values());
-    for (const rule of this.#rules.values()) rule.isObserved = wanted.has(undefined) || wanted.has(rule.id);
+    for (const rule of this.#rules.values()) rule.observe(wanted.has(undefined) || wanted.has(rule.id));
   }
 
   #armTick(): void {

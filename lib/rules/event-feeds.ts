@@ -2,6 +2,7 @@ import { InvalidInput } from '../base/errors.ts';
 import type { BrokerEvents, EventName } from '../events/catalogue.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
+import type { Shared } from '../routing/watchers.ts';
 import { encodeJson } from '../sql/json.ts';
 import { type CatalogueEvent, createEvent } from './events/event.ts';
 import { RULE_EVENTS } from './events/rows.ts';
@@ -28,9 +29,6 @@ export class EventFeeds {
   readonly #feeds = new Map<RuleEventName, Feed>();
   readonly #ignoresSystem: boolean;
   readonly #published: ReturnType<typeof readEvents>;
-  /** The message that is being published, and its event: all rules of its topic share one. */
-  #message: Message | undefined;
-  #event: CatalogueEvent | undefined;
 
   constructor(host: RulesHost) {
     this.#host = host;
@@ -61,17 +59,18 @@ export class EventFeeds {
     };
   }
 
-  /** The event of a message that is published. undefined: it reaches no rule */
-  published(message: Message): CatalogueEvent | undefined {
-    if (message === this.#message) return this.#event;
+  /** The event of a message that is published, which all rules of its topic share. undefined: it reaches no rule */
+  published(message: Message, shared: Shared): CatalogueEvent | undefined {
+    if (shared.value !== undefined) return shared.value as CatalogueEvent;
     const { topic } = message;
     const isHidden =
       topic.charCodeAt(0) === 0x24 &&
       (topic.startsWith('$events/') || (this.#ignoresSystem && topic.startsWith('$SYS/')));
+    if (isHidden) return undefined;
     const value = { message, client: this.#host.publisherOf(message) };
-    this.#event = isHidden ? undefined : createEvent(RULE_EVENTS['message.publish'], value, this.#context);
-    this.#message = message;
-    return this.#event;
+    const event = createEvent(RULE_EVENTS['message.publish'], value, this.#context);
+    shared.value = event;
+    return event;
   }
 
   #feed(name: RuleEventName): Feed {

@@ -114,7 +114,7 @@ export class Resources implements ResourcesApi {
           ? definition.config
           : checkParams(table, keepSecrets(table, given, definition.config), `the resource "${id}"`);
       const after = { ...definition, ...read, config };
-      if (given === undefined) resource.definition = after;
+      if (given === undefined) resource.describe(after);
       else await resource.change(after);
       await this.#host.broker.resources.set(id, after);
       if (given !== undefined) {

@@ -90,6 +90,11 @@ export class RuleResource {
     await before?.close();
   }
 
+  /** Take over a definition that differs in what people read. */
+  describe(definition: ResourceDefinition): void {
+    this.definition = definition;
+  }
+
   /** Note why it cannot be made. */
   failed(error: Error): void {
     this.#lastError = error;

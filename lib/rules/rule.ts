@@ -1,6 +1,6 @@
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Message } from '../packets/message.ts';
-import type { Watcher } from '../routing/watchers.ts';
+import type { Shared, Watcher } from '../routing/watchers.ts';
 import type { Row } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
 import type { RuleActions, RuleChartEvent } from './chart-actions.ts';
@@ -35,7 +35,7 @@ export interface RuleHost {
   /** Let other events reach the rule. @returns a function that ends it */
   hear(event: RuleEventName, rule: Rule): () => void;
   /** The event of a message that is published. undefined: it reaches no rule */
-  published(message: Message): EventOfRule | undefined;
+  published(message: Message, shared: Shared): EventOfRule | undefined;
   /** Count an event of its topics. */
   counted(): void;
   /** The first event has matched. */
@@ -54,13 +54,12 @@ export class Rule implements Watcher, RuleActions {
   readonly isFromOptions: boolean;
   definition: RuleDefinition;
   plan: Plan;
-  /** Whether somebody iterates over its outputs. */
-  isObserved = false;
   readonly #host: RuleHost;
   readonly #actor: RuleActor;
   #list: RuleActionList | undefined;
   #meter = new Meter();
   #reason: string | undefined;
+  #isObserved = false;
   #removals: (() => void)[] = [];
   /** The last attempt to make the actions: an earlier one that ends later has no effect. */
   #attempt = 0;
@@ -161,6 +160,11 @@ export class Rule implements Watcher, RuleActions {
     this.#actor.send({ type: 'dropped' });
   }
 
+  /** @param isObserved whether somebody iterates over its outputs */
+  observe(isObserved: boolean): void {
+    this.#isObserved = isObserved;
+  }
+
   resetFigures(): void {
     this.#meter = new Meter();
     this.#list?.reset();
@@ -177,32 +181,32 @@ export class Rule implements Watcher, RuleActions {
 
   // ---------------------------------------------------------------------------------------------------------------- events
 
-  watched(message: Message): void {
-    const event = this.#host.published(message);
+  watched(message: Message, shared: Shared): void {
+    const event = this.#host.published(message, shared);
     if (event !== undefined) this.run(event);
   }
 
   /** Evaluate the statement for an event, and run the actions. */
   run(event: EventOfRule): void {
     const meter = this.#meter;
-    if (meter.matched++ === 0) this.#host.metered(this);
+    if (meter.match()) this.#host.metered(this);
     this.#host.counted();
     let outputs: readonly Value[] | undefined;
     try {
       outputs = this.plan.run(this.plan.usesMetadata ? withMetadata(event, this.id) : event);
     } catch (error) {
-      meter.exception++;
+      meter.fail();
       this.#host.failed(this, error);
       return;
     }
     if (outputs === undefined) {
-      meter.noResult++;
+      meter.exclude();
       return;
     }
-    meter.passed++;
+    meter.pass();
     const list = this.#list;
     for (const output of outputs) {
-      if (this.isObserved) this.#host.output(this, output, event);
+      if (this.#isObserved) this.#host.output(this, output, event);
       list?.run(output, event);
     }
   }

@@ -96,8 +96,6 @@ class Republish {
   readonly #qos: number;
   readonly #retain: boolean | undefined;
   readonly #hasProperties: boolean;
-  /** The publisher for events that no rule has caused. */
-  #first: RulePublisher | undefined;
 
   constructor(host: RulesHost, id: string, params: Params) {
     this.#host = host;
@@ -127,12 +125,11 @@ class Republish {
 
   /** @throws BrokerError RULE_LOOP */
   #publisherFor(event: RuleEvent): RulePublisher {
-    const cause = event instanceof CatalogueEvent ? event.message?.origin : undefined;
-    if (!(cause instanceof RulePublisher)) {
-      this.#first = new RulePublisher([this.#id], { count: 1 });
-      return this.#first;
-    }
-    const { chain, cascade } = cause;
+    const isOfCatalogue = event instanceof CatalogueEvent;
+    const cause = isOfCatalogue ? event.message?.origin : undefined;
+    const isCaused = cause instanceof RulePublisher;
+    const chain = isCaused ? cause.chain : [];
+    const cascade = isCaused ? cause.cascade : isOfCatalogue ? event.cascade : { count: 0 };
     const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
     if (chain.includes(this.#id)) throw fail(`the action ${this.#id} has led to this message already`);
     if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} actions have led to this message`);

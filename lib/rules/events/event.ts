@@ -77,6 +77,14 @@ export class CatalogueEvent extends EventRow implements EventFacts {
     return this.#row.columns.get(name)?.(this.#value, this);
   }
 
+  /** Counts the messages that rules publish because of the event. */
+  readonly cascade = { count: 0 };
+
+  /** The message that the event is about. */
+  get message(): Message | undefined {
+    return (this.#value as { readonly message?: Message }).message;
+  }
+
   /** See `EventFacts`. */
   get node(): string {
     return this.#context.node;

@@ -1,0 +1,286 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: templates of rules
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Message, memoryStore } from '../../lib/index.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { republish } from './support.ts';
+
+/** What is published to a filter from now on. */
+function messagesOf({ broker }: TestBroker, filter: string): Message[] {
+  const messages: Message[] = [];
+  broker.subscribe(filter, (message) => messages.push(message));
+  return messages;
+}
+
+describe('The action republish', () => {
+  it('publishes to the topic of its template, with the payload of its template', async () => {
+    await using kit = await createTestBroker();
+    const messages = messagesOf(kit, 'out/#');
+    await kit.broker.rules.create({
+      sql: 'SELECT clientid, payload.v as v FROM "in/#"',
+      actions: [republish('out/${clientid}', 'v=${v}, ${absent}', { target_qos: -1 })]
+    });
+    const client = await kit.broker.connect({ clientId: 'dev' });
+    await client.publish('in/a', '{"v": {"w": 1}}', { qos: 1 });
+    const [message] = messages;
+    assert.deepEqual(
+      [message.topic, String(message.payload), message.qos, message.retain],
+      ['out/dev', 'v={"w":1}, undefined', 1, false]
+    );
+    assert.match(message.clientId, /^republish_\d+$/);
+    await client.disconnect();
+  });
+
+  it('passes on retain flag, MQTT 5.0 properties and bytes of a message', async () => {
+    await using kit = await createTestBroker();
+    await kit.broker.rules.create({
+      sql: 'SELECT payload FROM "in"',
+      actions: [
+        republish('out', '${payload}'),
+        republish('plain', '${payload}', { target_retain: false, mqtt_properties: false })
+      ]
+    });
+    const payload = Buffer.from([0, 255, 128]);
+    const properties = {
+      contentType: 'image/x',
+      responseTopic: 'r',
+      correlationData: Buffer.from([1, 2]),
+      userProperties: [
+        ['a', '1'],
+        ['a', '2']
+      ] as const
+    };
+    const [out, plain] = ['out', 'plain'].map((topic) => messagesOf(kit, topic));
+    await kit.broker.publish({ topic: 'in', payload, retain: true, properties });
+    assert.deepEqual([out[0].payload, out[0].retain, out[0].properties], [payload, true, properties]);
+    assert.deepEqual([plain[0].payload, plain[0].retain, plain[0].properties], [payload, false, {}]);
+    assert.deepEqual((await kit.broker.retained.get('out'))?.payload, payload);
+  });
+
+  it('takes QoS 0 and no retain flag for events that are about no message', async () => {
+    await using kit = await createTestBroker();
+    const messages = messagesOf(kit, 'out');
+    await kit.broker.rules.create({
+      sql: 'SELECT clientid FROM "$events/client_connected"',
+      actions: [republish('out', '${clientid}', { target_qos: -1 })]
+    });
+    const client = await kit.broker.connect({ clientId: 'dev' });
+    await kit.clock.advance('1s');
+    assert.deepEqual(
+      messages.map(({ payload, qos, retain }) => [String(payload), qos, retain]),
+      [['dev', 0, false]]
+    );
+    await client.disconnect();
+  });
+
+  it('refuses the messages that it has led to itself: a rule that republishes to its own topic delivers one copy', async () => {
+    await using kit = await createTestBroker();
+    const messages = messagesOf(kit, 't/#');
+    const { id } = await kit.broker.rules.create({
+      sql: 'SELECT payload FROM "t/#"',
+      actions: [republish('t/b', '${payload}')]
+    });
+    await kit.broker.publish('t/a', 'x');
+    assert.deepEqual(messages.map(({ topic }) => topic).sort(), ['t/a', 't/b']);
+    const { actions, figures } = (await kit.broker.rules.get(id))!;
+    assert.deepEqual([figures.passed, actions[0].figures.success, actions[0].figures.failed], [2, 1, 1]);
+  });
+
+  it('refuses chains of more than 16 actions', async () => {
+    await using kit = await createTestBroker();
+    const messages = messagesOf(kit, 'hop/#');
+    for (let at = 0; at < 20; at++)
+      await kit.broker.rules.create({
+        sql: `SELECT payload FROM "hop/${at}"`,
+        actions: [republish(`hop/${at + 1}`, '${payload}')]
+      });
+    await kit.broker.publish('hop/0', 'x');
+    assert.equal(messages.length, 17);
+  });
+
+  it('refuses more than 1000 messages because of one event', async () => {
+    await using kit = await createTestBroker();
+    let count = 0;
+    kit.broker.on('message.publish', () => count++);
+    for (let at = 0; at < 8; at++)
+      await kit.broker.rules.create({ sql: 'SELECT payload FROM "#"', actions: [republish('t', '${payload}')] });
+    await kit.broker.publish('t', 'x');
+    assert.ok(count > 500 && count <= 1001, `${count} messages`);
+  });
+
+  it('fails for a topic with wildcards, and for a message that a hook refuses', async () => {
+    await using kit = await createTestBroker();
+    kit.broker.hook('publish', ({ message }) => (message.topic === 'forbidden' ? false : undefined));
+    const { id } = await kit.broker.rules.create({
+      sql: 'SELECT payload FROM "in"',
+      actions: [republish('a/#', 'x'), republish('forbidden', 'x'), republish('out', 'x')]
+    });
+    const messages = messagesOf(kit, 'out');
+    await kit.broker.publish('in', 'x');
+    const figures = (await kit.broker.rules.get(id))!.actions.map((action) => action.figures);
+    assert.deepEqual(
+      figures.map(({ success, failed }) => [success, failed]),
+      [
+        [0, 1],
+        [0, 1],
+        [1, 0]
+      ]
+    );
+    assert.equal(messages.length, 1);
+  });
+
+  it('delays the acknowledgement of the publisher until what it publishes is in the store', async () => {
+    const store = memoryStore();
+    await using kit = await createTestBroker({ store });
+    await kit.broker.rules.create({
+      sql: 'SELECT payload FROM "in"',
+      actions: [republish('out', '${payload}', { target_retain: true })]
+    });
+    const client = await kit.broker.connect({ clientId: 'dev' });
+    await client.publish('in', 'x', { qos: 1 });
+    await client.disconnect();
+    await kit.broker.stop();
+    await using later = await createTestBroker({ store });
+    assert.equal(String((await later.broker.retained.get('out'))?.payload), 'x');
+  });
+});
+
+describe('The actions of a rule', () => {
+  it('run in their order, and go on after a failure', async () => {
+    await using kit = await createTestBroker();
+    const seen: string[] = [];
+    const fail = () => {
+      throw new Error('no');
+    };
+    const { id } = await kit.broker.rules.create({
+      sql: 'SELECT * FROM "a"',
+      actions: [() => seen.push('1'), fail, () => seen.push('3')]
+    });
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(seen, ['1', '3']);
+    const { actions } = (await kit.broker.rules.get(id))!;
+    assert.deepEqual(
+      actions.map(({ figures }) => figures),
+      [
+        { taken: 1, success: 1, failed: 0 },
+        { taken: 1, success: 0, failed: 1 },
+        { taken: 1, success: 1, failed: 0 }
+      ]
+    );
+    assert.equal(kit.broker.metrics.counter('actions.success'), 2);
+    assert.equal(kit.broker.metrics.counter('actions.failure'), 1);
+    assert.equal(kit.broker.metrics.counter('rules.matched'), 1);
+  });
+
+  it('run their fallbacks after a failure, which may have fallbacks, too', async () => {
+    await using kit = await createTestBroker();
+    const messages = messagesOf(kit, 'out/#');
+    await kit.broker.rules.create({
+      sql: 'SELECT payload FROM "a"',
+      onActionFailed: 'stop',
+      actions: [
+        {
+          ...republish('bad/#', 'x'),
+          fallbacks: [{ ...republish('worse/#', 'x'), fallbacks: [republish('out/1', 'x')] }, republish('out/2', 'x')]
+        },
+        republish('out/3', 'x')
+      ]
+    });
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(
+      messages.map(({ topic }) => topic),
+      ['out/1', 'out/2']
+    );
+  });
+
+  it('wait for the outcome of an earlier one only if a failure stops them', async () => {
+    for (const [onActionFailed, before] of [
+      ['stop', ['slow']],
+      ['continue', ['slow', 'next']]
+    ] as const) {
+      await using kit = await createTestBroker();
+      const seen: string[] = [];
+      let finish = () => {};
+      const slow = () => {
+        seen.push('slow');
+        return new Promise<void>((resolve) => (finish = resolve));
+      };
+      await kit.broker.rules.create({
+        sql: 'SELECT * FROM "a"',
+        onActionFailed,
+        actions: [slow, () => seen.push('next')]
+      });
+      await kit.broker.publish('a', 'x');
+      assert.deepEqual(seen, before);
+      finish();
+      await Promise.resolve();
+      await Promise.resolve();
+      assert.deepEqual(seen, ['slow', 'next']);
+    }
+  });
+
+  it('fail at once while a thousand calls of one function are in progress', async () => {
+    await using kit = await createTestBroker();
+    const { id } = await kit.broker.rules.create({
+      sql: 'SELECT * FROM "a"',
+      actions: [() => new Promise(() => undefined)]
+    });
+    for (let at = 0; at < 1001; at++) await kit.broker.publish('a', 'x');
+    assert.deepEqual((await kit.broker.rules.get(id))!.actions[0].figures, { taken: 1001, success: 0, failed: 1 });
+  });
+
+  it('can be kinds of the app, with parameters that are checked', async () => {
+    const seen: unknown[] = [];
+    let closed = 0;
+    const type = {
+      name: 'store_reading',
+      title: { en: 'Store', zh: '存储' },
+      description: { en: 'Store a reading', zh: '存储读数' },
+      params: {
+        table: {
+          type: 'string' as const,
+          required: true,
+          title: { en: 'Table', zh: '表' },
+          description: { en: 'Table', zh: '表' }
+        }
+      },
+      make: ({ table }: { readonly table?: unknown }) => ({
+        run: (output: unknown) => seen.push([table, output]),
+        close: () => closed++
+      })
+    };
+    await using kit = await createTestBroker({ rules: { actions: [type] } });
+    const { rules } = kit.broker;
+    const { id } = await rules.create({
+      sql: 'SELECT topic FROM "a"',
+      actions: [{ name: type.name, params: { table: 't' } }]
+    });
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(seen, [['t', { topic: 'a' }]]);
+    await rules.delete(id);
+    assert.equal(closed, 1);
+    await assert.rejects(rules.create({ sql: 'SELECT * FROM "a"', actions: ['store_reading'] }), {
+      code: 'PARAM_REQUIRED'
+    });
+    assert.deepEqual(
+      (await rules.actions()).map(({ name }) => name),
+      ['inspect', 'republish', 'do_nothing', 'store_reading']
+    );
+  });
+});
+
+describe('The action inspect', () => {
+  it('emits an event with output, columns and parameters', async () => {
+    await using kit = await createTestBroker();
+    const inspected = kit.broker.nextEvent('rule.inspected');
+    await kit.broker.rules.create({
+      id: 'r',
+      sql: 'SELECT qos FROM "a"',
+      actions: [{ name: 'inspect', params: { a: 1 } }]
+    });
+    await kit.broker.publish('a', 'x');
+    const { rule, output, columns, params } = await inspected;
+    assert.deepEqual([rule, output, params], ['r', '{"qos":0}', '{"a":1}']);
+    assert.equal(JSON.parse(columns).topic, 'a');
+  });
+});

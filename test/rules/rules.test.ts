@@ -1,0 +1,276 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: templates of rules
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { BrokerError } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { republish, take } from './support.ts';
+
+describe('Rules', () => {
+  it('run their actions for each message that their statement selects', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const seen: unknown[] = [];
+    const rule = await broker.rules.create({
+      sql: 'SELECT payload.x as x, clientid FROM "t/#" WHERE x > 1',
+      actions: [(output) => seen.push(output)]
+    });
+    assert.match(rule.id, /^rule:[0-9a-f]{8}$/);
+    assert.deepEqual([rule.state, rule.topics, rule.isPersisted], ['connected', ['t/#'], false]);
+    const client = await broker.connect({ clientId: 'dev1' });
+    await client.publish('t/a', '{"x": 5}', { qos: 1 });
+    await client.publish('t/a', '{"x": 1}', { qos: 1 });
+    await client.publish('u/a', '{"x": 5}', { qos: 1 });
+    assert.deepEqual(seen, [{ x: 5, clientid: 'dev1' }]);
+    const { figures } = (await broker.rules.get(rule.id))!;
+    assert.deepEqual([figures.matched, figures.passed, figures.failed, figures.noResult], [2, 1, 1, 1]);
+    await client.disconnect();
+  });
+
+  it('see each message of a run of QoS 0 frames', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    let count = 0;
+    await broker.rules.create({ sql: 'SELECT topic FROM "t"', actions: [() => count++] });
+    const client = await broker.connect({ clientId: 'dev1' });
+    for (let at = 0; at < 100; at++) void client.publish('t', `${at}`);
+    await client.publish('t', 'last', { qos: 1 });
+    assert.equal(count, 101);
+    await client.disconnect();
+  });
+
+  it('run once for an event that several of their filters match, in the order in which they were made', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const seen: string[] = [];
+    await broker.rules.create({ sql: 'SELECT topic FROM "t/#", "t/+", "t/a"', actions: [() => seen.push('first')] });
+    await broker.rules.create({ sql: 'SELECT topic FROM "t/a"', actions: [() => seen.push('second')] });
+    await broker.rules.create({ sql: 'SELECT topic FROM "#"', actions: [() => seen.push('third')] });
+    await broker.publish('t/a', 'x');
+    assert.deepEqual(seen, ['first', 'second', 'third']);
+  });
+
+  it('select from other events, and from several at once', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const seen: unknown[] = [];
+    await broker.rules.create({
+      sql: 'SELECT event, clientid FROM "$events/client_connected", "$events/client_disconnected"',
+      actions: [(output) => seen.push(output)]
+    });
+    await broker.rules.create({ sql: 'SELECT event FROM "$events/#"', actions: [() => seen.push('any')] });
+    const client = await broker.connect({ clientId: 'dev1' });
+    await client.disconnect();
+    await kit.clock.advance('1s');
+    const named = seen.filter((each) => each !== 'any');
+    assert.deepEqual(named, [
+      { event: 'client.connected', clientid: 'dev1' },
+      { event: 'client.disconnected', clientid: 'dev1' }
+    ]);
+    assert.ok(seen.length - named.length > 2, 'CONNACK is an event, too');
+  });
+
+  it('select messages with `$events/message_publish`, but never those of `$SYS`', async () => {
+    await using kit = await createTestBroker();
+    const seen: unknown[] = [];
+    await kit.broker.rules.create({
+      sql: 'SELECT topic FROM "$events/message_publish", "$SYS/#"',
+      actions: [(output) => seen.push(output)]
+    });
+    await kit.broker.publish('t', 'x');
+    await kit.clock.advance('2m');
+    assert.deepEqual(seen, [{ topic: 't' }]);
+  });
+
+  it('are changed without losing an event, and keep their figures', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const seen: string[] = [];
+    const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: [() => seen.push('before')] });
+    await broker.publish('a', 'x');
+    const changing = broker.rules.update(id, {
+      sql: 'SELECT topic FROM "a", "b"',
+      actions: [() => seen.push('after')]
+    });
+    let published = 1;
+    while (!seen.includes('after')) {
+      await broker.publish('a', 'x');
+      published++;
+    }
+    const changed = await changing;
+    await broker.publish('b', 'x');
+    assert.equal(seen.length, published + 1);
+    assert.deepEqual(changed.topics, ['a', 'b']);
+    assert.equal((await broker.rules.get(id))!.figures.matched, published + 1);
+  });
+
+  it('see nothing while they are disabled, and keep their figures', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const { id } = await broker.rules.create({ id: 'mine', sql: 'SELECT topic FROM "a"', actions: ['do_nothing'] });
+    await broker.publish('a', 'x');
+    assert.equal((await broker.rules.update(id, { isEnabled: false })).state, 'idle');
+    await broker.publish('a', 'x');
+    const stopped = (await broker.rules.get(id))!;
+    assert.deepEqual([stopped.figures.matched, stopped.actions[0].figures.success], [1, 1]);
+    assert.equal((await broker.rules.update(id, { isEnabled: true })).state, 'connected');
+    await broker.publish('a', 'x');
+    assert.equal((await broker.rules.get(id))!.actions[0].figures.success, 2);
+  });
+
+  it('end when they are deleted', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    let count = 0;
+    const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: [() => count++] });
+    const outputs = broker.rules.outputs(id);
+    const first = take(outputs, 5);
+    await broker.publish('a', 'x');
+    assert.equal(await broker.rules.delete(id), true);
+    assert.equal(await broker.rules.delete(id), false);
+    await broker.publish('a', 'x');
+    assert.equal(count, 1);
+    assert.deepEqual(await first, [{ topic: 'a' }]);
+    assert.equal(await broker.rules.get(id), undefined);
+  });
+
+  it('give their outputs to iterables', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await broker.rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [] });
+    await broker.rules.create({
+      id: 'two',
+      sql: 'FOREACH json_decode(payload) as e DO e.v as v FROM "b"',
+      actions: []
+    });
+    const all = broker.rules.outputs();
+    const one = broker.rules.outputs('one');
+    const taken = [take(all, 3), take(one, 1)];
+    await broker.publish('a', 'x');
+    await broker.publish('b', '[{"v": 1}, {"v": 2}]');
+    assert.deepEqual(await Promise.all(taken), [[{ topic: 'a' }, { v: 1 }, { v: 2 }], [{ topic: 'a' }]]);
+  });
+
+  it('measure their speed every ten seconds from the first match on', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: [] });
+    await kit.clock.advance('60s');
+    for (const count of [20, 0, 30]) {
+      for (let at = 0; at < count; at++) await broker.publish('a', 'x');
+      await kit.clock.advance('10s');
+    }
+    const { speed, speedMax, speedLast5m, matched } = (await broker.rules.get(id))!.figures;
+    assert.deepEqual([speed, speedMax, speedLast5m, matched], [3, 3, 1.67, 50]);
+    await broker.rules.resetFigures(id);
+    assert.equal((await broker.rules.get(id))!.figures.matched, 0);
+  });
+
+  it('report what their statement fails with, once a minute', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const errors: string[] = [];
+    broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
+    const { id } = await broker.rules.create({ id: 'r', sql: 'SELECT 1 + topic as x FROM "a"', actions: [] });
+    for (let at = 0; at < 3; at++) await broker.publish('a', 'x');
+    assert.equal(errors.length, 1);
+    assert.match(errors[0], /^rule r: SELECT: .*/);
+    await kit.clock.advance('61s');
+    await broker.publish('a', 'x');
+    assert.equal(errors.length, 2);
+    const { figures } = (await broker.rules.get(id))!;
+    assert.deepEqual([figures.exception, figures.failed], [4, 4]);
+  });
+
+  it('name themselves in the column `metadata`', async () => {
+    await using kit = await createTestBroker();
+    await kit.broker.rules.create({ id: 'r', sql: 'SELECT metadata.rule_id as id FROM "a"', actions: [] });
+    const taken = take(kit.broker.rules.outputs(), 1);
+    await kit.broker.publish('a', 'x');
+    assert.deepEqual(await taken, [{ id: 'r' }]);
+  });
+});
+
+describe('What is refused of a rule', () => {
+  const cases: readonly [string, object, string, RegExp][] = [
+    ['an invalid statement', { sql: 'SELECT * FROM t/a' }, 'SQL_INVALID', /topics need double quotes/],
+    ['an invalid topic filter', { sql: 'SELECT * FROM "a/#/b"' }, 'SQL_INVALID', /line 1, column 15/],
+    ['a function that does not exist', { sql: 'SELECT uper(topic) FROM "a"' }, 'SQL_INVALID', /did you mean upper/],
+    ['no statement', { sql: undefined }, 'RULE_INVALID', /sql/],
+    ['no actions', { actions: undefined }, 'RULE_INVALID', /actions/],
+    ['an unknown action', { actions: ['republsh'] }, 'ACTION_NOT_FOUND', /did you mean "republish"/],
+    ['a parameter that is missing', { actions: [{ name: 'republish', params: {} }] }, 'PARAM_REQUIRED', /target_topic/],
+    [
+      'a parameter of the wrong type',
+      { actions: [republish('a', 'b', { target_qos: 3 })] },
+      'PARAM_INVALID',
+      /target_qos/
+    ],
+    ['a wrong mode', { onActionFailed: 'retry' }, 'RULE_INVALID', /onActionFailed/],
+    ['enabled that is no boolean', { enabled: 'yes' }, 'RULE_INVALID', /isEnabled/],
+    ['an invalid id', { id: 'a b' }, 'RULE_INVALID', /id/],
+    ['fallbacks without end', { actions: [nested(12)] }, 'RULE_INVALID', /10 levels/],
+    ['too many actions', { actions: new Array(101).fill('do_nothing') }, 'RULE_INVALID', /100 actions/]
+  ];
+  for (const [what, input, code, message] of cases)
+    it(`is ${what}`, async () => {
+      await using kit = await createTestBroker();
+      const rule = { sql: 'SELECT * FROM "a"', actions: ['do_nothing'], ...input };
+      await assert.rejects(kit.broker.rules.create(rule as never), (error: BrokerError) => {
+        assert.equal(error.code, code, error.message);
+        assert.match(error.message, message);
+        return true;
+      });
+      assert.deepEqual(await kit.broker.rules.list(), []);
+    });
+
+  it('is an id that is taken', async () => {
+    await using kit = await createTestBroker();
+    const rule = { id: 'r', sql: 'SELECT * FROM "a"', actions: [] };
+    await kit.broker.rules.create(rule);
+    await assert.rejects(kit.broker.rules.create(rule), { code: 'RULE_EXISTS' });
+  });
+
+  it('is a change of a rule that does not exist', async () => {
+    await using kit = await createTestBroker();
+    await assert.rejects(kit.broker.rules.update('r', {}), { code: 'RULE_NOT_FOUND' });
+  });
+
+  it('is a change to what cannot be used; the rule stays as it is', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: ['do_nothing'] });
+    await assert.rejects(broker.rules.update(id, { sql: 'SELECT' }), { code: 'SQL_INVALID' });
+    await assert.rejects(broker.rules.update(id, { actions: ['unknown'] }), { code: 'ACTION_NOT_FOUND' });
+    await broker.publish('a', 'x');
+    const { sql, actions, state } = (await broker.rules.get(id))!;
+    assert.deepEqual([sql, actions[0].figures.success, state], ['SELECT topic FROM "a"', 1, 'connected']);
+  });
+});
+
+function nested(levels: number): object {
+  return { name: 'do_nothing', fallbacks: levels === 0 ? [] : [nested(levels - 1)] };
+}
+
+describe('A test of a statement', () => {
+  it('gives the output for given columns, without any action', async () => {
+    await using kit = await createTestBroker();
+    const { rules } = kit.broker;
+    assert.deepEqual(await rules.test('SELECT payload.x as x, qos FROM "t/#"', { topic: 't/1', payload: '{"x": 1}' }), {
+      result: 'matched',
+      isForeach: false,
+      outputs: [{ x: 1, qos: 1 }]
+    });
+    assert.equal((await rules.test('SELECT * FROM "t/#"', { topic: 'u' })).result, 'topic');
+    assert.equal((await rules.test('SELECT * FROM "t/#" WHERE qos = 2')).result, 'where');
+    const list = await rules.test('FOREACH payload.l FROM "t"', { topic: 't', payload: { l: [1, 2] } });
+    assert.deepEqual([list.isForeach, list.outputs], [true, [1, 2]]);
+    await assert.rejects(rules.test('SELECT 1 / 0 as x FROM "t"'), { code: 'SQL_FAILED' });
+    await assert.rejects(rules.test('SELECT x FROM'), { code: 'SQL_INVALID' });
+  });
+
+  it('has defaults for the columns of events', async () => {
+    await using kit = await createTestBroker();
+    const { outputs } = await kit.broker.rules.test('SELECT clientid, reason FROM "$events/client_disconnected"');
+    assert.deepEqual(outputs, [{ clientid: 'c_emqx', reason: 'normal' }]);
+  });
+});

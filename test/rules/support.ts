@@ -1,0 +1,78 @@
+import type { ResourceEntry, ResourceType, RuleOutput } from '../../lib/rules/types.ts';
+
+/** A type of resources whose target is this object. */
+export class FakeTarget {
+  /** Why the target cannot be reached. */
+  fault: Error | undefined = undefined;
+  /** Called for each delivery; what it throws fails the delivery. */
+  onSend: (entries: readonly ResourceEntry[]) => unknown = () => undefined;
+  readonly sent: string[] = [];
+  readonly ids: string[] = [];
+  checks = 0;
+  closed = 0;
+
+  /** @param isPersisted whether what waits is kept in the store */
+  type(isPersisted = false): ResourceType {
+    return {
+      name: 'fake',
+      title: { en: 'Fake', zh: '假的' },
+      description: { en: 'For tests', zh: '用于测试' },
+      params: {
+        url: {
+          type: 'string',
+          required: true,
+          title: { en: 'URL', zh: '地址' },
+          description: { en: 'URL', zh: '地址' }
+        },
+        token: {
+          type: 'string',
+          isSecret: true,
+          title: { en: 'Token', zh: '令牌' },
+          description: { en: 'Token', zh: '令牌' }
+        }
+      },
+      actions: [
+        {
+          name: 'to_fake',
+          types: ['fake'],
+          title: { en: 'To the target', zh: '到目标' },
+          description: { en: 'For tests', zh: '用于测试' },
+          make: () => ({ prepare: (output) => JSON.stringify(output) })
+        }
+      ],
+      make: () => ({
+        outbox: { isPersisted },
+        check: () => {
+          this.checks++;
+          if (this.fault !== undefined) throw this.fault;
+        },
+        send: async (entries) => {
+          await this.onSend(entries);
+          for (const { id, content } of entries) {
+            this.ids.push(id);
+            this.sent.push(String(content));
+          }
+        },
+        close: () => {
+          this.closed++;
+        }
+      })
+    };
+  }
+}
+
+/** Read a number of outputs. */
+export async function take(outputs: AsyncIterator<RuleOutput>, count: number): Promise<unknown[]> {
+  const taken: unknown[] = [];
+  while (taken.length < count) {
+    const { value, done } = await outputs.next();
+    if (done === true) break;
+    taken.push(value.output);
+  }
+  return taken;
+}
+
+/** Parameters of the action `republish`. */
+export function republish(topic: string, payload: string, params: object = {}) {
+  return { name: 'republish', params: { target_topic: topic, target_qos: 0, payload_tmpl: payload, ...params } };
+}
