@@ -6,6 +6,7 @@ import { checkUser, type ExportedUser } from '../access/management-users.ts';
 import { BrokerError, InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { type Broker, engineOf } from './broker.ts';
+import { checkExportedResource, checkExportedRule, type ExportedResource, type ExportedRule } from './rules.ts';
 
 /** The present version of documents. A document of a later version is refused. */
 const VERSION = 1;
@@ -57,9 +58,13 @@ export interface ConfigurationSections {
   readonly settings?: readonly ExportedSetting[];
   /** The sources that are stopped; `replace` starts the others. */
   readonly stoppedSources?: readonly ExportedStoppedSource[];
+  /** Resources of rules, with their passwords. */
+  readonly resources?: readonly ExportedResource[];
+  /** Rules that were made at run time, without those that have functions of the app. */
+  readonly rules?: readonly ExportedRule[];
 }
 
-/** What was set at run time in a broker, as `exportConfiguration` returns it. It has no password or secret, but their hashes. */
+/** What was set at run time in a broker, as `exportConfiguration` returns it. It has hashes of passwords, but the passwords of resources themselves. */
 export interface ConfigurationDocument {
   readonly format: 'embermq-configuration';
   readonly version: number;
@@ -185,6 +190,21 @@ const SECTIONS: { readonly [N in keyof Required<ConfigurationSections>]: Section
     },
     put: ({ access }, { name }) => switched(name, () => access.stop(name)),
     remove: ({ access }, { name }) => switched(name, () => access.start(name))
+  }),
+  // resources before the rules that use them
+  resources: section<ExportedResource>({
+    entries: (broker) => engineOf(broker).kept.rules.exportedResources(),
+    keyOf: ({ id }) => id,
+    check: checkExportedResource,
+    put: (broker, resource) => engineOf(broker).kept.rules.putResource(resource),
+    remove: (broker, { id }) => engineOf(broker).kept.rules.removeResource(id)
+  }),
+  rules: section<ExportedRule>({
+    entries: (broker) => engineOf(broker).kept.rules.exportedRules(),
+    keyOf: ({ id }) => id,
+    check: checkExportedRule,
+    put: (broker, rule) => engineOf(broker).kept.rules.putRule(rule),
+    remove: ({ rules }, { id }) => rules.delete(id)
   })
 };
 const NAMES = Object.keys(SECTIONS) as (keyof ConfigurationSections)[];
@@ -216,8 +236,9 @@ async function switched(name: string, change: () => Promise<unknown>): Promise<v
 
 /**
  * Export what was set at run time in a broker: credentials, access rules, bans, applications, users of the management interface, which
- * features are started, options, and which sources are stopped. Passwords and secrets are not kept, so the document has their hashes: from
- * those of a weak password it can be guessed. What sources have, such as files, is left out.
+ * features are started, options, which sources are stopped, and rules with their resources. Passwords and secrets of clients and users are not
+ * kept, so the document has their hashes: from those of a weak password it can be guessed. Resources have their passwords. What sources have,
+ * such as files, is left out.
  *
  * Entries are read a few in each turn. Of an entry that is changed meanwhile, the document has either state.
  */

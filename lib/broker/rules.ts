@@ -1,6 +1,13 @@
 import { StateError } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ResourceChange, ResourcesApi, RulesApi } from '../rules/api.ts';
-import type { ResourceDefinition, RuleDefinition } from '../rules/definition.ts';
+import {
+  checkRuleId,
+  type ResourceDefinition,
+  type RuleDefinition,
+  readResource,
+  readRule
+} from '../rules/definition.ts';
 import type { RuleEngine } from '../rules/engine.ts';
 import type { RulesHost } from '../rules/host.ts';
 import type {
@@ -129,6 +136,27 @@ export class Rules implements RulesApi {
     return exported(this.#host.resources);
   }
 
+  /** Make a rule as it was exported, or change it. @internal */
+  async putRule({ id, createdAt: _, ...rule }: ExportedRule): Promise<void> {
+    const engine = await this.#loaded();
+    if ((await engine.get(id)) === undefined) await engine.create({ id, ...rule });
+    else await engine.update(id, rule);
+  }
+
+  /** Make a resource as it was exported, or change it. @internal */
+  async putResource({ id, createdAt: _, type, config, description }: ExportedResource): Promise<void> {
+    const { resources } = await this.#loaded();
+    const before = await resources.get(id);
+    if (before !== undefined && before.type !== type) await resources.remove(id);
+    if (before?.type === type) await resources.update(id, { config, description });
+    else await resources.create({ id, type, config, description });
+  }
+
+  /** Delete a resource, even if a rule uses it. @internal */
+  async removeResource(id: string): Promise<void> {
+    await (await this.#loaded()).resources.remove(id);
+  }
+
   /** The store is open, and the broker is about to accept connections. @internal */
   async restore(): Promise<void> {
     const { options, rules, resources } = this.#host;
@@ -224,6 +252,25 @@ class RuleResources implements ResourcesApi {
   async #all(): Promise<ResourcesApi> {
     return (await this.#loaded()).resources;
   }
+}
+
+const RULE_FIELDS = ['id', 'sql', 'actions', 'description', 'isEnabled', 'onActionFailed', 'createdAt'];
+const RESOURCE_FIELDS = ['id', 'type', 'config', 'description', 'createdAt'];
+
+/** @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
+export function checkExportedRule(rule: ExportedRule): void {
+  checkObject(rule, 'rule');
+  checkNames(rule, RULE_FIELDS, 'a rule');
+  checkRuleId(rule.id);
+  readRule(rule, 0);
+}
+
+/** @throws InvalidInput RESOURCE_INVALID, RULE_INVALID, OPTION_UNKNOWN */
+export function checkExportedResource(resource: ExportedResource): void {
+  checkObject(resource, 'resource');
+  checkNames(resource, RESOURCE_FIELDS, 'a resource');
+  checkRuleId(resource.id);
+  readResource(resource);
 }
 
 function exported<D extends { readonly number: number }>(

@@ -46,13 +46,16 @@ const ALIASES = { rawsql: 'sql', enabled: 'isEnabled', on_action_failed: 'onActi
 /** The fields of a rule that were given, with their types checked. */
 type ReadRule = Partial<Omit<RuleDefinition, 'createdAt' | 'number'>>;
 
+/** The id of a rule or a resource. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */
+export function checkRuleId(given: unknown, kind: 'rule' | 'resource' = 'rule'): string {
+  if (typeof given === 'string' && ID.test(given)) return given;
+  const code = kind === 'rule' ? 'RULE_INVALID' : 'RESOURCE_INVALID';
+  throw new InvalidInput(code, 'id', '1 to 64 letters, digits, ":", "_", "-" and "."', given);
+}
+
 /** An id that was given, or a new one. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */
 export function idOf(given: unknown, kind: 'rule' | 'resource', isTaken: (id: string) => boolean): string {
-  if (given !== undefined) {
-    if (typeof given === 'string' && ID.test(given)) return given;
-    const code = kind === 'rule' ? 'RULE_INVALID' : 'RESOURCE_INVALID';
-    throw new InvalidInput(code, 'id', '1 to 64 letters, digits, ":", "_", "-" and "."', given);
-  }
+  if (given !== undefined) return checkRuleId(given, kind);
   for (;;) {
     const id = `${kind}:${randomBytes(4).toString('hex')}`;
     if (!isTaken(id)) return id;

@@ -5,7 +5,7 @@ import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
 import { ownActions } from './actions/index.ts';
 import type { RulesApi } from './api.ts';
-import { hasFunctions, idOf, type RuleDefinition, readChange, readRule } from './definition.ts';
+import { checkRuleId, hasFunctions, idOf, type RuleDefinition, readChange, readRule } from './definition.ts';
 import { EventFeeds } from './event-feeds.ts';
 import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import type { RulesHost } from './host.ts';
@@ -78,6 +78,7 @@ export class RuleEngine implements RulesApi {
       inTurn: (run) => this.#inTurn(run),
       userOf: (id) => this.#userOf(id),
       changed: (id) => this.#resourceChanged(id),
+      added: () => this.#armTick(),
       settled: (ruleId, { actionId, origin }, isSent, error) =>
         this.#rules.get(ruleId)?.resume(actionId, isSent, error, origin)
     });
@@ -101,7 +102,7 @@ export class RuleEngine implements RulesApi {
     const { options, rules } = this.#host;
     this.resources.restore((options.resources ?? []).filter((given): given is ResourceInput => !('make' in given)));
     for (const input of options.rules ?? []) {
-      const id = idOf(input.id ?? null, 'rule', () => false);
+      const id = checkRuleId(input.id);
       if (this.#rules.has(id)) throw exists(id);
       const read = readRule(input, this.#host.clock.now());
       const rule = this.#add(id, withDefaults(read, this.#place()), await this.#planner.plan(read.sql), true);

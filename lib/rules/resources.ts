@@ -1,7 +1,7 @@
 import { BrokerError, NotFound, StateError } from '../base/errors.ts';
 import { checkObject } from '../base/options-table.ts';
 import type { ResourceChange, ResourcesApi } from './api.ts';
-import { idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
+import { checkRuleId, idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
 import type { RulesHost } from './host.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, keepSecrets } from './params.ts';
@@ -18,6 +18,8 @@ export interface ResourcesHost {
   userOf(resourceId: string): string | undefined;
   /** A resource can be used that could not before, or was changed. */
   changed(resourceId: string): Promise<void>;
+  /** There is a resource more. */
+  added(): void;
   settled: ResourceHost['settled'];
 }
 
@@ -55,7 +57,7 @@ export class Resources implements ResourcesApi {
   restore(given: readonly ResourceInput[]): void {
     const { broker } = this.#host;
     for (const input of given) {
-      const id = idOf(input.id ?? null, 'resource', () => false);
+      const id = checkRuleId(input.id, 'resource');
       if (this.#all.has(id)) throw exists(id);
       this.#restore(id, { ...readResource(input), ...this.#place() }, false);
     }
@@ -97,6 +99,7 @@ export class Resources implements ResourcesApi {
         throw error;
       }
       this.#all.set(id, resource);
+      this.#host.added();
       await resource.check();
       return resource.state;
     });
@@ -135,10 +138,17 @@ export class Resources implements ResourcesApi {
           'RESOURCE_IN_USE',
           `the resource "${id}" is used by the rule "${rule}"; delete that first`
         );
-      await this.#host.broker.resources.delete(id);
-      this.#all.delete(id);
-      await resource.close(true);
+      await this.#remove(resource);
       return true;
+    });
+  }
+
+  /** Delete a resource, even if a rule uses it: such a rule is disconnected. */
+  remove(id: string): Promise<void> {
+    return this.#host.inTurn(async () => {
+      if (!this.#all.has(id)) return;
+      await this.#remove(this.#changeable(id));
+      await this.#host.changed(id);
     });
   }
 
@@ -173,6 +183,12 @@ export class Resources implements ResourcesApi {
 
   async check(id: string): Promise<boolean> {
     return this.#existing(id).check();
+  }
+
+  async #remove(resource: RuleResource): Promise<void> {
+    await this.#host.broker.resources.delete(resource.id);
+    this.#all.delete(resource.id);
+    await resource.close(true);
   }
 
   #restore(id: string, definition: ResourceDefinition, isPersisted: boolean): void {

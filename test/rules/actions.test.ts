@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Message, memoryStore } from '../../lib/index.ts';
-import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
-import { republish } from './support.ts';
+import type { TestBroker } from '../../lib/testing/index.ts';
+import { republish, ruleKit } from './support.ts';
 
 /** What is published to a filter from now on. */
 function messagesOf({ broker }: TestBroker, filter: string): Message[] {
@@ -14,7 +14,7 @@ function messagesOf({ broker }: TestBroker, filter: string): Message[] {
 
 describe('The action republish', () => {
   it('publishes to the topic of its template, with the payload of its template', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const messages = messagesOf(kit, 'out/#');
     await kit.broker.rules.create({
       sql: 'SELECT clientid, payload.v as v FROM "in/#"',
@@ -32,7 +32,7 @@ describe('The action republish', () => {
   });
 
   it('passes on retain flag, MQTT 5.0 properties and bytes of a message', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     await kit.broker.rules.create({
       sql: 'SELECT payload FROM "in"',
       actions: [
@@ -58,7 +58,7 @@ describe('The action republish', () => {
   });
 
   it('takes QoS 0 and no retain flag for events that are about no message', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const messages = messagesOf(kit, 'out');
     await kit.broker.rules.create({
       sql: 'SELECT clientid FROM "$events/client_connected"',
@@ -74,7 +74,7 @@ describe('The action republish', () => {
   });
 
   it('refuses the messages that it has led to itself: a rule that republishes to its own topic delivers one copy', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const messages = messagesOf(kit, 't/#');
     const { id } = await kit.broker.rules.create({
       sql: 'SELECT payload FROM "t/#"',
@@ -87,7 +87,7 @@ describe('The action republish', () => {
   });
 
   it('refuses chains of more than 16 actions', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const messages = messagesOf(kit, 'hop/#');
     for (let at = 0; at < 20; at++)
       await kit.broker.rules.create({
@@ -99,7 +99,7 @@ describe('The action republish', () => {
   });
 
   it('refuses more than 1000 messages because of one event', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     let count = 0;
     kit.broker.on('message.publish', () => count++);
     for (let at = 0; at < 8; at++)
@@ -109,7 +109,7 @@ describe('The action republish', () => {
   });
 
   it('fails for a topic with wildcards, and for a message that a hook refuses', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     kit.broker.hook('publish', ({ message }) => (message.topic === 'forbidden' ? false : undefined));
     const { id } = await kit.broker.rules.create({
       sql: 'SELECT payload FROM "in"',
@@ -131,7 +131,7 @@ describe('The action republish', () => {
 
   it('delays the acknowledgement of the publisher until what it publishes is in the store', async () => {
     const store = memoryStore();
-    await using kit = await createTestBroker({ store });
+    await using kit = await ruleKit({ store });
     await kit.broker.rules.create({
       sql: 'SELECT payload FROM "in"',
       actions: [republish('out', '${payload}', { target_retain: true })]
@@ -140,14 +140,14 @@ describe('The action republish', () => {
     await client.publish('in', 'x', { qos: 1 });
     await client.disconnect();
     await kit.broker.stop();
-    await using later = await createTestBroker({ store });
+    await using later = await ruleKit({ store });
     assert.equal(String((await later.broker.retained.get('out'))?.payload), 'x');
   });
 });
 
 describe('The actions of a rule', () => {
   it('run in their order, and go on after a failure', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const seen: string[] = [];
     const fail = () => {
       throw new Error('no');
@@ -173,7 +173,7 @@ describe('The actions of a rule', () => {
   });
 
   it('run their fallbacks after a failure, which may have fallbacks, too', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const messages = messagesOf(kit, 'out/#');
     await kit.broker.rules.create({
       sql: 'SELECT payload FROM "a"',
@@ -198,7 +198,7 @@ describe('The actions of a rule', () => {
       ['stop', ['slow']],
       ['continue', ['slow', 'next']]
     ] as const) {
-      await using kit = await createTestBroker();
+      await using kit = await ruleKit();
       const seen: string[] = [];
       let finish = () => {};
       const slow = () => {
@@ -220,7 +220,7 @@ describe('The actions of a rule', () => {
   });
 
   it('fail at once while a thousand calls of one function are in progress', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { id } = await kit.broker.rules.create({
       sql: 'SELECT * FROM "a"',
       actions: [() => new Promise(() => undefined)]
@@ -249,7 +249,7 @@ describe('The actions of a rule', () => {
         close: () => closed++
       })
     };
-    await using kit = await createTestBroker({ rules: { actions: [type] } });
+    await using kit = await ruleKit({ rules: { actions: [type] } });
     const { rules } = kit.broker;
     const { id } = await rules.create({
       sql: 'SELECT topic FROM "a"',
@@ -271,7 +271,7 @@ describe('The actions of a rule', () => {
 
 describe('The action inspect', () => {
   it('emits an event with output, columns and parameters', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const inspected = kit.broker.nextEvent('rule.inspected');
     await kit.broker.rules.create({
       id: 'r',

@@ -2,12 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { BrokerError } from '../../lib/index.ts';
-import { createTestBroker } from '../../lib/testing/index.ts';
-import { republish, take } from './support.ts';
+import { republish, ruleKit, take } from './support.ts';
 
 describe('Rules', () => {
   it('run their actions for each message that their statement selects', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     const seen: unknown[] = [];
     const rule = await broker.rules.create({
@@ -27,7 +26,7 @@ describe('Rules', () => {
   });
 
   it('see each message of a run of QoS 0 frames', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     let count = 0;
     await broker.rules.create({ sql: 'SELECT topic FROM "t"', actions: [() => count++] });
@@ -39,7 +38,7 @@ describe('Rules', () => {
   });
 
   it('run once for an event that several of their filters match, in the order in which they were made', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     const seen: string[] = [];
     await broker.rules.create({ sql: 'SELECT topic FROM "t/#", "t/+", "t/a"', actions: [() => seen.push('first')] });
@@ -50,7 +49,7 @@ describe('Rules', () => {
   });
 
   it('select from other events, and from several at once', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     const seen: unknown[] = [];
     await broker.rules.create({
@@ -70,7 +69,7 @@ describe('Rules', () => {
   });
 
   it('select messages with `$events/message_publish`, but never those of `$SYS`', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const seen: unknown[] = [];
     await kit.broker.rules.create({
       sql: 'SELECT topic FROM "$events/message_publish", "$SYS/#"',
@@ -82,7 +81,7 @@ describe('Rules', () => {
   });
 
   it('are changed without losing an event, and keep their figures', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     const seen: string[] = [];
     const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: [() => seen.push('before')] });
@@ -104,7 +103,7 @@ describe('Rules', () => {
   });
 
   it('see nothing while they are disabled, and keep their figures', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     const { id } = await broker.rules.create({ id: 'mine', sql: 'SELECT topic FROM "a"', actions: ['do_nothing'] });
     await broker.publish('a', 'x');
@@ -118,7 +117,7 @@ describe('Rules', () => {
   });
 
   it('end when they are deleted', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     let count = 0;
     const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: [() => count++] });
@@ -134,7 +133,7 @@ describe('Rules', () => {
   });
 
   it('give their outputs to iterables', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     await broker.rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [] });
     await broker.rules.create({
@@ -151,7 +150,7 @@ describe('Rules', () => {
   });
 
   it('measure their speed every ten seconds from the first match on', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: [] });
     await kit.clock.advance('60s');
@@ -166,7 +165,7 @@ describe('Rules', () => {
   });
 
   it('report what their statement fails with, once a minute', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     const errors: string[] = [];
     broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
@@ -182,7 +181,7 @@ describe('Rules', () => {
   });
 
   it('name themselves in the column `metadata`', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     await kit.broker.rules.create({ id: 'r', sql: 'SELECT metadata.rule_id as id FROM "a"', actions: [] });
     const taken = take(kit.broker.rules.outputs(), 1);
     await kit.broker.publish('a', 'x');
@@ -213,7 +212,7 @@ describe('What is refused of a rule', () => {
   ];
   for (const [what, input, code, message] of cases)
     it(`is ${what}`, async () => {
-      await using kit = await createTestBroker();
+      await using kit = await ruleKit();
       const rule = { sql: 'SELECT * FROM "a"', actions: ['do_nothing'], ...input };
       await assert.rejects(kit.broker.rules.create(rule as never), (error: BrokerError) => {
         assert.equal(error.code, code, error.message);
@@ -224,19 +223,19 @@ describe('What is refused of a rule', () => {
     });
 
   it('is an id that is taken', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const rule = { id: 'r', sql: 'SELECT * FROM "a"', actions: [] };
     await kit.broker.rules.create(rule);
     await assert.rejects(kit.broker.rules.create(rule), { code: 'RULE_EXISTS' });
   });
 
   it('is a change of a rule that does not exist', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     await assert.rejects(kit.broker.rules.update('r', {}), { code: 'RULE_NOT_FOUND' });
   });
 
   it('is a change to what cannot be used; the rule stays as it is', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { broker } = kit;
     const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: ['do_nothing'] });
     await assert.rejects(broker.rules.update(id, { sql: 'SELECT' }), { code: 'SQL_INVALID' });
@@ -253,7 +252,7 @@ function nested(levels: number): object {
 
 describe('A test of a statement', () => {
   it('gives the output for given columns, without any action', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { rules } = kit.broker;
     assert.deepEqual(await rules.test('SELECT payload.x as x, qos FROM "t/#"', { topic: 't/1', payload: '{"x": 1}' }), {
       result: 'matched',
@@ -269,7 +268,7 @@ describe('A test of a statement', () => {
   });
 
   it('has defaults for the columns of events', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await ruleKit();
     const { outputs } = await kit.broker.rules.test('SELECT clientid, reason FROM "$events/client_disconnected"');
     assert.deepEqual(outputs, [{ clientid: 'c_emqx', reason: 'normal' }]);
   });

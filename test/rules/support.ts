@@ -1,4 +1,5 @@
 import type { ResourceEntry, ResourceType, RuleOutput } from '../../lib/rules/types.ts';
+import { createTestBroker, type TestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
 
 /** A type of resources whose target is this object. */
 export class FakeTarget {
@@ -75,4 +76,11 @@ export async function take(outputs: AsyncIterator<RuleOutput>, count: number): P
 /** Parameters of the action `republish`. */
 export function republish(topic: string, payload: string, params: object = {}) {
   return { name: 'republish', params: { target_topic: topic, target_qos: 0, payload_tmpl: payload, ...params } };
+}
+
+/** A broker whose handlers end with the test, and whose rules may fail. */
+export async function ruleKit(options: TestBrokerOptions = {}): Promise<TestBroker> {
+  const kit = await createTestBroker({ leaks: 'ignore', ...options });
+  kit.broker.on('error', () => undefined);
+  return kit;
 }

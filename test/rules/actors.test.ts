@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createActor } from 'xstate';
+import { type RuleActions, ruleMachine } from '../../lib/machines.ts';
+import { FakeTarget, ruleKit } from './support.ts';
+
+/** What a chart does in each state for each event: the next state, and the actions. */
+const STEPS: Readonly<Record<string, Readonly<Record<string, readonly [state: string, ...actions: string[]]>>>> = {
+  idle: {
+    attached: ['connected', 'attach'],
+    failed: ['disconnected', 'awaitRetry'],
+    disabled: ['idle'],
+    dropped: ['gone', 'forget']
+  },
+  connected: {
+    attached: ['connected'],
+    failed: ['disconnected', 'detach', 'awaitRetry'],
+    disabled: ['idle', 'detach'],
+    dropped: ['gone', 'detach', 'forget']
+  },
+  disconnected: {
+    attached: ['connected', 'cancelRetry', 'attach'],
+    failed: ['disconnected', 'cancelRetry', 'awaitRetry'],
+    disabled: ['idle', 'cancelRetry'],
+    dropped: ['gone', 'cancelRetry', 'forget']
+  }
+};
+
+describe('The chart of rules', () => {
+  for (const [state, steps] of Object.entries(STEPS))
+    for (const [type, [next, ...actions]] of Object.entries(steps))
+      it(`goes from ${state} to ${next} when it gets ${type}`, () => {
+        const seen: string[] = [];
+        const rule = new Proxy({} as RuleActions, { get: (_, name: string) => () => void seen.push(name) });
+        const snapshot = ruleMachine.resolveState({ value: state as 'idle', context: { rule } });
+        const actor = createActor(ruleMachine, { input: { rule }, snapshot }).start();
+        actor.send({ type } as { type: 'attached' });
+        assert.deepEqual([actor.getSnapshot().value, seen], [next, actions]);
+      });
+});
+
+describe('The actor of a rule', () => {
+  it('shows its transitions to an inspector', async () => {
+    const target = new FakeTarget();
+    await using kit = await ruleKit({ rules: { resources: [target.type()] } });
+    const { broker } = kit;
+    const seen: string[] = [];
+    const end = broker.inspect((event) => {
+      if (event.type === '@xstate.snapshot' && event.actorRef.id === 'r')
+        seen.push(`${event.event?.type} ${(event.snapshot as { value?: string }).value}`);
+    });
+    await broker.rules.create({ id: 'r', sql: 'SELECT * FROM "a"', actions: ['do_nothing'] });
+    await broker.rules.update('r', { isEnabled: false });
+    await broker.rules.update('r', { isEnabled: true });
+    await broker.rules.delete('r');
+    end();
+    assert.deepEqual(seen, [
+      'xstate.init idle',
+      'attached connected',
+      'disabled idle',
+      'attached connected',
+      'dropped gone'
+    ]);
+  });
+
+  it('is disconnected while its resource does not exist, and tries again every minute', async () => {
+    let isThere = false;
+    let attempts = 0;
+    const type = {
+      name: 'fragile',
+      title: { en: 'Fragile', zh: '易碎' },
+      description: { en: 'Fragile', zh: '易碎' },
+      make: () => {
+        attempts++;
+        if (!isThere) throw new Error('not yet');
+        return { run: () => undefined };
+      }
+    };
+    await using kit = await ruleKit({
+      rules: { actions: [type], rules: [{ id: 'r', sql: 'SELECT * FROM "a"', actions: ['fragile'] }] }
+    });
+    const { rules } = kit.broker;
+    const { state, reason } = (await rules.get('r'))!;
+    assert.deepEqual([state, reason], ['disconnected', 'the action "fragile" cannot be made: not yet']);
+    await kit.clock.advance('61s');
+    assert.equal(attempts, 2);
+    isThere = true;
+    await kit.clock.advance('61s');
+    assert.equal((await rules.get('r'))!.state, 'connected');
+  });
+});

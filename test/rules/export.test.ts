@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { exportConfiguration, importConfiguration, memoryStore } from '../../lib/index.ts';
+import { FakeTarget, ruleKit } from './support.ts';
+
+const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
+
+describe('An exported configuration', () => {
+  it('has rules and resources, and makes them in another broker', async () => {
+    const target = new FakeTarget();
+    const options = () => ({ store: memoryStore(), rules: { resources: [target.type()] } });
+    await using kit = await ruleKit(options());
+    const { rules } = kit.broker;
+    await rules.resources.create({ id: 'r', type: 'fake', config: { url: 'u', token: 'secret' } });
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE], isEnabled: false });
+    await rules.create({ id: 'two', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
+    const document = await exportConfiguration(kit.broker);
+    assert.deepEqual(
+      document.sections.resources?.map(({ config }) => config),
+      [{ url: 'u', token: 'secret' }]
+    );
+
+    await using other = await ruleKit(options());
+    await other.broker.rules.resources.create({ id: 'extra', type: 'fake', config: { url: 'u' } });
+    await other.broker.rules.create({
+      id: 'gone',
+      sql: 'SELECT * FROM "a"',
+      actions: [{ name: 'to_fake', params: { $resource: 'extra' } }]
+    });
+    const { sections, errors } = await importConfiguration(other.broker, document, { mode: 'replace' });
+    assert.deepEqual(errors, []);
+    assert.deepEqual(
+      [sections.resources, sections.rules],
+      [
+        { added: 1, replaced: 0, removed: 1, skipped: 0 },
+        { added: 2, replaced: 0, removed: 1, skipped: 0 }
+      ]
+    );
+    const listed = await other.broker.rules.list();
+    assert.deepEqual(
+      listed.map(({ id, state }) => [id, state]),
+      [
+        ['one', 'idle'],
+        ['two', 'connected']
+      ]
+    );
+    await other.broker.publish('a', 'x');
+    await other.clock.advance('1s');
+    assert.deepEqual(target.sent, ['{"topic":"a"}']);
+    const again = await importConfiguration(other.broker, document, { mode: 'replace' });
+    assert.deepEqual([again.sections.rules?.replaced, again.errors], [2, []]);
+  });
+
+  it('is refused with a rule that is no rule', async () => {
+    await using kit = await ruleKit();
+    const document = await exportConfiguration(kit.broker);
+    const wrong = { ...document, sections: { rules: [{ id: 'a', sql: 1 }] } };
+    await assert.rejects(importConfiguration(kit.broker, wrong as never), {
+      code: 'IMPORT_INVALID',
+      message: /rules\[0\]/
+    });
+  });
+});
