@@ -85,7 +85,9 @@ describe('The document of a configuration', () => {
       users: counts(1),
       features: counts(0, 4),
       settings: counts(3),
-      stoppedSources: counts(1)
+      stoppedSources: counts(1),
+      resources: counts(0),
+      rules: counts(0)
     });
     assert.deepEqual(sent(await exportConfiguration(to)).sections, document.sections);
     assert.notEqual(await to.applications.verify('app', 'secret app'), undefined);

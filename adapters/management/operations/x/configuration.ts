@@ -23,7 +23,9 @@ const DOCUMENT = Type.Object({
       users: LIST('Users of the management interface with hashes of their passwords'),
       features: LIST('Which features are started'),
       settings: LIST('Options that were set at run time: key and value'),
-      stoppedSources: LIST('Names of the sources that are stopped')
+      stoppedSources: LIST('Names of the sources that are stopped'),
+      resources: LIST('Resources of rules, with their passwords'),
+      rules: LIST('Rules over broker events')
     },
     { description: 'The entries by section. Sections may be left out' }
   )
