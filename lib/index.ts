@@ -257,7 +257,25 @@ export type {
   SubscriptionQuery
 } from './routing/directory-queries.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
+export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
+export type {
+  ActionInfo,
+  ActionInput,
+  ActionState,
+  ParamRow,
+  ParamTable,
+  ResourceInput,
+  ResourceState,
+  ResourceTypeInfo,
+  RuleChange,
+  RuleEventInfo,
+  RuleInput,
+  RuleQuery,
+  RuleState,
+  RuleTest
+} from './rules/types.ts';
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/queue-view.ts';
+export { decodeJson, encodeJson } from './sql/json.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';

@@ -139,7 +139,7 @@ class Management implements Service {
       if (method !== 'GET') this.#audit.add(request, call, undefined);
       return answer;
     } catch (error) {
-      const fault = faultOf(error);
+      const fault = request.row?.faultOf?.(error) ?? faultOf(error);
       if (fault === undefined) this.#broker.failed(error, `answering ${call.method} ${call.path}`);
       const shown = fault ?? new Fault('failed', 'an internal error has occurred; the broker has reported it');
       this.#audit.add(request, call, shown);
@@ -194,13 +194,11 @@ class Management implements Service {
     const given = readQuery(call.query);
     const page = pageRequest(row, given, { maxRowLimit, isOriginal });
     const query = checkQuery(row.query, given);
-    const body =
+    const sent =
       row.body === undefined
         ? undefined
-        : checkBody(
-            row.body,
-            await call.body({ maxBytes: Math.max(maxBodyBytes, row.maxBodyBytes ?? 0), timeoutMs: bodyTimeout })
-          );
+        : await call.body({ maxBytes: Math.max(maxBodyBytes, row.maxBodyBytes ?? 0), timeoutMs: bodyTimeout });
+    const body = row.body === undefined || sent === undefined ? undefined : checkBody(row.body, sent);
     const context: Context = {
       broker: this.#broker,
       revision: this.#revision,
@@ -215,6 +213,7 @@ class Management implements Service {
         return secret !== undefined && passwordCheckOf(hash)(Buffer.from(secret));
       },
       mountedAt: call.mountedAt,
+      text: sent !== undefined && 'text' in sent ? sent.text : undefined,
       optionSource
     };
     request.query = query;

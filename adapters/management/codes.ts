@@ -39,6 +39,10 @@ export const CODES: Readonly<Record<FaultKind, CodeRow>> = {
   unknownClient: { status: 404, code: 112, original: ok(112) },
   unknownSession: { status: 404, code: 112, original: ok() },
   unknownNode: { status: 404, code: 102, original: { status: 404, text: 'Not found.' } },
+  // the rule engine, whose codes are the same in both columns
+  badArguments: { status: 400, code: 400, original: ok(400) },
+  notFound: { status: 404, code: 404, original: ok(404) },
+  testFailed: { status: 500, code: 500, original: ok(500) },
   bodyTooLarge: { status: 413, code: 108, original: { status: 400, text: 'Bad Request' } },
   bodyTooSlow: { status: 408, code: 108, original: { status: 400, text: 'Bad Request' } },
   // nobody sees it: the client has gone

@@ -97,3 +97,36 @@ export const SESSION = {
   deliver_msg: 0,
   enqueue_msg: 0
 };
+
+/** A resource of the rule engine. */
+export const RESOURCE_EXAMPLE = {
+  id: 'resource:alarm-server',
+  type: 'web_hook',
+  config: { url: 'http://127.0.0.1:1/alarms' },
+  description: 'The server that calls people'
+};
+
+/** A rule. */
+export const RULE_EXAMPLE = {
+  id: 'rule:hot-sensors',
+  rawsql: 'SELECT clientid, payload FROM "sensors/+/temperature"',
+  for: ['sensors/+/temperature'],
+  enabled: true,
+  on_action_failed: 'continue',
+  description: 'Shows temperatures',
+  state: 'connected',
+  metrics: [
+    {
+      node: NODE,
+      matched: 0,
+      speed: 0,
+      speed_max: 0,
+      speed_last5m: 0,
+      passed: 0,
+      failed: 0,
+      exception: 0,
+      no_result: 0
+    }
+  ],
+  actions: [{ name: 'inspect', params: {}, metrics: [{ node: NODE, success: 0, failed: 0, taken: 0 }], fallbacks: [] }]
+};

@@ -120,7 +120,7 @@ export function pageRequest(
   const cursor = hasCursor === true && given !== '' ? given : undefined;
   if (cursor !== undefined && _page !== undefined)
     throw new Fault('wrongParameter', 'give "_page" or "cursor", not both', 'cursor');
-  return { number, limit, skip, cursor };
+  return { number, limit, skip, cursor, isGiven: _page !== undefined || _limit !== undefined };
 }
 
 function integer(name: string, text: string | undefined): number | undefined {

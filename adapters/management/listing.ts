@@ -9,6 +9,8 @@ export interface PageRequest {
   readonly skip: number;
   /** Where the page before has ended; undefined: `skip` says where this one begins. */
   readonly cursor?: string | undefined;
+  /** Whether the request has a parameter of a page. */
+  readonly isGiven?: boolean;
 }
 
 /** What an answer says about the whole list. */

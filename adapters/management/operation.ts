@@ -34,6 +34,8 @@ export interface Context {
   isSecret(hash: string): Promise<boolean>;
   /** The path in front of that of the operation, in the URL of the request. */
   readonly mountedAt: string;
+  /** The body as it was sent, for numbers that `JSON.parse` does not keep; undefined if the server of the host app has parsed it. */
+  readonly text: string | undefined;
   /** Where the app has an option from; see `ManagementOptions`. */
   readonly optionSource: OptionSource | undefined;
 }
@@ -118,6 +120,8 @@ export interface Operation {
    * be secret.
    */
   audited?(input: Pick<Input, 'query' | 'body'>): AuditedNames;
+  /** The fault that an error of this operation means, also one of its input. Default, and if it is undefined: what the table of codes says. */
+  faultOf?(error: unknown): Fault | undefined;
   /** What the original products answer to a fault of this operation. Default: what the table of codes says. */
   originalAnswer?(fault: Fault, revision: Revision): OriginalAnswer | undefined;
   /**

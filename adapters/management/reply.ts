@@ -39,6 +39,15 @@ export class BareAnswer {
   }
 }
 
+/** The data of an answer that is JSON already, because `JSON.stringify` would not keep its numbers: integers of any size, and 1.0. */
+export class EncodedData {
+  readonly json: string;
+
+  constructor(json: string) {
+    this.json = json;
+  }
+}
+
 /** A list in the data of an answer that becomes text when it is sent, some rows in each turn. What it iterates over may change meanwhile. */
 export class Rows<R = unknown> {
   readonly #rows: Iterable<R>;
@@ -101,6 +110,8 @@ export function answerWith(result: unknown, page: PageRequest): Answer {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
   if (result instanceof BareAnswer) return { status: 200, headers: JSON_HEADERS, body: result.json };
+  if (result instanceof EncodedData)
+    return { status: 200, headers: JSON_HEADERS, body: `{"code":0,"data":${result.json}}` };
   if (result instanceof Download)
     return { status: 200, headers: { 'content-type': result.contentType }, body: result.parts };
   if (result instanceof LongData) return { status: 200, headers: JSON_HEADERS, body: result.parts() };

@@ -8,7 +8,7 @@ type RevisionName = (typeof REVISIONS)[number];
 /** What the index lists; the path as the documentation spells it: with or without a slash at its beginning and its end. */
 type Row = readonly [name: string, method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string];
 
-/** The documented operations, without those of the rule engine, by the revisions that have them. */
+/** The documented operations, by the revisions that have them. */
 const DOCUMENTED: Readonly<Record<'all' | 'earlier' | 'later and hosted', readonly Row[]>> = {
   all: [
     ['list_clientid', 'GET', '/auth_clientid'],
@@ -82,7 +82,25 @@ const DOCUMENTED: Readonly<Record<'all' | 'earlier' | 'later and hosted', readon
     ['unload_plugin', 'PUT', '/nodes/:node/plugins/:plugin/unload'],
     ['reload_plugin', 'PUT', '/nodes/:node/plugins/:plugin/reload'],
     ['unload_plugin', 'PUT', '/plugins/:plugin/unload'],
-    ['reload_plugin', 'PUT', '/plugins/:plugin/reload']
+    ['reload_plugin', 'PUT', '/plugins/:plugin/reload'],
+    ['create_rule', 'POST', '/rules/'],
+    ['list_rules', 'GET', '/rules/'],
+    ['show_rule', 'GET', '/rules/:id'],
+    ['update_rule', 'PUT', '/rules/:id'],
+    ['delete_rule', 'DELETE', '/rules/:id'],
+    ['list_actions', 'GET', '/actions/'],
+    ['show_action', 'GET', '/actions/:name'],
+    ['list_resource_types', 'GET', '/resource_types/'],
+    ['show_resource_type', 'GET', '/resource_types/:name'],
+    ['list_resources_by_type', 'GET', '/resource_types/:type/resources'],
+    ['list_actions_by_type', 'GET', '/resource_types/:type/actions'],
+    ['create_resource', 'POST', '/resources/'],
+    ['list_resources', 'GET', '/resources/'],
+    ['show_resource', 'GET', '/resources/:id'],
+    ['start_resource', 'POST', '/resources/:id'],
+    ['get_resource_status', 'GET', '/resource_status/:id'],
+    ['delete_resource', 'DELETE', '/resources/:id'],
+    ['list_events', 'GET', '/rule_events/']
   ],
   earlier: [
     ['list_connections', 'GET', '/connections'],
@@ -120,7 +138,11 @@ const DOCUMENTED: Readonly<Record<'all' | 'earlier' | 'later and hosted', readon
 
 /** Operations of the original products that the documentation does not list. */
 const UNDOCUMENTED: typeof DOCUMENTED = {
-  all: [['delete_all', 'DELETE', '/acl/$all/topic/:topic']],
+  all: [
+    ['delete_all', 'DELETE', '/acl/$all/topic/:topic'],
+    ['reset_metrics', 'PUT', '/rules/:id/reset_metrics'],
+    ['update_resource', 'PUT', '/resources/:id']
+  ],
   earlier: [],
   'later and hosted': [
     ['lookup_emqx_user', 'GET', '/auth_user/:login'],

@@ -1,5 +1,17 @@
 // Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.
 
+interface ActionOfRule {
+  /** Its id */
+  id: string;
+  /** The name of the action */
+  name: string;
+  /** Its parameters as they were given, with ****** for secrets */
+  params: { [name: string]: unknown };
+  metrics: RuleActionMetrics[];
+  /** The actions that run if this one has failed, in the same form */
+  fallbacks: { [name: string]: unknown }[];
+}
+
 interface AlarmDetails {
   /** notice, warning, error or critical */
   severity: string;
@@ -199,6 +211,15 @@ interface EntryResult {
   message?: string;
 }
 
+interface GivenRuleAction {
+  /** The name of the action */
+  name: string;
+  /** Its parameters */
+  params?: { [name: string]: unknown };
+  /** Actions in the same form, which run in this order if the action has failed */
+  fallbacks?: { [name: string]: unknown }[];
+}
+
 interface ListedNode {
   /** Name of the node */
   name: string;
@@ -245,6 +266,11 @@ interface Listener {
   current_conns: number;
   /** Number of connections that have ended, by reason; [] if there are none */
   shutdown_count: { [name: string]: number } | never[];
+}
+
+interface LocalizedText {
+  en: string;
+  zh: string;
 }
 
 interface Node {
@@ -305,11 +331,159 @@ interface PresentAlarm {
   desc: AlarmDetails;
 }
 
+interface Resource {
+  /** Its id */
+  id: string;
+  /** The name of its type */
+  type: string;
+  /** Its parameters as they were given, with ****** for secrets */
+  config: { [name: string]: unknown };
+  /** A description */
+  description: string;
+  /** When it was made, in milliseconds since 1970 */
+  created_at: number;
+  /** Whether its target could be reached when that was tried last */
+  is_alive: boolean;
+  /** What waits to be sent */
+  waiting: number;
+  /** Why its target could not be reached, or why the last delivery has failed */
+  last_error?: string;
+}
+
+interface ResourceStatus {
+  /** Name of the node */
+  node: string;
+  /** Whether its target can be reached at present */
+  is_alive: boolean;
+}
+
+interface ResourceType {
+  /** Its name */
+  name: string;
+  /** What provides it */
+  provider: string;
+  /** The parameters by name. Each has type, title and description, and may have required, default, enum and more */
+  params: { [name: string]: unknown };
+  title: LocalizedText;
+  description: LocalizedText;
+}
+
+interface ResourceWithStatus {
+  /** Its id */
+  id: string;
+  /** The name of its type */
+  type: string;
+  /** Its parameters as they were given, with ****** for secrets */
+  config: { [name: string]: unknown };
+  /** A description */
+  description: string;
+  /** When it was made, in milliseconds since 1970 */
+  created_at: number;
+  /** Whether its target could be reached when that was tried last */
+  is_alive: boolean;
+  /** What waits to be sent */
+  waiting: number;
+  /** Why its target could not be reached, or why the last delivery has failed */
+  last_error?: string;
+  status: ResourceStatus[];
+}
+
 interface Route {
   /** Topic filter, without a share prefix */
   topic: string;
   /** Name of the node that has the subscribers */
   node: string;
+}
+
+interface Rule {
+  /** Its id */
+  id: string;
+  /** The statement */
+  rawsql: string;
+  /** The topics of FROM, in their order */
+  for: string[];
+  /** Whether it is enabled */
+  enabled: boolean;
+  /** Whether the later actions run if one has failed */
+  on_action_failed: 'continue' | 'stop';
+  /** A description */
+  description: string;
+  /** When it was made, in milliseconds since 1970 */
+  created_at: number;
+  /** idle: it is disabled; connected: events reach it; disconnected: it does not work, see "reason" */
+  state: 'idle' | 'connected' | 'disconnected';
+  /** Why it does not work */
+  reason?: string;
+  metrics: RuleMetrics[];
+  actions: ActionOfRule[];
+}
+
+interface RuleAction {
+  /** Its name */
+  name: string;
+  /** What provides it */
+  app: string;
+  /** The events that it is meant for; $any: all */
+  for: string;
+  /** The types of resources that it can use */
+  types: string[];
+  /** What it is for */
+  category: 'debug' | 'data_forward' | 'other';
+  /** The parameters by name. Each has type, title and description, and may have required, default, enum and more */
+  params: { [name: string]: unknown };
+  title: LocalizedText;
+  description: LocalizedText;
+}
+
+interface RuleActionMetrics {
+  /** Name of the node */
+  node: string;
+  /** Runs that have succeeded */
+  success: number;
+  /** Runs that have failed */
+  failed: number;
+  /** Runs that have begun */
+  taken: number;
+}
+
+interface RuleEvent {
+  /** The topic of the event after FROM; $events/message_publish stands for topics of messages */
+  event: string;
+  title: {
+    en: string;
+    zh: string;
+  };
+  description: {
+    en: string;
+    zh: string;
+  };
+  /** Columns, with their values in a test */
+  test_columns: { [name: string]: unknown };
+  /** The columns */
+  columns: string[];
+  /** A statement */
+  sql_example: string;
+}
+
+interface RuleMetrics {
+  /** Name of the node */
+  node: string;
+  /** Events of the topics of the rule */
+  matched: number;
+  /** Matched events per second, in the last 10 seconds */
+  speed: number;
+  /** The highest of these values */
+  speed_max: number;
+  /** Their mean in the last 5 minutes */
+  speed_last5m: number;
+  /** Events with an output */
+  passed: number;
+  /** Events without an output: exception and no_result */
+  failed: number;
+  /** Events for which the evaluation has failed */
+  exception: number;
+  /** Events that WHERE has excluded */
+  no_result: number;
 }
 
 interface Session {
@@ -1432,6 +1606,247 @@ export interface EarlierOperations {
       topic: string;
     };
     data: Route[];
+  };
+
+  /** A list of all rules */
+
+  'GET /rules': {
+    query?: {
+      /** Rules that are enabled, or that are not */
+      enabled?: boolean;
+      /** Rules with this topic after FROM */
+      for?: string;
+      /** Rules whose id contains this */
+      _like_id?: string;
+      /** Rules with a topic after FROM that contains this */
+      _like_for?: string;
+      /** Rules with a topic after FROM that this topic filter matches */
+      _match_for?: string;
+      /** Rules whose description contains this */
+      _like_description?: string;
+      /** Whether the list has pages; default: if "_page" or "_limit" is given */
+      enable_paging?: boolean;
+      /** Number of the page; less than 1 counts as 1 */
+      _page?: number;
+      /** Rows of a page; more than the greatest number counts as that */
+      _limit?: number;
+    };
+    data: Rule[];
+    isPaged: true;
+  };
+
+  /** Create a rule */
+
+  'POST /rules': {
+    query?: {
+      /** Evaluate the statement for an event, and make no rule */
+      test?: boolean;
+      /** As in the body */
+      rawsql?: string;
+    };
+    body: {
+      /** The id: 1 to 64 letters, digits, ":", "_", "-" and "."; default: "rule:" and 8 hexadecimal digits */
+      id?: string;
+      /** The statement */
+      rawsql: string;
+      /** What is done with each output; required unless it is a test */
+      actions?: GivenRuleAction[];
+      /** A description */
+      description?: string;
+      /** Whether events reach the rule */
+      enabled?: boolean;
+      /** Whether the later actions run if one has failed */
+      on_action_failed?: 'continue' | 'stop';
+      /** As in the query */
+      test?: boolean | 'true' | 'false';
+      /** For a test: columns of the event; others have the defaults of /rule_events */
+      ctx?: { [name: string]: unknown };
+    };
+    data: Rule | { [name: string]: unknown } | unknown[];
+  };
+
+  /** Show a rule */
+
+  'GET /rules/{id}': {
+    params: {
+      id: string;
+    };
+    data: Rule;
+  };
+
+  /** Update a rule */
+
+  'PUT /rules/{id}': {
+    params: {
+      id: string;
+    };
+    body: {
+      /** The statement */
+      rawsql?: string;
+      /** All actions; ****** for a secret keeps the present one */
+      actions?: GivenRuleAction[];
+      /** A description */
+      description?: string;
+      /** Whether events reach the rule */
+      enabled?: boolean;
+      /** Whether the later actions run if one has failed */
+      on_action_failed?: 'continue' | 'stop';
+    };
+    data: Rule;
+  };
+
+  /** Delete a rule */
+
+  'DELETE /rules/{id}': {
+    params: {
+      id: string;
+    };
+    data: undefined;
+  };
+
+  /** Set the metrics of a rule and its actions to 0 */
+
+  'PUT /rules/{id}/reset_metrics': {
+    params: {
+      id: string;
+    };
+    data: undefined;
+  };
+
+  /** A list of all actions */
+
+  'GET /actions': {
+    data: RuleAction[];
+  };
+
+  /** Show an action */
+
+  'GET /actions/{name}': {
+    params: {
+      name: string;
+    };
+    data: RuleAction;
+  };
+
+  /** List all resource types */
+
+  'GET /resource_types': {
+    data: ResourceType[];
+  };
+
+  /** Show a resource type */
+
+  'GET /resource_types/{name}': {
+    params: {
+      name: string;
+    };
+    data: ResourceType;
+  };
+
+  /** List all resources of a resource type */
+
+  'GET /resource_types/{type}/resources': {
+    params: {
+      type: string;
+    };
+    data: Resource[];
+  };
+
+  /** List all actions that can use resources of a type */
+
+  'GET /resource_types/{type}/actions': {
+    params: {
+      type: string;
+    };
+    data: RuleAction[];
+  };
+
+  /** List all events with detailed info */
+
+  'GET /rule_events': {
+    data: RuleEvent[];
+  };
+
+  /** A list of all resources */
+
+  'GET /resources': {
+    data: Resource[];
+  };
+
+  /** Create a resource */
+
+  'POST /resources': {
+    query?: {
+      /** Find out whether the target can be reached, and make no resource */
+      test?: boolean;
+    };
+    body: {
+      /** The id: 1 to 64 letters, digits, ":", "_", "-" and "."; default: "resource:" and 8 hexadecimal digits */
+      id?: string;
+      /** The name of its type */
+      type: string;
+      /** Its parameters, as its type defines them */
+      config?: { [name: string]: unknown };
+      /** A description */
+      description?: string;
+      /** As in the query */
+      test?: boolean | 'true' | 'false';
+    };
+    data: Resource | undefined;
+  };
+
+  /** Show a resource, and whether its target can be reached */
+
+  'GET /resources/{id}': {
+    params: {
+      id: string;
+    };
+    data: ResourceWithStatus;
+  };
+
+  /** Start a resource: connect to its target now */
+
+  'POST /resources/{id}': {
+    params: {
+      id: string;
+    };
+    data: undefined;
+  };
+
+  /** Update a resource */
+
+  'PUT /resources/{id}': {
+    params: {
+      id: string;
+    };
+    body: {
+      /** All parameters; ****** for a secret keeps the present one */
+      config?: { [name: string]: unknown };
+      /** A description */
+      description?: string;
+    };
+    data: undefined;
+  };
+
+  /** Delete a resource */
+
+  'DELETE /resources/{id}': {
+    params: {
+      id: string;
+    };
+    data: undefined;
+  };
+
+  /** Find out whether the target of a resource can be reached at present */
+
+  'GET /resource_status/{id}': {
+    params: {
+      id: string;
+    };
+    data: {
+      /** Whether it can */
+      is_alive: boolean;
+    };
   };
 
   /** A list of sessions in the cluster */

@@ -13,7 +13,10 @@ import { LISTENERS } from './listeners.ts';
 import { MESSAGES } from './messages.ts';
 import { BROKERS, NODES } from './nodes.ts';
 import { PLUGINS } from './plugins.ts';
+import { RESOURCES } from './resources.ts';
 import { ROUTES } from './routes.ts';
+import { RULE_KINDS } from './rule-kinds.ts';
+import { RULES } from './rules.ts';
 import { SESSIONS } from './sessions.ts';
 import { SUBSCRIPTIONS } from './subscriptions.ts';
 import { USERS } from './users.ts';
@@ -70,6 +73,9 @@ export const OPERATIONS: readonly Operation[] = [
   ...PLUGINS,
   ...MESSAGES,
   ...ROUTES,
+  ...RULES,
+  ...RULE_KINDS,
+  ...RESOURCES,
   ...SESSIONS,
   ...STATS,
   ...SUBSCRIPTIONS,

@@ -1,0 +1,165 @@
+import Type from 'typebox';
+import { BrokerError, nearest, type ResourceState, type RulesApi } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { NODE, RESOURCE_EXAMPLE } from '../examples.ts';
+import { type Operation, operation } from '../operation.ts';
+import { isTest, ruleFault, TEST } from './rule-faults.ts';
+import { RESOURCE, RESOURCE_WITH_STATUS, shownResource } from './rule-forms.ts';
+
+const CONFIG = Type.Record(Type.String(), Type.Unknown(), { description: 'Its parameters, as its type defines them' });
+const DESCRIPTION = Type.String({ default: '', description: 'A description' });
+const GIVEN = Type.Object({
+  id: Type.Optional(
+    Type.String({
+      description:
+        'The id: 1 to 64 letters, digits, ":", "_", "-" and "."; default: "resource:" and 8 hexadecimal digits'
+    })
+  ),
+  type: Type.String({ description: 'The name of its type' }),
+  config: Type.Optional(CONFIG),
+  description: Type.Optional(DESCRIPTION),
+  test: TEST
+});
+const CHANGE = Type.Object({
+  config: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'All parameters; ****** for a secret keeps the present one'
+    })
+  ),
+  description: Type.Optional(DESCRIPTION)
+});
+
+const params = { id: RESOURCE_EXAMPLE.id };
+const unknown = (id: string) => new Fault('notFound', `Resource ${id} Not Found`);
+
+/** A resource, and an error if there is none. @throws Fault notFound */
+async function resourceOf({ rules }: { readonly rules: RulesApi }, id: string): Promise<ResourceState> {
+  const resource = await rules.resources.get(id);
+  if (resource === undefined) throw unknown(id);
+  return resource;
+}
+
+/** Check that there is the type that a request names. @throws Fault badArguments */
+async function checkType({ rules }: { readonly rules: RulesApi }, type: string): Promise<void> {
+  const names = (await rules.resourceTypes()).map(({ name }) => name);
+  if (names.includes(type)) return;
+  const near = nearest(type, names);
+  const hint = near === undefined ? '' : `; did you mean "${near}"?`;
+  throw new Fault('badArguments', `Resource Type ${type} Not Found${hint}`);
+}
+
+/** The fault that a target which cannot be reached means. @param message in both modes; in the documented one, the reason follows */
+const down = (kind: 'testFailed' | 'badArguments', message: string) => (error: unknown) => {
+  if (!(error instanceof BrokerError) || error.code !== 'RESOURCE_DOWN') throw error;
+  throw new Fault(kind, `${message}: ${error.message}`, message);
+};
+
+/** The resources of the rule engine: the targets of actions outside of this process. */
+export const RESOURCES: readonly Operation[] = [
+  operation({
+    name: 'create_resource',
+    method: 'POST',
+    path: '/resources',
+    descr: 'Create a resource',
+    query: Type.Object({
+      test: Type.Optional(
+        Type.Boolean({ description: 'Find out whether the target can be reached, and make no resource' })
+      )
+    }),
+    body: GIVEN,
+    data: Type.Optional(Type.Union([RESOURCE])),
+    example: {
+      body: { type: 'web_hook', config: { url: 'http://127.0.0.1:1/reports' }, description: 'The reports' },
+      data: { type: 'web_hook', config: { url: 'http://127.0.0.1:1/reports' }, description: 'The reports' }
+    },
+    faultOf: ruleFault,
+    run: async ({ broker }, { query, body }) => {
+      const { id, type, config = {}, description } = body;
+      const { resources } = broker.rules;
+      await checkType(broker, type);
+      const resource = { id, type, config, description };
+      if (!isTest(query.test ?? body.test)) return shownResource(await resources.create(resource));
+      return resources.test(resource).catch(down('testFailed', 'Test Creating Resource Failed'));
+    }
+  }),
+  operation({
+    name: 'list_resources',
+    method: 'GET',
+    path: '/resources',
+    descr: 'A list of all resources',
+    data: Type.Array(RESOURCE),
+    example: { data: [RESOURCE_EXAMPLE] },
+    faultOf: ruleFault,
+    run: async ({ broker }) => (await broker.rules.resources.list()).map(shownResource)
+  }),
+  operation({
+    name: 'show_resource',
+    method: 'GET',
+    path: '/resources/:id',
+    descr: 'Show a resource, and whether its target can be reached',
+    data: RESOURCE_WITH_STATUS,
+    example: { params, data: { ...RESOURCE_EXAMPLE, status: [{ node: NODE, is_alive: false }] } },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params: { id } }) => {
+      await resourceOf(broker, id);
+      const is_alive = await broker.rules.resources.check(id);
+      return {
+        ...shownResource(await resourceOf(broker, id)),
+        is_alive,
+        status: [{ node: broker.settings.node, is_alive }]
+      };
+    }
+  }),
+  operation({
+    name: 'update_resource',
+    method: 'PUT',
+    path: '/resources/:id',
+    descr: 'Update a resource',
+    body: CHANGE,
+    example: { params, body: { description: 'The server in Berlin' } },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params: { id }, body: { config, description } }) => {
+      await resourceOf(broker, id);
+      await broker.rules.resources.update(id, {
+        ...(config === undefined ? {} : { config }),
+        ...(description === undefined ? {} : { description })
+      });
+    }
+  }),
+  operation({
+    name: 'start_resource',
+    method: 'POST',
+    path: '/resources/:id',
+    descr: 'Start a resource: connect to its target now',
+    example: { params: { id: RESOURCE_EXAMPLE.id } },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params: { id } }) => {
+      await resourceOf(broker, id);
+      await broker.rules.resources.start(id).catch(down('badArguments', `Start Resource ${id} Failed`));
+    }
+  }),
+  operation({
+    name: 'delete_resource',
+    method: 'DELETE',
+    path: '/resources/:id',
+    descr: 'Delete a resource',
+    example: { params },
+    faultOf: ruleFault,
+    run: async ({ broker, isOriginal }, { params: { id } }) => {
+      if (!(await broker.rules.resources.delete(id)) && !isOriginal) throw unknown(id);
+    }
+  }),
+  operation({
+    name: 'get_resource_status',
+    method: 'GET',
+    path: '/resource_status/:id',
+    descr: 'Find out whether the target of a resource can be reached at present',
+    data: Type.Object({ is_alive: Type.Boolean({ description: 'Whether it can' }) }),
+    example: { params, data: { is_alive: false } },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params: { id } }) => {
+      await resourceOf(broker, id);
+      return { is_alive: await broker.rules.resources.check(id) };
+    }
+  })
+];

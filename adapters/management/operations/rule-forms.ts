@@ -1,0 +1,236 @@
+import Type, { type Static, type TSchema } from 'typebox';
+import type {
+  ActionInfo,
+  ActionState,
+  ParamRow,
+  ParamTable,
+  ResourceState,
+  ResourceTypeInfo,
+  RuleState
+} from '../../../lib/index.ts';
+
+const text = (description: string) => Type.String({ description });
+const count = (description: string) => Type.Integer({ description });
+const speed = (description: string) => Type.Number({ description });
+const fields = (description: string) => Type.Record(Type.String(), Type.Unknown(), { description });
+
+const NODE = text('Name of the node');
+const CREATED = count('When it was made, in milliseconds since 1970');
+const LOCALIZED = Type.Object({ en: Type.String(), zh: Type.String() }, { title: 'LocalizedText' });
+const PARAMS = fields(
+  'The parameters by name. Each has type, title and description, and may have required, default, enum and more'
+);
+
+const ACTION_METRICS = Type.Object(
+  {
+    node: NODE,
+    success: count('Runs that have succeeded'),
+    failed: count('Runs that have failed'),
+    taken: count('Runs that have begun')
+  },
+  { title: 'RuleActionMetrics' }
+);
+const RULE_ACTION = Type.Object(
+  {
+    id: text('Its id'),
+    name: text('The name of the action'),
+    params: fields('Its parameters as they were given, with ****** for secrets'),
+    metrics: Type.Array(ACTION_METRICS),
+    fallbacks: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+      description: 'The actions that run if this one has failed, in the same form'
+    })
+  },
+  { title: 'ActionOfRule' }
+);
+const RULE_METRICS = Type.Object(
+  {
+    node: NODE,
+    matched: count('Events of the topics of the rule'),
+    speed: speed('Matched events per second, in the last 10 seconds'),
+    speed_max: speed('The highest of these values'),
+    speed_last5m: speed('Their mean in the last 5 minutes'),
+    passed: count('Events with an output'),
+    failed: count('Events without an output: exception and no_result'),
+    exception: count('Events for which the evaluation has failed'),
+    no_result: count('Events that WHERE has excluded')
+  },
+  { title: 'RuleMetrics' }
+);
+
+/** A rule, in answers. */
+export const RULE = Type.Object(
+  {
+    id: text('Its id'),
+    rawsql: text('The statement'),
+    for: Type.Array(Type.String(), { description: 'The topics of FROM, in their order' }),
+    enabled: Type.Boolean({ description: 'Whether it is enabled' }),
+    on_action_failed: Type.Enum(['continue', 'stop'], {
+      description: 'Whether the later actions run if one has failed'
+    }),
+    description: text('A description'),
+    created_at: CREATED,
+    state: Type.Enum(['idle', 'connected', 'disconnected'], {
+      description: 'idle: it is disabled; connected: events reach it; disconnected: it does not work, see "reason"'
+    }),
+    reason: Type.Optional(text('Why it does not work')),
+    metrics: Type.Array(RULE_METRICS),
+    actions: Type.Array(RULE_ACTION)
+  },
+  { title: 'Rule' }
+);
+
+/** A kind of actions, in answers. */
+export const ACTION = Type.Object(
+  {
+    name: text('Its name'),
+    app: text('What provides it'),
+    for: text('The events that it is meant for; $any: all'),
+    types: Type.Array(Type.String(), { description: 'The types of resources that it can use' }),
+    category: Type.Enum(['debug', 'data_forward', 'other'], { description: 'What it is for' }),
+    params: PARAMS,
+    title: LOCALIZED,
+    description: LOCALIZED
+  },
+  { title: 'RuleAction' }
+);
+
+/** A type of resources, in answers. */
+export const RESOURCE_TYPE = Type.Object(
+  {
+    name: text('Its name'),
+    provider: text('What provides it'),
+    params: PARAMS,
+    title: LOCALIZED,
+    description: LOCALIZED
+  },
+  { title: 'ResourceType' }
+);
+
+const RESOURCE_FIELDS = {
+  id: text('Its id'),
+  type: text('The name of its type'),
+  config: fields('Its parameters as they were given, with ****** for secrets'),
+  description: text('A description'),
+  created_at: CREATED,
+  is_alive: Type.Boolean({ description: 'Whether its target could be reached when that was tried last' }),
+  waiting: count('What waits to be sent'),
+  last_error: Type.Optional(text('Why its target could not be reached, or why the last delivery has failed'))
+};
+
+/** A resource, in lists. */
+export const RESOURCE = Type.Object(RESOURCE_FIELDS, { title: 'Resource' });
+
+/** A resource that is looked up. */
+export const RESOURCE_WITH_STATUS = Type.Object(
+  {
+    ...RESOURCE_FIELDS,
+    status: Type.Array(
+      Type.Object(
+        { node: NODE, is_alive: Type.Boolean({ description: 'Whether its target can be reached at present' }) },
+        { title: 'ResourceStatus' }
+      )
+    )
+  },
+  { title: 'ResourceWithStatus' }
+);
+
+/** An action of a request. */
+export const GIVEN_ACTION = Type.Object(
+  {
+    name: text('The name of the action'),
+    params: Type.Optional(fields('Its parameters')),
+    fallbacks: Type.Optional(
+      Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+        description: 'Actions in the same form, which run in this order if the action has failed'
+      })
+    )
+  },
+  { title: 'GivenRuleAction' }
+);
+
+type Shown<S extends TSchema> = Static<S>;
+
+/** A rule as answers have it. @param node the name of the node */
+export function shownRule(rule: RuleState, node: string): Shown<typeof RULE> {
+  const { id, sql, topics, isEnabled, onActionFailed, description, createdAt, state, reason, figures, actions } = rule;
+  const { matched, passed, failed, exception, noResult, speed, speedMax, speedLast5m } = figures;
+  return {
+    id,
+    rawsql: sql,
+    for: [...topics],
+    enabled: isEnabled,
+    on_action_failed: onActionFailed,
+    description,
+    created_at: createdAt,
+    state,
+    ...(reason === undefined ? {} : { reason }),
+    metrics: [
+      {
+        node,
+        matched,
+        speed: rounded(speed),
+        speed_max: speedMax,
+        speed_last5m: rounded(speedLast5m),
+        passed,
+        failed,
+        exception,
+        no_result: noResult
+      }
+    ],
+    actions: actions.map((action) => shownActionOfRule(action, node))
+  };
+}
+
+function shownActionOfRule(
+  { id, name, params, figures, fallbacks }: ActionState,
+  node: string
+): Shown<typeof RULE_ACTION> {
+  const { success, failed, taken } = figures;
+  return {
+    id,
+    name,
+    params: { ...params },
+    metrics: [{ node, success, failed, taken }],
+    fallbacks: fallbacks.map((fallback) => ({ ...shownActionOfRule(fallback, node) }))
+  };
+}
+
+/** Two decimals, as documented. */
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
+/** A kind of actions as answers have it. */
+export function shownAction(action: ActionInfo): Shown<typeof ACTION> {
+  const { name, app, for: event, types, category, params, title, description } = action;
+  return { name, app, for: event, types: [...types], category, params: shownParams(params), title, description };
+}
+
+/** A type of resources as answers have it. */
+export function shownResourceType(type: ResourceTypeInfo): Shown<typeof RESOURCE_TYPE> {
+  const { name, provider, params, title, description } = type;
+  return { name, provider, params: shownParams(params), title, description };
+}
+
+function shownParams(table: ParamTable): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, shownParam(row)]));
+}
+
+function shownParam({ isSecret: _, schema, ...row }: ParamRow): object {
+  return schema === undefined ? row : { ...row, schema: shownParams(schema) };
+}
+
+/** A resource as lists have it. */
+export function shownResource(resource: ResourceState): Shown<typeof RESOURCE> {
+  const { id, type, config, description, createdAt, isAlive, size, lastError } = resource;
+  return {
+    id,
+    type,
+    config: { ...config },
+    description,
+    created_at: createdAt,
+    is_alive: isAlive,
+    waiting: size,
+    ...(lastError && { last_error: lastError.message })
+  };
+}

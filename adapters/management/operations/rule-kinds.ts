@@ -1,0 +1,127 @@
+import Type from 'typebox';
+import type { RulesApi } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { RESOURCE_EXAMPLE } from '../examples.ts';
+import { type Operation, operation } from '../operation.ts';
+import { ruleFault } from './rule-faults.ts';
+import { ACTION, RESOURCE, RESOURCE_TYPE, shownAction, shownResource, shownResourceType } from './rule-forms.ts';
+
+const EVENT = Type.Object(
+  {
+    event: Type.String({
+      description: 'The topic of the event after FROM; $events/message_publish stands for topics of messages'
+    }),
+    title: Type.Object({ en: Type.String(), zh: Type.String() }),
+    description: Type.Object({ en: Type.String(), zh: Type.String() }),
+    test_columns: Type.Record(Type.String(), Type.Unknown(), { description: 'Columns, with their values in a test' }),
+    columns: Type.Array(Type.String(), { description: 'The columns' }),
+    sql_example: Type.String({ description: 'A statement' })
+  },
+  { title: 'RuleEvent' }
+);
+
+/** @throws Fault notFound if there is no such type of resources */
+async function checkType({ rules }: { readonly rules: RulesApi }, type: string): Promise<void> {
+  if ((await rules.resourceTypes()).some(({ name }) => name === type)) return;
+  throw new Fault('notFound', `Resource Type ${type} Not Found`);
+}
+
+const { type } = RESOURCE_EXAMPLE;
+const INSPECT = { name: 'inspect', app: 'emqx_rule_engine', for: '$any', types: [], category: 'debug' };
+const WEB_HOOK = { name: 'web_hook', provider: 'emqx_web_hook' };
+
+/** What rules can do, where to, and for which events. */
+export const RULE_KINDS: readonly Operation[] = [
+  operation({
+    name: 'list_actions',
+    method: 'GET',
+    path: '/actions',
+    descr: 'A list of all actions',
+    data: Type.Array(ACTION),
+    example: { data: [INSPECT] },
+    faultOf: ruleFault,
+    run: async ({ broker }) => (await broker.rules.actions()).map(shownAction)
+  }),
+  operation({
+    name: 'show_action',
+    method: 'GET',
+    path: '/actions/:name',
+    descr: 'Show an action',
+    data: ACTION,
+    example: { params: { name: 'inspect' }, data: INSPECT },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params }) => {
+      const found = (await broker.rules.actions()).find(({ name }) => name === params.name);
+      if (found === undefined) throw new Fault('notFound', `Action ${params.name} Not Found`);
+      return shownAction(found);
+    }
+  }),
+  operation({
+    name: 'list_resource_types',
+    method: 'GET',
+    path: '/resource_types',
+    descr: 'List all resource types',
+    data: Type.Array(RESOURCE_TYPE),
+    example: {},
+    faultOf: ruleFault,
+    run: async ({ broker }) => (await broker.rules.resourceTypes()).map(shownResourceType)
+  }),
+  operation({
+    name: 'show_resource_type',
+    method: 'GET',
+    path: '/resource_types/:name',
+    descr: 'Show a resource type',
+    data: RESOURCE_TYPE,
+    example: { params: { name: type }, data: WEB_HOOK },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params }) => {
+      await checkType(broker, params.name);
+      const types = await broker.rules.resourceTypes();
+      return types.filter(({ name }) => name === params.name).map(shownResourceType)[0];
+    }
+  }),
+  operation({
+    name: 'list_resources_by_type',
+    method: 'GET',
+    path: '/resource_types/:type/resources',
+    descr: 'List all resources of a resource type',
+    data: Type.Array(RESOURCE),
+    example: { params: { type }, data: [RESOURCE_EXAMPLE] },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params }) => {
+      await checkType(broker, params.type);
+      return (await broker.rules.resources.list(params.type)).map(shownResource);
+    }
+  }),
+  operation({
+    name: 'list_actions_by_type',
+    method: 'GET',
+    path: '/resource_types/:type/actions',
+    descr: 'List all actions that can use resources of a type',
+    data: Type.Array(ACTION),
+    example: { params: { type }, data: [{ name: 'data_to_webserver' }] },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params }) => {
+      await checkType(broker, params.type);
+      return (await broker.rules.actions()).filter(({ types }) => types.includes(params.type)).map(shownAction);
+    }
+  }),
+  operation({
+    name: 'list_events',
+    method: 'GET',
+    path: '/rule_events',
+    descr: 'List all events with detailed info',
+    data: Type.Array(EVENT),
+    example: { data: [{ event: '$events/message_publish' }] },
+    faultOf: ruleFault,
+    run: async ({ broker }) =>
+      (await broker.rules.events()).map(({ event, title, description, testColumns, columns, example }) => ({
+        event,
+        title,
+        description,
+        test_columns: testColumns,
+        columns,
+        sql_example: example
+      }))
+  })
+];

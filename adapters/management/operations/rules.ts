@@ -1,0 +1,239 @@
+import Type, { type Static } from 'typebox';
+import {
+  type ActionInput,
+  decodeJson,
+  encodeJson,
+  nearest,
+  type RuleState,
+  type RulesApi
+} from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { documentedAs } from '../document-schemas.ts';
+import { RULE_EXAMPLE } from '../examples.ts';
+import { Listing } from '../listing.ts';
+import { type Context, type Operation, operation } from '../operation.ts';
+import { EncodedData } from '../reply.ts';
+import { given, isTest, ruleFault, TEST } from './rule-faults.ts';
+import { GIVEN_ACTION, RULE, shownRule } from './rule-forms.ts';
+
+const SQL = Type.String({ description: 'The statement' });
+const FIELDS = {
+  description: Type.Optional(Type.String({ default: '', description: 'A description' })),
+  enabled: Type.Optional(Type.Boolean({ default: true, description: 'Whether events reach the rule' })),
+  on_action_failed: Type.Optional(
+    Type.Enum(['continue', 'stop'], {
+      default: 'continue',
+      description: 'Whether the later actions run if one has failed'
+    })
+  )
+};
+const GIVEN = Type.Object({
+  id: Type.Optional(
+    Type.String({
+      description: 'The id: 1 to 64 letters, digits, ":", "_", "-" and "."; default: "rule:" and 8 hexadecimal digits'
+    })
+  ),
+  rawsql: Type.Optional(Type.String({ description: 'The statement', ...documentedAs({ isRequired: true }) })),
+  actions: Type.Optional(
+    Type.Array(GIVEN_ACTION, { description: 'What is done with each output; required unless it is a test' })
+  ),
+  ...FIELDS,
+  test: TEST,
+  ctx: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'For a test: columns of the event; others have the defaults of /rule_events'
+    })
+  )
+});
+const CHANGE = Type.Object({
+  rawsql: Type.Optional(SQL),
+  actions: Type.Optional(
+    Type.Array(GIVEN_ACTION, { description: 'All actions; ****** for a secret keeps the present one' })
+  ),
+  ...FIELDS
+});
+const CONDITIONS = Type.Object({
+  enabled: Type.Optional(Type.Boolean({ description: 'Rules that are enabled, or that are not' })),
+  for: Type.Optional(Type.String({ description: 'Rules with this topic after FROM' })),
+  _like_id: Type.Optional(Type.String({ description: 'Rules whose id contains this' })),
+  _like_for: Type.Optional(Type.String({ description: 'Rules with a topic after FROM that contains this' })),
+  _match_for: Type.Optional(
+    Type.String({ description: 'Rules with a topic after FROM that this topic filter matches' })
+  ),
+  _like_description: Type.Optional(Type.String({ description: 'Rules whose description contains this' })),
+  enable_paging: Type.Optional(
+    Type.Boolean({ description: 'Whether the list has pages; default: if "_page" or "_limit" is given' })
+  )
+});
+
+/** A rule, and an error if there is none. @throws Fault notFound */
+async function ruleOf({ rules }: { readonly rules: RulesApi }, id: string): Promise<RuleState> {
+  const rule = await rules.get(id);
+  if (rule === undefined) throw new Fault('notFound', `Rule ${id} Not Found`);
+  return rule;
+}
+
+/** Check that there are the actions which a request names. Those of fallbacks are checked with the rule. @throws Fault badArguments */
+async function checkActions(rules: RulesApi, actions: readonly Static<typeof GIVEN_ACTION>[]): Promise<void> {
+  const names = (await rules.actions()).map(({ name }) => name);
+  const unknown = actions.find(({ name }) => !names.includes(name));
+  if (unknown === undefined) return;
+  const near = nearest(unknown.name, names);
+  const hint = near === undefined ? '' : `; did you mean "${near}"?`;
+  throw new Fault('badArguments', `Action ${unknown.name} Not Found${hint}`);
+}
+
+/** The actions of a request. The broker checks their fallbacks. */
+function inputs(actions: readonly Static<typeof GIVEN_ACTION>[]): readonly ActionInput[] {
+  return actions as readonly ActionInput[];
+}
+
+/** Evaluate a statement. @returns its output; of FOREACH, the list of outputs @throws Fault notFound */
+async function tested(context: Context, sql: string, ctx: Readonly<Record<string, unknown>>): Promise<EncodedData> {
+  const { result, isForeach, outputs } = await context.broker.rules.test(sql, exact(context, ctx));
+  if (result !== 'matched') throw new Fault('notFound', 'SQL Not Match');
+  return new EncodedData(encodeJson(isForeach ? outputs : outputs[0]));
+}
+
+/** The columns of a test with all digits of their numbers. */
+function exact({ text }: Context, ctx: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (text === undefined) return ctx;
+  return (decodeJson(text) as { readonly ctx?: Readonly<Record<string, unknown>> }).ctx ?? ctx;
+}
+
+const params = { id: RULE_EXAMPLE.id };
+
+/** The rules of the broker. */
+export const RULES: readonly Operation[] = [
+  operation({
+    name: 'create_rule',
+    method: 'POST',
+    path: '/rules',
+    descr: 'Create a rule',
+    query: Type.Object({
+      test: Type.Optional(Type.Boolean({ description: 'Evaluate the statement for an event, and make no rule' })),
+      rawsql: Type.Optional(Type.String({ description: 'As in the body' }))
+    }),
+    body: GIVEN,
+    data: Type.Union([
+      RULE,
+      Type.Record(Type.String(), Type.Unknown(), { description: 'Of a test: the output' }),
+      Type.Array(Type.Unknown(), { description: 'Of a test with FOREACH: the outputs' })
+    ]),
+    example: {
+      body: {
+        rawsql: 'SELECT payload.celsius AS celsius FROM "sensors/+/temperature" WHERE payload.celsius > 80',
+        actions: [{ name: 'republish', params: { target_topic: 'alerts', target_qos: 1, payload_tmpl: 'hot' } }],
+        description: 'Tells when a sensor is hot'
+      },
+      data: {
+        for: ['sensors/+/temperature'],
+        enabled: true,
+        state: 'connected',
+        description: 'Tells when a sensor is hot'
+      }
+    },
+    faultOf: ruleFault,
+    run: async (context, { query, body }) => {
+      const { id, actions, description, enabled, on_action_failed, ctx = {} } = body;
+      const { node } = context.broker.settings;
+      const { rules } = context.broker;
+      const sql = given(query.rawsql ?? body.rawsql, 'rawsql');
+      if (isTest(query.test ?? body.test)) return tested(context, sql, ctx);
+      const wanted = given(actions, 'actions');
+      await checkActions(rules, wanted);
+      const rule = {
+        id,
+        sql,
+        actions: inputs(wanted),
+        description,
+        isEnabled: enabled,
+        onActionFailed: on_action_failed
+      };
+      return shownRule(await rules.create(rule), node);
+    }
+  }),
+  operation({
+    name: 'list_rules',
+    method: 'GET',
+    path: '/rules',
+    descr: 'A list of all rules',
+    query: CONDITIONS,
+    paged: 'max',
+    data: Type.Array(RULE),
+    example: { data: [RULE_EXAMPLE] },
+    faultOf: ruleFault,
+    run: async ({ broker, page, revision }, { query }) => {
+      const all = await broker.rules.list({
+        isEnabled: query.enabled,
+        for: query.for,
+        likeId: query._like_id,
+        likeFor: query._like_for,
+        matchFor: query._match_for,
+        likeDescription: query._like_description
+      });
+      const { node } = broker.settings;
+      const shape = (rule: RuleState) => shownRule(rule, node);
+      if (!(query.enable_paging ?? page.isGiven)) return new Listing(all, undefined, shape);
+      const { skip, limit } = page;
+      const hasNext = revision.hasNext ? skip + limit < all.length : undefined;
+      return new Listing(all.slice(skip, skip + limit), { count: all.length, hasNext }, shape);
+    }
+  }),
+  operation({
+    name: 'show_rule',
+    method: 'GET',
+    path: '/rules/:id',
+    descr: 'Show a rule',
+    data: RULE,
+    example: { params, data: RULE_EXAMPLE },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params: { id } }) => shownRule(await ruleOf(broker, id), broker.settings.node)
+  }),
+  operation({
+    name: 'update_rule',
+    method: 'PUT',
+    path: '/rules/:id',
+    descr: 'Update a rule',
+    body: CHANGE,
+    data: RULE,
+    example: { params, body: { enabled: false }, data: { ...RULE_EXAMPLE, enabled: false, state: 'idle' } },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params: { id }, body }) => {
+      const { rawsql: sql, actions, description, enabled, on_action_failed } = body;
+      await ruleOf(broker, id);
+      if (actions !== undefined) await checkActions(broker.rules, actions);
+      const change = {
+        sql,
+        actions: actions && inputs(actions),
+        description,
+        isEnabled: enabled,
+        onActionFailed: on_action_failed
+      };
+      return shownRule(await broker.rules.update(id, change), broker.settings.node);
+    }
+  }),
+  operation({
+    name: 'delete_rule',
+    method: 'DELETE',
+    path: '/rules/:id',
+    descr: 'Delete a rule',
+    example: { params },
+    faultOf: ruleFault,
+    run: async ({ broker, isOriginal }, { params: { id } }) => {
+      if (!(await broker.rules.delete(id)) && !isOriginal) throw new Fault('notFound', `Rule ${id} Not Found`);
+    }
+  }),
+  operation({
+    name: 'reset_metrics',
+    method: 'PUT',
+    path: '/rules/:id/reset_metrics',
+    descr: 'Set the metrics of a rule and its actions to 0',
+    example: { params },
+    faultOf: ruleFault,
+    run: async ({ broker }, { params: { id } }) => {
+      await ruleOf(broker, id);
+      await broker.rules.resetFigures(id);
+    }
+  })
+];
