@@ -1,6 +1,6 @@
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import type { ManagementClient } from '../management/client/index.ts';
-import { type FlagValues, flag } from './flags.ts';
+import { type FlagValues, flag, listFlag } from './flags.ts';
 
 /** The flags of single actions. */
 export const ACTION_FLAGS = {
@@ -37,6 +37,15 @@ export const ACTION_FLAGS = {
   }),
   tags: flag('text', undefined as string | undefined, '"administrator", or others for who may only read', {
     value: 'TEXT'
+  }),
+  sql: flag('text', undefined as string | undefined, 'the statement', { value: 'SQL' }),
+  action: listFlag('an action, with parameters in JSON: republish={"target_topic":"a"}; may be repeated', {
+    value: 'NAME[=JSON]'
+  }),
+  id: flag('text', undefined as string | undefined, 'the id; default: a random one', { value: 'ID' }),
+  description: flag('text', undefined as string | undefined, 'a description', { value: 'TEXT' }),
+  ctx: flag('text', undefined as string | undefined, 'columns of the event: {"topic":"t/a","payload":"{}"}', {
+    value: 'JSON'
   }),
   name: flag('text', undefined as string | undefined, 'the name for people', { value: 'TEXT' }),
   mode: flag(

@@ -4,6 +4,7 @@ import type { Action } from './ctl-action.ts';
 import { CLIENTS } from './ctl-clients.ts';
 import { CONNECTORS } from './ctl-connectors.ts';
 import { MONITORING } from './ctl-monitoring.ts';
+import { RULES } from './ctl-rules.ts';
 import { SETTINGS } from './ctl-settings.ts';
 
 /** The actions by subject, in the order of the help. */
@@ -12,6 +13,7 @@ export const ACTION_GROUPS: Readonly<Record<string, readonly Action[]>> = {
   'access control': ACCESS_CONTROL,
   monitoring: MONITORING,
   webhooks: CONNECTORS,
+  'rules and their resources': RULES,
   'settings and data': SETTINGS
 };
 const ACTIONS: readonly Action[] = Object.values(ACTION_GROUPS).flat();
@@ -20,8 +22,9 @@ const ACTIONS: readonly Action[] = Object.values(ACTION_GROUPS).flat();
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   banned: 'ban',
   bans: 'ban',
-  rules: 'acl',
   kick: 'clients kick',
+  rule: 'rules',
+  resource: 'resources',
   queue: 'sessions queue',
   subscriptions: 'subs',
   subscribe: 'sub',

@@ -3,8 +3,8 @@ import type { Action } from './ctl-action.ts';
 
 const COLUMNS = ['name', 'started', 'status', 'waiting', 'last_error'];
 
-/** The options in a JSON file. @throws InvalidInput OPTION_INVALID */
-function settingsOf(text: string, file: string): Readonly<Record<string, unknown>> {
+/** The options in a JSON file. @param file names it, for errors @throws InvalidInput OPTION_INVALID */
+export function settingsOf(text: string, file: string): Readonly<Record<string, unknown>> {
   try {
     return JSON.parse(text);
   } catch (error) {
