@@ -98,22 +98,33 @@ export const SESSION = {
   enqueue_msg: 0
 };
 
-/** A resource of the rule engine. */
-export const RESOURCE_EXAMPLE = {
-  id: 'resource:alarm-server',
+const CREATED_AT = 1_767_225_600_000;
+
+/** A resource of the rule engine, as it is given. */
+export const GIVEN_RESOURCE = {
   type: 'web_hook',
   config: { url: 'http://127.0.0.1:1/alarms' },
   description: 'The server that calls people'
 };
 
+/** This resource, as it is shown. */
+export const RESOURCE = {
+  id: 'resource:alarm-server',
+  ...GIVEN_RESOURCE,
+  created_at: CREATED_AT,
+  is_alive: true,
+  waiting: 0
+};
+
 /** A rule. */
-export const RULE_EXAMPLE = {
+export const RULE = {
   id: 'rule:hot-sensors',
   rawsql: 'SELECT clientid, payload FROM "sensors/+/temperature"',
   for: ['sensors/+/temperature'],
   enabled: true,
   on_action_failed: 'continue',
   description: 'Shows temperatures',
+  created_at: CREATED_AT,
   state: 'connected',
   metrics: [
     {
@@ -128,5 +139,28 @@ export const RULE_EXAMPLE = {
       no_result: 0
     }
   ],
-  actions: [{ name: 'inspect', params: {}, metrics: [{ node: NODE, success: 0, failed: 0, taken: 0 }], fallbacks: [] }]
+  actions: [
+    {
+      id: 'inspect_1767225600000000000',
+      name: 'inspect',
+      params: {},
+      metrics: [{ node: NODE, success: 0, failed: 0, taken: 0 }],
+      fallbacks: []
+    }
+  ]
+};
+
+/** An action that rules can have. */
+export const RULE_ACTION = {
+  name: 'inspect',
+  app: 'emqx_rule_engine',
+  for: '$any',
+  types: [],
+  category: 'debug',
+  params: {},
+  title: { en: 'Inspect (debug)', zh: '检查 (调试)' },
+  description: {
+    en: 'Print the output of the statement, the columns of the event and the parameters of the action.',
+    zh: '打印 SQL 的输出结果、事件的字段以及动作的参数。'
+  }
 };

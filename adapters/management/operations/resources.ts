@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { BrokerError, nearest, type ResourceState, type RulesApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import { NODE, RESOURCE_EXAMPLE } from '../examples.ts';
+import * as examples from '../examples.ts';
 import { type Operation, operation } from '../operation.ts';
 import { isTest, ruleFault, TEST } from './rule-faults.ts';
 import { RESOURCE, RESOURCE_WITH_STATUS, shownResource } from './rule-forms.ts';
@@ -29,7 +29,7 @@ const CHANGE = Type.Object({
   description: Type.Optional(DESCRIPTION)
 });
 
-const params = { id: RESOURCE_EXAMPLE.id };
+const params = { id: examples.RESOURCE.id };
 const unknown = (id: string) => new Fault('notFound', `Resource ${id} Not Found`);
 
 /** A resource, and an error if there is none. @throws Fault notFound */
@@ -68,10 +68,7 @@ export const RESOURCES: readonly Operation[] = [
     }),
     body: GIVEN,
     data: Type.Optional(Type.Union([RESOURCE])),
-    example: {
-      body: { type: 'web_hook', config: { url: 'http://127.0.0.1:1/reports' }, description: 'The reports' },
-      data: { type: 'web_hook', config: { url: 'http://127.0.0.1:1/reports' }, description: 'The reports' }
-    },
+    example: { body: { ...examples.GIVEN_RESOURCE, test: false } },
     faultOf: ruleFault,
     run: async ({ broker }, { query, body }) => {
       const { id, type, config = {}, description } = body;
@@ -88,7 +85,7 @@ export const RESOURCES: readonly Operation[] = [
     path: '/resources',
     descr: 'A list of all resources',
     data: Type.Array(RESOURCE),
-    example: { data: [RESOURCE_EXAMPLE] },
+    example: { data: [examples.RESOURCE] },
     faultOf: ruleFault,
     run: async ({ broker }) => (await broker.rules.resources.list()).map(shownResource)
   }),
@@ -98,7 +95,7 @@ export const RESOURCES: readonly Operation[] = [
     path: '/resources/:id',
     descr: 'Show a resource, and whether its target can be reached',
     data: RESOURCE_WITH_STATUS,
-    example: { params, data: { ...RESOURCE_EXAMPLE, status: [{ node: NODE, is_alive: false }] } },
+    example: { params, data: { ...examples.RESOURCE, status: [{ node: examples.NODE, is_alive: true }] } },
     faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => {
       await resourceOf(broker, id);
@@ -131,7 +128,7 @@ export const RESOURCES: readonly Operation[] = [
     method: 'POST',
     path: '/resources/:id',
     descr: 'Start a resource: connect to its target now',
-    example: { params: { id: RESOURCE_EXAMPLE.id } },
+    example: { params },
     faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => {
       await resourceOf(broker, id);
@@ -155,7 +152,7 @@ export const RESOURCES: readonly Operation[] = [
     path: '/resource_status/:id',
     descr: 'Find out whether the target of a resource can be reached at present',
     data: Type.Object({ is_alive: Type.Boolean({ description: 'Whether it can' }) }),
-    example: { params, data: { is_alive: false } },
+    example: { params, data: { is_alive: true } },
     faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => {
       await resourceOf(broker, id);

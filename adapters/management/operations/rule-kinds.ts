@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import type { RulesApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import { RESOURCE_EXAMPLE } from '../examples.ts';
+import * as examples from '../examples.ts';
 import { type Operation, operation } from '../operation.ts';
 import { ruleFault } from './rule-faults.ts';
 import { ACTION, RESOURCE, RESOURCE_TYPE, shownAction, shownResource, shownResourceType } from './rule-forms.ts';
@@ -26,9 +26,7 @@ async function checkType({ rules }: { readonly rules: RulesApi }, type: string):
   throw new Fault('notFound', `Resource Type ${type} Not Found`);
 }
 
-const { type } = RESOURCE_EXAMPLE;
-const INSPECT = { name: 'inspect', app: 'emqx_rule_engine', for: '$any', types: [], category: 'debug' };
-const WEB_HOOK = { name: 'web_hook', provider: 'emqx_web_hook' };
+const { type } = examples.GIVEN_RESOURCE;
 
 /** What rules can do, where to, and for which events. */
 export const RULE_KINDS: readonly Operation[] = [
@@ -38,7 +36,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/actions',
     descr: 'A list of all actions',
     data: Type.Array(ACTION),
-    example: { data: [INSPECT] },
+    example: { data: [examples.RULE_ACTION] },
     faultOf: ruleFault,
     run: async ({ broker }) => (await broker.rules.actions()).map(shownAction)
   }),
@@ -48,7 +46,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/actions/:name',
     descr: 'Show an action',
     data: ACTION,
-    example: { params: { name: 'inspect' }, data: INSPECT },
+    example: { params: { name: 'inspect' }, data: examples.RULE_ACTION },
     faultOf: ruleFault,
     run: async ({ broker }, { params }) => {
       const found = (await broker.rules.actions()).find(({ name }) => name === params.name);
@@ -72,7 +70,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/resource_types/:name',
     descr: 'Show a resource type',
     data: RESOURCE_TYPE,
-    example: { params: { name: type }, data: WEB_HOOK },
+    example: { params: { name: type } },
     faultOf: ruleFault,
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.name);
@@ -86,7 +84,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/resource_types/:type/resources',
     descr: 'List all resources of a resource type',
     data: Type.Array(RESOURCE),
-    example: { params: { type }, data: [RESOURCE_EXAMPLE] },
+    example: { params: { type }, data: [examples.RESOURCE] },
     faultOf: ruleFault,
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.type);
@@ -99,7 +97,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/resource_types/:type/actions',
     descr: 'List all actions that can use resources of a type',
     data: Type.Array(ACTION),
-    example: { params: { type }, data: [{ name: 'data_to_webserver' }] },
+    example: { params: { type } },
     faultOf: ruleFault,
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.type);
@@ -112,7 +110,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/rule_events',
     descr: 'List all events with detailed info',
     data: Type.Array(EVENT),
-    example: { data: [{ event: '$events/message_publish' }] },
+    example: {},
     faultOf: ruleFault,
     run: async ({ broker }) =>
       (await broker.rules.events()).map(({ event, title, description, testColumns, columns, example }) => ({

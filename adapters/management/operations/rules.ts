@@ -9,7 +9,7 @@ import {
 } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { documentedAs } from '../document-schemas.ts';
-import { RULE_EXAMPLE } from '../examples.ts';
+import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { EncodedData } from '../reply.ts';
@@ -101,7 +101,7 @@ function exact({ text }: Context, ctx: Readonly<Record<string, unknown>>): Reado
   return (decodeJson(text) as { readonly ctx?: Readonly<Record<string, unknown>> }).ctx ?? ctx;
 }
 
-const params = { id: RULE_EXAMPLE.id };
+const params = { id: examples.RULE.id };
 
 /** The rules of the broker. */
 export const RULES: readonly Operation[] = [
@@ -124,12 +124,6 @@ export const RULES: readonly Operation[] = [
       body: {
         rawsql: 'SELECT payload.celsius AS celsius FROM "sensors/+/temperature" WHERE payload.celsius > 80',
         actions: [{ name: 'republish', params: { target_topic: 'alerts', target_qos: 1, payload_tmpl: 'hot' } }],
-        description: 'Tells when a sensor is hot'
-      },
-      data: {
-        for: ['sensors/+/temperature'],
-        enabled: true,
-        state: 'connected',
         description: 'Tells when a sensor is hot'
       }
     },
@@ -161,7 +155,7 @@ export const RULES: readonly Operation[] = [
     query: CONDITIONS,
     paged: 'max',
     data: Type.Array(RULE),
-    example: { data: [RULE_EXAMPLE] },
+    example: { data: [examples.RULE] },
     faultOf: ruleFault,
     run: async ({ broker, page, revision }, { query }) => {
       const all = await broker.rules.list({
@@ -186,7 +180,7 @@ export const RULES: readonly Operation[] = [
     path: '/rules/:id',
     descr: 'Show a rule',
     data: RULE,
-    example: { params, data: RULE_EXAMPLE },
+    example: { params, data: examples.RULE },
     faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => shownRule(await ruleOf(broker, id), broker.settings.node)
   }),
@@ -197,7 +191,7 @@ export const RULES: readonly Operation[] = [
     descr: 'Update a rule',
     body: CHANGE,
     data: RULE,
-    example: { params, body: { enabled: false }, data: { ...RULE_EXAMPLE, enabled: false, state: 'idle' } },
+    example: { params, body: { enabled: false }, data: { ...examples.RULE, enabled: false, state: 'idle' } },
     faultOf: ruleFault,
     run: async ({ broker }, { params: { id }, body }) => {
       const { rawsql: sql, actions, description, enabled, on_action_failed } = body;
