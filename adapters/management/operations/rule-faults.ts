@@ -55,8 +55,9 @@ export function ruleFault(error: unknown): Fault | undefined {
   if (code === 'RULE_EXISTS' || code === 'RESOURCE_EXISTS') return new Fault('badArguments', 'Already Exists');
   const word = WORDS[code];
   if (word !== undefined || code === 'SQL_FAILED') return badArguments(message, word);
-  if (error instanceof NotFound) return new Fault('notFound', message);
-  if (error instanceof StateError) return badArguments(message);
+  // what the path names; the others are named by the body
+  if (code === 'RULE_NOT_FOUND' || code === 'RESOURCE_NOT_FOUND') return new Fault('notFound', message);
+  if (error instanceof StateError || error instanceof NotFound) return badArguments(message);
   const named = renamed(error, NAMES);
   if (named instanceof Fault) return faultOfInput(named);
   return faultOf(error) && badArguments(message);

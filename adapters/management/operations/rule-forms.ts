@@ -200,9 +200,22 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100;
 }
 
+/** The parameter of actions that use a resource. */
+const RESOURCE_PARAM: ParamRow = {
+  type: 'string',
+  required: true,
+  order: 0,
+  title: { en: 'Resource', zh: '资源' },
+  description: {
+    en: 'The id of a resource of one of the types of the action.',
+    zh: '资源 ID，其类型须为该动作支持的资源类型。'
+  }
+};
+
 /** A kind of actions as answers have it. */
 export function shownAction(action: ActionInfo): Shown<typeof ACTION> {
-  const { name, app, for: event, types, category, params, title, description } = action;
+  const { name, app, for: event, types, category, title, description } = action;
+  const params = types.length === 0 ? action.params : { $resource: RESOURCE_PARAM, ...action.params };
   return { name, app, for: event, types: [...types], category, params: shownParams(params), title, description };
 }
 
