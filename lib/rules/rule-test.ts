@@ -1,7 +1,7 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkObject } from '../base/options-table.ts';
-import { decodeJson } from '../sql/json.ts';
-import type { Value, ValueObject } from '../sql/values.ts';
+import { decodeJson, encodeJson } from '../sql/json.ts';
+import { Float, type Value, type ValueObject } from '../sql/values.ts';
 import { matches } from '../topics/topic.ts';
 import { eventFromColumns } from './events/event.ts';
 import type { RuleEventName } from './events/rule-event.ts';
@@ -33,7 +33,7 @@ function columnsOf(given: object): ValueObject {
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
     const isPlain = typeof value !== 'object' || value === null || value instanceof Uint8Array;
-    columns[name] = isPlain ? checked(name, value) : decodeJson(jsonOf(name, value));
+    columns[name] = isPlain || value instanceof Float ? checked(name, value) : decodeJson(jsonOf(name, value));
   }
   return columns;
 }
@@ -45,7 +45,7 @@ function checked(name: string, value: unknown): Value {
 
 function jsonOf(name: string, value: object): string {
   try {
-    return JSON.stringify(value);
+    return encodeJson(value as Value); // integers of any size keep their digits
   } catch {
     throw new InvalidInput('RULE_INVALID', name, 'a value that JSON can represent', value);
   }
