@@ -58,11 +58,11 @@ class MetricsPage implements Service {
     if (refusal !== undefined) return refusal;
     const { contentType, write } = expositionFor(call.header('accept'));
     const headers = { 'content-type': contentType, 'cache-control': 'no-store' };
-    return { status: 200, headers, body: write(this.#families(), { node: this.#broker.settings.node }) };
+    return { status: 200, headers, body: write(await this.#families(), { node: this.#broker.settings.node }) };
   }
 
-  #families(): Family[] {
-    const families = familiesOf(BROKER_ROWS, readingOf(this.#broker));
+  async #families(): Promise<Family[]> {
+    const families = familiesOf(BROKER_ROWS, await readingOf(this.#broker));
     if (this.#process !== undefined) families.push(...familiesOf(PROCESS_ROWS, this.#process.read()));
     return families;
   }

@@ -34,8 +34,8 @@ export function observeMetrics(broker: Broker, meter: ObservingMeter): () => voi
       ? meter.createObservableCounter(dottedName, options)
       : meter.createObservableGauge(dottedName, options);
   });
-  const observe = (result: ObservationResult): void => {
-    const reading = readingOf(broker);
+  const observe = async (result: ObservationResult): Promise<void> => {
+    const reading = await readingOf(broker);
     const common = { 'embermq.node': broker.settings.node };
     for (const [at, row] of BROKER_ROWS.entries())
       for (const { labels, value } of row.samples(reading))

@@ -10,6 +10,7 @@ import {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from '../../../lib/index.ts';
+import { RULE_ROWS, type RuleReading, ruleReadingOf } from './rule-rows.ts';
 
 /** One value of a metric, with the labels that distinguish it from the others. */
 export interface Sample {
@@ -31,15 +32,16 @@ export interface MetricRow<R = Reading> {
 }
 
 /** The figures of a broker at one moment. */
-export interface Reading {
+export interface Reading extends RuleReading {
   readonly broker: Broker;
   readonly counters: Readonly<Record<CounterName, number>>;
   readonly gauges: ReturnType<Broker['metrics']['gauges']>;
 }
 
 /** Read the figures of a broker. */
-export function readingOf(broker: Broker): Reading {
-  return { broker, counters: broker.metrics.counters(), gauges: broker.metrics.gauges() };
+export async function readingOf(broker: Broker): Promise<Reading> {
+  const rules = await ruleReadingOf(broker);
+  return { broker, counters: broker.metrics.counters(), gauges: broker.metrics.gauges(), ...rules };
 }
 
 /** The units of counters and gauges, by the first part of their names. */
@@ -60,8 +62,14 @@ const UNITS: Readonly<Record<string, string>> = {
   subscriptions: '{subscription}',
   subscribers: '{session}',
   retained: '{message}',
-  outbox: '{entry}'
+  outbox: '{entry}',
+  rules: '{event}',
+  actions: '{run}',
+  resources: '{resource}'
 };
+
+/** Those of gauges, where they differ from those of counters. */
+const UNITS_OF_GAUGES: Readonly<Record<string, string>> = { rules: '{rule}', actions: '{action}' };
 
 function broker(kind: MetricRow['kind'], name: string, about: string, read: (reading: Reading) => number): MetricRow {
   const parts = name.split('.');
@@ -71,7 +79,7 @@ function broker(kind: MetricRow['kind'], name: string, about: string, read: (rea
     name: `embermq_${ordered.join('_')}`,
     dottedName: `embermq.${name}`,
     kind,
-    unit: UNITS[parts[0]],
+    unit: (kind === 'gauge' ? UNITS_OF_GAUGES[parts[0]] : undefined) ?? UNITS[parts[0]],
     about,
     samples: (reading) => [{ value: read(reading) }]
   };
@@ -179,6 +187,7 @@ export const BROKER_ROWS: readonly MetricRow[] = [
         }))
       )
   },
+  ...RULE_ROWS,
   ...COUNTERS.map(counterRow),
   ...GAUGES.flatMap(gaugeRows),
   ...PLAIN_GAUGES.map(plainGaugeRow)

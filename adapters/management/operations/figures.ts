@@ -33,7 +33,9 @@ interface FigureNames {
 
 /** The counters that only the later revisions have. */
 const ONLY_LATER =
-  /\.inuse$|^packets\.publish\.dropped$|^messages\.(publish|delivered|acked|not_retained|dropped\..+)$|^(delivery|client|session|connections|overload|outbox)\./;
+  /\.inuse$|^packets\.publish\.dropped$|^messages\.(publish|delivered|acked|not_retained|dropped\..+)$|^(delivery|client|session|connections|overload|outbox|rules|actions)\./;
+/** The gauges that only the later revisions have. */
+const GAUGES_ONLY_LATER: readonly GaugeName[] = ['channels', 'rules', 'actions', 'resources'];
 
 const same = (counter: CounterName) => [counter, counter] as const;
 
@@ -44,7 +46,7 @@ const FIGURES: Readonly<Record<Revision['dialect'], FigureNames>> = {
       ['auth.mqtt.anonymous', 'client.auth.anonymous']
     ],
     plainGauges: ['messages.retained'],
-    gauges: GAUGES.filter((name) => name !== 'channels')
+    gauges: GAUGES.filter((name) => !GAUGES_ONLY_LATER.includes(name))
   },
   later: { counters: COUNTERS.map(same), plainGauges: PLAIN_GAUGES, gauges: GAUGES }
 };

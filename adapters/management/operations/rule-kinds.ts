@@ -95,7 +95,7 @@ export const RULE_KINDS: readonly Operation[] = [
     name: 'list_actions_by_type',
     method: 'GET',
     path: '/resource_types/:type/actions',
-    descr: 'List all actions that can use resources of a type',
+    descr: 'List all actions of a resource type',
     data: Type.Array(ACTION),
     example: { params: { type } },
     faultOf: ruleFault,

@@ -11,7 +11,7 @@ import { Fault } from '../../rest/index.ts';
 import { documentedAs } from '../document-schemas.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
-import { type Context, type Operation, operation } from '../operation.ts';
+import { type AuditedNames, type Context, type Operation, operation } from '../operation.ts';
 import { EncodedData } from '../reply.ts';
 import { given, isTest, ruleFault, TEST } from './rule-faults.ts';
 import { GIVEN_ACTION, RULE, shownRule } from './rule-forms.ts';
@@ -65,6 +65,11 @@ const CONDITIONS = Type.Object({
     Type.Boolean({ description: 'Whether the list has pages; default: if "_page" or "_limit" is given' })
   )
 });
+
+/** What the audit log has of actions: not their parameters, which may be secrets. */
+function namesOf(actions: readonly Static<typeof GIVEN_ACTION>[] | undefined): AuditedNames {
+  return { actions: actions?.map(({ name }) => name) };
+}
 
 /** A rule, and an error if there is none. @throws Fault notFound */
 async function ruleOf({ rules }: { readonly rules: RulesApi }, id: string): Promise<RuleState> {
@@ -128,6 +133,7 @@ export const RULES: readonly Operation[] = [
       }
     },
     faultOf: ruleFault,
+    audited: ({ body: { actions } }) => namesOf(actions),
     run: async (context, { query, body }) => {
       const { id, actions, description, enabled, on_action_failed, ctx = {} } = body;
       const { node } = context.broker.settings;
@@ -193,6 +199,7 @@ export const RULES: readonly Operation[] = [
     data: RULE,
     example: { params, body: { enabled: false }, data: { ...examples.RULE, enabled: false, state: 'idle' } },
     faultOf: ruleFault,
+    audited: ({ body: { actions } }) => namesOf(actions),
     run: async ({ broker }, { params: { id }, body }) => {
       const { rawsql: sql, actions, description, enabled, on_action_failed } = body;
       await ruleOf(broker, id);
