@@ -149,7 +149,7 @@ export const GAUGE_ABOUT = {
   'subscriptions.shared': 'Shared subscriptions',
   routes: 'Topic filters with subscriptions, as routes to this node',
   retained: 'Retained messages',
-  rules: 'Rules',
+  rules: 'Rules, enabled or not',
   actions: 'Kinds of actions that rules can use',
   resources: 'Resources of rules'
 } as const;

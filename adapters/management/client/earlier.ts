@@ -1752,7 +1752,7 @@ export interface EarlierOperations {
     data: Resource[];
   };
 
-  /** List all actions that can use resources of a type */
+  /** List all actions of a resource type */
 
   'GET /resource_types/{type}/actions': {
     params: {
@@ -2445,6 +2445,10 @@ export interface EarlierOperations {
         settings?: unknown[];
         /** Names of the sources that are stopped */
         stoppedSources?: unknown[];
+        /** Resources of rules, with their passwords */
+        resources?: unknown[];
+        /** Rules over broker events */
+        rules?: unknown[];
       };
     };
   };
@@ -2487,6 +2491,10 @@ export interface EarlierOperations {
         settings?: unknown[];
         /** Names of the sources that are stopped */
         stoppedSources?: unknown[];
+        /** Resources of rules, with their passwords */
+        resources?: unknown[];
+        /** Rules over broker events */
+        rules?: unknown[];
       };
     };
     data: {
@@ -3008,7 +3016,7 @@ export interface EarlierOperations {
 
   'GET /x/figures': {
     query?: {
-      /** Names of figures, separated by commas: bytes.received, bytes.sent, packets.received, packets.sent, packets.connect.received, packets.connack.sent, packets.connack.error, packets.connack.auth_error, packets.publish.received, packets.publish.sent, packets.publish.error, packets.publish.auth_error, packets.publish.inuse, packets.publish.dropped, packets.puback.received, packets.puback.sent, packets.puback.missed, packets.puback.inuse, packets.pubrec.received, packets.pubrec.sent, packets.pubrec.missed, packets.pubrec.inuse, packets.pubrel.received, packets.pubrel.sent, packets.pubrel.missed, packets.pubcomp.received, packets.pubcomp.sent, packets.pubcomp.missed, packets.pubcomp.inuse, packets.subscribe.received, packets.subscribe.error, packets.subscribe.auth_error, packets.suback.sent, packets.unsubscribe.received, packets.unsubscribe.error, packets.unsuback.sent, packets.pingreq.received, packets.pingresp.sent, packets.disconnect.received, packets.disconnect.sent, packets.auth.received, packets.auth.sent, messages.received, messages.sent, messages.qos0.received, messages.qos0.sent, messages.qos1.received, messages.qos1.sent, messages.qos2.received, messages.qos2.sent, messages.qos2.expired, messages.qos2.dropped, messages.publish, messages.dropped, messages.dropped.expired, messages.dropped.no_subscribers, messages.not_retained, messages.expired, messages.forward, messages.delivered, messages.acked, delivery.dropped, delivery.dropped.no_local, delivery.dropped.too_large, delivery.dropped.qos0_msg, delivery.dropped.queue_full, delivery.dropped.expired, delivery.dropped.hook, delivery.dropped.slow_consumer, client.connect, client.connack, client.connected, client.authenticate, client.auth.anonymous, client.auth.success, client.auth.failure, client.auth.ignore, client.check_acl, client.acl.allow, client.acl.deny, client.acl.ignore, client.acl.cache_hit, client.subscribe, client.unsubscribe, client.disconnected, session.created, session.resumed, session.takeovered, session.discarded, session.terminated, connections.refused, overload.shed, outbox.sent, outbox.failed, outbox.dropped, connections.count, channels.count, sessions.count, sessions.persistent.count, topics.count, suboptions.count, subscribers.count, subscriptions.count, subscriptions.shared.count, routes.count, retained.count, messages.retained, messages.delayed, outbox.waiting. Default: messages.received, messages.sent, messages.dropped, delivery.dropped, bytes.received, bytes.sent, client.connected, client.disconnected, connections.count, sessions.count, subscriptions.count, retained.count */
+      /** Names of figures, separated by commas: bytes.received, bytes.sent, packets.received, packets.sent, packets.connect.received, packets.connack.sent, packets.connack.error, packets.connack.auth_error, packets.publish.received, packets.publish.sent, packets.publish.error, packets.publish.auth_error, packets.publish.inuse, packets.publish.dropped, packets.puback.received, packets.puback.sent, packets.puback.missed, packets.puback.inuse, packets.pubrec.received, packets.pubrec.sent, packets.pubrec.missed, packets.pubrec.inuse, packets.pubrel.received, packets.pubrel.sent, packets.pubrel.missed, packets.pubcomp.received, packets.pubcomp.sent, packets.pubcomp.missed, packets.pubcomp.inuse, packets.subscribe.received, packets.subscribe.error, packets.subscribe.auth_error, packets.suback.sent, packets.unsubscribe.received, packets.unsubscribe.error, packets.unsuback.sent, packets.pingreq.received, packets.pingresp.sent, packets.disconnect.received, packets.disconnect.sent, packets.auth.received, packets.auth.sent, messages.received, messages.sent, messages.qos0.received, messages.qos0.sent, messages.qos1.received, messages.qos1.sent, messages.qos2.received, messages.qos2.sent, messages.qos2.expired, messages.qos2.dropped, messages.publish, messages.dropped, messages.dropped.expired, messages.dropped.no_subscribers, messages.not_retained, messages.expired, messages.forward, messages.delivered, messages.acked, delivery.dropped, delivery.dropped.no_local, delivery.dropped.too_large, delivery.dropped.qos0_msg, delivery.dropped.queue_full, delivery.dropped.expired, delivery.dropped.hook, delivery.dropped.slow_consumer, client.connect, client.connack, client.connected, client.authenticate, client.auth.anonymous, client.auth.success, client.auth.failure, client.auth.ignore, client.check_acl, client.acl.allow, client.acl.deny, client.acl.ignore, client.acl.cache_hit, client.subscribe, client.unsubscribe, client.disconnected, session.created, session.resumed, session.takeovered, session.discarded, session.terminated, connections.refused, overload.shed, outbox.sent, outbox.failed, outbox.dropped, rules.matched, actions.success, actions.failure, connections.count, channels.count, sessions.count, sessions.persistent.count, topics.count, suboptions.count, subscribers.count, subscriptions.count, subscriptions.shared.count, routes.count, retained.count, rules.count, actions.count, resources.count, messages.retained, messages.delayed, outbox.waiting. Default: messages.received, messages.sent, messages.dropped, delivery.dropped, bytes.received, bytes.sent, client.connected, client.disconnected, connections.count, sessions.count, subscriptions.count, retained.count */
       names?: string;
       /** The first time, in milliseconds since 1970. Default: all samples */
       from?: number;
