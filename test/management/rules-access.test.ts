@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { createBroker, memoryStore } from 'embermq';
+import { serveManagement } from '../support/management.ts';
 import { RESOURCE, RULE, SQL, serveRules } from '../support/rules.ts';
 
 const VIEWER = { authorization: `Basic ${Buffer.from('bob:password of bob').toString('base64')}` };
@@ -81,5 +83,40 @@ describe('The audit log', () => {
       ]
     );
     assert.doesNotMatch(JSON.stringify(entries), /secret/);
+  });
+});
+
+describe('Rules and resources of the options of the broker', () => {
+  it('are shown, and cannot be changed or deleted', async () => {
+    const options = {
+      resources: [{ ...RESOURCE, id: 's' }],
+      rules: [{ id: 'r', sql: SQL, actions: RULE.actions }]
+    };
+    await using served = await serveRules({}, options);
+    const { call } = served;
+    assert.equal((await call('GET', '/api/rules/r')).body.data.state, 'connected');
+    assert.equal((await call('GET', '/api/resources/s')).body.data.id, 's');
+    for (const [method, path, body] of [
+      ['PUT', '/rules/r', { enabled: false }],
+      ['DELETE', '/rules/r'],
+      ['PUT', '/resources/s', { description: 'x' }],
+      ['DELETE', '/resources/s']
+    ] as const) {
+      const answer = await call(method, `/api${path}`, body);
+      assert.deepEqual([answer.status, answer.body.code], [400, 400]);
+      assert.match(answer.body.message, /^Bad Arguments: the r\w+ "\w" is in the options of the broker/);
+    }
+  });
+});
+
+describe('The rule engine of a broker that is stopped', () => {
+  it('is unavailable', async () => {
+    const store = memoryStore();
+    const broker = createBroker({ store });
+    await using server = await serveManagement(broker, { credentials: 'host' });
+    for (const path of ['/rules', '/resources', '/rules/r']) {
+      const { status, body } = await server.call('GET', `/api${path}`);
+      assert.deepEqual([status, body.code], [503, 101], path);
+    }
   });
 });

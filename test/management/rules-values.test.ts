@@ -37,6 +37,18 @@ describe('The output of a test of a rule', () => {
   });
 });
 
+describe('A test of a rule', () => {
+  it('accepts numbers that are too large for a floating point number', async () => {
+    await using served = await serveRules();
+    const { text } = await served.call(
+      'POST',
+      '/api/rules?test',
+      '{"rawsql":"SELECT 1 AS n FROM \\"t\\"","ctx":{"x":1e999}}'
+    );
+    assert.equal(text, '{"code":0,"data":{"n":1}}');
+  });
+});
+
 describe('The figures of a rule', () => {
   it('have a speed with two decimals, the highest one, and the mean of five minutes', async () => {
     await using served = await serveRules();

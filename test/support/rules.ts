@@ -1,4 +1,4 @@
-import { createBroker } from 'embermq';
+import { type BrokerOptions, createBroker } from 'embermq';
 import type { ManagementOptions } from 'embermq/management';
 import { VirtualClock } from 'embermq/testing';
 import { REVISIONS } from '../../adapters/management/revisions.ts';
@@ -16,11 +16,17 @@ export const RULE = { rawsql: SQL, actions: [{ name: 'do_nothing', params: {} }]
 export const RESOURCE = { type: 'test_target', config: { url: 'http://192.0.2.1/' } };
 export const NODE = 'embermq@127.0.0.1';
 
+type RulesOptions = NonNullable<BrokerOptions['rules']>;
+
 /** Start a broker whose rules can use test targets, and serve its management interface below `/api`. */
-export async function serveRules(options: ManagementOptions = {}) {
+export async function serveRules(options: ManagementOptions = {}, rules: RulesOptions = {}) {
   const clock = new VirtualClock();
   const targets = new RuleTargets();
-  const broker = createBroker({ clock, passwordCost: 10, rules: { resources: [targets.type] } });
+  const broker = createBroker({
+    clock,
+    passwordCost: 10,
+    rules: { ...rules, resources: [targets.type, ...(rules.resources ?? [])] }
+  });
   // instead of standard output
   broker.on('rule.inspected', () => undefined);
   await broker.start();

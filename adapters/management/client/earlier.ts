@@ -1683,7 +1683,7 @@ export interface EarlierOperations {
     body: {
       /** The statement */
       rawsql?: string;
-      /** All actions; ****** for a secret keeps the present one */
+      /** All actions; their metrics begin with 0 */
       actions?: GivenRuleAction[];
       /** A description */
       description?: string;

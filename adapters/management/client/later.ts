@@ -1747,7 +1747,7 @@ export interface LaterOperations {
     body: {
       /** The statement */
       rawsql?: string;
-      /** All actions; ****** for a secret keeps the present one */
+      /** All actions; their metrics begin with 0 */
       actions?: GivenRuleAction[];
       /** A description */
       description?: string;

@@ -2,9 +2,10 @@ import Type from 'typebox';
 import { BrokerError, nearest, type ResourceState, type RulesApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import * as examples from '../examples.ts';
+import { Listing } from '../listing.ts';
 import { type Operation, operation } from '../operation.ts';
+import { RESOURCE, RESOURCE_WITH_STATUS, shownResource } from './resource-forms.ts';
 import { isTest, ruleFault, TEST } from './rule-faults.ts';
-import { RESOURCE, RESOURCE_WITH_STATUS, shownResource } from './rule-forms.ts';
 
 const CONFIG = Type.Record(Type.String(), Type.Unknown(), { description: 'Its parameters, as its type defines them' });
 const DESCRIPTION = Type.String({ default: '', description: 'A description' });
@@ -87,7 +88,7 @@ export const RESOURCES: readonly Operation[] = [
     data: Type.Array(RESOURCE),
     example: { data: [examples.RESOURCE] },
     faultOf: ruleFault,
-    run: async ({ broker }) => (await broker.rules.resources.list()).map(shownResource)
+    run: async ({ broker }) => new Listing(await broker.rules.resources.list(), undefined, shownResource)
   }),
   operation({
     name: 'show_resource',

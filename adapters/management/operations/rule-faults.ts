@@ -19,6 +19,8 @@ const WORDS_OF_PARAMETERS: Readonly<Record<string, string>> = {
 };
 /** The parameters by the fields of rules. */
 const NAMES = { sql: 'rawsql', isEnabled: 'enabled', onActionFailed: 'on_action_failed' };
+/** A statement that fails for the event of a test, or uses a package that is not installed. */
+const AS_THEY_ARE: ReadonlySet<string> = new Set(['SQL_FAILED', 'PACKAGE_MISSING']);
 /** These are about the broker, not about rules. */
 const GENERAL: ReadonlySet<string> = new Set(['BROKER_NOT_STARTED', 'STORE_FAILED', 'STORE_CLOSED']);
 
@@ -54,7 +56,7 @@ export function ruleFault(error: unknown): Fault | undefined {
   const { code, message } = error;
   if (code === 'RULE_EXISTS' || code === 'RESOURCE_EXISTS') return new Fault('badArguments', 'Already Exists');
   const word = WORDS[code];
-  if (word !== undefined || code === 'SQL_FAILED') return badArguments(message, word);
+  if (word !== undefined || AS_THEY_ARE.has(code)) return badArguments(message, word);
   // what the path names; the others are named by the body
   if (code === 'RULE_NOT_FOUND' || code === 'RESOURCE_NOT_FOUND') return new Fault('notFound', message);
   if (error instanceof StateError || error instanceof NotFound) return badArguments(message);

@@ -2,9 +2,10 @@ import Type from 'typebox';
 import type { RulesApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import * as examples from '../examples.ts';
+import { Listing } from '../listing.ts';
 import { type Operation, operation } from '../operation.ts';
+import { ACTION, RESOURCE, RESOURCE_TYPE, shownAction, shownResource, shownResourceType } from './resource-forms.ts';
 import { ruleFault } from './rule-faults.ts';
-import { ACTION, RESOURCE, RESOURCE_TYPE, shownAction, shownResource, shownResourceType } from './rule-forms.ts';
 
 const EVENT = Type.Object(
   {
@@ -88,7 +89,7 @@ export const RULE_KINDS: readonly Operation[] = [
     faultOf: ruleFault,
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.type);
-      return (await broker.rules.resources.list(params.type)).map(shownResource);
+      return new Listing(await broker.rules.resources.list(params.type), undefined, shownResource);
     }
   }),
   operation({

@@ -47,9 +47,7 @@ const GIVEN = Type.Object({
 });
 const CHANGE = Type.Object({
   rawsql: Type.Optional(SQL),
-  actions: Type.Optional(
-    Type.Array(GIVEN_ACTION, { description: 'All actions; ****** for a secret keeps the present one' })
-  ),
+  actions: Type.Optional(Type.Array(GIVEN_ACTION, { description: 'All actions; their metrics begin with 0' })),
   ...FIELDS
 });
 const CONDITIONS = Type.Object({
@@ -103,7 +101,9 @@ async function tested(context: Context, sql: string, ctx: Readonly<Record<string
 /** The columns of a test with all digits of their numbers. */
 function exact({ text }: Context, ctx: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   if (text === undefined) return ctx;
-  return (decodeJson(text) as { readonly ctx?: Readonly<Record<string, unknown>> }).ctx ?? ctx;
+  // undefined: it has numbers that only `JSON.parse` accepts
+  const body = decodeJson(text) as { readonly ctx?: Readonly<Record<string, unknown>> } | undefined;
+  return body?.ctx ?? ctx;
 }
 
 const params = { id: examples.RULE.id };

@@ -1,0 +1,116 @@
+import Type, { type Static } from 'typebox';
+import type { ActionInfo, ParamRow, ParamTable, ResourceState, ResourceTypeInfo } from '../../../lib/index.ts';
+
+const text = (description: string) => Type.String({ description });
+const fields = (description: string) => Type.Record(Type.String(), Type.Unknown(), { description });
+
+const LOCALIZED = Type.Object({ en: Type.String(), zh: Type.String() }, { title: 'LocalizedText' });
+const PARAMS = fields(
+  'The parameters by name. Each has type, title and description, and may have required, default, enum and more'
+);
+
+/** A kind of actions, in answers. */
+export const ACTION = Type.Object(
+  {
+    name: text('Its name'),
+    app: text('What provides it'),
+    for: text('The events that it is meant for; $any: all'),
+    types: Type.Array(Type.String(), { description: 'The types of resources that it can use' }),
+    category: Type.Enum(['debug', 'data_forward', 'other'], { description: 'What it is for' }),
+    params: PARAMS,
+    title: LOCALIZED,
+    description: LOCALIZED
+  },
+  { title: 'RuleAction' }
+);
+
+/** A type of resources, in answers. */
+export const RESOURCE_TYPE = Type.Object(
+  {
+    name: text('Its name'),
+    provider: text('What provides it'),
+    params: PARAMS,
+    title: LOCALIZED,
+    description: LOCALIZED
+  },
+  { title: 'ResourceType' }
+);
+
+const RESOURCE_FIELDS = {
+  id: text('Its id'),
+  type: text('The name of its type'),
+  config: fields('Its parameters as they were given, with ****** for secrets'),
+  description: text('A description'),
+  created_at: Type.Integer({ description: 'When it was made, in milliseconds since 1970' }),
+  is_alive: Type.Boolean({ description: 'Whether its target could be reached when that was tried last' }),
+  waiting: Type.Integer({ description: 'What waits to be sent' }),
+  last_error: Type.Optional(text('Why its target could not be reached, or why the last delivery has failed'))
+};
+
+/** A resource, in lists. */
+export const RESOURCE = Type.Object(RESOURCE_FIELDS, { title: 'Resource' });
+
+/** A resource that is looked up. */
+export const RESOURCE_WITH_STATUS = Type.Object(
+  {
+    ...RESOURCE_FIELDS,
+    status: Type.Array(
+      Type.Object(
+        {
+          node: text('Name of the node'),
+          is_alive: Type.Boolean({ description: 'Whether its target can be reached at present' })
+        },
+        { title: 'ResourceStatus' }
+      )
+    )
+  },
+  { title: 'ResourceWithStatus' }
+);
+
+/** The parameter of actions that use a resource. */
+const RESOURCE_PARAM: ParamRow = {
+  type: 'string',
+  required: true,
+  order: 0,
+  title: { en: 'Resource', zh: '资源' },
+  description: {
+    en: 'The id of a resource of one of the types of the action.',
+    zh: '资源 ID，其类型须为该动作支持的资源类型。'
+  }
+};
+
+/** A kind of actions as answers have it. */
+export function shownAction(action: ActionInfo): Static<typeof ACTION> {
+  const { name, app, for: event, types, category, title, description } = action;
+  const params = types.length === 0 ? action.params : { $resource: RESOURCE_PARAM, ...action.params };
+  return { name, app, for: event, types: [...types], category, params: shownParams(params), title, description };
+}
+
+/** A type of resources as answers have it. */
+export function shownResourceType(type: ResourceTypeInfo): Static<typeof RESOURCE_TYPE> {
+  const { name, provider, params, title, description } = type;
+  return { name, provider, params: shownParams(params), title, description };
+}
+
+function shownParams(table: ParamTable): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, shownParam(row)]));
+}
+
+function shownParam({ isSecret: _, schema, ...row }: ParamRow): object {
+  return schema === undefined ? row : { ...row, schema: shownParams(schema) };
+}
+
+/** A resource as lists have it. */
+export function shownResource(resource: ResourceState): Static<typeof RESOURCE> {
+  const { id, type, config, description, createdAt, isAlive, size, lastError } = resource;
+  return {
+    id,
+    type,
+    config: { ...config },
+    description,
+    created_at: createdAt,
+    is_alive: isAlive,
+    waiting: size,
+    ...(lastError && { last_error: lastError.message })
+  };
+}
