@@ -40,6 +40,8 @@ export interface FilterDecision {
   readonly isFromSource?: boolean;
   /** A hook or a source has failed, or has said that it cannot decide. */
   readonly isFailure?: boolean;
+  /** The connection has kept it from an earlier question. */
+  readonly isCached?: boolean;
 }
 
 /** How a decision about a filter is taken. */
@@ -60,11 +62,20 @@ export class FilterDecisions {
     this.#services = services;
   }
 
-  /** The decision that needs no hook; undefined if hooks must be asked. */
-  unasked(client: SessionClient): boolean | undefined {
+  /** Report and return the decision that needs no hook; undefined if hooks must be asked. */
+  unasked(client: SessionClient, filter: string): boolean | undefined {
     const { hooks } = this.#services;
-    if (client.isSuperuser) return true;
-    return hooks.authorizeSubscribe.length > 0 ? undefined : allowsUnmatched(client, hooks, 'authorizeSubscribe');
+    if (!client.isSuperuser && hooks.authorizeSubscribe.length > 0) return undefined;
+    const isAllowed = client.isSuperuser || allowsUnmatched(client, hooks, 'authorizeSubscribe');
+    this.announce(client, filter, isAllowed);
+    return isAllowed;
+  }
+
+  /** Report a decision about a filter of a SUBSCRIBE to the listeners that hear it. */
+  announce(client: SessionClient, topic: string, isAllowed: boolean, isCached = false): void {
+    const { events } = this.#services;
+    if (events.heard['client.check_acl_complete'])
+      events.emit('client.check_acl_complete', { client, action: 'subscribe', topic, isAllowed, isCached });
   }
 
   /** Decide about a filter of a SUBSCRIBE. It is synchronous if the hooks are. */
@@ -78,7 +89,8 @@ export class FilterDecisions {
       return {
         filter,
         code: known === 0 ? options.qos : known,
-        dueMs: isExpiring ? verdicts?.dueMs('subscribe', filter) : undefined
+        dueMs: isExpiring ? verdicts?.dueMs('subscribe', filter) : undefined,
+        isCached: true
       };
     }
     metrics.counts[Metric.clientCheckAcl]++;

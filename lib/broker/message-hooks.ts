@@ -11,6 +11,7 @@ import type { Routing } from '../routing/routing.ts';
 import { type Route, TopicKind } from '../routing/subscription.ts';
 import type { PublishDecision } from '../session/ports.ts';
 import type { SessionClient } from '../session/session-client.ts';
+import { unmountedFilter } from '../topics/topic.ts';
 import { parseDelayed } from './features/delayed.ts';
 import { boundProperties, changedForReceiver, newMessage, retopic } from './new-message.ts';
 import type { Services } from './services.ts';
@@ -25,7 +26,7 @@ export interface MessageHooksHost {
 
 /** Asks the hooks that decide on messages: `authorizePublish`, `publish` and `deliver`. */
 export class MessageHooks {
-  /** Hooks, sources or a zone may refuse or change messages of clients. */
+  /** Hooks, sources or a zone may refuse or change messages of clients, or a listener hears each decision. */
   hasHooks = false;
   /** No hook, listener or tap needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
   isFastPathOpen = true;
@@ -55,12 +56,14 @@ export class MessageHooks {
     const { hooks, events, taps } = this.#services;
     const { rewrites } = this.#host;
     const authorizes = hooks.authorizePublish.length > 0 || hooks.decides('authorizePublish');
-    this.hasHooks = authorizes || hooks.publish.length > 0 || this.#hasDenyingZone;
+    const isHeard = events.heard['client.check_acl_complete'];
+    this.hasHooks = authorizes || hooks.publish.length > 0 || this.#hasDenyingZone || isHeard;
     this.#keepsVerdicts = hooks.isCached('authorizePublish');
     this.isFastPathOpen =
       this.#keepsVerdicts &&
       hooks.publish.length === 0 &&
       hooks.deliver.length === 0 &&
+      !isHeard &&
       !events.hearsAll('message.publish') &&
       !events.hearsAll('message.delivered') &&
       !events.hearsAll('message.dropped') &&
@@ -113,11 +116,13 @@ export class MessageHooks {
     const known = verdicts?.get('publish', route.topic, time.nowMs);
     if (known !== undefined) {
       metrics.counts[Metric.clientAclCacheHit]++;
+      this.announce(message, route, client, known === 0, true);
       return known === 0 ? this.change(message, route, client) : { message, route, reasonCode: known };
     }
     const isAllowed = allowsUnmatched(client, hooks, 'authorizePublish');
     if (client.isSuperuser || (isAllowed && hooks.authorizePublish.length === 0)) {
       verdicts?.set('publish', route.topic, 0, time.nowMs);
+      this.announce(message, route, client, true);
       return this.change(message, route, client);
     }
     metrics.counts[Metric.clientCheckAcl]++;
@@ -134,6 +139,7 @@ export class MessageHooks {
       const code = refusalCode(answer ?? isAllowed);
       metrics.counts[aclMetric(answer, code === 0)]++;
       if (answer !== FAILED && !question.isUndecided) verdicts?.set('publish', route.topic, code, time.nowMs);
+      this.announce(message, route, client, code === 0);
       return code === 0 ? this.change(message, route, client) : { message, route, reasonCode: code };
     };
     if (!isThenable(verdict)) return act(verdict);
@@ -144,6 +150,14 @@ export class MessageHooks {
       this.#services.time.read(); // the hook took its time [MQTT-3.3.2-6]
       return act(answer);
     });
+  }
+
+  /** Report a decision about a PUBLISH or a will to the listeners that hear it. */
+  announce(message: Message, route: Route, client: ClientInfo, isAllowed: boolean, isCached = false): void {
+    const { events } = this.#services;
+    if (!events.heard['client.check_acl_complete']) return;
+    const topic = unmountedFilter(this.#inner(message, route).topic, client.mountpoint);
+    events.emit('client.check_acl_complete', { client, action: 'publish', topic, isAllowed, isCached });
   }
 
   /** A delayed message with its inner topic, to which authorization applies. */

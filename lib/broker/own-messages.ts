@@ -67,6 +67,7 @@ export class OwnMessages {
     }
     const route = host.routing.of(message.topic);
     if (route.kind === TopicKind.system && !client.isSuperuser) {
+      this.#publishing.hooks.announce(message, route, client, false);
       services.announcer.dropped(message, 'not_authorized', undefined);
       return undefined;
     }

@@ -226,23 +226,19 @@ export class Subscribing {
   ): number | Promise<number> {
     const { hooks, events, metrics } = this.#services;
     const { connection, client } = session;
-    const options: SubscriptionOptions = {
-      qos: request.qos,
-      noLocal: request.noLocal,
-      retainAsPublished: request.retainAsPublished,
-      retainHandling: request.retainHandling,
-      id: ids?.[0]
-    };
+    const { qos, noLocal, retainAsPublished, retainHandling } = request;
+    const options: SubscriptionOptions = { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] };
     metrics.counts[Metric.clientSubscribe]++;
     if (events.heard['client.subscribe']) events.emit('client.subscribe', { client, filter: request.topic, options });
     const filter = this.#host.rewrites.apply(request.topic, 'subscribe');
     const fault = this.check(session.client, filter, ids !== undefined);
+    if (fault === ReasonCode.notAuthorized) this.#decisions.announce(client, filter, false);
     if (fault !== 0) return this.#refused(session, fault);
-    const unasked = this.#decisions.unasked(client);
+    const unasked = this.#decisions.unasked(client, filter);
     if (unasked === false) return this.#refused(session, ReasonCode.notAuthorized);
     const epoch = this.#host.sourceReview.epochOf(session);
     const granting = { requested: filter, request, ids, feeds, epoch };
-    if (unasked) return this.#grant(session, { filter, code: request.qos, dueMs: undefined }, granting);
+    if (unasked) return this.#grant(session, { filter, code: qos, dueMs: undefined }, granting);
     const question = {
       client,
       options,
@@ -251,8 +247,10 @@ export class Subscribing {
     };
     const decision = this.#decisions.decide(filter, question);
     const act = (decided: FilterDecision): number => {
+      const isAllowed = decided.code < 0x80;
+      if (session.connection === connection) this.#decisions.announce(client, filter, isAllowed, decided.isCached);
       if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK
-      if (decided.code >= 0x80) return this.#refused(session, decided.code);
+      if (!isAllowed) return this.#refused(session, decided.code);
       return this.#grant(session, decided, granting);
     };
     return isThenable(decision) ? decision.then(act) : act(decision);

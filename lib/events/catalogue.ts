@@ -122,7 +122,7 @@ export const EVENTS = {
     { action: 'client_unsubscribe' }
   ),
   'client.check_acl_complete': row(
-    'It was decided whether a client may publish or subscribe to a topic. `isCached`: the decision was kept from an earlier question. Listeners close the fast path.',
+    'It was decided whether a client may publish or subscribe: for each PUBLISH, each will and each topic filter of a SUBSCRIBE. `isCached`: the connection has kept the decision since an earlier request. Later reviews of subscriptions are not reported.',
     { client: 'ClientInfo', action: 'RuleAction', topic: 'string', isAllowed: 'boolean', isCached: 'boolean' },
     { ruleTopics: ['$events/client_check_acl_complete'] }
   ),

@@ -139,6 +139,8 @@ interface PublishingPort {
       client: SessionClient,
       topics: PublishedTopics
     ): PublishDecision | Promise<PublishDecision>;
+    /** Report a decision that needs no hook to the listeners that hear it. */
+    announce(message: Message, route: Route, client: SessionClient, isAllowed: boolean): void;
   };
   /** Whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */
   refuses(message: Message, route: Route): boolean;

@@ -185,8 +185,10 @@ describe('Events', () => {
     await client.next('suback');
     assert.deepEqual(takeLines(lines), [
       `client.subscribe c filter=old/x options=${options(2, 3)}`,
+      'client.check_acl_complete c action=subscribe topic=new/x isAllowed=true isCached=false',
       `session.subscribed c filter=new/x requestedFilters=undefined options=${options(1, 3)}`,
       `client.subscribe c filter=secret options=${options(0, 3)}`,
+      'client.check_acl_complete c action=subscribe topic=secret isAllowed=false isCached=false',
       `client.subscribe c filter=$queue/ options=${options(0, 3)}`,
       `client.suback c results=${JSON.stringify([
         { filter: 'old/x', options: JSON.parse(options(2, 3)), reasonCode: 1 },
@@ -297,6 +299,7 @@ describe('Events', () => {
     assert.deepEqual(takeLines(lines), [
       'client.disconnected c reason=closed reasonCode=128',
       'session.terminated c reason=closed',
+      'client.check_acl_complete c action=publish topic=will isAllowed=true isCached=false',
       'message.publish c will',
       'message.delivered w will qos=0 retain=false'
     ]);

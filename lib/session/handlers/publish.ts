@@ -126,6 +126,7 @@ function decide(
   const { client, ports } = session;
   const { publishing, routing } = ports;
   if (route.kind === TopicKind.system && !client.isSuperuser && !ports.rights.mayPublishSystem(client, route.topic)) {
+    publishing.hooks.announce(message, route, client, false);
     refuseForbidden(session, connection, message, id, qos, ReasonCode.notAuthorized);
     return;
   }
