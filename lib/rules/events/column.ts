@@ -1,5 +1,5 @@
 import type { Message } from '../../packets/message.ts';
-import type { Value } from '../../sql/values.ts';
+import { textOf, type Value } from '../../sql/values.ts';
 
 /** The parts of the broker that the columns of events use. */
 export interface EventContext {
@@ -23,3 +23,9 @@ export type Column<V> = (value: V, event: EventFacts) => Value;
 
 /** The columns of an event by name, in the documented order. */
 export type Columns<V> = Readonly<Record<string, Column<V>>>;
+
+/** Bytes as a value: a string if they are UTF-8, otherwise a copy, because rules may keep it. */
+export function bytesValue(bytes: Uint8Array): string | Uint8Array {
+  const text = textOf(bytes);
+  return typeof text === 'string' ? text : new Uint8Array(text);
+}

@@ -2,9 +2,9 @@ import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
 import type { Message } from '../../packets/message.ts';
 import { decodeJson } from '../../sql/json.ts';
 import type { Row } from '../../sql/row.ts';
-import { setKey, textOf, type Value, type ValueObject } from '../../sql/values.ts';
+import { setKey, type Value, type ValueObject } from '../../sql/values.ts';
 import type { RuleEvent } from '../types.ts';
-import type { EventContext, EventFacts } from './column.ts';
+import { bytesValue, type EventContext, type EventFacts } from './column.ts';
 import type { RuleEventRow } from './row.ts';
 import type { RuleEventName } from './rule-event.ts';
 
@@ -97,7 +97,7 @@ export class CatalogueEvent extends EventRow implements EventFacts {
 
   /** See `EventFacts`. */
   payloadOf(message: Message): Value {
-    return (this.kept.payload ??= textOf(message.payload));
+    return (this.kept.payload ??= bytesValue(message.payload));
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Properties, UserProperty } from '../../packets/types.ts';
-import { setKey, textOf, type Value, type ValueObject } from '../../sql/values.ts';
+import { setKey, type Value, type ValueObject } from '../../sql/values.ts';
+import { bytesValue } from './column.ts';
 
 /** The names of properties in columns. */
 const NAMES: Readonly<Record<Exclude<keyof Properties, 'userProperties'>, string>> = {
@@ -54,6 +55,6 @@ function addUserProperties(column: Record<string, Value>, pairs: readonly UserPr
 /** A list of subscription identifiers is a number if it has one, as in SUBSCRIBE. */
 function columnValue(value: string | number | Buffer | readonly number[]): Value {
   if (typeof value !== 'object') return value;
-  if (value instanceof Uint8Array) return textOf(value);
+  if (value instanceof Uint8Array) return bytesValue(value);
   return value.length === 1 ? value[0] : value;
 }

@@ -239,7 +239,7 @@ export const RULE_EVENTS: Readonly<Record<RuleEventName, RuleEventRow>> = {
       clientid: CLIENT.clientid,
       username: CLIENT.username,
       peerhost: CLIENT.peerhost,
-      topic: ({ topic }) => topic,
+      topic: ({ action, topic }) => (action === 'subscribe' ? innerFilter(topic) : topic),
       action: ({ action }) => action,
       is_cache: ({ isCached }) => isCached,
       result: ({ isAllowed }) => (isAllowed ? 'allow' : 'deny')

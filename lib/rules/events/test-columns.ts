@@ -56,9 +56,11 @@ export function testColumns(topic: string, context: TestContext): ValueObject {
   return columnsOf(row ?? RULE_EVENTS['message.publish'], context);
 }
 
+/** The columns of a row that have a value in a test; `mountpoint` has none. */
 function columnsOf({ name, names, testValues }: RuleEventRow, { node, now }: TestContext): ValueObject {
-  const values: ValueObject = { ...TEST_VALUES, ...testValues, event: name, node };
-  return Object.fromEntries(names.map((column) => [column, column in values ? values[column] : now]));
+  const times = { publish_received_at: now, connected_at: now, disconnected_at: now, timestamp: now };
+  const values: ValueObject = { ...TEST_VALUES, ...testValues, ...times, event: name, node };
+  return Object.fromEntries(names.filter((column) => column in values).map((column) => [column, values[column]]));
 }
 
 /** The topics of events, for people. */
