@@ -9,7 +9,7 @@ import { nameProfile, profileTable } from './support/profile.ts';
 const HELP = `npm run bench -- [options]
 
   --only REGEX      measure only rows whose name matches; also: match, store, start, session-life, test-kit,
-                    access, rest, webhook
+                    access, rest, webhook, sql
   --brokers A,B     any of embermq, aedes, mosquitto, min, raw (all; a broker that is not found is skipped with a message)
   --reps N          number of repetitions (3)
   --warm MS         duration of the load before the measurement (1000)
@@ -36,7 +36,8 @@ const EXTRAS: Readonly<Record<string, string>> = {
   'test-kit': 'Test kit',
   access: 'Access control',
   rest: 'Management interface',
-  webhook: 'Webhooks'
+  webhook: 'Webhooks',
+  sql: 'Rules'
 };
 /** Rows that check nothing in small size that other rows do not check as well. */
 const SMOKE_LEAVES_OUT =
