@@ -245,6 +245,6 @@ function withMetadata(event: EventOfRule, ruleId: string): Row {
   return {
     names: event.names,
     column: (name) => (name === 'metadata' ? metadata : event.column(name)),
-    json: (name, text) => event.json(name, text)
+    decoded: (name) => (name === 'metadata' ? metadata : event.decoded(name))
   };
 }

@@ -5,10 +5,10 @@ import type { Dialect } from './dialect.ts';
 import type { FunctionTools, Parameter, ParameterType, SqlFunction } from './functions/function.ts';
 import { decodeJson } from './json.ts';
 import { type CompiledStep, walk } from './paths.ts';
-import type { Evaluate, Scope } from './row.ts';
+import type { Evaluate } from './row.ts';
 import { SqlError, SqlFailure } from './sql-error.ts';
 import type { Binary, Call, Case, Expression, Path, Step, Unary } from './tree.ts';
-import { describe, isList, isNumber, isObject, kindOf, type Value } from './values.ts';
+import { describe, isList, isNumber, isObject, kindOf, own, type Value } from './values.ts';
 
 /** What a statement is compiled for. */
 export interface CompileContext {
@@ -103,25 +103,30 @@ export class ExpressionCompiler {
   }
 
   #path({ name, steps }: Path): Evaluate {
-    const head = this.head(name);
-    if (steps.length === 0) return head;
+    if (steps.length === 0) return this.head(name);
+    const start = this.#start(name);
     const compiled = this.steps(steps);
     const [first] = compiled;
-    const isAlias = this.#slots.has(name);
-    const decode = isAlias
-      ? (_scope: Scope, text: string) => decodeJson(text)
-      : ({ row }: Scope, text: string) => row.json(name, text);
-    if (compiled.length === 1 && first.type === 'key') {
-      const { key } = first;
+    if (compiled.length > 1 || first.type !== 'key') return (scope) => walk(start(scope), compiled, scope);
+    const { key } = first;
+    if (key in Object.prototype)
       return (scope) => {
-        const value = head(scope);
-        const object = typeof value === 'string' ? decode(scope, value) : value;
-        return isObject(object) && Object.hasOwn(object, key) ? object[key] : undefined;
+        const object = start(scope);
+        return isObject(object) ? own(object, key) : undefined;
       };
-    }
+    return (scope) => {
+      const object = start(scope);
+      return isObject(object) ? object[key] : undefined;
+    };
+  }
+
+  /** Where the steps of a path begin. */
+  #start(name: string): Evaluate {
+    if (!this.#slots.has(name)) return ({ row }) => row.decoded(name);
+    const head = this.head(name);
     return (scope) => {
       const value = head(scope);
-      return walk(typeof value === 'string' ? decode(scope, value) : value, compiled, scope);
+      return typeof value === 'string' ? decodeJson(value) : value;
     };
   }
 

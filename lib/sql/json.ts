@@ -5,7 +5,7 @@ import { bytesOf, Float, floatOf, formatFloat, integerOf, setKey, type Value } f
 const MOST_LEVELS = 1000;
 
 /** Numbers that `JSON.parse` would not keep as they are: long integers, and floating point numbers without a fraction. */
-const DELICATE = /\d{16}|\d\.0+(?!\d)|\d[eE][-+\d]/;
+const DELICATE = /\d(?:\d{15}|\.0+(?!\d)|[eE][-+\d])/;
 
 /**
  * Decode JSON. Integers of any size are exact, and 1.0 is told apart from 1.

@@ -6,8 +6,8 @@ export interface Row {
   readonly names: readonly string[];
   /** The value of a column; undefined if the event does not have it. */
   column(name: string): Value;
-  /** The value that the JSON text of a column stands for; undefined if it is no JSON. It is decoded once. */
-  json(name: string, text: string): Value;
+  /** The value of a column for the steps of a path: JSON text is decoded, once. undefined if it is no JSON. */
+  decoded(name: string): Value;
 }
 
 /** The state of one evaluation. */
@@ -42,7 +42,8 @@ export class PlainRow implements Row {
     return Object.hasOwn(this.#columns, name) ? this.#columns[name] : undefined;
   }
 
-  json(_name: string, text: string): Value {
-    return this.#decode(text);
+  decoded(name: string): Value {
+    const value = this.column(name);
+    return typeof value === 'string' ? this.#decode(value) : value;
   }
 }

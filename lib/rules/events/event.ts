@@ -8,35 +8,23 @@ import { bytesValue, type EventContext, type EventFacts } from './column.ts';
 import type { RuleEventRow } from './row.ts';
 import type { RuleEventName } from './rule-event.ts';
 
-/** What has been computed for an event. */
-class Kept {
-  timestamp: number | undefined = undefined;
-  payload: Value = undefined;
-  /** The column whose JSON was decoded last, and its value. */
-  jsonName: string | undefined = undefined;
-  json: Value = undefined;
-}
-
 /** An event that rules are evaluated for. */
 abstract class EventRow implements Row, RuleEvent {
   abstract readonly name: RuleEventName;
   abstract readonly names: readonly string[];
-  /** Created when there is something to keep. */
-  #kept: Kept | undefined = undefined;
+  /** The column whose JSON was decoded last, and its value. */
+  #decodedName: string | undefined = undefined;
+  #decoded: Value = undefined;
 
   abstract column(name: string): Value;
 
-  protected get kept(): Kept {
-    return (this.#kept ??= new Kept());
-  }
-
-  json(name: string, text: string): Value {
-    const { kept } = this;
-    if (kept.jsonName !== name) {
-      kept.json = decodeJson(text);
-      kept.jsonName = name;
-    }
-    return kept.json;
+  decoded(name: string): Value {
+    if (this.#decodedName === name) return this.#decoded;
+    const value = this.column(name);
+    if (typeof value !== 'string') return value;
+    this.#decodedName = name;
+    this.#decoded = decodeJson(value);
+    return this.#decoded;
   }
 
   columns(): ValueObject {
@@ -57,6 +45,9 @@ export class CatalogueEvent extends EventRow implements EventFacts {
   readonly #row: RuleEventRow;
   readonly #value: unknown;
   readonly #context: EventContext;
+  #timestamp: number | undefined = undefined;
+  #payload: Value = undefined;
+  #cascade: { count: number } | undefined = undefined;
 
   constructor(row: RuleEventRow, value: unknown, context: EventContext) {
     super();
@@ -78,7 +69,9 @@ export class CatalogueEvent extends EventRow implements EventFacts {
   }
 
   /** Counts the messages that rules publish because of the event. */
-  readonly cascade = { count: 0 };
+  get cascade(): { count: number } {
+    return (this.#cascade ??= { count: 0 });
+  }
 
   /** The message that the event is about. */
   get message(): Message | undefined {
@@ -92,13 +85,20 @@ export class CatalogueEvent extends EventRow implements EventFacts {
 
   /** See `EventFacts`. */
   get timestamp(): number {
-    return (this.kept.timestamp ??= this.#context.now());
+    return (this.#timestamp ??= this.#context.now());
   }
 
   /** See `EventFacts`. */
   payloadOf(message: Message): Value {
-    return (this.kept.payload ??= bytesValue(message.payload));
+    return (this.#payload ??= payloadText(message));
   }
+}
+
+/** The payload of a message as a value. It is decoded where it is, without a view of its bytes, unless it may not be UTF-8. */
+function payloadText(message: Message): Value {
+  const { buf, start, end } = message.frame();
+  const text = buf.toString('utf8', start + message.payloadAt, end);
+  return text.includes('\ufffd') ? bytesValue(message.payload) : text;
 }
 
 /** An event with given columns: of a test, or from the store. */
