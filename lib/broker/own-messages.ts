@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/errors.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { DropReason } from '../events/reasons.ts';
-import { type AppMessageInput, awaitCommit, type Message, type MessageInput } from '../packets/message.ts';
+import { type AppMessageInput, awaitCommit, Message, type MessageInput } from '../packets/message.ts';
 import { NamedPublisher } from '../packets/named-publisher.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
@@ -34,6 +34,8 @@ interface MessagePath {
   delay(message: Message): number;
 }
 
+/** Longest payload of a rule that is encoded in one step, in bytes or characters. */
+const MAX_PLAIN_PAYLOAD = 65_536;
 /** Names of publishers that are remembered. */
 const MAX_PUBLISHERS = 1_000;
 
@@ -150,10 +152,16 @@ export class OwnMessages {
 
   /**
    * Publish a message of a rule at once, also while another message is published: the rules limit how deep this goes.
+   * @param input with a topic name that is checked
    * @returns the number of subscribers that accepted it
    */
   republish(input: MessageInput, publisher: NamedPublisher): number | Promise<number> {
-    return this.#publish(newMessage(input, publisher, this.#services.time));
+    const { topic, payload = '', qos = 0, retain = false, properties } = input;
+    const { time } = this.#services;
+    if (properties !== undefined || payload.length > MAX_PLAIN_PAYLOAD || !(qos === 0 || qos === 1 || qos === 2))
+      return this.#publish(newMessage(input, publisher, time));
+    time.read();
+    return this.#publish(Message.plain(topic, payload, qos, retain, publisher, time.nowMs, time.wallMs));
   }
 
   /** The publisher of a name: as long as it publishes, share groups see one and the same. @throws InvalidInput MESSAGE_INVALID */

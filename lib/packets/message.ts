@@ -4,6 +4,7 @@ import { encodePublish } from './encode.ts';
 import { encodeMessage } from './encode-message.ts';
 import { readProperties } from './properties.ts';
 import type { Properties, QoS } from './types.ts';
+import { varintLength, writeVarint } from './varint.ts';
 
 /** A complete PUBLISH, including its fixed header, in `buf[start, end)`. */
 export interface Frame {
@@ -204,6 +205,37 @@ export class Message {
     if (own !== undefined) checkBlock(buf, message.propertiesAt, message.payloadAt);
     message.isSystem = isSystem;
     return message;
+  }
+
+  /**
+   * Create a message without properties, in the format of MQTT 3.x, for the current turn. The caller has checked the topic name and the QoS,
+   * and that the payload is far shorter than the longest packet.
+   * @internal
+   */
+  static plain(
+    topic: string,
+    payload: string | Uint8Array,
+    qos: QoS,
+    retain: boolean,
+    origin: Publisher | undefined,
+    takenAtMs: number,
+    timestamp: number
+  ): Message {
+    const payloadBytes = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
+    const topicBytes = Buffer.byteLength(topic);
+    const remaining = 2 + topicBytes + (qos > 0 ? 2 : 0) + payloadBytes;
+    const start = reserve(1 + varintLength(remaining) + remaining);
+    const buf = slab;
+    buf[start] = 0x30 | (qos << 1) | (retain ? 1 : 0);
+    let at = buf.writeUInt16BE(topicBytes, writeVarint(buf, start + 1, remaining));
+    at += buf.write(topic, at);
+    const packetIdAt = qos > 0 ? at : 0;
+    if (qos > 0) at = buf.writeUInt16BE(1, at);
+    if (typeof payload === 'string') buf.write(payload, at);
+    else buf.set(payload, at);
+    const turnFrame = { buf, start, end: at + payloadBytes, packetIdAt };
+    const payloadAt = at - start;
+    return new Message(turnFrame, payloadAt, payloadAt, 4, topic, qos, retain, origin, takenAtMs, timestamp, -1);
   }
 
   /** Create a message from a packet that this broker encoded. @internal */

@@ -91,6 +91,8 @@ export function republishAction(host: RulesHost, app: string): ActionType {
 class Republish {
   readonly #host: RulesHost;
   readonly #id: string;
+  /** The chain of a message that no other action has led to. */
+  readonly #ownChain: readonly string[];
   readonly #topic: (output: Value) => string;
   readonly #payload: (output: Value) => string | Buffer;
   readonly #qos: number;
@@ -100,6 +102,7 @@ class Republish {
   constructor(host: RulesHost, id: string, params: Params) {
     this.#host = host;
     this.#id = id;
+    this.#ownChain = [id];
     this.#topic = compileTemplate(params.target_topic as string);
     this.#payload = compileBytes(params.payload_tmpl as string);
     this.#qos = params.target_qos as number;
@@ -134,7 +137,7 @@ class Republish {
     if (chain.includes(this.#id)) throw fail(`the action ${this.#id} has led to this message already`);
     if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} actions have led to this message`);
     if (++cascade.count > MOST_MESSAGES) throw fail(`one event has led to more than ${MOST_MESSAGES} messages`);
-    return new RulePublisher([...chain, this.#id], cascade);
+    return new RulePublisher(isCaused ? [...chain, this.#id] : this.#ownChain, cascade);
   }
 }
 
