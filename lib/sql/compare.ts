@@ -1,4 +1,4 @@
-import { SqlFailure } from './sql-error.ts';
+import { checkLevel, SqlFailure } from './sql-error.ts';
 import { bytesOf, describe, isList, isNumber, isObject, kindOf, own, type Value, type ValueObject } from './values.ts';
 
 /**
@@ -40,7 +40,7 @@ export function compare(left: Value, right: Value): number {
 const RANKS = { integer: 0, float: 0, absent: 1, null: 1, boolean: 1, object: 2, list: 3, bytes: 4, string: 4 };
 
 /** The order of two values, all of which have one. */
-function order(left: Value, right: Value): number {
+function order(left: Value, right: Value, level = 0): number {
   if (typeof left === 'string') {
     if (typeof right === 'string') return compareStrings(left, right);
     if (isNumber(right)) return compareNumbers(numberIn(left), right);
@@ -50,30 +50,32 @@ function order(left: Value, right: Value): number {
     if (left === null || typeof left === 'boolean') return compareStrings(String(left), right);
   }
   const difference = RANKS[kindOf(left)] - RANKS[kindOf(right)];
-  return difference === 0 ? orderAlike(left, right) : difference;
+  return difference === 0 ? orderAlike(left, right, level) : difference;
 }
 
 /** The order of two values of one rank. */
-function orderAlike(left: Value, right: Value): number {
+function orderAlike(left: Value, right: Value, level: number): number {
   if (isNumber(left) && isNumber(right)) return compareNumbers(left, right);
-  if (isList(left) && isList(right)) return orderLists(left, right);
-  if (isObject(left) && isObject(right)) return orderObjects(left, right);
+  if (isList(left) && isList(right)) return orderLists(left, right, level);
+  if (isObject(left) && isObject(right)) return orderObjects(left, right, level);
   if (left instanceof Uint8Array || right instanceof Uint8Array)
     return Buffer.compare(bytesOf(left as string | Uint8Array), bytesOf(right as string | Uint8Array));
   return compareStrings(String(left), String(right)); // true, false, null
 }
 
-function orderLists(left: readonly Value[], right: readonly Value[]): number {
+function orderLists(left: readonly Value[], right: readonly Value[], level: number): number {
+  checkLevel(level);
   const length = Math.min(left.length, right.length);
   for (let index = 0; index < length; index++) {
-    const difference = order(left[index], right[index]);
+    const difference = order(left[index], right[index], level + 1);
     if (difference !== 0) return difference;
   }
   return left.length - right.length;
 }
 
 /** An object with fewer keys is less; then the keys decide, then the values. */
-function orderObjects(left: ValueObject, right: ValueObject): number {
+function orderObjects(left: ValueObject, right: ValueObject, level: number): number {
+  checkLevel(level);
   const leftKeys = Object.keys(left).sort(compareStrings);
   const rightKeys = Object.keys(right).sort(compareStrings);
   if (leftKeys.length !== rightKeys.length) return leftKeys.length - rightKeys.length;
@@ -82,7 +84,7 @@ function orderObjects(left: ValueObject, right: ValueObject): number {
     if (difference !== 0) return difference;
   }
   for (const key of leftKeys) {
-    const difference = order(own(left, key), own(right, key));
+    const difference = order(own(left, key), own(right, key), level + 1);
     if (difference !== 0) return difference;
   }
   return 0;
@@ -131,22 +133,23 @@ function weightOf(unit: number): number {
 }
 
 /** Whether two values are the same: of the same kind, and equal. 1 is neither '1' nor 1.0. */
-export function isSame(left: Value, right: Value): boolean {
+export function isSame(left: Value, right: Value, level = 0): boolean {
   if (left === right) return true;
   const kind = kindOf(left);
   if (kind !== kindOf(right)) return false;
+  checkLevel(level);
   if (isList(left)) {
     const other = right as readonly Value[];
-    return left.length === other.length && left.every((item, index) => isSame(item, other[index]));
+    return left.length === other.length && left.every((item, index) => isSame(item, other[index], level + 1));
   }
   if (isObject(left)) {
     const other = right as ValueObject;
     const keys = Object.keys(left);
     return (
       keys.length === Object.keys(other).length &&
-      keys.every((key) => Object.hasOwn(other, key) && isSame(left[key], other[key]))
+      keys.every((key) => Object.hasOwn(other, key) && isSame(left[key], other[key], level + 1))
     );
   }
-  if (kind === 'float' || kind === 'bytes') return orderAlike(left, right) === 0;
+  if (kind === 'float' || kind === 'bytes') return orderAlike(left, right, level) === 0;
   return false;
 }

@@ -3,7 +3,6 @@ import { add, divide, divideIntegers, multiply, negate, subtract } from './arith
 import { compare, equals, isSame } from './compare.ts';
 import type { Dialect } from './dialect.ts';
 import type { FunctionTools, Parameter, ParameterType, SqlFunction } from './functions/function.ts';
-import { decodeJson } from './json.ts';
 import { type CompiledStep, walk } from './paths.ts';
 import type { Evaluate } from './row.ts';
 import { SqlError, SqlFailure } from './sql-error.ts';
@@ -126,7 +125,7 @@ export class ExpressionCompiler {
     const head = this.head(name);
     return (scope) => {
       const value = head(scope);
-      return typeof value === 'string' ? decodeJson(value) : value;
+      return typeof value === 'string' ? scope.decode(value) : value;
     };
   }
 

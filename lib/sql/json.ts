@@ -1,8 +1,5 @@
-import { SqlFailure } from './sql-error.ts';
-import { bytesOf, Float, floatOf, formatFloat, integerOf, setKey, type Value } from './values.ts';
-
-/** Most levels of lists and objects inside each other. */
-const MOST_LEVELS = 1000;
+import { checkLevel } from './sql-error.ts';
+import { bytesOf, Float, floatOf, formatFloat, integerOf, MOST_LEVELS, setKey, type Value } from './values.ts';
 
 /** Numbers that `JSON.parse` would not keep as they are: long integers, and floating point numbers without a fraction. */
 const DELICATE = /\d(?:\d{15}|\.0+(?!\d)|[eE][-+\d])/;
@@ -156,9 +153,9 @@ function encode(value: Value, level: number): string {
       return String(value);
   }
   if (value === null) return 'null';
-  if (level > MOST_LEVELS) throw new SqlFailure(`the value has more than ${MOST_LEVELS} levels`);
+  checkLevel(level);
   if (Array.isArray(value)) return `[${value.map((item: Value) => encode(item, level + 1)).join(',')}]`;
-  if (value instanceof Float) return formatFloat(value.value);
+  if (value instanceof Float) return Number.isFinite(value.value) ? formatFloat(value.value) : 'null';
   if (value instanceof Uint8Array)
     return JSON.stringify(Buffer.from(value.buffer, value.byteOffset, value.length).toString());
   let text = '';
@@ -183,8 +180,9 @@ export function stringOf(value: Value): string {
   }
 }
 
-/** A floating point number with up to ten decimals, at least one, and no exponent. */
+/** A floating point number with up to ten decimals, at least one, and no exponent. Infinite ones come from functions of the app only. */
 function decimal(number: number): string {
+  if (!Number.isFinite(number)) return String(number);
   if (Math.abs(number) >= 1e21) return `${BigInt(number)}.0`;
   const text = number.toFixed(10).replace(/0+$/, '');
   return text.endsWith('.') ? `${text}0` : text;

@@ -13,7 +13,7 @@ export type CompiledStep =
 export function walk(start: Value, steps: readonly CompiledStep[], scope: Scope): Value {
   let value = start;
   for (const step of steps) {
-    if (typeof value === 'string') value = decodeJson(value);
+    if (typeof value === 'string') value = scope.decode(value);
     if (step.type === 'slice') value = slice(value, step.from, step.to);
     else if (value === undefined || value === null) return undefined;
     else if (step.type === 'key') value = isObject(value) ? own(value, step.key) : undefined;

@@ -1,3 +1,4 @@
+import { decodeJson } from './json.ts';
 import type { Value } from './values.ts';
 
 /** What a statement is evaluated for: an event with its columns. */
@@ -15,10 +16,22 @@ export class Scope {
   readonly row: Row;
   /** The values of aliases; undefined: the alias is absent. */
   readonly slots: Value[];
+  /** What has been decoded, by its text. */
+  #decoded: Map<string, Value> | undefined = undefined;
 
   constructor(row: Row, slots: Value[]) {
     this.row = row;
     this.slots = slots;
+  }
+
+  /** Decode JSON, each text once: FOREACH would otherwise decode the same text for each element. undefined if it is no JSON */
+  decode(text: string): Value {
+    const decoded = (this.#decoded ??= new Map());
+    const known = decoded.get(text);
+    if (known !== undefined || decoded.has(text)) return known;
+    const value = decodeJson(text);
+    decoded.set(text, value);
+    return value;
   }
 }
 
@@ -30,6 +43,7 @@ export class PlainRow implements Row {
   readonly names: readonly string[];
   readonly #columns: Readonly<Record<string, Value>>;
   readonly #decode: (text: string) => Value;
+  readonly #decoded = new Map<string, Value>();
 
   /** @param decode reads JSON */
   constructor(columns: Readonly<Record<string, Value>>, decode: (text: string) => Value) {
@@ -44,6 +58,8 @@ export class PlainRow implements Row {
 
   decoded(name: string): Value {
     const value = this.column(name);
-    return typeof value === 'string' ? this.#decode(value) : value;
+    if (typeof value !== 'string') return value;
+    if (!this.#decoded.has(name)) this.#decoded.set(name, this.#decode(value));
+    return this.#decoded.get(name);
   }
 }

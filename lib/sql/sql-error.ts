@@ -1,4 +1,5 @@
 import { BrokerError } from '../base/errors.ts';
+import { MOST_LEVELS } from './values.ts';
 
 /** Longest part of a line that is shown around a fault. */
 const SHOWN = 100;
@@ -50,4 +51,9 @@ export class SqlFailure extends BrokerError {
   constructor(message: string, cause?: unknown) {
     super('SQL_FAILED', message, cause === undefined ? undefined : { cause });
   }
+}
+
+/** Refuse a value with too many levels inside each other, instead of an overflow of the stack. @throws SqlFailure */
+export function checkLevel(level: number): void {
+  if (level > MOST_LEVELS) throw new SqlFailure(`the value has more than ${MOST_LEVELS} levels`);
 }

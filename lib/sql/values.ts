@@ -23,6 +23,9 @@ export type Value =
   | readonly Value[]
   | { readonly [key: string]: Value };
 
+/** Most levels of lists and objects inside each other that are compared, encoded or decoded exactly. */
+export const MOST_LEVELS = 1000;
+
 /** An object of a statement, such as its output. */
 export type ValueObject = { readonly [key: string]: Value };
 
@@ -51,6 +54,11 @@ export function floatOf(number: number): number | Float {
 /** An integer as a value, from a number that has no fraction and is exact, or from a bigint. */
 export function integerOf(integer: bigint): number | bigint {
   return integer >= MIN_SAFE && integer <= MAX_SAFE ? Number(integer) : integer;
+}
+
+/** A number without a fraction as a value. One that is infinite, which only functions of the app give, stays as it is. */
+export function integerFrom(number: number): number | bigint {
+  return Number.isFinite(number) ? integerOf(BigInt(number)) : number;
 }
 
 const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);

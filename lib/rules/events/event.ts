@@ -12,9 +12,11 @@ import type { RuleEventName } from './rule-event.ts';
 abstract class EventRow implements Row, RuleEvent {
   abstract readonly name: RuleEventName;
   abstract readonly names: readonly string[];
-  /** The column whose JSON was decoded last, and its value. */
+  /** The column whose JSON was decoded first, and its value: usually the payload, and the only one. */
   #decodedName: string | undefined = undefined;
   #decoded: Value = undefined;
+  /** The values of others. */
+  #others: Map<string, Value> | undefined = undefined;
 
   abstract column(name: string): Value;
 
@@ -22,9 +24,16 @@ abstract class EventRow implements Row, RuleEvent {
     if (this.#decodedName === name) return this.#decoded;
     const value = this.column(name);
     if (typeof value !== 'string') return value;
+    if (this.#decodedName !== undefined) return this.#other(name, value);
     this.#decodedName = name;
     this.#decoded = decodeJson(value);
     return this.#decoded;
+  }
+
+  #other(name: string, text: string): Value {
+    this.#others ??= new Map();
+    if (!this.#others.has(name)) this.#others.set(name, decodeJson(text));
+    return this.#others.get(name);
   }
 
   columns(): ValueObject {

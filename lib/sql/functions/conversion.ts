@@ -1,7 +1,7 @@
 import { parseNumber } from '../compare.ts';
 import { decodeJson, stringOf } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
-import { describe, Float, floatOf, integerOf, isObject, type Kind, kindOf, type Value } from '../values.ts';
+import { describe, Float, floatOf, integerFrom, isObject, type Kind, kindOf, type Value } from '../values.ts';
 import { type FunctionRow, family } from './function.ts';
 
 /** @throws SqlFailure */
@@ -17,7 +17,7 @@ function toInteger(value: Value): Value {
     case 'integer':
       return number;
     case 'float':
-      return integerOf(BigInt(Math.floor(Number(number))));
+      return integerFrom(Math.floor(Number(number)));
   }
   throw cannot('int', value);
 }

@@ -1,7 +1,7 @@
 import { boundedInteger, divideIntegers, finite, MOST_STRING } from '../arithmetic.ts';
 import { equals } from '../compare.ts';
 import { SqlFailure } from '../sql-error.ts';
-import { Float, integerOf, isNumber, kindOf, type Value } from '../values.ts';
+import { Float, integerFrom, integerOf, isNumber, kindOf, type Value } from '../values.ts';
 import { type FunctionRow, family } from './function.ts';
 
 type Numeric = number | bigint | Float;
@@ -51,7 +51,7 @@ const roundingRow = ([name, about, run]: (typeof ROUNDING)[number]): FunctionRow
   returns: 'integer',
   about,
   isTotal: true,
-  run: (x: Numeric) => (kindOf(x) === 'integer' ? x : integerOf(BigInt(run(Number(x)))))
+  run: (x: Numeric) => (kindOf(x) === 'integer' ? x : integerFrom(run(Number(x))))
 });
 
 export const NUMBER_FUNCTIONS = family('mathematics', [

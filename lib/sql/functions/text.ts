@@ -57,7 +57,7 @@ function tokens(text: string, separators: string, lines?: string): string[] {
 }
 
 function pad(text: string, length: number | bigint, side = 'trailing', fill = ' '): string {
-  const missing = Math.max(0, Number(length) - lengthOf(text));
+  const missing = fill === '' ? 0 : Math.max(0, Number(length) - lengthOf(text));
   return bounded(text.length + missing * fill.length, () => {
     const before = side === 'leading' ? missing : side === 'both' ? Math.floor(missing / 2) : 0;
     return fill.repeat(before) + text + fill.repeat(missing - before);
