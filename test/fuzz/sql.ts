@@ -1,139 +1,116 @@
+import { Message } from '../../lib/packets/message.ts';
+import { createEvent } from '../../lib/rules/events/event.ts';
+import { RULE_EVENTS } from '../../lib/rules/events/rows.ts';
+import { compileBytes, compileTemplate } from '../../lib/rules/template.ts';
 import { compileStatement } from '../../lib/sql/compile-statement.ts';
 import { decodeJson, encodeJson } from '../../lib/sql/json.ts';
 import { printStatement } from '../../lib/sql/print.ts';
-import { PlainRow } from '../../lib/sql/row.ts';
+import { PlainRow, type Row } from '../../lib/sql/row.ts';
 import { SqlError, SqlFailure } from '../../lib/sql/sql-error.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
-import { Float, type Value } from '../../lib/sql/values.ts';
+import type { Value } from '../../lib/sql/values.ts';
 import { CASE_FILES, readCases } from '../sql/cases.ts';
 import { StatementMaker } from '../sql/generated.ts';
 import { DIALECT, FUNCTIONS, tools } from '../sql/support.ts';
 import type { Random } from './random.ts';
+import { damaged, deep, hostileCall, hostilePayload, hostileValue, soup, template } from './sql-inputs.ts';
 
-const PIECES = [
-  'SELECT',
-  'FROM',
-  '"t"',
-  "'",
-  '"',
-  '(',
-  ')',
-  '[',
-  ']',
-  '..',
-  '.',
-  ',',
-  '-',
-  'CASE',
-  'END',
-  'NOT',
-  '1',
-  '\n',
-  '--',
-  '\0',
-  '😀',
-  '\ud800'
-];
-
-/** Values that a function hardly expects. */
-const HOSTILE: readonly Value[] = [
-  undefined,
-  null,
-  true,
-  0,
-  -1,
-  1,
-  7,
-  1.5,
-  -0.5,
-  Number.MAX_SAFE_INTEGER,
-  Number.MIN_SAFE_INTEGER,
-  2n ** 64n,
-  -(2n ** 200n),
-  new Float(0),
-  new Float(-0),
-  new Float(1e308),
-  '',
-  'a',
-  '1',
-  '\0',
-  '\ud800',
-  '😀é',
-  '~s~p~999999999b~*c',
-  '(a+)+$',
-  '{"a":{"b":[1,2,{"c":null}]}}',
-  '__proto__',
-  'a.b.c',
-  'second',
-  'leading',
-  '%Y-%m-%d',
-  'x'.repeat(2000),
-  Buffer.from([0xff, 0xfe, 0]),
-  [],
-  [1, 'a', null, [2]],
-  {},
-  { a: { b: 1 }, constructor: 2, length: 3 }
-];
+/** Most CPU time of one input, in milliseconds: far more than any takes, also on a slow machine. */
+const MOST_MS = 3000;
 
 export interface SqlFuzzOptions {
   readonly runs: number;
   readonly random: Random;
 }
 
+/** A statement, and the event that it is evaluated for. */
+interface Input {
+  readonly sql: string;
+  readonly row: Row;
+}
+
+type End = 'evaluated' | 'failed' | 'invalid';
+
 /**
- * Parse and evaluate damaged statements, and call functions with hostile values.
- * @returns how many statements and calls had which end
- * @throws Error for an error that is none of SQL
+ * Parse and evaluate statements that are damaged, random or nested deeply; call functions with hostile values; evaluate damaged payloads; and
+ * put hostile values into templates.
+ * @returns how many inputs had which end
+ * @throws Error for an error that is none of SQL, an input that takes too long, or a prototype that was changed
  */
-export function fuzzSql({ runs, random }: SqlFuzzOptions): Record<string, number> {
+export function fuzzSql({ runs, random }: SqlFuzzOptions): Record<End, number> {
   const ends = { evaluated: 0, failed: 0, invalid: 0 };
-  const maker = new StatementMaker(random);
-  const texts = CASE_FILES.flatMap((file) => readCases(file).map(({ sql }) => sql));
-  const names = [...FUNCTIONS.keys()];
+  const makers = makersOf(random);
   for (let run = 0; run < runs; run++) {
-    const sql =
-      run % 3 === 0
-        ? callOf(random.pick(names), random)
-        : damaged(run % 3 === 1 ? random.pick(texts) : printStatement(maker.statement(), DIALECT), random);
-    ends[evaluated(sql, random)]++;
+    const before = process.cpuUsage();
+    const input = makers[run % makers.length]();
+    ends[input === undefined ? filled(random) : evaluated(input)]++;
+    const { user, system } = process.cpuUsage(before);
+    const what = () => (input === undefined ? 'a template' : JSON.stringify(input.sql.slice(0, 1000)));
+    if ((user + system) / 1000 > MOST_MS) throw new Error(`${what()} took ${(user + system) / 1000} ms`);
+    if ('polluted' in Object.prototype) throw new Error(`${what()} changed the prototype of all objects`);
   }
   return ends;
 }
 
-function evaluated(sql: string, random: Random): 'evaluated' | 'failed' | 'invalid' {
-  try {
+/** Make inputs, one kind after the other; undefined: a template instead of a statement. */
+function makersOf(random: Random): readonly (() => Input | undefined)[] {
+  const maker = new StatementMaker(random);
+  const texts = CASE_FILES.flatMap((file) => readCases(file).map(({ sql }) => sql));
+  return [
+    () => {
+      const { sql, columns } = hostileCall(random);
+      return { sql, row: new PlainRow(columns, decodeJson) };
+    },
+    () => ({ sql: damaged(random.pick(texts), random), row: hostileRow(random) }),
+    () => ({ sql: damaged(printStatement(maker.statement(), DIALECT), random), row: hostileRow(random) }),
+    () => ({ sql: soup(random), row: hostileRow(random) }),
+    () => ({ sql: random.once(20) ? deep(random) : soup(random), row: hostileRow(random) }),
+    () => ({ sql: random.pick(texts), row: eventOf(hostilePayload(random)) }),
+    () => undefined
+  ];
+}
+
+function hostileRow(random: Random): Row {
+  const value = () => hostileValue(random);
+  return new PlainRow({ payload: value(), a: value(), b: value(), topic: value(), qos: value() }, decodeJson);
+}
+
+/** The publish of a message. */
+function eventOf(payload: Buffer): Row {
+  const message = Message.from({ topic: 't/a', payload }, undefined, 0, 0);
+  const value = { message, client: undefined };
+  return createEvent(RULE_EVENTS['message.publish'], value, { node: 'node', now: () => 0 });
+}
+
+function evaluated({ sql, row }: Input): End {
+  return endOf(sql, () => {
     const statement = parseStatement(sql, DIALECT);
-    const compiled = compileStatement(statement, { text: sql, dialect: DIALECT, functions: FUNCTIONS, tools: tools() });
-    const columns = {
-      a: random.pick(HOSTILE),
-      b: random.pick(HOSTILE),
-      c: random.pick(HOSTILE),
-      d: random.pick(HOSTILE)
-    };
-    const outputs = compiled.run(new PlainRow({ payload: random.pick(HOSTILE), ...columns }, decodeJson));
+    const context = { text: sql, dialect: DIALECT, functions: FUNCTIONS, tools: tools() };
+    const outputs = compileStatement(statement, context).run(row);
     encodeJson(outputs ?? null);
+  });
+}
+
+/** Fill a template with a hostile output. */
+function filled(random: Random): End {
+  const text = template(random);
+  const value = hostileValue(random);
+  const output: Value = random.once(2) ? value : { a: value, payload: hostileValue(random) };
+  return endOf(text, () => {
+    compileTemplate(text)(output);
+    compileBytes(text)(output);
+  });
+}
+
+function endOf(text: string, run: () => void): End {
+  try {
+    run();
     return 'evaluated';
   } catch (error) {
     if (error instanceof SqlError) return 'invalid';
     // what a function throws that does not know its arguments is the cause
     if (error instanceof SqlFailure && error.cause === undefined) return 'failed';
-    throw new Error(`${JSON.stringify(sql)}: ${(error as Error).message}`, { cause: error });
+    const { message, cause } = error as Error;
+    throw new Error(`${JSON.stringify(text.slice(0, 1000))}: ${message}`, { cause: cause ?? error });
   }
-}
-
-function callOf(name: string, random: Random): string {
-  const args = ['a', 'b', 'c', 'd'].slice(0, random.below(5));
-  return `SELECT ${name}(${args.join(', ')}) AS v FROM "t"`;
-}
-
-/** A text with some pieces removed, doubled or put in. */
-function damaged(text: string, random: Random): string {
-  let result = text;
-  for (let edits = random.below(4); edits > 0; edits--) {
-    const at = random.below(result.length + 1);
-    const length = random.below(6);
-    const piece = random.pick([random.pick(PIECES), result.slice(at, at + length), '']);
-    result = result.slice(0, at) + piece + result.slice(at + random.pick([0, length]));
-  }
-  return result;
 }
