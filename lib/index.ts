@@ -258,31 +258,14 @@ export type {
 } from './routing/directory-queries.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
-export type {
-  ActionInfo,
-  ActionInput,
-  ActionState,
-  ActionType,
-  LocalAction,
-  ParamRow,
-  ParamTable,
-  Resource,
-  ResourceContext,
-  ResourceEntry,
-  ResourceInput,
-  ResourceState,
-  ResourceType,
-  ResourceTypeInfo,
-  RuleChange,
-  RuleEvent,
-  RuleEventInfo,
-  RuleInput,
-  RuleQuery,
-  RuleState,
-  RuleTest
-} from './rules/types.ts';
+export type { RuleEventName } from './rules/events/rule-event.ts';
+export { compileBytes, compilePayload, compileTemplate } from './rules/template.ts';
+export type * from './rules/types.ts';
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/queue-view.ts';
+export type { SqlFunction } from './sql/functions/function.ts';
 export { decodeJson, encodeJson } from './sql/json.ts';
+export { SqlError, SqlFailure } from './sql/sql-error.ts';
+export type { Value, ValueObject } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';

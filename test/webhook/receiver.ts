@@ -10,7 +10,11 @@ import type { AddressInfo } from 'node:net';
 
 /** A request that has arrived. */
 export interface Received {
+  readonly method: string | undefined;
+  /** Path and query. */
+  readonly url: string | undefined;
   readonly headers: IncomingHttpHeaders;
+  readonly bytes: Buffer;
   readonly text: string;
 }
 
@@ -67,7 +71,9 @@ export class Receiver {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      this.received.push({ headers: request.headers, text: Buffer.concat(chunks).toString() });
+      const { method, url, headers } = request;
+      const bytes = Buffer.concat(chunks);
+      this.received.push({ method, url, headers, bytes, text: bytes.toString() });
       this.answer(request, response);
       for (const go of this.#waiting.splice(0)) go();
     });

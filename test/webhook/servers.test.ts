@@ -179,6 +179,17 @@ describe('A webhook whose server', () => {
       );
   });
 
+  it('changes the protocol fails at once, without waiting for the timeout', () =>
+    withServer(
+      (socket) => socket.write(UPGRADE),
+      ({ url }) =>
+        withHook(url, {}, async ({ kit, hook }) => {
+          await kit.broker.publish('a', '');
+          await hook.idle();
+          assert.match(hook.lastError?.message ?? '', /the server sent no valid answer/);
+        })
+    ));
+
   it('hangs keeps no more than its limits, has few connections, and delays no client', async () => {
     await using receiver = await new Receiver().open();
     receiver.answer = () => {};

@@ -1,0 +1,44 @@
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
+
+/** Whether a string can be the name of a header. */
+export function isHeaderName(name: string): boolean {
+  return /^[\w!#$%&'*+.^`|~-]+$/.test(name);
+}
+
+/** Headers that belong to the connection or the body, and `webhook-id`. */
+const OWN_HEADERS =
+  /^(content-length|transfer-encoding|connection|keep-alive|proxy-connection|host|upgrade|expect|te|trailer|webhook-id)$/i;
+
+/**
+ * Read the headers of a resource or an action.
+ * @returns the values as strings, by names in lower case
+ * @throws InvalidInput PARAM_INVALID, without the value, which may be a secret
+ */
+export function readHeaders(given: unknown): Readonly<Record<string, string>> {
+  const headers: [string, string][] = [];
+  for (const [name, value] of Object.entries((given ?? {}) as object)) {
+    const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+    const fail = (expected: string): never => {
+      throw new InvalidInput('PARAM_INVALID', `headers.${name}`, expected, undefined);
+    };
+    if (!isHeaderName(name)) fail('a valid name of a header');
+    if (OWN_HEADERS.test(name)) fail('a header that a request does not set itself');
+    if (!isPlain || hasControls(String(value))) fail('a string without control characters');
+    headers.push([name.toLowerCase(), String(value)]);
+  }
+  return Object.fromEntries(headers);
+}
+
+/**
+ * A text as the value of a header: other characters than ASCII are sent as UTF-8.
+ * @throws BrokerError HEADER_INVALID for control characters, which could begin another header
+ */
+export function headerValue(name: string, text: string): string {
+  if (!/[^\x20-\x7e]/.test(text)) return text;
+  if (hasControls(text)) throw new BrokerError('HEADER_INVALID', `the header "${name}" would have control characters`);
+  return Buffer.from(text).toString('latin1');
+}
+
+function hasControls(text: string): boolean {
+  return /[^\t\x20-\x7e\x80-\u{10ffff}]/u.test(text);
+}

@@ -1,0 +1,150 @@
+import type { IncomingMessage, RequestOptions } from 'node:http';
+import {
+  type Attempt,
+  type Clock,
+  type Resource,
+  type ResourceEntry,
+  type ResourceType,
+  readOptions,
+  optionRow as row,
+  SendError
+} from '../../lib/index.ts';
+import { isPlainText, Requests } from './requests.ts';
+import { DATA_TO_WEBSERVER, partsOf } from './web-hook-action.ts';
+import { WEB_HOOK_PARAMS } from './web-hook-params.ts';
+import { readWebHookSettings, type WebHookSettings } from './web-hook-settings.ts';
+
+/** Options of `webHook`. */
+export interface WebHookTypeOptions {
+  /** No resource connects to addresses of this machine and of private networks, whatever its parameter `public_only` says. Default false. */
+  publicOnly?: boolean;
+}
+
+const TYPE_OPTIONS = {
+  publicOnly: row('boolean', false, 'No resource connects to addresses of this machine and of private networks.')
+};
+
+/** Time for the connection that `check` establishes. */
+const CHECK_MS = 3_000;
+/** Longest time for which a server can ask for no requests. */
+const MOST_RETRY_AFTER_MS = 3_600_000;
+/** Statuses below 500 after which a request is sent again: timeout, too early, too many requests. */
+const AGAIN: readonly number[] = [408, 425, 429];
+
+/** A web server to which rules send requests. */
+class WebHookResource implements Resource {
+  readonly outbox: NonNullable<Resource['outbox']>;
+  readonly #settings: WebHookSettings;
+  readonly #clock: Clock;
+  readonly #requests: Requests;
+  /** The options of requests, by method. */
+  readonly #targets = new Map<string, RequestOptions>();
+
+  constructor(settings: WebHookSettings, isPublicOnly: boolean, clock: Clock) {
+    const { url, tls, poolSize, connectMs, requestMs, isPersisted } = settings;
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#requests = new Requests({
+      url,
+      tls,
+      isPublicOnly: isPublicOnly || settings.isPublicOnly,
+      maxSockets: poolSize,
+      connecting: { ms: connectMs, clock }
+    });
+    this.outbox = { isPersisted, concurrency: poolSize, timeout: requestMs };
+  }
+
+  /** Establish a connection of its own, which is closed at once. */
+  async check(signal: AbortSignal): Promise<void> {
+    const clock = this.#clock;
+    const limit = new AbortController();
+    const timer = clock.setTimeout(() => {
+      limit.abort(new Error(`no connection to ${this.#settings.url.origin} within ${CHECK_MS} ms`));
+    }, CHECK_MS);
+    try {
+      await this.#requests.connect(AbortSignal.any([signal, limit.signal]));
+    } finally {
+      clock.clearTimeout(timer);
+    }
+  }
+
+  async send(entries: readonly ResourceEntry[], attempt: Attempt): Promise<void> {
+    for (const entry of entries) await this.#sendOne(entry, attempt);
+  }
+
+  close(): void {
+    this.#requests.close();
+  }
+
+  async #sendOne({ id, content }: ResourceEntry, attempt: Attempt): Promise<void> {
+    const { parts, body } = partsOf(content);
+    const { url } = this.#settings;
+    const { method = this.#settings.method } = parts;
+    const hasBody = method !== 'GET' && method !== 'DELETE';
+    const headers = ['Host', url.host, 'webhook-id', id];
+    for (const [name, value] of Object.entries({ ...this.#settings.headers, ...parts.headers }))
+      if (hasBody || name !== 'content-type') headers.push(name, value);
+    const options = { ...this.#target(method), headers };
+    if (parts.path !== undefined) options.path = pathOf(url, parts.path);
+    if (!hasBody) {
+      this.#judge(await this.#requests.send(options, undefined, attempt));
+      return;
+    }
+    headers.push('content-length', `${Buffer.byteLength(body)}`);
+    const bytes = typeof body === 'string' && !isPlainText(headers) ? Buffer.from(body) : body;
+    this.#judge(await this.#requests.send(options, bytes, attempt));
+  }
+
+  #target(method: string): RequestOptions {
+    let target = this.#targets.get(method);
+    if (target === undefined) this.#targets.set(method, (target = this.#requests.target(method)));
+    return target;
+  }
+
+  /** @throws SendError if the status means that the request has failed */
+  #judge({ statusCode = 0, headers }: IncomingMessage): void {
+    if (!this.#settings.failsOnStatus || (statusCode >= 200 && statusCode < 300)) return;
+    const { origin, pathname } = this.#settings.url;
+    const note = statusCode < 400 ? '; redirects are not followed' : '';
+    const retryAfter = statusCode === 429 || statusCode === 503 ? headers['retry-after'] : undefined;
+    throw new SendError(`${origin}${pathname} has answered with the status ${statusCode}${note}`, {
+      isFinal: statusCode < 500 && !AGAIN.includes(statusCode),
+      retryAfterMs: retryAfter === undefined ? undefined : this.#retryAfterMs(retryAfter)
+    });
+  }
+
+  /** @param text seconds, or a date */
+  #retryAfterMs(text: string): number | undefined {
+    const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - this.#clock.now();
+    return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MOST_RETRY_AFTER_MS);
+  }
+}
+
+/** The path and the query of a URL, with more appended. */
+function pathOf({ pathname, search }: URL, more: string): string {
+  const at = more.indexOf('?');
+  const path = at === -1 ? more : more.slice(0, at);
+  const query = at === -1 ? '' : more.slice(at + 1);
+  const whole = path === '' ? pathname : `${pathname.replace(/\/$/, '')}/${path.replace(/^\//, '')}`;
+  return query === '' ? whole + search : `${whole}${search === '' ? '?' : `${search}&`}${query}`;
+}
+
+/**
+ * The resource type `web_hook` of rules, with its action `data_to_webserver`: `createBroker({ rules: { resources: [webHook()] } })`.
+ *
+ * Each output of a rule becomes a request; those of one rule are sent one after the other, in their order. Requests that do not reach the server, and with
+ * `fail_on_status` those that it refuses for the moment, are sent again with the same header `webhook-id`. A server that is slow or down never delays the broker.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function webHook(options: WebHookTypeOptions = {}): ResourceType {
+  const { publicOnly } = readOptions(TYPE_OPTIONS, options, 'webHook');
+  return {
+    name: 'web_hook',
+    provider: 'emqx_web_hook',
+    title: { en: 'WebHook', zh: 'WebHook' },
+    description: { en: 'Requests to a web server', zh: '向 Web 服务器发送请求' },
+    params: WEB_HOOK_PARAMS,
+    actions: [DATA_TO_WEBSERVER],
+    make: (config, context) => new WebHookResource(readWebHookSettings(config), publicOnly === true, context.clock)
+  };
+}

@@ -1,0 +1,76 @@
+import { InvalidInput, type Params } from '../../lib/index.ts';
+import { checkTls, checkUrl, type OutgoingTls, tlsOf } from '../outgoing/index.ts';
+import { headerValue, readHeaders } from './headers.ts';
+
+/** The configuration of a resource `web_hook`, after checks. */
+export interface WebHookSettings {
+  readonly url: URL;
+  readonly method: string;
+  /** By names in lower case, ready to be sent. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly connectMs: number;
+  readonly requestMs: number;
+  readonly poolSize: number;
+  readonly tls: ReturnType<typeof tlsOf>;
+  readonly failsOnStatus: boolean;
+  readonly isPersisted: boolean;
+  readonly isPublicOnly: boolean;
+}
+
+/** The documented defaults. */
+const DEFAULTS = {
+  method: 'POST',
+  connect_timeout: 5,
+  request_timeout: 5,
+  pool_size: 32,
+  content_type: 'application/json'
+};
+
+/** Read a configuration that satisfies `WEB_HOOK_PARAMS`. @throws InvalidInput PARAM_INVALID */
+export function readWebHookSettings(config: Params): WebHookSettings {
+  const given = { ...DEFAULTS, ...config } as typeof DEFAULTS & Params;
+  const { pool_size: poolSize, content_type: contentType } = given;
+  if (!Number.isInteger(poolSize)) throw new InvalidInput('PARAM_INVALID', 'pool_size', 'a whole number', poolSize);
+  const headers = Object.entries({ 'content-type': contentType, ...readHeaders(given.headers) });
+  return {
+    url: readUrl(given.url),
+    method: given.method,
+    headers: Object.fromEntries(headers.map(([name, text]) => [name, headerValue(name, text)])),
+    connectMs: given.connect_timeout * 1000,
+    requestMs: given.request_timeout * 1000,
+    poolSize,
+    tls: readTls(given),
+    failsOnStatus: given.fail_on_status === true,
+    isPersisted: given.persisted === true,
+    isPublicOnly: given.public_only === true
+  };
+}
+
+function readUrl(given: unknown): URL {
+  if (String(given).includes('${')) {
+    const expected = 'a URL without placeholders; they are possible in "path" of the action';
+    throw new InvalidInput('PARAM_INVALID', 'url', expected, given);
+  }
+  return asParam(() => checkUrl(given, 'url'));
+}
+
+/** Forms send empty strings for what is not filled in. */
+function readTls({ ca, cert, key, passphrase, servername }: Params): ReturnType<typeof tlsOf> {
+  const given = Object.entries({ ca, cert, key, passphrase, servername }).filter(([, value]) => value !== '');
+  const tls = Object.fromEntries(given) as OutgoingTls;
+  asParam(() => checkTls(tls, PLACE));
+  return tlsOf(tls);
+}
+
+const PLACE = 'web_hook';
+
+/** Make the errors of options those of parameters. @throws InvalidInput PARAM_INVALID */
+function asParam<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error;
+    const { field, expected, got, message } = error;
+    throw new InvalidInput('PARAM_INVALID', field.replace(`${PLACE}.`, ''), expected, got, message);
+  }
+}
