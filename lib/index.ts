@@ -259,6 +259,7 @@ export type {
 export type { SharedStrategy } from './routing/share-group.ts';
 export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
 export type { RuleEventName } from './rules/events/rule-event.ts';
+export { RESOURCE_PARAM } from './rules/params.ts';
 export { compileBytes, compilePayload, compileTemplate } from './rules/template.ts';
 export type * from './rules/types.ts';
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/queue-view.ts';

@@ -1,15 +1,22 @@
 import { connect as connectSocket, isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
-import { tlsOf } from '../outgoing/index.ts';
-import type { BridgeSettings } from './options.ts';
+import { type OutgoingTls, tlsOf } from '../outgoing/index.ts';
+
+/** Where a bridge connects. */
+export interface DialSettings extends OutgoingTls {
+  /** An mqtt, mqtts, ws or wss URL. */
+  readonly url: URL;
+  /** Names of cipher suites in the form of OpenSSL. Default: those of Node. */
+  readonly ciphers?: string;
+}
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883 };
 
 /** Open a stream to the remote server of a bridge. @param signal aborts connecting @throws the error of the socket */
-export async function dial(settings: BridgeSettings, signal: AbortSignal): Promise<Duplex> {
-  const { url } = settings;
-  const tls: ConnectionOptions = tlsOf(settings);
+export async function dial(settings: DialSettings, signal: AbortSignal): Promise<Duplex> {
+  const { url, ciphers } = settings;
+  const tls: ConnectionOptions = { ...tlsOf(settings), ...(ciphers === undefined ? {} : { ciphers }) };
   return url.protocol.startsWith('ws') ? dialWebSocket(url, tls, signal) : dialSocket(url, tls, signal);
 }
 

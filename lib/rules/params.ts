@@ -9,6 +9,15 @@ const HIDDEN = '******';
 const MOST_BYTES = 1024 * 1024;
 const MOST_LEVELS = 32;
 
+/** The parameter of actions that names their resource. */
+export const RESOURCE_PARAM: ParamRow = {
+  order: 0,
+  type: 'string',
+  required: true,
+  title: { en: 'Resource ID', zh: '资源 ID' },
+  description: { en: 'Id of the resource that the action uses.', zh: '动作使用的资源的 ID。' }
+};
+
 type Fields = Readonly<Record<string, unknown>>;
 
 /**

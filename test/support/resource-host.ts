@@ -43,7 +43,8 @@ export async function hostOf({ type, config, params = {}, node = 'n1' }: HostOpt
     throw error;
   };
   const resource = type.make(checked, { id: 'resource:1', node, clock: broker.clock, failed });
-  const action = (await actionType.make(checkParams(actionType.params ?? {}, params, actionType.name), {
+  const given = { $resource: 'resource:1', ...params };
+  const action = (await actionType.make(checkParams(actionType.params ?? {}, given, actionType.name), {
     ruleId: 'rule:1',
     actionId: `${actionType.name}_1`,
     node,

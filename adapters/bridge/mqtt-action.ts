@@ -1,0 +1,114 @@
+import {
+  type ActionType,
+  BrokerError,
+  checkTopicName,
+  compilePayload,
+  compileTemplate,
+  encode,
+  PacketReader,
+  type Properties,
+  type PublishPacket,
+  type RuleEvent,
+  type Value,
+  type ValueObject
+} from '../../lib/index.ts';
+import { DATA_TO_MQTT_BROKER_PARAMS } from './mqtt-params.ts';
+
+/** The events that are about a message. */
+const MESSAGE_EVENTS: readonly string[] = [
+  'message.publish',
+  'message.delivered',
+  'message.acked',
+  'message.dropped',
+  'delivery.dropped'
+];
+
+/** A message to be published, as an action has prepared it. */
+export interface PreparedMessage {
+  /** In the form of MQTT 5.0, with QoS 1. */
+  readonly packet: PublishPacket;
+  /** Wall-clock milliseconds; Infinity: it does not expire. */
+  readonly expiresAt: number;
+}
+
+/** The action `data_to_mqtt_broker`: a message for each output. */
+export const DATA_TO_MQTT_BROKER: ActionType = {
+  name: 'data_to_mqtt_broker',
+  app: 'emqx_bridge_mqtt',
+  for: 'message.publish',
+  types: ['bridge_mqtt', 'bridge_rpc'],
+  category: 'data_forward',
+  title: { en: 'Data bridge to MQTT Broker', zh: '桥接数据到 MQTT Broker' },
+  description: {
+    en: 'Publish the output of the rule at a remote MQTT server.',
+    zh: '将规则的输出发布到远程 MQTT 服务器。'
+  },
+  params: DATA_TO_MQTT_BROKER_PARAMS,
+  make(params, { node, config }) {
+    const { payload_tmpl: template, forward_topic: forward } = params as {
+      readonly [name: string]: string | undefined;
+    };
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the documented placeholder
+    const prefix = String(config.mountpoint ?? '').replaceAll('${node}', () => node);
+    const payloadOf = compilePayload(template);
+    const topicOf = forward === undefined || forward === '' ? undefined : compileTemplate(forward);
+    return {
+      prepare(output, event) {
+        checkEvent(event);
+        const topic = prefix + (topicOf?.(output) ?? String(event.column('topic')));
+        return contentOf(topic, payloadOf(output), event);
+      }
+    };
+  }
+};
+
+function checkEvent({ name }: RuleEvent): void {
+  if (!MESSAGE_EVENTS.includes(name))
+    throw new BrokerError('ACTION_FAILED', `data_to_mqtt_broker forwards messages, but the event is ${name}`);
+}
+
+/** The content of an entry of the outbox: when the message expires, in 8 bytes, and the PUBLISH. */
+function contentOf(topic: string, payload: string | Buffer, event: RuleEvent): Buffer {
+  const fault = checkTopicName(topic);
+  if (fault !== undefined) throw new BrokerError('TOPIC_NAME_INVALID', `the topic "${topic}" is not valid: ${fault}`);
+  const properties = propertiesOf(event.column('pub_props'));
+  const flags = event.column('flags') as { readonly retain?: Value } | undefined;
+  const packet: PublishPacket = {
+    ...{ cmd: 'publish', qos: 1, dup: false, messageId: 1, topic, properties },
+    payload: typeof payload === 'string' ? Buffer.from(payload) : payload,
+    retain: flags?.retain === true
+  };
+  const head = Buffer.alloc(8);
+  head.writeDoubleBE(expiryOf(properties, event));
+  return Buffer.concat([head, encode(packet, 5)]);
+}
+
+/** Read the content of an entry. @throws ProtocolError if it is damaged */
+export function messageOf(content: Buffer): PreparedMessage {
+  const reader = new PacketReader({ side: 'server', version: 5 });
+  reader.feed(content.subarray(8));
+  return { packet: reader.next() as PublishPacket, expiresAt: content.readDoubleBE() };
+}
+
+function expiryOf({ messageExpiryInterval: seconds }: Properties, event: RuleEvent): number {
+  const receivedAt = event.column('publish_received_at');
+  return seconds === undefined || typeof receivedAt !== 'number' ? Infinity : receivedAt + seconds * 1000;
+}
+
+/** The properties of a message that are forwarded, from their column. */
+function propertiesOf(column: Value): Properties {
+  const given = (column ?? {}) as ValueObject;
+  const properties: Properties = {};
+  const take = <N extends keyof Properties>(name: N, value: Value): void => {
+    if (value !== undefined) properties[name] = value as Properties[N];
+  };
+  take('payloadFormatIndicator', given['Payload-Format-Indicator']);
+  take('messageExpiryInterval', given['Message-Expiry-Interval']);
+  take('contentType', given['Content-Type']);
+  take('responseTopic', given['Response-Topic']);
+  const correlation = given['Correlation-Data'] as string | undefined;
+  if (correlation !== undefined) properties.correlationData = Buffer.from(correlation);
+  const pairs = given['User-Property-Pairs'] as readonly { readonly key: string; readonly value: string }[] | undefined;
+  if (pairs !== undefined) properties.userProperties = pairs.map(({ key, value }) => [key, value]);
+  return properties;
+}

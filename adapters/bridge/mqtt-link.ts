@@ -1,0 +1,96 @@
+import type { Duplex } from 'node:stream';
+import { BrokerError, type Client, type Clock, connectClient } from '../../lib/index.ts';
+import { dial } from './dial.ts';
+import type { MqttSettings } from './mqtt-settings.ts';
+
+/** Time for connecting, up to the CONNACK. */
+const CONNECT_MS = 10_000;
+
+/** A connection to a server. */
+export interface OpenLink {
+  readonly client: Client;
+  readonly stream: Duplex;
+}
+
+/** The connection of a resource to its server. It is established when it is needed, and does not begin again by itself. */
+export class MqttLink {
+  readonly #settings: MqttSettings;
+  readonly #clock: Clock;
+  #open: OpenLink | undefined = undefined;
+  #connecting: Promise<OpenLink> | undefined = undefined;
+  /** Ends the connection, or connecting. */
+  #controller = new AbortController();
+  #isClosed = false;
+
+  constructor(settings: MqttSettings, clock: Clock) {
+    this.#settings = settings;
+    this.#clock = clock;
+  }
+
+  /**
+   * The connection; a new one if there is none. Calls at the same time get the same one.
+   * @param signal gives up waiting, not connecting
+   * @throws why there is none
+   */
+  connected(signal: AbortSignal): Promise<OpenLink> {
+    if (this.#isClosed) return Promise.reject(new BrokerError('RESOURCE_DOWN', 'the resource is closed'));
+    if (this.#open?.client.isConnected) return Promise.resolve(this.#open);
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined;
+    });
+    return unless(signal, this.#connecting);
+  }
+
+  /** Close a connection, whose operations fail then. */
+  drop({ client }: OpenLink): void {
+    client.destroy();
+    if (this.#open?.client === client) this.#open = undefined;
+  }
+
+  /** Close the connection, and give up connecting. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const open = this.#open;
+    if (open === undefined || !open.client.isConnected)
+      this.#controller.abort(new BrokerError('RESOURCE_DOWN', 'closed'));
+    else {
+      // a server that does not read must not delay this
+      const timer = this.#clock.setTimeout(() => open.client.destroy(), CLOSE_MS);
+      await open.client.disconnect();
+      this.#clock.clearTimeout(timer);
+    }
+  }
+
+  async #connect(): Promise<OpenLink> {
+    const controller = new AbortController();
+    this.#controller = controller;
+    const { signal } = controller;
+    const { url } = this.#settings.dial;
+    const timer = this.#clock.setTimeout(() => {
+      controller.abort(new BrokerError('RESOURCE_DOWN', `no connection to ${url.host} within ${CONNECT_MS} ms`));
+    }, CONNECT_MS);
+    try {
+      const stream = await dial(this.#settings.dial, signal);
+      const client = await connectClient(stream, { ...this.#settings.client, clock: this.#clock, signal });
+      client.on('message', () => undefined); // there are no subscriptions; otherwise they would be kept for a listener
+      return (this.#open = { client, stream });
+    } catch (error) {
+      throw signal.aborted ? (signal.reason as Error) : error;
+    } finally {
+      this.#clock.clearTimeout(timer);
+    }
+  }
+}
+
+/** Time for closing in an orderly way. */
+const CLOSE_MS = 1_000;
+
+/** Wait for a promise unless a signal aborts. */
+function unless<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const abort = () => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    promise.finally(() => signal.removeEventListener('abort', abort)).then(resolve, reject);
+  });
+}

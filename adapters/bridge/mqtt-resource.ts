@@ -1,0 +1,159 @@
+import {
+  type Attempt,
+  BrokerError,
+  type Clock,
+  InvalidInput,
+  ProtocolError,
+  Refused,
+  type Resource,
+  type ResourceContext,
+  type ResourceEntry,
+  type ResourceType,
+  SendError
+} from '../../lib/index.ts';
+import { DATA_TO_MQTT_BROKER, messageOf } from './mqtt-action.ts';
+import { MqttLink, type OpenLink } from './mqtt-link.ts';
+import { BRIDGE_MQTT_PARAMS, BRIDGE_RPC_PARAMS } from './mqtt-params.ts';
+import { type MqttSettings, readMqttSettings } from './mqtt-settings.ts';
+
+/** Most messages in one delivery. */
+const BATCH = 200;
+/** Delay after the first failure. */
+const BACK_OFF_MS = 250;
+/** Ids of acknowledged messages that are remembered. */
+const MOST_REMEMBERED = 10_000;
+
+/** Reason codes with which a server will always refuse a message: not authorized, topic name, packet too large, payload format. */
+const FINAL: readonly number[] = [0x87, 0x90, 0x95, 0x99];
+
+/** A remote MQTT server at which rules publish. */
+class MqttResource implements Resource {
+  readonly outbox: NonNullable<Resource['outbox']>;
+  readonly #link: MqttLink;
+  readonly #clock: Clock;
+  /** Messages of deliveries that have failed, which the server has acknowledged all the same. They are not sent again. */
+  readonly #acknowledged = new Set<string>();
+
+  constructor(settings: MqttSettings, { clock }: ResourceContext) {
+    const { isPersisted, reconnectMs, retryMs } = settings;
+    this.#link = new MqttLink(settings, clock);
+    this.#clock = clock;
+    this.outbox = {
+      isPersisted,
+      batch: BATCH,
+      timeout: retryMs,
+      backOff: Math.min(BACK_OFF_MS, reconnectMs),
+      maxBackOff: reconnectMs
+    };
+  }
+
+  async check(signal: AbortSignal): Promise<void> {
+    await this.#link.connected(signal);
+  }
+
+  async send(entries: readonly ResourceEntry[], attempt: Attempt): Promise<void> {
+    const link = await this.#link.connected(attempt.signal);
+    // what is not acknowledged in time would stay in flight for as long as the connection
+    attempt.onAbort(() => this.#link.drop(link));
+    const done = entries.filter(({ id }) => this.#acknowledged.delete(id));
+    let failure: Error | undefined;
+    link.stream.cork();
+    const deliveries = entries
+      .filter((entry) => !done.includes(entry))
+      .map((entry) =>
+        this.#publish(entry, link).then(
+          () => done.push(entry),
+          (error: Error) => (failure ??= error)
+        )
+      );
+    link.stream.uncork();
+    await Promise.all(deliveries);
+    attempt.onAbort(undefined);
+    if (failure === undefined) return;
+    for (const { id } of done) this.#remember(id);
+    // of several messages, only one may be refused: each is sent alone then
+    if (entries.length === 1 && isFinal(failure))
+      throw new SendError(failure.message, { isFinal: true, cause: failure });
+    throw failure;
+  }
+
+  close(): Promise<void> {
+    return this.#link.close();
+  }
+
+  async #publish({ content }: ResourceEntry, { client }: OpenLink): Promise<void> {
+    const { packet, expiresAt } = messageOf(content as Buffer);
+    const { topic, payload, properties } = packet;
+    const leftMs = expiresAt - this.#clock.now();
+    if (leftMs <= 0) throw new BrokerError('MESSAGE_EXPIRED', `a message to "${topic}" has expired`);
+    const { maximumQoS = 1, retainAvailable = 1 } = client.connack.properties ?? {};
+    const messageExpiryInterval = leftMs === Infinity ? undefined : Math.ceil(leftMs / 1000);
+    await client.publish(topic, payload, {
+      qos: maximumQoS === 0 ? 0 : 1,
+      retain: packet.retain && retainAvailable === 1,
+      properties: { ...properties, messageExpiryInterval }
+    });
+  }
+
+  #remember(id: string): void {
+    this.#acknowledged.add(id);
+    if (this.#acknowledged.size <= MOST_REMEMBERED) return;
+    const [oldest] = this.#acknowledged; // it may have left the outbox
+    this.#acknowledged.delete(oldest);
+  }
+}
+
+/** Whether a message will never be accepted. */
+function isFinal(error: Error): boolean {
+  if (error instanceof Refused) return error.code === 'PUBLISH_REFUSED' && FINAL.includes(error.reasonCode);
+  if (error instanceof InvalidInput || error instanceof ProtocolError) return true;
+  return error instanceof BrokerError && (error.code === 'PACKET_TOO_LARGE' || error.code === 'MESSAGE_EXPIRED');
+}
+
+/**
+ * The resource type `bridge_mqtt` of rules, with its action `data_to_mqtt_broker`: `createBroker({ rules: { resources: [mqttBridge()] } })`.
+ *
+ * Each output of a rule becomes a message with QoS 1; those of one rule arrive in their order. A resource has one connection. Messages wait in its outbox until
+ * the server has acknowledged them; one whose acknowledgement is lost is sent again.
+ */
+export function mqttBridge(): ResourceType {
+  return {
+    name: 'bridge_mqtt',
+    provider: 'emqx_bridge_mqtt',
+    title: { en: 'MQTT Bridge', zh: 'MQTT 桥接' },
+    description: { en: 'Messages to a remote MQTT server', zh: '向远程 MQTT 服务器发送消息' },
+    params: BRIDGE_MQTT_PARAMS,
+    actions: [DATA_TO_MQTT_BROKER],
+    make: (config, context) => new MqttResource(readMqttSettings(config, context.id), context)
+  };
+}
+
+const RPC_REASON =
+  'bridge_rpc is a connection between nodes of the original product, which this broker does not have; use a resource of type bridge_mqtt';
+
+/** A resource that cannot be reached. */
+const UNREACHABLE: Resource = {
+  check: () => {
+    throw new BrokerError('RESOURCE_DOWN', RPC_REASON);
+  },
+  send: () => {
+    throw new SendError(RPC_REASON, { isFinal: true });
+  },
+  close: () => undefined
+};
+
+/** The resource type `bridge_rpc`, for configurations that have it: its resources can be made, but are never alive, and the action fails. */
+export function rpcBridge(): ResourceType {
+  return {
+    name: 'bridge_rpc',
+    provider: 'emqx_bridge_mqtt',
+    title: { en: 'EMQX Bridge', zh: 'EMQX 桥接' },
+    description: {
+      en: 'Connection between nodes of the original product, which is not available',
+      zh: '原产品节点之间的桥接，不可用'
+    },
+    params: BRIDGE_RPC_PARAMS,
+    actions: [DATA_TO_MQTT_BROKER],
+    make: () => UNREACHABLE
+  };
+}

@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+import { type ClientOptions, InvalidInput, type Params, parseDuration } from '../../lib/index.ts';
+import { checkTls, type OutgoingTls } from '../outgoing/index.ts';
+import type { DialSettings } from './dial.ts';
+
+/** The configuration of a resource `bridge_mqtt`, after checks. */
+export interface MqttSettings {
+  readonly dial: DialSettings;
+  readonly client: ClientOptions;
+  readonly isPersisted: boolean;
+  /** Longest delay after a failure. */
+  readonly reconnectMs: number;
+  /** Time for the acknowledgement. */
+  readonly retryMs: number;
+}
+
+const VERSIONS: Readonly<Record<string, 3 | 4 | 5>> = { mqttv3: 3, mqttv4: 4, mqttv5: 5 };
+
+/** The documented defaults. */
+const DEFAULTS = { proto_ver: 'mqttv4', append: true, reconnect_interval: '30s', retry_interval: '20s' };
+
+/** The largest packet that is accepted from the remote server, which has no reason to send messages. */
+const MOST_PACKET_BYTES = 65_536;
+const MOST_KEEP_ALIVE_SEC = 65_535;
+const MOST_TEXT_BYTES = 65_535;
+
+/**
+ * Read a configuration that satisfies `BRIDGE_MQTT_PARAMS`.
+ * @param id that of the resource
+ * @throws InvalidInput PARAM_INVALID
+ */
+export function readMqttSettings(config: Params, id: string): MqttSettings {
+  const given = { ...DEFAULTS, ...config } as typeof DEFAULTS & Readonly<Record<string, string>>;
+  const url = readAddress(given.address, given.ssl === 'on');
+  const protocolVersion = VERSIONS[given.proto_ver];
+  const clientId = given.clientid || id;
+  const suffix = given.append ? `_${randomBytes(4).toString('hex')}` : '';
+  checkMountpoint(given.mountpoint);
+  return {
+    dial: { url, ...(url.protocol === 'mqtts:' || url.protocol === 'wss:' ? readTls(given) : {}) },
+    client: {
+      clientId: checkLength('clientid', clientId + suffix),
+      clean: true,
+      protocolVersion,
+      keepalive: readKeepAlive(given.keepalive),
+      maximumPacketSize: MOST_PACKET_BYTES,
+      ...readCredentials(given, protocolVersion)
+    },
+    isPersisted: given.disk_cache === 'on',
+    reconnectMs: Math.max(1, parseDuration(given.reconnect_interval) ?? 0),
+    retryMs: Math.max(1, parseDuration(given.retry_interval) ?? 0)
+  };
+}
+
+function invalid(field: string, expected: string, got: unknown): InvalidInput {
+  return new InvalidInput('PARAM_INVALID', field, expected, got);
+}
+
+function readAddress(address: string, isTls: boolean): URL {
+  const shown = address.replace(/\/\/.*@/, '//***@');
+  const hasScheme = address.includes('://');
+  if (!hasScheme && address.includes('@'))
+    throw invalid('address', 'a host and a port; names of nodes are not supported', shown);
+  const text = hasScheme ? address : `mqtt://${address}`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^(mqtts?|wss?):$/.test(url.protocol) || url.hostname === '')
+    throw invalid('address', 'a host and a port such as "127.0.0.1:1883", or an mqtt, mqtts, ws or wss URL', shown);
+  if (url.username !== '' || url.password !== '')
+    throw invalid('address', 'a URL without user name and password; use "username" and "password"', shown);
+  if (!isTls || url.protocol === 'mqtts:' || url.protocol === 'wss:') return url;
+  return new URL(url.href.replace(/^(mqtt|ws):/, '$1s:'));
+}
+
+function checkMountpoint(mountpoint: string | undefined): void {
+  if (mountpoint !== undefined && /[+#\0]/.test(mountpoint))
+    throw invalid('mountpoint', 'a prefix of topics without wildcards', mountpoint);
+}
+
+function readKeepAlive(text: string): number {
+  const seconds = Math.ceil((parseDuration(text) ?? 0) / 1000);
+  if (seconds <= MOST_KEEP_ALIVE_SEC) return seconds;
+  throw invalid('keepalive', `a duration of at most ${MOST_KEEP_ALIVE_SEC} seconds`, text);
+}
+
+/** Forms send empty strings for what is not filled in. */
+function readCredentials({ username, password }: Readonly<Record<string, string>>, version: number) {
+  if (password && !username && version < 5)
+    throw invalid('username', 'a user name beside the password, except with mqttv5', username);
+  return {
+    ...(username ? { username: checkLength('username', username) } : {}),
+    ...(password ? { password: checkLength('password', password) } : {})
+  };
+}
+
+function checkLength(field: string, text: string): string {
+  if (Buffer.byteLength(text) <= MOST_TEXT_BYTES) return text;
+  throw invalid(field, `a string of at most ${MOST_TEXT_BYTES} bytes`, undefined);
+}
+
+/** Which options of TLS the parameters are. */
+const TLS_NAMES = { ca: 'cacertfile', cert: 'certfile', key: 'keyfile' } as const;
+
+function readTls(given: Readonly<Record<string, string>>): Omit<DialSettings, 'url'> {
+  const tls: OutgoingTls = {};
+  for (const [option, name] of Object.entries(TLS_NAMES)) {
+    const text = given[name];
+    if (!text) continue;
+    if (!text.includes('-----BEGIN ')) throw invalid(name, 'PEM text, because files are not read', undefined);
+    tls[option as keyof typeof TLS_NAMES] = text;
+  }
+  if (given.servername) tls.servername = given.servername;
+  try {
+    checkTls(tls, PLACE);
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error;
+    const name = TLS_NAMES[error.field.slice(PLACE.length + 1) as keyof typeof TLS_NAMES];
+    throw new InvalidInput('PARAM_INVALID', name, error.expected, undefined, error.message);
+  }
+  if (!given.ciphers) return tls;
+  return { ...tls, ciphers: readCiphers(given.ciphers) };
+}
+
+const PLACE = 'bridge_mqtt';
+
+function readCiphers(text: string): string {
+  const ciphers = text.split(/[,:\s]+/).join(':');
+  try {
+    createSecureContext({ ciphers });
+  } catch {
+    throw invalid('ciphers', 'names of cipher suites, separated by commas', text);
+  }
+  return ciphers;
+}
