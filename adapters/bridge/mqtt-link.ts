@@ -5,6 +5,8 @@ import type { MqttSettings } from './mqtt-settings.ts';
 
 /** Time for connecting, up to the CONNACK. */
 const CONNECT_MS = 10_000;
+/** Time for closing in an orderly way. */
+const CLOSE_MS = 1_000;
 
 /** A connection to a server. */
 export interface OpenLink {
@@ -81,9 +83,6 @@ export class MqttLink {
     }
   }
 }
-
-/** Time for closing in an orderly way. */
-const CLOSE_MS = 1_000;
 
 /** Wait for a promise unless a signal aborts. */
 function unless<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
