@@ -286,7 +286,7 @@ export class RuleEngine implements RulesApi {
   #add(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean): Rule {
     const rule = new Rule(id, definition, plan, isFromOptions, this.#ruleHost);
     this.#rules.set(id, rule);
-    this.#observe();
+    if (this.#streams.size > 0) this.#observe();
     return rule;
   }
 

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: templates of rules
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { memoryStore } from '../../lib/index.ts';
@@ -250,7 +251,7 @@ describe('What is persisted', () => {
         id: 'one',
         sql: 'SELECT payload FROM "a/#"',
         onActionFailed: 'stop',
-        actions: [TO_FAKE, republish('out/later', '${payload}', { target_qos: -1 })] // biome-ignore lint/suspicious/noTemplateCurlyInString: a template
+        actions: [TO_FAKE, republish('out/later', '${payload}', { target_qos: -1 })]
       });
       await kit.broker.publish('a/b', Buffer.from([0, 255]), { qos: 1 });
     }
