@@ -14,6 +14,8 @@ export interface Layer {
 const PREFIX = 'EMBERMQ_';
 /** The name for all documented settings `web.hook...` together. */
 export const WEBHOOK_SETTINGS = 'web.hook';
+/** Name of the object with the documented settings of the rule engine, which begin with it. */
+export const RULE_SETTINGS = 'rule_engine';
 /** Options of the library that are functions, or objects with functions. */
 const IN_CODE = new Set(['clock', 'hooks', 'memoryUsage', 'store']);
 /** For services named `embermq` or `embermq-http`, Kubernetes sets these variables in every container of the namespace. They are not options. */
@@ -77,14 +79,17 @@ export async function fileLayer(shell: Shell, path: string, table: FlagTable): P
   const given: Record<string, unknown> = {};
   const zones = new Map<string, object>();
   const webhook: Record<string, unknown> = {};
+  const rules: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(parsed)) {
     // Documented settings files use one flat name for each setting: zone.external.max_inflight
     const [, zone, setting] = /^zone\.([^.]+)\.(.+)$/.exec(key) ?? [];
     if (zone !== undefined) zones.set(zone, { ...zones.get(zone), [setting]: value });
     else if (/^web\.hook\./.test(key)) webhook[key] = value;
+    else if (key.startsWith(`${RULE_SETTINGS}.`)) rules[key] = value;
     else place(given, spelled, table, path, key, value);
   }
   if (Object.keys(webhook).length > 0) place(given, spelled, table, path, WEBHOOK_SETTINGS, webhook);
+  if (Object.keys(rules).length > 0) place(given, spelled, table, path, RULE_SETTINGS, rules);
   if (zones.size > 0) given.zones = withZones(given.zones, zones, path);
   checkZones(given.zones, path);
   return { given, spelled: (name) => `${path}: ${spelled.get(name) ?? name}` };

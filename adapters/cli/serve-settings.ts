@@ -3,11 +3,12 @@ import { type Transport, tcp, tls, unix, ws, wss } from '../net/index.ts';
 import type { Shell } from './command.ts';
 import { checkExposure, isLoopback } from './exposure.ts';
 import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from './flags.ts';
-import { environmentLayer, fileLayer, flagLayer, type Layer, WEBHOOK_SETTINGS } from './layers.ts';
+import { environmentLayer, fileLayer, flagLayer, type Layer, RULE_SETTINGS, WEBHOOK_SETTINGS } from './layers.ts';
 import { type ConfiguredBridge, configuredBridges } from './serve-bridges.ts';
 import { type HttpKind, readServedOptions, type ServedOptions } from './serve-http.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts';
 import { type OptionPlace, optionPlaceIn } from './serve-overrides.ts';
+import { configuredRules } from './serve-rules.ts';
 import { type ConfiguredSource, configuredSources } from './serve-sources.ts';
 import { type ConfiguredWebhook, configuredWebhooks } from './serve-webhooks.ts';
 
@@ -49,7 +50,9 @@ const LISTS = {
   management: { kind: 'object', default: undefined, about: 'options of the management interface' },
   webhooks: { kind: 'object', default: undefined, about: 'web servers that receive events' },
   bridges: { kind: 'object', default: undefined, about: 'MQTT servers that messages are exchanged with' },
-  [WEBHOOK_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of a webhook' }
+  rules: { kind: 'object', default: undefined, about: 'rules over broker events, and their resources' },
+  [WEBHOOK_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of a webhook' },
+  [RULE_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of the rule engine' }
 } as const;
 const ALL = { ...SERVE_OPTIONS, ...LIBRARY_OPTIONS };
 const IN_FILE = { ...ALL, ...LISTS };
@@ -74,7 +77,11 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     if (DATA_FOLDER_OPTIONS.some((name) => name in layer.given)) merged.memory = false;
   }
   const own = readAs(SERVE_OPTIONS, pick(merged, SERVE_OPTIONS), spelledAsFlag) as ServeSettings['own'];
-  const broker = pick(merged, LIBRARY_OPTIONS) as BrokerOptions;
+  const broker: BrokerOptions = {
+    ...pick(merged, LIBRARY_OPTIONS),
+    ...(merged[RULE_SETTINGS] as object | undefined),
+    rules: await configuredRules(merged.rules, config, shell)
+  };
   const management = {
     options: readServedOptions(merged.management, `${config}: management`),
     place: `${config}: management`

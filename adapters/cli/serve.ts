@@ -1,9 +1,9 @@
 import { statfs } from 'node:fs/promises';
 import { type Broker, createBroker, type Store } from '../../lib/index.ts';
-import { bridges } from '../bridge/index.ts';
+import { bridges, mqttBridge, rpcBridge } from '../bridge/index.ts';
 import { levelStore } from '../level/index.ts';
 import { listen, listenHttp } from '../net/index.ts';
-import { webhooks } from '../webhook/index.ts';
+import { webHook, webhooks } from '../webhook/index.ts';
 import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
@@ -130,11 +130,13 @@ async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
 }
 
 function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
+  const { rules } = settings.broker;
   return createBroker({
     ...settings.broker,
     logger: serveLogger(shell, settings.own),
     auth: settings.sources,
     connectors: [webhooks(), bridges()],
+    rules: { ...rules, resources: [webHook(), mqttBridge(), rpcBridge(), ...(rules?.resources ?? [])] },
     ...(store === undefined ? {} : { store })
   });
 }
