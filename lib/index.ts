@@ -105,6 +105,7 @@ export {
   type Settings
 } from './broker/options.ts';
 export type { Retained } from './broker/retained.ts';
+export type { ExportedResource, ExportedRule } from './broker/rules.ts';
 export type { KickOptions, SessionHandle } from './broker/session-handle.ts';
 export type { Sessions } from './broker/sessions.ts';
 export { settingText } from './broker/setting-text.ts';
@@ -258,15 +259,17 @@ export type {
 } from './routing/directory-queries.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
+// the actions of a rule as the store has them
+export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rules/definition.ts';
 export type { RuleEventName } from './rules/events/rule-event.ts';
 export { RESOURCE_PARAM } from './rules/params.ts';
 export { compileBytes, compilePayload, compileTemplate } from './rules/template.ts';
 export type * from './rules/types.ts';
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/queue-view.ts';
-export type { SqlFunction } from './sql/functions/function.ts';
+export type { FunctionTools, Parameter, ParameterType, Pattern, SqlFunction } from './sql/functions/function.ts';
 export { decodeJson, encodeJson } from './sql/json.ts';
 export { SqlError, SqlFailure } from './sql/sql-error.ts';
-export type { Value, ValueObject } from './sql/values.ts';
+export { Float, type Value, type ValueObject } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';

@@ -11,7 +11,6 @@ const IN_CODE = ['actions', 'functions'] as const;
  */
 export async function configuredRules(given: unknown, config: string | undefined, shell: Shell): Promise<RulesOptions> {
   const place = `${config}: rules`;
-  if (given === undefined) return {};
   if (typeof given !== 'object' || given === null || Array.isArray(given))
     throw new InvalidInput('OPTION_INVALID', place, 'an object with "rules" and "resources"', given);
   for (const name of IN_CODE)

@@ -80,7 +80,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   const broker: BrokerOptions = {
     ...pick(merged, LIBRARY_OPTIONS),
     ...(merged[RULE_SETTINGS] as object | undefined),
-    rules: await configuredRules(merged.rules, config, shell)
+    ...(merged.rules !== undefined && { rules: await configuredRules(merged.rules, config, shell) })
   };
   const management = {
     options: readServedOptions(merged.management, `${config}: management`),

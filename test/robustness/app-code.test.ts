@@ -177,6 +177,9 @@ describe('A listener that throws', () => {
       const { events } = engineOf(broker).services; // there is no store that could fail here, and no bridge
       events.emit('bridge.connected', { bridge: 'a', sessionPresent: false });
       events.emit('bridge.disconnected', { bridge: 'a', error: undefined });
+      events.emit('rule.disconnected', { rule: 'a', reason: 'its resource is gone' });
+      await broker.rules.create({ sql: 'SELECT * FROM "inspected"', actions: ['inspect'] });
+      await broker.publish('inspected', 'x');
       events.emit('store.failed', { error: new Error('full') });
       events.emit('store.recovered', {});
       broker.alarms.raise({ id: 'a' });
