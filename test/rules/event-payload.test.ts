@@ -12,7 +12,7 @@ describe('The payload column of an event', () => {
 
   it('is bytes if they are not UTF-8', () => {
     const bytes = Buffer.from([0x61, 0xff, 0x62]);
-    assert.deepEqual(eventOf(bytes).column('payload'), bytes);
+    assert.deepEqual(eventOf(bytes).column('payload'), new Uint8Array(bytes));
   });
 
   it('is the same after the message has left its chunk', () => {
