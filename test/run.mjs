@@ -29,13 +29,17 @@ const TOGETHER = [
   'packets',
   'robustness',
   'routing',
+  'rules',
   'session',
+  'sql',
   'store',
   'rest',
   'testing',
   'topics'
 ];
 const FILES_PER_PROCESS = 14;
+/** Files of these folders that take so long that they have a process of their own. */
+const ALONE = ['packaging.test.ts'];
 
 const here = import.meta.dirname;
 const words = process.argv.slice(2);
@@ -68,9 +72,10 @@ results.compose(new spec()).pipe(process.stdout);
 
 /** The programs to run: test files, and modules that import several of them. */
 function programs() {
-  const alone = files.filter((file) => !TOGETHER.includes(folderOf(file)) || countsObjects(file));
+  const isAlone = (file) => countsObjects(file) || ALONE.includes(relative(here, file));
+  const alone = files.filter((file) => !TOGETHER.includes(folderOf(file)) || isAlone(file));
   const shared = TOGETHER.flatMap((name) => {
-    const inFolder = files.filter((file) => folderOf(file) === name && !countsObjects(file));
+    const inFolder = files.filter((file) => folderOf(file) === name && !isAlone(file));
     const count = Math.ceil(inFolder.length / FILES_PER_PROCESS);
     return Array.from({ length: count }, (_, i) => {
       const program = join(folder, `${name || 'root'}-${i + 1}.mjs`);
