@@ -18,7 +18,7 @@ export function settingsOf(text: string, file: string): Readonly<Record<string, 
   }
 }
 
-/** The actions for one kind of connector. @param whenStopped what becomes of what waits when it is stopped */
+/** The actions for one kind of connector. @param whenStopped what happens to its queue when it is stopped */
 function actionsOf(kind: 'webhook' | 'bridge', whenStopped: string): readonly Action[] {
   const all = `/x/${kind}s` as const;
   const one = `${all}/{name}` as const;
@@ -44,7 +44,7 @@ function actionsOf(kind: 'webhook' | 'bridge', whenStopped: string): readonly Ac
     },
     {
       usage: `${kind}s change NAME FILE`,
-      about: `replace the options of a ${kind} by those in a JSON file (-: standard input); what waits is dropped unless isPersisted is true`,
+      about: `replace the options of a ${kind} by those in a JSON file (-: standard input); its queue is dropped unless isPersisted is true`,
       run: async ({ client, read }, [name, file]) => {
         const body = settingsOf(await read(file), file);
         return { record: await client.put(one, { params: { name }, body }) };
@@ -62,7 +62,7 @@ function actionsOf(kind: 'webhook' | 'bridge', whenStopped: string): readonly Ac
     },
     {
       usage: `${kind}s remove NAME`,
-      about: `delete a ${kind} with what waits`,
+      about: `delete a ${kind} and its queue`,
       run: ({ client }, [name]) => client.delete(one, { params: { name } })
     }
   ];
@@ -70,6 +70,6 @@ function actionsOf(kind: 'webhook' | 'bridge', whenStopped: string): readonly Ac
 
 /** Webhooks and bridges. */
 export const CONNECTORS: readonly Action[] = [
-  ...actionsOf('webhook', 'what waits is still sent'),
-  ...actionsOf('bridge', 'what waits stays')
+  ...actionsOf('webhook', 'queued events are still sent'),
+  ...actionsOf('bridge', 'its queue is kept')
 ];

@@ -207,7 +207,7 @@ function resourceActions(): readonly Action[] {
     },
     {
       usage: 'resources remove ID',
-      about: 'delete a resource that no rule uses, with what waits',
+      about: 'delete a resource that no rule uses, and its queue',
       run: ({ client }, [id]) => client.delete('/resources/{id}', { params: { id } })
     }
   ];

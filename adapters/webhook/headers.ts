@@ -30,7 +30,7 @@ export function readHeaders(given: unknown): Readonly<Record<string, string>> {
 }
 
 /**
- * A text as the value of a header: other characters than ASCII are sent as UTF-8.
+ * A string as the value of a header. Characters other than ASCII are sent as UTF-8.
  * @throws BrokerError HEADER_INVALID for control characters, which could begin another header
  */
 export function headerValue(name: string, text: string): string {

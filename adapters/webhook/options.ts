@@ -136,7 +136,7 @@ function checkSecret(value: unknown, field: string): SigningKey {
   const key = encoded === undefined ? Buffer.from(String(value)) : Buffer.from(encoded, 'base64');
   const isBase64 = encoded === undefined || /^[A-Za-z0-9+/]+={0,2}$/.test(encoded);
   if (typeof value !== 'string' || !isBase64 || key.length < 24 || key.length > 256)
-    throw hidden(field, '"whsec_" and at least 24 bytes in Base64, or a text of at least 24 characters');
+    throw hidden(field, '"whsec_" and at least 24 bytes in Base64, or a string of at least 24 characters');
   return { bytes: key };
 }
 

@@ -30,10 +30,10 @@ export interface ResourcesApi {
    *   RESOURCE_EXISTS
    */
   create(input: ResourceInput): Promise<ResourceState>;
-  /** Change a resource. What waits to be sent stays. @throws as `create`; NotFound RESOURCE_NOT_FOUND; StateError RESOURCE_OF_APP */
+  /** Change a resource. Its queued entries are kept. @throws as `create`; NotFound RESOURCE_NOT_FOUND; StateError RESOURCE_OF_APP */
   update(id: string, change: ResourceChange): Promise<ResourceState>;
   /**
-   * Delete a resource, with what waits to be sent.
+   * Delete a resource and its queued entries.
    * @returns false: there is no such resource
    * @throws StateError RESOURCE_IN_USE, which names a rule; RESOURCE_OF_APP
    */

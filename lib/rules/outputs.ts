@@ -28,7 +28,7 @@ export class OutputStream implements AsyncIterableIterator<RuleOutput> {
     this.dropped++;
   }
 
-  /** End it. What waits can still be read. */
+  /** End it. Outputs that are queued can still be read. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

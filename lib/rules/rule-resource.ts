@@ -77,7 +77,7 @@ export class RuleResource {
     this.#outbox = this.#open(made);
   }
 
-  /** Change what it is made of. What waits stays, unless the limits of the outbox change and it is not persisted. @throws as `make`: nothing has changed */
+  /** Change the configuration. Queued entries are kept, unless the limits of the outbox change and it is not persisted. @throws as `make`: nothing has changed */
   async change(definition: ResourceDefinition): Promise<void> {
     const made = makeResource(definition, this.#host.kinds, this.#host.contextOf(this.id));
     const before = this.#made;

@@ -6,7 +6,7 @@ import type { SqlFunction } from '../sql/functions/function.ts';
 import type { Value, ValueObject } from '../sql/values.ts';
 import type { RuleEventName } from './events/rule-event.ts';
 
-/** A text for people, in the languages of the documented interface. */
+/** A string for people, in the languages of the documented interface. */
 export interface Localized {
   readonly en: string;
   readonly zh: string;

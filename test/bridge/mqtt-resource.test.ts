@@ -252,7 +252,7 @@ describe('The resource bridge_mqtt', () => {
     await second.broker.stop();
   });
 
-  it('drops a message that the server refuses for ever, and sends the others of its batch once', async () => {
+  it('drops a message that the server refuses permanently, and sends the others of its batch once', async () => {
     const far = createBroker();
     far.hook('publish', ({ message }) => (message.topic === 'no' ? { allow: false, reasonCode: 0x87 } : true) as never);
     const opened = listen(far, 0);

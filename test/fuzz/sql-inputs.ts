@@ -75,7 +75,7 @@ export function hostileCall(random: Random): { readonly sql: string; readonly co
   return { sql: `SELECT ${name}(${Object.keys(columns).join(', ')}) AS v FROM "t"`, columns };
 }
 
-/** A text of pieces of statements, in any order. */
+/** A string of pieces of statements, in any order. */
 export function soup(random: Random): string {
   const space = random.pick(['', ' ']);
   const pieces = Array.from({ length: random.below(30) }, () => random.pick(PIECES));
@@ -108,7 +108,7 @@ export function deep(random: Random): string {
   return `SELECT ${before.repeat(times)}payload${after.repeat(times)} FROM "t"`;
 }
 
-/** A text with some pieces removed, doubled or put in. */
+/** A string with some pieces removed, doubled or inserted. */
 export function damaged(text: string, random: Random): string {
   let result = text;
   for (let edits = random.below(4); edits > 0; edits--) {

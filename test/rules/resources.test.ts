@@ -103,7 +103,7 @@ describe('A resource', () => {
     assert.equal(await rules.resources.delete('r'), true);
   });
 
-  it('keeps the present secret if a change does not give another one, and what waits', async () => {
+  it('keeps its queue when it is changed, and the present secret unless another one is given', async () => {
     const target = new FakeTarget();
     const tokens: unknown[] = [];
     const type = target.type();
@@ -161,7 +161,7 @@ describe('Actions that send', () => {
     assert.deepEqual(target.sent, ['{"v":"1"}']);
   });
 
-  it('have failed when the target refuses the entry for ever: their fallbacks run, and later actions do not', async () => {
+  it('fail when the target refuses an entry permanently; their fallbacks run, and later actions do not', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     const { rules } = kit.broker;

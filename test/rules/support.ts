@@ -12,7 +12,7 @@ export class FakeTarget {
   checks = 0;
   closed = 0;
 
-  /** @param isPersisted whether what waits is kept in the store */
+  /** @param isPersisted whether queued entries are persisted */
   type(isPersisted = false): ResourceType {
     return {
       name: 'fake',

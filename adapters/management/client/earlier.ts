@@ -344,7 +344,7 @@ interface Resource {
   created_at: number;
   /** Whether its target could be reached when that was tried last */
   is_alive: boolean;
-  /** What waits to be sent */
+  /** Number of queued entries */
   waiting: number;
   /** Why its target could not be reached, or why the last delivery has failed */
   last_error?: string;
@@ -381,7 +381,7 @@ interface ResourceWithStatus {
   created_at: number;
   /** Whether its target could be reached when that was tried last */
   is_alive: boolean;
-  /** What waits to be sent */
+  /** Number of queued entries */
   waiting: number;
   /** Why its target could not be reached, or why the last delivery has failed */
   last_error?: string;
@@ -2539,7 +2539,7 @@ export interface EarlierOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2562,7 +2562,7 @@ export interface EarlierOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2586,7 +2586,7 @@ export interface EarlierOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2597,7 +2597,7 @@ export interface EarlierOperations {
     };
   };
 
-  /** Replace the options of a webhook; what waits is dropped unless isPersisted is true */
+  /** Replace the options of a webhook; its queue is dropped unless isPersisted is true */
 
   'PUT /x/webhooks/{name}': {
     params: {
@@ -2611,7 +2611,7 @@ export interface EarlierOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2640,7 +2640,7 @@ export interface EarlierOperations {
     data: undefined;
   };
 
-  /** Stop a webhook; what waits is still sent */
+  /** Stop a webhook; queued events are still sent */
 
   'POST /x/webhooks/{name}/stop': {
     params: {
@@ -2667,7 +2667,7 @@ export interface EarlierOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2690,7 +2690,7 @@ export interface EarlierOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2714,7 +2714,7 @@ export interface EarlierOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2725,7 +2725,7 @@ export interface EarlierOperations {
     };
   };
 
-  /** Replace the options of a bridge to another MQTT server; what waits is dropped unless isPersisted is true */
+  /** Replace the options of a bridge to another MQTT server; its queue is dropped unless isPersisted is true */
 
   'PUT /x/bridges/{name}': {
     params: {
@@ -2739,7 +2739,7 @@ export interface EarlierOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2768,7 +2768,7 @@ export interface EarlierOperations {
     data: undefined;
   };
 
-  /** Stop a bridge to another MQTT server; what waits stays */
+  /** Stop a bridge to another MQTT server; its queue is kept */
 
   'POST /x/bridges/{name}/stop': {
     params: {

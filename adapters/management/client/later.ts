@@ -309,7 +309,7 @@ interface Resource {
   created_at: number;
   /** Whether its target could be reached when that was tried last */
   is_alive: boolean;
-  /** What waits to be sent */
+  /** Number of queued entries */
   waiting: number;
   /** Why its target could not be reached, or why the last delivery has failed */
   last_error?: string;
@@ -346,7 +346,7 @@ interface ResourceWithStatus {
   created_at: number;
   /** Whether its target could be reached when that was tried last */
   is_alive: boolean;
-  /** What waits to be sent */
+  /** Number of queued entries */
   waiting: number;
   /** Why its target could not be reached, or why the last delivery has failed */
   last_error?: string;
@@ -2570,7 +2570,7 @@ export interface LaterOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2593,7 +2593,7 @@ export interface LaterOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2617,7 +2617,7 @@ export interface LaterOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2628,7 +2628,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Replace the options of a webhook; what waits is dropped unless isPersisted is true */
+  /** Replace the options of a webhook; its queue is dropped unless isPersisted is true */
 
   'PUT /x/webhooks/{name}': {
     params: {
@@ -2642,7 +2642,7 @@ export interface LaterOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2671,7 +2671,7 @@ export interface LaterOperations {
     data: undefined;
   };
 
-  /** Stop a webhook; what waits is still sent */
+  /** Stop a webhook; queued events are still sent */
 
   'POST /x/webhooks/{name}/stop': {
     params: {
@@ -2698,7 +2698,7 @@ export interface LaterOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2721,7 +2721,7 @@ export interface LaterOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2745,7 +2745,7 @@ export interface LaterOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2756,7 +2756,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Replace the options of a bridge to another MQTT server; what waits is dropped unless isPersisted is true */
+  /** Replace the options of a bridge to another MQTT server; its queue is dropped unless isPersisted is true */
 
   'PUT /x/bridges/{name}': {
     params: {
@@ -2770,7 +2770,7 @@ export interface LaterOperations {
       started: boolean;
       /** What it does at present; missing: it could not be made, see last_error */
       status: string;
-      /** What waits to be sent */
+      /** Number of queued entries */
       waiting: number;
       /** Counters since it was made, such as sent and dropped */
       figures: { [name: string]: number };
@@ -2799,7 +2799,7 @@ export interface LaterOperations {
     data: undefined;
   };
 
-  /** Stop a bridge to another MQTT server; what waits stays */
+  /** Stop a bridge to another MQTT server; its queue is kept */
 
   'POST /x/bridges/{name}/stop': {
     params: {

@@ -83,7 +83,7 @@ export const RULE_ROWS: readonly MetricRow<RuleReading>[] = [
     dottedName: 'embermq.resource.waiting',
     kind: 'gauge',
     unit: '{entry}',
-    about: `What waits to be sent to the target of a resource; of the first ${MOST} resources`,
+    about: `Queued entries of a resource; of the first ${MOST} resources`,
     samples: ({ resources }) =>
       resources.map(({ id: resource, type, size }) => ({ labels: { resource, type }, value: size }))
   }

@@ -43,7 +43,7 @@ const RESOURCE_FIELDS = {
   description: text('A description'),
   created_at: Type.Integer({ description: 'When it was made, in milliseconds since 1970' }),
   is_alive: Type.Boolean({ description: 'Whether its target could be reached when that was tried last' }),
-  waiting: Type.Integer({ description: 'What waits to be sent' }),
+  waiting: Type.Integer({ description: 'Number of queued entries' }),
   last_error: Type.Optional(text('Why its target could not be reached, or why the last delivery has failed'))
 };
 

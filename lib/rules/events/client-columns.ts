@@ -49,7 +49,7 @@ export function hostOf(client: Partial<Pick<ClientInfo, 'transportInfo'>> | unde
   return plainAddress(client?.transportInfo?.remoteAddress);
 }
 
-/** A text that is absent if it is empty. */
+/** A string, or undefined if it is empty. */
 export function orAbsent(text: string): string | undefined {
   return text === '' ? undefined : text;
 }

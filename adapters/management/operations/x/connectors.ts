@@ -10,7 +10,7 @@ const STATE = Type.Object({
   name: NAME,
   started: Type.Boolean({ description: 'Whether it is started' }),
   status: Type.String({ description: 'What it does at present; missing: it could not be made, see last_error' }),
-  waiting: Type.Integer({ description: 'What waits to be sent' }),
+  waiting: Type.Integer({ description: 'Number of queued entries' }),
   figures: Type.Record(Type.String(), Type.Integer(), {
     description: 'Counters since it was made, such as sent and dropped'
   }),
@@ -31,7 +31,7 @@ interface KindRow {
   readonly title: string;
   /** Options of an example, without the name. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** What becomes of what waits when it is stopped. */
+  /** What happens to its queue when it is stopped. */
   readonly whenStopped: string;
   /** The name of one that the examples can change and delete. */
   readonly present: string;
@@ -115,7 +115,7 @@ function operationsOf(row: KindRow): Operation[] {
       name: `update_${kind}`,
       method: 'PUT',
       path: one,
-      descr: `Replace the options of a ${title}; what waits is dropped unless isPersisted is true`,
+      descr: `Replace the options of a ${title}; its queue is dropped unless isPersisted is true`,
       body: CHANGE,
       data: STATE,
       example: { params, body: settings },
@@ -166,14 +166,14 @@ export const CONNECTORS: readonly Operation[] = [
     kind: 'webhook',
     title: 'webhook',
     settings: { url: 'http://127.0.0.1:3000/events', rules: [{ event: 'client.connected' }] },
-    whenStopped: 'what waits is still sent',
+    whenStopped: 'queued events are still sent',
     present: 'first'
   }),
   ...operationsOf({
     kind: 'bridge',
     title: 'bridge to another MQTT server',
     settings: { url: 'mqtt://127.0.0.1:1', out: [{ filter: 'sensors/#', qos: 1 }] },
-    whenStopped: 'what waits stays',
+    whenStopped: 'its queue is kept',
     present: 'first'
   })
 ];
