@@ -40,7 +40,7 @@ const LARGE: Readonly<Record<string, number>> = {
 };
 
 /** Files that may re-export. */
-const PUBLIC = ['lib/index.ts', 'lib/machines.ts', 'lib/testing/index.ts'];
+const PUBLIC = ['lib/index.ts', 'lib/machines.ts', 'lib/rules/index.ts', 'lib/testing/index.ts'];
 
 /** The entry points of adapters; each source of authentication has one of its own, and so has the management client. */
 const ENTRY_POINT = /^adapters\/(auth\/|management\/)?[^/]+\/index\.ts$/;
