@@ -17,20 +17,28 @@ export const withMosquitto = {
 /** A mosquitto that keeps its state while it is restarted. */
 export class Mosquitto {
   port = 0;
+  /** Port of the second listener, if there is one. */
+  secondPort = 0;
+  readonly #second: readonly string[] | undefined;
   readonly #folder = mkdtempSync(join(tmpdir(), 'mosquitto-'));
   #child!: ChildProcess;
 
+  /** @param second settings of a second listener, such as `protocol websockets`; undefined: there is none */
+  constructor(second?: readonly string[]) {
+    this.#second = second;
+  }
+
   async begin(): Promise<this> {
     if (this.port === 0) {
-      const probe = createServer().listen(0, '127.0.0.1');
-      await once(probe, 'listening');
-      this.port = (probe.address() as AddressInfo).port;
-      probe.close();
+      this.port = await freePort();
+      this.secondPort = await freePort();
     }
     const file = join(this.#folder, 'mosquitto.conf');
     const lines = [`listener ${this.port} 127.0.0.1`, 'allow_anonymous true', 'persistence true'];
     const owner = process.getuid?.() === 0 ? ['user root'] : [];
-    writeFileSync(file, [...lines, ...owner, `persistence_location ${this.#folder}/`].join('\n'));
+    const second = this.#second === undefined ? [] : [`listener ${this.secondPort} 127.0.0.1`, ...this.#second];
+    const all = [...owner, `persistence_location ${this.#folder}/`, ...lines, ...second];
+    writeFileSync(file, all.join('\n'));
     this.#child = spawn(COMMAND, ['-c', file], { stdio: 'ignore' });
     await this.client().then((client) => client.destroy());
     return this;
@@ -58,4 +66,12 @@ export class Mosquitto {
     await this.stop();
     rmSync(this.#folder, { recursive: true });
   }
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  return port;
 }
