@@ -7,6 +7,9 @@ const ids = new WeakMap<Message, string>();
 /** Tells the ids of this process apart from those of others; created with the first id. */
 let processPart: string | undefined;
 let count = 0;
+/** The last time, and its digits: most messages come in the same millisecond as others. */
+let lastTimestamp = 0;
+let timePart = '';
 
 /**
  * The id of a message in the events of rules: hexadecimal digits of its time in microseconds, of the process and of a number.
@@ -25,7 +28,11 @@ export function messageId(message: Message): string {
 function newId(timestamp: number): string {
   processPart ??= randomBytes(4).toString('hex').toUpperCase();
   count = (count + 1) >>> 0;
-  return `${hex(Math.floor(timestamp) * 1000)}${processPart}${hex(count).padStart(8, '0')}`;
+  if (timestamp !== lastTimestamp || timePart === '') {
+    lastTimestamp = timestamp;
+    timePart = hex(Math.floor(timestamp) * 1000);
+  }
+  return `${timePart}${processPart}${hex(count).padStart(8, '0')}`;
 }
 
 function hex(number: number): string {
