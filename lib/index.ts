@@ -261,6 +261,7 @@ export type { SharedStrategy } from './routing/share-group.ts';
 export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
 // the actions of a rule as the store has them
 export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rules/definition.ts';
+export { messageProperties } from './rules/events/properties.ts';
 export type { RuleEventName } from './rules/events/rule-event.ts';
 export { RESOURCE_PARAM } from './rules/params.ts';
 export { compileBytes, compilePayload, compileTemplate } from './rules/template.ts';

@@ -5,12 +5,12 @@ import {
   compilePayload,
   compileTemplate,
   encode,
+  messageProperties,
   PacketReader,
   type Properties,
   type PublishPacket,
   type RuleEvent,
-  type Value,
-  type ValueObject
+  type Value
 } from '../../lib/index.ts';
 import { DATA_TO_MQTT_BROKER_PARAMS } from './mqtt-params.ts';
 
@@ -71,7 +71,7 @@ function checkEvent({ name }: RuleEvent): void {
 function contentOf(topic: string, payload: string | Buffer, event: RuleEvent): Buffer {
   const fault = checkTopicName(topic);
   if (fault !== undefined) throw new BrokerError('TOPIC_NAME_INVALID', `the topic "${topic}" is not valid: ${fault}`);
-  const properties = propertiesOf(event.column('pub_props'));
+  const properties = messageProperties(event.column('pub_props'));
   const flags = event.column('flags') as { readonly retain?: Value } | undefined;
   const packet: PublishPacket = {
     ...{ cmd: 'publish', qos: 1, dup: false, messageId: 1, topic, properties },
@@ -93,22 +93,4 @@ export function messageOf(content: Buffer): PreparedMessage {
 function expiryOf({ messageExpiryInterval: seconds }: Properties, event: RuleEvent): number {
   const receivedAt = event.column('publish_received_at');
   return seconds === undefined || typeof receivedAt !== 'number' ? Infinity : receivedAt + seconds * 1000;
-}
-
-/** The properties of a message that are forwarded, from their column. */
-function propertiesOf(column: Value): Properties {
-  const given = (column ?? {}) as ValueObject;
-  const properties: Properties = {};
-  const take = <N extends keyof Properties>(name: N, value: Value): void => {
-    if (value !== undefined) properties[name] = value as Properties[N];
-  };
-  take('payloadFormatIndicator', given['Payload-Format-Indicator']);
-  take('messageExpiryInterval', given['Message-Expiry-Interval']);
-  take('contentType', given['Content-Type']);
-  take('responseTopic', given['Response-Topic']);
-  const correlation = given['Correlation-Data'] as string | undefined;
-  if (correlation !== undefined) properties.correlationData = Buffer.from(correlation);
-  const pairs = given['User-Property-Pairs'] as readonly { readonly key: string; readonly value: string }[] | undefined;
-  if (pairs !== undefined) properties.userProperties = pairs.map(({ key, value }) => [key, value]);
-  return properties;
 }

@@ -2,9 +2,10 @@ import { BrokerError, InvalidInput } from '../../base/errors.ts';
 import type { MessageInput } from '../../packets/message.ts';
 import { RulePublisher } from '../../packets/named-publisher.ts';
 import type { QoS } from '../../packets/types.ts';
-import { isList, isObject, type Value } from '../../sql/values.ts';
+import { isObject, type Value } from '../../sql/values.ts';
 import { checkTopicName } from '../../topics/topic.ts';
 import { CatalogueEvent } from '../events/event.ts';
+import { messageProperties } from '../events/properties.ts';
 import type { RulesHost } from '../host.ts';
 import { compileBytes, compileTemplate } from '../template.ts';
 import type { ActionType, Params, ParamTable, RuleEvent } from '../types.ts';
@@ -155,27 +156,5 @@ function propertiesOf(event: RuleEvent): Pick<MessageInput, 'properties'> | unde
       ? undefined
       : { properties: message.properties };
   }
-  const column = event.column('pub_props');
-  return isObject(column) ? { properties: fromColumn(column) } : undefined;
-}
-
-function fromColumn(column: { readonly [key: string]: Value }): NonNullable<MessageInput['properties']> {
-  const text = (name: string) => (typeof column[name] === 'string' ? (column[name] as string) : undefined);
-  const number = (name: string) => (typeof column[name] === 'number' ? (column[name] as number) : undefined);
-  const pairs = column['User-Property-Pairs'];
-  const correlation = column['Correlation-Data'];
-  return {
-    payloadFormatIndicator: number('Payload-Format-Indicator') as 0 | 1 | undefined,
-    messageExpiryInterval: number('Message-Expiry-Interval'),
-    contentType: text('Content-Type'),
-    responseTopic: text('Response-Topic'),
-    correlationData:
-      typeof correlation === 'string' || correlation instanceof Uint8Array ? Buffer.from(correlation) : undefined,
-    userProperties: isList(pairs)
-      ? pairs.map((pair) => {
-          const { key, value } = pair as { key: string; value: string };
-          return [key, value] as const;
-        })
-      : undefined
-  };
+  return { properties: messageProperties(event.column('pub_props')) };
 }

@@ -1,5 +1,6 @@
+import type { MessageInput } from '../../packets/message.ts';
 import type { Properties, UserProperty } from '../../packets/types.ts';
-import { setKey, type Value, type ValueObject } from '../../sql/values.ts';
+import { isList, isObject, setKey, type Value, type ValueObject } from '../../sql/values.ts';
 import { bytesValue } from './column.ts';
 
 /** The names of properties in columns. */
@@ -57,4 +58,32 @@ function columnValue(value: string | number | Buffer | readonly number[]): Value
   if (typeof value !== 'object') return value;
   if (value instanceof Uint8Array) return bytesValue(value);
   return value.length === 1 ? value[0] : value;
+}
+
+/** The properties of a message that are forwarded with it, from their column: the inverse of `propertiesColumn`. */
+export function messageProperties(column: Value): NonNullable<MessageInput['properties']> {
+  if (!isObject(column)) return {};
+  const text = (name: string) => ofType(column[name], 'string') as string | undefined;
+  const number = (name: string) => ofType(column[name], 'number') as number | undefined;
+  const correlation = column['Correlation-Data'];
+  const pairs = column['User-Property-Pairs'];
+  const properties: NonNullable<MessageInput['properties']> = {
+    payloadFormatIndicator: number('Payload-Format-Indicator') as 0 | 1 | undefined,
+    messageExpiryInterval: number('Message-Expiry-Interval'),
+    contentType: text('Content-Type'),
+    responseTopic: text('Response-Topic'),
+    correlationData:
+      typeof correlation === 'string' || correlation instanceof Uint8Array ? Buffer.from(correlation) : undefined,
+    userProperties: isList(pairs) ? pairs.map(pairOf) : undefined
+  };
+  return Object.fromEntries(Object.entries(properties).filter(([, value]) => value !== undefined));
+}
+
+function ofType(value: Value, type: 'string' | 'number'): Value {
+  return typeof value === type ? value : undefined;
+}
+
+function pairOf(pair: Value): UserProperty {
+  const { key, value } = pair as { readonly key: string; readonly value: string };
+  return [key, value];
 }
