@@ -3,6 +3,7 @@ import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ResourceChange, ResourcesApi, RulesApi } from '../rules/api.ts';
 import {
   checkRuleId,
+  newActionIds,
   type ResourceDefinition,
   type RuleDefinition,
   readResource,
@@ -262,7 +263,7 @@ export function checkExportedRule(rule: ExportedRule): void {
   checkObject(rule, 'rule');
   checkNames(rule, RULE_FIELDS, 'a rule');
   checkRuleId(rule.id);
-  readRule(rule, 0);
+  readRule(rule, newActionIds(0));
 }
 
 /** @throws InvalidInput RESOURCE_INVALID, RULE_INVALID, OPTION_UNKNOWN */

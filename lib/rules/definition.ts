@@ -62,16 +62,19 @@ export function idOf(given: unknown, kind: 'rule' | 'resource', isTaken: (id: st
   }
 }
 
-/** Check a rule, as far as its types tell. @param nowMs wall-clock time, for ids @throws InvalidInput RULE_INVALID */
-export function readRule(input: RuleInput, nowMs: number): ReadRule & Pick<RuleDefinition, 'sql' | 'actions'> {
-  const rule = readChange(input, nowMs);
+/** Gives an action of this name its id. */
+export type ActionIds = (name: string) => string;
+
+/** Check a rule, as far as its types tell. @throws InvalidInput RULE_INVALID */
+export function readRule(input: RuleInput, ids: ActionIds): ReadRule & Pick<RuleDefinition, 'sql' | 'actions'> {
+  const rule = readChange(input, ids);
   if (rule.sql === undefined) throw invalid('sql', 'a statement', undefined);
   if (rule.actions === undefined) throw invalid('actions', 'a list of actions', undefined);
   return rule as ReturnType<typeof readRule>;
 }
 
 /** Check what is changed of a rule. @throws InvalidInput RULE_INVALID */
-export function readChange(given: RuleChange, nowMs: number): ReadRule {
+export function readChange(given: RuleChange, ids: ActionIds): ReadRule {
   checkObject(given, 'rule');
   const { sql, actions, description, isEnabled, onActionFailed } = withoutAliases(given);
   if (sql !== undefined && typeof sql !== 'string') throw invalid('sql', 'a statement', sql);
@@ -82,7 +85,7 @@ export function readChange(given: RuleChange, nowMs: number): ReadRule {
     throw invalid('onActionFailed', 'continue or stop', onActionFailed);
   return {
     ...(sql !== undefined && { sql }),
-    ...(actions !== undefined && { actions: new ActionReader(nowMs).read(actions, 'actions', 0) }),
+    ...(actions !== undefined && { actions: new ActionReader(ids).read(actions, 'actions', 0) }),
     ...(description !== undefined && { description }),
     ...(isEnabled !== undefined && { isEnabled }),
     ...(onActionFailed !== undefined && { onActionFailed })
@@ -112,11 +115,11 @@ export function hasFunctions(actions: readonly ActionDefinition[]): boolean {
 
 /** Reads the actions of one rule. */
 class ActionReader {
-  readonly #nowMs: number;
+  readonly #ids: ActionIds;
   #count = 0;
 
-  constructor(nowMs: number) {
-    this.#nowMs = nowMs;
+  constructor(ids: ActionIds) {
+    this.#ids = ids;
   }
 
   read(given: unknown, field: string, level: number): ActionDefinition[] {
@@ -128,24 +131,32 @@ class ActionReader {
   #action(given: ActionGiven, field: string, level: number): ActionDefinition {
     if (++this.#count > MOST_ACTIONS) throw invalid(field, `at most ${MOST_ACTIONS} actions of a rule`, given);
     if (typeof given === 'function')
-      return { id: newActionId('function', this.#nowMs), name: 'function', params: {}, fallbacks: [], run: given };
+      return { id: this.#ids('function'), name: 'function', params: {}, fallbacks: [], run: given };
     const action = typeof given === 'string' ? { name: given } : given;
     if (!isPlainObject(action)) throw invalid(field, 'an object with name and params, a name or a function', given);
     const { name, params = {}, fallbacks = [] } = action as ActionInput & { params?: unknown };
     if (typeof name !== 'string' || name === '') throw invalid(`${field}.name`, 'the name of an action', name);
     if (!isPlainObject(params)) throw invalid(`${field}.params`, 'an object', params);
     const read = this.read(fallbacks, `${field}.fallbacks`, level + 1);
-    return { id: newActionId(name, this.#nowMs), name, params: params as Params, fallbacks: read };
+    return { id: this.#ids(name), name, params: params as Params, fallbacks: read };
   }
 }
 
 let lastNumber = 0n;
 
-/** The name of the action and a number that grows: nanoseconds, as in the original products. */
-function newActionId(name: string, nowMs: number): string {
-  const now = BigInt(Math.trunc(nowMs)) * 1_000_000n;
-  lastNumber = now > lastNumber ? now : lastNumber + 1n;
-  return `${name}_${lastNumber}`;
+/** New ids: the name of the action and a number that grows, nanoseconds as in the original products. @param nowMs wall-clock time */
+export function newActionIds(nowMs: number): ActionIds {
+  return (name) => {
+    const now = BigInt(Math.trunc(nowMs)) * 1_000_000n;
+    lastNumber = now > lastNumber ? now : lastNumber + 1n;
+    return `${name}_${lastNumber}`;
+  };
+}
+
+/** The same ids at each start, for a rule that is not in the store: what waits in an outbox names them. */
+export function fixedActionIds(ruleId: string): ActionIds {
+  let count = 0;
+  return (name) => `${name}_${ruleId}_${++count}`;
 }
 
 function withoutAliases(given: object): Record<keyof RuleChange, unknown> {

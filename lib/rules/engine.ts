@@ -5,7 +5,16 @@ import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
 import { ownActions } from './actions/index.ts';
 import type { RulesApi } from './api.ts';
-import { checkRuleId, hasFunctions, idOf, type RuleDefinition, readChange, readRule } from './definition.ts';
+import {
+  checkRuleId,
+  fixedActionIds,
+  hasFunctions,
+  idOf,
+  newActionIds,
+  type RuleDefinition,
+  readChange,
+  readRule
+} from './definition.ts';
 import { EventFeeds } from './event-feeds.ts';
 import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import type { RulesHost } from './host.ts';
@@ -104,7 +113,7 @@ export class RuleEngine implements RulesApi {
     for (const input of options.rules ?? []) {
       const id = checkRuleId(input.id);
       if (this.#rules.has(id)) throw exists(id);
-      const read = readRule(input, this.#host.clock.now());
+      const read = readRule(input, fixedActionIds(id));
       const rule = this.#add(id, withDefaults(read, this.#place()), await this.#planner.plan(read.sql), true);
       if (rule.definition.isEnabled) await rule.connect().catch(() => undefined);
     }
@@ -132,7 +141,7 @@ export class RuleEngine implements RulesApi {
   create(input: RuleInput): Promise<RuleState> {
     return this.#inTurn(async () => {
       checkObject(input, 'rule');
-      const read = readRule(input, this.#host.clock.now());
+      const read = readRule(input, newActionIds(this.#host.clock.now()));
       const id = idOf(input.id, 'rule', (taken) => this.#rules.has(taken));
       if (this.#rules.has(id)) throw exists(id);
       const plan = await this.#planner.plan(read.sql);
@@ -153,7 +162,7 @@ export class RuleEngine implements RulesApi {
   update(id: string, change: RuleChange): Promise<RuleState> {
     return this.#inTurn(async () => {
       const rule = this.#changeable(id);
-      const read = readChange(change, this.#host.clock.now());
+      const read = readChange(change, newActionIds(this.#host.clock.now()));
       const before = rule.definition;
       const after: RuleDefinition = { ...before, ...read };
       const plan = read.sql === undefined ? rule.plan : await this.#planner.plan(read.sql);

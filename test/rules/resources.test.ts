@@ -265,6 +265,29 @@ describe('What is persisted', () => {
     assert.equal((await kit.broker.rules.get('one'))!.actions[0].figures.success, 1);
   });
 
+  it('is also what an action of a rule in the options has sent, with what follows from its outcome', async () => {
+    const target = new FakeTarget();
+    const rule = { id: 'one', sql: 'SELECT payload FROM "a"', onActionFailed: 'stop' } as const;
+    const actions = [TO_FAKE, republish('out', '${payload}')];
+    const options = {
+      store: memoryStore(),
+      rules: { resources: [target.type(true), RESOURCE], rules: [{ ...rule, actions }] }
+    };
+    target.onSend = () => {
+      throw new Error('down');
+    };
+    {
+      await using kit = await ruleKit(options);
+      await kit.broker.publish('a', 'x', { qos: 1 });
+    }
+    target.onSend = () => undefined;
+    await using kit = await ruleKit(options);
+    const messages: string[] = [];
+    kit.broker.subscribe('out', ({ payload }) => messages.push(String(payload)));
+    await kit.clock.advance('1m');
+    assert.deepEqual([target.sent.length, messages], [1, ['x']]);
+  });
+
   it('are rules and resources of a type that is not registered: they are kept, and disconnected with that reason', async () => {
     const store = memoryStore();
     const target = new FakeTarget();
