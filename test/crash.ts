@@ -6,7 +6,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runBridge } from './crash/bridge-life.ts';
-import { FolderLife } from './crash/folder-life.ts';
+import { FolderLife, type Sender } from './crash/folder-life.ts';
 import { upgradeRound } from './crash/upgrade.ts';
 import { OLD_FOLDERS } from './store/old-folder.ts';
 
@@ -16,6 +16,8 @@ const ROUNDS_OF_A_FOLDER = 10;
 const IN_APP = 2;
 /** On every nth folder of either kind, except those begun by an earlier release, the broker has a webhook whose events are persisted. */
 const WITH_WEBHOOK = 2;
+/** On every nth folder of `embermq serve`, among those without a webhook, a rule sends to two web servers. */
+const WITH_RULE = 4;
 /** A pair of brokers with a bridge follows for every nth folder. */
 const BRIDGE_EVERY = 2;
 /** Moments at which one or both brokers of a bridge are killed. */
@@ -46,8 +48,8 @@ for (let done = 0, at = 0; done < rounds; at++) {
   const own = seed + at;
   const isApp = own % IN_APP === 0;
   const from = at % 4 < 2 ? values.from : undefined;
-  const hasWebhook = from === undefined && (own >> 1) % WITH_WEBHOOK === 0;
-  const life = new FolderLife(own, isApp, hasWebhook, from && resolve(from));
+  const sender = from === undefined ? senderOf(own >> 1, isApp) : undefined;
+  const life = new FolderLife(own, isApp, sender, from && resolve(from));
   const startMs = performance.now();
   const outcome = await life.run(Math.min(ROUNDS_OF_A_FOLDER, rounds - done));
   done += outcome.rounds;
@@ -55,7 +57,8 @@ for (let done = 0, at = 0; done < rounds; at++) {
   messages += outcome.messages;
   events += outcome.events;
   const seconds = (performance.now() - startMs) / 1000;
-  const sent = hasWebhook ? `, ${outcome.events} requests of a webhook (${outcome.repeatedEvents} repeated)` : '';
+  const sent =
+    sender === undefined ? '' : `, ${outcome.events} requests of a ${sender} (${outcome.repeatedEvents} repeated)`;
   process.stdout.write(
     `  SEED=${own}${isApp ? ', in an app, clock moved' : ''}${from ? `, begun by ${from}` : ''}: ${outcome.rounds} rounds, ${outcome.kills} kills, ${outcome.messages} messages${sent}, ${seconds.toFixed(1)} s\n`
   );
@@ -84,6 +87,12 @@ for (let done = 0, own = seed; done < rounds; done += ROUNDS_OF_A_FOLDER * BRIDG
   }
 }
 process.stdout.write(
-  `crash: passed, ${rounds} rounds, ${kills} kills, ${messages} messages, ${events} requests of webhooks, ${bridged} messages over bridges\n`
+  `crash: passed, ${rounds} rounds, ${kills} kills, ${messages} messages, ${events} requests of webhooks and rules, ${bridged} messages over bridges\n`
 );
 process.exit(0);
+
+/** What sends publishes to web servers, on the nth folder of its kind. */
+function senderOf(at: number, isApp: boolean): Sender {
+  if (at % WITH_WEBHOOK === 0) return 'webhook';
+  return !isApp && at % WITH_RULE === 1 ? 'rule' : undefined;
+}

@@ -19,6 +19,8 @@ export interface BrokerSettings {
   readonly build?: string;
   /** Options of a webhook. */
   readonly webhook?: object;
+  /** The option `rules`, for `embermq serve`. */
+  readonly rules?: object;
 }
 
 /** A message that an app publishes with the API of the broker. */
@@ -40,7 +42,8 @@ export class BrokerProcess {
   #lastId = 0;
 
   constructor(folder: string, settings: BrokerSettings) {
-    const { durability, priorities, aheadMs, build = root, webhook } = settings;
+    const { durability, priorities, aheadMs, build = root, webhook, rules } = settings;
+    const hasConfig = webhook !== undefined || rules !== undefined;
     const isApp = aheadMs !== undefined;
     const flags = {
       '--data-dir': folder,
@@ -53,7 +56,7 @@ export class BrokerProcess {
           join(build, 'dist/adapters/cli/main.js'),
           'serve',
           ...Object.entries(flags).flat(),
-          ...(webhook === undefined ? [] : ['--config', configFile(folder, webhook)]),
+          ...(hasConfig ? ['--config', configFile(folder, webhook, rules)] : []),
           '--mqtt-port',
           '0',
           '--ws-port',
@@ -118,9 +121,9 @@ export class BrokerProcess {
   }
 }
 
-/** Writes the config file of a broker with a webhook. */
-function configFile(folder: string, webhook: object): string {
+/** Writes the config file of a broker with a webhook or rules. */
+function configFile(folder: string, webhook: object | undefined, rules: object | undefined): string {
   const file = `${folder}.config.json`;
-  writeFileSync(file, JSON.stringify({ webhooks: [webhook] }));
+  writeFileSync(file, JSON.stringify({ webhooks: webhook && [webhook], rules }));
   return file;
 }

@@ -5,11 +5,11 @@ import { type Receiver, reaches, type Sent, type World } from './world.ts';
 
 /** What the server does with requests; `down`: it closes their connections before it has read them. */
 const MOODS = ['quick', 'quick', 'slow', 'silent', 'cuts', 'down'] as const;
-/** Messages of these topics are sent by the webhook. None of them expires or is delayed. */
+/** Messages of these topics are sent by the webhook or the rule. None of them expires or is delayed. */
 const FILTERS = ['t/+/q1/#', 't/+/q2/b'];
 
 /**
- * A web server that receives the publishes of a webhook whose events are persisted. It outlives the broker. Every acknowledged message must
+ * A web server that receives the publishes of a webhook whose events are persisted, or those of an action of a rule. It outlives the broker. Every acknowledged message must
  * arrive, the messages of a client id in their order, and a request that is repeated must be the same, also after a crash.
  */
 export class EventServer implements Receiver {
@@ -51,7 +51,7 @@ export class EventServer implements Receiver {
   /** The options of the webhook. Nothing is dropped because of its age, number or size. */
   get options(): object {
     return {
-      url: `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/events`,
+      url: this.#url,
       rules: FILTERS.map((topic) => ({ event: 'message.publish', topic })),
       isPersisted: true,
       maxEntries: 1_000_000,
@@ -61,6 +61,15 @@ export class EventServer implements Receiver {
       backOff: 10,
       maxBackOff: 200
     };
+  }
+
+  /** The configuration of a resource `web_hook` whose requests are persisted. */
+  get resource(): object {
+    return { url: this.#url, request_timeout: 1, persisted: true };
+  }
+
+  get #url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/events`;
   }
 
   /** Behaves in another way from now on. */
@@ -127,4 +136,13 @@ export class EventServer implements Receiver {
       this.#world.fault(`${what}: after ${last.topic} ${last.seq}, which was sent later`);
     this.#last.set(clientId, sent);
   }
+}
+
+/** The option `rules` with a rule that sends publishes to a first server, and each one to a second server when the first has answered. */
+export function rulesFor(servers: readonly EventServer[]): object {
+  const from = FILTERS.map((filter) => `"${filter}"`).join(', ');
+  const resources = servers.map(({ resource }, at) => ({ id: `server-${at}`, type: 'web_hook', config: resource }));
+  const actions = resources.map(({ id }) => ({ name: 'data_to_webserver', params: { $resource: id } }));
+  const sql = `SELECT topic, payload, clientid as from_client_id FROM ${from}`;
+  return { resources, rules: [{ id: 'to-servers', sql, actions, onActionFailed: 'stop' }] };
 }

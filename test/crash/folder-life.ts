@@ -7,7 +7,7 @@ import { checkStore } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
 import { AppPublisher } from './app-publisher.ts';
 import { BrokerProcess, type BrokerSettings } from './broker-process.ts';
-import { EventServer } from './event-server.ts';
+import { EventServer, rulesFor } from './event-server.ts';
 import { DELAY_SEC, Publisher, SHORT_SEC } from './publisher.ts';
 import { RetainedReader } from './retained.ts';
 import { Inbox, Subscriber } from './subscriber.ts';
@@ -31,12 +31,18 @@ const PRIORITIES: readonly BrokerSettings['priorities'][] = [
   { 't/0/q1/a': 1, 't/2/q2/b': 7 }
 ];
 
+/** What of the broker sends publishes to web servers, and persists what is to be sent. */
+export type Sender = 'webhook' | 'rule' | undefined;
+
+/** How many web servers there are. */
+const SERVERS = { webhook: 1, rule: 2, none: 0 };
+
 /** The result of a life on one folder. */
 export interface Outcome {
   readonly rounds: number;
   readonly kills: number;
   readonly messages: number;
-  /** Requests of the webhook, and those among them that were repeated. */
+  /** Requests of the webhook or the rule, and those among them that were repeated. */
   readonly events: number;
   readonly repeatedEvents: number;
   readonly faults: readonly string[];
@@ -61,15 +67,17 @@ export class FolderLife {
   #kills = 0;
   #rounds = 0;
   readonly #from: string | undefined;
-  /** Set if the broker has a webhook whose events are persisted. */
-  readonly #events: EventServer | undefined;
+  readonly #sender: Sender;
+  /** The web servers to which the broker sends. */
+  readonly #servers: EventServer[];
 
   /**
-   * @param hasWebhook whether the broker has a webhook whose events are persisted
+   * @param sender what sends publishes to web servers; a rule only if the broker is not in an app, because its requests do not wait for longer than an hour
    * @param from folder of a build of an earlier release, which uses the data folder until it is killed for the first time
    */
-  constructor(seed: number, isApp: boolean, hasWebhook: boolean, from?: string) {
+  constructor(seed: number, isApp: boolean, sender: Sender, from?: string) {
     this.#from = from;
+    this.#sender = sender;
     this.#random = new Random(seed);
     const world = this.#world;
     const random = () => new Random(this.#random.below(2 ** 31));
@@ -121,13 +129,13 @@ export class FolderLife {
       new Willed(world, random(), five('w2'), DELAY_SEC)
     ];
     this.#app = isApp ? new AppPublisher(world, random()) : undefined;
-    this.#events = hasWebhook ? new EventServer(world, random()) : undefined;
+    this.#servers = Array.from({ length: SERVERS[sender ?? 'none'] }, () => new EventServer(world, random()));
   }
 
   async run(rounds: number): Promise<Outcome> {
     const world = this.#world;
     try {
-      await this.#events?.open();
+      for (const server of this.#servers) await server.open();
       await this.#start();
       this.#watcher.connect();
       await this.#until(
@@ -146,13 +154,14 @@ export class FolderLife {
       world.port = undefined;
       await this.#broker?.kill();
       for (const peer of this.#peers) peer.leave(false);
-      this.#events?.close();
+      for (const server of this.#servers) server.close();
       rmSync(`${this.folder}.config.json`, { force: true });
     }
     if (world.faults.length === 0) rmSync(this.folder, { recursive: true });
     else writeFileSync(`${this.folder}.journal`, world.journal.join('\n'));
     const messages = [...world.topics.values()].reduce((sum, { length }) => sum + length, 0);
-    const { requests: events = 0, repeated: repeatedEvents = 0 } = this.#events ?? {};
+    const sum = (what: 'requests' | 'repeated') => this.#servers.reduce((count, server) => count + server[what], 0);
+    const [events, repeatedEvents] = [sum('requests'), sum('repeated')];
     return { rounds: this.#rounds, kills: this.#kills, messages, events, repeatedEvents, faults: world.faults };
   }
 
@@ -184,7 +193,7 @@ export class FolderLife {
     const world = this.#world;
     world.isLoading = true;
     world.budget = MOST_MESSAGES;
-    this.#events?.busy();
+    for (const server of this.#servers) server.busy();
     for (const sleeper of this.#sleepers) {
       sleeper.wantsOnline = false;
       sleeper.leave(this.#random.once(2));
@@ -243,7 +252,8 @@ export class FolderLife {
         priorities: random.pick(PRIORITIES),
         aheadMs: this.#app === undefined ? undefined : world.aheadMs,
         build: this.#kills === 0 ? this.#from : undefined,
-        webhook: this.#events?.options
+        webhook: this.#sender === 'webhook' ? this.#servers[0].options : undefined,
+        rules: this.#sender === 'rule' ? rulesFor(this.#servers) : undefined
       };
       this.#broker = new BrokerProcess(this.folder, settings);
       const ready = this.#broker.ready();
@@ -264,7 +274,7 @@ export class FolderLife {
 
   async #drained(): Promise<void> {
     const world = this.#world;
-    this.#events?.calm();
+    for (const server of this.#servers) server.calm();
     for (const peer of this.#peers) if (!(peer instanceof Willed)) peer.comeBack();
     const settling = [this.#watcher, ...this.#publishers, ...this.#subscribers];
     const missing = () => [
