@@ -117,13 +117,15 @@ export class Resources implements ResourcesApi {
           ? definition.config
           : checkParams(table, keepSecrets(table, given, definition.config), `the resource "${id}"`);
       const after = { ...definition, ...read, config };
-      if (given === undefined) resource.describe(after);
-      else await resource.change(after);
-      await this.#host.broker.resources.set(id, after);
-      if (given !== undefined) {
-        await resource.check();
-        await this.#host.changed(id);
+      const persist = () => this.#host.broker.resources.set(id, after);
+      if (given === undefined) {
+        await persist();
+        resource.describe(after);
+        return resource.state;
       }
+      await resource.change(after, persist);
+      await resource.check();
+      await this.#host.changed(id);
       return resource.state;
     });
   }

@@ -77,9 +77,19 @@ export class RuleResource {
     this.#outbox = this.#open(made);
   }
 
-  /** Change the configuration. Queued entries are kept, unless the limits of the outbox change and it is not persisted. @throws as `make`: nothing has changed */
-  async change(definition: ResourceDefinition): Promise<void> {
+  /**
+   * Change the configuration. Queued entries are kept, unless the limits of the outbox change and it is not persisted.
+   * @param persist writes the definition to the store
+   * @throws as `make`, and what `persist` throws: nothing has changed then
+   */
+  async change(definition: ResourceDefinition, persist: () => Promise<void>): Promise<void> {
     const made = makeResource(definition, this.#host.kinds, this.#host.contextOf(this.id));
+    try {
+      await persist();
+    } catch (error) {
+      await made.close();
+      throw error;
+    }
     const before = this.#made;
     this.definition = definition;
     this.#made = made;
