@@ -44,7 +44,7 @@ describe('A change of rules or resources that the store refuses', () => {
       await rules.create({ id: 'on', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
       await rules.create({ id: 'off', sql: 'SELECT topic FROM "a"', actions: ['do_nothing'], isEnabled: false });
       before = await stateOf(kit);
-      const exported = (await exportConfiguration(kit.broker)).rules;
+      const exported = (await exportConfiguration(kit.broker)).sections;
       store.fault = 'refuses';
       const changes = [
         () => rules.resources.create({ id: 'new', type: 'fake', config: { url: 'x' } }),
@@ -63,7 +63,7 @@ describe('A change of rules or resources that the store refuses', () => {
         await assert.rejects(change(), { code: 'STORE_FAILED' }, String(change));
         assert.deepEqual(await stateOf(kit), before, String(change));
       }
-      assert.deepEqual((await exportConfiguration(kit.broker)).rules, exported);
+      assert.deepEqual((await exportConfiguration(kit.broker)).sections, exported);
       await kit.broker.publish('a', 'x');
       await kit.clock.advance('20s');
       assert.deepEqual([target.sent, urls], [['{"topic":"a"}'], ['before']]);
