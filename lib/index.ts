@@ -264,7 +264,7 @@ export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rul
 export { messageProperties } from './rules/events/properties.ts';
 export type { RuleEventName } from './rules/events/rule-event.ts';
 export { RESOURCE_PARAM } from './rules/params.ts';
-export { compileBytes, compilePayload, compileTemplate } from './rules/template.ts';
+export { compileBytes, compilePayload, compileTemplate, compileTopic } from './rules/template.ts';
 export type * from './rules/types.ts';
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/queue-view.ts';
 export type { FunctionTools, Parameter, ParameterType, Pattern, SqlFunction } from './sql/functions/function.ts';

@@ -3,8 +3,9 @@ import {
   BrokerError,
   checkTopicName,
   compilePayload,
-  compileTemplate,
+  compileTopic,
   encode,
+  InvalidInput,
   messageProperties,
   PacketReader,
   type Properties,
@@ -51,12 +52,14 @@ export const DATA_TO_MQTT_BROKER: ActionType = {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the documented placeholder
     const prefix = String(config.mountpoint ?? '').replaceAll('${node}', () => node);
     const payloadOf = compilePayload(template);
-    const topicOf = forward === undefined || forward === '' ? undefined : compileTemplate(forward);
+    const topicOf =
+      forward === undefined || forward === ''
+        ? (_: Value, event: RuleEvent) => prefixed(prefix, event)
+        : compileTopic('forward_topic', forward, prefix);
     return {
       prepare(output, event) {
         checkEvent(event);
-        const topic = prefix + (topicOf?.(output) ?? String(event.column('topic')));
-        return contentOf(topic, payloadOf(output), event);
+        return contentOf(topicOf(output, event), payloadOf(output), event);
       }
     };
   }
@@ -67,10 +70,16 @@ function checkEvent({ name }: RuleEvent): void {
     throw new BrokerError('ACTION_FAILED', `data_to_mqtt_broker forwards messages, but the event is ${name}`);
 }
 
+/** The topic of the message of an event, after a mountpoint. @throws InvalidInput TOPIC_NAME_INVALID */
+function prefixed(mountpoint: string, event: RuleEvent): string {
+  const topic = mountpoint + String(event.column('topic'));
+  const fault = checkTopicName(topic);
+  if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'mountpoint', 'a topic name', topic, fault);
+  return topic;
+}
+
 /** The content of an entry of the outbox: when the message expires, in 8 bytes, and the PUBLISH. */
 function contentOf(topic: string, payload: string | Buffer, event: RuleEvent): Buffer {
-  const fault = checkTopicName(topic);
-  if (fault !== undefined) throw new BrokerError('TOPIC_NAME_INVALID', `the topic "${topic}" is not valid: ${fault}`);
   const properties = messageProperties(event.column('pub_props'));
   const flags = event.column('flags') as { readonly retain?: Value } | undefined;
   const packet: PublishPacket = {

@@ -1,5 +1,7 @@
+import { InvalidInput } from '../base/errors.ts';
 import { decodeJson, encodeJson, stringOf } from '../sql/json.ts';
 import { isObject, own, type Value } from '../sql/values.ts';
+import { checkTopicName } from '../topics/topic.ts';
 
 /** What a template has between its placeholders, and the paths of these. There is one string more than paths. */
 interface Parts {
@@ -45,6 +47,28 @@ export function compileBytes(text: string): (output: Value) => string | Buffer {
 /** As `compileBytes`, for actions that forward: without a template the whole output is sent, as JSON. */
 export function compilePayload(text: string | undefined): (output: Value) => string | Buffer {
   return text === undefined || text === '' ? encodeJson : compileBytes(text);
+}
+
+/**
+ * As `compileTemplate`, for topics. Only the template decides whether a topic begins with `$`: what a device sends must not become a message of `$SYS`.
+ * @param param the parameter, for messages
+ * @param prefix stands before the topic
+ * @returns a function that throws InvalidInput TOPIC_NAME_INVALID
+ */
+export function compileTopic(param: string, text: string, prefix = ''): (output: Value) => string {
+  const textOf = compileTemplate(text);
+  const { texts, paths } = split(text);
+  const isFirstLevelFixed = paths.length === 0 || (prefix + texts[0]).includes('/');
+  return (output) => {
+    const topic = prefix + textOf(output);
+    const fault = checkTopicName(topic);
+    const fail = (expected: string, why?: string) =>
+      new InvalidInput('TOPIC_NAME_INVALID', param, expected, topic, why);
+    if (fault !== undefined) throw fail('a topic name', fault);
+    if (topic.startsWith('$') && !isFirstLevelFixed)
+      throw fail('a topic that begins with "$" only if the first level of the template does');
+    return topic;
+  };
 }
 
 function split(text: string): Parts {

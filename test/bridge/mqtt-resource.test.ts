@@ -75,7 +75,7 @@ describe('The action data_to_mqtt_broker', () => {
     withBroker({ params: { forward_topic: '${topic}' } }, async ({ action }) => {
       for (const name of ['client.connected', 'session.subscribed', 'client.connack'] as const)
         assert.throws(() => action.prepare({ topic: 'a' }, eventOf(name, { topic: 'a' })), { code: 'ACTION_FAILED' });
-      for (const topic of ['a/+', '#', 'a\0', ''])
+      for (const topic of ['a/+', '#', 'a\0', '', '$SYS/x', '$share/g/t'])
         assert.throws(() => action.prepare({ topic }, publish('a')), { code: 'TOPIC_NAME_INVALID' });
       assert.throws(() => action.prepare({ topic: 'x'.repeat(65_536) }, publish('a')));
       for (const name of ['message.delivered', 'message.acked', 'message.dropped', 'delivery.dropped'] as const)

@@ -129,6 +129,26 @@ describe('The action republish', () => {
     assert.equal(messages.length, 1);
   });
 
+  it('fails for topics that a device must not choose: only the template can begin one with "$"', async () => {
+    await using kit = await ruleKit();
+    const topics = messagesOf(kit, '#');
+    const systems = messagesOf(kit, '$fixed/#');
+    const { id } = await kit.broker.rules.create({
+      sql: 'SELECT payload.to as to FROM "in"',
+      actions: ['${to}', '$${to}', '$${to}/x', '$fixed/${to}', 'out/${to}'].map((topic) => republish(topic, 'x'))
+    });
+    for (const to of ['$SYS/brokers', '$events/client_connected', '$share/g/t', '$delayed/9/t', 'fixed/a', '$fixed/a'])
+      await kit.broker.publish('in', JSON.stringify({ to }));
+    for (const to of ['', '+', 'a/#', 'a\0b', 'a'.repeat(65_536), '\ud800'])
+      await kit.broker.publish('in', JSON.stringify({ to }));
+    await kit.broker.publish('in', JSON.stringify({ to: 'a/$b' }));
+    const figures = (await kit.broker.rules.get(id))!.actions.map((action) => action.figures.success);
+    // `fixed/a` and `a/$b`; none with an own level; those without a wildcard, NUL, an unpaired surrogate and more than 65,535 bytes
+    assert.deepEqual(figures, [2, 0, 0, 8, 8]);
+    assert.deepEqual(new Set(topics.map(({ topic }) => topic.split('/')[0])), new Set(['in', 'fixed', 'a', 'out']));
+    assert.equal(systems.length, 8);
+  });
+
   it('delays the acknowledgement of the publisher until what it publishes is in the store', async () => {
     const store = memoryStore();
     await using kit = await ruleKit({ store });

@@ -1,13 +1,12 @@
-import { BrokerError, InvalidInput } from '../../base/errors.ts';
+import { BrokerError } from '../../base/errors.ts';
 import type { MessageInput } from '../../packets/message.ts';
 import { RulePublisher } from '../../packets/named-publisher.ts';
 import type { QoS } from '../../packets/types.ts';
 import { isObject, type Value } from '../../sql/values.ts';
-import { checkTopicName } from '../../topics/topic.ts';
 import { CatalogueEvent } from '../events/event.ts';
 import { messageProperties } from '../events/properties.ts';
 import type { RulesHost } from '../host.ts';
-import { compileBytes, compileTemplate } from '../template.ts';
+import { compileBytes, compileTopic } from '../template.ts';
 import type { ActionType, Params, ParamTable, RuleEvent } from '../types.ts';
 
 /** Most actions in a row that publish because of each other. */
@@ -24,8 +23,8 @@ const PARAMS: ParamTable = {
     order: 1,
     title: { en: 'Target Topic', zh: '目的主题' },
     description: {
-      en: 'The topic of the new message. It may contain placeholders.',
-      zh: '新消息的主题，可以包含占位符。'
+      en: 'The topic of the new message. It may contain placeholders, whose values cannot begin a topic with "$".',
+      zh: '新消息的主题，可以包含占位符，但占位符的值不能使主题以 "$" 开头。'
     }
   },
   target_qos: {
@@ -104,7 +103,7 @@ class Republish {
     this.#host = host;
     this.#id = id;
     this.#ownChain = [id];
-    this.#topic = compileTemplate(params.target_topic as string);
+    this.#topic = compileTopic('target_topic', params.target_topic as string);
     this.#payload = compileBytes(params.payload_tmpl as string);
     this.#qos = params.target_qos as number;
     this.#retain = params.target_retain as boolean | undefined;
@@ -113,11 +112,8 @@ class Republish {
 
   /** @throws InvalidInput TOPIC_NAME_INVALID; BrokerError RULE_LOOP; what publishing throws */
   run(output: Value, event: RuleEvent): undefined | Promise<unknown> {
-    const topic = this.#topic(output);
-    const fault = checkTopicName(topic);
-    if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'target_topic', 'a topic name', topic, fault);
     const input: MessageInput = {
-      topic,
+      topic: this.#topic(output),
       payload: this.#payload(output),
       qos: (this.#qos === -1 ? (event.column('qos') ?? 0) : this.#qos) as QoS,
       retain: this.#retain ?? isRetained(event),
