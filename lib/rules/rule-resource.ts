@@ -1,6 +1,6 @@
 import { BrokerError } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { Outcome } from '../outbox/entries.ts';
+import type { OutboxOptions } from '../outbox/options.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
 import { actionIdOf, contentOf, type EntryHead, headOf, withHead } from './continuation.ts';
@@ -31,6 +31,9 @@ export interface ResourceHost {
 /** Called when the outcome of an entry is known. */
 export type Settled = (isSent: boolean, error: Error | undefined) => void;
 
+/** An entry that has left the outbox, and why. */
+type OutcomeOfEntry = Parameters<NonNullable<OutboxOptions['settled']>>;
+
 /** A resource: what its type has made, its outbox, and whether its target can be reached. */
 export class RuleResource {
   readonly id: string;
@@ -45,6 +48,8 @@ export class RuleResource {
   #isClosed = false;
   readonly #retry = new FunctionTimer(() => void this.check());
   readonly #pending = new Map<string, Settled>();
+  /** What has left the full outbox for a new entry, or is too large itself. While there is some, nothing more is added. */
+  #dropped: OutcomeOfEntry[] | undefined = undefined;
 
   constructor(id: string, definition: ResourceDefinition, isPersisted: boolean, host: ResourceHost) {
     this.id = id;
@@ -119,12 +124,21 @@ export class RuleResource {
   /**
    * Send something.
    * @param settled called when the outcome is known, if that is in this process
-   * @throws StateError RESOURCE_NOT_INITIALIZED
+   * @throws BrokerError RESOURCE_NOT_INITIALIZED; ENTRY_DROPPED for the fallback of an entry that was dropped, which would drop the next one
    */
   add(ruleId: string, head: EntryHead, content: string | Buffer, settled: Settled): void {
     if (this.#outbox === undefined) throw this.#lastError ?? notMade(this.id);
-    const id = this.#outbox.add(ruleId, withHead(head, content));
-    this.#pending.set(id, settled);
+    if (this.#dropped !== undefined)
+      throw new BrokerError('ENTRY_DROPPED', `the queue of the resource "${this.id}" is full`);
+    const dropped: OutcomeOfEntry[] = [];
+    this.#dropped = dropped;
+    try {
+      const id = this.#outbox.add(ruleId, withHead(head, content));
+      this.#pending.set(id, settled);
+      for (const outcome of dropped) this.#conclude(...outcome);
+    } finally {
+      this.#dropped = undefined;
+    }
   }
 
   /** Find out whether the target can be reached. Calls at the same time have one answer. */
@@ -166,7 +180,10 @@ export class RuleResource {
         }));
         return this.#made?.send(sent, attempt);
       },
-      settled: (entry, outcome, error) => this.#settled(entry, outcome, error)
+      settled: (...outcome) => {
+        if (this.#dropped === undefined) this.#conclude(...outcome);
+        else this.#dropped.push(outcome);
+      }
     });
   }
 
@@ -235,11 +252,8 @@ export class RuleResource {
     this.#host.raise(this.#alarm, `resource ${this.id} is down`, summary);
   }
 
-  #settled(
-    entry: { readonly id: string; readonly key: string; readonly content: string | Buffer },
-    outcome: Outcome,
-    error: Error | undefined
-  ): void {
+  /** Tell the outcome of an entry. */
+  #conclude(...[entry, outcome, error]: OutcomeOfEntry): void {
     const pending = this.#pending.get(entry.id);
     const isSent = outcome === 'sent';
     const why = error ?? new BrokerError('ENTRY_DROPPED', `it was dropped: ${outcome}`);

@@ -185,6 +185,53 @@ describe('Actions that send', () => {
     assert.deepEqual(topics, ['out/fallback', 'out/later']);
   });
 
+  it('have failed if the queue is full: a fallback that would use it as well fails, and makes no room for itself', async () => {
+    const target = new FakeTarget();
+    target.onSend = () => new Promise(() => undefined);
+    await using kit = await ruleKit({ rules: { resources: [target.type(false, { maxEntries: 4 })] } });
+    const { rules } = kit.broker;
+    await rules.resources.create(RESOURCE);
+    await rules.create({ id: 'one', sql: 'SELECT payload FROM "a"', actions: [{ ...TO_FAKE, fallbacks: [TO_FAKE] }] });
+    for (let at = 0; at < 6; at++) await kit.broker.publish('a', `${at}`);
+    const [{ figures, fallbacks }] = (await rules.get('one'))!.actions;
+    assert.deepEqual(figures, { taken: 6, success: 0, failed: 2 });
+    assert.deepEqual(fallbacks[0].figures, { taken: 2, success: 0, failed: 2 });
+    const waiting = [...kit.broker.outboxes.get('resource:r')!.entries()].map(({ content }) => String(content));
+    assert.deepEqual(
+      waiting.map((text) => text.slice(text.indexOf('\n') + 1)),
+      ['2', '3', '4', '5'].map((payload) => JSON.stringify({ payload }))
+    );
+  });
+
+  it('have failed at once if an output is larger than the queue may be', async () => {
+    for (const isPersisted of [false, true]) {
+      const target = new FakeTarget();
+      await using kit = await ruleKit({
+        store: memoryStore(),
+        rules: { resources: [target.type(isPersisted, { maxBytes: 1024 })] }
+      });
+      const { rules } = kit.broker;
+      await rules.resources.create(RESOURCE);
+      const closed: string[] = [];
+      const closing = {
+        name: 'closing',
+        title: { en: 'x', zh: 'x' },
+        description: { en: 'x', zh: 'x' },
+        make: () => ({ run: () => undefined, close: () => closed.push('closed') })
+      };
+      await rules.defineAction(closing);
+      const actions = [{ ...TO_FAKE, fallbacks: [republish('out', 'too large')] }, 'closing'];
+      await rules.create({ id: 'one', sql: 'SELECT payload FROM "a"', actions });
+      const messages: string[] = [];
+      kit.broker.subscribe('out', ({ payload }) => messages.push(String(payload)));
+      await kit.broker.publish('a', 'x'.repeat(2000));
+      assert.deepEqual(messages, ['too large']);
+      assert.deepEqual((await rules.get('one'))!.actions[0].figures, { taken: 1, success: 0, failed: 1 });
+      await rules.update('one', { isEnabled: false });
+      assert.deepEqual(closed, ['closed']);
+    }
+  });
+
   it('need a resource that exists and has a type that they can use', async () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { rules } = kit.broker;

@@ -1,4 +1,4 @@
-import type { ResourceEntry, ResourceType, RuleOutput } from '../../lib/rules/types.ts';
+import type { Resource, ResourceEntry, ResourceType, RuleOutput } from '../../lib/rules/types.ts';
 import { createTestBroker, type TestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
 
 /** A type of resources whose target is this object. */
@@ -12,8 +12,11 @@ export class FakeTarget {
   checks = 0;
   closed = 0;
 
-  /** @param isPersisted whether queued entries are persisted */
-  type(isPersisted = false): ResourceType {
+  /**
+   * @param isPersisted whether queued entries are persisted
+   * @param limits more options of the outbox
+   */
+  type(isPersisted = false, limits: Resource['outbox'] = {}): ResourceType {
     return {
       name: 'fake',
       title: { en: 'Fake', zh: '假的' },
@@ -42,7 +45,7 @@ export class FakeTarget {
         }
       ],
       make: () => ({
-        outbox: { isPersisted },
+        outbox: { isPersisted, ...limits },
         check: () => {
           this.checks++;
           if (this.fault !== undefined) throw this.fault;
