@@ -51,12 +51,12 @@ export class QueuedEntry implements OutboxEntry {
   before: QueuedEntry | undefined = undefined;
   after: QueuedEntry | undefined = undefined;
 
-  constructor({ id, key, content, addedAt }: StoredEntry, isCommitted: boolean, lane: Lane) {
+  constructor({ id, key, content, addedAt }: StoredEntry, isCommitted: boolean, lane: Lane, keptBytes: number) {
     this.id = id;
     this.key = key;
     this.content = content;
     this.addedAt = addedAt;
-    this.bytes = content.length + key.length + OVERHEAD_BYTES;
+    this.bytes = content.length + key.length + OVERHEAD_BYTES + keptBytes;
     this.isCommitted = isCommitted;
     this.lane = lane;
   }
@@ -109,11 +109,11 @@ export class Entries {
     for (let entry = this.#oldest; entry !== undefined; entry = entry.newer) yield entry;
   }
 
-  /** Add the newest entry. @param isCommitted whether it may be sent already */
-  add(stored: StoredEntry, isCommitted: boolean): QueuedEntry {
+  /** Add the newest entry. @param isCommitted whether it may be sent already @param keptBytes memory that is kept for it beside its content */
+  add(stored: StoredEntry, isCommitted: boolean, keptBytes = 0): QueuedEntry {
     let lane = this.#lanes.get(stored.key);
     if (lane === undefined) this.#lanes.set(stored.key, (lane = new Lane(stored.key, this)));
-    const entry = new QueuedEntry(stored, isCommitted, lane);
+    const entry = new QueuedEntry(stored, isCommitted, lane, keptBytes);
     entry.older = this.#newest;
     if (this.#newest === undefined) this.#oldest = entry;
     else this.#newest.newer = entry;

@@ -143,15 +143,16 @@ export class Outbox {
   /**
    * Add an entry. It is sent after the present turn of the event loop; a persisted one after its commit. What the broker acknowledges in the
    * same turn waits for this commit.
+   * @param keptBytes memory that is kept for it beside its content; it counts for `maxBytes`
    * @returns its id
    * @throws StateError OUTBOX_CLOSED; BROKER_NOT_STARTED if it is persisted and the store was never open
    */
-  add(key: string, content: string | Buffer): string {
+  add(key: string, content: string | Buffer, keptBytes = 0): string {
     if (this.#isClosed) throw new StateError('OUTBOX_CLOSED', `outbox "${this.name}" is closed`);
     this.#host.check();
     const { maxEntries, maxBytes } = this.limits;
     const id = this.#host.nextId();
-    const entry = this.#entries.add({ id, key, content, addedAt: this.#host.now() }, false);
+    const entry = this.#entries.add({ id, key, content, addedAt: this.#host.now() }, false, keptBytes);
     this.#figures.added++;
     while (this.#entries.size > maxEntries || this.#entries.bytes > maxBytes) {
       // An entry that is larger than all may be goes itself, and no other for it.

@@ -1,10 +1,12 @@
 import { BrokerError } from '../base/errors.ts';
 import { isThenable } from '../events/hooks.ts';
+import type { Message } from '../packets/message.ts';
 import type { Value } from '../sql/values.ts';
 import type { ActionDefinition, RuleDefinition } from './definition.ts';
+import { CatalogueEvent } from './events/event.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, hideSecrets } from './params.ts';
-import type { RuleResource } from './rule-resource.ts';
+import type { RuleResource, Settled } from './rule-resource.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
 /** Most calls of one action that are in progress at the same time. */
@@ -39,6 +41,23 @@ interface RunningAction {
 
 /** Called when the outcome of an action is known. */
 type Done = (isSuccess: boolean) => void;
+
+/** The event for which actions run. */
+export interface Cause {
+  readonly event: RuleEvent;
+  /** Memory that is kept with each of its outputs, approximately. */
+  readonly bytes: number;
+}
+
+/** @param count number of its outputs */
+export function causeOf(event: RuleEvent, count: number): Cause {
+  const bytes = messageOf(event)?.bytes ?? 0;
+  return { event, bytes: Math.ceil((2 * bytes) / count) }; // the packet, and its payload as text
+}
+
+function messageOf(event: RuleEvent): Message | undefined {
+  return event instanceof CatalogueEvent ? event.message : undefined;
+}
 
 /** The actions of a rule. They are made when it is attached, and replaced as a whole. */
 export class RuleActionList {
@@ -104,9 +123,9 @@ export class RuleActionList {
     }
   }
 
-  /** Run the actions for an output, one after the other. */
-  run(output: Value, event: RuleEvent): void {
-    this.#runFrom(0, output, event);
+  /** Run the actions for the outputs of an event: for each, one after the other. */
+  run(output: Value, cause: Cause): void {
+    this.#runFrom(0, output, cause);
   }
 
   /** The outcome of an action is known that has run before a restart: run what follows from it. */
@@ -121,9 +140,10 @@ export class RuleActionList {
     this.#count(action, isSuccess, error);
     if (origin === undefined) return;
     const { output, event } = origin;
-    if (!isSuccess) this.#fallBack(action, output, event);
+    const cause = { event, bytes: 0 };
+    if (!isSuccess) this.#fallBack(action, output, cause);
     const at = this.#actions.indexOf(action);
-    if (at !== -1 && isSuccess && this.#mode === 'stop') this.#runFrom(at + 1, output, event);
+    if (at !== -1 && isSuccess && this.#mode === 'stop') this.#runFrom(at + 1, output, cause);
   }
 
   /** The rule does not use them any more. They are closed when all their outcomes are known. */
@@ -133,39 +153,51 @@ export class RuleActionList {
     this.#closeIfDone();
   }
 
-  #runFrom(from: number, output: Value, event: RuleEvent): void {
+  #runFrom(from: number, output: Value, cause: Cause): void {
     const actions = this.#actions;
     for (let at = from; at < actions.length; at++) {
       const action = actions[at];
-      const next = at + 1;
-      const follows = this.#mode === 'stop' && next < actions.length;
-      const outcome = this.#act(action, output, event, follows, (isSuccess) => {
-        if (!isSuccess) this.#fallBack(action, output, event);
-        else if (follows) this.#runFrom(next, output, event);
-      });
+      const follows = this.#mode === 'stop' && at + 1 < actions.length;
+      const done = follows || action.fallbacks.length > 0 ? this.#then(action, output, cause, follows, at) : undefined;
+      const outcome = this.#act(action, output, cause, follows, done);
       if (outcome === undefined) {
         if (follows) return; // the later ones wait for the outcome
         continue;
       }
       if (outcome) continue;
-      this.#fallBack(action, output, event);
+      this.#fallBack(action, output, cause);
       if (this.#mode === 'stop') return;
     }
   }
 
-  #fallBack({ fallbacks }: RunningAction, output: Value, event: RuleEvent): void {
+  #fallBack({ fallbacks }: RunningAction, output: Value, cause: Cause): void {
     for (const fallback of fallbacks) {
-      const done: Done = (isSuccess) => isSuccess || this.#fallBack(fallback, output, event);
-      if (this.#act(fallback, output, event, false, done) === false) this.#fallBack(fallback, output, event);
+      const done = fallback.fallbacks.length > 0 ? this.#then(fallback, output, cause, false, 0) : undefined;
+      if (this.#act(fallback, output, cause, false, done) === false) this.#fallBack(fallback, output, cause);
     }
+  }
+
+  /** What follows from the outcome of an action. It is made only if something does, because it keeps output and event in memory. */
+  #then(action: RunningAction, output: Value, cause: Cause, follows: boolean, at: number): Done {
+    return (isSuccess) => {
+      if (!isSuccess) this.#fallBack(action, output, cause);
+      else if (follows) this.#runFrom(at + 1, output, cause);
+    };
   }
 
   /**
    * Run one action.
    * @param follows whether later actions wait for its outcome
+   * @param done what follows from its outcome
    * @returns whether it has succeeded; undefined: `done` is called when that is known
    */
-  #act(action: RunningAction, output: Value, event: RuleEvent, follows: boolean, done: Done): boolean | undefined {
+  #act(
+    action: RunningAction,
+    output: Value,
+    { event, bytes }: Cause,
+    follows: boolean,
+    done: Done | undefined
+  ): boolean | undefined {
     action.taken++;
     const { made, resource, definition } = action;
     try {
@@ -174,9 +206,10 @@ export class RuleActionList {
         const head = { actionId: definition.id, origin: isAwaited ? { output, event } : undefined };
         this.#awaited++;
         try {
-          resource!.add(this.#ruleId, head, made.prepare(output, event), (isSent, error) =>
-            this.#finish(action, isSent, error, done)
-          );
+          if (done !== undefined) messageOf(event)?.detach();
+          const content = made.prepare(output, event);
+          const settled: Settled = (isSent, error) => this.#finish(action, isSent, error, done);
+          resource!.add(this.#ruleId, head, content, settled, done === undefined ? 0 : bytes);
         } catch (error) {
           this.#awaited--;
           throw error;
@@ -187,6 +220,7 @@ export class RuleActionList {
         throw new BrokerError('ACTION_FAILED', `more than ${MOST_CALLS} calls of it are in progress`);
       const answer = made.run(output, event);
       if (!isThenable(answer)) return this.#count(action, true, undefined);
+      if (done !== undefined) messageOf(event)?.detach();
       action.calls++;
       this.#awaited++;
       (answer as PromiseLike<unknown>).then(
@@ -199,14 +233,14 @@ export class RuleActionList {
     }
   }
 
-  #ended(action: RunningAction, isSuccess: boolean, error: unknown, done: Done): void {
+  #ended(action: RunningAction, isSuccess: boolean, error: unknown, done: Done | undefined): void {
     action.calls--;
     this.#finish(action, isSuccess, error, done);
   }
 
-  #finish(action: RunningAction, isSuccess: boolean, error: unknown, done: Done): void {
+  #finish(action: RunningAction, isSuccess: boolean, error: unknown, done: Done | undefined): void {
     this.#count(action, isSuccess, error);
-    done(isSuccess);
+    done?.(isSuccess);
     this.#awaited--;
     this.#closeIfDone();
   }

@@ -124,16 +124,17 @@ export class RuleResource {
   /**
    * Send something.
    * @param settled called when the outcome is known, if that is in this process
+   * @param keptBytes memory that `settled` keeps
    * @throws BrokerError RESOURCE_NOT_INITIALIZED; ENTRY_DROPPED for the fallback of an entry that was dropped, which would drop the next one
    */
-  add(ruleId: string, head: EntryHead, content: string | Buffer, settled: Settled): void {
+  add(ruleId: string, head: EntryHead, content: string | Buffer, settled: Settled, keptBytes: number): void {
     if (this.#outbox === undefined) throw this.#lastError ?? notMade(this.id);
     if (this.#dropped !== undefined)
       throw new BrokerError('ENTRY_DROPPED', `the queue of the resource "${this.id}" is full`);
     const dropped: OutcomeOfEntry[] = [];
     this.#dropped = dropped;
     try {
-      const id = this.#outbox.add(ruleId, withHead(head, content));
+      const id = this.#outbox.add(ruleId, withHead(head, content), keptBytes);
       this.#pending.set(id, settled);
       for (const outcome of dropped) this.#conclude(...outcome);
     } finally {

@@ -8,7 +8,7 @@ import { hasFunctions, type RuleDefinition } from './definition.ts';
 import type { RuleEventName } from './events/rule-event.ts';
 import { Meter } from './meter.ts';
 import type { Plan } from './plan.ts';
-import { type ActionsHost, RuleActionList, statesOf } from './rule-actions.ts';
+import { type ActionsHost, causeOf, RuleActionList, statesOf } from './rule-actions.ts';
 import type { RuleEvent, RuleState } from './types.ts';
 
 /** Time between two attempts to make the actions of a rule, in milliseconds. */
@@ -205,9 +205,10 @@ export class Rule implements Watcher, RuleActions {
     }
     meter.pass();
     const list = this.#list;
+    const cause = causeOf(event, outputs.length);
     for (const output of outputs) {
       if (this.#isObserved) this.#host.output(this, output, event);
-      list?.run(output, event);
+      list?.run(output, cause);
     }
   }
 
