@@ -167,7 +167,7 @@ export class ExpressionCompiler {
       case '=~':
         return this.#topicMatch(left, right);
       case '+':
-        return (scope) => add(left(scope), right(scope));
+        return (scope) => scope.counted(add(left(scope), right(scope)));
       case '-':
         return (scope) => subtract(left(scope), right(scope));
       case '*':
@@ -217,13 +217,13 @@ export class ExpressionCompiler {
       case 0:
         return () => run();
       case 1:
-        return (scope) => run(first(scope));
+        return (scope) => scope.counted(run(first(scope)));
       case 2:
-        return (scope) => run(first(scope), second(scope));
+        return (scope) => scope.counted(run(first(scope), second(scope)));
       case 3:
-        return (scope) => run(first(scope), second(scope), third(scope));
+        return (scope) => scope.counted(run(first(scope), second(scope), third(scope)));
       default:
-        return (scope) => run(...args.map((arg) => arg(scope)));
+        return (scope) => scope.counted(run(...args.map((arg) => arg(scope))));
     }
   }
 
@@ -273,6 +273,7 @@ export class ExpressionCompiler {
     const type = typeOf(param);
     if (type === 'any' || arg.type === 'literal') return value;
     const accepts = ACCEPTS[type];
+    const isText = type === 'string' || type === 'bytes';
     const choices = row.choices?.[index];
     return (scope) => {
       const given = value(scope);
@@ -280,7 +281,7 @@ export class ExpressionCompiler {
         throw new SqlFailure(`argument ${index + 1} of ${row.name}() is ${describe(given)}, not ${NAMES[type]}`);
       if (choices !== undefined && !choices.includes(given as string))
         throw new SqlFailure(`argument ${index + 1} of ${row.name}() is none of ${choices.join(', ')}`);
-      return given;
+      return isText ? scope.counted(given) : given;
     };
   }
 

@@ -1,5 +1,9 @@
 import { decodeJson } from './json.ts';
-import type { Value } from './values.ts';
+import { SqlFailure } from './sql-error.ts';
+import { isList, type Value } from './values.ts';
+
+/** Most characters, bytes and elements that functions read and make for one event: what a device sends must not stop the broker. */
+const MOST_WORK = 67_108_864;
 
 /** What a statement is evaluated for: an event with its columns. */
 export interface Row {
@@ -18,10 +22,20 @@ export class Scope {
   readonly slots: Value[];
   /** What has been decoded, by its text. */
   #decoded: Map<string, Value> | undefined = undefined;
+  #work = 0;
 
   constructor(row: Row, slots: Value[]) {
     this.row = row;
     this.slots = slots;
+  }
+
+  /** Count a text that a function reads, or what it has made. @throws SqlFailure if it is too much for one event */
+  counted(value: Value): Value {
+    if (typeof value !== 'string' && typeof value !== 'object') return value;
+    if (typeof value === 'string' || value instanceof Uint8Array || isList(value)) this.#work += value.length;
+    if (this.#work > MOST_WORK)
+      throw new SqlFailure(`the functions read and make more than ${MOST_WORK} characters for one event`);
+    return value;
   }
 
   /** Decode JSON, each text once: FOREACH would otherwise decode the same text for each element. undefined if it is no JSON */

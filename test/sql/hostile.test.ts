@@ -35,6 +35,17 @@ describe('A statement with hostile values', () => {
     assert.equal(first.inner, second.inner);
   });
 
+  for (const field of ['pad(item, 1000000)', 'md5(payload.text)', 'payload.text + item', 'json_encode(payload)'])
+    it(`fails if ${field} takes too much for all elements of a list together`, () => {
+      const payload = JSON.stringify({ list: Array(9000).fill('x'), text: 'x'.repeat(100_000) });
+      assert.throws(() => evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload }), {
+        message: 'DO: the functions read and make more than 67108864 characters for one event'
+      });
+      assert.equal(evaluate(`FOREACH payload.list DO item INCASE item = 'x' FROM "t"`, { payload })?.length, 9000);
+      const few = JSON.stringify({ list: Array(20).fill('x'), text: 'x'.repeat(1_000_000) });
+      assert.equal(evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload: few })?.length, 20);
+    });
+
   it('accepts infinite numbers, as functions of the app may give', () => {
     for (const name of ['floor', 'ceil', 'round', 'int'])
       assert.equal(resultOf(`${name}(a)`, { a: Infinity }), Infinity);
