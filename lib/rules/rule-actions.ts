@@ -42,17 +42,22 @@ interface RunningAction {
 /** Called when the outcome of an action is known. */
 type Done = (isSuccess: boolean) => void;
 
+/** Most characters that the actions of a rule send because of one event. The queue of a resource has room for half of it. */
+const MOST_PREPARED = 67_108_864;
+
 /** The event for which actions run. */
 export interface Cause {
   readonly event: RuleEvent;
   /** Memory that is kept with each of its outputs, approximately. */
   readonly bytes: number;
+  /** Characters that have been prepared for sending so far. */
+  prepared: number;
 }
 
 /** @param count number of its outputs */
 export function causeOf(event: RuleEvent, count: number): Cause {
   const bytes = messageOf(event)?.bytes ?? 0;
-  return { event, bytes: Math.ceil((2 * bytes) / count) }; // the packet, and its payload as text
+  return { event, bytes: Math.ceil((2 * bytes) / count), prepared: 0 }; // the packet, and its payload as text
 }
 
 function messageOf(event: RuleEvent): Message | undefined {
@@ -140,7 +145,7 @@ export class RuleActionList {
     this.#count(action, isSuccess, error);
     if (origin === undefined) return;
     const { output, event } = origin;
-    const cause = { event, bytes: 0 };
+    const cause = { event, bytes: 0, prepared: 0 };
     if (!isSuccess) this.#fallBack(action, output, cause);
     const at = this.#actions.indexOf(action);
     if (at !== -1 && isSuccess && this.#mode === 'stop') this.#runFrom(at + 1, output, cause);
@@ -194,11 +199,12 @@ export class RuleActionList {
   #act(
     action: RunningAction,
     output: Value,
-    { event, bytes }: Cause,
+    cause: Cause,
     follows: boolean,
     done: Done | undefined
   ): boolean | undefined {
     action.taken++;
+    const { event, bytes } = cause;
     const { made, resource, definition } = action;
     try {
       if ('prepare' in made) {
@@ -207,7 +213,10 @@ export class RuleActionList {
         this.#awaited++;
         try {
           if (done !== undefined) messageOf(event)?.detach();
+          if (cause.prepared > MOST_PREPARED)
+            throw new BrokerError('ACTION_FAILED', `one event would send more than ${MOST_PREPARED} characters`);
           const content = made.prepare(output, event);
+          cause.prepared += content.length;
           const settled: Settled = (isSent, error) => this.#finish(action, isSent, error, done);
           resource!.add(this.#ruleId, head, content, settled, done === undefined ? 0 : bytes);
         } catch (error) {

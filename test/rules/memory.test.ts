@@ -12,7 +12,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 /** A broker with a resource whose target hangs, and the events for which outputs wait. */
-async function hanging() {
+async function hanging(content = 'small') {
   const target = new FakeTarget();
   target.onSend = () => new Promise(() => undefined);
   const events: WeakRef<RuleEvent>[] = [];
@@ -22,7 +22,7 @@ async function hanging() {
     make: () => ({
       prepare: (_, event) => {
         events.push(new WeakRef(event));
-        return 'small';
+        return content;
       }
     })
   }));
@@ -68,5 +68,21 @@ describe('What waits for a target that hangs', () => {
     await kit.broker.publish('a', JSON.stringify({ list: Array(100).fill(1), more: 'x'.repeat(1_000_000) }));
     assert.equal(outbox().size, 100);
     assert.ok(outbox().bytes > 2_000_000 && outbox().bytes < 3_000_000, `${outbox().bytes} bytes`);
+  });
+
+  it('is not prepared any more if one event has sent more than twice what the queue can keep', async () => {
+    const { kit, events } = await hanging('x'.repeat(1_048_576));
+    await using _ = kit;
+    const { id } = await kit.broker.rules.create({
+      sql: 'FOREACH payload.list FROM "a"',
+      actions: [{ ...TO_FAKE, fallbacks: [() => undefined] }]
+    });
+    for (let at = 1; at <= 2; at++) {
+      await kit.broker.publish('a', JSON.stringify({ list: Array(1000).fill(1) }));
+      assert.equal(events.length, at * 65);
+    }
+    const [{ figures }] = (await kit.broker.rules.get(id))!.actions;
+    assert.equal(figures.taken, 2000);
+    assert.ok(figures.failed >= 2 * 935);
   });
 });
