@@ -132,8 +132,9 @@ class StatementCompiler {
 
   /** @param isBeforeStar whether the aliases are visible to a `*` of another clause */
   #fields(fields: readonly Field[], isBeforeStar = false): CompiledField[] {
+    const lastStar = fields.findLastIndex(({ type }) => type === 'star');
     return fields.map((field, index) => {
-      const hasStarLater = isBeforeStar || fields.slice(index + 1).some(({ type }) => type === 'star');
+      const hasStarLater = isBeforeStar || index < lastStar;
       return field.type === 'star' ? this.#star() : this.#field(field, hasStarLater);
     });
   }
