@@ -246,6 +246,6 @@ function withMetadata(event: EventOfRule, ruleId: string): Row {
   return {
     names: event.names,
     column: (name) => (name === 'metadata' ? metadata : event.column(name)),
-    decoded: (name) => (name === 'metadata' ? metadata : event.decoded(name))
+    decoded: (name, members) => (name === 'metadata' ? metadata : event.decoded(name, members))
   };
 }

@@ -1,5 +1,5 @@
 import { type CompileContext, ExpressionCompiler } from './compile.ts';
-import { canFail, namesIn } from './inspect.ts';
+import { canFail, membersIn, namesIn } from './inspect.ts';
 import { type CompiledStep, place } from './paths.ts';
 import { type Evaluate, type Row, Scope } from './row.ts';
 import { SqlError, SqlFailure } from './sql-error.ts';
@@ -40,7 +40,7 @@ class StatementCompiler {
 
   constructor(statement: Statement, context: CompileContext) {
     this.#context = context;
-    this.#expressions = new ExpressionCompiler(context);
+    this.#expressions = new ExpressionCompiler(context, membersIn(statement));
     this.#used = namesIn(statement);
   }
 

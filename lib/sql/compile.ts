@@ -3,6 +3,7 @@ import { add, divide, divideIntegers, multiply, negate, subtract } from './arith
 import { compare, equals, isSame } from './compare.ts';
 import type { Dialect } from './dialect.ts';
 import type { FunctionTools, Parameter, ParameterType, SqlFunction } from './functions/function.ts';
+import type { Members } from './json-members.ts';
 import { type CompiledStep, walk } from './paths.ts';
 import type { Evaluate } from './row.ts';
 import { SqlError, SqlFailure } from './sql-error.ts';
@@ -23,9 +24,12 @@ export class ExpressionCompiler {
   readonly #context: CompileContext;
   /** The slots of the aliases that are visible. */
   readonly #slots = new Map<string, number>();
+  readonly #members: ReadonlyMap<string, Members>;
 
-  constructor(context: CompileContext) {
+  /** @param members all that the statement reads of the JSON of columns */
+  constructor(context: CompileContext, members: ReadonlyMap<string, Members>) {
     this.#context = context;
+    this.#members = members;
   }
 
   /** Number of slots that a scope needs. */
@@ -121,7 +125,8 @@ export class ExpressionCompiler {
 
   /** Where the steps of a path begin. */
   #start(name: string): Evaluate {
-    if (!this.#slots.has(name)) return ({ row }) => row.decoded(name);
+    const members = this.#members.get(name);
+    if (!this.#slots.has(name)) return ({ row }) => row.decoded(name, members);
     const head = this.head(name);
     return (scope) => {
       const value = head(scope);

@@ -1,4 +1,5 @@
 import type { SqlFunction } from './functions/function.ts';
+import { Members } from './json-members.ts';
 import type { Expression, Field, Statement, Step } from './tree.ts';
 
 /** The expressions inside an expression, those of its steps included. */
@@ -59,6 +60,30 @@ export function namesIn(part: Statement | Expression): ReadonlySet<string> {
       if (node.type === 'path') names.add(node.name);
     });
   return names;
+}
+
+/**
+ * The members of columns that are all that a statement reads of their JSON, by the name of the column. FOREACH is known to read a list.
+ */
+export function membersIn(statement: Statement): ReadonlyMap<string, Members> {
+  const found = new Map<string, Set<string> | undefined>();
+  const see = (node: Expression) => {
+    if (node.type !== 'path' || node.steps.length === 0) return;
+    const { name, steps } = node;
+    const [first] = steps;
+    const names = found.has(name) ? found.get(name) : new Set<string>();
+    found.set(name, steps.length === 1 && first.type === 'key' ? names?.add(first.key) : undefined);
+  };
+  for (const expression of expressionsIn(statement)) visit(expression, see);
+  if (statement.type === 'foreach')
+    for (const field of statement.fields.slice(-1))
+      if (field.type === 'selected' && field.expression.type === 'path') found.delete(field.expression.name);
+  const members = new Map<string, Members>();
+  for (const [column, names] of found) {
+    const read = names && Members.of(names);
+    if (read !== undefined) members.set(column, read);
+  }
+  return members;
 }
 
 /** The calls of functions in a statement. */

@@ -1,4 +1,5 @@
 import { decodeJson } from './json.ts';
+import type { Members } from './json-members.ts';
 import { SqlFailure } from './sql-error.ts';
 import { isList, type Value } from './values.ts';
 
@@ -11,8 +12,11 @@ export interface Row {
   readonly names: readonly string[];
   /** The value of a column; undefined if the event does not have it. */
   column(name: string): Value;
-  /** The value of a column for the steps of a path: JSON text is decoded, once. undefined if it is no JSON. */
-  decoded(name: string): Value;
+  /**
+   * The value of a column for the steps of a path: JSON text is decoded, once. undefined if it is no JSON.
+   * @param members all that is read of it: an object with these members is enough
+   */
+  decoded(name: string, members?: Members): Value;
 }
 
 /** The state of one evaluation. */

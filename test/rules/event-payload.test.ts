@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
 import { type CatalogueEvent, createEvent } from '../../lib/rules/events/event.ts';
 import { RULE_EVENTS } from '../../lib/rules/events/rows.ts';
+import { Members } from '../../lib/sql/json-members.ts';
 
 describe('The payload column of an event', () => {
   for (const payload of ['', 'text', 'ü😀', '\ufeffwith a byte order mark', 'a replacement character: \ufffd'])
@@ -29,7 +30,37 @@ describe('The payload column of an event', () => {
     assert.equal(event.decoded('qos'), 0);
     assert.equal(eventOf('no JSON').decoded('payload'), undefined);
   });
+
+  it('is not decoded as a whole if a statement reads only members of it', () => {
+    const [a, b] = [membersOf('a'), membersOf('b')];
+    const event = eventOf('{"a":1,"b":2,"c":3}');
+    assert.deepEqual(event.decoded('payload', a), { a: 1 });
+    assert.equal(event.decoded('payload', a), event.decoded('payload', a));
+    const whole = event.decoded('payload', b);
+    assert.deepEqual(whole, { a: 1, b: 2, c: 3 }, 'for other members of another statement');
+    assert.equal(event.decoded('payload'), whole);
+    assert.equal(event.decoded('payload', a), whole);
+  });
+
+  it('is decoded as a whole if its members cannot be read alone', () => {
+    const members = membersOf('a');
+    const event = eventOf('{"a":{"b":1},"c":"ä"}');
+    assert.deepEqual(event.decoded('payload', members), { a: { b: 1 }, c: 'ä' });
+    assert.equal(eventOf('{"a":1').decoded('payload', members), undefined);
+    assert.deepEqual(eventOf(Buffer.from([0xff])).decoded('payload', members), new Uint8Array([0xff]));
+  });
+
+  it('has the same members after the message has left its chunk', () => {
+    const message = messageOf('{"a":1,"c":3}');
+    message.detach();
+    Message.releaseTurnFrame(message);
+    assert.deepEqual(eventFor(message).decoded('payload', membersOf('a')), { a: 1 });
+  });
 });
+
+function membersOf(...names: string[]): Members {
+  return Members.of(names) as Members;
+}
 
 function messageOf(payload: string | Buffer): Message {
   return Message.from({ topic: 'a', payload }, undefined, 0, 0);

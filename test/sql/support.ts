@@ -3,6 +3,7 @@ import { ruleDialect } from '../../lib/sql/dialect.ts';
 import { commonFunctions } from '../../lib/sql/functions/all.ts';
 import type { FunctionTools } from '../../lib/sql/functions/function.ts';
 import { decodeJson } from '../../lib/sql/json.ts';
+import { type Members, readMembers } from '../../lib/sql/json-members.ts';
 import { loadPatterns } from '../../lib/sql/patterns.ts';
 import { PlainRow } from '../../lib/sql/row.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
@@ -30,10 +31,30 @@ export function tools(): FunctionTools {
 /** The columns of an event unless a case changes them. */
 const EVENT = { clientid: 'c_emqx', topic: 't/a', qos: 1, payload: '{"msg": "hello"}' };
 
+/** A row that reads members without decoding the others, as events do for their payload. */
+export class MembersRow extends PlainRow {
+  /** How often members were read. */
+  static reads = 0;
+
+  override decoded(name: string, members?: Members): Value {
+    const value = this.column(name);
+    if (typeof value !== 'string' || members === undefined) return super.decoded(name);
+    const bytes = Buffer.from(value);
+    const read = readMembers(bytes, 0, bytes.length, members);
+    if (read === undefined) return super.decoded(name);
+    MembersRow.reads++;
+    return read;
+  }
+}
+
 /** Evaluate a statement for an event. @throws SqlError, SqlFailure */
-export function evaluate(sql: string, event: Readonly<Record<string, unknown>> = {}): readonly Value[] | undefined {
+export function evaluate(
+  sql: string,
+  event: Readonly<Record<string, unknown>> = {},
+  Row: typeof PlainRow = PlainRow
+): readonly Value[] | undefined {
   const statement = parseStatement(sql, DIALECT);
   const context = { text: sql, dialect: DIALECT, functions: FUNCTIONS, tools: tools() };
   const columns = { ...EVENT, ...event } as Record<string, Value>;
-  return compileStatement(statement, context).run(new PlainRow(columns, decodeJson));
+  return compileStatement(statement, context).run(new Row(columns, decodeJson));
 }

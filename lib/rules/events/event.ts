@@ -1,6 +1,7 @@
 import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
 import type { Message } from '../../packets/message.ts';
 import { decodeJson } from '../../sql/json.ts';
+import { type Members, readMembers } from '../../sql/json-members.ts';
 import type { Row } from '../../sql/row.ts';
 import { setKey, type Value, type ValueObject } from '../../sql/values.ts';
 import type { RuleEvent } from '../types.ts';
@@ -20,7 +21,7 @@ abstract class EventRow implements Row, RuleEvent {
 
   abstract column(name: string): Value;
 
-  decoded(name: string): Value {
+  decoded(name: string, _members?: Members): Value {
     if (this.#decodedName === name) return this.#decoded;
     const value = this.column(name);
     if (typeof value !== 'string') return value;
@@ -28,6 +29,11 @@ abstract class EventRow implements Row, RuleEvent {
     this.#decodedName = name;
     this.#decoded = decodeJson(value);
     return this.#decoded;
+  }
+
+  /** Whether the JSON of a column is decoded as a whole, and was the first one. */
+  protected isDecoded(name: string): boolean {
+    return this.#decodedName === name;
   }
 
   #other(name: string, text: string): Value {
@@ -56,6 +62,9 @@ export class CatalogueEvent extends EventRow implements EventFacts {
   readonly #context: EventContext;
   #timestamp: number | undefined = undefined;
   #payload: Value = undefined;
+  /** The members of the payload that were tried first, and what was read. */
+  #members: Members | undefined = undefined;
+  #read: ValueObject | undefined = undefined;
   #cascade: { count: number } | undefined = undefined;
 
   constructor(row: RuleEventRow, value: unknown, context: EventContext) {
@@ -75,6 +84,22 @@ export class CatalogueEvent extends EventRow implements EventFacts {
 
   column(name: string): Value {
     return this.#row.columns.get(name)?.(this.#value, this);
+  }
+
+  override decoded(name: string, members?: Members): Value {
+    if (members === undefined || name !== 'payload' || this.isDecoded(name)) return super.decoded(name);
+    if (this.#members === undefined) {
+      this.#members = members;
+      this.#read = this.#readPayload(members);
+    }
+    return this.#members === members && this.#read !== undefined ? this.#read : super.decoded(name);
+  }
+
+  #readPayload(members: Members): ValueObject | undefined {
+    const { message } = this;
+    if (message === undefined) return undefined;
+    const { buf, start, end } = message.frame();
+    return readMembers(buf, start + message.payloadAt, end, members);
   }
 
   /** Counts the messages that rules publish because of the event. */
