@@ -263,7 +263,6 @@ export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
 export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rules/definition.ts';
 export { messageProperties } from './rules/events/properties.ts';
 export type { RuleEventName } from './rules/events/rule-event.ts';
-export { RESOURCE_PARAM } from './rules/params.ts';
 export { compileBytes, compilePayload, compileTemplate, compileTopic } from './rules/template.ts';
 export type * from './rules/types.ts';
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/queue-view.ts';

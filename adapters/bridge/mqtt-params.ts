@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
-import { type ParamRow, type ParamTable, RESOURCE_PARAM } from '../../lib/index.ts';
+import type { ParamRow, ParamTable } from '../../lib/index.ts';
 
 const SWITCH = ['on', 'off'];
 
@@ -239,7 +239,6 @@ export const BRIDGE_RPC_PARAMS: ParamTable = {
 
 /** Parameters of the action `data_to_mqtt_broker`. */
 export const DATA_TO_MQTT_BROKER_PARAMS: ParamTable = {
-  $resource: RESOURCE_PARAM,
   forward_topic: {
     order: 1,
     type: 'string',

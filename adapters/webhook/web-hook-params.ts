@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
-import { type ParamTable, RESOURCE_PARAM } from '../../lib/index.ts';
+import type { ParamTable } from '../../lib/index.ts';
 
 /** The methods of requests. Those with GET and DELETE have no body. */
 export const METHODS = ['POST', 'PUT', 'GET', 'DELETE'] as const;
@@ -163,7 +163,6 @@ export const WEB_HOOK_PARAMS: ParamTable = {
 
 /** Parameters of the action `data_to_webserver`. */
 export const DATA_TO_WEBSERVER_PARAMS: ParamTable = {
-  $resource: RESOURCE_PARAM,
   payload_tmpl: {
     order: 1,
     type: 'string',

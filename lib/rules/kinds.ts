@@ -1,6 +1,7 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest } from '../base/options-table.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
+import { RESOURCE_PARAM } from './params.ts';
 import type { ActionInfo, ActionType, ParamTable, ResourceType, ResourceTypeInfo } from './types.ts';
 
 const NAME = /^[\w.-]{1,64}$/;
@@ -59,7 +60,7 @@ export class Kinds {
         category: category ?? 'other',
         title,
         description,
-        params: params ?? {}
+        params: (types ?? []).length === 0 ? (params ?? {}) : { $resource: RESOURCE_PARAM, ...params }
       })
     );
   }

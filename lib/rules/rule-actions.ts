@@ -5,7 +5,7 @@ import type { Value } from '../sql/values.ts';
 import type { ActionDefinition, RuleDefinition } from './definition.ts';
 import { CatalogueEvent } from './events/event.ts';
 import type { Kinds } from './kinds.ts';
-import { checkParams, hideSecrets } from './params.ts';
+import { checkParams, hideSecrets, RESOURCE_PARAM } from './params.ts';
 import type { RuleResource, Settled } from './rule-resource.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
@@ -340,13 +340,6 @@ function resourceFor({ name, types = [] }: ActionType, params: Params, host: Act
   if (!resource.isMade) throw fail(`the resource "${id}" cannot be used: ${resource.state.lastError?.message}`);
   return resource;
 }
-
-const RESOURCE_PARAM = {
-  type: 'string',
-  required: true,
-  title: { en: 'Resource', zh: '资源' },
-  description: { en: 'Id of the resource', zh: '资源 ID' }
-} as const;
 
 function* everyOf(actions: readonly RunningAction[]): Generator<RunningAction> {
   for (const action of actions) {

@@ -67,23 +67,11 @@ export const RESOURCE_WITH_STATUS = Type.Object(
   { title: 'ResourceWithStatus' }
 );
 
-/** The parameter of actions that use a resource. */
-const RESOURCE_PARAM: ParamRow = {
-  type: 'string',
-  required: true,
-  order: 0,
-  title: { en: 'Resource', zh: '资源' },
-  description: {
-    en: 'The id of a resource of one of the types of the action.',
-    zh: '资源 ID，其类型须为该动作支持的资源类型。'
-  }
-};
-
 /** A kind of actions as answers have it. */
 export function shownAction(action: ActionInfo): Static<typeof ACTION> {
   const { name, app, for: event, types, category, title, description } = action;
-  const params = types.length === 0 ? action.params : { $resource: RESOURCE_PARAM, ...action.params };
-  return { name, app, for: event, types: [...types], category, params: shownParams(params), title, description };
+  const params = shownParams(action.params);
+  return { name, app, for: event, types: [...types], category, params, title, description };
 }
 
 /** A type of resources as answers have it. */
