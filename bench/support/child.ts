@@ -126,7 +126,7 @@ function pinned(command: readonly string[], core: number | undefined): readonly 
 
 /** Wait until the process accepts connections. */
 export async function listening({ child, output }: Started, port: number): Promise<void> {
-  const until = performance.now() + 20_000;
+  const until = performance.now() + 60_000;
   while (performance.now() < until && child.exitCode === null) {
     if (await accepts(port)) return;
     await sleep(50);
