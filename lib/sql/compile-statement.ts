@@ -86,6 +86,8 @@ class StatementCompiler {
     const hasStar = does?.some(({ type }) => type === 'star') ?? false;
     const helpers = this.#fields(fields.slice(0, -1), hasStar);
     const list = expressions.compile(last.expression);
+    if (last.alias !== undefined && last.alias.steps.length > 0)
+      throw new SqlError('the alias of the list is a path', this.#context.text, last.alias.start, 'use a single name');
     const name = last.alias?.name ?? ELEMENT;
     const slot = expressions.define(name);
     const filter = where && expressions.compile(where);
@@ -104,6 +106,7 @@ class StatementCompiler {
         if (filter !== undefined && filter(scope) !== true) return undefined;
         if (!isList(elements)) return [];
         const outputs: Value[] = [];
+        const shared = [...scope.slots];
         for (const element of elements) {
           scope.slots[slot] = element;
           clause = 'INCASE';
@@ -117,6 +120,8 @@ class StatementCompiler {
           const output: Output = {};
           for (const field of compiled) field(scope, output);
           outputs.push(output);
+          // the aliases of DO end with the element
+          for (let at = 0; at < slotCount; at++) scope.slots[at] = shared[at];
         }
         return outputs;
       } catch (error) {
