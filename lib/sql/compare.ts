@@ -11,9 +11,9 @@ import { bytesOf, describe, isList, isNumber, isObject, kindOf, own, type Value,
  * | null and anything but a string | only null is equal | false |
  * | number and number | by value, 1 = 1.0 | by value |
  * | number and string | the string is read as a number; the event fails if it is none | the same |
- * | boolean or null, and string | the word (`true`, `null`) as a string | the same |
+ * | boolean or null, and string | the word (`true`, `null`) as a string | the same; false for null |
  * | string and string | by the bytes of UTF-8 | the same |
- * | object and object, list and list | element by element | the same |
+ * | object and object, list and list | element by element, where a string is read as nothing else | the same |
  * | everything else | false | number < boolean < object < list < string |
  */
 export function equals(left: Value, right: Value): boolean {
@@ -31,24 +31,35 @@ export function equals(left: Value, right: Value): boolean {
 export function compare(left: Value, right: Value): number {
   if (typeof left === 'number' && typeof right === 'number') return left - right;
   if (left === undefined || right === undefined) return left === right ? 0 : Number.NaN;
-  if (left === null || right === null) {
-    if (typeof left !== 'string' && typeof right !== 'string') return left === right ? 0 : Number.NaN;
-  }
+  if (left === null || right === null) return left === right ? 0 : Number.NaN;
   return order(left, right);
 }
 
 const RANKS = { integer: 0, float: 0, absent: 1, null: 1, boolean: 1, object: 2, list: 3, bytes: 4, string: 4 };
 
-/** The order of two values, all of which have one. */
-function order(left: Value, right: Value, level = 0): number {
-  if (typeof left === 'string') {
-    if (typeof right === 'string') return compareStrings(left, right);
+/** The order of two operands, all of which have one. A string beside a number or a word is read as one. */
+function order(left: Value, right: Value): number {
+  if (isText(left)) {
     if (isNumber(right)) return compareNumbers(numberIn(left), right);
-    if (right === null || typeof right === 'boolean') return compareStrings(left, String(right));
-  } else if (typeof right === 'string') {
+    if (isWord(right)) return orderAlike(left, String(right), 0);
+  } else if (isText(right)) {
     if (isNumber(left)) return compareNumbers(left, numberIn(right));
-    if (left === null || typeof left === 'boolean') return compareStrings(String(left), right);
+    if (isWord(left)) return orderAlike(String(left), right, 0);
   }
+  return orderPlain(left, right, 0);
+}
+
+function isText(value: Value): value is string | Uint8Array {
+  return typeof value === 'string' || value instanceof Uint8Array;
+}
+
+function isWord(value: Value): value is boolean | null {
+  return typeof value === 'boolean' || value === null;
+}
+
+/** The order of two values, of which no string is read as something else. */
+export function orderPlain(left: Value, right: Value, level: number): number {
+  if (typeof left === 'string' && typeof right === 'string') return compareStrings(left, right);
   const difference = RANKS[kindOf(left)] - RANKS[kindOf(right)];
   return difference === 0 ? orderAlike(left, right, level) : difference;
 }
@@ -67,7 +78,7 @@ function orderLists(left: readonly Value[], right: readonly Value[], level: numb
   checkLevel(level);
   const length = Math.min(left.length, right.length);
   for (let index = 0; index < length; index++) {
-    const difference = order(left[index], right[index], level + 1);
+    const difference = orderPlain(left[index], right[index], level + 1);
     if (difference !== 0) return difference;
   }
   return left.length - right.length;
@@ -84,7 +95,7 @@ function orderObjects(left: ValueObject, right: ValueObject, level: number): num
     if (difference !== 0) return difference;
   }
   for (const key of leftKeys) {
-    const difference = order(own(left, key), own(right, key), level + 1);
+    const difference = orderPlain(own(left, key), own(right, key), level + 1);
     if (difference !== 0) return difference;
   }
   return 0;
@@ -96,11 +107,15 @@ function compareNumbers(left: Value, right: Value): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-const INTEGER = /^[+-]?\d{1,1000}$/;
+/** Longest string that is read as a number. */
+const MOST_CHARACTERS = 1001;
+
+const INTEGER = /^[+-]?\d+$/;
 const FLOAT = /^[+-]?\d+\.\d+(?:[eE][+-]?\d+)?$/;
 
 /** The number that a string is: an integer such as `+5`, or a float such as `1.0e3`; undefined if it is none. */
 export function parseNumber(text: string): number | bigint | undefined {
+  if (text.length > MOST_CHARACTERS) return undefined;
   if (INTEGER.test(text)) {
     const number = Number(text);
     return Number.isSafeInteger(number) ? number + 0 : BigInt(text.replace(/^\+/, ''));
@@ -110,8 +125,8 @@ export function parseNumber(text: string): number | bigint | undefined {
   return Number.isFinite(number) ? number : undefined;
 }
 
-function numberIn(text: string): number | bigint {
-  const number = parseNumber(text);
+function numberIn(text: string | Uint8Array): number | bigint {
+  const number = typeof text === 'string' ? parseNumber(text) : undefined;
   if (number === undefined) throw new SqlFailure(`${describe(text)} is compared with a number, but is none`);
   return number;
 }

@@ -1,7 +1,7 @@
 import { boundedInteger, divideIntegers, finite, MOST_STRING } from '../arithmetic.ts';
-import { equals } from '../compare.ts';
+import { orderPlain } from '../compare.ts';
 import { SqlFailure } from '../sql-error.ts';
-import { Float, integerFrom, integerOf, isNumber, kindOf, type Value } from '../values.ts';
+import { Float, integerFrom, integerOf, kindOf, type Value } from '../values.ts';
 import { type FunctionRow, family } from './function.ts';
 
 type Numeric = number | bigint | Float;
@@ -75,10 +75,7 @@ export const NUMBER_FUNCTIONS = family('mathematics', [
     returns: 'boolean',
     about: 'Whether two values are equal; a string and a number never are.',
     isTotal: true,
-    run: (a: Value, b: Value) => {
-      const kinds = [kindOf(a), kindOf(b)];
-      return (kinds[0] === kinds[1] || (isNumber(a) && isNumber(b))) && equals(a, b);
-    }
+    run: (a: Value, b: Value) => (a === undefined || b === undefined ? a === b : orderPlain(a, b, 0) === 0)
   },
   {
     name: 'abs',
