@@ -54,6 +54,14 @@ export class Lexer {
     throw new SqlError(`unexpected character ${JSON.stringify(character)}`, text, start, hint);
   }
 
+  /** The token that comes after the last one that was read, which stays unread. @throws SqlError */
+  peek(): Token {
+    const at = this.#at;
+    const token = this.next();
+    this.#at = at;
+    return token;
+  }
+
   /** Read the key that follows a dot. @throws SqlError */
   key(): Token {
     const start = this.#at;

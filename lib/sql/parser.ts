@@ -121,8 +121,13 @@ export class Parser {
     const { type, text, start } = this.#token;
     const found =
       type === 'end' ? 'the end of the statement' : JSON.stringify(this.#lexer.text.slice(start, this.#token.end));
-    const advice = hint ?? (type === 'word' ? WORD_HINTS[text.toUpperCase()] : SYMBOL_HINTS[text]);
+    const advice = hint ?? (type === 'word' ? WORD_HINTS[text.toUpperCase()] : this.#symbolHint(text));
     return this.errorAt(start, `syntax error before: ${found}: expected ${expected}`, advice);
+  }
+
+  #symbolHint(text: string): string | undefined {
+    if (text !== '.') return undefined;
+    return this.#lexer.text[this.#previousEnd - 1] === ')' ? HINT_OF_KEYS : HINT_OF_FRACTIONS;
   }
 
   errorAt(start: number, fault: string, hint?: string): SqlError {
@@ -191,14 +196,15 @@ export class Parser {
     if (upper === 'AND' || upper === 'OR' || upper === 'IN') return upper;
     if (upper === 'NOT') return 'IN';
     if (upper !== 'DIV' && upper !== 'MOD') return undefined;
-    return this.#isBeforeOperand(this.#token.end) ? (upper.toLowerCase() as 'div' | 'mod') : undefined;
+    return this.#isBeforeOperand() ? (upper.toLowerCase() as 'div' | 'mod') : undefined;
   }
 
-  /** Whether an operand begins at an offset; otherwise `div` and `mod` are aliases. */
-  #isBeforeOperand(offset: number): boolean {
-    const rest = /^\s*(?:["'([\d+-]|(\p{L}[\p{L}\p{N}_$@~]*))/u.exec(this.#lexer.text.slice(offset, offset + 100));
-    if (rest === null) return false;
-    return rest[1] === undefined || !this.dialect.keywords.has(rest[1].toUpperCase()) || /^case$/i.test(rest[1]);
+  /** Whether an operand follows the next token; otherwise `div` and `mod` are aliases. */
+  #isBeforeOperand(): boolean {
+    const { type, text } = this.#lexer.peek();
+    if (type === 'symbol') return ['(', '[', '+', '-'].includes(text);
+    const upper = text.toUpperCase();
+    return type !== 'end' && (type !== 'word' || upper === 'CASE' || !this.dialect.keywords.has(upper));
   }
 
   #operand(): Expression {
@@ -259,11 +265,8 @@ export class Parser {
   #pathOrCall(): Expression {
     const { start } = this.#token;
     const name = this.#token.text;
-    if (
-      this.#lexer.text[this.#token.end] !== '(' &&
-      !/^\s+\(/.test(this.#lexer.text.slice(this.#token.end, this.#token.end + 20))
-    )
-      return this.path();
+    const next = this.#lexer.peek();
+    if (next.type !== 'symbol' || next.text !== '(') return this.path();
     this.advance();
     this.advance();
     const args = this.#list(')');
@@ -340,8 +343,6 @@ export class Parser {
 
   #index(): Step {
     this.advance();
-    const isMinusZero =
-      this.isSymbol('-') && /^\s*0\s*\]/.test(this.#lexer.text.slice(this.#token.end, this.#token.end + 20));
     const index = this.expression();
     if (this.takeSymbol('..')) {
       const from = this.#bound(index);
@@ -357,7 +358,7 @@ export class Parser {
       return { type: 'slice', from, to };
     }
     if (!this.takeSymbol(']')) throw this.unexpected('"]"');
-    return isMinusZero ? { type: 'index', index, append: true } : { type: 'index', index };
+    return isMinusZero(index) ? { type: 'index', index, append: true } : { type: 'index', index };
   }
 
   #case(): Case {
@@ -383,6 +384,12 @@ export class Parser {
   }
 }
 
+function isMinusZero(index: Expression): boolean {
+  return (
+    index.type === 'unary' && index.operator === '-' && index.operand.type === 'literal' && index.operand.value === 0
+  );
+}
+
 const SYMBOL_OPERATORS: ReadonlySet<BinaryOperator> = new Set([
   '=',
   '!=',
@@ -397,6 +404,5 @@ const SYMBOL_OPERATORS: ReadonlySet<BinaryOperator> = new Set([
   '/'
 ]);
 
-const SYMBOL_HINTS: Readonly<Record<string, string | undefined>> = {
-  '.': 'a number has a digit before the point: 0.5'
-};
+const HINT_OF_FRACTIONS = 'a number has a digit before the point: 0.5';
+const HINT_OF_KEYS = 'only columns and aliases have keys: json_decode(payload) AS p, p.a';

@@ -19,7 +19,7 @@ export class SqlError extends BrokerError {
 
   /** @param start offset of the fault in the text */
   constructor(fault: string, text: string, start: number, hint?: string) {
-    const lineStart = text.lastIndexOf('\n', start - 1) + 1;
+    const lineStart = start === 0 ? 0 : text.lastIndexOf('\n', start - 1) + 1;
     const line = text.slice(0, lineStart).split('\n').length;
     const column = start - lineStart + 1;
     super('SQL_INVALID', messageOf(fault, text, { lineStart, line, column }, hint));
