@@ -12,8 +12,8 @@ const NANOSECONDS: Readonly<Record<string, bigint>> = {
 };
 /** Decimals of a second that a unit shows. */
 const DECIMALS: Readonly<Record<string, number>> = { second: 0, millisecond: 3, microsecond: 6, nanosecond: 9 };
-/** Years 0 to 9999. */
-const [EARLIEST_MS, LATEST_MS] = [-62_167_219_200_000n, 253_402_300_799_999n];
+/** Years 0 to 9999, in every time zone. */
+const [EARLIEST_MS, LATEST_MS] = [-62_167_132_800_000n, 253_402_214_399_999n];
 
 function nanosecondsOf(time: number | bigint, unit: string, name: string): bigint {
   const nanoseconds = BigInt(time) * NANOSECONDS[unit];
@@ -55,18 +55,25 @@ function rfc3339(nanoseconds: bigint, unit: string): string {
   return `${date}T${time}${decimals === 0 ? '' : `.${fraction.slice(0, decimals)}`}${offsetText(offset)}`;
 }
 
+/** Milliseconds since 1970 of a time of UTC; NaN if there is no such day or time, such as 2026-02-30. */
+function utcMs(date: string, time: string): number {
+  const ms = Date.parse(`${date}T${time}Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(`${date}T${time}`) ? ms : Number.NaN;
+}
+
 const RFC3339 = /^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d{2}:\d{2})$/;
 
 function parseRfc3339(text: string, unit: string): Value {
   const found = RFC3339.exec(text);
   const [, date, time, fraction = '', zone] = found ?? [];
   const ms = found === null ? Number.NaN : Date.parse(`${date}T${time}${zone.toUpperCase()}`);
-  if (Number.isNaN(ms)) throw new SqlFailure(`rfc3339_to_unix_ts: "${text.slice(0, 60)}" is no time of RFC 3339`);
+  if (Number.isNaN(ms) || Number.isNaN(utcMs(date, time)))
+    throw new SqlFailure(`rfc3339_to_unix_ts: "${text.slice(0, 60)}" is no time of RFC 3339`);
   const nanoseconds = BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0'));
   return integerOf(floorDivide(nanoseconds, NANOSECONDS[unit]));
 }
 
-const ZONE = /^([+-])(\d{2}):?(\d{2})(?::?(\d{2}))?$/;
+const ZONE = /^([+-])([01]\d|2[0-3]):?([0-5]\d)(?::?([0-5]\d))?$/;
 
 /** Seconds east of UTC: `Z`, `local`, `+02:00`, or a number of seconds. */
 function zoneSeconds(zone: Value, name: string, nanoseconds: bigint): number {
@@ -138,7 +145,7 @@ function parseDate(unit: string, zone: Value, format: string, text: string): Val
   }
   if (found === null) throw wrong;
   const { Y = '1970', m = '01', d = '01', H = '00', M = '00', S = '00', N = '', z } = found.groups ?? {};
-  const ms = Date.parse(`${Y}-${m}-${d}T${H}:${M}:${S}Z`);
+  const ms = utcMs(`${Y}-${m}-${d}`, `${H}:${M}:${S}`);
   if (Number.isNaN(ms)) throw wrong;
   const offset = zoneSeconds(z ?? zone, 'date_to_unix_ts', BigInt(ms) * 1_000_000n);
   const nanoseconds = BigInt(ms - offset * 1000) * 1_000_000n + BigInt(N.padEnd(9, '0'));
