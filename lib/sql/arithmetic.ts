@@ -5,25 +5,9 @@ import { describe, Float, floatOf, integerOf, isNumber, kindOf, type Value } fro
 /** Longest string that a function or an operator makes, in characters. */
 export const MOST_STRING = 16_777_216;
 /** Most bits of an integer. */
-const MOST_BITS = 65_536;
+export const MOST_BITS = 65_536;
 
-/** Evaluate `left operator right`. @throws SqlFailure */
-export function calculate(operator: Arithmetic, left: Value, right: Value): Value {
-  switch (operator) {
-    case '+':
-      return add(left, right);
-    case '-':
-      return subtract(left, right);
-    case '*':
-      return multiply(left, right);
-    case '/':
-      return divide(left, right);
-    default:
-      return divideIntegers(operator, left, right);
-  }
-}
-
-/** The closures of operators call these by themselves, so that the operator is not looked up for each event. */
+/** Evaluate `left + right`. @throws SqlFailure */
 export function add(left: Value, right: Value): Value {
   if (typeof left === 'number' && typeof right === 'number') {
     const sum = left + right;
@@ -33,6 +17,7 @@ export function add(left: Value, right: Value): Value {
   return withNumbers('+', left, right, sumOf, (a, b) => a + b);
 }
 
+/** Evaluate `left - right`. @throws SqlFailure */
 export function subtract(left: Value, right: Value): Value {
   if (typeof left === 'number' && typeof right === 'number') {
     const difference = left - right;
@@ -47,6 +32,7 @@ export function subtract(left: Value, right: Value): Value {
   );
 }
 
+/** Evaluate `left * right`. @throws SqlFailure */
 export function multiply(left: Value, right: Value): Value {
   if (typeof left === 'number' && typeof right === 'number') {
     const product = left * right;
@@ -61,14 +47,14 @@ export function multiply(left: Value, right: Value): Value {
   );
 }
 
-/** The result is a floating point number, also that of 4 / 2. */
+/** Evaluate `left / right`. The result is a floating point number, also that of 4 / 2. @throws SqlFailure */
 export function divide(left: Value, right: Value): Value {
   if (!isNumber(left) || !isNumber(right)) throw noNumbers('/', left, right);
   if (Number(right) === 0) throw new SqlFailure(`${describe(left)} is divided by zero`);
   return finite('/', Number(left) / Number(right));
 }
 
-/** `div` rounds towards zero, and `mod` has the sign of the left value. */
+/** Evaluate `div`, which rounds towards zero, or `mod`, which has the sign of the left value. @throws SqlFailure */
 export function divideIntegers(operator: 'div' | 'mod', left: Value, right: Value): Value {
   for (const value of [left, right])
     if (kindOf(value) !== 'integer') throw new SqlFailure(`${operator} needs integers, but has ${describe(value)}`);

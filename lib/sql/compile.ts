@@ -84,7 +84,7 @@ export class ExpressionCompiler {
       case 'range': {
         const { from, to } = node;
         const list = Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
-        return () => list;
+        return () => [...list]; // what gets the output may change it
       }
     }
   }
@@ -216,7 +216,7 @@ export class ExpressionCompiler {
     const run = row.make?.(tools) ?? row.run;
     const args = node.args.map((arg, index) => this.#argument(row, index, arg));
     const { column } = row;
-    if (column !== undefined) args.unshift((scope) => scope.row.column(column));
+    if (column !== undefined) args.unshift((scope) => scope.counted(scope.row.column(column)));
     const [first, second, third] = args;
     switch (args.length) {
       case 0:
@@ -276,9 +276,10 @@ export class ExpressionCompiler {
     const value = this.compile(arg);
     const param = paramAt(row.params, index);
     const type = typeOf(param);
-    if (type === 'any' || arg.type === 'literal') return value;
+    if (type === 'any' || (arg.type === 'literal' && type !== 'json')) return value;
     const accepts = ACCEPTS[type];
-    const isText = type === 'string' || type === 'bytes';
+    if (type === 'json') return (scope) => scope.jsonIn(value(scope));
+    const isCounted = type === 'string' || type === 'bytes' || row.scans === index;
     const choices = row.choices?.[index];
     return (scope) => {
       const given = value(scope);
@@ -286,7 +287,7 @@ export class ExpressionCompiler {
         throw new SqlFailure(`argument ${index + 1} of ${row.name}() is ${describe(given)}, not ${NAMES[type]}`);
       if (choices !== undefined && !choices.includes(given as string))
         throw new SqlFailure(`argument ${index + 1} of ${row.name}() is none of ${choices.join(', ')}`);
-      return isText ? scope.counted(given) : given;
+      return isCounted ? scope.counted(given) : given;
     };
   }
 
@@ -306,6 +307,7 @@ function typeOf(param: Parameter): ParameterType {
 
 const ACCEPTS: Readonly<Record<ParameterType, (value: Value) => boolean>> = {
   any: () => true,
+  json: () => true,
   string: (value) => typeof value === 'string',
   bytes: (value) => typeof value === 'string' || value instanceof Uint8Array,
   integer: (value) => kindOf(value) === 'integer',
@@ -317,6 +319,7 @@ const ACCEPTS: Readonly<Record<ParameterType, (value: Value) => boolean>> = {
 
 const NAMES: Readonly<Record<ParameterType, string>> = {
   any: 'a value',
+  json: 'a value',
   string: 'a string',
   bytes: 'a string or bytes',
   integer: 'an integer',

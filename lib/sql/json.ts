@@ -1,12 +1,22 @@
 import { checkLevel } from './sql-error.ts';
-import { bytesOf, Float, floatOf, formatFloat, integerOf, MOST_LEVELS, setKey, type Value } from './values.ts';
+import {
+  bytesOf,
+  Float,
+  floatOf,
+  formatFloat,
+  integerOf,
+  MOST_DIGITS,
+  MOST_LEVELS,
+  setKey,
+  type Value
+} from './values.ts';
 
 /** Numbers that `JSON.parse` would not keep as they are: long integers, and floating point numbers without a fraction. */
 const DELICATE = /\d(?:\d{15}|\.0+(?!\d)|[eE][-+\d])/;
 
 /**
- * Decode JSON. Integers of any size are exact, and 1.0 is told apart from 1.
- * @returns undefined if the text is no JSON
+ * Decode JSON. Integers are exact, and 1.0 is told apart from 1.
+ * @returns undefined if the text is no JSON, or an integer has more than 20000 digits
  */
 export function decodeJson(text: string): Value {
   try {
@@ -111,6 +121,7 @@ class ExactDecoder {
     // infinite numbers cannot be stored
     if (!Number.isFinite(number) && (found[1] ?? found[2]) !== undefined) throw new SyntaxError('too large');
     if (found[1] !== undefined || found[2] !== undefined) return floatOf(number);
+    if (found[0].length > MOST_DIGITS) throw new SyntaxError('too large');
     return integerOf(BigInt(found[0]));
   }
 
@@ -183,7 +194,12 @@ export function stringOf(value: Value): string {
 /** A floating point number with up to ten decimals, at least one, and no exponent. Infinite ones come from functions of the app only. */
 function decimal(number: number): string {
   if (!Number.isFinite(number)) return String(number);
-  if (Math.abs(number) >= 1e21) return `${BigInt(number)}.0`;
-  const text = number.toFixed(10).replace(/0+$/, '');
+  const text = fixed(number, 10).replace(/0+$/, '');
   return text.endsWith('.') ? `${text}0` : text;
+}
+
+/** A finite number with a number of decimals, from 0 to 100, and no exponent. */
+export function fixed(number: number, decimals: number): string {
+  if (Math.abs(number) < 1e21) return number.toFixed(decimals);
+  return `${BigInt(number)}${decimals === 0 ? '' : '.'.padEnd(decimals + 1, '0')}`;
 }

@@ -1,5 +1,5 @@
 import { SqlError } from './sql-error.ts';
-import { floatOf, type Value } from './values.ts';
+import { floatOf, MOST_DIGITS, type Value } from './values.ts';
 
 /** Most characters of a statement. */
 export const MOST_CHARACTERS = 65_536;
@@ -94,7 +94,8 @@ export class Lexer {
       throw new SqlError(`"${wrong}" is not a number`, text, start, 'numbers are written 1, 1.5 or 1.5e3');
     }
     const value = numberOf(number);
-    if (value === Infinity) throw new SqlError(`the number ${number} is too large`, text, start);
+    if (value === Infinity || end - start > MOST_DIGITS)
+      throw new SqlError(`the number ${number.slice(0, 60)} is too large`, text, start);
     return { type: 'number', text: number, value, start, end };
   }
 

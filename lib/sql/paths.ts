@@ -1,4 +1,3 @@
-import { decodeJson } from './json.ts';
 import type { Evaluate, Scope } from './row.ts';
 import { SqlFailure } from './sql-error.ts';
 import { describe, isList, isObject, own, setKey, type Value } from './values.ts';
@@ -40,7 +39,7 @@ function slice(value: Value, from: number, to: number): Value {
 export function place(target: Value, steps: readonly CompiledStep[], value: Value, scope: Scope, at = 0): Value {
   if (at === steps.length) return value;
   const step = steps[at];
-  const whole = typeof target === 'string' ? decodeJson(target) : target;
+  const whole = typeof target === 'string' ? scope.decode(target) : target;
   if (step.type === 'key') {
     const object = isObject(whole) ? { ...whole } : {};
     setKey(object, step.key, place(own(object, step.key), steps, value, scope, at + 1));

@@ -51,6 +51,11 @@ export class Scope {
     decoded.set(text, value);
     return value;
   }
+
+  /** What a string encodes, if it is JSON; otherwise the value itself. */
+  jsonIn(value: Value): Value {
+    return typeof value === 'string' ? (this.decode(value) ?? value) : value;
+  }
 }
 
 /** An expression, ready to be evaluated. @throws SqlFailure */

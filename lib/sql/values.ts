@@ -26,6 +26,9 @@ export type Value =
 /** Most levels of lists and objects inside each other that are compared, encoded or decoded exactly. */
 export const MOST_LEVELS = 1000;
 
+/** Most digits of an integer: more than 65536 bits have. Longer ones would take more than linear time. */
+export const MOST_DIGITS = 20_000;
+
 /** An object of a statement, such as its output. */
 export type ValueObject = { readonly [key: string]: Value };
 

@@ -47,6 +47,12 @@ describe('An SqlError', () => {
 describe('A statement that is too large', () => {
   it('has too many characters', () => {
     assert.match(errorOf(`SELECT '${'a'.repeat(MOST_CHARACTERS)}' FROM "t"`).message, /but 65536 are the most/);
+    const error = errorOf(`\n${' '.repeat(MOST_CHARACTERS)}`);
+    assert.deepEqual([error.line, error.column], [1, 1]);
+  });
+
+  it('has an integer with too many digits', () => {
+    assert.match(errorOf(`SELECT ${'9'.repeat(20_001)} FROM "t"`).message, /^the number 9{60} is too large/);
   });
 
   for (const [what, sql] of [
@@ -89,6 +95,13 @@ describe('An event that is too large', () => {
       message: 'SELECT: the value has more than 1000 levels'
     });
     assert.throws(() => evaluate('SELECT payload.a = payload.a AS v FROM "t"', { payload: nested }), SqlFailure);
+  });
+
+  it('has no value in JSON with an integer of more than 20000 digits', () => {
+    const gives = (digits: number) =>
+      evaluate('SELECT is_int(payload.a) AS v FROM "t"', { payload: `{"a":${'9'.repeat(digits)}}` });
+    assert.deepEqual(gives(20_000), [{ v: true }]);
+    assert.deepEqual(gives(20_001), [{ v: false }]);
   });
 
   it('fails if a string or an integer grows too long', () => {

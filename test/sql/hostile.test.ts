@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { encodeJson, stringOf } from '../../lib/sql/json.ts';
+import { compileStatement } from '../../lib/sql/compile-statement.ts';
+import { decodeJson, encodeJson, stringOf } from '../../lib/sql/json.ts';
+import { PlainRow } from '../../lib/sql/row.ts';
+import { parseStatement } from '../../lib/sql/statement.ts';
 import { Float, type Value } from '../../lib/sql/values.ts';
-import { evaluate } from './support.ts';
+import { DIALECT, evaluate, FUNCTIONS, tools } from './support.ts';
 
 const DEEP = '['.repeat(100_000) + ']'.repeat(100_000);
 
@@ -51,6 +54,50 @@ describe('A statement with hostile values', () => {
       assert.equal(resultOf(`${name}(a)`, { a: Infinity }), Infinity);
     assert.equal(stringOf(-Infinity), '-Infinity');
     assert.equal(encodeJson([new Float(Number.NaN), Infinity]), '[null,null]');
+  });
+
+  it('decodes the JSON text of an argument once, and not for each element of FOREACH', () => {
+    const payload = JSON.stringify({ list: [1, 2], 'a-b': { c: 1 } });
+    for (const call of ["map_get('a-b', payload)", "mget('a-b', payload)"]) {
+      const outputs = evaluate(`FOREACH payload.list DO ${call} AS v FROM "t"`, { payload });
+      const [first, second] = outputs as readonly { v: object }[];
+      assert.deepEqual(first.v, { c: 1 });
+      assert.equal(first.v, second.v);
+    }
+  });
+
+  it('fails if contains() may read too many elements for all elements of a list together', () => {
+    const payload = JSON.stringify({ list: Array(9000).fill(1) });
+    assert.throws(
+      () => evaluate('FOREACH payload.list DO item INCASE contains(item, payload.list) FROM "t"', { payload }),
+      {
+        message: 'INCASE: the functions read and make more than 67108864 characters for one event'
+      }
+    );
+  });
+
+  it('gives a range anew for each event, as actions of the app may change their output', () => {
+    const statement = parseStatement('SELECT [1..3] AS v FROM "t"', DIALECT);
+    const { run } = compileStatement(statement, { text: '', dialect: DIALECT, functions: FUNCTIONS, tools: tools() });
+    const [first] = run(new PlainRow({}, decodeJson)) as [{ v: number[] }];
+    first.v.reverse();
+    assert.deepEqual(run(new PlainRow({}, decodeJson)), [{ v: [1, 2, 3] }]);
+  });
+
+  it('divides long texts into the same characters as short ones', () => {
+    const parts = ['é', 'e\u0301', '👍🏽', '👨‍👩‍👧', '🇩🇪', '\r\n', 'क्षि', 'a\u{e0100}', 'z'];
+    for (let shift = 0; shift < 20; shift++) {
+      const text = 'ж'.repeat(240 + shift) + parts.join('').repeat(40);
+      assert.equal(resultOf('strlen(a)', { a: text }), 240 + shift + parts.length * 40);
+      assert.equal(resultOf('reverse(reverse(a))', { a: text }), text);
+    }
+    const long = `e${'\u0301'.repeat(5000)}`;
+    assert.equal(resultOf('strlen(a)', { a: `ж${long}ж${long}` }), 4);
+  });
+
+  it('takes time in proportion to the length of a text', () => {
+    assert.equal(resultOf('strlen(a)', { a: 'é'.repeat(300_000) }), 300_000);
+    assert.equal(resultOf('strlen(base64_decode(a))', { a: 'YWJj'.repeat(4_000_000) }), 12_000_000);
   });
 
   it('pads with an empty text to any length without a change', () => {

@@ -1,5 +1,6 @@
+import { finite } from '../arithmetic.ts';
 import { parseNumber } from '../compare.ts';
-import { decodeJson, stringOf } from '../json.ts';
+import { fixed, stringOf } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { describe, Float, floatOf, integerFrom, isObject, type Kind, kindOf, type Value } from '../values.ts';
 import { type FunctionRow, family } from './function.ts';
@@ -41,9 +42,8 @@ function toBoolean(value: Value): Value {
 }
 
 function toObject(value: Value): Value {
-  const object = typeof value === 'string' ? decodeJson(value) : value;
-  if (!isObject(object)) throw cannot('map', value);
-  return object;
+  if (!isObject(value)) throw cannot('map', value);
+  return value;
 }
 
 function utf8(value: Value): Value {
@@ -69,7 +69,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
     about: 'A boolean, from true, 1 and their text.',
     run: toBoolean
   },
-  { name: 'map', params: ['any'], returns: 'object', about: 'An object, from JSON.', run: toObject },
+  { name: 'map', params: ['json'], returns: 'object', about: 'An object, from JSON.', run: toObject },
   {
     name: 'float2str',
     params: ['number', 'integer'],
@@ -77,7 +77,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
     about: 'A number as text with at most this many decimals.',
     run: (number: number, decimals: number) => {
       if (decimals < 0 || decimals > 100) throw new SqlFailure(`float2str: ${decimals} decimals are not from 0 to 100`);
-      const text = Number(number).toFixed(decimals);
+      const text = fixed(Number(finite('float2str', Number(number))), decimals);
       const short = text.includes('.') ? text.replace(/0+$/, '') : text;
       return short.endsWith('.') ? `${short}0` : short;
     }

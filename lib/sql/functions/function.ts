@@ -1,7 +1,7 @@
 import type { Value } from '../values.ts';
 
-/** Kinds of arguments. `bytes`: a string, or bytes that are not UTF-8. */
-export type ParameterType = 'any' | 'string' | 'bytes' | 'integer' | 'number' | 'boolean' | 'list' | 'object';
+/** Kinds of arguments. `bytes`: a string, or bytes that are not UTF-8; `json`: any value, where a string that is JSON stands for what it encodes. */
+export type ParameterType = 'any' | 'json' | 'string' | 'bytes' | 'integer' | 'number' | 'boolean' | 'list' | 'object';
 
 /** A parameter; with `?` it may be left out, with `...` there may be any number of them. */
 export type Parameter = ParameterType | `${ParameterType}?` | `${ParameterType}...`;
@@ -42,6 +42,8 @@ export interface SqlFunction {
   readonly choices?: Readonly<Record<number, readonly string[]>>;
   /** An argument, by its index, that is a regular expression. */
   readonly patternAt?: number;
+  /** An argument, by its index, that is a list of which every element may be read; its length counts towards what one event may take. */
+  readonly scans?: number;
   /** It never fails with arguments of the right types. */
   readonly isTotal?: true;
   /** Called for each event, with arguments that are checked. @throws SqlFailure */

@@ -1,7 +1,7 @@
 import { isSame } from '../compare.ts';
 import { decodeJson } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
-import { describe, isObject, own, setKey, type Value, type ValueObject } from '../values.ts';
+import { describe, isObject, kindOf, own, setKey, type Value, type ValueObject } from '../values.ts';
 import { family } from './function.ts';
 
 type Items = readonly Value[];
@@ -25,12 +25,14 @@ function objectIn(value: Value): ValueObject | undefined {
   return isObject(object) ? object : undefined;
 }
 
-function get(keys: readonly string[], value: Value, fallback: Value): Value {
-  let found = value;
+/** The value below an object at some keys; JSON text on the way is decoded. */
+export function valueAt(keys: readonly string[], value: Value, fallback?: Value): Value {
+  let object = isObject(value) ? value : undefined;
+  let found: Value;
   for (const key of keys) {
-    const object = objectIn(found);
     found = object === undefined ? undefined : own(object, key);
     if (found === undefined) return fallback;
+    object = objectIn(found);
   }
   return found;
 }
@@ -44,9 +46,8 @@ function put(keys: readonly string[], value: Value, target: Value): Value {
 }
 
 function checkedObject(name: string, value: Value): ValueObject {
-  const object = objectIn(value);
-  if (object === undefined) throw new SqlFailure(`${name} needs an object, but has ${describe(value)}`);
-  return object;
+  if (!isObject(value)) throw new SqlFailure(`${name} needs an object, but has ${describe(value)}`);
+  return value;
 }
 
 export const LIST_FUNCTIONS = family('lists and objects', [
@@ -75,7 +76,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
         if (!Array.isArray(second)) throw new SqlFailure(`sublist needs a list, but has ${describe(second)}`);
         return part(1, first, second);
       }
-      if (!Number.isSafeInteger(second)) throw new SqlFailure(`sublist needs an integer, but has ${describe(second)}`);
+      if (kindOf(second) !== 'integer') throw new SqlFailure(`sublist needs an integer, but has ${describe(second)}`);
       return part(first, second as number, list);
     }
   },
@@ -98,20 +99,20 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     params: ['any', 'list'],
     returns: 'boolean',
     about: "Whether a value is in a list; 1 is neither '1' nor 1.0.",
-    isTotal: true,
+    scans: 1,
     run: (value: Value, list: Items) => list.some((item) => isSame(value, item))
   },
   {
     name: 'map_get',
-    params: ['string', 'any', 'any?'],
+    params: ['string', 'json', 'any?'],
     returns: 'any',
     about: 'The value at a path with dots in an object or its JSON text, or else the third argument.',
     isTotal: true,
-    run: (path: string, object: Value, fallback: Value) => get(path.split('.'), object, fallback)
+    run: (path: string, object: Value, fallback: Value) => valueAt(path.split('.'), object, fallback)
   },
   {
     name: 'map_put',
-    params: ['string', 'any', 'any'],
+    params: ['string', 'any', 'json'],
     returns: 'object',
     about: 'An object with a value at a path with dots; an absent value changes nothing.',
     run: (path: string, value: Value, target: Value) => {
@@ -121,15 +122,15 @@ export const LIST_FUNCTIONS = family('lists and objects', [
   },
   {
     name: 'mget',
-    params: ['string', 'any', 'any?'],
+    params: ['string', 'json', 'any?'],
     returns: 'any',
     about: 'The value of a key, which may contain dots, or else the third argument.',
     isTotal: true,
-    run: (key: string, object: Value, fallback: Value) => get([key], object, fallback)
+    run: (key: string, object: Value, fallback: Value) => valueAt([key], object, fallback)
   },
   {
     name: 'mput',
-    params: ['string', 'any', 'any'],
+    params: ['string', 'any', 'json'],
     returns: 'object',
     about: 'An object with a value for a key, which may contain dots; an absent value changes nothing.',
     run: (key: string, value: Value, target: Value) => {

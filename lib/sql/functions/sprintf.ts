@@ -1,7 +1,8 @@
-import { bounded, MOST_STRING } from '../arithmetic.ts';
-import { encodeJson, stringOf } from '../json.ts';
+import { bounded, finite, MOST_STRING } from '../arithmetic.ts';
+import { encodeJson, fixed, stringOf } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { describe, isNumber, kindOf, type Value } from '../values.ts';
+import { lengthOf, partOf } from './characters.ts';
 
 /** `~`, width, precision, padding, modifier, and what to write. */
 const CONTROL = /~(-?\d+)?(?:\.(\d*)(?:\.(.))?)?[tl]?([\s\S]|$)/gu;
@@ -49,25 +50,26 @@ const CONTROLS: Readonly<Record<string, Convert | undefined>> = {
     if (typeof value !== 'string' && typeof value !== 'boolean' && !(value instanceof Uint8Array))
       throw wrong(name, '~s needs a string', value);
     const text = stringOf(value);
-    return precision === undefined ? text : text.slice(0, precision);
+    return precision === undefined ? text : partOf(text, 0, precision);
   },
   p: (value) => termOf(value),
   w: (value) => termOf(value),
   b: (value, precision, name) => digits(value, precision, name),
   B: (value, precision, name) => digits(value, precision, name).toUpperCase(),
   c: (value, _, name) => {
-    const isCharacter = Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 0x10ffff;
-    if (!isCharacter) throw wrong(name, '~c needs the number of a character', value);
-    return String.fromCodePoint(value as number);
+    const number = Number.isSafeInteger(value) ? (value as number) : -1;
+    if (number < 0 || number > 0x10ffff || (number >= 0xd800 && number < 0xe000))
+      throw wrong(name, '~c needs the number of a character', value);
+    return String.fromCodePoint(number);
   },
-  f: (value, precision = 6, name) => numberOf(value, name).toFixed(decimals(precision, name)),
+  f: (value, precision = 6, name) => fixed(numberOf(value, name), decimals(precision, name)),
   e: (value, precision = 6, name) => numberOf(value, name).toExponential(decimals(precision, name) - 1),
   g: (value, precision = 6, name) => {
     const number = numberOf(value, name);
     const size = Math.abs(number);
     return size >= 0.1 && size < 10_000
       ? number.toFixed(decimals(precision, name))
-      : number.toExponential(precision - 1);
+      : number.toExponential(decimals(precision, name) - 1);
   }
 };
 
@@ -84,7 +86,7 @@ function digits(value: Value, base = 10, name: string): string {
 
 function numberOf(value: Value, name: string): number {
   if (!isNumber(value)) throw wrong(name, '~f, ~e and ~g need a number', value);
-  return Number(value);
+  return Number(finite(name, Number(value)));
 }
 
 function decimals(precision: number, name: string): number {
@@ -96,7 +98,8 @@ function decimals(precision: number, name: string): number {
 function padTo(text: string, width: number, fill: string): string {
   const size = Math.abs(width);
   if (size > MOST_STRING) throw new SqlFailure(`the width ${size} is more than ${MOST_STRING}`);
-  return width < 0 ? text.padEnd(size, fill) : text.padStart(size, fill);
+  const padding = fill.repeat(Math.max(0, size - lengthOf(text)));
+  return width < 0 ? text + padding : padding + text;
 }
 
 function wrong(name: string, needed: string, value: Value): SqlFailure {

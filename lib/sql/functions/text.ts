@@ -1,27 +1,13 @@
 import { bounded, MOST_STRING } from '../arithmetic.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { bytesOf, type Value } from '../values.ts';
+import { charactersOf, lengthOf, partOf } from './characters.ts';
 import { family } from './function.ts';
 import { formatText } from './sprintf.ts';
 
-/** Text in which each character is one UTF-16 unit, and none joins another. */
-const SIMPLE = /^[\x20-\x7e]*$/;
-
-const segmenter = new Intl.Segmenter();
-
-/** The characters of a text as a reader sees them (grapheme clusters). */
-function charactersOf(text: string): readonly string[] {
-  return SIMPLE.test(text) ? text.split('') : Array.from(segmenter.segment(text), ({ segment }) => segment);
-}
-
-function lengthOf(text: string): number {
-  return SIMPLE.test(text) ? text.length : charactersOf(text).length;
-}
-
 function substring(text: string, start: number | bigint, length: number | bigint = Infinity): string {
   if (start < 0 || length < 0) throw new SqlFailure(`substr: start ${start} or length ${length} is negative`);
-  const [from, to] = [Number(start), Number(start) + Number(length)];
-  return SIMPLE.test(text) ? text.slice(from, to) : charactersOf(text).slice(from, to).join('');
+  return partOf(text, Number(start), Number(start) + Number(length));
 }
 
 const SPLIT_MODES = ['trim', 'notrim', 'leading', 'trailing', 'leading_notrim', 'trailing_notrim'];
