@@ -5,6 +5,7 @@ import type { SqlFunction } from '../sql/functions/function.ts';
 import { printStatement } from '../sql/print.ts';
 import { parseStatement } from '../sql/statement.ts';
 import { matches } from '../topics/topic.ts';
+import { EVENT_FUNCTIONS } from './event-functions.ts';
 import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import { checkFunction } from './kinds.ts';
 import { Planner } from './plan.ts';
@@ -73,7 +74,7 @@ export function formatRule(sql: string): string {
 
 /** The functions that statements can call, by family. */
 export function ruleFunctions(): RuleFunctionInfo[] {
-  return commonFunctions(DIALECT).map(({ name, family, params, returns, about }) => ({
+  return [...commonFunctions(DIALECT), ...EVENT_FUNCTIONS].map(({ name, family, params, returns, about }) => ({
     name,
     family,
     params,

@@ -11,6 +11,7 @@ import { parseStatement } from '../sql/statement.ts';
 import type { Source, Statement } from '../sql/tree.ts';
 import type { Value } from '../sql/values.ts';
 import { checkTopicFilter, matches } from '../topics/topic.ts';
+import { EVENT_FUNCTIONS } from './event-functions.ts';
 import type { RuleEventName } from './events/rule-event.ts';
 import { eventsOfFilter, messageFilterOf } from './events/topics.ts';
 
@@ -56,7 +57,7 @@ export class Planner {
 
   constructor({ now, random, nullIsNull }: PlannerHost) {
     this.#dialect = ruleDialect((topic, filter) => matches(filter, topic), nullIsNull);
-    this.#functions = new Map(commonFunctions(this.#dialect).map((row) => [row.name, row]));
+    this.#functions = new Map([...commonFunctions(this.#dialect), ...EVENT_FUNCTIONS].map((row) => [row.name, row]));
     const pattern: PatternCompiler = (text) => (this.#patterns as PatternCompiler)(text);
     this.#tools = { now, random, pattern, table: new Map() };
   }

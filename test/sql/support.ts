@@ -1,3 +1,4 @@
+import { EVENT_FUNCTIONS } from '../../lib/rules/event-functions.ts';
 import { compileStatement } from '../../lib/sql/compile-statement.ts';
 import { ruleDialect } from '../../lib/sql/dialect.ts';
 import { commonFunctions } from '../../lib/sql/functions/all.ts';
@@ -11,7 +12,7 @@ import type { Value } from '../../lib/sql/values.ts';
 import { matches } from '../../lib/topics/topic.ts';
 
 export const DIALECT = ruleDialect((topic, filter) => matches(filter, topic));
-export const FUNCTIONS = new Map(commonFunctions(DIALECT).map((row) => [row.name, row]));
+export const FUNCTIONS = new Map([...commonFunctions(DIALECT), ...EVENT_FUNCTIONS].map((row) => [row.name, row]));
 
 /** 2026-01-02T03:04:05.678Z */
 export const NOW = 1_767_323_045_678;
