@@ -32,6 +32,11 @@ interface RunningAction {
   /** The resource of a `SendingAction`. */
   readonly resource: RuleResource | undefined;
   readonly fallbacks: readonly RunningAction[];
+  counts: Counts;
+}
+
+/** The figures of an action. What replaces the action takes them over, because outcomes of the former one may still be awaited. */
+interface Counts {
   taken: number;
   success: number;
   failed: number;
@@ -73,6 +78,7 @@ export class RuleActionList {
   /** Outcomes that are awaited. The actions are closed when there are none left. */
   #awaited = 0;
   #isRetired = false;
+  #isClosed = false;
 
   private constructor(
     ruleId: string,
@@ -105,27 +111,19 @@ export class RuleActionList {
     return new RuleActionList(ruleId, onActionFailed, made, host);
   }
 
-  /** Whether an action uses a resource. */
-  uses(resourceId: string): boolean {
-    return this.#actions.some((action) => usesResource(action.definition, resourceId));
-  }
-
   get states(): ActionState[] {
     return this.#actions.map(stateOf);
   }
 
   /** Set the figures to 0. */
   reset(): void {
-    for (const action of everyOf(this.#actions)) action.taken = action.success = action.failed = 0;
+    for (const { counts } of everyOf(this.#actions)) counts.taken = counts.success = counts.failed = 0;
   }
 
   /** Take over the figures of the actions that another list has as well. */
   adoptFigures(before: RuleActionList): void {
-    const known = new Map([...everyOf(before.#actions)].map((action) => [action.definition.id, action]));
-    for (const action of everyOf(this.#actions)) {
-      const { taken = 0, success = 0, failed = 0 } = known.get(action.definition.id) ?? {};
-      Object.assign(action, { taken, success, failed });
-    }
+    const known = new Map([...everyOf(before.#actions)].map(({ definition, counts }) => [definition.id, counts]));
+    for (const action of everyOf(this.#actions)) action.counts = known.get(action.definition.id) ?? action.counts;
   }
 
   /** Run the actions for the outputs of an event: for each, one after the other. */
@@ -133,7 +131,7 @@ export class RuleActionList {
     this.#runFrom(0, output, cause);
   }
 
-  /** The outcome of an action is known that has run before a restart: run what follows from it. */
+  /** The outcome of an action is known that has run before a restart: run what follows from it, unless the actions are closed. */
   resume(
     actionId: string,
     isSuccess: boolean,
@@ -143,7 +141,7 @@ export class RuleActionList {
     const action = [...everyOf(this.#actions)].find(({ definition }) => definition.id === actionId);
     if (action === undefined) return;
     this.#count(action, isSuccess, error);
-    if (origin === undefined) return;
+    if (origin === undefined || this.#isClosed) return;
     const { output, event } = origin;
     const cause = { event, bytes: 0, prepared: 0 };
     if (!isSuccess) this.#fallBack(action, output, cause);
@@ -203,7 +201,8 @@ export class RuleActionList {
     follows: boolean,
     done: Done | undefined
   ): boolean | undefined {
-    action.taken++;
+    const { counts } = action;
+    counts.taken++;
     const { event, bytes } = cause;
     const { made, resource, definition } = action;
     try {
@@ -225,14 +224,14 @@ export class RuleActionList {
         }
         return undefined;
       }
-      if (action.calls >= MOST_CALLS)
+      if (counts.calls >= MOST_CALLS)
         throw new BrokerError('ACTION_FAILED', `more than ${MOST_CALLS} calls of it are in progress`);
       const answer = made.run(output, event);
       if (!isThenable(answer)) return this.#count(action, true, undefined);
       if (done !== undefined) messageOf(event)?.detach();
-      action.calls++;
+      counts.calls++;
       this.#awaited++;
-      (answer as PromiseLike<unknown>).then(
+      Promise.resolve(answer).then(
         () => this.#ended(action, true, undefined, done),
         (error: unknown) => this.#ended(action, false, error, done)
       );
@@ -243,7 +242,7 @@ export class RuleActionList {
   }
 
   #ended(action: RunningAction, isSuccess: boolean, error: unknown, done: Done | undefined): void {
-    action.calls--;
+    action.counts.calls--;
     this.#finish(action, isSuccess, error, done);
   }
 
@@ -255,9 +254,9 @@ export class RuleActionList {
   }
 
   #count(action: RunningAction, isSuccess: boolean, error: unknown): boolean {
-    if (isSuccess) action.success++;
+    if (isSuccess) action.counts.success++;
     else {
-      action.failed++;
+      action.counts.failed++;
       this.#host.failed(this.#ruleId, action.definition.id, error);
     }
     this.#host.counted(isSuccess);
@@ -266,6 +265,7 @@ export class RuleActionList {
 
   #closeIfDone(): void {
     if (!this.#isRetired || this.#awaited > 0) return;
+    this.#isClosed = true;
     for (const action of this.#actions) closeAction(action, this.#ruleId, this.#host);
   }
 }
@@ -278,17 +278,14 @@ export function resourcesIn(actions: readonly ActionDefinition[]): string[] {
   ]);
 }
 
-function usesResource(definition: ActionDefinition, id: string): boolean {
-  return resourcesIn([definition]).includes(id);
-}
-
 async function makeAction(ruleId: string, definition: ActionDefinition, host: ActionsHost): Promise<RunningAction> {
   const { name, params, run } = definition;
   const type = run === undefined ? host.kinds.action(name) : undefined;
   const resource = type && resourceFor(type, params, host);
   const made = type === undefined ? { run: run! } : await makeOf(type, ruleId, definition, resource, host);
   const action: RunningAction = {
-    ...{ definition, made, resource, taken: 0, success: 0, failed: 0, calls: 0 },
+    ...{ definition, made, resource },
+    counts: { taken: 0, success: 0, failed: 0, calls: 0 },
     shown: hideSecrets(type?.params ?? {}, params),
     fallbacks: []
   };
@@ -348,8 +345,9 @@ function* everyOf(actions: readonly RunningAction[]): Generator<RunningAction> {
   }
 }
 
-function stateOf({ definition, shown, taken, success, failed, fallbacks }: RunningAction): ActionState {
+function stateOf({ definition, shown, counts, fallbacks }: RunningAction): ActionState {
   const { id, name } = definition;
+  const { taken, success, failed } = counts;
   return { id, name, params: shown, figures: { taken, success, failed }, fallbacks: fallbacks.map(stateOf) };
 }
 

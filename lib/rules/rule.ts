@@ -60,6 +60,7 @@ export class Rule implements Watcher, RuleActions {
   #meter = new Meter();
   #reason: string | undefined;
   #isObserved = false;
+  #isDropped = false;
   #removals: (() => void)[] = [];
   /** The last attempt to make the actions: an earlier one that ends later has no effect. */
   #attempt = 0;
@@ -100,8 +101,9 @@ export class Rule implements Watcher, RuleActions {
     };
   }
 
-  /** Make the actions, and attach the rule. @throws why they cannot be made: it is disconnected then */
+  /** Make the actions, and attach the rule. Nothing happens if it was deleted. @throws why they cannot be made: it is disconnected then */
   async connect(): Promise<void> {
+    if (this.#isDropped) return;
     const attempt = ++this.#attempt;
     try {
       if (this.plan.isMissing) this.plan = await this.#host.plan(this.definition.sql);
@@ -144,19 +146,22 @@ export class Rule implements Watcher, RuleActions {
     this.#list?.retire();
   }
 
-  /** Take over another definition, without losing an event. @param list its actions; undefined: they stay */
+  /** Take over another definition, without losing an event. @param list its actions; undefined: they stay, or it is disabled */
   change(definition: RuleDefinition, plan: Plan, list: RuleActionList | undefined): void {
     const isElsewhere = plan !== this.plan && this.isAttached;
+    const hasOtherActions = definition.actions !== this.definition.actions;
     if (isElsewhere) this.detach();
     this.definition = definition;
     this.plan = plan;
     if (isElsewhere) this.attach(); // in the same turn, so no event is missed
     if (list !== undefined) this.use(list);
+    else if (hasOtherActions) this.forget();
   }
 
   /** End the rule. */
   drop(): void {
     this.#attempt++;
+    this.#isDropped = true;
     this.#actor.send({ type: 'dropped' });
   }
 
