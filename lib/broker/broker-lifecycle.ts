@@ -41,7 +41,7 @@ interface BrokerLifecycleHost {
   readonly kept: {
     readonly outboxes: { drained(): Promise<void>; halt(): void };
     readonly connectors: { restored(): Promise<void> };
-    readonly rules: { restore(): Promise<void> };
+    readonly rules: { restore(): Promise<void>; halt(): Promise<void> };
   };
   begin(): void;
   drain(wills: 'publish' | 'drop' | 'keep'): void;
@@ -185,8 +185,10 @@ export class BrokerLifecycle {
       this.#send('stop');
       await this.#within(Math.min(timeoutMs, this.#stopTimeoutMs), Promise.all([closed, connections.allClosed()]));
       connections.cutOff();
-      await this.#within(Math.max(0, Math.min(untilMs - performance.now(), this.#stopTimeoutMs)), outboxes.drained());
+      const leftMs = () => Math.max(0, Math.min(untilMs - performance.now(), this.#stopTimeoutMs));
+      await this.#within(leftMs(), outboxes.drained());
       outboxes.halt();
+      await this.#within(leftMs(), kept.rules.halt());
       failures.push(...(await this.#host.access.stop()));
       const failure = await this.#closeStore();
       if (failure !== undefined) failures.push(failure);

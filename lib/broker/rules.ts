@@ -176,6 +176,11 @@ export class Rules implements RulesApi {
     this.#engine?.begin();
   }
 
+  /** The broker has stopped to send. Resolves when the connections of resources are closed. @internal */
+  async halt(): Promise<void> {
+    await this.#engine?.halt();
+  }
+
   /** The broker has stopped. @internal */
   end(): void {
     this.#engine?.end();

@@ -126,9 +126,15 @@ export class RuleEngine implements RulesApi {
 
   /** The broker has started. */
   begin(): void {
-    this.resources.checkAll(true);
+    this.resources.begin();
+    for (const rule of this.#rules.values()) if (rule.state.state === 'disconnected') rule.awaitRetry(); // timers end at a stop
     this.#armTick();
     this.#feeds.begin();
+  }
+
+  /** The broker has stopped, and the queues of resources with it. Resolves when the connections of resources are closed. */
+  halt(): Promise<void> {
+    return this.resources.halt();
   }
 
   /** The broker has stopped. */
@@ -165,7 +171,8 @@ export class RuleEngine implements RulesApi {
       const read = readChange(change, newActionIds(this.#host.clock.now()));
       const before = rule.definition;
       const after: RuleDefinition = { ...before, ...read };
-      const plan = read.sql === undefined ? rule.plan : await this.#planner.plan(read.sql);
+      const isPlanKept = read.sql === undefined && !(rule.plan.isMissing && after.isEnabled);
+      const plan = isPlanKept ? rule.plan : await this.#planner.plan(after.sql);
       const needsActions =
         after.isEnabled && (read.actions !== undefined || read.onActionFailed !== undefined || !rule.isAttached);
       const list = needsActions || read.actions !== undefined ? await this.#makeActions(id, after) : undefined;
@@ -245,18 +252,18 @@ export class RuleEngine implements RulesApi {
 
   async defineAction(type: ActionType): Promise<void> {
     this.#kinds.defineAction(type);
-    await this.#reconnect(() => true);
+    await this.#reconnect();
   }
 
   async defineResourceType(type: ResourceType): Promise<void> {
     this.#kinds.defineResource(type);
     await this.resources.remake();
-    await this.#reconnect(() => true);
+    await this.#reconnect();
   }
 
   async defineFunction(definition: SqlFunction): Promise<void> {
     this.#define(definition);
-    await this.#reconnect(() => true);
+    await this.#reconnect();
   }
 
   #define(row: SqlFunction): void {
@@ -318,9 +325,9 @@ export class RuleEngine implements RulesApi {
   }
 
   /** Connect rules that are disconnected. */
-  async #reconnect(isMeant: (rule: Rule) => boolean): Promise<void> {
+  async #reconnect(): Promise<void> {
     for (const rule of [...this.#rules.values()])
-      if (rule.definition.isEnabled && !rule.isAttached && isMeant(rule)) await rule.connect().catch(() => undefined);
+      if (rule.definition.isEnabled && !rule.isAttached) await rule.connect().catch(() => undefined);
   }
 
   async #resourceChanged(id: string): Promise<void> {
@@ -361,7 +368,7 @@ export class RuleEngine implements RulesApi {
 
   #ticked(): void {
     for (const rule of this.#metered) rule.tick();
-    this.resources.checkAll(false);
+    this.resources.checkAlive();
     this.#armTick();
   }
 

@@ -5,8 +5,8 @@ import { checkRuleId, idOf, type ResourceDefinition, readResource, readResourceC
 import type { RulesHost } from './host.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, keepSecrets } from './params.ts';
-import { makeResource, type ResourceHost, RuleResource } from './rule-resource.ts';
-import type { ResourceContext, ResourceInput, ResourceState } from './types.ts';
+import { checkWithin, makeResource, type ResourceHost, RuleResource } from './rule-resource.ts';
+import type { Resource, ResourceContext, ResourceInput, ResourceState } from './types.ts';
 
 /** What `Resources` uses of the engine. */
 export interface ResourcesHost {
@@ -28,6 +28,8 @@ export class Resources implements ResourcesApi {
   readonly #host: ResourcesHost;
   readonly #all = new Map<string, RuleResource>();
   readonly #resourceHost: ResourceHost;
+  /** The tests in progress. */
+  readonly #tests = new Set<AbortController>();
   #lastNumber = 0;
 
   constructor(host: ResourcesHost) {
@@ -68,12 +70,24 @@ export class Resources implements ResourcesApi {
     }
   }
 
-  /** Look again whether targets can be reached: at each tick. @param all false: only those that were alive */
-  checkAll(all: boolean): void {
-    for (const resource of this.#all.values()) if (resource.isMade && (all || resource.isAlive)) void resource.check();
+  /** Look again whether the targets can be reached that were alive: at each tick. */
+  checkAlive(): void {
+    for (const resource of this.#all.values()) if (resource.isAlive) void resource.check();
   }
 
-  /** Try to make those again that have no type. @returns the ids of those that were made */
+  /** The broker has started. */
+  begin(): void {
+    for (const resource of this.#all.values()) resource.begin();
+  }
+
+  /** The broker has stopped: close what resources have made. */
+  async halt(): Promise<void> {
+    const stopped = new BrokerError('RESOURCE_DOWN', 'the broker has stopped');
+    for (const limit of this.#tests) limit.abort(stopped);
+    await Promise.all([...this.#all.values()].map((resource) => resource.halt()));
+  }
+
+  /** Try to make those again that have no type. */
   async remake(): Promise<void> {
     for (const resource of this.#all.values()) {
       if (resource.isMade || !this.#tryToMake(resource)) continue;
@@ -95,7 +109,7 @@ export class Resources implements ResourcesApi {
       try {
         await broker.resources.set(id, definition);
       } catch (error) {
-        await resource.close(true);
+        await resource.close();
         throw error;
       }
       this.#all.set(id, resource);
@@ -166,13 +180,19 @@ export class Resources implements ResourcesApi {
   async test(input: ResourceInput): Promise<void> {
     const read = readResource(input);
     const context = this.#contextOf('resource:test');
-    const resource = makeResource(read, this.#host.kinds, context);
+    const { broker, kinds } = this.#host;
+    const resource = makeResource(read, kinds, context);
+    const limit = new AbortController();
+    this.#tests.add(limit);
     try {
-      await resource.check(AbortSignal.timeout(TEST_MS));
+      const done = checkWithin(resource, limit, broker.wheel);
+      broker.during(done.catch(() => undefined));
+      await done;
     } catch (error) {
       throw down(error);
     } finally {
-      await resource.close();
+      this.#tests.delete(limit);
+      await closeTested(resource, context);
     }
   }
 
@@ -190,7 +210,7 @@ export class Resources implements ResourcesApi {
   async #remove(resource: RuleResource): Promise<void> {
     await this.#host.broker.resources.delete(resource.id);
     this.#all.delete(resource.id);
-    await resource.close(true);
+    await resource.close();
   }
 
   #restore(id: string, definition: ResourceDefinition, isPersisted: boolean): void {
@@ -231,9 +251,6 @@ export class Resources implements ResourcesApi {
   }
 }
 
-/** A check of a resource that is only tested ends after this time, in milliseconds. */
-const TEST_MS = 5_000;
-
 function exists(id: string): StateError {
   return new StateError('RESOURCE_EXISTS', `there is a resource "${id}" already`);
 }
@@ -241,4 +258,12 @@ function exists(id: string): StateError {
 function down(error: unknown): BrokerError {
   const why = error instanceof Error ? error.message : 'its target cannot be reached';
   return new BrokerError('RESOURCE_DOWN', why, { cause: error });
+}
+
+async function closeTested(resource: Resource, { id, failed }: ResourceContext): Promise<void> {
+  try {
+    await resource.close();
+  } catch (error) {
+    failed(error, `closing the resource "${id}"`);
+  }
 }

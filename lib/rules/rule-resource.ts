@@ -1,6 +1,6 @@
 import { BrokerError } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { OutboxOptions } from '../outbox/options.ts';
+import { type OutboxOptions, readOutboxOptions } from '../outbox/options.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
 import { actionIdOf, contentOf, type EntryHead, headOf, withHead } from './continuation.ts';
@@ -44,8 +44,12 @@ export class RuleResource {
   #made: Resource | undefined;
   #outbox: Outbox | undefined;
   #lastError: Error | undefined;
-  #checking: Promise<boolean> | undefined;
-  #isClosed = false;
+  /** The check in progress. */
+  #checking: { readonly limit: AbortController; readonly answer: Promise<boolean> } | undefined;
+  /** The broker has stopped, and what was made is closed. */
+  #isHalted = false;
+  /** What was closed last. */
+  #closed: Resource | undefined;
   readonly #retry = new FunctionTimer(() => void this.check());
   readonly #pending = new Map<string, Settled>();
   /** What has left the full outbox for a new entry, or is too large itself. While there is some, nothing more is added. */
@@ -78,8 +82,13 @@ export class RuleResource {
   /** Make what the type makes, and the outbox. @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID, and what the type throws */
   make(): void {
     const made = makeResource(this.definition, this.#host.kinds, this.#host.contextOf(this.id));
+    try {
+      this.#outbox = this.#open(made);
+    } catch (error) {
+      void this.#close(made);
+      throw error;
+    }
     this.#made = made;
-    this.#outbox = this.#open(made);
   }
 
   /**
@@ -90,19 +99,22 @@ export class RuleResource {
   async change(definition: ResourceDefinition, persist: () => Promise<void>): Promise<void> {
     const made = makeResource(definition, this.#host.kinds, this.#host.contextOf(this.id));
     try {
+      readOutboxOptions(this.#outboxOptions(made));
       await persist();
     } catch (error) {
-      await made.close();
+      await this.#close(made);
       throw error;
     }
     const before = this.#made;
     this.definition = definition;
+    this.#endCheck(new BrokerError('RESOURCE_DOWN', `the resource "${this.id}" has been changed`));
     this.#made = made;
     if (this.#outbox === undefined || JSON.stringify(before?.outbox) !== JSON.stringify(made.outbox)) {
-      this.#closeOutbox();
+      this.#outbox?.close();
       this.#outbox = this.#open(made);
+      this.#failLost();
     }
-    await before?.close();
+    await this.#close(before);
   }
 
   /** Take over a definition that differs in what people read. */
@@ -144,34 +156,79 @@ export class RuleResource {
 
   /** Find out whether the target can be reached. Calls at the same time have one answer. */
   check(): Promise<boolean> {
-    this.#checking ??= this.#check().finally(() => {
-      this.#checking = undefined;
-    });
-    return this.#checking;
+    const made = this.#made;
+    if (made === undefined || this.#isHalted) return Promise.resolve(false);
+    if (this.#checking === undefined) {
+      const limit = new AbortController();
+      this.#checking = { limit, answer: this.#check(made, limit) };
+    }
+    return this.#checking.answer;
   }
 
-  /** Release everything. What is persisted waits in the store. @param isDeleted it is deleted there as well */
-  async close(isDeleted = false): Promise<void> {
-    this.#isClosed = true;
-    this.#host.wheel.disarm(this.#retry);
-    await this.#release();
+  /** Release everything, and drop what is in the queue, also in the store. */
+  async close(): Promise<void> {
+    const { outboxes, wheel } = this.#host;
+    const outbox = this.#outbox;
+    const made = this.#made;
+    this.#endCheck(new BrokerError('RESOURCE_DOWN', `the resource "${this.id}" has been deleted`));
+    wheel.disarm(this.#retry);
     this.#host.clear(this.#alarm);
-    if (isDeleted) this.#host.outboxes.discard(outboxName(this.id));
+    this.#outbox = this.#made = undefined;
+    outbox?.clear();
+    outbox?.close();
+    this.#failLost();
+    outboxes.discard(outboxName(this.id));
+    await this.#close(made);
+  }
+
+  /** The broker has stopped: close what was made. The queue stays as it is. */
+  async halt(): Promise<void> {
+    this.#isHalted = true;
+    this.isAlive = false;
+    this.#endCheck(new BrokerError('RESOURCE_DOWN', 'the broker has stopped'));
+    await this.#close(this.#made);
+  }
+
+  /** The broker has started, perhaps after a stop: make again what was closed, and find out whether the target can be reached. */
+  begin(): void {
+    if (this.#isHalted) {
+      this.#isHalted = false;
+      void this.#close(this.#made); // if it was made while the broker was stopped
+      this.#makeAgain();
+    }
+    void this.check();
+  }
+
+  #makeAgain(): void {
+    if (this.#made === undefined) return;
+    try {
+      this.#made = makeResource(this.definition, this.#host.kinds, this.#host.contextOf(this.id));
+    } catch (error) {
+      this.failed(error as Error);
+    }
   }
 
   get #alarm(): string {
     return `resource/${this.definition.type}/${this.id}/down`;
   }
 
-  async #release(): Promise<void> {
-    this.#closeOutbox();
-    const made = this.#made;
-    this.#made = undefined;
-    await made?.close();
+  /** Close what the type has made, once. */
+  async #close(made: Resource | undefined): Promise<void> {
+    if (made === undefined || made === this.#closed) return;
+    this.#closed = made;
+    try {
+      await made.close();
+    } catch (error) {
+      this.#host.contextOf(this.id).failed(error, `closing the resource "${this.id}"`);
+    }
   }
 
-  #open({ outbox }: Resource): Outbox {
-    return this.#host.outboxes.open({
+  #open(made: Resource): Outbox {
+    return this.#host.outboxes.open(this.#outboxOptions(made));
+  }
+
+  #outboxOptions({ outbox }: Resource): OutboxOptions {
+    return {
       ...outbox,
       name: outboxName(this.id),
       send: (entries, attempt) => {
@@ -179,57 +236,49 @@ export class RuleResource {
           ...{ id, ruleId: key, actionId: actionIdOf(content) },
           content: contentOf(content)
         }));
-        return this.#made?.send(sent, attempt);
+        return this.#made!.send(sent, attempt);
       },
       settled: (...outcome) => {
         if (this.#dropped === undefined) this.#conclude(...outcome);
         else this.#dropped.push(outcome);
       }
-    });
+    };
   }
 
-  /** Close the outbox. What is not persisted has failed. */
-  #closeOutbox(): void {
-    const outbox = this.#outbox;
-    if (outbox === undefined) return;
-    const lost = this.isDurable ? [] : [...this.#pending.values()];
-    this.#outbox = undefined;
-    this.#pending.clear();
-    outbox.close();
-    for (const settled of lost)
+  /** Tell those whose entries were not persisted, and have left with the outbox. */
+  #failLost(): void {
+    const kept = new Set<string>();
+    for (const { id } of this.#outbox?.entries() ?? []) kept.add(id);
+    for (const [id, settled] of [...this.#pending]) {
+      if (kept.has(id)) continue;
+      this.#pending.delete(id);
       settled(false, new BrokerError('ENTRY_DROPPED', `the resource "${this.id}" was closed`));
+    }
   }
 
-  async #check(): Promise<boolean> {
-    const made = this.#made;
-    if (made === undefined) return false;
+  /** @param limit of the check in progress; its answer has no effect if there is another one by then, or none */
+  async #check(made: Resource, limit: AbortController): Promise<boolean> {
+    const { wheel, during } = this.#host;
+    const done = checkWithin(made, limit, wheel);
+    during(done.catch(() => undefined));
+    let fault: Error | undefined;
     try {
-      await this.#withinTime(made);
-      if (this.#isClosed || made !== this.#made) return this.isAlive;
-      this.#alive();
+      await done;
     } catch (error) {
-      if (!this.#isClosed && made === this.#made) this.#down(error instanceof Error ? error : new Error(String(error)));
+      fault = error instanceof Error ? error : new Error(String(error));
+    }
+    if (this.#checking?.limit === limit) {
+      this.#checking = undefined;
+      if (fault === undefined) this.#alive();
+      else this.#down(fault);
     }
     return this.isAlive;
   }
 
-  #withinTime(made: Resource): Promise<void> {
-    const { wheel } = this.#host;
-    const controller = new AbortController();
-    const done = new Promise<void>((resolve, reject) => {
-      const timer = new FunctionTimer(() => {
-        const error = new BrokerError('RESOURCE_DOWN', `no connection within ${CHECK_MS} ms`);
-        controller.abort(error);
-        reject(error);
-      });
-      wheel.arm(timer, CHECK_MS);
-      Promise.resolve()
-        .then(() => made.check(controller.signal))
-        .finally(() => wheel.disarm(timer))
-        .then(resolve, reject);
-    });
-    this.#host.during(done.catch(() => undefined));
-    return done;
+  #endCheck(reason: Error): void {
+    const checking = this.#checking;
+    this.#checking = undefined;
+    checking?.limit.abort(reason);
   }
 
   #alive(): void {
@@ -263,6 +312,30 @@ export class RuleResource {
       pending(isSent, isSent ? undefined : why);
     } else this.#host.settled(entry.key, headOf(entry.content), isSent, isSent ? undefined : why);
   }
+}
+
+/**
+ * Find out whether the target of a resource can be reached.
+ * @param limit aborts when it takes too long. If it is aborted before, this ends as well
+ * @throws why the target cannot be reached
+ */
+export function checkWithin(made: Resource, limit: AbortController, wheel: TimingWheel): Promise<void> {
+  const { signal } = limit;
+  return new Promise<void>((resolve, reject) => {
+    const timer = new FunctionTimer(() =>
+      limit.abort(new BrokerError('RESOURCE_DOWN', `no connection within ${CHECK_MS} ms`))
+    );
+    wheel.arm(timer, CHECK_MS);
+    const end = () => wheel.disarm(timer);
+    signal.addEventListener('abort', () => {
+      end();
+      reject(signal.reason as Error);
+    });
+    Promise.resolve()
+      .then(() => made.check(signal))
+      .finally(end)
+      .then(resolve, reject);
+  });
 }
 
 /** Make what a type makes. @throws as `RuleResource.make` */

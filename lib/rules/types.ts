@@ -139,7 +139,7 @@ export interface Resource {
    * @throws if they are to be sent again; `SendError` can say more
    */
   send(entries: readonly ResourceEntry[], attempt: Attempt): Awaitable<void>;
-  /** Release everything. */
+  /** Release everything. Called once: the resource was changed or deleted, or the broker has stopped, which makes it again when it starts again. */
   close(): Awaitable<void>;
 }
 

@@ -1,0 +1,411 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { memoryStore } from '../../lib/index.ts';
+import { SendError } from '../../lib/outbox/send-error.ts';
+import { FakeTarget, ruleKit } from './support.ts';
+
+const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
+const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
+const TEXT = { en: 'x', zh: 'x' };
+
+/** A function of the app for statements. */
+const TWICE = {
+  name: 'twice',
+  family: 'app',
+  params: ['number'],
+  returns: 'number',
+  about: 'Twice',
+  run: (n: number) => n * 2
+} as const;
+
+/** A broker whose store has a rule with a function that is not defined. */
+async function withoutFunction(isEnabled: boolean) {
+  const store = memoryStore();
+  {
+    await using kit = await ruleKit({ store, rules: { functions: [TWICE] } });
+    const sql = 'SELECT twice(qos) as q FROM "a"';
+    await kit.broker.rules.create({ id: 'one', sql, actions: ['do_nothing'], isEnabled });
+  }
+  return ruleKit({ store });
+}
+
+describe('A rule with a function that is not defined', () => {
+  it('cannot be enabled before it is, and can be afterwards', async () => {
+    await using kit = await withoutFunction(false);
+    const { rules } = kit.broker;
+    await assert.rejects(rules.update('one', { isEnabled: true }), { code: 'SQL_INVALID' });
+    assert.equal((await rules.get('one'))!.state, 'idle');
+    await rules.defineFunction(TWICE);
+    const { state, topics } = await rules.update('one', { isEnabled: true });
+    assert.deepEqual([state, topics], ['connected', ['a']]);
+    await kit.broker.publish('a', 'x');
+    assert.equal((await rules.get('one'))!.figures.matched, 1);
+  });
+
+  it('stays disconnected after a change that does not replace its statement', async () => {
+    await using kit = await withoutFunction(true);
+    const { rules } = kit.broker;
+    await assert.rejects(rules.update('one', { description: 'new' }), { code: 'SQL_INVALID' });
+    assert.equal((await rules.get('one'))!.state, 'disconnected');
+    await rules.defineFunction(TWICE);
+    assert.deepEqual((await rules.get('one'))!.topics, ['a']);
+  });
+});
+
+describe('A change of a rule', () => {
+  it('shows the new actions of a disabled rule', async () => {
+    await using kit = await ruleKit();
+    const { rules } = kit.broker;
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: ['do_nothing'] });
+    await rules.update('one', { isEnabled: false });
+    const { actions } = await rules.update('one', { actions: ['inspect'] });
+    assert.deepEqual(
+      actions.map(({ name }) => name),
+      ['inspect']
+    );
+  });
+
+  it('counts the outcomes of actions that were in progress, if it keeps these', async () => {
+    await using kit = await ruleKit();
+    const { rules } = kit.broker;
+    let finish = () => {};
+    const slow = () => new Promise<void>((resolve) => (finish = resolve));
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [slow] });
+    await kit.broker.publish('a', 'x');
+    await rules.update('one', { onActionFailed: 'stop' });
+    finish();
+    await kit.clock.settle();
+    assert.deepEqual((await rules.get('one'))!.actions[0].figures, { taken: 1, success: 1, failed: 0 });
+  });
+
+  it('does not connect a rule that was deleted while others were connected', async () => {
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    let made = 0;
+    const closed: string[] = [];
+    const late = {
+      name: 'late',
+      title: TEXT,
+      description: TEXT,
+      make: async () => {
+        if (++made === 1) await gate;
+        return { run: () => undefined, close: () => closed.push('closed') };
+      }
+    };
+    const store = memoryStore();
+    {
+      await using kit = await ruleKit({
+        store,
+        rules: { actions: [{ ...late, make: () => ({ run: () => undefined }) }] }
+      });
+      for (const id of ['one', 'two'])
+        await kit.broker.rules.create({ id, sql: 'SELECT topic FROM "a"', actions: ['late'] });
+    }
+    await using kit = await ruleKit({ store });
+    const connected: string[] = [];
+    kit.broker.on('rule.connected', ({ rule }) => connected.push(rule));
+    const defined = kit.broker.rules.defineAction(late);
+    await kit.broker.rules.delete('two');
+    release();
+    await defined;
+    assert.deepEqual([connected, made, closed], [['one'], 1, []]);
+  });
+});
+
+describe('An action that answers with something like a promise', () => {
+  it('has one outcome, even if it is told twice', async () => {
+    await using kit = await ruleKit();
+    // biome-ignore lint/suspicious/noThenProperty: what the test is about
+    const twice = { then: (done: () => void, failed: () => void) => [done(), failed(), done()] };
+    await kit.broker.rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [() => twice] });
+    await kit.broker.publish('a', 'x');
+    await kit.clock.settle();
+    const [{ figures }] = (await kit.broker.rules.get('one'))!.actions;
+    assert.deepEqual(figures, { taken: 1, success: 1, failed: 0 });
+  });
+});
+
+describe('A change of a resource', () => {
+  it('does not lose the outcome of what is in its queue', async () => {
+    const target = new FakeTarget();
+    target.onSend = () => {
+      throw new Error('down');
+    };
+    await using kit = await ruleKit({ rules: { resources: [target.type()] } });
+    const { rules } = kit.broker;
+    await rules.resources.create(RESOURCE);
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
+    await kit.broker.publish('a', 'x');
+    target.onSend = () => undefined;
+    await rules.resources.update('r', { config: { url: 'b' } });
+    await kit.clock.advance('1m');
+    assert.deepEqual((await rules.get('one'))!.actions[0].figures, { taken: 1, success: 1, failed: 0 });
+  });
+
+  it('looks whether the new target can be reached, although the check of the old one has not ended', async () => {
+    const target = new FakeTarget();
+    const type = target.type();
+    const checked: unknown[] = [];
+    const aborted: unknown[] = [];
+    const make: typeof type.make = (config, context) => ({
+      ...type.make(config, context),
+      check: (signal) => {
+        checked.push(config.url);
+        signal.addEventListener('abort', () => aborted.push(config.url));
+        return config.url === 'before' ? new Promise(() => undefined) : undefined;
+      }
+    });
+    await using kit = await ruleKit({ rules: { resources: [{ ...type, make }] } });
+    const { resources } = kit.broker.rules;
+    const created = resources.create({ ...RESOURCE, config: { url: 'before' } });
+    await kit.clock.advance('6s');
+    assert.equal((await created).isAlive, false);
+    const old = resources.check('r');
+    assert.equal((await resources.update('r', { config: { url: 'after' } })).isAlive, true);
+    assert.deepEqual(
+      [checked, aborted],
+      [
+        ['before', 'before', 'after'],
+        ['before', 'before']
+      ]
+    );
+    await old;
+    assert.deepEqual(kit.broker.alarms.present(), []);
+  });
+
+  it('takes effect although what was there before fails to close', async () => {
+    const target = new FakeTarget();
+    const type = target.type();
+    const made: unknown[] = [];
+    const actions = type.actions!.map((action) => ({
+      ...action,
+      make: (_: unknown, { config }: { readonly config: { readonly url?: unknown } }) => {
+        made.push(config.url);
+        return { prepare: () => 'x' };
+      }
+    }));
+    const make: typeof type.make = (config, context) => ({
+      ...type.make(config, context),
+      close: () => Promise.reject(new Error('cannot close'))
+    });
+    await using kit = await ruleKit({ rules: { resources: [{ ...type, actions, make }] } });
+    const errors: string[] = [];
+    kit.broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
+    const { rules } = kit.broker;
+    await rules.resources.create({ ...RESOURCE, config: { url: 'a' } });
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
+    await rules.resources.update('r', { config: { url: 'b' } });
+    assert.deepEqual(made, ['a', 'b']);
+    assert.deepEqual(errors, ['closing the resource "r": cannot close']);
+    await rules.delete('one');
+    assert.equal(await rules.resources.delete('r'), true);
+    assert.equal(kit.broker.outboxes.get('resource:r'), undefined);
+    assert.equal(errors.length, 2);
+  });
+
+  it('that changes the limits of its queue tells the outcome of what was in it, once', async () => {
+    for (const [store, expected] of [
+      [memoryStore(), { taken: 1, success: 1, failed: 0 }],
+      [undefined, { taken: 1, success: 0, failed: 1 }]
+    ] as const) {
+      const target = new FakeTarget();
+      target.onSend = () => {
+        throw new Error('down');
+      };
+      const type = target.type(true);
+      let maxEntries = 10;
+      const make: typeof type.make = (config, context) => ({
+        ...type.make(config, context),
+        outbox: { isPersisted: true, maxEntries: maxEntries++ }
+      });
+      await using kit = await ruleKit({ store, rules: { resources: [{ ...type, make }] } });
+      const { rules } = kit.broker;
+      let closed = 0;
+      await rules.defineAction({
+        name: 'closing',
+        title: TEXT,
+        description: TEXT,
+        make: () => ({ run: () => undefined, close: () => closed++ })
+      });
+      await rules.resources.create(RESOURCE);
+      await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE, 'closing'] });
+      await kit.broker.publish('a', 'x');
+      target.onSend = () => undefined;
+      await rules.resources.update('r', { config: { url: 'b' } });
+      await kit.clock.advance('1m');
+      assert.deepEqual((await rules.get('one'))!.actions[0].figures, expected);
+      assert.equal(closed, 1, 'what was replaced is closed');
+    }
+  });
+
+  it('that gives its queue limits which are not valid changes nothing', async () => {
+    const target = new FakeTarget();
+    const type = target.type();
+    const make: typeof type.make = (config, context) => ({
+      ...type.make(config, context),
+      outbox: { maxEntries: config.url === 'wrong' ? 0 : 10 }
+    });
+    await using kit = await ruleKit({ store: memoryStore(), rules: { resources: [{ ...type, make }] } });
+    const { rules } = kit.broker;
+    await rules.resources.create(RESOURCE);
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
+    await assert.rejects(rules.resources.update('r', { config: { url: 'wrong' } }), { code: 'OPTION_INVALID' });
+    assert.equal(target.closed, 1);
+    await assert.rejects(rules.resources.create({ type: 'fake', config: { url: 'wrong' } }), {
+      code: 'OPTION_INVALID'
+    });
+    assert.equal(target.closed, 2);
+    assert.deepEqual((await rules.resources.get('r'))!.config, { url: 'http://x' });
+    await kit.broker.publish('a', 'x');
+    await kit.clock.advance('1s');
+    assert.deepEqual(target.sent, ['{"topic":"a"}']);
+  });
+});
+
+describe('A resource that is deleted', () => {
+  it('tells the outcome of what was in its queue, also if that is persisted', async () => {
+    for (const isPersisted of [false, true]) {
+      const target = new FakeTarget();
+      target.onSend = () => {
+        throw new Error('down');
+      };
+      await using kit = await ruleKit({ store: memoryStore(), rules: { resources: [target.type(isPersisted)] } });
+      const { broker } = kit;
+      const { rules } = broker;
+      let closed = 0;
+      await rules.defineAction({
+        name: 'closing',
+        title: TEXT,
+        description: TEXT,
+        make: () => ({ run: () => undefined, close: () => closed++ })
+      });
+      await rules.resources.create(RESOURCE);
+      const failures: unknown[] = [];
+      const actions = [{ ...TO_FAKE, fallbacks: [(output: unknown) => failures.push(output)] }, 'closing'];
+      await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions });
+      await broker.publish('a', 'x');
+      await rules.delete('one');
+      assert.deepEqual([failures, closed], [[], 0]);
+      await rules.resources.delete('r');
+      assert.deepEqual([failures, closed], [[{ topic: 'a' }], 1]);
+      assert.deepEqual(broker.outboxes.kept(), []);
+    }
+  });
+});
+
+describe('A broker that stops', () => {
+  it('closes what resources have made, and makes it again when it starts again', async () => {
+    const target = new FakeTarget();
+    await using kit = await ruleKit({ rules: { resources: [target.type()] } });
+    const { broker } = kit;
+    await broker.rules.resources.create(RESOURCE);
+    await broker.rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
+    await broker.stop();
+    assert.equal(target.closed, 1);
+    await broker.start();
+    await kit.clock.settle();
+    assert.equal((await broker.rules.resources.get('r'))!.isAlive, true);
+    assert.equal(target.checks, 2);
+    await broker.publish('a', 'x');
+    await kit.clock.advance('1s');
+    assert.deepEqual(target.sent, ['{"topic":"a"}']);
+    await broker.stop();
+    assert.equal(target.closed, 2);
+  });
+
+  it('ends the checks of resources in progress, and the changes that wait for them', async () => {
+    const target = new FakeTarget();
+    const type = target.type();
+    let hangs = true;
+    const make: typeof type.make = (config, context) => ({
+      ...type.make(config, context),
+      check: () => (hangs ? new Promise<void>(() => undefined) : undefined)
+    });
+    await using kit = await ruleKit({ rules: { resources: [{ ...type, make }] } });
+    const { broker } = kit;
+    const created = broker.rules.resources.create(RESOURCE);
+    const tested = assert.rejects(broker.rules.resources.test(RESOURCE), { code: 'RESOURCE_DOWN' });
+    await kit.clock.settle();
+    await broker.stop();
+    assert.equal((await created).isAlive, false);
+    await tested;
+    hangs = false;
+    await broker.start();
+    await kit.clock.settle();
+    assert.equal((await broker.rules.resources.get('r'))!.isAlive, true);
+  });
+
+  it('tries again to connect rules when it starts again', async () => {
+    let isThere = false;
+    const fragile = {
+      name: 'fragile',
+      title: TEXT,
+      description: TEXT,
+      make: () => {
+        if (!isThere) throw new Error('not yet');
+        return { run: () => undefined };
+      }
+    };
+    await using kit = await ruleKit({
+      rules: { actions: [fragile], rules: [{ id: 'one', sql: 'SELECT * FROM "a"', actions: ['fragile'] }] }
+    });
+    const { broker } = kit;
+    await broker.stop();
+    await broker.start();
+    isThere = true;
+    await kit.clock.advance('61s');
+    assert.equal((await broker.rules.get('one'))!.state, 'connected');
+  });
+});
+
+describe('The test of a resource', () => {
+  it('ends after five seconds, even if the check does not', async () => {
+    const type = new FakeTarget().type();
+    const make: typeof type.make = (config, context) => ({
+      ...type.make(config, context),
+      check: () => new Promise<void>(() => undefined)
+    });
+    await using kit = await ruleKit({ rules: { resources: [{ ...type, make }] } });
+    await kit.broker.rules.list();
+    const tested = assert.rejects(kit.broker.rules.resources.test(RESOURCE), {
+      code: 'RESOURCE_DOWN',
+      message: 'no connection within 5000 ms'
+    });
+    await kit.clock.settle();
+    await kit.clock.advance('6s');
+    await tested;
+  });
+});
+
+describe('What was sent before a restart', () => {
+  it('runs nothing of a rule that has been disabled meanwhile, and whose actions are closed', async () => {
+    const store = memoryStore();
+    const target = new FakeTarget();
+    target.onSend = () => {
+      throw new Error('down');
+    };
+    const seen: string[] = [];
+    const closing = {
+      name: 'closing',
+      title: TEXT,
+      description: TEXT,
+      make: () => ({ run: () => seen.push('run'), close: () => seen.push('closed') })
+    };
+    const options = { store, rules: { resources: [target.type(true)], actions: [closing] } };
+    {
+      await using kit = await ruleKit(options);
+      await kit.broker.rules.resources.create(RESOURCE);
+      const actions = [{ ...TO_FAKE, fallbacks: ['closing'] }];
+      await kit.broker.rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions });
+      await kit.broker.publish('a', 'x', { qos: 1 });
+    }
+    await using kit = await ruleKit(options);
+    await kit.broker.rules.update('one', { isEnabled: false });
+    target.onSend = () => {
+      throw new SendError('no', { isFinal: true });
+    };
+    await kit.clock.advance('2m');
+    assert.deepEqual(seen, ['closed']);
+    assert.equal((await kit.broker.rules.get('one'))!.actions[0].figures.failed, 1);
+  });
+});
