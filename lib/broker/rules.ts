@@ -195,8 +195,17 @@ export class Rules implements RulesApi {
     return engine;
   }
 
-  async *#outputsLater(id: string | undefined): AsyncIterableIterator<RuleOutput> {
-    yield* (await this.#loaded()).outputs(id);
+  /** The outputs from now on, although the engine is not loaded. */
+  #outputsLater(id: string | undefined): AsyncIterableIterator<RuleOutput> {
+    const loading = this.#load().then((engine) => engine.outputs(id));
+    loading.catch(() => undefined); // `next` throws it
+    return {
+      next: () => loading.then((outputs) => outputs.next()),
+      return: () => loading.then((outputs) => outputs.return!()),
+      [Symbol.asyncIterator]() {
+        return this;
+      }
+    };
   }
 
   #restore(engine: RuleEngine): Promise<void> {

@@ -12,7 +12,7 @@ export interface EntryHead {
 }
 
 const NEWLINE = 10;
-/** Marks bytes in JSON, which has none. */
+/** Marks bytes in JSON, which has none. An object that has this key itself is the value of another one. */
 const BYTES = '\u0000bytes';
 
 /** Put a head in front of a content. */
@@ -52,14 +52,16 @@ function readParts(whole: string | Buffer): readonly Value[] {
 function packed(value: Value): Value {
   if (value instanceof Uint8Array) return { [BYTES]: Buffer.from(value).toString('base64') };
   if (isList(value)) return value.map(packed);
-  return isObject(value) ? mapped(value, packed) : value;
+  if (!isObject(value)) return value;
+  const object = mapped(value, packed);
+  return Object.hasOwn(value, BYTES) ? { [BYTES]: object } : object;
 }
 
 function unpacked(value: Value): Value {
   if (isList(value)) return value.map(unpacked);
   if (!isObject(value)) return value;
-  if (Object.hasOwn(value, BYTES)) return Buffer.from(value[BYTES] as string, 'base64');
-  return mapped(value, unpacked);
+  const marked = Object.hasOwn(value, BYTES) ? value[BYTES] : value;
+  return isObject(marked) ? mapped(marked, unpacked) : Buffer.from(marked as string, 'base64');
 }
 
 function mapped(object: ValueObject, change: (value: Value) => Value): ValueObject {

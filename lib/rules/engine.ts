@@ -24,7 +24,7 @@ import { OutputStream } from './outputs.ts';
 import { missingPlan, type Plan, Planner } from './plan.ts';
 import { Resources } from './resources.ts';
 import { Rule, type RuleHost } from './rule.ts';
-import { type ActionsHost, RuleActionList, resourcesIn } from './rule-actions.ts';
+import { type ActionsHost, keep, RuleActionList, resourcesIn } from './rule-actions.ts';
 import { testPlan } from './rule-test.ts';
 import type {
   ActionInfo,
@@ -292,9 +292,10 @@ export class RuleEngine implements RulesApi {
       },
       changed: (rule, reason) => this.#changed(rule, reason),
       failed: (rule, error) => this.#report(rule.id, `rule ${rule.id}`, error),
-      output: (rule, output, event) => {
+      output: (rule, output, { event, bytes }) => {
+        keep(event);
         for (const [stream, only] of this.#streams)
-          if (only === undefined || only === rule.id) stream.push({ ruleId: rule.id, output, event });
+          if (only === undefined || only === rule.id) stream.push({ ruleId: rule.id, output, event }, bytes);
       }
     };
   }
@@ -352,7 +353,12 @@ export class RuleEngine implements RulesApi {
     const nowMs = this.#host.clock.monotonic();
     const last = this.#reported.get(ruleId);
     if (last !== undefined && nowMs - last < REPORT_MS) return;
+    this.#reported.delete(ruleId);
     this.#reported.set(ruleId, nowMs);
+    for (const [id, atMs] of this.#reported) {
+      if (nowMs - atMs < REPORT_MS) break; // the oldest are first
+      this.#reported.delete(id);
+    }
     this.#host.failed(error, during);
   }
 

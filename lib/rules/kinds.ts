@@ -14,11 +14,16 @@ export class Kinds {
 
   /** @throws InvalidInput ACTION_INVALID; StateError ACTION_EXISTS */
   defineAction(type: ActionType): void {
+    this.#checkAction(type);
+    this.#actions.set(type.name, type);
+  }
+
+  #checkAction(type: ActionType): void {
     checkKind(type, 'ACTION_INVALID', 'an action type');
     const known = this.#actions.get(type.name);
-    if (known === type) return; // an action that several types of resources have
-    if (known !== undefined) throw new StateError('ACTION_EXISTS', `there is an action "${type.name}" already`);
-    this.#actions.set(type.name, type);
+    // several types of resources can have the same action
+    if (known !== undefined && known !== type)
+      throw new StateError('ACTION_EXISTS', `there is an action "${type.name}" already`);
   }
 
   /** @throws InvalidInput RESOURCE_TYPE_INVALID, ACTION_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS */
@@ -26,6 +31,7 @@ export class Kinds {
     checkKind(type, 'RESOURCE_TYPE_INVALID', 'a type of resources, such as webHook()');
     if (this.#resources.has(type.name))
       throw new StateError('RESOURCE_TYPE_EXISTS', `there is a type of resources "${type.name}" already`);
+    for (const action of type.actions ?? []) this.#checkAction(action); // all of them, before one is defined
     for (const action of type.actions ?? []) this.defineAction(action);
     this.#resources.set(type.name, type);
   }

@@ -115,6 +115,7 @@ export class Resources implements ResourcesApi {
       this.#all.set(id, resource);
       this.#host.added();
       await resource.check();
+      await this.#host.changed(id);
       return resource.state;
     });
   }

@@ -65,6 +65,11 @@ export function causeOf(event: RuleEvent, count: number): Cause {
   return { event, bytes: Math.ceil((2 * bytes) / count), prepared: 0 }; // the packet, and its payload as text
 }
 
+/** Let an event outlive the turn without the memory that its packet was received in. */
+export function keep(event: RuleEvent): void {
+  messageOf(event)?.detach();
+}
+
 function messageOf(event: RuleEvent): Message | undefined {
   return event instanceof CatalogueEvent ? event.message : undefined;
 }
@@ -211,7 +216,7 @@ export class RuleActionList {
         const head = { actionId: definition.id, origin: isAwaited ? { output, event } : undefined };
         this.#awaited++;
         try {
-          if (done !== undefined) messageOf(event)?.detach();
+          if (done !== undefined) keep(event);
           if (cause.prepared > MOST_PREPARED)
             throw new BrokerError('ACTION_FAILED', `one event would send more than ${MOST_PREPARED} characters`);
           const content = made.prepare(output, event);
@@ -228,7 +233,7 @@ export class RuleActionList {
         throw new BrokerError('ACTION_FAILED', `more than ${MOST_CALLS} calls of it are in progress`);
       const answer = made.run(output, event);
       if (!isThenable(answer)) return this.#count(action, true, undefined);
-      if (done !== undefined) messageOf(event)?.detach();
+      if (done !== undefined) keep(event);
       counts.calls++;
       this.#awaited++;
       Promise.resolve(answer).then(

@@ -8,7 +8,7 @@ import { hasFunctions, type RuleDefinition } from './definition.ts';
 import type { RuleEventName } from './events/rule-event.ts';
 import { Meter } from './meter.ts';
 import type { Plan } from './plan.ts';
-import { type ActionsHost, causeOf, RuleActionList, statesOf } from './rule-actions.ts';
+import { type ActionsHost, type Cause, causeOf, RuleActionList, statesOf } from './rule-actions.ts';
 import type { RuleEvent, RuleState } from './types.ts';
 
 /** Time between two attempts to make the actions of a rule, in milliseconds. */
@@ -45,7 +45,7 @@ export interface RuleHost {
   /** Its statement has failed for an event. */
   failed(rule: Rule, error: unknown): void;
   /** It has an output, and somebody iterates over them. */
-  output(rule: Rule, output: Value, event: RuleEvent): void;
+  output(rule: Rule, output: Value, cause: Cause): void;
 }
 
 /** A rule: its statement, its actions, and its actor. */
@@ -212,7 +212,7 @@ export class Rule implements Watcher, RuleActions {
     const list = this.#list;
     const cause = causeOf(event, outputs.length);
     for (const output of outputs) {
-      if (this.#isObserved) this.#host.output(this, output, event);
+      if (this.#isObserved) this.#host.output(this, output, cause);
       list?.run(output, cause);
     }
   }

@@ -115,7 +115,7 @@ class Republish {
     const input: MessageInput = {
       topic: this.#topic(output),
       payload: this.#payload(output),
-      qos: (this.#qos === -1 ? (event.column('qos') ?? 0) : this.#qos) as QoS,
+      qos: (this.#qos === -1 ? qosOf(event) : this.#qos) as QoS,
       retain: this.#retain ?? isRetained(event),
       ...(this.#hasProperties && propertiesOf(event))
     };
@@ -136,6 +136,11 @@ class Republish {
     if (++cascade.count > MOST_MESSAGES) throw fail(`one event has led to more than ${MOST_MESSAGES} messages`);
     return new RulePublisher(isCaused ? [...chain, this.#id] : this.#ownChain, cascade);
   }
+}
+
+/** The QoS of the message of an event. `qos` without `flags` is that of a subscription. */
+function qosOf(event: RuleEvent): Value {
+  return event.column('flags') === undefined ? 0 : (event.column('qos') ?? 0);
 }
 
 function isRetained(event: RuleEvent): boolean {

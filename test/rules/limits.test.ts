@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { exportConfiguration, importConfiguration, memoryStore } from '../../lib/index.ts';
+import { FakeTarget, republish, ruleKit, take } from './support.ts';
+
+const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
+const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
+
+describe('The outputs of rules', () => {
+  it('are those from the call on, also if no rule was there before', async () => {
+    await using kit = await ruleKit();
+    const outputs = kit.broker.rules.outputs();
+    await kit.broker.rules.create({ sql: 'SELECT payload FROM "a"', actions: [] });
+    await kit.broker.publish('a', 'first');
+    await kit.broker.publish('a', 'second');
+    assert.deepEqual(await take(outputs, 2), [{ payload: 'first' }, { payload: 'second' }]);
+    assert.deepEqual(await outputs.return!(), { value: undefined, done: true });
+    assert.deepEqual(await outputs.next(), { value: undefined, done: true });
+  });
+
+  it('that nobody reads are dropped beyond 32 MB, the oldest first', async () => {
+    await using kit = await ruleKit();
+    await kit.broker.rules.create({ sql: 'SELECT qos FROM "a"', actions: [] });
+    const outputs = kit.broker.rules.outputs();
+    const payload = Buffer.alloc(1_000_000);
+    for (let qos = 0; qos < 60; qos++) await kit.broker.publish({ topic: 'a', payload, qos: qos < 59 ? 0 : 1 });
+    const left: unknown[] = [];
+    await kit.broker.stop();
+    for await (const { output } of outputs) left.push(output);
+    assert.ok(left.length > 10 && left.length < 20, `${left.length} outputs`);
+    assert.deepEqual(left.at(-1), { qos: 1 });
+  });
+});
+
+describe('The action republish for an event that is about no message', () => {
+  it('takes QoS 0 for -1, also if the event has a column `qos`', async () => {
+    await using kit = await ruleKit();
+    const qos: number[] = [];
+    kit.broker.subscribe('out', (message) => qos.push(message.qos));
+    await kit.broker.rules.create({
+      sql: 'SELECT topic FROM "$events/session_subscribed"',
+      actions: [republish('out', 'x', { target_qos: -1 })]
+    });
+    const client = await kit.broker.connect({ clientId: 'dev' });
+    await client.subscribe('a', { qos: 2 });
+    assert.deepEqual(qos, [0]);
+    await client.disconnect();
+  });
+});
+
+describe('The output of an action that waits for a restart', () => {
+  it('is the same afterwards, whatever the payload of a device contains', async () => {
+    const target = new FakeTarget();
+    target.onSend = () => {
+      throw new Error('down');
+    };
+    const seen: unknown[] = [];
+    const show = {
+      name: 'show',
+      title: { en: 'x', zh: 'x' },
+      description: { en: 'x', zh: 'x' },
+      make: () => ({ run: (output: unknown) => seen.push(output) })
+    };
+    const options = { store: memoryStore(), rules: { resources: [target.type(true)], actions: [show] } };
+    const payload = { '\0bytes': { '\0bytes': 1 }, list: [{ '\0bytes': 'AAAA' }] };
+    {
+      await using kit = await ruleKit(options);
+      await kit.broker.rules.resources.create(RESOURCE);
+      await kit.broker.rules.create({
+        sql: 'SELECT json_decode(payload) as p FROM "a"',
+        onActionFailed: 'stop',
+        actions: [TO_FAKE, 'show']
+      });
+      await kit.broker.publish({ topic: 'a', payload: JSON.stringify(payload), qos: 1 });
+    }
+    target.onSend = () => undefined;
+    await using kit = await ruleKit(options);
+    await kit.clock.advance('1m');
+    assert.deepEqual(seen, [{ p: payload }]);
+  });
+});
+
+describe('A type of resources that is refused', () => {
+  it('defines none of its actions', async () => {
+    await using kit = await ruleKit();
+    const { rules } = kit.broker;
+    const type = new FakeTarget().type();
+    const taken = { ...type.actions![0], name: 'inspect' };
+    const before = await rules.actions();
+    await assert.rejects(rules.defineResourceType({ ...type, actions: [...type.actions!, taken] }), {
+      code: 'ACTION_EXISTS'
+    });
+    assert.deepEqual(await rules.actions(), before);
+    await rules.defineResourceType(new FakeTarget().type());
+  });
+});
+
+describe('A resource that is made', () => {
+  it('connects the rules at once that use it already', async () => {
+    const type = new FakeTarget().type();
+    await using kit = await ruleKit({ rules: { resources: [type, { ...type, name: 'other', actions: [] }] } });
+    const { rules } = kit.broker;
+    await rules.resources.create(RESOURCE);
+    const document = await exportConfiguration(kit.broker);
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
+    const [resource] = document.sections.resources!;
+    const other = { ...document, sections: { resources: [{ ...resource, type: 'other' }] } };
+    await importConfiguration(kit.broker, other, { mode: 'replace' });
+    assert.match((await rules.get('one'))!.reason!, /but "r" is a other/);
+    await importConfiguration(kit.broker, { ...document, sections: { resources: [resource] } }, { mode: 'replace' });
+    assert.equal((await rules.get('one'))!.state, 'connected');
+  });
+});
