@@ -122,9 +122,8 @@ export class RuleResource {
     this.definition = definition;
   }
 
-  /** Note why it cannot be made. */
+  /** Note why it cannot be made: it counts as down. */
   failed(error: Error): void {
-    this.#lastError = error;
     this.#down(error);
   }
 

@@ -95,6 +95,24 @@ describe('A type of resources that is refused', () => {
   });
 });
 
+describe('A resource that cannot be made', () => {
+  it('raises the alarm of resources that are down, until it is made and its target is reached', async () => {
+    const store = memoryStore();
+    const type = new FakeTarget().type();
+    {
+      await using kit = await ruleKit({ store, rules: { resources: [type] } });
+      await kit.broker.rules.resources.create(RESOURCE);
+    }
+    await using kit = await ruleKit({ store });
+    const [{ id, summary }] = kit.broker.alarms.present();
+    assert.equal(id, 'resource/fake/r/down');
+    assert.match(summary, /there is no type of resources "fake"/);
+    await kit.broker.rules.defineResourceType(type);
+    await kit.clock.settle();
+    assert.deepEqual(kit.broker.alarms.present(), []);
+  });
+});
+
 describe('A resource that is made', () => {
   it('connects the rules at once that use it already', async () => {
     const type = new FakeTarget().type();
