@@ -31,6 +31,8 @@ export class Resources implements ResourcesApi {
   /** The tests in progress. */
   readonly #tests = new Set<AbortController>();
   #lastNumber = 0;
+  /** The broker has stopped. */
+  #isHalted = false;
 
   constructor(host: ResourcesHost) {
     this.#host = host;
@@ -77,11 +79,13 @@ export class Resources implements ResourcesApi {
 
   /** The broker has started. */
   begin(): void {
+    this.#isHalted = false;
     for (const resource of this.#all.values()) resource.begin();
   }
 
   /** The broker has stopped: close what resources have made. */
   async halt(): Promise<void> {
+    this.#isHalted = true;
     const stopped = new BrokerError('RESOURCE_DOWN', 'the broker has stopped');
     for (const limit of this.#tests) limit.abort(stopped);
     await Promise.all([...this.#all.values()].map((resource) => resource.halt()));
@@ -114,6 +118,7 @@ export class Resources implements ResourcesApi {
       }
       this.#all.set(id, resource);
       this.#host.added();
+      if (this.#isHalted) await resource.halt();
       await resource.check();
       await this.#host.changed(id);
       return resource.state;

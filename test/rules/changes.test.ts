@@ -157,7 +157,9 @@ describe('A change of a resource', () => {
     });
     await using kit = await ruleKit({ rules: { resources: [{ ...type, make }] } });
     const { resources } = kit.broker.rules;
+    await resources.list();
     const created = resources.create({ ...RESOURCE, config: { url: 'before' } });
+    await kit.clock.settle();
     await kit.clock.advance('6s');
     assert.equal((await created).isAlive, false);
     const old = resources.check('r');
@@ -323,6 +325,7 @@ describe('A broker that stops', () => {
     });
     await using kit = await ruleKit({ rules: { resources: [{ ...type, make }] } });
     const { broker } = kit;
+    await broker.rules.list(); // the engine is loaded
     const created = broker.rules.resources.create(RESOURCE);
     const tested = assert.rejects(broker.rules.resources.test(RESOURCE), { code: 'RESOURCE_DOWN' });
     await kit.clock.settle();
@@ -330,6 +333,19 @@ describe('A broker that stops', () => {
     assert.equal((await created).isAlive, false);
     await tested;
     hangs = false;
+    await broker.start();
+    await kit.clock.settle();
+    assert.equal((await broker.rules.resources.get('r'))!.isAlive, true);
+  });
+
+  it('connects to no target of a resource that is made afterwards, before it starts again', async () => {
+    const target = new FakeTarget();
+    await using kit = await ruleKit({ rules: { resources: [target.type()] } });
+    const { broker } = kit;
+    await broker.rules.list();
+    await broker.stop();
+    assert.equal((await broker.rules.resources.create(RESOURCE)).isAlive, false);
+    assert.equal(target.checks, 0);
     await broker.start();
     await kit.clock.settle();
     assert.equal((await broker.rules.resources.get('r'))!.isAlive, true);
