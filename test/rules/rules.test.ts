@@ -149,6 +149,23 @@ describe('Rules', () => {
     assert.deepEqual(await Promise.all(taken), [[{ topic: 'a' }, { v: 1 }, { v: 2 }], [{ topic: 'a' }]]);
   });
 
+  it('give their outputs to an iterable that was made before the first rule', async () => {
+    await using kit = await ruleKit();
+    const { broker } = kit;
+    const outputs = broker.rules.outputs('one');
+    await broker.rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [] });
+    await broker.publish('a', 'x');
+    assert.deepEqual(await take(outputs, 1), [{ topic: 'a' }]);
+  });
+
+  it('give no outputs any more to an iterable that is ended while it is read', async () => {
+    await using kit = await ruleKit();
+    const outputs = kit.broker.rules.outputs();
+    const reading = outputs.next();
+    await outputs.return!();
+    assert.deepEqual(await reading, { value: undefined, done: true });
+  });
+
   it('measure their speed every ten seconds from the first match on', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
