@@ -1,10 +1,11 @@
-import { NotFound, StateError } from '../base/errors.ts';
+import { BrokerError, NotFound, StateError } from '../base/errors.ts';
 import { checkObject } from '../base/options-table.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
 import { ownActions } from './actions/index.ts';
 import type { RulesApi } from './api.ts';
+import { checkFunction } from './app-function.ts';
 import {
   checkRuleId,
   fixedActionIds,
@@ -18,7 +19,7 @@ import {
 import { EventFeeds } from './event-feeds.ts';
 import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import type { RulesHost } from './host.ts';
-import { checkFunction, Kinds } from './kinds.ts';
+import { Kinds } from './kinds.ts';
 import { TICK_SEC } from './meter.ts';
 import { OutputStream } from './outputs.ts';
 import { missingPlan, type Plan, Planner } from './plan.ts';
@@ -113,8 +114,7 @@ export class RuleEngine implements RulesApi {
     for (const input of options.rules ?? []) {
       const id = checkRuleId(input.id);
       if (this.#rules.has(id)) throw exists(id);
-      const read = readRule(input, fixedActionIds(id));
-      const rule = this.#add(id, withDefaults(read, this.#place()), await this.#planner.plan(read.sql), true);
+      const rule = await this.#ruleOfOptions(id, input);
       if (rule.definition.isEnabled) await rule.connect().catch(() => undefined);
     }
     const stored = [...rules].sort(([, a], [, b]) => a.number - b.number);
@@ -305,6 +305,18 @@ export class RuleEngine implements RulesApi {
     this.#rules.set(id, rule);
     if (this.#streams.size > 0) this.#observe();
     return rule;
+  }
+
+  /** @throws BrokerError why it cannot be used; the message names the rule */
+  async #ruleOfOptions(id: string, input: RuleInput): Promise<Rule> {
+    try {
+      const read = readRule(input, fixedActionIds(id));
+      return this.#add(id, withDefaults(read, this.#place()), await this.#planner.plan(read.sql), true);
+    } catch (error) {
+      if (error instanceof BrokerError)
+        throw new BrokerError(error.code, `rule "${id}": ${error.message}`, { cause: error });
+      throw error;
+    }
   }
 
   async #restoreRule(id: string, definition: RuleDefinition): Promise<void> {

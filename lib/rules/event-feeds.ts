@@ -125,7 +125,12 @@ export function readEvents(given: Readonly<Record<string, unknown>> = {}): Parti
       );
     const [, state, qos = '1'] = SETTING.exec(String(setting).trim()) ?? [];
     if (state === undefined)
-      throw new InvalidInput('OPTION_INVALID', `rules.events.${key}`, '"on", "off" or such as "on, qos1"', setting);
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        `rules.events.${key}`,
+        '"off", "on", or "on" with a QoS, such as "on, qos1"',
+        setting
+      );
     if (state === 'on') events[name] = Number(qos) as QoS;
   }
   return events;

@@ -5,10 +5,10 @@ import type { SqlFunction } from '../sql/functions/function.ts';
 import { printStatement } from '../sql/print.ts';
 import { parseStatement } from '../sql/statement.ts';
 import { matches } from '../topics/topic.ts';
+import { checkFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
 import { ruleEventInfos, testColumns } from './events/test-columns.ts';
-import { checkFunction } from './kinds.ts';
-import { Planner } from './plan.ts';
+import { checkStatement, Planner } from './plan.ts';
 import { testPlan } from './rule-test.ts';
 import type { RuleEventInfo, RuleTest } from './types.ts';
 
@@ -49,7 +49,7 @@ const DIALECT = ruleDialect((topic, filter) => matches(filter, topic));
  * const rule = await compileRule('SELECT payload.t as t FROM "sensors/#" WHERE t > 80');
  * rule.run({ topic: 'sensors/1', payload: '{"t": 90}' }).outputs; // [{ t: 90 }]
  * ```
- * @throws SqlError SQL_INVALID; InvalidInput FUNCTION_INVALID; BrokerError PACKAGE_MISSING (regular expressions need the package `re2js`)
+ * @throws SqlError SQL_INVALID; InvalidInput RULE_INVALID, FUNCTION_INVALID; BrokerError PACKAGE_MISSING (regular expressions need the package `re2js`)
  */
 export async function compileRule(sql: string, options: CompileOptions = {}): Promise<CompiledRule> {
   const { functions = [], nullIsNull = false, now = Date.now, node = 'embermq@127.0.0.1' } = options;
@@ -67,8 +67,9 @@ export async function compileRule(sql: string, options: CompileOptions = {}): Pr
   };
 }
 
-/** Parse a statement and print it in one form: keywords in upper case, one blank between words. @throws SqlError SQL_INVALID */
+/** Parse a statement and print it in one form: keywords in upper case, one blank between words. @throws SqlError SQL_INVALID; InvalidInput RULE_INVALID */
 export function formatRule(sql: string): string {
+  checkStatement(sql);
   return printStatement(parseStatement(sql, DIALECT), DIALECT);
 }
 

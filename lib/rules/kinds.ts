@@ -1,11 +1,9 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest } from '../base/options-table.ts';
-import type { SqlFunction } from '../sql/functions/function.ts';
 import { RESOURCE_PARAM } from './params.ts';
 import type { ActionInfo, ActionType, ParamTable, ResourceType, ResourceTypeInfo } from './types.ts';
 
 const NAME = /^[\w.-]{1,64}$/;
-const FUNCTION_NAME = /^[A-Za-z]\w{0,63}$/;
 
 /** The kinds of actions and resources that a broker has. */
 export class Kinds {
@@ -28,7 +26,7 @@ export class Kinds {
 
   /** @throws InvalidInput RESOURCE_TYPE_INVALID, ACTION_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS */
   defineResource(type: ResourceType): void {
-    checkKind(type, 'RESOURCE_TYPE_INVALID', 'a type of resources, such as webHook()');
+    checkKind(type, 'RESOURCE_TYPE_INVALID', 'a type of resources, such as webHook(),');
     if (this.#resources.has(type.name))
       throw new StateError('RESOURCE_TYPE_EXISTS', `there is a type of resources "${type.name}" already`);
     for (const action of type.actions ?? []) this.#checkAction(action); // all of them, before one is defined
@@ -52,8 +50,9 @@ export class Kinds {
   resource(name: string): ResourceType {
     const type = this.#resources.get(name);
     if (type !== undefined) return type;
-    const why = missing(`type of resources "${name}"`, name, this.#resources.keys());
-    throw new NotFound('RESOURCE_TYPE_NOT_FOUND', `${why}; the option "rules" of createBroker names the types`);
+    const remedy = 'the option rules.resources of createBroker defines types, for example webHook()';
+    const why = missing(`type of resources "${name}"`, name, this.#resources.keys(), remedy);
+    throw new NotFound('RESOURCE_TYPE_NOT_FOUND', why);
   }
 
   actions(): ActionInfo[] {
@@ -84,18 +83,6 @@ export class Kinds {
   }
 }
 
-/** @throws InvalidInput FUNCTION_INVALID */
-export function checkFunction(row: SqlFunction): void {
-  const isGood =
-    typeof row === 'object' &&
-    row !== null &&
-    FUNCTION_NAME.test(row.name) &&
-    Array.isArray(row.params) &&
-    typeof (row.run ?? row.make) === 'function';
-  if (!isGood)
-    throw new InvalidInput('FUNCTION_INVALID', 'function', 'an object with name, params, returns, about and run', row);
-}
-
 interface Kind {
   readonly name: string;
   readonly params?: ParamTable;
@@ -104,16 +91,19 @@ interface Kind {
 }
 
 function checkKind(type: Kind, code: string, expected: string): void {
-  const isGood =
-    typeof type === 'object' &&
-    type !== null &&
-    NAME.test(type.name) &&
-    typeof type.make === 'function' &&
-    typeof type.title?.en === 'string';
-  if (!isGood) throw new InvalidInput(code, 'type', `${expected} with name, title, description and make`, type);
+  const fail = (field: string, what: string, got: unknown) => new InvalidInput(code, field, what, got);
+  if (
+    typeof type !== 'object' ||
+    type === null ||
+    typeof type.make !== 'function' ||
+    typeof type.title?.en !== 'string'
+  )
+    throw fail('type', `${expected} with name, title, description and make`, type);
+  if (!NAME.test(type.name)) throw fail('type.name', '1 to 64 letters, digits, "_", "-" and "."', type.name);
 }
 
-function missing(what: string, name: string, names: Iterable<string>): string {
+function missing(what: string, name: string, names: Iterable<string>, remedy?: string): string {
   const similar = nearest(name, [...names]);
-  return `there is no ${what}${similar === undefined ? '' : `; did you mean "${similar}"?`}`;
+  const hint = similar === undefined ? remedy : `did you mean "${similar}"?`;
+  return `there is no ${what}${hint === undefined ? '' : `; ${hint}`}`;
 }

@@ -1,3 +1,4 @@
+import { InvalidInput } from '../base/errors.ts';
 import type { CompileContext } from '../sql/compile.ts';
 import { compileStatement } from '../sql/compile-statement.ts';
 import { ruleDialect } from '../sql/dialect.ts';
@@ -11,6 +12,7 @@ import { parseStatement } from '../sql/statement.ts';
 import type { Source, Statement } from '../sql/tree.ts';
 import type { Value } from '../sql/values.ts';
 import { checkTopicFilter, matches } from '../topics/topic.ts';
+import { checkedFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
 import type { RuleEventName } from './events/rule-event.ts';
 import { eventsOfFilter, messageFilterOf } from './events/topics.ts';
@@ -67,16 +69,17 @@ export class Planner {
     return this.#functions;
   }
 
-  /** Add a function. */
+  /** Add a function of the app. */
   define(row: SqlFunction): void {
-    this.#functions.set(row.name, row);
+    this.#functions.set(row.name, checkedFunction(row));
   }
 
   /**
    * Parse and compile a statement. The package for regular expressions is loaded if the statement needs it.
-   * @throws SqlError; BrokerError PACKAGE_MISSING
+   * @throws SqlError; InvalidInput RULE_INVALID; BrokerError PACKAGE_MISSING
    */
   async plan(sql: string): Promise<Plan> {
+    checkStatement(sql);
     const statement = parseStatement(sql, this.#dialect);
     const usesPatterns = [...functionsIn(statement)].some((name) => this.#functions.get(name)?.patternAt !== undefined);
     if (usesPatterns) this.#patterns ??= await loadPatterns();
@@ -84,6 +87,11 @@ export class Planner {
     const { run } = compileStatement(statement, context);
     return { sql, run, ...originOf(statement, sql) };
   }
+}
+
+/** @throws InvalidInput RULE_INVALID if a statement is no string */
+export function checkStatement(sql: unknown): asserts sql is string {
+  if (typeof sql !== 'string') throw new InvalidInput('RULE_INVALID', 'sql', 'a statement', sql);
 }
 
 /** What FROM selects from. @throws SqlError */

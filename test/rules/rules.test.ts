@@ -211,6 +211,7 @@ describe('What is refused of a rule', () => {
     ['an invalid statement', { sql: 'SELECT * FROM t/a' }, 'SQL_INVALID', /topics need double quotes/],
     ['an invalid topic filter', { sql: 'SELECT * FROM "a/#/b"' }, 'SQL_INVALID', /line 1, column 15/],
     ['a function that does not exist', { sql: 'SELECT uper(topic) FROM "a"' }, 'SQL_INVALID', /did you mean upper/],
+    ['a statement that is no string', { sql: 5 }, 'RULE_INVALID', /sql: expected a statement/],
     ['no statement', { sql: undefined }, 'RULE_INVALID', /sql/],
     ['no actions', { actions: undefined }, 'RULE_INVALID', /actions/],
     ['an unknown action', { actions: ['republsh'] }, 'ACTION_NOT_FOUND', /did you mean "republish"/],
@@ -267,7 +268,19 @@ function nested(levels: number): object {
   return { name: 'do_nothing', fallbacks: levels === 0 ? [] : [nested(levels - 1)] };
 }
 
+describe('A rule of the options', () => {
+  it('is named by the error that refuses it', async () => {
+    const rules = [{ id: 'hot', sql: 'SELEC', actions: [] }];
+    await assert.rejects(ruleKit({ rules: { rules } }), { code: 'SQL_INVALID', message: /^rule "hot": syntax error/ });
+  });
+});
+
 describe('A test of a statement', () => {
+  it('refuses a statement that is no string', async () => {
+    await using kit = await ruleKit();
+    await assert.rejects(kit.broker.rules.test(5 as never), { code: 'RULE_INVALID', field: 'sql' });
+  });
+
   it('gives the output for given columns, without any action', async () => {
     await using kit = await ruleKit();
     const { rules } = kit.broker;

@@ -1,0 +1,63 @@
+import { InvalidInput } from '../base/errors.ts';
+import { isThenable } from '../events/hooks.ts';
+import type { SqlFunction } from '../sql/functions/function.ts';
+import { SqlFailure } from '../sql/sql-error.ts';
+import { Float, type Value } from '../sql/values.ts';
+
+const NAME = /^[A-Za-z]\w{0,63}$/;
+const TYPES = ['any', 'string', 'bytes', 'integer', 'number', 'boolean', 'list', 'object'];
+const PARAM = new RegExp(`^(${TYPES.join('|')})(\\?|\\.\\.\\.)?$`);
+
+/** Check a function of the app for statements. @throws InvalidInput FUNCTION_INVALID */
+export function checkFunction(row: SqlFunction): void {
+  const isGood =
+    typeof row === 'object' &&
+    row !== null &&
+    NAME.test(row.name) &&
+    Array.isArray(row.params) &&
+    typeof (row.run ?? row.make) === 'function';
+  if (!isGood)
+    throw new InvalidInput('FUNCTION_INVALID', 'function', 'an object with name, params, returns, about and run', row);
+  for (const [at, param] of row.params.entries())
+    if (typeof param !== 'string' || !PARAM.test(param)) {
+      const expected = `one of ${TYPES.join(', ')}, optionally followed by "?" or "..."`;
+      throw new InvalidInput('FUNCTION_INVALID', `${row.name}.params[${at}]`, expected, param);
+    }
+}
+
+/** A function of the app whose results are checked: what is no value of statements fails the evaluation. */
+export function checkedFunction(row: SqlFunction): SqlFunction {
+  const { name, make } = row;
+  return {
+    ...row,
+    run: (...args) => checkResult(name, row.run(...args)),
+    ...(make !== undefined && {
+      make: (tools) => {
+        const run = make.call(row, tools);
+        return (...args) => checkResult(name, run(...args));
+      }
+    })
+  };
+}
+
+/** @throws SqlFailure */
+function checkResult(name: string, result: unknown): Value {
+  if (isValue(result)) return result;
+  if (isThenable(result)) Promise.resolve(result).catch(() => undefined); // the evaluation fails in any case
+  throw new SqlFailure(`${name}() has returned ${kindOf(result)}; it must return a value such as JSON can represent`);
+}
+
+/** Whether something is a value of statements, apart from what is inside of it. */
+function isValue(result: unknown): result is Value {
+  if (typeof result !== 'object' || result === null) return typeof result !== 'function' && typeof result !== 'symbol';
+  if (Array.isArray(result) || result instanceof Uint8Array || result instanceof Float) return true;
+  const prototype: unknown = Object.getPrototypeOf(result);
+  return prototype === null || Object.getPrototypeOf(prototype) === null; // a plain object, also one of another realm
+}
+
+function kindOf(result: unknown): string {
+  if (typeof result === 'function') return 'a function';
+  if (typeof result !== 'object' || result === null) return 'a symbol';
+  if (isThenable(result)) return 'a promise, but statements do not wait';
+  return `an object of the class ${result.constructor?.name}`;
+}
