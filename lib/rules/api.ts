@@ -27,7 +27,7 @@ export interface ResourcesApi {
   /**
    * Make a resource. It is persisted, also if its target cannot be reached at present.
    * @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID (the parameter is `field`), RESOURCE_INVALID; StateError
-   *   RESOURCE_EXISTS
+   *   RESOURCE_EXISTS; BrokerError RESOURCE_NOT_INITIALIZED, and what the type throws
    */
   create(input: ResourceInput): Promise<ResourceState>;
   /** Change a resource. Its queued entries are kept. @throws as `create`; NotFound RESOURCE_NOT_FOUND; StateError RESOURCE_OF_APP */
@@ -59,8 +59,8 @@ export interface RulesApi {
   /**
    * Make a rule, and attach it unless it is disabled. It is persisted, unless one of its actions is a function.
    * @throws SqlError SQL_INVALID; InvalidInput RULE_INVALID, PARAM_REQUIRED, PARAM_INVALID (the parameter is `field`); NotFound ACTION_NOT_FOUND;
-   *   StateError RULE_EXISTS, RESOURCE_NOT_INITIALIZED (an action names a resource that does not exist or has the wrong type); BrokerError
-   *   ACTION_FAILED (an action cannot be made)
+   *   StateError RULE_EXISTS; BrokerError RESOURCE_NOT_INITIALIZED (an action names a resource that does not exist, has the wrong type or cannot
+   *   be made), ACTION_FAILED (an action cannot be made), PACKAGE_MISSING (regular expressions need the package `re2js`)
    */
   create(input: RuleInput): Promise<RuleState>;
   /** Change a rule without losing an event. @throws as `create`; NotFound RULE_NOT_FOUND; StateError RULE_OF_APP */

@@ -1,4 +1,4 @@
-import { BrokerError } from '../base/errors.ts';
+import { BrokerError, show } from '../base/errors.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
 import type { Value } from '../sql/values.ts';
@@ -220,6 +220,7 @@ export class RuleActionList {
           if (cause.prepared > MOST_PREPARED)
             throw new BrokerError('ACTION_FAILED', `one event would send more than ${MOST_PREPARED} characters`);
           const content = made.prepare(output, event);
+          checkContent(content);
           cause.prepared += content.length;
           const settled: Settled = (isSent, error) => this.#finish(action, isSent, error, done);
           resource!.add(this.#ruleId, head, content, settled, done === undefined ? 0 : bytes);
@@ -321,9 +322,29 @@ async function makeOf(
     const why = error instanceof Error ? error.message : String(error);
     throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be made: ${why}`, { cause: error });
   }
+  if (!isAction(made)) {
+    const fault = 'make() must return an object with run() or prepare()';
+    throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be made: ${fault}`);
+  }
   if ('prepare' in made && resource === undefined)
     throw new BrokerError('ACTION_FAILED', `the action "${type.name}" sends, but uses no resource`);
   return made;
+}
+
+/** Whether an action type of the app has made what it has to make. */
+function isAction(made: unknown): boolean {
+  if (typeof made !== 'object' || made === null) return false;
+  return typeof ('prepare' in made ? made.prepare : (made as Partial<LocalAction>).run) === 'function';
+}
+
+/** @throws BrokerError ACTION_FAILED if an action type of the app has prepared something that cannot be sent */
+function checkContent(content: unknown): void {
+  if (typeof content === 'string' || content instanceof Uint8Array) return;
+  if (isThenable(content)) Promise.resolve(content).catch(() => undefined); // the action has failed in any case
+  throw new BrokerError(
+    'ACTION_FAILED',
+    `prepare() must return a string or a Buffer, but has returned ${show(content)}`
+  );
 }
 
 /** The resource that an action uses. @throws BrokerError RESOURCE_NOT_INITIALIZED */

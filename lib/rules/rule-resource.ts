@@ -344,7 +344,15 @@ export function makeResource(
   context: ResourceContext
 ): Resource {
   const type = kinds.resource(name);
-  return type.make(checkParams(type.params ?? {}, config, `a resource of type ${name}`), context);
+  const made = type.make(checkParams(type.params ?? {}, config, `a resource of type ${name}`), context);
+  if (isResource(made)) return made;
+  const fault = 'make() must return an object with check(), send() and close()';
+  throw new BrokerError('RESOURCE_NOT_INITIALIZED', `the type of resources "${name}": ${fault}`);
+}
+
+/** Whether a type of the app has made what it has to make. */
+function isResource(made: Partial<Resource> | null | undefined): boolean {
+  return [made?.check, made?.send, made?.close].every((method) => typeof method === 'function');
 }
 
 function outboxName(id: string): string {

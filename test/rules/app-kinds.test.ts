@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { compileRule } from '../../lib/rules/index.ts';
+import type { ActionType, ResourceType } from '../../lib/rules/types.ts';
 import type { SqlFunction } from '../../lib/sql/functions/function.ts';
+import { FakeTarget, ruleKit } from './support.ts';
+
+const TEXT = { en: 'For tests', zh: '用于测试' };
 
 function returning(result: () => unknown): SqlFunction {
   return { name: 'f', family: 'app', params: [], returns: 'any', about: 'For tests.', run: result as never };
+}
+
+function action(name: string, make: () => unknown, more: Partial<ActionType> = {}): ActionType {
+  return { name, title: TEXT, description: TEXT, make: make as never, ...more };
+}
+
+function resourceType(make: () => unknown, actions: readonly ActionType[] = []): ResourceType {
+  return { name: 'own', title: TEXT, description: TEXT, actions, make: make as never };
 }
 
 describe('A function of the app for statements', () => {
@@ -50,3 +62,106 @@ describe('A function of the app for statements', () => {
   });
 });
 
+describe('A kind of action of the app', () => {
+  it('is refused with the rule for names if its name is not possible', async () => {
+    await using kit = await ruleKit();
+    await assert.rejects(kit.broker.rules.defineAction(action('a b', () => undefined)), {
+      code: 'ACTION_INVALID',
+      field: 'type.name',
+      message: 'type.name: expected 1 to 64 letters, digits, "_", "-" and ".", got "a b"'
+    });
+  });
+
+  for (const made of [undefined, null, 'x', {}, { run: 'x' }])
+    it(`cannot be used if make() returns ${JSON.stringify(made)}`, async () => {
+      await using kit = await ruleKit({ rules: { actions: [action('own', () => made)] } });
+      await assert.rejects(kit.broker.rules.create({ sql: 'SELECT * FROM "a"', actions: ['own'] }), {
+        code: 'ACTION_FAILED',
+        message: /the action "own" cannot be made: make\(\) must return an object with run\(\) or prepare\(\)/
+      });
+    });
+
+  for (const [what, prepared] of [
+    ['nothing', () => undefined],
+    ['an object', () => ({})],
+    ['a promise that rejects', () => Promise.reject(new Error('late'))]
+  ] as const)
+    it(`has failed for an output if prepare() returns ${what}`, async () => {
+      const target = new FakeTarget().type();
+      const own = action('own', () => ({ prepare: prepared }), { types: ['fake'] });
+      const errors: unknown[] = [];
+      await using kit = await ruleKit({ rules: { resources: [target], actions: [own] } });
+      const { broker } = kit;
+      broker.on('error', ({ error }) => errors.push(error));
+      await broker.rules.resources.create({ id: 'r', type: 'fake', config: { url: 'x' } });
+      await broker.rules.create({
+        id: 'one',
+        sql: 'SELECT * FROM "a"',
+        actions: [{ name: 'own', params: { $resource: 'r' } }]
+      });
+      await broker.publish('a', 'x');
+      assert.deepEqual((await broker.rules.get('one'))!.actions[0].figures, { taken: 1, success: 0, failed: 1 });
+      assert.match((errors[0] as Error).message, /prepare\(\) must return a string or a Buffer/);
+    });
+});
+
+describe('A kind of resource of the app', () => {
+  it('is asked for by the error about a type that nobody has defined', async () => {
+    await using kit = await ruleKit();
+    await assert.rejects(kit.broker.rules.resources.create({ type: 'web_hook', config: {} }), {
+      code: 'RESOURCE_TYPE_NOT_FOUND',
+      message: /"web_hook"; the option rules\.resources of createBroker defines types, for example webHook\(\)/
+    });
+  });
+
+  for (const [what, made] of [
+    ['nothing', undefined],
+    ['an empty object', {}],
+    ['an object without close()', { check: () => undefined, send: () => undefined }]
+  ] as const)
+    it(`cannot be used if make() returns ${what}`, async () => {
+      await using kit = await ruleKit({ rules: { resources: [resourceType(() => made)] } });
+      const { resources } = kit.broker.rules;
+      const message =
+        /the type of resources "own": make\(\) must return an object with check\(\), send\(\) and close\(\)/;
+      await assert.rejects(resources.create({ type: 'own', config: {} }), {
+        code: 'RESOURCE_NOT_INITIALIZED',
+        message
+      });
+      assert.deepEqual(await resources.list(), []);
+    });
+
+  it('is deleted with its queue even if close() fails, which is reported', async () => {
+    const errors: string[] = [];
+    const type = resourceType(
+      () => ({
+        check: () => {
+          throw new Error('down');
+        },
+        send: () => {
+          throw new Error('down');
+        },
+        close: () => Promise.reject(new Error('close has failed'))
+      }),
+      [action('to_own', () => ({ prepare: () => 'x' }), { types: ['own'] })]
+    );
+    await using kit = await ruleKit({ rules: { resources: [type] } });
+    const { broker } = kit;
+    broker.on('error', ({ error }) => errors.push((error as Error).message));
+    await broker.rules.resources.create({ id: 'r', type: 'own', config: {} });
+    assert.equal(await broker.rules.resources.delete('r'), true);
+    assert.deepEqual(errors, ['close has failed']);
+    assert.deepEqual(
+      broker.alarms.present().map(({ id }) => id),
+      []
+    );
+  });
+
+  it('raises an alarm if a resource of the options cannot be made', async () => {
+    await using kit = await ruleKit({ rules: { resources: [{ id: 'r', type: 'unknown', config: {} }] } });
+    assert.deepEqual(
+      kit.broker.alarms.present().map(({ id }) => id),
+      ['resource/unknown/r/down']
+    );
+  });
+});
