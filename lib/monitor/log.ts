@@ -126,6 +126,11 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
   },
   // at the level warn, so that a log that shows the failure shows its end, too
   'store.recovered': { level: 'warn', message: 'the store can be written again' },
+  'rule.disconnected': {
+    level: 'warn',
+    message: 'rule cannot run',
+    fields: ({ rule, reason }) => ({ rule, reason })
+  },
   'alarm.raised': {
     level: ({ alarm: { severity } }) => (severity === 'notice' ? 'info' : severity === 'warning' ? 'warn' : 'error'),
     message: ({ alarm }) => `alarm raised: ${alarm.title}`,

@@ -271,6 +271,16 @@ describe('the log', () => {
     assert.equal((lines[1].fields.error as Error).message, 'line 3 is wrong');
   });
 
+  it('has rules that cannot run, also those of the options', async () => {
+    const { lines, logger } = collector();
+    const rules = [{ id: 'hot', sql: 'SELECT * FROM "a"', actions: ['inspec'] }];
+    await using _ = await createTestBroker({ logger, rules: { rules } });
+    const [line] = lines.filter(({ fields }) => fields.event === 'rule.disconnected');
+    assert.deepEqual(brief([line]), ['warn: rule cannot run']);
+    assert.equal(line.fields.rule, 'hot');
+    assert.match(String(line.fields.reason), /there is no action "inspec"/);
+  });
+
   it('has a store that fails and recovers', async () => {
     const { lines, logger } = collector();
     const store = memoryStore();
