@@ -58,7 +58,7 @@ function invalid(field: string, expected: string, got: unknown): InvalidInput {
 }
 
 function readAddress(address: string, isTls: boolean): URL {
-  const shown = address.replace(/\/\/.*@/, '//***@');
+  const shown = address.replace(/^(.*\/\/)?.*@/, '$1***@');
   const hasScheme = address.includes('://');
   if (!hasScheme && address.includes('@'))
     throw invalid('address', 'a host and a port; names of nodes are not supported', shown);

@@ -188,6 +188,7 @@ describe('The resource bridge_mqtt', () => {
     const cases: readonly (readonly [Params, string])[] = [
       [{ address: 'emqx@127.0.0.1' }, 'address'],
       [{ address: 'mqtt://user:secret@host' }, 'address'],
+      [{ address: 'user:secret@host' }, 'address'],
       [{ address: 'http://host' }, 'address'],
       [{ address: '' }, 'address'],
       [{ address: 'host:port' }, 'address'],
