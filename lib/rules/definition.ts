@@ -35,7 +35,8 @@ export interface ResourceDefinition {
   readonly number: number;
 }
 
-const ID = /^[\w:.-]{1,64}$/;
+/** What is left out of URLs by clients, `.` and `..`, is no id. */
+const ID = /^(?!\.{1,2}$)[\w:.-]{1,64}$/;
 /** Most actions of a rule, with fallbacks. */
 const MOST_ACTIONS = 100;
 /** Most levels of fallbacks. */
@@ -50,7 +51,7 @@ type ReadRule = Partial<Omit<RuleDefinition, 'createdAt' | 'number'>>;
 export function checkRuleId(given: unknown, kind: 'rule' | 'resource' = 'rule'): string {
   if (typeof given === 'string' && ID.test(given)) return given;
   const code = kind === 'rule' ? 'RULE_INVALID' : 'RESOURCE_INVALID';
-  throw new InvalidInput(code, 'id', '1 to 64 letters, digits, ":", "_", "-" and "."', given);
+  throw new InvalidInput(code, 'id', '1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."', given);
 }
 
 /** An id that was given, or a new one. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */

@@ -1645,7 +1645,7 @@ export interface EarlierOperations {
       rawsql?: string;
     };
     body: {
-      /** The id: 1 to 64 letters, digits, ":", "_", "-" and "."; default: "rule:" and 8 hexadecimal digits */
+      /** The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "rule:" and 8 hexadecimal digits */
       id?: string;
       /** The statement */
       rawsql: string;
@@ -1781,7 +1781,7 @@ export interface EarlierOperations {
       test?: boolean;
     };
     body: {
-      /** The id: 1 to 64 letters, digits, ":", "_", "-" and "."; default: "resource:" and 8 hexadecimal digits */
+      /** The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "resource:" and 8 hexadecimal digits */
       id?: string;
       /** The name of its type */
       type: string;

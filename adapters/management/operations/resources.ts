@@ -13,7 +13,7 @@ const GIVEN = Type.Object({
   id: Type.Optional(
     Type.String({
       description:
-        'The id: 1 to 64 letters, digits, ":", "_", "-" and "."; default: "resource:" and 8 hexadecimal digits'
+        'The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "resource:" and 8 hexadecimal digits'
     })
   ),
   type: Type.String({ description: 'The name of its type' }),

@@ -30,7 +30,8 @@ const FIELDS = {
 const GIVEN = Type.Object({
   id: Type.Optional(
     Type.String({
-      description: 'The id: 1 to 64 letters, digits, ":", "_", "-" and "."; default: "rule:" and 8 hexadecimal digits'
+      description:
+        'The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "rule:" and 8 hexadecimal digits'
     })
   ),
   rawsql: Type.Optional(Type.String({ description: 'The statement', ...documentedAs({ isRequired: true }) })),
