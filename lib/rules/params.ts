@@ -43,6 +43,11 @@ export function hideSecrets(table: ParamTable, params: Params): Params {
   return mapFields(params, (value, name) => (Object.hasOwn(table, name) ? hide(value, table[name]) : value));
 }
 
+/** The parameters of a kind that is not registered, as they are shown: it is not known which are secrets, so all but `$resource` are hidden. */
+export function hideAll(params: Params): Params {
+  return mapFields(params, (value, name) => (name === '$resource' ? value : HIDDEN));
+}
+
 /**
  * Replace `******` by the present value of a secret. Without a present value it stays, and `checkParams` refuses it.
  * @param given what is to be checked afterwards

@@ -5,7 +5,7 @@ import type { Value } from '../sql/values.ts';
 import type { ActionDefinition, RuleDefinition } from './definition.ts';
 import { CatalogueEvent } from './events/event.ts';
 import type { Kinds } from './kinds.ts';
-import { checkParams, hideSecrets, RESOURCE_PARAM } from './params.ts';
+import { checkParams, hideAll, hideSecrets, RESOURCE_PARAM } from './params.ts';
 import type { RuleResource, Settled } from './rule-resource.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
@@ -380,9 +380,13 @@ function stateOf({ definition, shown, counts, fallbacks }: RunningAction): Actio
 /** The actions of a definition that is not running. */
 export function statesOf(actions: readonly ActionDefinition[], kinds: Kinds): ActionState[] {
   const known = new Map(kinds.actions().map((type) => [type.name, type.params]));
+  const shown = (name: string, params: Params) => {
+    const table = known.get(name);
+    return table === undefined ? hideAll(params) : hideSecrets(table, params);
+  };
   const state = ({ id, name, params, fallbacks }: ActionDefinition): ActionState => ({
     ...{ id, name, figures: { taken: 0, success: 0, failed: 0 } },
-    params: hideSecrets(known.get(name) ?? {}, params),
+    params: shown(name, params),
     fallbacks: fallbacks.map(state)
   });
   return actions.map(state);

@@ -6,7 +6,7 @@ import type { Outboxes } from '../outbox/outboxes.ts';
 import { actionIdOf, contentOf, type EntryHead, headOf, withHead } from './continuation.ts';
 import type { ResourceDefinition } from './definition.ts';
 import type { Kinds } from './kinds.ts';
-import { checkParams, hideSecrets } from './params.ts';
+import { checkParams, hideAll, hideSecrets } from './params.ts';
 import type { Resource, ResourceContext, ResourceState } from './types.ts';
 
 /** Time between two attempts to reach a target that is not alive, in milliseconds. */
@@ -70,10 +70,10 @@ export class RuleResource {
   get state(): ResourceState {
     const { id, definition, isAlive, isPersisted } = this;
     const { type, config, description, createdAt } = definition;
-    const table = this.#host.kinds.findResource(type)?.params;
+    const kind = this.#host.kinds.findResource(type);
     return {
       ...{ id, type, description, isAlive, createdAt, isPersisted },
-      config: hideSecrets(table ?? {}, config),
+      config: kind === undefined ? hideAll(config) : hideSecrets(kind.params ?? {}, config),
       lastError: this.#lastError ?? this.#outbox?.lastError,
       size: this.#outbox?.size ?? 0
     };

@@ -1,8 +1,30 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { memoryStore } from '../../lib/index.ts';
 import { FakeTarget, ruleKit } from './support.ts';
 
+const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
 const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
+
+describe('Parameters of a type that is not registered', () => {
+  it('are hidden, because some may be secrets', async () => {
+    const store = memoryStore();
+    const config = { url: 'http://x', token: 'secret' };
+    {
+      await using kit = await ruleKit({ store, rules: { resources: [new FakeTarget().type()] } });
+      const { rules } = kit.broker;
+      await rules.resources.create({ ...RESOURCE, config });
+      const actions = [{ ...TO_FAKE, params: { $resource: 'r', key: 'secret' }, fallbacks: [{ ...TO_FAKE }] }];
+      await rules.create({ sql: 'SELECT topic FROM "a"', actions });
+    }
+    await using kit = await ruleKit({ store });
+    const { rules } = kit.broker;
+    const [resource] = await rules.resources.list();
+    assert.deepEqual(resource.config, { url: '******', token: '******' });
+    const [{ params, fallbacks }] = (await rules.list())[0].actions;
+    assert.deepEqual([params, fallbacks[0].params], [{ $resource: 'r', key: '******' }, { $resource: 'r' }]);
+  });
+});
 
 describe('An id', () => {
   it('is not "." or "..", which clients remove from URLs', async () => {
