@@ -106,7 +106,8 @@ export class Resources implements ResourcesApi {
       const read = readResource(input);
       const id = idOf(input.id, 'resource', (taken) => this.#all.has(taken));
       if (this.#all.has(id)) throw exists(id);
-      const config = checkParams(kinds.resource(read.type).params ?? {}, read.config, `the resource "${id}"`);
+      const what = input.id === undefined ? `a resource of type ${read.type}` : `the resource "${id}"`;
+      const config = checkParams(kinds.resource(read.type).params ?? {}, read.config, what);
       const definition: ResourceDefinition = { ...read, config, ...this.#place() };
       const resource = new RuleResource(id, definition, true, this.#resourceHost);
       resource.make();

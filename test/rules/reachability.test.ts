@@ -37,3 +37,13 @@ describe('An id', () => {
     assert.equal((await rules.create({ id: '...', sql: 'SELECT topic FROM "a"', actions: [] })).id, '...');
   });
 });
+
+describe('An error about the parameters of a new resource', () => {
+  it('names its type if the resource has no id yet', async () => {
+    await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
+    const { resources } = kit.broker.rules;
+    const message = /^a resource of type fake: the parameter "url" is missing$/;
+    await assert.rejects(resources.create({ type: 'fake', config: {} }), { code: 'PARAM_REQUIRED', message });
+    await assert.rejects(resources.create({ ...RESOURCE, config: {} }), { message: /^the resource "r": / });
+  });
+});
