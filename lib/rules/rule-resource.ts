@@ -305,6 +305,8 @@ export class RuleResource {
   #conclude(...[entry, outcome, error]: OutcomeOfEntry): void {
     const pending = this.#pending.get(entry.id);
     const isSent = outcome === 'sent';
+    // what the target has taken shows that it can be reached again
+    if (isSent && !this.isAlive && !this.#isClosed) void this.check();
     const why = error ?? new BrokerError('ENTRY_DROPPED', `it was dropped: ${outcome}`);
     if (pending !== undefined) {
       this.#pending.delete(entry.id);

@@ -6,6 +6,28 @@ import { FakeTarget, ruleKit } from './support.ts';
 const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
 const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
 
+describe('Whether the target of a resource can be reached', () => {
+  it('is shown as soon as the target has taken an entry', async () => {
+    const target = new FakeTarget();
+    target.fault = new Error('connect ECONNREFUSED');
+    target.onSend = () => {
+      throw new Error('down');
+    };
+    await using kit = await ruleKit({ rules: { resources: [target.type()] } });
+    const { alarms, rules } = kit.broker;
+    await rules.resources.create(RESOURCE);
+    await rules.create({ sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
+    await kit.broker.publish('a', 'x');
+    await kit.clock.settle();
+    target.fault = undefined;
+    target.onSend = () => undefined;
+    await kit.clock.advance('10s');
+    const { isAlive, lastError, size } = (await rules.resources.get('r'))!;
+    assert.deepEqual([target.sent.length, size, isAlive, lastError], [1, 0, true, undefined]);
+    assert.deepEqual(alarms.present(), []);
+  });
+});
+
 describe('Parameters of a type that is not registered', () => {
   it('are hidden, because some may be secrets', async () => {
     const store = memoryStore();
