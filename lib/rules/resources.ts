@@ -100,8 +100,8 @@ export class Resources implements ResourcesApi {
     }
   }
 
-  create(input: ResourceInput): Promise<ResourceState> {
-    return this.#host.inTurn(async () => {
+  async create(input: ResourceInput): Promise<ResourceState> {
+    const created = await this.#host.inTurn(async () => {
       const { broker, kinds } = this.#host;
       const read = readResource(input);
       const id = idOf(input.id, 'resource', (taken) => this.#all.has(taken));
@@ -120,14 +120,16 @@ export class Resources implements ResourcesApi {
       this.#all.set(id, resource);
       this.#host.added();
       if (this.#isHalted) await resource.halt();
-      await resource.check();
       await this.#host.changed(id);
-      return resource.state;
+      return resource;
     });
+    // other changes do not wait for a target that does not answer
+    await created.check();
+    return created.state;
   }
 
-  update(id: string, change: ResourceChange): Promise<ResourceState> {
-    return this.#host.inTurn(async () => {
+  async update(id: string, change: ResourceChange): Promise<ResourceState> {
+    const { resource, isChecked } = await this.#host.inTurn(async () => {
       checkObject(change, 'resource');
       const resource = this.#changeable(id);
       const { config: given, ...read } = readResourceChange(change);
@@ -142,13 +144,14 @@ export class Resources implements ResourcesApi {
       if (given === undefined) {
         await persist();
         resource.describe(after);
-        return resource.state;
+        return { resource, isChecked: false };
       }
       await resource.change(after, persist);
-      await resource.check();
       await this.#host.changed(id);
-      return resource.state;
+      return { resource, isChecked: true };
     });
+    if (isChecked) await resource.check();
+    return resource.state;
   }
 
   delete(id: string): Promise<boolean> {

@@ -306,7 +306,7 @@ export class RuleResource {
     const pending = this.#pending.get(entry.id);
     const isSent = outcome === 'sent';
     // what the target has taken shows that it can be reached again
-    if (isSent && !this.isAlive && !this.#isClosed) void this.check();
+    if (isSent && !this.isAlive) void this.check();
     const why = error ?? new BrokerError('ENTRY_DROPPED', `it was dropped: ${outcome}`);
     if (pending !== undefined) {
       this.#pending.delete(entry.id);

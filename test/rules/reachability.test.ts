@@ -6,6 +6,15 @@ import { FakeTarget, ruleKit } from './support.ts';
 const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
 const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
 
+/** A type of resources whose checks do not end before `release` is called. */
+function slowType() {
+  const type = new FakeTarget().type();
+  let release = () => {};
+  const gate = new Promise<void>((resolve) => (release = resolve));
+  const make: typeof type.make = (config, context) => ({ ...type.make(config, context), check: () => gate });
+  return { type: { ...type, make }, release: () => release() };
+}
+
 describe('Whether the target of a resource can be reached', () => {
   it('is shown as soon as the target has taken an entry', async () => {
     const target = new FakeTarget();
@@ -25,6 +34,32 @@ describe('Whether the target of a resource can be reached', () => {
     const { isAlive, lastError, size } = (await rules.resources.get('r'))!;
     assert.deepEqual([target.sent.length, size, isAlive, lastError], [1, 0, true, undefined]);
     assert.deepEqual(alarms.present(), []);
+  });
+
+  it('delays no other change of rules and resources while it is being found out', async () => {
+    const { type, release } = slowType();
+    await using kit = await ruleKit({ rules: { resources: [type] } });
+    const { rules } = kit.broker;
+    const created = rules.resources.create(RESOURCE);
+    await kit.clock.settle();
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
+    const updated = rules.resources.update('r', { config: { url: 'http://y' } });
+    await kit.clock.settle();
+    await rules.update('one', { description: 'new' });
+    await created; // its check has ended with the change
+    release();
+    assert.equal((await updated).isAlive, true);
+  });
+
+  it('is not awaited for ever when a resource is tested', async () => {
+    const { type } = slowType();
+    await using kit = await ruleKit({ rules: { resources: [type] } });
+    const tested = assert.rejects(kit.broker.rules.resources.test(RESOURCE), {
+      code: 'RESOURCE_DOWN',
+      message: 'no connection within 5000 ms'
+    });
+    await kit.clock.advance('6s');
+    await tested;
   });
 });
 
