@@ -56,6 +56,7 @@ export function makeRules(services: Services, parts: RuleParts, tables: Tables, 
     counted(what) {
       metrics.counts[COUNTERS[what]]++;
     },
+    noted: (gauge, count) => metrics.note(gauge, count),
     raise: (id, title, summary) => alarms.raise({ id, title, summary }),
     clear: (id) => alarms.clear(id),
     during: (promise) => work.forAWhile(promise)

@@ -277,7 +277,8 @@ export function checkExportedRule(rule: ExportedRule): void {
   checkObject(rule, 'rule');
   checkNames(rule, RULE_FIELDS, 'a rule');
   checkRuleId(rule.id);
-  readRule(rule, newActionIds(0));
+  const { createdAt: _, ...given } = rule;
+  readRule(given, newActionIds(0));
 }
 
 /** @throws InvalidInput RESOURCE_INVALID, RULE_INVALID, OPTION_UNKNOWN */
@@ -285,7 +286,8 @@ export function checkExportedResource(resource: ExportedResource): void {
   checkObject(resource, 'resource');
   checkNames(resource, RESOURCE_FIELDS, 'a resource');
   checkRuleId(resource.id);
-  readResource(resource);
+  const { createdAt: _, ...given } = resource;
+  readResource(given);
 }
 
 function exported<D extends { readonly number: number }>(

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { InvalidInput } from '../base/errors.ts';
-import { checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ActionGiven, ActionInput, Params, ResourceInput, RuleChange, RuleFunction, RuleInput } from './types.ts';
 
 /** An action as the store has it. */
@@ -42,6 +42,10 @@ const MOST_ACTIONS = 100;
 /** Most levels of fallbacks. */
 const MOST_LEVELS = 10;
 
+const RULE_FIELDS = ['sql', 'actions', 'description', 'isEnabled', 'onActionFailed'];
+const ACTION_FIELDS = ['id', 'name', 'params', 'fallbacks'];
+
+/** Other spellings of fields, as files and documents have them. */
 const ALIASES = { rawsql: 'sql', enabled: 'isEnabled', on_action_failed: 'onActionFailed' } as const;
 
 /** The fields of a rule that were given, with their types checked. */
@@ -66,17 +70,20 @@ export function idOf(given: unknown, kind: 'rule' | 'resource', isTaken: (id: st
 /** Gives an action of this name its id. */
 export type ActionIds = (name: string) => string;
 
-/** Check a rule, as far as its types tell. @throws InvalidInput RULE_INVALID */
+/** Check a rule, as far as its types tell. @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
 export function readRule(input: RuleInput, ids: ActionIds): ReadRule & Pick<RuleDefinition, 'sql' | 'actions'> {
-  const rule = readChange(input, ids);
+  checkObject(input, 'rule');
+  const { id: _id, ...fields } = input;
+  const rule = readChange(fields, ids);
   if (rule.sql === undefined) throw invalid('sql', 'a statement', undefined);
   if (rule.actions === undefined) throw invalid('actions', 'a list of actions', undefined);
   return rule as ReturnType<typeof readRule>;
 }
 
-/** Check what is changed of a rule. @throws InvalidInput RULE_INVALID */
+/** Check what is changed of a rule. @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
 export function readChange(given: RuleChange, ids: ActionIds): ReadRule {
   checkObject(given, 'rule');
+  checkNames(given, [...RULE_FIELDS, ...Object.keys(ALIASES)], 'a rule');
   const { sql, actions, description, isEnabled, onActionFailed } = withoutAliases(given);
   if (sql !== undefined && typeof sql !== 'string') throw invalid('sql', 'a statement', sql);
   if (description !== undefined && typeof description !== 'string')
@@ -93,16 +100,19 @@ export function readChange(given: RuleChange, ids: ActionIds): ReadRule {
   };
 }
 
-/** Check a resource, as far as its types tell. @throws InvalidInput RESOURCE_INVALID */
+/** Check a resource, as far as its types tell. @throws InvalidInput RESOURCE_INVALID, OPTION_UNKNOWN */
 export function readResource(input: ResourceInput): Pick<ResourceDefinition, 'type' | 'config' | 'description'> {
   checkObject(input, 'resource');
+  checkNames(input, ['id', 'type', 'config', 'description'], 'a resource');
   const { type, config = {}, description = '' } = input;
   if (typeof type !== 'string') throw invalidResource('type', 'the name of a type of resources', type);
   return { type, ...readResourceChange({ config, description }) } as ReturnType<typeof readResource>;
 }
 
-/** Check what is changed of a resource. @throws InvalidInput RESOURCE_INVALID */
-export function readResourceChange({ config, description }: { config?: unknown; description?: unknown }) {
+/** Check what is changed of a resource. @throws InvalidInput RESOURCE_INVALID, OPTION_UNKNOWN */
+export function readResourceChange(change: { config?: unknown; description?: unknown }) {
+  checkNames(change, ['config', 'description'], 'a change of a resource');
+  const { config, description } = change;
   if (config !== undefined && !isPlainObject(config)) throw invalidResource('config', 'an object', config);
   if (description !== undefined && typeof description !== 'string')
     throw invalidResource('description', 'a string', description);
@@ -135,6 +145,7 @@ class ActionReader {
       return { id: this.#ids('function'), name: 'function', params: {}, fallbacks: [], run: given };
     const action = typeof given === 'string' ? { name: given } : given;
     if (!isPlainObject(action)) throw invalid(field, 'an object with name and params, a name or a function', given);
+    checkNames(action, ACTION_FIELDS, `an action of a rule (${field})`);
     const { name, params = {}, fallbacks = [] } = action as ActionInput & { params?: unknown };
     if (typeof name !== 'string' || name === '') throw invalid(`${field}.name`, 'the name of an action', name);
     if (!isPlainObject(params)) throw invalid(`${field}.params`, 'an object', params);

@@ -1,5 +1,5 @@
-import { BrokerError, NotFound, StateError } from '../base/errors.ts';
-import { checkObject } from '../base/options-table.ts';
+import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
@@ -209,6 +209,7 @@ export class RuleEngine implements RulesApi {
 
   async list(query: RuleQuery = {}): Promise<RuleState[]> {
     checkObject(query, 'query');
+    checkQuery(query);
     const rules = [...this.#rules.values()].filter((rule) => isWanted(rule, query));
     return rules.sort((a, b) => a.order - b.order).map(({ state }) => state);
   }
@@ -303,6 +304,7 @@ export class RuleEngine implements RulesApi {
   #add(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean): Rule {
     const rule = new Rule(id, definition, plan, isFromOptions, this.#ruleHost);
     this.#rules.set(id, rule);
+    this.#host.noted('rules', this.#rules.size);
     if (this.#streams.size > 0) this.#observe();
     return rule;
   }
@@ -414,6 +416,18 @@ function withDefaults(
   place: Pick<RuleDefinition, 'createdAt' | 'number'>
 ): RuleDefinition {
   return { description: '', isEnabled: true, onActionFailed: 'continue', ...read, ...place };
+}
+
+const QUERY_FIELDS = ['isEnabled', 'for', 'likeId', 'likeFor', 'matchFor', 'likeDescription'];
+
+/** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
+function checkQuery(query: RuleQuery): void {
+  checkNames(query, QUERY_FIELDS, 'a query for rules');
+  for (const [name, value] of Object.entries(query) as [string, unknown][]) {
+    const type = name === 'isEnabled' ? 'boolean' : 'string';
+    if (value !== undefined && typeof value !== type)
+      throw new InvalidInput('OPTION_INVALID', name, `a ${type}`, value);
+  }
 }
 
 function isWanted({ id, definition, plan }: Rule, query: RuleQuery): boolean {

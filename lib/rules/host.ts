@@ -48,6 +48,8 @@ export interface RulesHost {
   publishSystem(topic: string, payload: string, qos: QoS): void;
   /** Count in the metrics of the broker. */
   counted(what: 'rules.matched' | 'actions.success' | 'actions.failure'): void;
+  /** Keep the highest number of them. */
+  noted(gauge: 'rules' | 'resources', count: number): void;
   raise(id: string, title: string, summary: string): void;
   clear(id: string): void;
   /** Work of another process is in progress. */

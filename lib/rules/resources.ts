@@ -5,7 +5,7 @@ import { checkRuleId, idOf, type ResourceDefinition, readResource, readResourceC
 import type { RulesHost } from './host.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, keepSecrets } from './params.ts';
-import { checkWithin, makeResource, type ResourceHost, RuleResource } from './rule-resource.ts';
+import { checkWithin, makeResource, outboxName, type ResourceHost, RuleResource } from './rule-resource.ts';
 import type { Resource, ResourceContext, ResourceInput, ResourceState } from './types.ts';
 
 /** What `Resources` uses of the engine. */
@@ -105,7 +105,8 @@ export class Resources implements ResourcesApi {
       const { broker, kinds } = this.#host;
       const read = readResource(input);
       const id = idOf(input.id, 'resource', (taken) => this.#all.has(taken));
-      if (this.#all.has(id)) throw exists(id);
+      const similar = [...this.#all.keys()].find((other) => outboxName(other) === outboxName(id));
+      if (similar !== undefined) throw exists(similar);
       const what = input.id === undefined ? `a resource of type ${read.type}` : `the resource "${id}"`;
       const config = checkParams(kinds.resource(read.type).params ?? {}, read.config, what);
       const definition: ResourceDefinition = { ...read, config, ...this.#place() };
@@ -118,6 +119,7 @@ export class Resources implements ResourcesApi {
         throw error;
       }
       this.#all.set(id, resource);
+      broker.noted('resources', this.#all.size);
       this.#host.added();
       if (this.#isHalted) await resource.halt();
       await this.#host.changed(id);

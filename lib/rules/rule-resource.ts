@@ -357,7 +357,8 @@ function isResource(made: Partial<Resource> | null | undefined): boolean {
   return [made?.check, made?.send, made?.close].every((method) => typeof method === 'function');
 }
 
-function outboxName(id: string): string {
+/** The name of the outbox of a resource: `x` and `resource:x` have the same one. */
+export function outboxName(id: string): string {
   return id.startsWith('resource:') ? id : `resource:${id}`;
 }
 

@@ -129,3 +129,43 @@ describe('A resource that is made', () => {
     assert.equal((await rules.get('one'))!.state, 'connected');
   });
 });
+
+describe('Rules and resources that are given', () => {
+  it('have no unknown fields, so that a misspelled one does not go unnoticed', async () => {
+    await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
+    const { rules } = kit.broker;
+    const rule = { id: 'one', sql: 'SELECT qos FROM "a"', actions: [] };
+    const unknown = (message: RegExp) => ({ code: 'OPTION_UNKNOWN', message });
+    await assert.rejects(
+      rules.create({ ...rule, isEnable: false } as never),
+      unknown(/isEnable.*did you mean "isEnabled"/)
+    );
+    const action = { name: 'inspect', param: {} } as never;
+    await assert.rejects(rules.create({ ...rule, actions: [action] }), unknown(/param.*actions\[0\].*"params"/));
+    await rules.create(rule);
+    await assert.rejects(rules.update('one', { id: 'two' } as never), unknown(/"id"/));
+    await assert.rejects(rules.list({ likeID: 'o' } as never), unknown(/did you mean "likeId"/));
+    await assert.rejects(rules.list({ likeId: 5 } as never), { code: 'OPTION_INVALID', message: /likeId/ });
+    await assert.rejects(rules.resources.create({ ...RESOURCE, conf: {} } as never), unknown(/did you mean "config"/));
+    await rules.resources.create(RESOURCE);
+    await assert.rejects(rules.resources.update('r', { type: 'fake' } as never), unknown(/"type"/));
+  });
+
+  it('have ids whose queues have different names', async () => {
+    await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
+    const { resources } = kit.broker.rules;
+    await resources.create(RESOURCE);
+    await assert.rejects(resources.create({ ...RESOURCE, id: 'resource:r' }), { code: 'RESOURCE_EXISTS' });
+  });
+
+  it('leave their highest number in the figures', async () => {
+    await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
+    const { rules, metrics } = kit.broker;
+    for (const id of ['one', 'two']) await rules.create({ id, sql: 'SELECT qos FROM "a"', actions: [] });
+    await rules.resources.create(RESOURCE);
+    for (const id of ['one', 'two']) await rules.delete(id);
+    await rules.resources.delete('r');
+    const { 'rules.count': count, 'rules.max': most, 'resources.max': resources } = metrics.gauges();
+    assert.deepEqual([count, most, resources], [0, 2, 1]);
+  });
+});

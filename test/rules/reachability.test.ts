@@ -40,6 +40,7 @@ describe('Whether the target of a resource can be reached', () => {
     const { type, release } = slowType();
     await using kit = await ruleKit({ rules: { resources: [type] } });
     const { rules } = kit.broker;
+    await rules.list(); // loads the engine
     const created = rules.resources.create(RESOURCE);
     await kit.clock.settle();
     await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE] });
@@ -54,10 +55,12 @@ describe('Whether the target of a resource can be reached', () => {
   it('is not awaited for ever when a resource is tested', async () => {
     const { type } = slowType();
     await using kit = await ruleKit({ rules: { resources: [type] } });
+    await kit.broker.rules.list(); // loads the engine
     const tested = assert.rejects(kit.broker.rules.resources.test(RESOURCE), {
       code: 'RESOURCE_DOWN',
       message: 'no connection within 5000 ms'
     });
+    await kit.clock.settle();
     await kit.clock.advance('6s');
     await tested;
   });
