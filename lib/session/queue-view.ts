@@ -161,8 +161,8 @@ export class QueueView {
       );
       session.ports.time.read();
       if (entry === undefined) {
-        from = unwritten;
-        break;
+        from = unwritten; // perhaps more messages have got into segments meanwhile
+        continue;
       }
       const first = segmentFirst(entry.key);
       const read = messagesIn(entry, session.ports.time);

@@ -8,6 +8,8 @@ import type { Broker } from '../../lib/broker/broker.ts';
 import { Backlog } from '../../lib/session/backlog.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Store } from '../../lib/store/store.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { FaultyStore } from '../store/faulty-store.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, rest, startBroker, turns } from '../support/wire.ts';
 
@@ -191,3 +193,32 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         assert.deepEqual(await session.queue(), { entries: [], cursor: undefined, count: 0 });
       }));
   });
+
+describe('session.queue', () => {
+  it('lists a message that gets into a segment of the store while the segments before it are searched', async () => {
+    let held: Promise<void> | undefined;
+    let release = () => {};
+    class SlowlyRead extends FaultyStore {
+      override async read(...args: Parameters<Store['read']>): ReturnType<Store['read']> {
+        const entries = await super.read(...args);
+        await held;
+        return entries;
+      }
+    }
+    await using kit = await createTestBroker({ store: new SlowlyRead() });
+    const client = await kit.connect({ ...PERSISTENT, clean: true });
+    await client.subscribe({ topic: 'a', qos: 1 });
+    await client.disconnect();
+    await kit.broker.publish('a', 'first', { qos: 1 });
+    await kit.broker.sessions.get('c').clearQueue();
+    await kit.clock.advance('10m'); // no segment is left
+    await kit.broker.publish('a', 'second', { qos: 1 });
+    held = new Promise((resolve) => (release = resolve));
+    const listing = queued(kit.broker, 10);
+    await kit.clock.settle();
+    await kit.clock.advance('10m');
+    release();
+    held = undefined;
+    assert.deepEqual(await listing, ['second']);
+  });
+});
