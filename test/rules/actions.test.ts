@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Message, memoryStore } from '../../lib/index.ts';
 import type { TestBroker } from '../../lib/testing/index.ts';
-import { republish, ruleKit } from './support.ts';
+import { republish, ruleKit, take } from './support.ts';
 
 /** What is published to a filter from now on. */
 function messagesOf({ broker }: TestBroker, filter: string): Message[] {
@@ -84,6 +84,16 @@ describe('The action republish', () => {
     assert.deepEqual(messages.map(({ topic }) => topic).sort(), ['t/a', 't/b']);
     const { actions, figures } = (await kit.broker.rules.get(id))!;
     assert.deepEqual([figures.passed, actions[0].figures.success, actions[0].figures.failed], [2, 1, 1]);
+  });
+
+  it('is named in the headers of its messages', async () => {
+    await using kit = await ruleKit();
+    const { rules } = kit.broker;
+    const { actions } = await rules.create({ sql: 'SELECT payload FROM "t"', actions: [republish('out', '${payload}')] });
+    await rules.create({ id: 'second', sql: 'SELECT headers.republish_by AS by FROM "t", "out"', actions: [] });
+    const outputs = rules.outputs('second');
+    await kit.broker.publish('t', 'x');
+    assert.deepEqual(await take(outputs, 2), [{ by: actions[0].id }, {}]);
   });
 
   it('refuses chains of more than 16 actions', async () => {

@@ -1,4 +1,5 @@
 import type { Message } from '../../packets/message.ts';
+import { RulePublisher } from '../../packets/named-publisher.ts';
 import type { QoS } from '../../packets/types.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import type { ValueObject } from '../../sql/values.ts';
@@ -63,6 +64,7 @@ function headersOf(message: Message): ValueObject {
     ...(username === undefined ? {} : { username }),
     ...(peerhost === undefined ? {} : { peerhost }),
     protocol: 'mqtt',
+    ...(message.origin instanceof RulePublisher && { republish_by: message.origin.clientId }),
     properties: propertiesColumn(message.properties)
   };
 }
