@@ -30,6 +30,7 @@ export const PLUGIN_ALIASES: Readonly<Record<string, readonly string[]>> = {
   emqx_mod_delayed: ['delayed'],
   emqx_mod_presence: ['presence'],
   emqx_mod_rewrite: ['rewrite'],
+  emqx_rule_engine: ['rules'],
   emqx_mod_acl_internal: ['acl-file', 'acl'],
   emqx_auth_username: ['records'],
   emqx_auth_clientid: ['records'],

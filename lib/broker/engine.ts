@@ -30,6 +30,7 @@ import { CONFIGURATION_TABLE, Configuration } from './configuration.ts';
 import { Connections } from './connections.ts';
 import { CONNECTORS_TABLE, Connectors } from './connectors.ts';
 import { DelayedMessages } from './features/delayed.ts';
+import type { Feature } from './features/feature.ts';
 import { Features } from './features/features.ts';
 import { Retainer } from './features/retainer.ts';
 import { TopicRewrite } from './features/rewrite.ts';
@@ -71,6 +72,7 @@ export class Engine {
     readonly outboxes: Outboxes;
     readonly connectors: Connectors;
     readonly rules: Rules;
+    readonly ruleFeature: Feature;
   };
   readonly access: AccessControl;
   readonly retainer: Retainer;
@@ -114,7 +116,7 @@ export class Engine {
     const tables = new Tables(this.ledger);
     const outboxes = this.#makeOutboxes();
     const connectors = this.#makeConnectors(tables, broker);
-    this.kept = { tables, outboxes, connectors, rules: makeRules(services, this, tables, outboxes) };
+    this.kept = { tables, outboxes, connectors, ...makeRules(services, this, tables, outboxes) };
     this.access = this.#accessControl(tables);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),
@@ -168,7 +170,7 @@ export class Engine {
     this.#systemMonitor = new SystemMonitor(services);
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);
-    const features = new Features(services, { delayed, retainer, rewrites, table: () => tables.own('$features') });
+    const features = new Features(services, { delayed, retainer, rewrites, ...this.kept });
     this.operated = { features, configuration: this.#configuration() };
   }
 

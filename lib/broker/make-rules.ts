@@ -4,6 +4,8 @@ import type { Routing } from '../routing/routing.ts';
 import type { RuleActions } from '../rules/chart-actions.ts';
 import { ruleMachine } from '../rules/rule.machine.ts';
 import type { Actors, StartActor } from './actors.ts';
+import type { Feature } from './features/feature.ts';
+import { RuleFeature } from './features/rule-feature.ts';
 import { publisherOf } from './new-message.ts';
 import type { Publishing } from './publishing.ts';
 import { RESOURCES_TABLE, RULES_TABLE, Rules } from './rules.ts';
@@ -24,17 +26,26 @@ const COUNTERS = {
   'actions.failure': Metric.actionsFailure
 } as const;
 
-/** Make the rules of a broker. */
-export function makeRules(services: Services, parts: RuleParts, tables: Tables, outboxes: Outboxes): Rules {
+/** Make the rules of a broker, and the feature that lets events reach them. */
+export function makeRules(
+  services: Services,
+  parts: RuleParts,
+  tables: Tables,
+  outboxes: Outboxes
+): { rules: Rules; ruleFeature: Feature } {
   const { settings, clock, wheel, work, life, events, metrics, alarms, announcer } = services;
   const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
   let start: StartActor<RuleActions> | undefined;
-  return new Rules({
+  const ruleFeature = new RuleFeature();
+  const rules = new Rules({
     ...{ options: settings.rules, node: settings.node, clock, wheel, outboxes, failed },
     rules: tables.own(RULES_TABLE) as never,
     resources: tables.own(RESOURCES_TABLE) as never,
     get isStarted() {
       return life.isRunning;
+    },
+    get isSwitchedOn() {
+      return ruleFeature.isStarted;
     },
     get isOpen() {
       return parts.ledger?.isOpen ?? true;
@@ -61,4 +72,5 @@ export function makeRules(services: Services, parts: RuleParts, tables: Tables, 
     clear: (id) => alarms.clear(id),
     during: (promise) => work.forAWhile(promise)
   });
+  return { rules, ruleFeature };
 }

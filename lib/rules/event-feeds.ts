@@ -62,6 +62,7 @@ export class EventFeeds {
   /** The event of a message that is published, which all rules of its topic share. undefined: it reaches no rule */
   published(message: Message, shared: Shared): CatalogueEvent | undefined {
     if (shared.value !== undefined) return shared.value as CatalogueEvent;
+    if (!this.#host.isSwitchedOn) return undefined;
     const { topic } = message;
     const isHidden =
       topic.charCodeAt(0) === 0x24 &&
@@ -92,7 +93,7 @@ export class EventFeeds {
   #listen(name: RuleEventName, feed: Feed): () => void {
     const row = RULE_EVENTS[name];
     return this.#host.listen(row.source, (value: BrokerEvents[EventName]) => {
-      if (!row.accepts(value) || this.#isHidden(value)) return;
+      if (!this.#host.isSwitchedOn || !row.accepts(value) || this.#isHidden(value)) return;
       const event = createEvent(row, value, this.#context);
       feed.sorted ??= [...feed.rules].sort((a, b) => a.order - b.order);
       for (const rule of feed.sorted) rule.run(event);

@@ -28,6 +28,8 @@ export interface RulesHost {
   readonly resources: RuleTable<ResourceDefinition>;
   /** Whether the broker is started. */
   readonly isStarted: boolean;
+  /** Whether events reach the rules: the feature `rules` is started. */
+  readonly isSwitchedOn: boolean;
   /** Start the actor of a rule. */
   startActor(
     actions: RuleActions,

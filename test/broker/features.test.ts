@@ -45,12 +45,12 @@ describe('broker.features', () => {
     await using broker = await startBroker();
     assert.deepEqual(
       broker.features.list().map(({ name }) => name),
-      ['delayed', 'presence', 'retainer', 'rewrite']
+      ['delayed', 'presence', 'retainer', 'rewrite', 'rules']
     );
     for (const { about } of broker.features.list()) assert.match(about, /^[A-Z].*\.$/);
-    assert.deepEqual(started(broker), ['delayed', 'presence', 'retainer']);
+    assert.deepEqual(started(broker), ['delayed', 'presence', 'retainer', 'rules']);
     await using other = await startBroker({ delayedPublish: false, rewrite: ['a a b'] });
-    assert.deepEqual(started(other), ['presence', 'retainer', 'rewrite']);
+    assert.deepEqual(started(other), ['presence', 'retainer', 'rewrite', 'rules']);
   });
 
   it('tells whether a start or a stop has changed anything', async () => {
@@ -74,7 +74,7 @@ describe('broker.features', () => {
     await broker.stop();
     await broker.features.stop('delayed');
     await broker.start();
-    assert.deepEqual(started(broker), ['presence']);
+    assert.deepEqual(started(broker), ['presence', 'rules']);
   });
 });
 
@@ -87,7 +87,7 @@ describe('broker.features with a store', () => {
       await broker.features.start('rewrite');
     }
     await using broker = await startBroker({ store, delayedPublish: true });
-    assert.deepEqual(started(broker), ['presence', 'retainer', 'rewrite']);
+    assert.deepEqual(started(broker), ['presence', 'retainer', 'rewrite', 'rules']);
     await broker.features.start('delayed');
     await broker.features.stop('rewrite');
     assert.equal(engineOf(broker).kept.tables.own('$features').size, 0, 'as the options say');
@@ -98,7 +98,7 @@ describe('broker.features with a store', () => {
     await broker.features.restart('delayed');
     await broker.features.stop('presence');
     await broker.features.restart('presence');
-    assert.deepEqual(started(broker), ['delayed', 'presence', 'retainer']);
+    assert.deepEqual(started(broker), ['delayed', 'presence', 'retainer', 'rules']);
     assert.equal(engineOf(broker).kept.tables.own('$features').size, 0);
   });
 
@@ -110,7 +110,7 @@ describe('broker.features with a store', () => {
     const { commit } = store;
     store.commit = () => Promise.reject(Object.assign(new Error('no space left'), { isUntouched: true }));
     await assert.rejects(broker.features.stop('delayed'), { code: 'STORE_FAILED' });
-    assert.deepEqual(started(broker), ['delayed', 'presence', 'retainer']);
+    assert.deepEqual(started(broker), ['delayed', 'presence', 'retainer', 'rules']);
     store.commit = commit;
     await clock.advance('1s');
   });
@@ -118,7 +118,7 @@ describe('broker.features with a store', () => {
   it('can be changed before the start, until the broker object is gone', async () => {
     const broker = new Broker({ store: memoryStore() });
     assert.equal(await broker.features.stop('delayed'), true);
-    assert.deepEqual(started(broker), ['presence', 'retainer']);
+    assert.deepEqual(started(broker), ['presence', 'retainer', 'rules']);
   });
 });
 

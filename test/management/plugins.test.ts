@@ -43,7 +43,8 @@ describe('Plugins over REST', () => {
           'presence true feature',
           'records true auth',
           'retainer true feature',
-          'rewrite false feature'
+          'rewrite false feature',
+          'rules true feature'
         ]
       );
       for (const { version, description } of plugins) {
@@ -63,7 +64,7 @@ describe('Plugins over REST', () => {
       assert.deepEqual(await put(call, `${NODE}/emqx_auth_jwt/unload`), [200, 0, undefined]);
       assert.deepEqual(await put(call, `${NODE}/records/unload`), [200, 0, undefined]);
       const active = () => broker.features.list().map(({ name, isStarted }) => `${name} ${isStarted}`);
-      assert.deepEqual(active(), ['delayed true', 'presence true', 'retainer false', 'rewrite true']);
+      assert.deepEqual(active(), ['delayed true', 'presence true', 'retainer false', 'rewrite true', 'rules true']);
       assert.deepEqual(
         broker.access.list().map(({ isStarted }) => isStarted),
         [false, false]

@@ -89,7 +89,10 @@ describe('The action republish', () => {
   it('is named in the headers of its messages', async () => {
     await using kit = await ruleKit();
     const { rules } = kit.broker;
-    const { actions } = await rules.create({ sql: 'SELECT payload FROM "t"', actions: [republish('out', '${payload}')] });
+    const { actions } = await rules.create({
+      sql: 'SELECT payload FROM "t"',
+      actions: [republish('out', '${payload}')]
+    });
     await rules.create({ id: 'second', sql: 'SELECT headers.republish_by AS by FROM "t", "out"', actions: [] });
     const outputs = rules.outputs('second');
     await kit.broker.publish('t', 'x');

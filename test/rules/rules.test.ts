@@ -166,6 +166,20 @@ describe('Rules', () => {
     assert.deepEqual(await reading, { value: undefined, done: true });
   });
 
+  it('see no event while the feature `rules` is stopped', async () => {
+    await using kit = await ruleKit();
+    const { features, rules } = kit.broker;
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a", "$events/client_connected"', actions: [] });
+    assert.equal(await features.stop('rules'), true);
+    await kit.broker.publish('a', 'x');
+    await kit.connect({ clientId: 'c' });
+    assert.equal((await rules.get('one'))?.figures.matched, 0);
+    assert.equal(await features.start('rules'), true);
+    await kit.broker.publish('a', 'x');
+    await kit.connect({ clientId: 'd' });
+    assert.equal((await rules.get('one'))?.figures.matched, 2);
+  });
+
   it('measure their speed every ten seconds from the first match on', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;

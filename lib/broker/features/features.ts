@@ -1,7 +1,7 @@
 import { BrokerError, NotFound } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import type { Services } from '../services.ts';
-import type { Table } from '../tables.ts';
+import type { Table, Tables } from '../tables.ts';
 import type { Feature, FeatureState } from './feature.ts';
 import { Presence } from './presence.ts';
 
@@ -10,8 +10,9 @@ interface FeaturesHost {
   readonly delayed: Feature;
   readonly retainer: Feature;
   readonly rewrites: Feature;
-  /** Keeps the features whose state was changed at run time. */
-  readonly table: () => Table<unknown>;
+  readonly ruleFeature: Feature;
+  /** One of them keeps the features whose state was changed at run time. */
+  readonly tables: Tables;
 }
 
 /**
@@ -25,15 +26,14 @@ export class Features {
   readonly #byOptions: ReadonlySet<string>;
 
   /** @internal */
-  constructor(services: Services, { delayed, retainer, rewrites, table }: FeaturesHost) {
+  constructor(services: Services, { delayed, retainer, rewrites, ruleFeature, tables }: FeaturesHost) {
     const { settings } = services;
     const presence = new Presence(services);
-    this.#features = [delayed, presence, retainer, rewrites];
-    presence.start();
-    retainer.start();
+    this.#features = [delayed, presence, retainer, rewrites, ruleFeature];
+    for (const feature of [presence, retainer, ruleFeature]) feature.start();
     if (settings.delayedPublish) delayed.start();
     if (settings.rewrite.length > 0) rewrites.start();
-    this.#table = table;
+    this.#table = () => tables.own('$features');
     this.#byOptions = new Set(this.#features.filter(({ isStarted }) => isStarted).map(({ name }) => name));
   }
 
