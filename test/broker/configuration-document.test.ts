@@ -83,7 +83,7 @@ describe('The document of a configuration', () => {
       banned: counts(2),
       applications: counts(1),
       users: counts(1),
-      features: counts(0, 4),
+      features: counts(0, 5),
       settings: counts(3),
       stoppedSources: counts(1),
       resources: counts(0),
@@ -111,7 +111,7 @@ describe('The document of a configuration', () => {
     const { sections } = await importConfiguration(to, document);
     assert.deepEqual(
       [sections.usernames, sections.clientIds, sections.features, sections.settings],
-      [counts(0, 0, 0, 1), counts(1), counts(0, 0, 0, 4), counts(2, 0, 0, 1)]
+      [counts(0, 0, 0, 1), counts(1), counts(0, 0, 0, 5), counts(2, 0, 0, 1)]
     );
     assert.equal(to.configuration.get('max_inflight').value, 5);
     await to.connect({ clientId: 'x', username: 'u', password: 'another password' });

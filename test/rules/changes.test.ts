@@ -2,21 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { memoryStore } from '../../lib/index.ts';
 import { SendError } from '../../lib/outbox/send-error.ts';
-import { FakeTarget, ruleKit } from './support.ts';
-
-const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
-const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
-const TEXT = { en: 'x', zh: 'x' };
-
-/** A function of the app for statements. */
-const TWICE = {
-  name: 'twice',
-  family: 'app',
-  params: ['number'],
-  returns: 'number',
-  about: 'Twice',
-  run: (n: number) => n * 2
-} as const;
+import { actionKind, FakeTarget, RESOURCE, ruleKit, TEXT, TO_FAKE, TWICE } from './support.ts';
 
 /** A broker whose store has a rule with a function that is not defined. */
 async function withoutFunction(isEnabled: boolean) {
@@ -223,12 +209,13 @@ describe('A change of a resource', () => {
       await using kit = await ruleKit({ store, rules: { resources: [{ ...type, make }] } });
       const { rules } = kit.broker;
       let closed = 0;
-      await rules.defineAction({
-        name: 'closing',
-        title: TEXT,
-        description: TEXT,
-        make: () => ({ run: () => undefined, close: () => closed++ })
-      });
+      await rules.defineAction(
+        actionKind(
+          'closing',
+          () => undefined,
+          () => closed++
+        )
+      );
       await rules.resources.create(RESOURCE);
       await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [TO_FAKE, 'closing'] });
       await kit.broker.publish('a', 'x');
@@ -275,12 +262,13 @@ describe('A resource that is deleted', () => {
       const { broker } = kit;
       const { rules } = broker;
       let closed = 0;
-      await rules.defineAction({
-        name: 'closing',
-        title: TEXT,
-        description: TEXT,
-        make: () => ({ run: () => undefined, close: () => closed++ })
-      });
+      await rules.defineAction(
+        actionKind(
+          'closing',
+          () => undefined,
+          () => closed++
+        )
+      );
       await rules.resources.create(RESOURCE);
       const failures: unknown[] = [];
       const actions = [{ ...TO_FAKE, fallbacks: [(output: unknown) => failures.push(output)] }, 'closing'];
@@ -401,12 +389,11 @@ describe('What was sent before a restart', () => {
       throw new Error('down');
     };
     const seen: string[] = [];
-    const closing = {
-      name: 'closing',
-      title: TEXT,
-      description: TEXT,
-      make: () => ({ run: () => seen.push('run'), close: () => seen.push('closed') })
-    };
+    const closing = actionKind(
+      'closing',
+      () => seen.push('run'),
+      () => seen.push('closed')
+    );
     const options = { store, rules: { resources: [target.type(true)], actions: [closing] } };
     {
       await using kit = await ruleKit(options);

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { exportConfiguration, importConfiguration, memoryStore } from '../../lib/index.ts';
-import { FakeTarget, ruleKit } from './support.ts';
-
-const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
+import { FakeTarget, ruleKit, TO_FAKE } from './support.ts';
 
 describe('An exported configuration', () => {
   it('has rules and resources, and makes them in another broker', async () => {

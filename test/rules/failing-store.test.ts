@@ -3,9 +3,7 @@ import { describe, it } from 'node:test';
 import { exportConfiguration } from '../../lib/index.ts';
 import type { TestBroker } from '../../lib/testing/index.ts';
 import { FaultyStore } from '../store/faulty-store.ts';
-import { FakeTarget, ruleKit } from './support.ts';
-
-const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
+import { FakeTarget, ruleKit, TO_FAKE } from './support.ts';
 
 /** What the broker shows of its rules and resources, without figures. */
 async function stateOf({ broker: { rules } }: TestBroker): Promise<unknown> {

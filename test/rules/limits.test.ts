@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { exportConfiguration, importConfiguration, memoryStore } from '../../lib/index.ts';
-import { FakeTarget, republish, ruleKit, take } from './support.ts';
-
-const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
-const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
+import { actionKind, FakeTarget, RESOURCE, republish, ruleKit, TO_FAKE, take } from './support.ts';
 
 describe('The outputs of rules', () => {
   it('are those from the call on, also if no rule was there before', async () => {
@@ -55,12 +52,7 @@ describe('The output of an action that waits for a restart', () => {
       throw new Error('down');
     };
     const seen: unknown[] = [];
-    const show = {
-      name: 'show',
-      title: { en: 'x', zh: 'x' },
-      description: { en: 'x', zh: 'x' },
-      make: () => ({ run: (output: unknown) => seen.push(output) })
-    };
+    const show = actionKind('show', (output) => seen.push(output));
     const options = { store: memoryStore(), rules: { resources: [target.type(true)], actions: [show] } };
     const payload = { '\0bytes': { '\0bytes': 1 }, list: [{ '\0bytes': 'AAAA' }] };
     {

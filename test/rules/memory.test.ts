@@ -4,9 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ResourceType, RuleEvent } from '../../lib/rules/types.ts';
-import { FakeTarget, ruleKit } from './support.ts';
-
-const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
+import { FakeTarget, ruleKit, TO_FAKE } from './support.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;

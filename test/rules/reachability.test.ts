@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { memoryStore } from '../../lib/index.ts';
-import { FakeTarget, ruleKit } from './support.ts';
-
-const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
-const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
+import { FakeTarget, RESOURCE, ruleKit, TO_FAKE } from './support.ts';
 
 /** A type of resources whose checks do not end before `release` is called. */
 function slowType() {
@@ -50,19 +47,6 @@ describe('Whether the target of a resource can be reached', () => {
     await created; // its check has ended with the change
     release();
     assert.equal((await updated).isAlive, true);
-  });
-
-  it('is not awaited for ever when a resource is tested', async () => {
-    const { type } = slowType();
-    await using kit = await ruleKit({ rules: { resources: [type] } });
-    await kit.broker.rules.list(); // loads the engine
-    const tested = assert.rejects(kit.broker.rules.resources.test(RESOURCE), {
-      code: 'RESOURCE_DOWN',
-      message: 'no connection within 5000 ms'
-    });
-    await kit.clock.settle();
-    await kit.clock.advance('6s');
-    await tested;
   });
 });
 

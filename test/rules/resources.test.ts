@@ -3,10 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { memoryStore } from '../../lib/index.ts';
 import { SendError } from '../../lib/outbox/send-error.ts';
-import { FakeTarget, republish, ruleKit } from './support.ts';
-
-const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
-const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
+import { actionKind, FakeTarget, RESOURCE, republish, ruleKit, TO_FAKE, TWICE } from './support.ts';
 
 describe('A resource', () => {
   it('is made, looked up, listed and deleted', async () => {
@@ -213,12 +210,11 @@ describe('Actions that send', () => {
       const { rules } = kit.broker;
       await rules.resources.create(RESOURCE);
       const closed: string[] = [];
-      const closing = {
-        name: 'closing',
-        title: { en: 'x', zh: 'x' },
-        description: { en: 'x', zh: 'x' },
-        make: () => ({ run: () => undefined, close: () => closed.push('closed') })
-      };
+      const closing = actionKind(
+        'closing',
+        () => undefined,
+        () => closed.push('closed')
+      );
       await rules.defineAction(closing);
       const actions = [{ ...TO_FAKE, fallbacks: [republish('out', 'too large')] }, 'closing'];
       await rules.create({ id: 'one', sql: 'SELECT payload FROM "a"', actions });
@@ -361,16 +357,8 @@ describe('What is persisted', () => {
 
   it('are rules with a function that is not defined', async () => {
     const store = memoryStore();
-    const twice = {
-      name: 'twice',
-      family: 'app',
-      params: ['number'],
-      returns: 'number',
-      about: 'Twice',
-      run: (n: number) => n * 2
-    } as const;
     {
-      await using kit = await ruleKit({ store, rules: { functions: [twice] } });
+      await using kit = await ruleKit({ store, rules: { functions: [TWICE] } });
       await kit.broker.rules.create({ id: 'one', sql: 'SELECT twice(qos) as q FROM "a"', actions: ['do_nothing'] });
       assert.deepEqual((await kit.broker.rules.test('SELECT twice(qos) as q FROM "a"')).outputs, [{ q: 2 }]);
     }
@@ -379,9 +367,9 @@ describe('What is persisted', () => {
     const [rule] = await rules.list();
     assert.deepEqual([rule.state, rule.sql], ['disconnected', 'SELECT twice(qos) as q FROM "a"']);
     assert.match(rule.reason!, /there is no function twice/);
-    await rules.defineFunction(twice);
+    await rules.defineFunction(TWICE);
     assert.equal((await rules.get('one'))!.state, 'connected');
-    await assert.rejects(rules.defineFunction({ ...twice, name: 'upper' }), { code: 'FUNCTION_EXISTS' });
+    await assert.rejects(rules.defineFunction({ ...TWICE, name: 'upper' }), { code: 'FUNCTION_EXISTS' });
   });
 });
 

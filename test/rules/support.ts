@@ -1,4 +1,4 @@
-import type { Resource, ResourceEntry, ResourceType, RuleOutput } from '../../lib/rules/types.ts';
+import type { ActionType, Resource, ResourceEntry, ResourceType, RuleOutput } from '../../lib/rules/types.ts';
 import { createTestBroker, type TestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
 
 /** A type of resources whose target is this object. */
@@ -64,6 +64,30 @@ export class FakeTarget {
     };
   }
 }
+
+/** A resource of the type of `FakeTarget`. */
+export const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
+
+/** An action that sends to it. */
+export const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
+
+/** A title that nobody reads. */
+export const TEXT = { en: 'x', zh: 'x' };
+
+/** A kind of actions of the app. */
+export function actionKind(name: string, run: (output: unknown) => unknown, close?: () => unknown): ActionType {
+  return { name, title: TEXT, description: TEXT, make: () => ({ run, ...(close && { close: () => void close() }) }) };
+}
+
+/** A function of the app for statements. */
+export const TWICE = {
+  name: 'twice',
+  family: 'app',
+  params: ['number'],
+  returns: 'number',
+  about: 'Twice',
+  run: (n: number) => n * 2
+} as const;
 
 /** Read a number of outputs. */
 export async function take(outputs: AsyncIterator<RuleOutput>, count: number): Promise<unknown[]> {
