@@ -63,7 +63,8 @@ export function namesIn(part: Statement | Expression): ReadonlySet<string> {
 }
 
 /**
- * The members of columns that are all that a statement reads of their JSON, by the name of the column. FOREACH is known to read a list.
+ * For each column whose JSON a statement reads by single members alone, such as payload.temp: these members. The column whose list FOREACH goes
+ * through is left out, because lists are always decoded as a whole.
  */
 export function membersIn(statement: Statement): ReadonlyMap<string, Members> {
   const found = new Map<string, Set<string> | undefined>();
