@@ -14,10 +14,13 @@ export interface Literal extends Placed {
 
 /** A step of a path: a key, an index, or a slice of a list. */
 export type Step =
-  | { readonly type: 'key'; readonly key: string }
+  /** `isArrow`: written `a->b`. */
+  | { readonly type: 'key'; readonly key: string; readonly isArrow?: true }
   /** `append`: the index `-0` of an alias. */
   | { readonly type: 'index'; readonly index: Expression; readonly append?: true }
-  | { readonly type: 'slice'; readonly from: number; readonly to: number };
+  | { readonly type: 'slice'; readonly from: number; readonly to: number }
+  /** `a[1:3]`: from an index up to, and without, another one. */
+  | { readonly type: 'part'; readonly from?: Expression; readonly to?: Expression };
 
 /** A column, or what is below it: `payload.a[1]`. */
 export interface Path extends Placed {
@@ -30,6 +33,14 @@ export interface Call extends Placed {
   readonly type: 'call';
   readonly name: string;
   readonly args: readonly Expression[];
+  /** `OVER (PARTITION BY a WHEN b)`. */
+  readonly over?: Over;
+}
+
+/** `OVER (PARTITION BY a, b WHEN c)`. */
+export interface Over {
+  readonly partitionBy: readonly Expression[];
+  readonly when?: Expression;
 }
 
 export type UnaryOperator = 'NOT' | '-' | '+';
@@ -42,7 +53,9 @@ export interface Unary extends Placed {
 
 export type Comparison = '=' | '!=' | '<' | '>' | '<=' | '>=' | '=~';
 export type Arithmetic = '+' | '-' | '*' | '/' | 'div' | 'mod';
-export type BinaryOperator = 'OR' | 'AND' | Comparison | Arithmetic;
+/** Operators of streams: the remainder, and those for bits. */
+export type BitOperator = '%' | '&' | '|' | '^';
+export type BinaryOperator = 'OR' | 'AND' | Comparison | Arithmetic | BitOperator;
 
 export interface Binary extends Placed {
   readonly type: 'binary';
@@ -57,6 +70,29 @@ export interface Membership extends Placed {
   readonly isNegated: boolean;
   readonly subject: Expression;
   readonly items: readonly Expression[];
+}
+
+/** `a BETWEEN 1 AND 2`. */
+export interface Between extends Placed {
+  readonly type: 'between';
+  readonly isNegated: boolean;
+  readonly subject: Expression;
+  readonly low: Expression;
+  readonly high: Expression;
+}
+
+/** `a LIKE "x%"`. */
+export interface Like extends Placed {
+  readonly type: 'like';
+  readonly isNegated: boolean;
+  readonly subject: Expression;
+  readonly pattern: Expression;
+}
+
+/** `*` as an argument, as in `count(*)`; `demo.*`. */
+export interface Wildcard extends Placed {
+  readonly type: 'wildcard';
+  readonly stream?: string;
 }
 
 /** `CASE WHEN a THEN b ELSE c END`; with a subject, `CASE x WHEN 1 THEN b END`. */
@@ -80,11 +116,26 @@ export interface Range extends Placed {
   readonly to: number;
 }
 
-export type Expression = Literal | Path | Call | Unary | Binary | Membership | Case | List | Range;
+export type Expression =
+  | Literal
+  | Path
+  | Call
+  | Unary
+  | Binary
+  | Membership
+  | Between
+  | Like
+  | Wildcard
+  | Case
+  | List
+  | Range;
 
-/** `*`. */
+/** `*`; for streams also `demo.*`, `* EXCEPT(a, b)` and `* REPLACE(a + 1 AS a)`. */
 export interface Star extends Placed {
   readonly type: 'star';
+  readonly stream?: string;
+  readonly except?: readonly string[];
+  readonly replace?: readonly Selected[];
 }
 
 /** A selected expression, with its alias where it has one. */
@@ -92,6 +143,8 @@ export interface Selected extends Placed {
   readonly type: 'selected';
   readonly expression: Expression;
   readonly alias?: Path;
+  /** It is not part of the output: `expression AS alias INVISIBLE`. */
+  readonly isInvisible?: true;
 }
 
 export type Field = Star | Selected;
@@ -120,3 +173,57 @@ export interface Foreach {
 }
 
 export type Statement = Select | Foreach;
+
+/** A stream or table after FROM or JOIN. */
+export interface StreamSource extends Placed {
+  readonly name: string;
+  readonly alias?: string;
+}
+
+export type JoinKind = 'inner' | 'left' | 'right' | 'full' | 'cross';
+
+export interface Join extends Placed {
+  readonly kind: JoinKind;
+  readonly source: StreamSource;
+  readonly on?: Expression;
+}
+
+export type WindowKind = 'tumbling' | 'hopping' | 'sliding' | 'session' | 'count' | 'state';
+
+/** Units of the lengths of windows: day, hour, minute, second, millisecond. */
+export type TimeUnit = 'dd' | 'hh' | 'mi' | 'ss' | 'ms';
+
+/** `TUMBLINGWINDOW(ss, 10) FILTER (WHERE a) OVER (WHEN b)`. */
+export interface Window extends Placed {
+  readonly kind: WindowKind;
+  /** Absent for windows that count rows or follow a state. */
+  readonly unit?: TimeUnit;
+  /** The numbers as they are written: a length, and what follows it. */
+  readonly lengths: readonly number[];
+  /** The conditions of a state window: one, or that of its begin and that of its end. */
+  readonly conditions: readonly Expression[];
+  readonly filter?: Expression;
+  readonly when?: Expression;
+  /** `OVER (PARTITION BY a)` of a state window. */
+  readonly partitionBy: readonly Expression[];
+}
+
+export interface OrderKey extends Placed {
+  readonly expression: Expression;
+  readonly isDescending: boolean;
+}
+
+/** A statement over streams. */
+export interface StreamSelect {
+  readonly type: 'stream-select';
+  readonly fields: readonly Field[];
+  readonly from: StreamSource;
+  readonly joins: readonly Join[];
+  readonly where?: Expression;
+  readonly window?: Window;
+  /** What is grouped by besides the window. */
+  readonly groupBy: readonly Expression[];
+  readonly having?: Expression;
+  readonly orderBy: readonly OrderKey[];
+  readonly limit?: number;
+}

@@ -1,0 +1,44 @@
+/** Takes what an operator produces. */
+export interface Output<O> {
+  push(item: O): void;
+  /** The time of events has reached this, in milliseconds since 1970: no earlier row follows. */
+  flush(time: number): void;
+}
+
+/** Calls a function later. The clock of the broker is the only source of time. */
+export interface Timers {
+  /** Wall-clock milliseconds. */
+  now(): number;
+  /** Call a function once, at a wall-clock time. A failure of the function counts as one of the operator. @returns a function that cancels it */
+  at(timeMs: number, run: () => void): () => void;
+}
+
+/** What an operator is made with. */
+export interface OperatorSetup<O> {
+  readonly output: Output<O>;
+  readonly timers: Timers;
+  /** Count something that the status of the rule shows, such as `late_total`. */
+  count(name: string, by?: number): void;
+}
+
+/**
+ * A step of a running rule. It counts nothing and catches nothing: the graph does this around it. An item whose `push` throws a
+ * `StreamFailure` is counted as an exception, and its error goes to the sinks.
+ */
+export interface Operator<I> {
+  /** @param port number of the input, from 0, for operators with several */
+  push(item: I, port: number): void;
+  /** The time of events of an input has advanced. Absent: it is passed on as it is. */
+  flush?(time: number, port: number): void;
+  /** The rule starts: timers may be set. */
+  open?(): void;
+  /** The rule stops: timers are cancelled. */
+  close?(): void;
+  /** The state for a checkpoint: what `v8.serialize` can write. Absent: it has none. */
+  save?(): unknown;
+  /** Take over the state of a checkpoint, before `open`. */
+  load?(state: unknown): void;
+}
+
+/** Makes an operator. Plans hold these, so that a rule can be started again. */
+export type MakeOperator<I, O> = (setup: OperatorSetup<O>) => Operator<I>;

@@ -1,0 +1,230 @@
+import { isNull, member, type Value, type ValueObject } from './values.ts';
+
+/** What a source says of a row besides its columns, such as its topic. */
+export type Metadata = ValueObject;
+
+export const NO_METADATA: Metadata = {};
+
+/** A slot whose value has not been computed. */
+export const PENDING = Symbol('pending') as unknown as Value;
+
+const NO_SLOTS: Value[] = [];
+
+/**
+ * What flows between operators: a row of one stream, a joined row or a group of rows.
+ *
+ * Expressions name the stream of a column by its position among the sources of the statement, from 0; the planner knows the names.
+ */
+export interface Tuple {
+  /** Milliseconds since 1970: when the row arrived, or what its stream declares as its time. */
+  readonly timestamp: number;
+  /** The values of aliases that other clauses use, and of functions with a state; `PENDING` until they are computed. */
+  readonly slots: Value[];
+  /** The value of a column, of the first stream that has it. undefined: there is none. */
+  column(name: string): Value;
+  /** The value of a column of one stream. */
+  columnOf(source: number, name: string): Value;
+  /** What a source says of a row. */
+  meta(name: string): Value;
+  metaOf(source: number, name: string): Value;
+  /** All columns, or those of one stream. On equal names the first stream wins. */
+  columns(source?: number): ValueObject;
+  /** Everything that the source says of a row, or that of one stream. */
+  metadata(source?: number): Metadata;
+  /** A tuple with slots of its own. A shared tuple is never changed. */
+  with(slots: Value[]): Tuple;
+}
+
+/** A row of one stream. Rules share it, so it is never changed. */
+export class Row implements Tuple {
+  readonly values: ValueObject;
+  readonly timestamp: number;
+  readonly source: Metadata;
+  readonly slots: Value[];
+
+  constructor(values: ValueObject, timestamp: number, metadata: Metadata = NO_METADATA, slots: Value[] = NO_SLOTS) {
+    this.values = values;
+    this.timestamp = timestamp;
+    this.source = metadata;
+    this.slots = slots;
+  }
+
+  column(name: string): Value {
+    return member(this.values, name);
+  }
+
+  columnOf(_source: number, name: string): Value {
+    return member(this.values, name);
+  }
+
+  meta(name: string): Value {
+    return member(this.source, name);
+  }
+
+  metaOf(_source: number, name: string): Value {
+    return member(this.source, name);
+  }
+
+  columns(): ValueObject {
+    return this.values;
+  }
+
+  metadata(): Metadata {
+    return this.source;
+  }
+
+  with(slots: Value[]): Row {
+    return new Row(this.values, this.timestamp, this.source, slots);
+  }
+
+  /** The same row at another time. */
+  at(timestamp: number): Row {
+    return new Row(this.values, timestamp, this.source, this.slots);
+  }
+}
+
+/** Rows of several streams: at most one of each. */
+export class JoinedRow implements Tuple {
+  /** By position of the stream; undefined: no row of it matches. */
+  readonly parts: readonly (Row | undefined)[];
+  /** The positions, in the order in which columns are looked for. */
+  readonly order: readonly number[];
+  readonly slots: Value[];
+
+  constructor(parts: readonly (Row | undefined)[], order: readonly number[], slots: Value[] = NO_SLOTS) {
+    this.parts = parts;
+    this.order = order;
+    this.slots = slots;
+  }
+
+  get timestamp(): number {
+    for (const position of this.order) {
+      const part = this.parts[position];
+      if (part !== undefined) return part.timestamp;
+    }
+    return 0;
+  }
+
+  column(name: string): Value {
+    for (const position of this.order) {
+      const value = this.parts[position]?.column(name);
+      if (!isNull(value)) return value;
+    }
+    return undefined;
+  }
+
+  columnOf(source: number, name: string): Value {
+    return this.parts[source]?.column(name);
+  }
+
+  meta(name: string): Value {
+    for (const position of this.order) {
+      const value = this.parts[position]?.meta(name);
+      if (!isNull(value)) return value;
+    }
+    return undefined;
+  }
+
+  metaOf(source: number, name: string): Value {
+    return this.parts[source]?.meta(name);
+  }
+
+  columns(source?: number): ValueObject {
+    if (source !== undefined) return this.parts[source]?.columns() ?? {};
+    return this.#union((part) => part.columns());
+  }
+
+  metadata(source?: number): Metadata {
+    if (source !== undefined) return this.parts[source]?.metadata() ?? {};
+    return this.#union((part) => part.metadata());
+  }
+
+  with(slots: Value[]): JoinedRow {
+    return new JoinedRow(this.parts, this.order, slots);
+  }
+
+  #union(read: (part: Row) => ValueObject): ValueObject {
+    const union: Record<string, Value> = { __proto__: null } as never;
+    for (const position of this.order) {
+      const part = this.parts[position];
+      if (part === undefined) continue;
+      for (const [name, value] of Object.entries(read(part))) if (!(name in union)) union[name] = value;
+    }
+    return union;
+  }
+}
+
+/** The rows of a group. Its columns are those of its first row [stream rules 4.6]. */
+export class GroupRow implements Tuple {
+  readonly first: Tuple;
+  /** The results of the aggregate calls of the statement, in the order of the plan. */
+  readonly aggregates: readonly Value[];
+  readonly slots: Value[];
+
+  constructor(first: Tuple, aggregates: readonly Value[], slots: Value[] = first.slots) {
+    this.first = first;
+    this.aggregates = aggregates;
+    this.slots = slots;
+  }
+
+  get timestamp(): number {
+    return this.first.timestamp;
+  }
+
+  column(name: string): Value {
+    return this.first.column(name);
+  }
+
+  columnOf(source: number, name: string): Value {
+    return this.first.columnOf(source, name);
+  }
+
+  meta(name: string): Value {
+    return this.first.meta(name);
+  }
+
+  metaOf(source: number, name: string): Value {
+    return this.first.metaOf(source, name);
+  }
+
+  columns(source?: number): ValueObject {
+    return this.first.columns(source);
+  }
+
+  metadata(source?: number): Metadata {
+    return this.first.metadata(source);
+  }
+
+  with(slots: Value[]): GroupRow {
+    return new GroupRow(this.first, this.aggregates, slots);
+  }
+}
+
+/** The bounds of a window, in milliseconds since 1970. */
+export interface WindowRange {
+  readonly start: number;
+  readonly end: number;
+  /** When it was emitted. */
+  readonly trigger: number;
+}
+
+/** The tuples of one emission of a window; behind an aggregation, its groups. */
+export interface Collection {
+  readonly tuples: readonly Tuple[];
+  readonly range: WindowRange;
+}
+
+export function isCollection(item: Tuple | Collection): item is Collection {
+  return 'tuples' in item;
+}
+
+/** What expressions see besides their tuple. There is one for each running rule; operators set it before they evaluate. */
+export interface Frame {
+  /** The window that is evaluated. */
+  range: WindowRange | undefined;
+  /** Number of the row in its emission, from 1. */
+  rowNumber: number;
+}
+
+/** An expression, ready to be evaluated. @throws StreamFailure */
+export type Evaluate = (tuple: Tuple) => Value;

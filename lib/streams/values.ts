@@ -1,0 +1,178 @@
+import { BrokerError } from '../base/errors.ts';
+
+/**
+ * The values of stream statements.
+ *
+ * | type of SQL | in JavaScript |
+ * |---|---|
+ * | bigint | bigint, of 64 bits |
+ * | float | number |
+ * | string, boolean | the same |
+ * | datetime | Date |
+ * | bytea | Uint8Array |
+ * | array, struct | array, object |
+ * | null, and what is absent | null, undefined |
+ *
+ * Rows of streams without a schema have the numbers of JSON, which are floats.
+ */
+export type Value =
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | undefined
+  | Date
+  | Uint8Array
+  | readonly Value[]
+  | { readonly [key: string]: Value };
+
+/** A row's columns by name, or a struct. */
+export type ValueObject = { readonly [key: string]: Value };
+
+export type Kind = 'bigint' | 'float' | 'string' | 'boolean' | 'datetime' | 'bytea' | 'array' | 'struct' | 'null';
+
+export function kindOf(value: Value): Kind {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+    case 'bigint':
+      return typeof value as 'string' | 'boolean' | 'bigint';
+    case 'number':
+      return 'float';
+    case 'undefined':
+      return 'null';
+  }
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  if (value instanceof Date) return 'datetime';
+  return value instanceof Uint8Array ? 'bytea' : 'struct';
+}
+
+export function isNull(value: Value): value is null | undefined {
+  return value === null || value === undefined;
+}
+
+export function isNumber(value: Value): value is number | bigint {
+  return typeof value === 'number' || typeof value === 'bigint';
+}
+
+export function isArray(value: Value): value is readonly Value[] {
+  return Array.isArray(value);
+}
+
+export function isStruct(value: Value): value is ValueObject {
+  return kindOf(value) === 'struct';
+}
+
+/**
+ * The value of a key. An exact match first, then one that differs in upper and lower case [stream rules 3.1, 4.5].
+ * @returns undefined if there is none
+ */
+export function member(object: ValueObject, key: string): Value {
+  if (Object.hasOwn(object, key)) return object[key];
+  const lower = key.toLowerCase();
+  for (const name of Object.keys(object))
+    if (name.length === key.length && name.toLowerCase() === lower) return object[name];
+  return undefined;
+}
+
+const TYPE_NAMES: Readonly<Record<Kind, string>> = {
+  bigint: 'int64',
+  float: 'float64',
+  string: 'string',
+  boolean: 'bool',
+  datetime: 'time.Time',
+  bytea: '[]uint8',
+  array: '[]interface {}',
+  struct: 'map[string]interface {}',
+  null: '<nil>'
+};
+
+/** The name of a value's type in messages, as the original has it: `int64`. */
+export function typeName(value: Value): string {
+  return TYPE_NAMES[kindOf(value)];
+}
+
+/** A value in messages, as the original has it: `string(32)`. Long values are shortened. */
+export function describe(value: Value): string {
+  const text = printed(value);
+  return `${typeName(value)}(${text.length > 100 ? `${text.slice(0, 97)}...` : text})`;
+}
+
+/** A value as the original prints it: arrays `[1 2]`, structs `map[a:1]`, null `<nil>`. */
+export function printed(value: Value): string {
+  switch (kindOf(value)) {
+    case 'null':
+      return '<nil>';
+    case 'datetime':
+      return (value as Date).toISOString();
+    case 'bytea':
+      return `[${(value as Uint8Array).join(' ')}]`;
+    case 'array':
+      return `[${(value as readonly Value[]).map(printed).join(' ')}]`;
+    case 'struct': {
+      const entries = Object.entries(value as ValueObject).sort(([a], [b]) => (a < b ? -1 : 1));
+      return `map[${entries.map(([key, each]) => `${key}:${printed(each)}`).join(' ')}]`;
+    }
+    case 'float':
+      return printedFloat(value as number);
+    default:
+      return String(value);
+  }
+}
+
+/** A float as the original prints it, in its shortest form: `3`, `25.5`, `1.541152486013e+12`. */
+export function printedFloat(number: number): string {
+  if (Number.isNaN(number)) return 'NaN';
+  if (!Number.isFinite(number)) return number > 0 ? '+Inf' : '-Inf';
+  if (number === 0) return Object.is(number, -0) ? '-0' : '0';
+  const size = Math.abs(number);
+  if (size >= 1e-4 && size < 1e21) return String(number);
+  const [mantissa, exponent] = number.toExponential().split('e');
+  const digits = exponent.slice(1).padStart(2, '0');
+  return `${mantissa}e${exponent[0]}${digits}`;
+}
+
+/** An integer of 64 bits; larger ones wrap around, as in the original. */
+export function integer(value: bigint): bigint {
+  return BigInt.asIntN(64, value);
+}
+
+/** An integer from a number without a fraction. */
+export function integerFrom(number: number): bigint {
+  return BigInt.asIntN(64, BigInt(number));
+}
+
+/** A value for the app and for JSON: integers are numbers where these are exact, null stands for NaN and infinity. */
+export function plain(value: Value): unknown {
+  switch (typeof value) {
+    case 'bigint': {
+      const number = Number(value);
+      return Number.isSafeInteger(number) ? number : value;
+    }
+    case 'number':
+      return Number.isFinite(value) ? value : null;
+    case 'object':
+      return plainObject(value);
+    default:
+      return value;
+  }
+}
+
+function plainObject(value: Value): unknown {
+  if (value === null || value instanceof Date || value instanceof Uint8Array) return value;
+  if (isArray(value)) return value.map(plain);
+  const copy: Record<string, unknown> = {};
+  for (const [key, each] of Object.entries(value as ValueObject))
+    if (key === '__proto__') Object.defineProperty(copy, key, { value: plain(each), enumerable: true });
+    else copy[key] = plain(each);
+  return copy;
+}
+
+/** The evaluation of an expression or an operator has failed for a row. `code` is `STREAM_FAILED`. */
+export class StreamFailure extends BrokerError {
+  constructor(message: string, cause?: unknown) {
+    super('STREAM_FAILED', message, cause === undefined ? undefined : { cause });
+  }
+}
