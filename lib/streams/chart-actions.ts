@@ -1,0 +1,24 @@
+/** The actions of the state chart of a stream rule. `StreamRule` implements them. */
+export interface StreamRuleActions {
+  /** Open sources and sinks, and let rows flow. */
+  run(): void;
+  /** Close them. */
+  halt(): void;
+  /** Set a timer for the next attempt, or the next time of the schedule. */
+  awaitStart(): void;
+  /** Cancel that timer. */
+  cancelStart(): void;
+  /** Release everything. */
+  forget(): void;
+}
+
+/** The events of the state chart of a stream rule. */
+export type StreamRuleEvent =
+  /** it is to run */
+  | { type: 'started' }
+  /** it was stopped by a call, by its schedule or with the service */
+  | { type: 'stopped' }
+  /** it cannot run */
+  | { type: 'failed' }
+  /** it was dropped */
+  | { type: 'dropped' };

@@ -1,0 +1,50 @@
+import type { Clock } from '../base/clock.ts';
+import type { TimingWheel } from '../base/timing-wheel.ts';
+import type { BrokerEvents, EventName } from '../events/catalogue.ts';
+import type { Outboxes } from '../outbox/outboxes.ts';
+import type { Message, MessageInput } from '../packets/message.ts';
+import type { ClientInfo } from '../records/client.ts';
+import type { Watcher } from '../routing/watchers.ts';
+import type { StreamRuleActions, StreamRuleEvent } from './chart-actions.ts';
+import type { StreamsOptions } from './types.ts';
+
+/** What `Table` of the broker has that the service uses. */
+export interface StreamTable<V> extends Iterable<readonly [key: string, value: V]> {
+  set(key: string, value: V): Promise<void>;
+  delete(key: string): Promise<boolean>;
+}
+
+/** What the in-process source and sink use of the broker. */
+export interface StreamMessages {
+  readonly clock: Clock;
+  /** Let a watcher see the messages of topics. @returns a function that ends it */
+  watch(filter: string, watcher: Watcher): () => void;
+  /** The client that published a message; undefined: it was no client. */
+  publisherOf(message: Message): ClientInfo | undefined;
+  /** Publish a message of a rule at once. @throws InvalidInput, NotAuthorized, BrokerError */
+  publish(input: MessageInput, ruleId: string): number | Promise<number>;
+}
+
+/** What the stream service uses of the broker. */
+export interface StreamsHost extends StreamMessages {
+  readonly options: StreamsOptions;
+  readonly wheel: TimingWheel;
+  readonly outboxes: Outboxes;
+  /** Persisted streams and tables by name, and rules by id: the texts and JSON that define them. */
+  readonly definitions: StreamTable<string>;
+  readonly rules: StreamTable<string>;
+  /** Whether the broker is started. */
+  readonly isStarted: boolean;
+  /** Start the actor of a rule. */
+  startActor(
+    actions: StreamRuleActions,
+    id: string
+  ): { send(event: StreamRuleEvent): void; getSnapshot(): { readonly value: string } };
+  emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;
+  raise(id: string, title: string, summary: string): void;
+  clear(id: string): void;
+  /** Work of another process is in progress. */
+  during(work: Promise<unknown>): void;
+  /** Report an error that has no caller. */
+  failed(error: unknown, during: string): void;
+}
