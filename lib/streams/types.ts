@@ -17,6 +17,8 @@ export interface PropertyRow {
   readonly choices?: readonly unknown[];
   /** Least and greatest value of a number. */
   readonly range?: readonly [least: number, greatest: number];
+  /** A number of milliseconds; a string such as `10s` is converted to it. */
+  readonly unit?: 'ms';
   /** A string may hold a template such as `{{.id}}`, which is filled in for each output. */
   readonly isTemplate?: true;
   /** It is shown as `******`. */

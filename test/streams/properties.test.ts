@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { readProperties } from '../../lib/streams/properties.ts';
+import type { PropertyTable } from '../../lib/streams/types.ts';
+
+const TABLE: PropertyTable = {
+  topic: { type: 'string', about: 'Topic.', required: true },
+  qos: { type: 'number', about: 'QoS.', default: 0, choices: [0, 1, 2] },
+  interval: { type: 'number', about: 'Interval.', unit: 'ms', range: [1, Infinity] },
+  headers: { type: 'object', about: 'Headers.' },
+  fields: { type: 'array', about: 'Fields.' },
+  password: { type: 'string', about: 'Password.', isSecret: true },
+  body: { type: 'any', about: 'Body.' }
+};
+
+function read(given: unknown, warn?: (text: string) => void): Record<string, unknown> {
+  return { ...readProperties(TABLE, given, 'mqtt sink', warn) };
+}
+
+describe('properties of sources and sinks', () => {
+  it('fills in defaults, and leaves out what has none', () => {
+    assert.deepEqual(read({ topic: 'a' }), { topic: 'a', qos: 0 });
+  });
+
+  it('accepts names that differ in upper and lower case, unless the exact name is there, too', () => {
+    assert.deepEqual(read({ TOPIC: 'a', Interval: 5 }), { topic: 'a', qos: 0, interval: 5 });
+    assert.deepEqual(read({ TOPIC: 'b', topic: 'a' }), { topic: 'a', qos: 0 });
+  });
+
+  it('converts durations to milliseconds', () => {
+    assert.equal(read({ topic: 'a', interval: '1m30s' }).interval, 90_000);
+  });
+
+  it('keeps and reports unknown properties with the most similar name', () => {
+    const warnings: string[] = [];
+    const values = read({ topic: 'a', intervall: 1, zone: 2 }, (text) => warnings.push(text));
+    assert.deepEqual(values, { topic: 'a', qos: 0, intervall: 1, zone: 2 });
+    assert.deepEqual(warnings, [
+      'mqtt sink: there is no property "intervall", and it has no effect; did you mean "interval"?',
+      'mqtt sink: there is no property "zone", and it has no effect'
+    ]);
+  });
+
+  it('names the property and what it must be', () => {
+    const cases: readonly (readonly [given: unknown, message: string])[] = [
+      [undefined, 'mqtt sink is missing property topic'],
+      [{ topic: null }, 'mqtt sink is missing property topic'],
+      [[], 'mqtt sink: expect map[string]interface{} type for the properties, but found []'],
+      [{ topic: 1 }, 'mqtt sink: property topic must be a string, got 1'],
+      [{ topic: 'a', qos: 3 }, 'mqtt sink: property qos must be one of 0, 1, 2, got 3'],
+      [
+        { topic: 'a', interval: 'x' },
+        'mqtt sink: property interval must be a number of milliseconds, or a duration such as "10s", of at least 1, got "x"'
+      ],
+      [{ topic: 'a', headers: [] }, 'mqtt sink: property headers must be an object, got []'],
+      [{ topic: 'a', fields: 'x' }, 'mqtt sink: property fields must be a list, got "x"'],
+      [{ topic: 'a', password: 1 }, 'mqtt sink: property password must be a string']
+    ];
+    for (const [given, message] of cases)
+      assert.throws(() => read(given), { name: 'InvalidInput', code: 'PROPERTY_INVALID', message });
+  });
+
+  it('gives names of the prototype no meaning', () => {
+    const values = readProperties(TABLE, JSON.parse('{"topic":"a","__proto__":{"qos":2}}'), 'mqtt sink');
+    assert.equal(values.qos, 0);
+    assert.equal(readProperties({}, {}, 'x').constructor, undefined);
+  });
+});
