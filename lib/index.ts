@@ -272,6 +272,39 @@ export { SqlError, SqlFailure } from './sql/sql-error.ts';
 export { Float, type Value, type ValueObject } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
+export type { StreamRule, StreamRulesApi, StreamsApi } from './streams/api.ts';
+export type { StreamFunction } from './streams/functions/function.ts';
+export type {
+  ActionInput as StreamActionInput,
+  Column as StreamColumn,
+  ColumnType as StreamColumnType,
+  LookupSetup,
+  OpenLookup,
+  OpenSink,
+  OpenSource,
+  PlanNode,
+  Properties as StreamProperties,
+  PropertyRow,
+  PropertyTable,
+  RuleOptions as StreamRuleOptions,
+  Ruleset,
+  SinkItem,
+  SinkSetup,
+  SinkType,
+  SourceSetup,
+  SourceType,
+  StreamDefinition,
+  StreamKind,
+  StreamRuleDefinition,
+  StreamRuleInput,
+  StreamRuleStatus,
+  StreamRuleSummary,
+  StreamRuleTest,
+  StreamsOptions,
+  TestRow,
+  Topology,
+  Validation
+} from './streams/types.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';
 export { exportStore, importStore } from './tools/copy.ts';
 export type { RecordName } from './tools/record-kinds.ts';

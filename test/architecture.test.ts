@@ -15,7 +15,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['store', 'routing', 'retained', 'outbox'],
   ['connection'],
   ['session', 'client'],
-  ['access', 'monitor', 'tools', 'rules'],
+  ['access', 'monitor', 'tools', 'rules', 'streams'],
   ['broker'],
   ['testing'],
   ['index', 'machines', 'decoder']
@@ -42,8 +42,8 @@ const LARGE: Readonly<Record<string, number>> = {
 /** Files that may re-export. */
 const PUBLIC = ['lib/index.ts', 'lib/machines.ts', 'lib/rules/index.ts', 'lib/testing/index.ts'];
 
-/** The entry points of adapters; each source of authentication has one of its own, and so has the management client. */
-const ENTRY_POINT = /^adapters\/(auth\/|management\/)?[^/]+\/index\.ts$/;
+/** The entry points of adapters; sources of authentication, sources and sinks of streams, and clients have one of their own. */
+const ENTRY_POINT = /^adapters\/(auth\/|management\/|streams\/|streams-api\/)?[^/]+\/index\.ts$/;
 
 /** lib opens no port, reads no file and speaks to no other process. */
 const OUTSIDE_WORLD =
