@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import { InvalidInput } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import { readRuleOptions } from './rule-options.ts';
+import type {
+  ActionInput,
+  EmissionFunction,
+  Properties,
+  RuleOptions,
+  StreamRuleDefinition,
+  StreamRuleInput
+} from './types.ts';
+
+/** Most bytes of UTF-8 of an id. */
+const LONGEST_ID = 256;
+/** Most sinks of a rule. */
+const MOST_ACTIONS = 100;
+
+/** A sink of a rule. */
+export interface PlannedAction {
+  /** Type of the sink; undefined: a function of the app. */
+  readonly type: string | undefined;
+  /** Number of the element of `actions`, from 0. Several keys of one element have the same number. */
+  readonly index: number;
+  readonly properties: Properties;
+  readonly call: EmissionFunction | undefined;
+}
+
+/** A rule as it was given, checked. */
+export interface ReadRule {
+  readonly definition: StreamRuleDefinition;
+  readonly actions: readonly PlannedAction[];
+  /** It is not in the store. */
+  readonly isTemporary: boolean;
+}
+
+const FIELDS = ['id', 'sql', 'actions', 'options', 'triggered', 'name', 'version', 'tags', 'temp'];
+
+/**
+ * Check a rule. The sentences about what is missing are those of the original.
+ * @param isOfApp it is made by the app itself, so it needs no actions
+ * @throws InvalidInput STREAM_RULE_INVALID, OPTION_UNKNOWN
+ */
+export function readStreamRule(input: StreamRuleInput, defaults: Partial<RuleOptions> = {}, isOfApp = false): ReadRule {
+  checkObject(input, 'rule');
+  checkNames(input, FIELDS, 'a stream rule');
+  const { sql, triggered = true, name = '', version = '', tags = [], temp = false } = input;
+  const id = checkRuleId(input.id ?? randomUUID());
+  if (typeof sql !== 'string' || sql.trim() === '') throw missing('sql', 'Missing rule SQL.', sql);
+  if (typeof triggered !== 'boolean') throw invalid('triggered', 'true or false', triggered);
+  if (typeof temp !== 'boolean') throw invalid('temp', 'true or false', temp);
+  for (const [field, value] of Object.entries({ name, version }))
+    if (typeof value !== 'string') throw invalid(field, 'a string', value);
+  if (!Array.isArray(tags) || tags.some((tag) => typeof tag !== 'string')) throw invalid('tags', 'strings', tags);
+  const actions = readActions(input.actions, isOfApp);
+  const options = readRuleOptions(input.options, defaults);
+  const shown = (input.actions ?? []).filter((action) => typeof action !== 'function');
+  return {
+    definition: { id, sql, actions: shown, options, triggered, name, version, tags },
+    actions,
+    isTemporary: temp || actions.some(({ call }) => call !== undefined)
+  };
+}
+
+/** @throws InvalidInput STREAM_RULE_INVALID */
+export function checkRuleId(id: unknown): string {
+  if (id === undefined || id === '') throw missing('id', 'Missing rule id.', id);
+  const isFit = typeof id === 'string' && !/[/\p{Cc}]/u.test(id) && Buffer.byteLength(id) <= LONGEST_ID;
+  if (!isFit || id === '.' || id === '..')
+    throw invalid('id', `a string of at most ${LONGEST_ID} bytes without "/" and control characters`, id);
+  return id;
+}
+
+function readActions(given: unknown, isOfApp: boolean): PlannedAction[] {
+  if (given === undefined && isOfApp) return [];
+  if (!Array.isArray(given) || (given.length === 0 && !isOfApp))
+    throw missing('actions', 'Missing rule actions.', given);
+  if (given.length > MOST_ACTIONS) throw invalid('actions', `at most ${MOST_ACTIONS} actions`, given.length);
+  return given.flatMap((action: ActionInput, index) => readAction(action, index));
+}
+
+function readAction(action: ActionInput, index: number): PlannedAction[] {
+  if (typeof action === 'function') return [{ type: undefined, index, properties: {}, call: action }];
+  checkObject(action, `actions[${index}]`);
+  const entries = Object.entries(action);
+  if (entries.length === 0) throw invalid(`actions[${index}]`, 'an object with the type of a sink as its key', action);
+  return entries.map(([type, properties]) => {
+    if (typeof properties !== 'object' || properties === null || Array.isArray(properties))
+      throw new InvalidInput(
+        'STREAM_RULE_INVALID',
+        `actions[${index}].${type}`,
+        'an object',
+        properties,
+        `expect map[string]interface{} type for the action properties, but found ${JSON.stringify(properties)}`
+      );
+    return { type, index, properties, call: undefined };
+  });
+}
+
+function missing(field: string, sentence: string, got: unknown): InvalidInput {
+  return new InvalidInput('STREAM_RULE_INVALID', field, 'a value', got, sentence);
+}
+
+function invalid(field: string, expected: string, got: unknown): InvalidInput {
+  return new InvalidInput('STREAM_RULE_INVALID', field, expected, got);
+}

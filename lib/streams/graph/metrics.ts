@@ -1,0 +1,54 @@
+import type { Figures } from './node.ts';
+
+/** What the status shows of the connection of a source or a sink. */
+export interface ConnectionFigures {
+  /** 1: connected, 0: connecting, -1: disconnected. */
+  readonly status: 1 | 0 | -1;
+  /** Wall-clock milliseconds; 0: never. */
+  readonly connectedAt: number;
+  readonly disconnectedAt: number;
+  readonly disconnectedMessage: string;
+  readonly triedAt: number;
+}
+
+/** The figures of a node by name, in the documented order: `op_2_filter_0_records_in_total`. */
+export function metricsOf(
+  name: string,
+  figures: Figures,
+  bufferLength: number,
+  connection?: ConnectionFigures
+): [string, number | string][] {
+  const { latencyUs } = figures;
+  const rows: [string, number | string][] = [
+    ['records_in_total', figures.recordsIn],
+    ['records_out_total', figures.recordsOut],
+    ['exceptions_total', figures.exceptions],
+    ['process_latency_ms', Math.round(latencyUs / 1000)],
+    ['process_latency_us', latencyUs],
+    ['buffer_length', bufferLength],
+    ['last_invocation', localTime(figures.lastAt)],
+    ...figures.more,
+    ['last_exception', figures.lastException],
+    ['last_exception_time', localTime(figures.lastExceptionAt)],
+    ...(connection === undefined ? [] : connectionRows(connection))
+  ];
+  return rows.map(([suffix, value]) => [`${name}_0_${suffix}`, value]);
+}
+
+function connectionRows(connection: ConnectionFigures): [string, number | string][] {
+  return [
+    ['connection_status', connection.status],
+    ['connection_last_connected_time', localTime(connection.connectedAt)],
+    ['connection_last_disconnected_time', localTime(connection.disconnectedAt)],
+    ['connection_last_disconnected_message', connection.disconnectedMessage],
+    ['connection_last_try_time', localTime(connection.triedAt)]
+  ];
+}
+
+/** A time in the zone of the process as ISO 8601 without a zone, or 0 for never: `2026-01-02T15:04:05.999`. */
+export function localTime(timeMs: number): string | number {
+  if (timeMs === 0) return 0;
+  const date = new Date(timeMs);
+  const local = new Date(timeMs - date.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
+  return local.replace(/\.?0+$/, '');
+}

@@ -1,0 +1,200 @@
+import type { Clock } from '../../base/clock.ts';
+import type { MakeOperator, Operator, Output, Timers } from './operator.ts';
+
+/** Latency and the time of the last item are taken for one item in so many, and for the first. */
+const SAMPLE = 64;
+
+/** What the status shows of a node. Counters are exact; times are those of a sample of the items. */
+export class Figures {
+  recordsIn = 0;
+  recordsOut = 0;
+  exceptions = 0;
+  /** Microseconds that the last sampled item took. */
+  latencyUs = 0;
+  /** Wall-clock milliseconds; 0: never. */
+  lastAt = 0;
+  lastException = '';
+  lastExceptionAt = 0;
+  /** Counters of the operator, such as `late_total`. */
+  readonly more = new Map<string, number>();
+
+  failed(error: unknown, nowMs: number): void {
+    this.exceptions++;
+    this.lastException = messageOf(error);
+    this.lastExceptionAt = nowMs;
+  }
+}
+
+/** A step of a plan. Plans hold no state, so that a rule can be started again. */
+export interface PlannedNode {
+  /** Name in the status and the topology: `op_2_filter`. */
+  readonly name: string;
+  /** What it does, for EXPLAIN. */
+  readonly about: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
+  readonly make: MakeOperator<any, any>;
+  readonly inputs: readonly PlannedInput[];
+}
+
+/** A source of a plan: the rows of a stream or a table reach the operators through it. */
+export interface PlannedSource {
+  /** `source_demo`. */
+  readonly name: string;
+  /** Position among the sources of the statement, from 0. */
+  readonly position: number;
+}
+
+export type PlannedInput = PlannedNode | PlannedSource;
+
+export function isSource(input: PlannedInput): input is PlannedSource {
+  return 'position' in input;
+}
+
+/** What a node uses of its graph. */
+export interface NodeHost {
+  readonly clock: Clock;
+  /** An item has failed: its error goes to the sinks. */
+  failed(node: Node, error: unknown): void;
+}
+
+/** Takes what a node produces. */
+export interface Next {
+  push(item: unknown, port: number): void;
+  flush(time: number, port: number): void;
+  /** The error of an item before it. */
+  passError(error: unknown): void;
+}
+
+/** A running step: an operator with its figures. Errors of the operator end here. */
+export class Node implements Next {
+  readonly name: string;
+  readonly figures = new Figures();
+  readonly operator: Operator<unknown>;
+  readonly #host: NodeHost;
+  readonly #next: { readonly node: Next; readonly port: number }[] = [];
+  readonly #timers = new Set<() => void>();
+
+  constructor(plan: PlannedNode, host: NodeHost) {
+    this.name = plan.name;
+    this.#host = host;
+    const { figures } = this;
+    const output: Output<unknown> = {
+      push: (item) => {
+        figures.recordsOut++;
+        for (const { node, port } of this.#next) node.push(item, port);
+      },
+      flush: (time) => this.#passTime(time)
+    };
+    this.operator = plan.make({
+      output,
+      timers: this.#makeTimers(),
+      count: (name, by = 1) => figures.more.set(name, (figures.more.get(name) ?? 0) + by)
+    });
+  }
+
+  /** Send what it produces to another node. */
+  connect(node: Next, port: number): void {
+    this.#next.push({ node, port });
+  }
+
+  push(item: unknown, port: number): void {
+    const { figures } = this;
+    if (figures.recordsIn++ % SAMPLE === 0) {
+      this.#pushMeasured(item, port);
+      return;
+    }
+    try {
+      this.operator.push(item, port);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #pushMeasured(item: unknown, port: number): void {
+    const { clock } = this.#host;
+    const startedAt = clock.monotonic();
+    this.figures.lastAt = clock.now();
+    try {
+      this.operator.push(item, port);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.figures.latencyUs = Math.round((clock.monotonic() - startedAt) * 1000);
+  }
+
+  flush(time: number, port: number): void {
+    if (this.operator.flush === undefined) {
+      this.#passTime(time);
+      return;
+    }
+    try {
+      this.operator.flush(time, port);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  passError(error: unknown): void {
+    this.figures.recordsIn++;
+    this.figures.failed(error, this.#host.clock.now());
+    this.#next[0]?.node.passError(error);
+  }
+
+  /** Release the operator and its timers. */
+  close(): void {
+    this.operator.close?.();
+    for (const cancel of [...this.#timers]) cancel();
+  }
+
+  #passTime(time: number): void {
+    for (const { node, port } of this.#next) node.flush(time, port);
+  }
+
+  #fail(error: unknown): void {
+    this.figures.failed(error, this.#host.clock.now());
+    this.#host.failed(this, error);
+    this.#next[0]?.node.passError(error);
+  }
+
+  #makeTimers(): Timers {
+    const { clock } = this.#host;
+    return {
+      now: () => clock.now(),
+      at: (timeMs, run) => {
+        const ring = () => {
+          // a wall clock that was set back, or a timer that rings early
+          const leftMs = timeMs - clock.now();
+          if (leftMs > 0) {
+            timer = clock.setTimeout(ring, leftMs);
+            return;
+          }
+          this.#timers.delete(cancel);
+          this.#run(run);
+        };
+        const cancel = () => {
+          this.#timers.delete(cancel);
+          clock.clearTimeout(timer);
+        };
+        let timer = clock.setTimeout(ring, Math.max(0, timeMs - clock.now()));
+        this.#timers.add(cancel);
+        return cancel;
+      }
+    };
+  }
+
+  #run(run: () => void): void {
+    const { clock } = this.#host;
+    const startedAt = clock.monotonic();
+    this.figures.lastAt = clock.now();
+    try {
+      run();
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.figures.latencyUs = Math.round((clock.monotonic() - startedAt) * 1000);
+  }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
