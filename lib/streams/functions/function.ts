@@ -104,8 +104,11 @@ export interface AggregateFunction extends FunctionBase {
 
 /** The state of an analytic function, for one partition. */
 export interface AnalyticState {
-  /** Called for each row, before WHERE. @param isDue the condition WHEN is true; otherwise the previous result is repeated */
+  /** Called before WHERE for each row whose condition WHEN is true, or that has none. */
   next(args: readonly Value[], tuple: Tuple): Value;
+  /** The result for a row whose condition WHEN is false. Absent: the previous result is repeated. */
+  skipped?(args: readonly Value[], tuple: Tuple): Value;
+  /** For checkpoints: what `v8.serialize` can write. */
   save(): unknown;
 }
 
@@ -116,15 +119,23 @@ export interface AnalyticFunction extends FunctionBase {
   readonly load: (tools: FunctionTools, state: unknown) => AnalyticState;
 }
 
+/** The state of a call of an expanding function. */
+export interface ExpandingState {
+  /** For `rows`: an array; objects in it are spread to columns. For `columns`: an object. */
+  next(args: readonly Value[], tuple: Tuple): Value;
+  /** For checkpoints: what `v8.serialize` can write. */
+  save?(): unknown;
+}
+
+/** The columns that the arguments of a call would be; undefined for `*`, whose value is an object with all columns. */
+export type ArgumentNames = readonly (string | undefined)[];
+
 /** A function with several results: `unnest` makes rows of them, `changed_cols` and `extract` columns. */
 export interface ExpandingFunction extends FunctionBase {
   readonly kind: 'rows' | 'columns';
-  readonly make: (tools: FunctionTools) => {
-    /** For `rows`: an array; objects in it are spread to columns. For `columns`: an object. */
-    next(args: readonly Value[], tuple: Tuple): Value;
-    save?(): unknown;
-  };
-  readonly load?: (tools: FunctionTools, state: unknown) => ReturnType<ExpandingFunction['make']>;
+  readonly make: (tools: FunctionTools, names: ArgumentNames) => ExpandingState;
+  /** Continue with the state of a checkpoint. */
+  readonly load?: (tools: FunctionTools, names: ArgumentNames, state: unknown) => ExpandingState;
 }
 
 export type StreamFunction =
