@@ -78,11 +78,11 @@ export interface ContextFunction extends FunctionBase {
   readonly make: (tools: FunctionTools) => (tuple: Tuple, ...args: Value[]) => Value;
 }
 
-/** The state of one aggregation. */
+/** The state of one aggregation. The arrays of arguments are reused: an accumulator keeps values, but not the array. */
 export interface Accumulator {
   /** @param tuple the row of the values; for `collect(*)` */
   add(args: readonly Value[], tuple: Tuple): void;
-  /** Take back what was added first. Absent: the function cannot, and rows are kept. */
+  /** Take back what was added first. Those of `makeSliding` have it. */
   remove?(args: readonly Value[], tuple: Tuple): void;
   /** @throws StreamFailure */
   result(): Value;
@@ -98,7 +98,9 @@ export interface AggregateFunction extends FunctionBase {
   /** `count(*)`: what the argument `*` stands for. `rows`: an object with all columns of each row. */
   readonly wildcard?: 'ones' | 'rows';
   readonly make: (tools: FunctionTools) => Accumulator;
-  /** Continue with the state of a checkpoint. */
+  /** Make an accumulator with `remove`, for windows that overlap. Absent: the rows of such windows are aggregated for each emission. */
+  readonly makeSliding?: (tools: FunctionTools) => Accumulator;
+  /** Continue with the state of a checkpoint, whether it is of `make` or of `makeSliding`. */
   readonly load: (tools: FunctionTools, state: unknown) => Accumulator;
 }
 

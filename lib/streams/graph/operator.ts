@@ -19,6 +19,8 @@ export interface OperatorSetup<O> {
   readonly timers: Timers;
   /** Count something that the status of the rule shows, such as `late_total`. */
   count(name: string, by?: number): void;
+  /** Something has failed outside of `push`, `flush` and timers, such as a lookup. It counts as an exception, and its error goes to the sinks. */
+  failed(reason: unknown): void;
 }
 
 /**
