@@ -273,7 +273,14 @@ export { Float, type Value, type ValueObject } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export type { StreamRule, StreamRulesApi, StreamsApi } from './streams/api.ts';
-export type { StreamFunction } from './streams/functions/function.ts';
+export type {
+  Accumulator as StreamAccumulator,
+  AggregateFunction as StreamAggregateFunction,
+  ContextFunction as StreamContextFunction,
+  FunctionTools as StreamFunctionTools,
+  StreamFunction
+} from './streams/functions/function.ts';
+export type { Tuple as StreamTuple } from './streams/tuple.ts';
 export type {
   ActionInput as StreamActionInput,
   Column as StreamColumn,
@@ -305,6 +312,7 @@ export type {
   Topology,
   Validation
 } from './streams/types.ts';
+export { plain as plainValue, StreamFailure, type Value as StreamValue } from './streams/values.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';
 export { exportStore, importStore } from './tools/copy.ts';
 export type { RecordName } from './tools/record-kinds.ts';

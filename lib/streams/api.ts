@@ -94,6 +94,12 @@ export interface StreamsApi {
   defineSink(type: SinkType): Promise<void>;
   /** Take a function, a source or a sink away; running rules keep theirs until they are started again. @returns false: there is none */
   undefine(what: 'function' | 'source' | 'sink', name: string): Promise<boolean>;
+  /**
+   * Have a function called whenever the service starts, with the broker or by `start()`, before the first rule does. It may define and take away
+   * what rules use. An error of it is reported, and does not keep the service from starting.
+   * @returns a function that ends this
+   */
+  beforeStart(run: () => Promise<void>): () => void;
   export(): Promise<Ruleset>;
   /** Define what is not there yet, and replace what is. @throws as `define` and `rules.create`; nothing is changed then */
   import(ruleset: Ruleset): Promise<{ readonly streams: number; readonly tables: number; readonly rules: number }>;

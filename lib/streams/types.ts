@@ -32,7 +32,10 @@ export type PropertyTable = Readonly<Record<string, PropertyRow>>;
 export interface SourceType {
   readonly name: string;
   readonly about: string;
+  /** Absent: its properties are not checked. */
   readonly properties?: PropertyTable;
+  /** Sections of properties that belong to the type. Those of the same name in the option `sourceConfig` go over them. */
+  readonly sections?: Readonly<Record<string, Properties>>;
   /** Default: `stream` and `table`. */
   readonly for?: readonly ('stream' | 'table' | 'lookup')[];
   /** Begin to produce rows. It may resolve before a connection is there. @throws why the source cannot be used at all */
@@ -89,7 +92,7 @@ export interface OpenLookup {
 export interface SinkType {
   readonly name: string;
   readonly about: string;
-  /** Its own properties; the common ones are added. */
+  /** Its own properties; the common ones are added. Absent: they are not checked. */
   readonly properties?: PropertyTable;
   /** Begin to accept outputs. It may resolve before a connection is there. @throws why the sink cannot be used at all */
   open(setup: SinkSetup): Awaitable<OpenSink>;

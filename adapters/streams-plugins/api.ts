@@ -1,0 +1,135 @@
+/** What plugins extend: sources, sinks or the functions of statements. */
+export type PluginType = 'sources' | 'sinks' | 'functions';
+
+/** The types of plugins. */
+export const PLUGIN_TYPES: readonly PluginType[] = ['sources', 'sinks', 'functions'];
+
+/** What a plugin is made from. */
+export interface PluginInput {
+  /** The name that the library exports, with a lower-case first letter: `random` for `Random`. */
+  readonly name: string;
+  /** URL of the archive, which ends with `.zip`: http, https, or file for a path of this machine. */
+  readonly file: string;
+  /** For plugins of functions: the functions that the library exports. Default: one, with the name of the plugin. */
+  readonly functions?: readonly string[];
+  /** Arguments of `install.sh`. Default: none. */
+  readonly shellParas?: readonly string[];
+}
+
+/** An installed plugin. */
+export interface PluginDescription {
+  readonly name: string;
+  /** From the name of the library: `1.0.0` of `Random@v1.0.0.so`; '' if it has none; `$deleted` after a drop, until the service restarts. */
+  readonly version: string;
+  /** For plugins of functions with a list of them. */
+  readonly functions?: readonly string[];
+}
+
+/** A function of a plugin. */
+export interface PluginFunction {
+  readonly name: string;
+  /** Name of the plugin. */
+  readonly plugin: string;
+}
+
+/** A function in JavaScript, for `ScriptsApi`. */
+export interface ScriptInput {
+  /** Name of the function, which the script must define: a JavaScript identifier. */
+  readonly id: string;
+  /** Default ''. */
+  readonly description?: string;
+  /** The code, at most 256 KB: `function area(x, y) { return x * y; }`. */
+  readonly script: string;
+  /** It aggregates: each parameter is an array with the values of the rows of a group. Default false. */
+  readonly isAgg?: boolean;
+}
+
+/** A function in JavaScript, as it was made. */
+export type ScriptDescription = Required<ScriptInput>;
+
+/** How often limits have ended calls of a function in JavaScript, since the start of the process. */
+export interface ScriptFigures {
+  readonly calls: number;
+  /** Calls that took longer than `scriptTime`. */
+  readonly timeouts: number;
+  /** Calls that failed for another reason, such as too much memory or an error of the script. */
+  readonly failures: number;
+}
+
+/**
+ * Functions in JavaScript, which run in an interpreter of their own: without access to Node, to files or to the network, with limits of time and
+ * memory. Rules that run keep a function that is replaced or dropped until they are started again.
+ *
+ * Errors of all calls that change something: BrokerError PLUGINS_STATE_FAILED; StateError PLUGINS_BUSY, PLUGINS_CLOSED.
+ */
+export interface ScriptsApi {
+  /**
+   * @throws InvalidInput SCRIPT_INVALID, with line and column where the interpreter knows them; StateError FUNCTION_EXISTS
+   *   (`function name area already exists`), SCRIPTS_FULL; BrokerError PACKAGE_MISSING: `quickjs-emscripten` is not installed
+   */
+  create(input: ScriptInput): Promise<ScriptDescription>;
+  /** Replace a function, or make it. @throws as `create` */
+  replace(input: ScriptInput): Promise<ScriptDescription>;
+  /** The names, sorted. */
+  list(): Promise<string[]>;
+  /** @throws NotFound SCRIPT_NOT_FOUND (`not found`) */
+  describe(id: string): Promise<ScriptDescription>;
+  /** @throws NotFound SCRIPT_NOT_FOUND (`not found`) */
+  drop(id: string): Promise<void>;
+  /** @throws NotFound SCRIPT_NOT_FOUND (`not found`) */
+  figures(id: string): Promise<ScriptFigures>;
+}
+
+/**
+ * The plugins of the stream service. A plugin runs with the rights of the process: whoever may install one may do whatever the process may.
+ *
+ * The message of an error is the sentence that the REST interface has behind its prefix: `invalid name random: duplicate`. Errors of all calls that
+ * change something: BrokerError PLUGINS_STATE_FAILED (the list cannot be written); StateError PLUGINS_BUSY (100 changes wait), PLUGINS_CLOSED.
+ */
+export interface PluginsApi {
+  /**
+   * Install a plugin and define what it exports. If something fails, nothing of it is left.
+   * @throws InvalidInput PLUGIN_NAME_INVALID (`invalid name : should not be empty`), PLUGIN_FILE_INVALID (`invalid uri URI`),
+   *   PLUGIN_FUNCTIONS_INVALID, PLUGIN_INPUT_INVALID (another field has the wrong type);
+   *   StateError PLUGIN_EXISTS (`invalid name random: duplicate`), PLUGIN_DELETED (`invalid name random: the plugin is marked as deleted but ...`),
+   *   FUNCTION_EXISTS (`function name F already exists`), PLUGINS_FULL;
+   *   BrokerError PLUGIN_DOWNLOAD_FAILED (`fail to download file URI: CAUSE`), PLUGIN_ARCHIVE_INVALID (`fail to install plugin: invalid zip file: CAUSE`),
+   *   PLUGIN_INSTALL_FAILED (`fail to install plugin: exit status N`, or why the library cannot be loaded or used),
+   *   PLUGIN_SCRIPT_REFUSED (`installScripts` is false), PACKAGE_MISSING (`yauzl` or `yaml` is not installed)
+   */
+  create(type: PluginType, input: PluginInput): Promise<PluginDescription>;
+  /**
+   * Replace a plugin by another archive at once. Rules that run keep the old code until they are started again. If something fails, the old
+   * plugin stays. A list of functions that is not given stays.
+   * @throws as `create`, without PLUGIN_EXISTS; NotFound PLUGIN_NOT_FOUND (`not found`)
+   */
+  update(type: PluginType, input: PluginInput): Promise<PluginDescription>;
+  /** The names, also of plugins that are dropped but still in effect. */
+  list(type: PluginType): Promise<string[]>;
+  /** @throws NotFound PLUGIN_NOT_FOUND (`not found`) */
+  describe(type: PluginType, name: string): Promise<PluginDescription>;
+  /**
+   * Drop a plugin. It stays in effect until the stream service or the process restarts.
+   * @param options `restart`: stop the stream service; `broker.streams.start()` or a restart of the process starts it again
+   * @throws NotFound PLUGIN_NOT_FOUND (`invalid name x: not exist`); StateError PLUGIN_DELETED: it is dropped already
+   */
+  drop(type: PluginType, name: string, options?: { readonly restart?: boolean }): Promise<void>;
+  /** The functions of plugins, sorted by name. */
+  udfs(): Promise<string[]>;
+  /** @throws NotFound FUNCTION_NOT_FOUND (`not found`) */
+  udf(name: string): Promise<PluginFunction>;
+  /**
+   * Set the list of functions of a plugin.
+   * @throws NotFound PLUGIN_NOT_FOUND (`not found`); InvalidInput PLUGIN_FUNCTIONS_INVALID (`property 'functions' must not be empty`, or the library
+   *   does not export one); StateError FUNCTION_EXISTS (`function name F already exists`), PLUGIN_DELETED
+   */
+  register(plugin: string, functions: readonly string[]): Promise<void>;
+  /**
+   * The plugins that the hosts of the option `pluginHosts` offer for this machine: their addresses by name. Of equal names, the first host wins.
+   * @throws InvalidInput PLUGIN_HOSTS_MISSING (`Invalid configruation for plugin host in kuiper.yaml.`);
+   *   BrokerError PLUGIN_HOST_FAILED (`Cannot fetch plugin list from URL, with status error: N`, or why it cannot be reached)
+   */
+  prebuild(type: PluginType): Promise<Record<string, string>>;
+  /** Functions in JavaScript. */
+  readonly scripts: ScriptsApi;
+}
