@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { FormatSetup } from '../../lib/streams/formats/format.ts';
+import { makeFormat } from '../../lib/streams/formats.ts';
+import type { Column } from '../../lib/streams/types.ts';
+
+function decode(name: string, payload: string | Buffer, setup: Partial<FormatSetup> = {}): unknown {
+  return makeFormat(name, { what: 'stream "demo"', ...setup }).decode(Buffer.from(payload as string));
+}
+
+function encode(name: string, value: unknown, setup: Partial<FormatSetup> = {}): string {
+  return makeFormat(name, { what: 'sink', ...setup })
+    .encode(value)
+    .toString();
+}
+
+const BIGINT: readonly Column[] = [{ name: 'id', type: { type: 'bigint' } }];
+
+describe('formats', () => {
+  it('are found in any case, and the default is json', () => {
+    assert.equal(makeFormat('JSON', { what: 'x' }).name, 'json');
+    assert.equal(makeFormat(undefined, { what: 'x' }).name, 'json');
+  });
+
+  it('refuse a name that is not known, and list those that are', () => {
+    const message =
+      'stream "demo": option \'format=xml\' is invalid: there is no such format, only binary, delimited, json, urlencoded';
+    assert.throws(() => makeFormat('xml', { what: 'stream "demo"' }), { code: 'STREAM_INVALID', message });
+  });
+
+  it('can be those of the app', () => {
+    const own = {
+      name: 'length',
+      about: '',
+      make: () => ({
+        name: 'length',
+        decode: (bytes: Uint8Array) => ({ n: bytes.length }),
+        encode: () => Buffer.alloc(0)
+      })
+    };
+    assert.deepEqual(makeFormat('length', { what: 'x' }, [own]).decode(Buffer.from('abc')), { n: 3 });
+  });
+});
+
+describe('format json', () => {
+  it('has floats for numbers', () => {
+    assert.deepEqual(decode('json', '{"a":1,"b":1.5,"c":[1],"d":{"e":null}}'), {
+      a: 1,
+      b: 1.5,
+      c: [1],
+      d: { e: null }
+    });
+  });
+
+  it('makes several rows of an array of objects', () => {
+    assert.deepEqual(decode('json', '[{"a":1},{"a":2}]'), [{ a: 1 }, { a: 2 }]);
+    assert.deepEqual(decode('json', '[]'), []);
+  });
+
+  it('refuses what is no object', () => {
+    assert.throws(() => decode('json', '[{"a":1},3]'), {
+      code: 'STREAM_FAILED',
+      message: 'the payload is no JSON object or array of objects: it has float64(3)'
+    });
+    assert.throws(() => decode('json', 'null'), /it has <nil>\(<nil>\)/);
+    assert.throws(() => decode('json', '{"a":'), { code: 'STREAM_FAILED', message: /^the payload is no JSON: / });
+    assert.throws(() => decode('json', ''), { code: 'STREAM_FAILED' });
+  });
+
+  it('has exact integers for a column BIGINT beyond 2^53', () => {
+    const payload = '{"id":9007199254740993,"x":1.0,"y":[1.0]}';
+    assert.deepEqual(decode('json', payload, { columns: BIGINT }), { id: 9007199254740993n, x: 1, y: [1] });
+    assert.deepEqual(decode('json', payload), { id: 2 ** 53, x: 1, y: [1] });
+  });
+
+  it('tells integers from floats on demand', () => {
+    const payload = '{"a":1,"b":1.0,"c":1e2,"d":[-3,0.5],"e":9223372036854775807,"f":9223372036854775808,"g":"1"}';
+    assert.deepEqual(decode('json', payload, { integers: true }), {
+      a: 1n,
+      b: 1,
+      c: 100,
+      d: [-3n, 0.5],
+      e: 9223372036854775807n,
+      f: 2 ** 63,
+      g: '1'
+    });
+  });
+
+  it('keeps a member "__proto__" as a member', () => {
+    const row = decode('json', '{"__proto__":{"a":1}}', { integers: true }) as object;
+    assert.equal(Object.getPrototypeOf(row), Object.prototype);
+    assert.deepEqual(Object.keys(row), ['__proto__']);
+  });
+
+  it('reads only the members that are needed, also from payloads of another form', () => {
+    const needed = ['a', 'b'];
+    const cases: [payload: string, expected: unknown][] = [
+      ['{"a":1.0,"b":"x","c":3}', { a: 1, b: 'x' }],
+      [' { "c" : [1,{"d":2}], "b" : null , "a" : true } ', { a: true, b: null }],
+      ['{"a":1,"B":2}', { a: 1, B: 2 }],
+      ['{"a":{"x":1},"b":2}', { a: { x: 1 }, b: 2 }],
+      ['{"a":"\\u00e9","b":2}', { a: 'é', b: 2 }],
+      ['[{"a":1,"b":2,"c":3}]', [{ a: 1, b: 2, c: 3 }]]
+    ];
+    for (const [payload, expected] of cases) assert.deepEqual(decode('json', payload, { needed }), expected);
+    assert.throws(() => decode('json', '{"a":1,"b":2', { needed }), { code: 'STREAM_FAILED' });
+  });
+
+  it('decodes as a whole if needed members are often missing, and goes back to reading members later', () => {
+    const { decode } = makeFormat('json', { what: 'x', needed: ['a'] });
+    for (let i = 0; i < 3000; i++) assert.deepEqual(decode(Buffer.from('{"b":1}')), { b: 1 });
+    let pruned = 0;
+    for (let i = 0; i < 2000; i++) if (!('b' in decode(Buffer.from('{"a":1,"b":1}')))) pruned++;
+    assert.ok(pruned >= 1000, String(pruned));
+  });
+
+  it('encodes bigints with all digits, bytes as base64 and times as ISO 8601', () => {
+    assert.equal(encode('json', [{ a: 1, b: undefined, c: NaN }]), '[{"a":1,"c":null}]');
+    const value = { a: 2n ** 63n - 1n, b: Buffer.from('hi'), c: new Date(0), d: [1n, null], e: undefined, 'f"': 'g"' };
+    const text = '{"a":9223372036854775807,"b":"aGk=","c":"1970-01-01T00:00:00.000Z","d":[1,null],"f\\"":"g\\""}';
+    assert.equal(encode('json', value), text);
+  });
+
+  it('refuses to encode what contains itself', () => {
+    const loop: Record<string, unknown> = {};
+    loop.loop = loop;
+    assert.throws(() => encode('json', loop), { code: 'STREAM_FAILED', message: 'a value has more than 1000 levels' });
+  });
+});
+
+describe('format binary', () => {
+  it('has the payload in the column "self", or in the only column', () => {
+    assert.deepEqual(decode('binary', 'hi'), { self: Buffer.from('hi') });
+    const columns: readonly Column[] = [{ name: 'image', type: { type: 'bytea' } }];
+    assert.deepEqual(decode('binary', 'hi', { columns }), { image: Buffer.from('hi') });
+  });
+
+  it('copies the payload', () => {
+    const payload = Buffer.from('hi');
+    const row = makeFormat('binary', { what: 'x' }).decode(payload);
+    payload.fill(0);
+    assert.deepEqual(row, { self: Buffer.from('hi') });
+  });
+
+  it('refuses other columns', () => {
+    const message = 'stream "demo": a stream with FORMAT="binary" has no columns, or a single one of type BYTEA';
+    assert.throws(() => decode('binary', '', { columns: BIGINT }), { code: 'STREAM_INVALID', message });
+  });
+
+  it('encodes bytes, strings and rows with one column of bytes', () => {
+    assert.equal(encode('binary', Buffer.from('hi')), 'hi');
+    assert.equal(encode('binary', 'hi'), 'hi');
+    assert.equal(encode('binary', [{ a: Buffer.from('h') }, { a: Buffer.from('i') }]), 'hi');
+    assert.throws(() => encode('binary', { a: 1 }), { code: 'STREAM_FAILED' });
+  });
+});
+
+describe('format delimited', () => {
+  const columns: readonly Column[] = [
+    { name: 'a', type: { type: 'bigint' } },
+    { name: 'b', type: { type: 'string' } }
+  ];
+
+  it('has the columns of the schema in their order', () => {
+    assert.deepEqual(decode('delimited', '1,x,more', { columns }), { a: '1', b: 'x' });
+    assert.deepEqual(decode('delimited', '1', { columns }), { a: '1' });
+  });
+
+  it('numbers the columns without a schema', () => {
+    assert.deepEqual(decode('delimited', '1:x', { options: { DELIMITER: ':' } }), { col0: '1', col1: 'x' });
+  });
+
+  it('makes a row of each line', () => {
+    assert.deepEqual(decode('delimited', '1,x\r\n2,y\n', { columns }), [
+      { a: '1', b: 'x' },
+      { a: '2', b: 'y' }
+    ]);
+  });
+
+  it('reads fields in quotation marks', () => {
+    assert.deepEqual(decode('delimited', '"a,b","say ""hi""","""",""'), {
+      col0: 'a,b',
+      col1: 'say "hi"',
+      col2: '"',
+      col3: ''
+    });
+    assert.deepEqual(decode('delimited', 'a"b,"open'), { col0: 'a"b', col1: '"open' });
+  });
+
+  it('encodes rows to lines', () => {
+    assert.equal(
+      encode('delimited', [
+        { a: 1, b: 'x,y' },
+        { a: null, b: [1] }
+      ]),
+      '1,"x,y"\n,[1]'
+    );
+    assert.equal(encode('delimited', { b: 'x', a: 1 }, { columns }), '1,x');
+  });
+
+  it('refuses a delimiter that cannot be told from quotation marks and lines', () => {
+    assert.throws(() => decode('delimited', '', { options: { DELIMITER: '"' } }), { code: 'STREAM_INVALID' });
+  });
+});
+
+describe('format urlencoded', () => {
+  it('has strings, and arrays for names that are given several times', () => {
+    assert.deepEqual(decode('urlencoded', 'a=1&b=x+y&a=2&c=%C3%A9'), { a: ['1', '2'], b: 'x y', c: 'é' });
+  });
+
+  it('encodes single rows', () => {
+    assert.equal(
+      encode('urlencoded', { a: 1, b: ['x', 'y'], c: { d: 1 }, e: null }),
+      'a=1&b=x&b=y&c=%7B%22d%22%3A1%7D'
+    );
+    assert.throws(() => encode('urlencoded', [{}]), { code: 'STREAM_FAILED', message: /sendSingle/ });
+  });
+});
