@@ -1,3 +1,4 @@
+import { BoundedIterable } from '../base/bounded-iterable.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
@@ -21,7 +22,6 @@ import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import type { RulesHost } from './host.ts';
 import { Kinds } from './kinds.ts';
 import { TICK_SEC } from './meter.ts';
-import { OutputStream } from './outputs.ts';
 import { missingPlan, type Plan, Planner } from './plan.ts';
 import { Resources } from './resources.ts';
 import { Rule, type RuleHost } from './rule.ts';
@@ -55,7 +55,7 @@ export class RuleEngine implements RulesApi {
   readonly #rules = new Map<string, Rule>();
   /** Those that have matched an event, whose speed is measured. */
   readonly #metered = new Set<Rule>();
-  readonly #streams = new Map<OutputStream, string | undefined>();
+  readonly #streams = new Map<BoundedIterable<RuleOutput>, string | undefined>();
   /** When an error of a rule was reported last. */
   readonly #reported = new Map<string, number>();
   readonly #ruleHost: RuleHost;
@@ -228,7 +228,7 @@ export class RuleEngine implements RulesApi {
   }
 
   outputs(id?: string): AsyncIterableIterator<RuleOutput> {
-    const stream: OutputStream = new OutputStream(() => {
+    const stream = new BoundedIterable<RuleOutput>(() => {
       this.#streams.delete(stream);
       this.#observe();
     });

@@ -1,18 +1,16 @@
-import type { RuleOutput } from './types.ts';
-
-/** Most outputs that wait to be read. Beyond it the oldest one is dropped. */
+/** Most values that wait to be read. Beyond it the oldest one is dropped. */
 const MOST_WAITING = 10_000;
-/** Most bytes of the events of these outputs, approximately. */
+/** Most bytes of these values, approximately. */
 const MOST_BYTES = 33_554_432;
 
-/** The outputs of rules, as an iterable. */
-export class OutputStream implements AsyncIterableIterator<RuleOutput> {
+/** Values that are read as they come, such as the outputs of rules. Those that nobody reads are bounded. */
+export class BoundedIterable<T> implements AsyncIterableIterator<T> {
   readonly #onEnd: () => void;
-  readonly #waiting: { readonly output: RuleOutput; readonly bytes: number }[] = [];
+  readonly #waiting: { readonly value: T; readonly bytes: number }[] = [];
   #bytes = 0;
-  #readers: ((result: IteratorResult<RuleOutput>) => void)[] = [];
+  #readers: ((result: IteratorResult<T>) => void)[] = [];
   #isEnded = false;
-  /** Outputs that were dropped. */
+  /** Values that were dropped. */
   dropped = 0;
 
   constructor(onEnd: () => void) {
@@ -20,13 +18,13 @@ export class OutputStream implements AsyncIterableIterator<RuleOutput> {
   }
 
   /** @param bytes memory that is kept with it, approximately */
-  push(output: RuleOutput, bytes: number): void {
+  push(value: T, bytes: number): void {
     const reader = this.#readers.shift();
     if (reader !== undefined) {
-      reader({ value: output, done: false });
+      reader({ value, done: false });
       return;
     }
-    this.#waiting.push({ output, bytes });
+    this.#waiting.push({ value, bytes });
     this.#bytes += bytes;
     while (this.#waiting.length > MOST_WAITING || (this.#bytes > MOST_BYTES && this.#waiting.length > 1)) {
       this.#take();
@@ -34,7 +32,7 @@ export class OutputStream implements AsyncIterableIterator<RuleOutput> {
     }
   }
 
-  /** End it. Outputs that are queued can still be read. */
+  /** End it. Values that are queued can still be read. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -42,23 +40,23 @@ export class OutputStream implements AsyncIterableIterator<RuleOutput> {
     for (const reader of this.#readers.splice(0)) reader({ value: undefined, done: true });
   }
 
-  next(): Promise<IteratorResult<RuleOutput>> {
+  next(): Promise<IteratorResult<T>> {
     const value = this.#take();
     if (value !== undefined) return Promise.resolve({ value, done: false });
     if (this.#isEnded) return Promise.resolve({ value: undefined, done: true });
     return new Promise((resolve) => this.#readers.push(resolve));
   }
 
-  return(): Promise<IteratorResult<RuleOutput>> {
+  return(): Promise<IteratorResult<T>> {
     this.#waiting.length = this.#bytes = 0;
     this.end();
     return Promise.resolve({ value: undefined, done: true });
   }
 
-  #take(): RuleOutput | undefined {
+  #take(): T | undefined {
     const first = this.#waiting.shift();
     if (first !== undefined) this.#bytes -= first.bytes;
-    return first?.output;
+    return first?.value;
   }
 
   [Symbol.asyncIterator](): this {
