@@ -1,13 +1,25 @@
 import { type Broker, InvalidInput, passwordCheckOf } from '../../lib/index.ts';
-import { type Answer, type Call, Fault, type Found, Router, type Service } from '../rest/index.ts';
+import {
+  type Answer,
+  BrowserChecks,
+  basicCredentials,
+  type Call,
+  type Caller,
+  CredentialCheck,
+  checkQuery,
+  Fault,
+  type Found,
+  type HttpMounts,
+  mountsOf,
+  type OpenApiDocument,
+  Router,
+  readQuery,
+  type Service
+} from '../rest/index.ts';
 import { Audit, type ChangeRequest } from './audit.ts';
-import { BrowserChecks } from './browser-checks.ts';
 import { faultOf } from './codes.ts';
-import { basicCredentials, type Caller, CredentialCheck } from './credentials.ts';
-import type { OpenApiDocument } from './document.ts';
 import { EventStreams } from './event-stream.ts';
-import { checkBody, checkNames, checkQuery, pageRequest, readQuery } from './input.ts';
-import { type HttpMounts, mountsOf } from './mounts.ts';
+import { checkBody, checkNames, pageRequest } from './input.ts';
 import { openApi } from './openapi.ts';
 import { type Context, type Input, type Operation, operation } from './operation.ts';
 import { OPERATIONS } from './operations/index.ts';
@@ -135,7 +147,9 @@ class Management implements Service {
         );
       if (found === undefined) throw this.#unknown(call);
       const run = () => this.#run(found.row, request, call, caller);
-      const answer = await (isViewer && method !== 'GET' ? this.#credentials.limited(call, run) : run());
+      const answer = await (isViewer && method !== 'GET'
+        ? this.#credentials.limited(call, run, isWrongPassword)
+        : run());
       if (method !== 'GET') this.#audit.add(request, call, undefined);
       return answer;
     } catch (error) {
@@ -226,4 +240,9 @@ class Management implements Service {
 function isForViewer(method: string, caller: Caller, found: Found<Operation> | undefined): boolean {
   if (method === 'GET') return found?.row.isForAdministrators !== true;
   return found?.row.isForViewer?.(caller, found.params) === true;
+}
+
+function isWrongPassword(error: unknown): boolean {
+  const kind = faultOf(error)?.kind;
+  return kind === 'unauthorized' || kind === 'wrongOldPassword';
 }

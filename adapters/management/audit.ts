@@ -1,9 +1,7 @@
 import type { AuditEntry, Broker } from '../../lib/index.ts';
-import type { Call, Fault } from '../rest/index.ts';
+import { type Call, type Caller, clientAddress, type Fault, type TrustedProxies } from '../rest/index.ts';
 import { CODES } from './codes.ts';
-import type { Caller } from './credentials.ts';
 import type { AuditedNames, Operation } from './operation.ts';
-import { clientAddress, type TrustedProxies } from './proxies.ts';
 
 /** What is known of a request, as it is handled. */
 export interface ChangeRequest {

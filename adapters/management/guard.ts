@@ -1,9 +1,14 @@
 import type { Broker, OptionValues } from '../../lib/index.ts';
-import type { Answer, Call } from '../rest/index.ts';
-import { BrowserChecks } from './browser-checks.ts';
+import {
+  type Answer,
+  BrowserChecks,
+  type Call,
+  CredentialCheck,
+  type Credentials,
+  type GUARD_OPTIONS,
+  hostsFor
+} from '../rest/index.ts';
 import { faultOf } from './codes.ts';
-import { CredentialCheck, type Credentials } from './credentials.ts';
-import { type GUARD_OPTIONS, hostsFor } from './options.ts';
 import { answerTo } from './reply.ts';
 
 /** Options of handlers that only show something: who may see it. */

@@ -1,18 +1,23 @@
 /** The public names of `embermq/management`. */
 
 export type {
+  CredentialFunction,
+  Credentials,
   FastifyInstance,
   FastifyPlugin,
   FastifyReply,
   FastifyRequest,
   FetchFacts,
+  HttpMounts,
+  Identities,
   KoaContext,
   KoaMiddleware,
-  NodeHandler
+  MountedFetch as ManagementFetch,
+  NodeHandler,
+  OpenApiDocument,
+  Scope
 } from '../rest/index.ts';
 export { type ManagementApi, managementApi, managementApis } from './api.ts';
-export type { CredentialFunction, Credentials, Identities, Scope } from './credentials.ts';
-export type { OpenApiDocument } from './document.ts';
 export type { GuardOptions } from './guard.ts';
 export { type HealthOptions, healthHandler } from './health.ts';
 export { type MetricsOptions, metricsHandler } from './metrics/handler.ts';
@@ -22,6 +27,5 @@ export {
   type ObservingMeter,
   observeMetrics
 } from './metrics/observe.ts';
-export type { HttpMounts, ManagementFetch } from './mounts.ts';
 export type { ManagementOptions, OptionSource } from './options.ts';
 export type { RevisionName } from './revisions.ts';

@@ -1,49 +1,8 @@
 import Type, { type TObject, type TSchema } from 'typebox';
-import { Compile, type Validator } from 'typebox/compile';
 import { nearest } from '../../lib/index.ts';
-import { type Body, Fault } from '../rest/index.ts';
-import { documentedAs } from './document-schemas.ts';
+import { type Body, check, documentedAs, Fault } from '../rest/index.ts';
 import type { PageRequest } from './listing.ts';
 import type { Operation } from './operation.ts';
-
-/** The validators of schemas, compiled at the first use. */
-const validators = new WeakMap<TSchema, Validator>();
-
-/** Check a value. @param where what the value is, for errors: `body`, `query` @throws Fault missingParameter, wrongParameter */
-export function check<T>(schema: TSchema, value: unknown, where: string): T {
-  let validator = validators.get(schema);
-  if (validator === undefined) {
-    validator = Compile(schema) as unknown as Validator;
-    validators.set(schema, validator);
-  }
-  if (validator.Check(value)) return value as T;
-  throw faultIn(validator.Errors(value), where);
-}
-
-type ValidationError = ReturnType<Validator['Errors']>[number];
-
-/** The error to report: one about a part of the value says more than one about all of it. */
-function faultIn(errors: readonly ValidationError[], where: string): Fault {
-  const [error] = [...errors].sort((a, b) => b.instancePath.length - a.instancePath.length);
-  const path = error.instancePath.slice(1).replaceAll('/', '.');
-  if (error.keyword === 'required') {
-    const [name] = error.params.requiredProperties;
-    const place = path === '' ? name : `${path}.${name}`;
-    return new Fault('missingParameter', `the parameter "${place}" is missing`, name);
-  }
-  // the schema of a parameter that must not be there
-  if (error.keyword === 'boolean')
-    return new Fault('wrongParameter', `the parameter "${path}" is not known; leave it out`, path);
-  const name = path === '' ? `the ${where}` : `the parameter "${path}"`;
-  return new Fault('wrongParameter', `${name} ${conditionOf(error)}`, path === '' ? undefined : path);
-}
-
-/** What a value must be. */
-function conditionOf(error: ValidationError): string {
-  if (error.keyword === 'const') return `must be ${JSON.stringify(error.params.allowedValue)}`;
-  if (error.keyword !== 'enum') return error.message;
-  return `${error.message} (${error.params.allowedValues.map((one) => JSON.stringify(one)).join(', ')})`;
-}
 
 /** The parameters of queries that lists have. Operations of the documented interface ignore them where they have no effect. */
 const PAGING = ['_page', '_limit', 'cursor'];
@@ -70,36 +29,6 @@ export function checkNames({ path, query, body, paged, hasCursor }: Operation, t
     const remedy = isOfBody ? 'give it in the body' : near === undefined ? 'leave it out' : `did you mean "${near}"?`;
     throw new Fault('wrongParameter', `the query has no parameter "${name}"; ${remedy}`, name);
   }
-}
-
-/** Read the parameters of a query. The first one of a name counts; a name without a value is `true`. */
-export function readQuery(text: string): Record<string, string> {
-  const query: Record<string, string> = Object.create(null);
-  if (text === '') return query;
-  for (const [name, value] of new URLSearchParams(text)) if (!(name in query)) query[name] = value;
-  for (const part of text.split('&')) if (part in query && !part.includes('=')) query[part] = 'true';
-  return query;
-}
-
-/** Convert and check the parameters of a query that an operation has. Others are ignored. @throws Fault missingParameter, wrongParameter */
-export function checkQuery(
-  schema: TObject | undefined,
-  given: Readonly<Record<string, string>>
-): Record<string, unknown> {
-  if (schema === undefined) return {};
-  const values: Record<string, unknown> = {};
-  for (const [name, property] of Object.entries(schema.properties)) {
-    const text = given[name];
-    if (text !== undefined) values[name] = readValue(text, (property as { type?: string }).type);
-  }
-  return check(schema, values, 'query');
-}
-
-/** A string that is not a value of the type is returned as it is, and the check of the schema refuses it. */
-function readValue(text: string, type: string | undefined): unknown {
-  if (type === 'integer' || type === 'number') return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
-  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text;
-  return text;
 }
 
 /** Read `_page`, `_limit` and `cursor`. @param isOriginal a `_limit` below 1 counts as 1 @throws Fault wrongParameter */

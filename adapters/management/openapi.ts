@@ -1,7 +1,6 @@
 import Type from 'typebox';
+import { DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
 import { CODES } from './codes.ts';
-import type { Json, OpenApiDocument } from './document.ts';
-import { DocumentSchemas } from './document-schemas.ts';
 import type { Example, Operation } from './operation.ts';
 import type { Revision } from './revisions.ts';
 

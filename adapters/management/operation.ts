@@ -1,7 +1,6 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Awaitable, Broker } from '../../lib/index.ts';
-import type { Fault } from '../rest/index.ts';
-import type { Caller } from './credentials.ts';
+import type { Caller, Fault } from '../rest/index.ts';
 import type { EventStreams } from './event-stream.ts';
 import type { Listing, PageRequest } from './listing.ts';
 import type { OptionSource } from './options.ts';

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Answer, Fault, FaultKind } from '../rest/index.ts';
+import { type Answer, type Fault, type FaultKind, shortened } from '../rest/index.ts';
 import { CODES } from './codes.ts';
 import { Download } from './download.ts';
 import { EventStream } from './event-stream.ts';
@@ -136,20 +136,6 @@ async function* parts(list: Listing, end: string): AsyncGenerator<string> {
 function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageRequest): object {
   // what is undefined is not written
   return { page: number, limit, count, hasnext: hasNext, cursor };
-}
-
-/** Names in messages are cut to this length. */
-const MAX_NAME = 256;
-/** Longer messages are cut. */
-const MAX_MESSAGE = 8_192;
-
-/** A message with long names cut, because they come from the request. */
-export function shortened(message: string): string {
-  if (message.length <= MAX_NAME) return message;
-  const short = message.replace(/"([^"]+)"/g, (all, name: string) =>
-    name.length <= MAX_NAME ? all : `"${name.slice(0, MAX_NAME)}..."`
-  );
-  return short.length <= MAX_MESSAGE ? short : `${short.slice(0, MAX_MESSAGE)}...`;
 }
 
 /**

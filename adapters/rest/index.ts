@@ -1,6 +1,19 @@
 /** What REST interfaces have in common: calls and answers apart from the server, routing, and mounting on servers. For adapters. */
 
+export { BrowserChecks, type BrowserSettings, hostName } from './browser-checks.ts';
 export type { Answer, Body, BodyLimits, Call, MountPorts, Service } from './call.ts';
+export { check, checkQuery, readQuery } from './checks.ts';
+export {
+  basicCredentials,
+  type Caller,
+  CredentialCheck,
+  type CredentialFunction,
+  type Credentials,
+  type Identities,
+  type Scope
+} from './credentials.ts';
+export type { Json, OpenApiDocument } from './document.ts';
+export { type Documented, DocumentSchemas, documentedAs } from './document-schemas.ts';
 export {
   type FastifyInstance,
   type FastifyPlugin,
@@ -10,7 +23,11 @@ export {
 } from './fastify.ts';
 export { Fault, type FaultKind } from './fault.ts';
 export { type FetchFacts, type FetchHandler, toFetch } from './fetch.ts';
+export { GUARD_OPTIONS, hostsFor, prefixRow, readCredentials, readOrigins } from './guard-options.ts';
 export { type KoaContext, type KoaMiddleware, toKoa } from './koa.ts';
 export { MountedServices } from './mounted.ts';
+export { type HttpMounts, type MountedFetch, mountsOf } from './mounts.ts';
 export { type NodeHandler, toNode } from './node.ts';
+export { clientAddress, type TrustedProxies } from './proxies.ts';
 export { type Found, type Route, Router } from './router.ts';
+export { shortened } from './shortened.ts';

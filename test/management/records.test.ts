@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from 'embermq';
 import type { RevisionName } from 'embermq/management';
-import { check } from '../../adapters/management/input.ts';
 import { ACL } from '../../adapters/management/operations/acl.ts';
 import { ALARMS } from '../../adapters/management/operations/alarms.ts';
 import { APPLICATIONS } from '../../adapters/management/operations/applications.ts';
 import { BANNED } from '../../adapters/management/operations/banned.ts';
 import { CREDENTIALS } from '../../adapters/management/operations/credentials.ts';
 import { USERS } from '../../adapters/management/operations/users.ts';
-import { Router } from '../../adapters/rest/index.ts';
+import { check, Router } from '../../adapters/rest/index.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
 
 const REVISIONS: readonly RevisionName[] = ['earlier', 'later', 'hosted'];

@@ -1,8 +1,14 @@
 import { type Broker, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
-import type { Answer, Call, Service } from '../../rest/index.ts';
+import {
+  type Answer,
+  type Call,
+  GUARD_OPTIONS,
+  type HttpMounts,
+  mountsOf,
+  prefixRow,
+  type Service
+} from '../../rest/index.ts';
 import { Guard, type GuardOptions } from '../guard.ts';
-import { type HttpMounts, mountsOf } from '../mounts.ts';
-import { GUARD_OPTIONS, prefixRow } from '../options.ts';
 import { expositionFor, type Family } from './exposition.ts';
 import { PROCESS_ROWS, ProcessFigures } from './process-rows.ts';
 import { BROKER_ROWS, type MetricRow, readingOf } from './rows.ts';

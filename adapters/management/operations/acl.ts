@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
 import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
-import { Fault } from '../../rest/index.ts';
-import { documentedAs } from '../document-schemas.ts';
-import { check, oneOrMany } from '../input.ts';
+import { check, documentedAs, Fault } from '../../rest/index.ts';
+import { oneOrMany } from '../input.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted, errorTerm, resultOf } from '../records.ts';

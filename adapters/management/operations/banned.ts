@@ -1,7 +1,6 @@
 import Type from 'typebox';
 import type { Ban, BannedKind } from '../../../lib/index.ts';
-import { Fault } from '../../rest/index.ts';
-import { documentedAs } from '../document-schemas.ts';
+import { documentedAs, Fault } from '../../rest/index.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted } from '../records.ts';

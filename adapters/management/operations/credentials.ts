@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type, { type TString } from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
-import type { Fault } from '../../rest/index.ts';
-import { check, oneOrMany } from '../input.ts';
+import { check, type Fault } from '../../rest/index.ts';
+import { oneOrMany } from '../input.ts';
 import { Listing, type PageRequest } from '../listing.ts';
 import { type Context, type Operation, type OriginalAnswer, operation } from '../operation.ts';
 import { checkDeleted, checkNotEmpty, errorTerm, lookedUp, resultOf } from '../records.ts';

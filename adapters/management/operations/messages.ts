@@ -1,12 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
 import { checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
-import { Fault } from '../../rest/index.ts';
+import { check, documentedAs, Fault, shortened } from '../../rest/index.ts';
 import { CODES, faultOf } from '../codes.ts';
-import { documentedAs } from '../document-schemas.ts';
-import { batchOf, check } from '../input.ts';
+import { batchOf } from '../input.ts';
 import { type Context, operation } from '../operation.ts';
-import { shortened } from '../reply.ts';
 import { EARLIER, LATER } from '../revisions.ts';
 
 /** Each revision accepts both names. @param isRequired the operation itself checks that there is a client id */

@@ -7,8 +7,7 @@ import {
   type RuleState,
   type RulesApi
 } from '../../../lib/index.ts';
-import { Fault } from '../../rest/index.ts';
-import { documentedAs } from '../document-schemas.ts';
+import { documentedAs, Fault } from '../../rest/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type AuditedNames, type Context, type Operation, operation } from '../operation.ts';

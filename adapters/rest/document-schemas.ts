@@ -1,6 +1,5 @@
 import type { TSchema } from 'typebox';
 import type { Json } from './document.ts';
-import type { RevisionName } from './revisions.ts';
 
 /**
  * What documents say of a schema, where requests may differ: its keyword `documented`. A property that is accepted for tolerance alone is
@@ -8,7 +7,7 @@ import type { RevisionName } from './revisions.ts';
  */
 export interface Documented {
   /** The revisions that have the property. Default: all. */
-  readonly in?: readonly RevisionName[];
+  readonly in?: readonly string[];
   /** It is documented as required: the operation itself checks that it is there. */
   readonly isRequired?: true;
   /** The schema in its place: that of the entries of a batch, which are checked one by one. */
@@ -28,10 +27,10 @@ const LISTS = ['anyOf', 'oneOf', 'allOf'];
  * The schemas of a document, made from those of the rows. A schema with a title becomes a component of the document, to which others refer.
  */
 export class DocumentSchemas {
-  readonly #revision: RevisionName;
+  readonly #revision: string;
   readonly #components = new Map<string, { readonly source: TSchema; readonly schema: Json }>();
 
-  constructor(revision: RevisionName) {
+  constructor(revision: string) {
     this.#revision = revision;
   }
 

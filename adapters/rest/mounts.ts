@@ -1,24 +1,17 @@
 import type { Broker } from '../../lib/index.ts';
-import {
-  type FastifyPlugin,
-  type FetchFacts,
-  type KoaMiddleware,
-  MountedServices,
-  type MountPorts,
-  type NodeHandler,
-  type Service,
-  toFastify,
-  toFetch,
-  toKoa,
-  toNode
-} from '../rest/index.ts';
+import type { MountPorts, Service } from './call.ts';
+import { type FastifyPlugin, toFastify } from './fastify.ts';
+import { type FetchFacts, toFetch } from './fetch.ts';
+import { type KoaMiddleware, toKoa } from './koa.ts';
+import { MountedServices } from './mounted.ts';
+import { type NodeHandler, toNode } from './node.ts';
 
 /**
  * A handler for servers that speak the Fetch API: Hono, Bun, Deno, Next. What is not answered here is passed to `next`, or is answered with
  * 404 if there is none.
  * @param facts what a `Request` does not have
  */
-export type ManagementFetch = <R = never>(
+export type MountedFetch = <R = never>(
   request: Request,
   facts?: FetchFacts & { readonly next?: (() => R | Promise<R>) | undefined }
 ) => Promise<Response | R>;
@@ -27,7 +20,7 @@ export type ManagementFetch = <R = never>(
 export interface HttpMounts {
   /** A handler of node:http, and a middleware of Express and Connect. */
   readonly node: NodeHandler;
-  readonly fetch: ManagementFetch;
+  readonly fetch: MountedFetch;
   /** A plugin of Fastify: `app.register(api.fastify)`. */
   readonly fastify: FastifyPlugin;
   /** A middleware of Koa: `app.use(api.koa)`. */
@@ -41,13 +34,18 @@ export interface HttpMounts {
 
 /**
  * Make the forms in which services for one server can be mounted.
+ * @param during what they do, for reports of errors
  * @throws InvalidInput OPTION_INVALID if two services have the same prefix
  */
-export function mountsOf(broker: Broker, list: readonly Service[]): HttpMounts {
+export function mountsOf(
+  broker: Broker,
+  list: readonly Service[],
+  during = 'answering a management request'
+): HttpMounts {
   const services = new MountedServices(list);
   const ports: MountPorts = {
     clock: broker.clock,
-    failed: (error) => broker.failed(error, 'answering a management request')
+    failed: (error) => broker.failed(error, during)
   };
   const fetch = toFetch(services, ports);
   return {

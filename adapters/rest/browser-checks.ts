@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
-import { type Call, Fault } from '../rest/index.ts';
+import type { Call } from './call.ts';
+import { Fault } from './fault.ts';
 
 /** Who may send requests through a browser. */
 export interface BrowserSettings {

@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type Awaitable, type Broker, StateError } from '../../lib/index.ts';
-import { type Call, Fault } from '../rest/index.ts';
-import { faultOf } from './codes.ts';
+import type { Call } from './call.ts';
+import { Fault } from './fault.ts';
 import { LoginLimit } from './login-limit.ts';
 import { clientAddress, sourceOf, type TrustedProxies } from './proxies.ts';
 
@@ -114,17 +114,17 @@ export class CredentialCheck {
 
   /**
    * Answer a call that checks another password. A wrong one counts as a failed login of the address.
-   * @param run throws a Fault `unauthorized`, or an error of the broker for `wrongOldPassword`, if the password is wrong
+   * @param run throws if the password is wrong
+   * @param isWrong whether an error of `run` says so
    * @throws Fault tooManyLogins; what `run` throws
    */
-  async limited<T extends object>(call: Call, run: () => Promise<T>): Promise<T> {
+  async limited<T extends object>(call: Call, run: () => Promise<T>, isWrong: (error: unknown) => boolean): Promise<T> {
     let wrong: unknown;
     const answer = await this.#limit.check(sourceOf(clientAddress(call, this.#proxies)), async () => {
       try {
         return await run();
       } catch (error) {
-        const kind = faultOf(error)?.kind;
-        if (kind !== 'unauthorized' && kind !== 'wrongOldPassword') throw error;
+        if (!isWrong(error)) throw error;
         wrong = error;
         return undefined;
       }

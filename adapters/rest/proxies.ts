@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { contains, type Network } from '../../lib/index.ts';
-import type { Call } from '../rest/index.ts';
+import type { Call } from './call.ts';
 
 /** Proxies whose header `X-Forwarded-For` counts. */
 export interface TrustedProxies {

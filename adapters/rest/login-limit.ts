@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/index.ts';
-import { Fault } from '../rest/index.ts';
+import { Fault } from './fault.ts';
 
 /** A source with this number of failed logins within a minute is refused until the minute is over. */
 const MAX_FAILURES = 10;

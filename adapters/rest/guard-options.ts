@@ -1,0 +1,84 @@
+import { InvalidInput, isNetwork, networkOf, type OptionValues, optionRow as row } from '../../lib/index.ts';
+import { type BrowserSettings, hostName } from './browser-checks.ts';
+import type { Credentials } from './credentials.ts';
+import type { TrustedProxies } from './proxies.ts';
+
+/** Options about who may send requests, of everything that is mounted. */
+export const GUARD_OPTIONS = {
+  credentials: row('object', 'host' as Credentials, 'Who may use the interface.', { check: readCredentials }),
+  trustedProxies: row('object', { networks: [], isUnixTrusted: false } as TrustedProxies, 'Proxies in front.', {
+    check: readProxies
+  }),
+  hosts: row('object', undefined as ReadonlySet<string> | undefined, 'Names by which the server is reached.', {
+    check: readHosts
+  })
+};
+
+/** The names that the `Host` header may have; undefined: it is not checked. */
+export function hostsFor({
+  credentials,
+  hosts
+}: Pick<OptionValues<typeof GUARD_OPTIONS>, 'credentials' | 'hosts'>): ReadonlySet<string> | undefined {
+  return hosts ?? (credentials === 'none' ? new Set() : undefined);
+}
+
+/** The row of the option with the paths under which something is mounted. */
+export function prefixRow<D extends readonly string[] | undefined>(paths: D) {
+  return row('object', paths as readonly string[] | D, 'Paths under which it is mounted.', { check: readPrefixes });
+}
+
+function readPrefixes(value: unknown, field: string): readonly string[] {
+  const list = Array.isArray(value) ? value : [value];
+  if (list.length === 0) throw new InvalidInput('OPTION_INVALID', field, 'a path or a list of paths', value);
+  return list.map((one) => {
+    if (typeof one !== 'string' || (one !== '' && !one.startsWith('/')) || /[?#]/.test(one))
+      throw new InvalidInput('OPTION_INVALID', field, 'a path such as "/api/v4"', one);
+    return one.replace(/\/+$/, '');
+  });
+}
+
+/** Check the option `credentials`. @throws InvalidInput OPTION_INVALID */
+export function readCredentials(value: unknown, field: string): Credentials {
+  const isIdentity = (one: unknown) => one === 'applications' || one === 'users';
+  const isGood =
+    Array.isArray(value) && value.length > 0
+      ? value.every(isIdentity)
+      : isIdentity(value) || value === 'host' || value === 'none' || typeof value === 'function';
+  if (isGood) return Array.isArray(value) ? [...new Set(value)] : (value as Credentials);
+  const expected = '"applications", "users", a list of these, "host", "none" or a function';
+  throw new InvalidInput('OPTION_INVALID', field, expected, value);
+}
+
+/** Read a string or a list of strings. @param expected what a wrong one should have been */
+function readTexts(
+  value: unknown,
+  field: string,
+  { isGood, expected }: { readonly isGood: (text: string) => boolean; readonly expected: string }
+): string[] {
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  for (const one of list)
+    if (typeof one !== 'string' || !isGood(one)) throw new InvalidInput('OPTION_INVALID', field, expected, one);
+  return list as string[];
+}
+
+function readProxies(value: unknown, field: string): TrustedProxies {
+  const expected = 'IP addresses, networks such as "10.0.0.0/8", or "unix"';
+  const list = readTexts(value, field, { isGood: (one) => one === 'unix' || isNetwork(one), expected });
+  return { networks: list.filter((one) => one !== 'unix').map(networkOf), isUnixTrusted: list.includes('unix') };
+}
+
+/** Check the option `origins`. @throws InvalidInput OPTION_INVALID */
+export function readOrigins(value: unknown, field: string): BrowserSettings['origins'] {
+  const isGood = (one: string) =>
+    one === 'any' || one === 'null' || (/^[a-z][a-z\d+.-]*:\/\/[^/?#\s*]+$/.test(one) && URL.canParse(one));
+  const expected = 'origins as browsers send them, such as "https://app.example", or "any"';
+  const list = readTexts(value, field, { isGood, expected });
+  return list.includes('any') ? 'any' : new Set(list);
+}
+
+function readHosts(value: unknown, field: string): ReadonlySet<string> {
+  const nameIn = (one: string) => (/:\d*$/.test(one) ? undefined : hostName(one));
+  const expected = 'host names such as "broker.example", without a port';
+  const list = readTexts(value, field, { isGood: (one) => nameIn(one) !== undefined, expected });
+  return new Set(list.map((one) => nameIn(one) as string));
+}
