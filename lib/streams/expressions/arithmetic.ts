@@ -1,0 +1,94 @@
+import { describe, integer, isNull, isNumber, StreamFailure, type Value } from '../values.ts';
+import { invalidOperation, refuseComposite } from './compare.ts';
+
+/** The operators that compute. `|`, `&` and `^` are for integers and booleans. */
+export type Computing = '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^';
+
+/** Computes a value from two. @throws StreamFailure; the table is in `compile.ts` */
+export type Compute = (left: Value, right: Value) => Value;
+
+/** The computations by operator. Floats come first, because most rows have them. */
+export const COMPUTATIONS: Readonly<Record<Computing, Compute>> = {
+  '+': (left, right) => {
+    if (typeof left === 'number' && typeof right === 'number') return left + right;
+    if (typeof left === 'bigint' && typeof right === 'bigint') return integer(left + right);
+    return mixed('+', left, right);
+  },
+  '-': (left, right) => {
+    if (typeof left === 'number' && typeof right === 'number') return left - right;
+    if (typeof left === 'bigint' && typeof right === 'bigint') return integer(left - right);
+    return mixed('-', left, right);
+  },
+  '*': (left, right) => {
+    if (typeof left === 'number' && typeof right === 'number') return left * right;
+    if (typeof left === 'bigint' && typeof right === 'bigint') return integer(left * right);
+    return mixed('*', left, right);
+  },
+  '/': (left, right) => {
+    if (typeof left === 'number' && typeof right === 'number') return left / divisor(right);
+    if (typeof left === 'bigint' && typeof right === 'bigint') return integer(left / integerDivisor(right));
+    return mixed('/', left, right);
+  },
+  '%': (left, right) => {
+    if (typeof left === 'number' && typeof right === 'number') return left % divisor(right);
+    if (typeof left === 'bigint' && typeof right === 'bigint') return left % integerDivisor(right);
+    return mixed('%', left, right);
+  },
+  '&': (left, right) => {
+    if (typeof left === 'bigint' && typeof right === 'bigint') return left & right;
+    if (typeof left === 'boolean' && typeof right === 'boolean') return left && right;
+    return noResult('&', left, right);
+  },
+  '|': (left, right) => {
+    if (typeof left === 'bigint' && typeof right === 'bigint') return left | right;
+    if (typeof left === 'boolean' && typeof right === 'boolean') return left || right;
+    return noResult('|', left, right);
+  },
+  '^': (left, right) => {
+    if (typeof left === 'bigint' && typeof right === 'bigint') return left ^ right;
+    if (typeof left === 'boolean' && typeof right === 'boolean') return left !== right;
+    return noResult('^', left, right);
+  }
+};
+
+/** Evaluate `-value`. @throws StreamFailure */
+export function negate(value: Value): Value {
+  if (typeof value === 'number') return -value;
+  if (typeof value === 'bigint') return integer(-value);
+  return COMPUTATIONS['-'](0n, value);
+}
+
+/** Evaluate NOT. @throws StreamFailure */
+export function not(value: Value): Value {
+  if (typeof value === 'boolean') return !value;
+  if (isNull(value)) return null;
+  throw new StreamFailure(`invalid operation NOT ${describe(value)}`);
+}
+
+/** An integer beside a float is a float. */
+function mixed(operator: '+' | '-' | '*' | '/' | '%', left: Value, right: Value): Value {
+  if (isNumber(left) && isNumber(right)) return COMPUTATIONS[operator](Number(left), Number(right));
+  return noResult(operator, left, right);
+}
+
+/** Null if a side is null. @throws StreamFailure if none is */
+export function noResult(operator: string, left: Value, right: Value): null {
+  if (isNull(left) || isNull(right)) return null;
+  refuseComposite(operator, left);
+  refuseComposite(operator, right);
+  throw invalidOperation(operator, left, right);
+}
+
+function divisor(value: number): number {
+  if (value === 0) throw dividedByZero();
+  return value;
+}
+
+function integerDivisor(value: bigint): bigint {
+  if (value === 0n) throw dividedByZero();
+  return value;
+}
+
+function dividedByZero(): StreamFailure {
+  return new StreamFailure('divided by zero');
+}

@@ -1,0 +1,202 @@
+import { nearest } from '../../base/options-table.ts';
+import { SqlError } from '../../sql/sql-error.ts';
+import type { Call, Expression } from '../../sql/tree.ts';
+import type {
+  ContextFunction,
+  FunctionTools,
+  Parameter,
+  ParameterType,
+  ScalarFunction,
+  StreamFunction
+} from '../functions/function.ts';
+import type { Evaluate } from '../tuple.ts';
+import { isNull, isNumber, isStruct, StreamFailure, type Value } from '../values.ts';
+import { isPlaceFunction, PLACE_FUNCTION_NAMES, placeFunction } from './place-functions.ts';
+import { type Compile, type Compiled, constantOf, type Scope } from './scope.ts';
+
+/** Compile a call. @throws SqlError for a function that does not exist, or arguments that it does not take */
+export function compileCall(node: Call, scope: Scope, compile: Compile): Compiled {
+  const name = node.name.toLowerCase();
+  if (isPlaceFunction(name)) {
+    refuseOver(node, scope);
+    return { evaluate: placeFunction(name, node, scope) };
+  }
+  const row = scope.functions.get(name);
+  if (row === undefined) throw unknownFunction(node, scope);
+  checkCount(node, row, scope);
+  if (row.kind !== 'analytic' && row.kind !== 'columns') refuseOver(node, scope);
+  if (row.kind !== 'scalar' && row.kind !== 'context') return { evaluate: scope.special(node, row) };
+  return compilePlain(node, row, scope, compile);
+}
+
+/** Compile the arguments of a call, with the checks of those that are constant. @throws SqlError */
+export function compileArguments(node: Call, row: StreamFunction, scope: Scope, compile: Compile): Compiled[] {
+  const args = node.args.map(compile);
+  for (const [index, { constant }] of args.entries())
+    if (constant !== undefined) checkConstant(row, index, constant.value, node.args[index], scope);
+  const fault = row.check?.(args.map(({ constant }) => constant?.value));
+  if (fault !== undefined) throw new SqlError(fault, scope.text, node.start, signature(row));
+  return args;
+}
+
+function compilePlain(node: Call, row: ScalarFunction | ContextFunction, scope: Scope, compile: Compile): Compiled {
+  const args = compileArguments(node, row, scope, compile);
+  const evaluates = args.map(({ evaluate }) => evaluate);
+  if (row.kind === 'context') {
+    scope.chance();
+    return { evaluate: contextCall(row, evaluates, scope.tools) };
+  }
+  const evaluate = scalarCall(row, evaluates);
+  if (row.isPure !== true) {
+    scope.chance();
+    return { evaluate };
+  }
+  if (args.some(({ constant }) => constant === undefined)) return { evaluate };
+  return foldedCall(row, args, evaluate);
+}
+
+function foldedCall({ run, nullIsNull }: ScalarFunction, args: readonly Compiled[], evaluate: Evaluate): Compiled {
+  const values = args.map(({ constant }) => constant?.value);
+  if (nullIsNull === true && values.length > 0 && isNull(values[0])) return constantOf(null);
+  try {
+    return constantOf(run(...values));
+  } catch (error) {
+    if (error instanceof StreamFailure) return { evaluate }; // each row fails
+    throw error;
+  }
+}
+
+function scalarCall({ run, nullIsNull }: ScalarFunction, args: readonly Evaluate[]): Evaluate {
+  const [first, second, third] = args;
+  if (nullIsNull === true && args.length > 0) return guardedCall(run, args);
+  switch (args.length) {
+    case 0:
+      return () => run();
+    case 1:
+      return (tuple) => run(first(tuple));
+    case 2:
+      return (tuple) => run(first(tuple), second(tuple));
+    case 3:
+      return (tuple) => run(first(tuple), second(tuple), third(tuple));
+  }
+  return (tuple) => run(...args.map((arg) => arg(tuple)));
+}
+
+/** A call that is null if its first argument is. */
+function guardedCall(run: ScalarFunction['run'], args: readonly Evaluate[]): Evaluate {
+  const [first, second, third] = args;
+  const others = args.slice(1);
+  switch (args.length) {
+    case 1:
+      return (tuple) => {
+        const value = first(tuple);
+        return isNull(value) ? null : run(value);
+      };
+    case 2:
+      return (tuple) => {
+        const value = first(tuple);
+        return isNull(value) ? null : run(value, second(tuple));
+      };
+    case 3:
+      return (tuple) => {
+        const value = first(tuple);
+        return isNull(value) ? null : run(value, second(tuple), third(tuple));
+      };
+  }
+  return (tuple) => {
+    const value = first(tuple);
+    return isNull(value) ? null : run(value, ...others.map((arg) => arg(tuple)));
+  };
+}
+
+function contextCall(row: ContextFunction, args: readonly Evaluate[], tools: FunctionTools | undefined): Evaluate {
+  if (tools === undefined) return () => null;
+  const run = row.make(tools);
+  const [first, second] = args;
+  switch (args.length) {
+    case 0:
+      return (tuple) => run(tuple);
+    case 1:
+      return (tuple) => run(tuple, first(tuple));
+    case 2:
+      return (tuple) => run(tuple, first(tuple), second(tuple));
+  }
+  return (tuple) => run(tuple, ...args.map((arg) => arg(tuple)));
+}
+
+function unknownFunction({ name, start }: Call, { functions, text }: Scope): SqlError {
+  const similar = nearest(name.toLowerCase(), [...functions.keys(), ...PLACE_FUNCTION_NAMES]);
+  const hint = similar === undefined ? undefined : `did you mean ${similar}()?`;
+  return new SqlError(`error getting function ${name}: not found`, text, start, hint);
+}
+
+function refuseOver({ name, over, start }: Call, { text }: Scope): void {
+  if (over === undefined) return;
+  const hint = 'OVER belongs to functions that remember earlier rows, such as lag()';
+  throw new SqlError(`${name.toLowerCase()}() cannot have OVER`, text, start, hint);
+}
+
+/** @throws SqlError */
+function checkCount({ args, start }: Call, row: StreamFunction, { text }: Scope): void {
+  const { params } = row;
+  const least = params.filter((param) => !/[?.]$/.test(param)).length;
+  const most = params.some((param) => param.endsWith('...')) ? Infinity : params.length;
+  if (args.length >= least && args.length <= most) return;
+  const counts = least === most ? `${least}` : most === Infinity ? `at least ${least}` : `${least} to ${most}`;
+  const fault = `Expect ${counts} arguments but found ${args.length}.`;
+  throw new SqlError(fault, text, start, signature(row));
+}
+
+/** What is constant is checked when the rule is made, everything else for each row by the function. */
+function checkConstant(
+  row: StreamFunction,
+  index: number,
+  value: Value,
+  arg: Expression,
+  { text, pattern }: Scope
+): void {
+  const type = parameterType(row.params[Math.min(index, row.params.length - 1)]);
+  const { accepts, name } = TYPES[type];
+  if (!isNull(value) && !accepts(value)) {
+    const fault = `Expect ${name} type for ${index + 1} parameter of function ${row.name}.`;
+    throw new SqlError(fault, text, arg.start, signature(row));
+  }
+  const choices = row.choices?.[index];
+  if (choices !== undefined && !choices.includes(value as string)) {
+    const place = `${ORDINALS[index] ?? `${index + 1}th`} parameter`;
+    throw new SqlError(`Expect one of following value for the ${place}: ${choices.join(', ')}.`, text, arg.start);
+  }
+  if (row.patternAt === index && typeof value === 'string')
+    try {
+      pattern?.(value);
+    } catch (error) {
+      if (!(error instanceof StreamFailure)) throw error;
+      throw new SqlError(error.message, text, arg.start);
+    }
+}
+
+const ORDINALS = ['1st', '2nd', '3rd'];
+
+function parameterType(param: Parameter): ParameterType {
+  return param.replace(/\?$|\.\.\.$/, '') as ParameterType;
+}
+
+function signature({ name, params, about }: StreamFunction): string {
+  return `${name}(${params.join(', ')}): ${about}`;
+}
+
+/** Which constants a parameter takes, and its type in sentences. */
+const TYPES: Readonly<Record<ParameterType, { readonly name: string; readonly accepts: (value: Value) => boolean }>> = {
+  any: { name: 'any', accepts: () => true },
+  bigint: { name: 'int', accepts: (value) => typeof value === 'bigint' },
+  float: { name: 'float', accepts: isNumber },
+  number: { name: 'number - float or int', accepts: isNumber },
+  string: { name: 'string', accepts: (value) => typeof value === 'string' },
+  boolean: { name: 'bool', accepts: (value) => typeof value === 'boolean' },
+  datetime: {
+    name: 'datetime',
+    accepts: (value) => value instanceof Date || isNumber(value) || typeof value === 'string'
+  },
+  array: { name: 'array', accepts: Array.isArray },
+  struct: { name: 'struct', accepts: isStruct }
+};

@@ -1,0 +1,153 @@
+import type { Evaluate, Tuple } from '../tuple.ts';
+import { describe, isArray, isNull, isNumber, StreamFailure, type Value } from '../values.ts';
+import { noResult } from './arithmetic.ts';
+import { COMPARISONS, type Comparing, compareWithNumber } from './compare.ts';
+import { likePattern } from './like.ts';
+import { type Compiled, constantOf } from './scope.ts';
+
+const NO_TUPLE = undefined as unknown as Tuple;
+
+/** An operator over parts; if all are constant, so is its value, unless it fails. */
+export function folded(parts: readonly Compiled[], evaluate: Evaluate): Compiled {
+  if (parts.some(({ constant }) => constant === undefined)) return { evaluate };
+  try {
+    return constantOf(evaluate(NO_TUPLE));
+  } catch (error) {
+    if (error instanceof StreamFailure) return { evaluate }; // each row fails
+    throw error;
+  }
+}
+
+const MIRRORED: Readonly<Record<Comparing, Comparing>> = {
+  '=': '=',
+  '!=': '!=',
+  '<': '>',
+  '>': '<',
+  '<=': '>=',
+  '>=': '<='
+};
+
+/** A comparison. Those of a column with a constant are the most frequent ones of all. */
+export function comparison(operator: Comparing, left: Compiled, right: Compiled): Evaluate {
+  const [a, b] = [left.evaluate, right.evaluate];
+  const constant = right.constant?.value;
+  if (constant !== undefined && isNumber(constant)) return comparisonWithNumber(operator, left, constant);
+  const first = left.constant?.value;
+  if (first !== undefined && isNumber(first) && right.column !== undefined) {
+    const mirrored = compareWithNumber(MIRRORED[operator], first);
+    const compare = COMPARISONS[operator];
+    return (tuple) => {
+      const value = b(tuple);
+      return typeof value === 'number' || typeof value === 'bigint' ? mirrored(value) : compare(first, value);
+    };
+  }
+  if (typeof constant === 'string' && (operator === '=' || operator === '!=')) {
+    const compare = COMPARISONS[operator];
+    const isSame = operator === '=';
+    return (tuple) => {
+      const value = a(tuple);
+      return typeof value === 'string' ? (value === constant) === isSame : compare(value, constant);
+    };
+  }
+  const compare = COMPARISONS[operator];
+  return (tuple) => compare(a(tuple), b(tuple));
+}
+
+function comparisonWithNumber(operator: Comparing, left: Compiled, constant: number | bigint): Evaluate {
+  const test = compareWithNumber(operator, constant);
+  const { evaluate, column } = left;
+  if (column === undefined || column.source !== undefined) return (tuple) => test(evaluate(tuple));
+  const { name } = column;
+  return (tuple) => test(tuple.column(name));
+}
+
+/** `a AND b`. */
+export function conjunction(left: Compiled, right: Compiled): Compiled {
+  const [a, b] = [left.evaluate, right.evaluate];
+  if (left.constant?.value === false) return left;
+  return folded([left, right], (tuple) => {
+    const first = a(tuple);
+    if (first === false) return false;
+    if (isNull(first)) return null;
+    const second = b(tuple);
+    return first === true && typeof second === 'boolean' ? second : noResult('AND', first, second);
+  });
+}
+
+/** `a OR b`. */
+export function disjunction(left: Compiled, right: Compiled): Compiled {
+  const [a, b] = [left.evaluate, right.evaluate];
+  if (left.constant?.value === true) return left;
+  return folded([left, right], (tuple) => {
+    const first = a(tuple);
+    if (first === true) return true;
+    if (isNull(first)) return null;
+    const second = b(tuple);
+    return first === false && typeof second === 'boolean' ? second : noResult('OR', first, second);
+  });
+}
+
+/** Whether a value equals an item of IN, or an element of it. */
+export function isAmong(value: Value, item: Value): boolean {
+  return isArray(item) ? item.some((element) => isEqual(value, element)) : isEqual(value, item);
+}
+
+/** As `=`, but values that cannot be compared are different. */
+function isEqual(left: Value, right: Value): boolean {
+  if (!isNull(left) && !isNull(right) && typeof left !== typeof right && !(isNumber(left) && isNumber(right)))
+    return left instanceof Date && isComparable(left, right);
+  if (typeof left === 'object' && typeof right === 'object' && !isNull(left) && !isNull(right))
+    return isComparable(left, right);
+  return COMPARISONS['='](left, right);
+}
+
+function isComparable(left: Value, right: Value): boolean {
+  try {
+    return COMPARISONS['='](left, right);
+  } catch (error) {
+    if (error instanceof StreamFailure) return false;
+    throw error;
+  }
+}
+
+/** A side of BETWEEN. */
+export function isBeyond(operator: '>=' | '<=', value: Value, bound: Value): boolean {
+  if (typeof value === 'number' && typeof bound === 'number')
+    return operator === '>=' ? value >= bound : value <= bound;
+  try {
+    return COMPARISONS[operator](value, bound);
+  } catch (error) {
+    if (!(error instanceof StreamFailure)) throw error;
+    throw new StreamFailure(`between operator cannot compare ${describe(value)} and ${describe(bound)}`, error);
+  }
+}
+
+/** LIKE for operands that are not known to be strings. */
+export function likeOf(value: Value, pattern: Value, isNegated: boolean): Value {
+  if (isNull(value) || isNull(pattern)) return null;
+  for (const [side, operand] of [
+    ['left', value],
+    ['right', pattern]
+  ] as const)
+    if (typeof operand !== 'string')
+      throw new StreamFailure(`LIKE operator ${side} operand expects string, but found ${describe(operand)}`);
+  return likePattern(pattern as string)(value as string) !== isNegated;
+}
+
+/** Whether the WHEN of a CASE without a subject holds. */
+export function isChosen(when: Evaluate, tuple: Tuple): boolean {
+  const value = when(tuple);
+  if (typeof value === 'boolean') return value;
+  if (isNull(value)) return false;
+  throw new StreamFailure(`evaluate case expression error: WHEN has ${describe(value)}, which is no bool`);
+}
+
+/** Whether the WHEN of a CASE with a subject equals it. */
+export function isEqualCase(value: Value, when: Value): boolean {
+  try {
+    return COMPARISONS['='](value, when);
+  } catch (error) {
+    if (!(error instanceof StreamFailure)) throw error;
+    throw new StreamFailure(`evaluate case expression error: ${error.message}`, error);
+  }
+}

@@ -1,0 +1,70 @@
+import type { Evaluate, Tuple } from '../tuple.ts';
+import { isArray, isNull, isStruct, member, printed, StreamFailure, typeName, type Value } from '../values.ts';
+
+/** A step of a path, ready to be evaluated. */
+export type CompiledStep = (value: Value, tuple: Tuple) => Value;
+
+/** The value of a key: `a->b`, `a.b`. */
+export function keyStep(key: string): CompiledStep {
+  return (value) => {
+    if (isNull(value)) return null;
+    if (!isStruct(value))
+      throw new StreamFailure(`the result ${printed(value)} is not a type of map[string]interface{}`);
+    return member(value, key);
+  };
+}
+
+/** An element: `a[0]`, `a[-1]`. */
+export function indexStep(index: Evaluate): CompiledStep {
+  return (value, tuple) => {
+    if (isNull(value)) return null;
+    const list = listOf(value);
+    const given = wholeNumber(index(tuple));
+    if (given === undefined) return null;
+    const at = given < 0 ? list.length + given : given;
+    if (at < 0 || at >= list.length) throw new StreamFailure(`out of index: ${given} of ${list.length}`);
+    return list[at];
+  };
+}
+
+/** A part, from an index up to and without another one: `a[1:3]`. Both count from the end if they are negative. */
+export function partStep(from: Evaluate | undefined, to: Evaluate | undefined): CompiledStep {
+  return (value, tuple) => {
+    if (isNull(value)) return null;
+    const list = listOf(value);
+    const start = bound('start', from, 0, list.length, tuple);
+    const end = bound('end', to, list.length, list.length, tuple);
+    if (start === undefined || end === undefined) return null;
+    if (start > end) throw new StreamFailure(`the start value ${start} is behind the end value ${end}`);
+    return list.slice(start, end);
+  };
+}
+
+function bound(
+  name: string,
+  evaluate: Evaluate | undefined,
+  absent: number,
+  length: number,
+  tuple: Tuple
+): number | undefined {
+  if (evaluate === undefined) return absent;
+  const given = wholeNumber(evaluate(tuple));
+  if (given === undefined) return undefined;
+  const at = given < 0 ? length + given : given;
+  if (at < 0 || at > length) throw new StreamFailure(`${name} value is out of index: ${given} of ${length}`);
+  return at;
+}
+
+function listOf(value: Value): readonly Value[] {
+  if (!isArray(value)) throw new StreamFailure(`[] is an invalid operation for ${typeName(value)}`);
+  return value;
+}
+
+/** An index; undefined for null. The numbers of streams without a schema are floats. */
+function wholeNumber(value: Value): number | undefined {
+  if (isNull(value)) return undefined;
+  const number = typeof value === 'bigint' ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isInteger(number))
+    throw new StreamFailure(`an index is an integer, but found ${typeName(value)}(${printed(value)})`);
+  return number;
+}
