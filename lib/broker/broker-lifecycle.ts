@@ -42,6 +42,7 @@ interface BrokerLifecycleHost {
     readonly outboxes: { drained(): Promise<void>; halt(): void };
     readonly connectors: { restored(): Promise<void> };
     readonly rules: { restore(): Promise<void>; halt(): Promise<void> };
+    readonly streams: { restore(): Promise<void>; halt(): Promise<void> };
   };
   begin(): void;
   drain(wills: 'publish' | 'drop' | 'keep'): void;
@@ -118,6 +119,7 @@ export class BrokerLifecycle {
       host.operated.features.restored();
       await host.kept.connectors.restored();
       await host.kept.rules.restore();
+      await host.kept.streams.restore();
       await host.access.start();
       signal?.throwIfAborted();
       for (const listener of this.listeners.values()) {
@@ -186,6 +188,7 @@ export class BrokerLifecycle {
       await this.#within(Math.min(timeoutMs, this.#stopTimeoutMs), Promise.all([closed, connections.allClosed()]));
       connections.cutOff();
       const leftMs = () => Math.max(0, Math.min(untilMs - performance.now(), this.#stopTimeoutMs));
+      await this.#within(leftMs(), kept.streams.halt());
       await this.#within(leftMs(), outboxes.drained());
       outboxes.halt();
       await this.#within(leftMs(), kept.rules.halt());

@@ -26,6 +26,7 @@ import { isAccepted, transportInfoOf } from '../records/transport-info.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Directory } from '../routing/directory.ts';
 import type { RulesApi } from '../rules/api.ts';
+import type { StreamsApi } from '../streams/api.ts';
 import { checkMountpoint } from '../topics/topic.ts';
 import { Access } from './access.ts';
 import { AppSubscriptions, checkFilter } from './app-subscriptions.ts';
@@ -90,6 +91,8 @@ export class Broker<Data = unknown> {
   readonly connectors: Connectors;
   /** Rules over broker events, with their actions and resources. */
   readonly rules: RulesApi;
+  /** Streams, tables and continuous queries over them. */
+  readonly streams: StreamsApi;
   /** The conditions that an operator should know, present and past. */
   readonly alarms: Alarms;
   /** The applications that may use the management interface. */
@@ -132,7 +135,8 @@ export class Broker<Data = unknown> {
     this.directory = directory;
     this.features = engine.operated.features;
     this.configuration = engine.operated.configuration;
-    ({ outboxes: this.outboxes, connectors: this.connectors, rules: this.rules } = engine.kept);
+    ({ outboxes: this.outboxes, connectors: this.connectors } = engine.kept);
+    ({ rules: this.rules, streams: this.streams } = engine.kept);
     this.alarms = services.alarms;
     this.applications = engine.access.applications;
     this.users = engine.access.users;

@@ -37,11 +37,13 @@ import { TopicRewrite } from './features/rewrite.ts';
 import { HandOvers } from './hand-over.ts';
 import { makeLedger } from './make-ledger.ts';
 import { makeRules } from './make-rules.ts';
+import { makeStreams } from './make-streams.ts';
 import type { Settings } from './options.ts';
 import { Persistence } from './persistence.ts';
 import { Publishing } from './publishing.ts';
 import { RightsReview } from './rights-review.ts';
 import type { Rules } from './rules.ts';
+import type { Streams } from './streams.ts';
 import { Services } from './services.ts';
 import { SessionFactory } from './session-factory.ts';
 import { SessionIndex } from './session-index.ts';
@@ -72,6 +74,7 @@ export class Engine {
     readonly outboxes: Outboxes;
     readonly connectors: Connectors;
     readonly rules: Rules;
+    readonly streams: Streams;
     readonly ruleFeature: Feature;
   };
   readonly access: AccessControl;
@@ -116,7 +119,8 @@ export class Engine {
     const tables = new Tables(this.ledger);
     const outboxes = this.#makeOutboxes();
     const connectors = this.#makeConnectors(tables, broker);
-    this.kept = { tables, outboxes, connectors, ...makeRules(services, this, tables, outboxes) };
+    const streams = makeStreams(services, this, tables, outboxes);
+    this.kept = { tables, outboxes, connectors, streams, ...makeRules(services, this, tables, outboxes) };
     this.access = this.#accessControl(tables);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),
@@ -186,6 +190,7 @@ export class Engine {
     this.#delayed.rearm();
     this.kept.outboxes.begin();
     this.kept.rules.begin();
+    this.kept.streams.begin();
     notices.start(this.#sysTopics());
     // A virtual clock does not measure the process and the machine.
     if (clock === systemClock) {

@@ -11,6 +11,7 @@ import {
 import { LOG_LEVELS } from '../monitor/log.ts';
 import { ZONE_OPTIONS, type Zone } from '../records/zone.ts';
 import { readRulesOptions, SETTING_PREFIX } from '../rules/rules-options.ts';
+import { readStreamsOptions } from '../streams/streams-options.ts';
 import { readAutoSubscriptions } from './auto-subscriptions.ts';
 import { checkConnectorKinds } from './connectors.ts';
 import {
@@ -47,6 +48,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     autoSubscriptions = [],
     connectors = [],
     rules = {},
+    streams = {},
     ...rest
   } = given;
   checkMembers(clock, 'clock', ['now', 'monotonic', 'setTimeout', 'clearTimeout']);
@@ -103,7 +105,8 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     rewrite,
     autoSubscriptions: readAutoSubscriptions(autoSubscriptions),
     connectors: checkConnectorKinds(connectors),
-    rules: readRulesOptions(rules, ruleSettings)
+    rules: readRulesOptions(rules, ruleSettings),
+    streams: readStreamsOptions(streams)
   };
 }
 
@@ -167,7 +170,8 @@ const ALL_NAMES: readonly string[] = [
     'rewrite',
     'autoSubscriptions',
     'connectors',
-    'rules'
+    'rules',
+    'streams'
   ]
 ];
 

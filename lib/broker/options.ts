@@ -10,6 +10,7 @@ import type { QoS } from '../packets/types.ts';
 import type { Given, Zone, ZoneInput } from '../records/zone.ts';
 import type { SharedStrategy } from '../routing/share-group.ts';
 import type { RulesOptions } from '../rules/types.ts';
+import type { StreamsOptions } from '../streams/types.ts';
 import type { Store } from '../store/store.ts';
 import type { AutoSubscription } from './auto-subscriptions.ts';
 import type { ConnectorKind } from './connectors.ts';
@@ -335,6 +336,8 @@ export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof B
   autoSubscriptions?: readonly AutoSubscription[];
   /** Rules over broker events: kinds of resources and actions, and rules of the app. `broker.rules` makes more at run time. */
   rules?: RulesOptions;
+  /** Streams: types of sources and sinks, functions, and streams and rules of the app. `broker.streams` makes more at run time. */
+  streams?: StreamsOptions;
   /** Kinds of connectors that `broker.connectors` and the management interface can make at run time: `[webhooks()]` of `embermq/webhook`. */
   connectors?: readonly ConnectorKind[];
 }
@@ -363,6 +366,7 @@ export type Settings = BrokerSettings & {
   readonly autoSubscriptions: readonly AutoSubscription[];
   readonly connectors: readonly ConnectorKind[];
   readonly rules: RulesOptions;
+  readonly streams: StreamsOptions;
 };
 
 /** The values of `BROKER_OPTIONS`. */

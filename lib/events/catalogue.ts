@@ -220,6 +220,13 @@ export const EVENTS = {
     'A rule with the action `inspect` has an output. `output`, `columns` and `params`: the output, the columns of the event and the parameters of the action, as JSON.',
     { rule: 'string', output: 'string', columns: 'string', params: 'string' }
   ),
+  'streamRule.started': row('A stream rule runs. `rule`: its id.', { rule: 'string' }),
+  'streamRule.stopped': row(
+    'A stream rule does not run any more. `reason`: why it has failed; undefined: it was stopped by a call or by its schedule.',
+    { rule: 'string', reason: 'string | undefined' }
+  ),
+  'streams.stopped': row('The stream service has stopped; the broker goes on.', {}),
+  'streams.started': row('The stream service runs again.', {}),
   'store.failed': row(
     'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',
     { error: 'Error' }

@@ -1,0 +1,100 @@
+import { BrokerError } from '../base/errors.ts';
+import type { Outboxes } from '../outbox/outboxes.ts';
+import type { Message } from '../packets/message.ts';
+import { RulePublisher } from '../packets/named-publisher.ts';
+import type { Routing } from '../routing/routing.ts';
+import type { Watcher } from '../routing/watchers.ts';
+import type { StreamRuleActions } from '../streams/chart-actions.ts';
+import { streamRuleMachine } from '../streams/stream-rule.machine.ts';
+import type { Actors, StartActor } from './actors.ts';
+import { publisherOf } from './new-message.ts';
+import type { Publishing } from './publishing.ts';
+import type { Services } from './services.ts';
+import { STREAM_RULES_TABLE, STREAMS_TABLE, Streams } from './streams.ts';
+import type { Tables } from './tables.ts';
+
+/** The parts of the broker that streams use. Some are made later. */
+interface StreamParts {
+  readonly ledger: { readonly isOpen: boolean } | undefined;
+  readonly actors: Actors;
+  readonly routing: Routing;
+  readonly publishing: Publishing;
+}
+
+/** Most rules that publish because of each other, one after the other. */
+const MOST_HOPS = 16;
+/** Most messages that one message leads to. */
+const MOST_MESSAGES = 1000;
+
+/** Ends circles of rules that publish the messages that they select from. */
+class MessageCauses {
+  /** The message that rules evaluate at present. */
+  #cause: Message | undefined;
+  #cascade = { count: 0 };
+
+  /** The watcher, so that messages published meanwhile are known to be caused by the one that it sees. */
+  of(watcher: Watcher): Watcher {
+    return {
+      order: watcher.order,
+      watched: (message, shared) => {
+        const before = this.#cause;
+        const cascade = this.#cascade;
+        if (message !== before) {
+          this.#cause = message;
+          const { origin } = message;
+          this.#cascade = origin instanceof RulePublisher ? origin.cascade : { count: 0 };
+        }
+        try {
+          watcher.watched(message, shared);
+        } finally {
+          this.#cause = before;
+          this.#cascade = cascade;
+        }
+      }
+    };
+  }
+
+  /** @throws BrokerError RULE_LOOP */
+  publisherOf(ruleId: string): RulePublisher {
+    const origin = this.#cause?.origin;
+    const chain = origin instanceof RulePublisher ? origin.chain : [];
+    const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
+    if (chain.includes(ruleId)) throw fail(`the stream rule ${ruleId} has led to this message already`);
+    if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} rules have led to this message`);
+    const cascade = this.#cause === undefined ? { count: 0 } : this.#cascade;
+    if (++cascade.count > MOST_MESSAGES) throw fail(`one message has led to more than ${MOST_MESSAGES} messages`);
+    return new RulePublisher([...chain, ruleId], cascade);
+  }
+}
+
+/** Make the streams of a broker. */
+export function makeStreams(services: Services, parts: StreamParts, tables: Tables, outboxes: Outboxes): Streams {
+  const { settings, clock, wheel, work, life, events, alarms, announcer } = services;
+  const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
+  const causes = new MessageCauses();
+  let start: StartActor<StreamRuleActions> | undefined;
+  return new Streams({
+    ...{ options: settings.streams, clock, wheel, outboxes, failed },
+    definitions: tables.own(STREAMS_TABLE) as never,
+    rules: tables.own(STREAM_RULES_TABLE) as never,
+    get isStarted() {
+      return life.isRunning;
+    },
+    get isOpen() {
+      return parts.ledger?.isOpen ?? true;
+    },
+    startActor(actions, id) {
+      start ??= parts.actors.logic(streamRuleMachine, 'rule', (_, error, action) =>
+        failed(error, `the ${action} of a stream rule`)
+      );
+      return start(actions, id);
+    },
+    watch: (filter, watcher) => parts.routing.watch(filter, causes.of(watcher)),
+    publisherOf,
+    publish: (input, ruleId) => parts.publishing.own.republish(input, causes.publisherOf(ruleId)),
+    emit: (event, value) => events.emit(event, value),
+    raise: (id, title, summary) => alarms.raise({ id, title, summary }),
+    clear: (id) => alarms.clear(id),
+    during: (promise) => work.forAWhile(promise)
+  });
+}

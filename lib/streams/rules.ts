@@ -1,0 +1,283 @@
+import { BoundedIterable } from '../base/bounded-iterable.ts';
+import { NotFound, StateError } from '../base/errors.ts';
+import type { StreamRulesApi } from './api.ts';
+import { type ReadRule, readStreamRule } from './definition.ts';
+import type { StreamTable } from './host.ts';
+import type { StreamPlan } from './plan/plan.ts';
+import { StreamRule, type StreamRuleHost } from './stream-rule.ts';
+import type {
+  PlanNode,
+  StreamRuleDefinition,
+  StreamRuleInput,
+  StreamRuleStatus,
+  StreamRuleSummary,
+  StreamRuleTest,
+  StreamsOptions,
+  TestRow,
+  Topology,
+  Validation
+} from './types.ts';
+
+/** An emission of a rule. */
+export interface RuleEmission {
+  readonly rule: string;
+  readonly rows: readonly Record<string, unknown>[];
+}
+
+/** What the rules use of the service. */
+export interface StreamRulesHost extends StreamRuleHost {
+  readonly options: StreamsOptions;
+  /** Keeps the rules as JSON, by id. */
+  readonly table: StreamTable<string>;
+  /** @throws StateError STREAMS_STOPPED */
+  checkRunning(): void;
+  /** Run a plan over sample rows. */
+  test(input: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest>;
+  /** Delete the checkpoint of a rule. */
+  forget(id: string): Promise<void>;
+}
+
+/** Most rules, unless the options say otherwise. */
+const MOST_RULES = 10_000;
+
+/** `broker.streams.rules`. Changes are made one after the other. */
+export class StreamRules implements StreamRulesApi {
+  readonly #host: StreamRulesHost;
+  readonly #rules = new Map<string, StreamRule>();
+  readonly #observers = new Map<BoundedIterable<RuleEmission>, string | undefined>();
+
+  constructor(host: StreamRulesHost) {
+    this.#host = host;
+  }
+
+  get size(): number {
+    return this.#rules.size;
+  }
+
+  /** The rules, for the service. */
+  all(): Iterable<StreamRule> {
+    return this.#rules.values();
+  }
+
+  /** Whether somebody iterates over the emissions of a rule. */
+  isObserved(id: string): boolean {
+    for (const of of this.#observers.values()) if (of === undefined || of === id) return true;
+    return false;
+  }
+
+  /** A rule has produced an emission. */
+  observe(rule: string, rows: readonly Record<string, unknown>[]): void {
+    for (const [stream, of] of this.#observers)
+      if (of === undefined || of === rule) stream.push({ rule, rows }, 200 * rows.length);
+  }
+
+  /** The rules whose statement uses a stream or table. */
+  usersOf(name: string): string[] {
+    return [...this.#rules.values()].filter(({ sources }) => sources.includes(name)).map(({ id }) => id);
+  }
+
+  /** Take over the rules of the options and of the store. Those that ran are started by `startAll`. */
+  restore(): void {
+    const { options, table, failed } = this.#host;
+    for (const input of options.rules ?? []) {
+      const read = readStreamRule({ ...input, temp: true }, options.ruleDefaults, true);
+      this.#add(read);
+    }
+    for (const [id, json] of table) {
+      if (this.#rules.has(id)) continue;
+      try {
+        this.#add(readStreamRule(JSON.parse(json), options.ruleDefaults));
+      } catch (error) {
+        failed(error, `reading the stored stream rule ${id}`);
+      }
+    }
+  }
+
+  /** Start the rules that are to run. Those that cannot are stopped with the reason. */
+  async startAll(): Promise<void> {
+    for (const rule of this.#rules.values())
+      if (rule.definition.triggered && !rule.isRunning) await rule.start().catch(() => undefined);
+  }
+
+  async stopAll(reason: string): Promise<void> {
+    await Promise.all([...this.#rules.values()].map((rule) => rule.stop(reason)));
+  }
+
+  endObservers(): void {
+    for (const stream of [...this.#observers.keys()]) stream.end();
+  }
+
+  create(input: StreamRuleInput): Promise<StreamRuleDefinition> {
+    return this.createAs(input, false);
+  }
+
+  /** @param isOfApp the app has made it by `broker.streams.rule`, so it needs no actions and is not persisted */
+  createAs(input: StreamRuleInput, isOfApp: boolean): Promise<StreamRuleDefinition> {
+    return this.#change(async () => {
+      const { options } = this.#host;
+      const read = readStreamRule(isOfApp ? { ...input, temp: true } : input, options.ruleDefaults, isOfApp);
+      const { id, triggered } = read.definition;
+      if (this.#rules.has(id)) throw new StateError('STREAM_RULE_EXISTS', `Item ${id} already exists`);
+      const most = options.max ?? MOST_RULES;
+      if (this.#rules.size >= most) throw new StateError('STREAM_RULE_LIMIT', `there are ${most} rules, which are the most`);
+      await this.#check(read);
+      await this.#persist(read);
+      const rule = this.#add(read);
+      if (!triggered) return read.definition;
+      try {
+        await rule.start();
+      } catch (error) {
+        this.#rules.delete(id);
+        await rule.drop();
+        await this.#host.table.delete(id);
+        throw error;
+      }
+      return read.definition;
+    });
+  }
+
+  update(id: string, input: StreamRuleInput): Promise<StreamRuleDefinition> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      const read = readStreamRule({ ...input, id }, this.#host.options.ruleDefaults);
+      await this.#check(read);
+      const before = rule.read;
+      await this.#replace(rule, read);
+      await this.#persist(read).catch(async (error) => {
+        await this.#replace(rule, before);
+        throw error;
+      });
+      return read.definition;
+    });
+  }
+
+  /** Run another definition instead. If it cannot run, the present one goes on. */
+  async #replace(rule: StreamRule, read: ReadRule): Promise<void> {
+    const { read: before, isRunning } = rule;
+    await rule.stop();
+    rule.change(read);
+    if (!read.definition.triggered) return;
+    try {
+      await rule.start();
+    } catch (error) {
+      rule.change(before);
+      if (isRunning) await rule.start();
+      throw error;
+    }
+  }
+
+  drop(id: string): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#host.table.delete(id);
+      this.#rules.delete(id);
+      await rule.drop();
+      await this.#host.forget(id);
+      for (const [stream, of] of [...this.#observers]) if (of === id) stream.end();
+    });
+  }
+
+  async get(id: string): Promise<StreamRuleDefinition | undefined> {
+    this.#host.checkRunning();
+    return this.#rules.get(id)?.definition;
+  }
+
+  async list(): Promise<StreamRuleSummary[]> {
+    this.#host.checkRunning();
+    const summaries = [...this.#rules.values()].map(({ summary }) => summary);
+    return summaries.sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  start(id: string): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#trigger(rule, true);
+      await rule.start();
+    });
+  }
+
+  stop(id: string): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#trigger(rule, false);
+      await rule.stop();
+    });
+  }
+
+  restart(id: string): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#trigger(rule, true);
+      await rule.stop();
+      await rule.start();
+    });
+  }
+
+  async status(id: string): Promise<StreamRuleStatus> {
+    return this.#find(id).status;
+  }
+
+  async topology(id: string): Promise<Topology> {
+    return this.#find(id).topology;
+  }
+
+  async validate(input: StreamRuleInput): Promise<Validation> {
+    this.#host.checkRunning();
+    const read = readStreamRule({ id: 'validated', ...input }, this.#host.options.ruleDefaults);
+    const plan = await this.#check(read);
+    return { sources: plan.streams.map(({ definition }) => definition.name) };
+  }
+
+  async explain(id: string): Promise<PlanNode> {
+    return (await this.#check(this.#find(id).read)).explain;
+  }
+
+  async test(input: Pick<StreamRuleInput, 'sql' | 'options'>, rows: readonly TestRow[]): Promise<StreamRuleTest> {
+    this.#host.checkRunning();
+    return this.#host.test(readStreamRule(input, this.#host.options.ruleDefaults, true), rows);
+  }
+
+  emissions(id?: string): AsyncIterableIterator<RuleEmission> {
+    const stream = new BoundedIterable<RuleEmission>(() => void this.#observers.delete(stream));
+    this.#observers.set(stream, id);
+    return stream;
+  }
+
+  #add(read: ReadRule): StreamRule {
+    const rule = new StreamRule(read, this.#host);
+    this.#rules.set(rule.id, rule);
+    return rule;
+  }
+
+  #find(id: string): StreamRule {
+    this.#host.checkRunning();
+    const rule = this.#rules.get(id);
+    if (rule === undefined) throw new NotFound('STREAM_RULE_NOT_FOUND', `Rule ${id} is not found`);
+    return rule;
+  }
+
+  /** Whether it can be planned, and has a schedule that can be read. */
+  async #check(read: ReadRule): Promise<StreamPlan> {
+    await this.#host.schedule(read);
+    return this.#host.plan(read);
+  }
+
+  #change<T>(run: () => Promise<T>): Promise<T> {
+    return this.#host.inTurn(async () => {
+      this.#host.checkRunning();
+      return run();
+    });
+  }
+
+  /** Remember whether it is to run after a restart. */
+  async #trigger(rule: StreamRule, triggered: boolean): Promise<void> {
+    if (rule.definition.triggered === triggered) return;
+    const read = { ...rule.read, definition: { ...rule.definition, triggered } };
+    await this.#persist(read);
+    rule.read = read;
+  }
+
+  async #persist({ definition, isTemporary }: ReadRule): Promise<void> {
+    if (!isTemporary) await this.#host.table.set(definition.id, JSON.stringify(definition));
+  }
+}

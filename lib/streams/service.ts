@@ -1,0 +1,255 @@
+import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import type { StreamRule, StreamsApi } from './api.ts';
+import { Catalogue, definitionOf, notFound } from './catalogue.ts';
+import type { StreamFunction } from './functions/function.ts';
+import type { StreamsHost } from './host.ts';
+import { Registry } from './registry.ts';
+import { StreamRules } from './rules.ts';
+import { StreamRuntime } from './runtime.ts';
+import type {
+  Ruleset,
+  SinkType,
+  SourceType,
+  StreamDefinition,
+  StreamKind,
+  StreamRuleInput
+} from './types.ts';
+
+/** The stream service of a broker, when it is loaded: `broker.streams` calls it. */
+export class StreamService implements StreamsApi {
+  readonly rules: StreamRules;
+  readonly #host: StreamsHost;
+  readonly #registry: Registry;
+  readonly #catalogue: Catalogue;
+  readonly #runtime: StreamRuntime;
+  #isStopped = false;
+  #isBegun = false;
+  /** The last change. Changes are made one after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(host: StreamsHost) {
+    this.#host = host;
+    const { options } = host;
+    this.#registry = new Registry();
+    this.#catalogue = new Catalogue(host.definitions);
+    this.#runtime = new StreamRuntime(host, {
+      registry: this.#registry,
+      catalogue: this.#catalogue,
+      emitted: (rule, rows) => this.rules.observe(rule, rows),
+      isObserved: (rule) => this.rules.isObserved(rule)
+    });
+    this.rules = new StreamRules({
+      clock: host.clock,
+      options,
+      table: host.rules,
+      startActor: (actions, id) => host.startActor(actions, id),
+      inTurn: (run) => this.#inTurn(run),
+      during: (work) => host.during(work),
+      failed: (error, during) => host.failed(error, during),
+      checkRunning: () => this.#checkRunning(),
+      ...this.#runtime.forRules()
+    });
+    for (const type of [...this.#runtime.sources(), ...(options.sources ?? [])]) this.#registry.defineSource(type);
+    for (const type of [...this.#runtime.sinks(), ...(options.sinks ?? [])]) this.#registry.defineSink(type);
+    for (const row of [...this.#runtime.functions(), ...(options.functions ?? [])]) this.#registry.defineFunction(row);
+  }
+
+  get isRunning(): boolean {
+    return !this.#isStopped;
+  }
+
+  /** Take over the streams, tables and rules of the options and of the store. Called once, when the store is open. */
+  async restore(): Promise<void> {
+    const faults = this.#catalogue.restore(this.#host.options.definitions ?? []);
+    for (const fault of faults) this.#host.failed(new Error(fault), 'reading a stored stream');
+    this.rules.restore();
+  }
+
+  /** The broker has started. */
+  async begin(): Promise<void> {
+    this.#isBegun = true;
+    if (!this.#isStopped) await this.#inTurn(() => this.rules.startAll());
+  }
+
+  /** The broker stops. Resolves when sources and sinks are closed. */
+  async halt(): Promise<void> {
+    this.#isBegun = false;
+    await this.#inTurn(() => this.rules.stopAll('the broker has stopped.'));
+    this.rules.endObservers();
+  }
+
+  async start(): Promise<void> {
+    if (!this.#isStopped) return;
+    this.#isStopped = false;
+    if (this.#isBegun) await this.#inTurn(() => this.rules.startAll());
+    this.#host.emit('streams.started', {});
+  }
+
+  async stop(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    await this.#inTurn(() => this.rules.stopAll('the stream service is stopped.'));
+    this.#host.emit('streams.stopped', {});
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- streams
+
+  define(ddl: string): Promise<StreamDefinition> {
+    return this.#change(() => this.#catalogue.define(ddl));
+  }
+
+  replace(ddl: string): Promise<StreamDefinition> {
+    return this.#change(() => this.#catalogue.replace(ddl));
+  }
+
+  drop(kind: StreamKind, name: string, options: { readonly force?: boolean } = {}): Promise<void> {
+    return this.#change(async () => {
+      if (this.#catalogue.get(kind, name) === undefined) throw notFound(kind, name);
+      const [user] = this.rules.usersOf(name);
+      if (user !== undefined && options.force !== true) {
+        const text = `${kind} ${name} has been referenced by other rules, such as ${user}; use force to drop it`;
+        throw new StateError('STREAM_IN_USE', text);
+      }
+      await this.#catalogue.drop(kind, name);
+    });
+  }
+
+  async get(kind: StreamKind, name: string): Promise<StreamDefinition | undefined> {
+    this.#checkRunning();
+    return this.#catalogue.get(kind, name);
+  }
+
+  async list(kind: StreamKind): Promise<StreamDefinition[]> {
+    this.#checkRunning();
+    return this.#catalogue.list(kind);
+  }
+
+  async push(
+    stream: string,
+    row: Readonly<Record<string, unknown>>,
+    meta?: Readonly<Record<string, unknown>>
+  ): Promise<void> {
+    this.#checkRunning();
+    const definition = this.#catalogue.find(stream);
+    if (definition === undefined) throw new NotFound('STREAM_NOT_FOUND', `stream ${stream} is not found`);
+    if (typeof row !== 'object' || row === null || Array.isArray(row))
+      throw new InvalidInput('ROW_INVALID', 'row', 'an object', row);
+    this.#runtime.push(definition, row, meta);
+  }
+
+  async rule(sql: string, input: Omit<StreamRuleInput, 'sql'> = {}): Promise<StreamRule> {
+    const { id } = await this.rules.createAs({ ...input, sql, triggered: false }, true);
+    const emissions = this.rules.emissions(id);
+    const drop = () => this.rules.drop(id);
+    await this.rules.start(id).catch(async (error) => {
+      await drop();
+      throw error;
+    });
+    return {
+      id,
+      drop,
+      status: () => this.rules.status(id),
+      async *[Symbol.asyncIterator]() {
+        try {
+          for await (const { rows } of emissions) yield rows;
+        } finally {
+          await drop().catch(() => undefined); // it may have been dropped already
+        }
+      }
+    };
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------ types
+
+  async functions(): Promise<StreamFunction[]> {
+    return [...this.#registry.functions.values()];
+  }
+
+  async sources(): Promise<SourceType[]> {
+    return this.#registry.sources();
+  }
+
+  async sinks(): Promise<SinkType[]> {
+    return this.#registry.sinks();
+  }
+
+  defineFunction(definition: StreamFunction): Promise<void> {
+    return this.#defined(() => this.#registry.defineFunction(definition));
+  }
+
+  defineSource(type: SourceType): Promise<void> {
+    return this.#defined(() => this.#registry.defineSource(type));
+  }
+
+  defineSink(type: SinkType): Promise<void> {
+    return this.#defined(() => this.#registry.defineSink(type));
+  }
+
+  async undefine(what: 'function' | 'source' | 'sink', name: string): Promise<boolean> {
+    return this.#registry.undefine(what, name);
+  }
+
+  // ------------------------------------------------------------------------------------------------------- export and import
+
+  async export(): Promise<Ruleset> {
+    this.#checkRunning();
+    const texts = (kind: StreamKind) =>
+      Object.fromEntries(this.#catalogue.list(kind).map(({ name, sql }) => [name, sql]));
+    const rules = [...this.rules.all()].filter(({ read }) => !read.isTemporary);
+    return {
+      streams: texts('stream'),
+      tables: texts('table'),
+      rules: Object.fromEntries(rules.map(({ id, definition }) => [id, JSON.stringify(definition)]))
+    };
+  }
+
+  async import(ruleset: Ruleset): Promise<{ streams: number; tables: number; rules: number }> {
+    this.#checkRunning();
+    const { streams = {}, tables = {}, rules = {} } = ruleset ?? {};
+    const definitions = [...Object.values(streams), ...Object.values(tables)];
+    for (const sql of definitions) definitionOf(sql);
+    const inputs = Object.entries(rules).map(([id, json]) => ({ ...readJson(id, json), id }));
+    for (const sql of definitions) await this.replace(sql);
+    for (const input of inputs)
+      if ((await this.rules.get(input.id)) === undefined) await this.rules.create(input);
+      else await this.rules.update(input.id, input);
+    const count = (of: object) => Object.keys(of).length;
+    return { streams: count(streams), tables: count(tables), rules: count(rules) };
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------------
+
+  /** A type is there: rules that wait for it are started. */
+  async #defined(define: () => void): Promise<void> {
+    define();
+    if (this.#isBegun && !this.#isStopped) await this.#inTurn(() => this.rules.startAll());
+  }
+
+  #checkRunning(): void {
+    if (!this.#isStopped) return;
+    throw new StateError('STREAMS_STOPPED', 'the stream service is stopped; start it with broker.streams.start()');
+  }
+
+  #change<T>(run: () => Promise<T>): Promise<T> {
+    return this.#inTurn(async () => {
+      this.#checkRunning();
+      return run();
+    });
+  }
+
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(run);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
+/** @throws InvalidInput STREAM_RULE_INVALID */
+function readJson(id: string, json: unknown): StreamRuleInput {
+  try {
+    return JSON.parse(String(json));
+  } catch (error) {
+    const text = `Parse rule ${id} error : ${(error as Error).message}.`;
+    throw new InvalidInput('STREAM_RULE_INVALID', `rules.${id}`, 'JSON', json, text);
+  }
+}
