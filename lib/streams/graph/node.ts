@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
-import type { MakeOperator, Operator, Output, Timers } from './operator.ts';
+import type { FunctionTools } from '../functions/function.ts';
+import type { Operator, OperatorSetup, Output, Timers } from './operator.ts';
 
 /** Latency and the time of the last item are taken for one item in so many, and for the first. */
 const SAMPLE = 64;
@@ -25,6 +26,12 @@ export class Figures {
   }
 }
 
+/** What the operators of a rule are made with. */
+export interface NodeSetup<O> extends OperatorSetup<O> {
+  /** One object for all expressions of a rule that starts. */
+  readonly tools: FunctionTools;
+}
+
 /** A step of a plan. Plans hold no state, so that a rule can be started again. */
 export interface PlannedNode {
   /** Name in the status and the topology: `op_2_filter`. */
@@ -32,14 +39,16 @@ export interface PlannedNode {
   /** What it does, for EXPLAIN. */
   readonly about: string;
   // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
-  readonly make: MakeOperator<any, any>;
+  readonly make: (setup: NodeSetup<any>) => Operator<any>;
   readonly inputs: readonly PlannedInput[];
 }
 
 /** A source of a plan: the rows of a stream or a table reach the operators through it. */
 export interface PlannedSource {
-  /** `source_demo`. */
+  /** Name of its preprocessor: `op_1_preprocessor_demo`. */
   readonly name: string;
+  /** `source_demo`. */
+  readonly sourceName: string;
   /** Position among the sources of the statement, from 0. */
   readonly position: number;
 }
@@ -53,6 +62,7 @@ export function isSource(input: PlannedInput): input is PlannedSource {
 /** What a node uses of its graph. */
 export interface NodeHost {
   readonly clock: Clock;
+  readonly tools: FunctionTools;
   /** An item has failed: its error goes to the sinks. */
   failed(node: Node, error: unknown): void;
 }
@@ -88,6 +98,8 @@ export class Node implements Next {
     this.operator = plan.make({
       output,
       timers: this.#makeTimers(),
+      tools: host.tools,
+      failed: (reason) => this.#fail(reason),
       count: (name, by = 1) => figures.more.set(name, (figures.more.get(name) ?? 0) + by)
     });
   }

@@ -10,14 +10,13 @@ export interface PlannedStream {
   readonly needed: ReadonlySet<string> | 'all';
   /** `lookup`: its rows are found by their keys, so it has no source node. */
   readonly kind: 'stream' | 'table' | 'lookup';
-  /** Names of its nodes: `source_demo`, `op_1_preprocessor_demo`. */
-  readonly sourceName: string;
-  readonly preprocessorName: string;
 }
 
 /** How a rule runs. It holds no state, so it can be started again. */
 export interface StreamPlan {
   readonly streams: readonly PlannedStream[];
+  /** Slots of the rows of streams. */
+  readonly slotCount: number;
   /** The last operator, whose output are emissions. */
   readonly root: PlannedNode;
   /** All operators in the order of their numbers. */
