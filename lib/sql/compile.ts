@@ -86,6 +86,8 @@ export class ExpressionCompiler {
         const list = Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
         return () => [...list]; // what gets the output may change it
       }
+      default:
+        throw this.#foreign(node.start);
     }
   }
 
@@ -100,9 +102,11 @@ export class ExpressionCompiler {
   }
 
   steps(steps: readonly Step[]): readonly CompiledStep[] {
-    return steps.map((step) =>
-      step.type === 'index' ? { type: 'index', index: this.compile(step.index), append: step.append === true } : step
-    );
+    return steps.map((step) => {
+      if (step.type === 'part') throw this.#foreign((step.from ?? step.to)?.start ?? 0);
+      if (step.type !== 'index') return step;
+      return { type: 'index', index: this.compile(step.index), append: step.append === true };
+    });
   }
 
   #path({ name, steps }: Path): Evaluate {
@@ -149,7 +153,7 @@ export class ExpressionCompiler {
     };
   }
 
-  #binary({ operator, left: leftNode, right: rightNode }: Binary): Evaluate {
+  #binary({ operator, left: leftNode, right: rightNode, start }: Binary): Evaluate {
     const left = this.compile(leftNode);
     const right = this.compile(rightNode);
     switch (operator) {
@@ -179,8 +183,11 @@ export class ExpressionCompiler {
         return (scope) => multiply(left(scope), right(scope));
       case '/':
         return (scope) => divide(left(scope), right(scope));
-      default:
+      case 'div':
+      case 'mod':
         return (scope) => divideIntegers(operator, left(scope), right(scope));
+      default:
+        throw this.#foreign(start);
     }
   }
 
@@ -289,6 +296,11 @@ export class ExpressionCompiler {
         throw new SqlFailure(`argument ${index + 1} of ${row.name}() is none of ${choices.join(', ')}`);
       return isCounted ? scope.counted(given) : given;
     };
+  }
+
+  /** The error for what other dialects have. */
+  #foreign(start: number): SqlError {
+    return this.#error('rules over events do not have this expression', start);
   }
 
   #error(fault: string, start: number, hint?: string): SqlError {

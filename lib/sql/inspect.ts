@@ -1,20 +1,26 @@
 import type { SqlFunction } from './functions/function.ts';
 import { Members } from './json-members.ts';
-import type { Expression, Field, Statement, Step } from './tree.ts';
+import type { Expression, Field, Over, Statement, Step } from './tree.ts';
 
 /** The expressions inside an expression, those of its steps included. */
-function childrenOf(node: Expression): readonly Expression[] {
+export function childrenOf(node: Expression): readonly Expression[] {
   switch (node.type) {
     case 'path':
       return indexesOf(node.steps);
+    case 'access':
+      return [node.subject, ...indexesOf(node.steps)];
     case 'call':
-      return node.args;
+      return node.over === undefined ? node.args : [...node.args, ...overOf(node.over)];
     case 'unary':
       return [node.operand];
     case 'binary':
       return [node.left, node.right];
     case 'in':
       return [node.subject, ...node.items];
+    case 'between':
+      return [node.subject, node.low, node.high];
+    case 'like':
+      return [node.subject, node.pattern];
     case 'case': {
       const { subject, branches, otherwise } = node;
       const parts = branches.flatMap(({ when, result }) => [when, result]);
@@ -28,7 +34,14 @@ function childrenOf(node: Expression): readonly Expression[] {
 }
 
 function indexesOf(steps: readonly Step[]): Expression[] {
-  return steps.flatMap((step) => (step.type === 'index' ? [step.index] : []));
+  return steps.flatMap((step) => {
+    if (step.type === 'index') return [step.index];
+    return step.type === 'part' ? [step.from, step.to].filter((bound) => bound !== undefined) : [];
+  });
+}
+
+function overOf({ partitionBy, when }: Over): readonly Expression[] {
+  return when === undefined ? partitionBy : [...partitionBy, when];
 }
 
 /** Call a function for an expression and all expressions inside. */

@@ -1,3 +1,5 @@
+import { decodeEscapes } from './escapes.ts';
+import type { Lexis } from './lexis.ts';
 import { SqlError } from './sql-error.ts';
 import { floatOf, MOST_DIGITS, type Value } from './values.ts';
 
@@ -5,7 +7,7 @@ import { floatOf, MOST_DIGITS, type Value } from './values.ts';
 export const MOST_CHARACTERS = 65_536;
 
 export interface Token {
-  /** `word`: a name or a keyword; `quoted`: in double quotes. */
+  /** `word`: a name or a keyword; `quoted`: a name in quotes. */
   readonly type: 'word' | 'quoted' | 'string' | 'number' | 'symbol' | 'end';
   /** What it says: without quotes, and for symbols with one spelling for each meaning. */
   readonly text: string;
@@ -15,42 +17,48 @@ export interface Token {
   readonly end: number;
 }
 
-const SPACE = /(?:[ \t\r\n]|--[^\n]*)+/y;
-const WORD = /\p{L}[\p{L}\p{N}_$@~]*/uy;
-/** A key after a dot may begin with a digit or an underscore, and be a keyword. */
-const KEY = /[\p{L}\p{N}_$@~]+/uy;
-const NUMBER = /\d+(?:\.\d+(?:[eE][+-]?\d+)?)?/y;
+const ZERO = 0x30;
+const NINE = 0x39;
+const POINT = 0x2e;
+const SLASH = 0x2f;
 const NUMBER_LIKE = /[\p{L}\p{N}_.]*/uy;
-const SYMBOL = /<>|!=|<=|>=|=~|\.\.|[-+*/=<>(),.;[\]]/y;
 
 /** Reads the tokens of a statement one after the other. */
 export class Lexer {
   readonly text: string;
+  readonly #lexis: Lexis;
   #at = 0;
 
   /** @throws SqlError */
-  constructor(text: string) {
+  constructor(text: string, lexis: Lexis) {
     this.text = text;
+    this.#lexis = lexis;
     if (text.length > MOST_CHARACTERS)
       throw new SqlError(`the statement has ${text.length} characters, but ${MOST_CHARACTERS} are the most`, text, 0);
   }
 
   /** @throws SqlError */
   next(): Token {
-    this.#skip(SPACE);
+    const { space, word, symbol, quotes } = this.#lexis;
+    this.#skip(space);
     const { text } = this;
     const start = this.#at;
     if (start >= text.length) return { type: 'end', text: '', start, end: start };
     const first = text.charCodeAt(start);
-    if (first === 0x27 || first === 0x22) return this.#quoted(text[start]);
-    if (first >= 0x30 && first <= 0x39) return this.#number();
-    if (this.#skip(WORD)) return { type: 'word', text: text.slice(start, this.#at), start, end: this.#at };
-    if (this.#skip(SYMBOL)) {
-      const symbol = text.slice(start, this.#at);
-      return { type: 'symbol', text: symbol === '<>' ? '!=' : symbol, start, end: this.#at };
+    const quoted = quotes[first];
+    if (quoted !== undefined) return this.#quoted(text[start], quoted);
+    if (first >= ZERO && first <= NINE) return this.#number();
+    if (this.#skip(word)) return { type: 'word', text: text.slice(start, this.#at), start, end: this.#at };
+    if (first === POINT || first === SLASH) {
+      if (this.#isFraction()) return this.#number();
+      this.#refuseOpenComment();
+    }
+    if (this.#skip(symbol)) {
+      const found = text.slice(start, this.#at);
+      return { type: 'symbol', text: found === '<>' ? '!=' : found, start, end: this.#at };
     }
     const character = String.fromCodePoint(text.codePointAt(start) as number);
-    const hint = CHARACTER_HINTS[character];
+    const hint = this.#lexis.characterHints[character];
     throw new SqlError(`unexpected character ${JSON.stringify(character)}`, text, start, hint);
   }
 
@@ -62,28 +70,62 @@ export class Lexer {
     return token;
   }
 
-  /** Read the key that follows a dot. @throws SqlError */
+  /** Read the key that follows a dot or an arrow. @throws SqlError */
   key(): Token {
     const start = this.#at;
-    if (!this.#skip(KEY)) return this.next();
+    if (!this.#skip(this.#lexis.key)) return this.next();
     return { type: 'word', text: this.text.slice(start, this.#at), start, end: this.#at };
   }
 
-  #quoted(quote: string): Token {
+  /** Whether a number comes next that begins with its point. */
+  #isFraction(): boolean {
     const { text } = this;
+    return this.#lexis.startsWithPoint && text[this.#at] === '.' && /\d/.test(text[this.#at + 1] ?? '');
+  }
+
+  #refuseOpenComment(): void {
+    if (this.#lexis.hasBlockComments && this.text.startsWith('/*', this.#at))
+      throw new SqlError('the comment is not closed', this.text, this.#at, 'a comment ends with */');
+  }
+
+  #quoted(quote: string, type: 'string' | 'quoted'): Token {
+    const hasEscapes = type === 'string' && this.#lexis.hasEscapes;
     const start = this.#at;
-    let end = text.indexOf(quote, start + 1);
-    while (end !== -1 && text[end + 1] === quote) end = text.indexOf(quote, end + 2);
-    if (end === -1) throw new SqlError(`the quote ${quote} is not closed`, text, start);
+    const end = hasEscapes ? this.#closing(quote) : this.#closingDoubled(quote);
+    if (end === -1) throw new SqlError(`the quote ${quote} is not closed`, this.text, start);
     this.#at = end + 1;
-    const content = text.slice(start + 1, end).replaceAll(quote + quote, quote);
-    return { type: quote === "'" ? 'string' : 'quoted', text: content, start, end: end + 1 };
+    const content = this.text.slice(start + 1, end);
+    const text = hasEscapes
+      ? decodeEscapes(content, (offset, sequence) => this.#wrongEscape(start + 1 + offset, sequence))
+      : content.replaceAll(quote + quote, quote);
+    return { type, text, start, end: end + 1 };
+  }
+
+  /** Where a quote is closed; a doubled one stands for itself. */
+  #closingDoubled(quote: string): number {
+    const { text } = this;
+    let end = text.indexOf(quote, this.#at + 1);
+    while (end !== -1 && text[end + 1] === quote) end = text.indexOf(quote, end + 2);
+    return end;
+  }
+
+  /** Where a quote is closed; one after a backslash stands for itself. */
+  #closing(quote: string): number {
+    const { text } = this;
+    for (let at = this.#at + 1; at < text.length; at++)
+      if (text[at] === '\\') at++;
+      else if (text[at] === quote) return at;
+    return -1;
+  }
+
+  #wrongEscape(start: number, sequence: string): SqlError {
+    return new SqlError(`there is no escape ${sequence}`, this.text, start, 'a backslash is written \\\\');
   }
 
   #number(): Token {
     const { text } = this;
     const start = this.#at;
-    this.#skip(NUMBER);
+    this.#skip(this.#lexis.number);
     const end = this.#at;
     const number = text.slice(start, end);
     const next = text[end];
@@ -91,7 +133,7 @@ export class Lexer {
     if (next !== undefined && !isRange && /[\p{L}\p{N}_.]/u.test(next)) {
       this.#skip(NUMBER_LIKE);
       const wrong = text.slice(start, this.#at);
-      throw new SqlError(`"${wrong}" is not a number`, text, start, 'numbers are written 1, 1.5 or 1.5e3');
+      throw new SqlError(`"${wrong}" is not a number`, text, start, this.#lexis.numberHint);
     }
     const value = numberOf(number);
     if (value === Infinity || end - start > MOST_DIGITS)
@@ -107,18 +149,9 @@ export class Lexer {
   }
 }
 
-const CHARACTER_HINTS: Readonly<Record<string, string | undefined>> = {
-  '`': 'names with other characters stand in double quotes: payload."a-b"',
-  '#': 'topics need double quotes: FROM "a/#"',
-  '|': 'join strings with +',
-  '&': 'use AND, or bitand(a, b)',
-  '%': 'use mod',
-  '!': 'use NOT'
-};
-
 /** Integers of any size are exact. */
 function numberOf(text: string): Value {
   const number = Number(text);
-  if (text.includes('.')) return floatOf(number);
+  if (/[.eE]/.test(text)) return floatOf(number);
   return Number.isSafeInteger(number) ? number : BigInt(text);
 }

@@ -1,7 +1,6 @@
-import type { Dialect } from './dialect.ts';
-import { NOT_PRECEDENCE, PRECEDENCE, SIGN_PRECEDENCE } from './parser.ts';
-import type { Expression, Field, Path, Statement, Step } from './tree.ts';
-import { formatFloat, type Value } from './values.ts';
+import { COMPARING, type Dialect, NOT_PRECEDENCE, type Operator, SIGN_PRECEDENCE } from './dialect.ts';
+import type { Call, Expression, Field, Path, Selected, Star, Statement, Step } from './tree.ts';
+import { formatFloat, isNumber, type Value } from './values.ts';
 
 /** Binding power of what needs no parentheses. */
 const STRONGEST = 8;
@@ -17,7 +16,7 @@ export function printStatement(statement: Statement, dialect: Dialect): string {
           ...(statement.does === undefined ? [] : [`DO ${print.fields(statement.does)}`]),
           ...(statement.incase === undefined ? [] : [`INCASE ${print.expression(statement.incase)}`])
         ];
-  parts.push(`FROM ${statement.from.map(({ name }) => quoted(name)).join(', ')}`);
+  parts.push(`FROM ${statement.from.map(({ name }) => print.quoted(name)).join(', ')}`);
   if (statement.where !== undefined) parts.push(`WHERE ${print.expression(statement.where)}`);
   return parts.join(' ');
 }
@@ -27,7 +26,8 @@ export function printExpression(expression: Expression, dialect: Dialect): strin
   return new Printer(dialect).expression(expression);
 }
 
-class Printer {
+/** Prints the parts of statements. */
+export class Printer {
   readonly #dialect: Dialect;
 
   constructor(dialect: Dialect) {
@@ -35,43 +35,68 @@ class Printer {
   }
 
   fields(fields: readonly Field[]): string {
-    return fields.map((field) => this.#field(field)).join(', ');
+    return fields.map((field) => (field.type === 'star' ? this.#star(field) : this.#selected(field))).join(', ');
   }
 
-  #field(field: Field): string {
-    if (field.type === 'star') return '*';
-    const text = this.expression(field.expression);
-    return field.alias === undefined ? text : `${text} AS ${this.#path(field.alias)}`;
+  #star({ stream, except, replace }: Star): string {
+    const all = stream === undefined ? '*' : `${this.name(stream)}.*`;
+    const without = except === undefined ? '' : ` EXCEPT(${except.map((name) => this.name(name)).join(', ')})`;
+    return `${all}${without}${replace === undefined ? '' : ` REPLACE(${this.fields(replace)})`}`;
+  }
+
+  #selected({ expression, alias, isInvisible }: Selected): string {
+    const text = this.expression(expression);
+    const named = alias === undefined ? text : `${text} AS ${this.#path(alias)}`;
+    return isInvisible === true ? `${named} INVISIBLE` : named;
   }
 
   /** @param weakest operators that bind less strongly are put in parentheses */
   expression(node: Expression, weakest = 0): string {
     const text = this.#text(node);
-    return strengthOf(node) < weakest ? `(${text})` : text;
+    return this.#strengthOf(node) < weakest ? `(${text})` : text;
+  }
+
+  /** Print expressions with commas between them. */
+  list(items: readonly Expression[]): string {
+    return items.map((item) => this.expression(item)).join(', ');
   }
 
   #text(node: Expression): string {
     switch (node.type) {
       case 'literal':
-        return literal(node.value);
+        return this.#literal(node.value);
       case 'path':
         return this.#path(node);
+      case 'access':
+        return `${this.expression(node.subject, STRONGEST)}${this.#steps(node.steps)}`;
       case 'call':
-        return `${node.name}(${this.#list(node.args)})`;
+        return this.#call(node);
       case 'unary': {
         if (node.operator === 'NOT') return `NOT ${this.expression(node.operand, NOT_PRECEDENCE)}`;
-        // two signs in a row would begin a comment
-        return `${node.operator}${this.expression(node.operand, STRONGEST)}`;
+        // two signs in a row would begin a comment, and a sign before a number would belong to it
+        const { operand } = node;
+        const isNumeric = this.#dialect.hasSignedNumbers && operand.type === 'literal' && isNumber(operand.value);
+        return `${node.operator}${this.expression(operand, isNumeric ? STRONGEST + 1 : STRONGEST)}`;
       }
       case 'binary': {
-        const strength = PRECEDENCE[node.operator];
-        const left = this.expression(node.left, strength === PRECEDENCE['='] ? strength + 1 : strength);
+        const strength = this.#strength(node.operator);
+        const left = strength === COMPARING ? this.#compared(node.left) : this.expression(node.left, strength);
         return `${left} ${node.operator} ${this.expression(node.right, strength + 1)}`;
       }
       case 'in': {
-        const subject = this.expression(node.subject, PRECEDENCE.IN + 1);
-        return `${subject} ${node.isNegated ? 'NOT IN' : 'IN'} (${this.#list(node.items)})`;
+        const items = node.isArray === true ? this.list(node.items) : `(${this.list(node.items)})`;
+        return `${this.#compared(node.subject)} ${node.isNegated ? 'NOT IN' : 'IN'} ${items}`;
       }
+      case 'between': {
+        const bounds = [node.low, node.high].map((bound) => this.expression(bound, COMPARING + 1));
+        return `${this.#compared(node.subject)} ${node.isNegated ? 'NOT BETWEEN' : 'BETWEEN'} ${bounds.join(' AND ')}`;
+      }
+      case 'like': {
+        const pattern = this.expression(node.pattern, COMPARING + 1);
+        return `${this.#compared(node.subject)} ${node.isNegated ? 'NOT LIKE' : 'LIKE'} ${pattern}`;
+      }
+      case 'wildcard':
+        return node.stream === undefined ? '*' : `${this.name(node.stream)}.*`;
       case 'case': {
         const subject = node.subject === undefined ? '' : ` ${this.expression(node.subject)}`;
         const branches = node.branches.map(
@@ -81,60 +106,101 @@ class Printer {
         return `CASE${subject}${branches.join('')}${otherwise} END`;
       }
       case 'list':
-        return `[${this.#list(node.items)}]`;
+        return `[${this.list(node.items)}]`;
       case 'range':
         return `[${node.from}..${node.to}]`;
     }
   }
 
-  #list(items: readonly Expression[]): string {
-    return items.map((item) => this.expression(item)).join(', ');
+  /** The left side of a comparison, which may be a comparison itself where these can be chained. */
+  #compared(node: Expression): string {
+    return this.expression(node, this.#dialect.chainsComparisons ? COMPARING : COMPARING + 1);
+  }
+
+  #call({ name, args, over }: Call): string {
+    const call = `${name}(${this.list(args)})`;
+    if (over === undefined) return call;
+    const partition = over.partitionBy.length === 0 ? [] : [`PARTITION BY ${this.list(over.partitionBy)}`];
+    const when = over.when === undefined ? [] : [`WHEN ${this.expression(over.when)}`];
+    return `${call} OVER (${[...partition, ...when].join(' ')})`;
   }
 
   #path({ name, steps }: Path): string {
-    const isWord = /^\p{L}[\p{L}\p{N}_$@~]*$/u.test(name) && !this.#isReserved(name);
-    return `${isWord ? name : quoted(name)}${steps.map((step) => this.#step(step)).join('')}`;
+    return `${this.name(name)}${this.#steps(steps)}`;
   }
 
-  /** `true` and `false` are constants, and some words would be an operator or belong to other dialects. */
-  #isReserved(name: string): boolean {
-    return this.#dialect.keywords.has(name.toUpperCase()) || AMBIGUOUS.test(name);
+  /** A name, in quotes where it needs them. */
+  name(name: string): string {
+    const { keywords, lexis } = this.#dialect;
+    const upper = name.toUpperCase();
+    const isWord = isWhole(lexis.word, name) && !keywords.has(upper) && !lexis.ambiguous.has(upper);
+    return isWord ? name : this.quoted(name);
+  }
+
+  quoted(name: string): string {
+    const quote = this.#dialect.lexis.nameQuote;
+    return `${quote}${name.replaceAll(quote, quote + quote)}${quote}`;
+  }
+
+  #steps(steps: readonly Step[]): string {
+    return steps.map((step) => this.#step(step)).join('');
   }
 
   #step(step: Step): string {
     switch (step.type) {
-      case 'key':
-        return /^[\p{L}\p{N}_$@~]+$/u.test(step.key) ? `.${step.key}` : `.${quoted(step.key)}`;
+      case 'key': {
+        const key = isWhole(this.#dialect.lexis.key, step.key) ? step.key : this.quoted(step.key);
+        return `${step.isArrow === true ? '->' : '.'}${key}`;
+      }
       case 'index':
         return `[${step.append === true ? '-0' : this.expression(step.index)}]`;
       case 'slice':
         return `[${step.from}..${step.to}]`;
+      case 'part': {
+        const [from, to] = [step.from, step.to].map((bound) => (bound === undefined ? '' : this.expression(bound)));
+        return `[${from}:${to}]`;
+      }
     }
   }
-}
 
-const AMBIGUOUS = /^(true|false|div|mod|distinct)$/i;
+  #strengthOf(node: Expression): number {
+    switch (node.type) {
+      case 'binary':
+        return this.#strength(node.operator);
+      case 'in':
+      case 'between':
+      case 'like':
+        return COMPARING;
+      case 'unary':
+        return node.operator === 'NOT' ? NOT_PRECEDENCE : SIGN_PRECEDENCE;
+      case 'literal':
+        return isNumber(node.value) && isNegative(node.value) ? SIGN_PRECEDENCE : STRONGEST;
+      default:
+        return STRONGEST;
+    }
+  }
 
-function strengthOf(node: Expression): number {
-  switch (node.type) {
-    case 'binary':
-      return PRECEDENCE[node.operator];
-    case 'in':
-      return PRECEDENCE.IN;
-    case 'unary':
-      return node.operator === 'NOT' ? NOT_PRECEDENCE : SIGN_PRECEDENCE;
-    default:
-      return STRONGEST;
+  #strength(operator: Operator): number {
+    return this.#dialect.precedence[operator] ?? 0;
+  }
+
+  #literal(value: Value): string {
+    if (typeof value === 'string') {
+      const { hasEscapes, stringQuote: quote } = this.#dialect.lexis;
+      return hasEscapes ? JSON.stringify(value) : `${quote}${value.replaceAll(quote, quote + quote)}${quote}`;
+    }
+    if (typeof value === 'boolean' || typeof value === 'bigint') return String(value);
+    const number = Number(value);
+    return typeof value === 'number' && Number.isInteger(value) ? String(value) : formatFloat(number);
   }
 }
 
-function literal(value: Value): string {
-  if (typeof value === 'string') return `'${value.replaceAll("'", "''")}'`;
-  if (typeof value === 'boolean' || typeof value === 'bigint') return String(value);
-  const number = Number(value);
-  return typeof value === 'number' && Number.isInteger(value) ? String(value) : formatFloat(number);
+function isNegative(value: Value): boolean {
+  return typeof value === 'bigint' ? value < 0n : Number(value) < 0 || Object.is(Number(value), -0);
 }
 
-function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
+/** Whether a pattern that matches at one place matches a whole text. */
+function isWhole(pattern: RegExp, text: string): boolean {
+  pattern.lastIndex = 0;
+  return pattern.test(text) && pattern.lastIndex === text.length;
 }

@@ -29,6 +29,13 @@ export interface Path extends Placed {
   readonly steps: readonly Step[];
 }
 
+/** Steps below the value of an expression that is no column: `collect(*)[0]->a`. */
+export interface Access extends Placed {
+  readonly type: 'access';
+  readonly subject: Expression;
+  readonly steps: readonly Step[];
+}
+
 export interface Call extends Placed {
   readonly type: 'call';
   readonly name: string;
@@ -70,6 +77,8 @@ export interface Membership extends Placed {
   readonly isNegated: boolean;
   readonly subject: Expression;
   readonly items: readonly Expression[];
+  /** `a IN b`: the only item is an array, whose elements are meant. */
+  readonly isArray?: true;
 }
 
 /** `a BETWEEN 1 AND 2`. */
@@ -119,6 +128,7 @@ export interface Range extends Placed {
 export type Expression =
   | Literal
   | Path
+  | Access
   | Call
   | Unary
   | Binary
