@@ -24,7 +24,7 @@ export const JSON_FORMAT: FormatType = {
 
 function decoder({ columns, needed, integers = false }: FormatSetup): Format['decode'] {
   const isExact = columns?.some(({ type }) => hasIntegers(type)) ?? false;
-  const whole = columns === undefined && integers ? withIntegers : isExact ? exactWhereLong : parse;
+  const whole = columns === undefined && integers ? withIntegers : isExact ? parseExact : parse;
   const members = needed === undefined || whole === withIntegers ? undefined : Members.of(needed);
   return members === undefined ? (payload) => rowsOf(whole(textOf(payload))) : pruned(members, whole);
 }
@@ -74,8 +74,8 @@ function parse(text: string): unknown {
   }
 }
 
-/** Numbers with many digits are exact: these are bigints. */
-function exactWhereLong(text: string): unknown {
+/** Decode JSON. Numbers with many digits are exact: these are bigints. @throws StreamFailure */
+export function parseExact(text: string): unknown {
   return LONG_NUMBER.test(text) ? normalized(exact(text), floatOf) : parse(text);
 }
 
