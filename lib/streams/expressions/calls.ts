@@ -18,15 +18,21 @@ import { type Compile, type Compiled, constantOf, type Scope } from './scope.ts'
 export function compileCall(node: Call, scope: Scope, compile: Compile): Compiled {
   const name = node.name.toLowerCase();
   if (isPlaceFunction(name)) {
-    refuseOver(node, scope);
+    refuseOver(node, scope.text);
     return { evaluate: placeFunction(name, node, scope) };
   }
   const row = scope.functions.get(name);
   if (row === undefined) throw unknownFunction(node, scope);
-  checkCount(node, row, scope);
-  if (row.kind !== 'analytic' && row.kind !== 'columns') refuseOver(node, scope);
+  checkCall(node, row, scope.text);
   if (row.kind !== 'scalar' && row.kind !== 'context') return { evaluate: scope.special(node, row) };
   return compilePlain(node, row, scope, compile);
+}
+
+/** Check the number of arguments of a call, and that it has OVER only where this has a meaning. @throws SqlError */
+export function checkCall(node: Call, row: StreamFunction, text: string): void {
+  checkCount(node, row, text);
+  const remembers = row.kind === 'analytic' || (row.kind === 'columns' && row.load !== undefined);
+  if (!remembers) refuseOver(node, text);
 }
 
 /** Compile the arguments of a call, with the checks of those that are constant. @throws SqlError */
@@ -130,14 +136,14 @@ function unknownFunction({ name, start }: Call, { functions, text }: Scope): Sql
   return new SqlError(`error getting function ${name}: not found`, text, start, hint);
 }
 
-function refuseOver({ name, over, start }: Call, { text }: Scope): void {
+function refuseOver({ name, over, start }: Call, text: string): void {
   if (over === undefined) return;
   const hint = 'OVER belongs to functions that remember earlier rows, such as lag()';
   throw new SqlError(`${name.toLowerCase()}() cannot have OVER`, text, start, hint);
 }
 
 /** @throws SqlError */
-function checkCount({ args, start }: Call, row: StreamFunction, { text }: Scope): void {
+function checkCount({ args, start }: Call, row: StreamFunction, text: string): void {
   const { params } = row;
   const least = params.filter((param) => !/[?.]$/.test(param)).length;
   const most = params.some((param) => param.endsWith('...')) ? Infinity : params.length;

@@ -62,7 +62,12 @@ import { type Compiled, constantOf, type Scope } from './scope.ts';
  * @throws SqlError for a name or a function that does not exist, or arguments that it does not take
  */
 export function compileExpression(node: Expression, scope: Scope): Evaluate {
-  return new ExpressionCompiler(scope).compile(node).evaluate;
+  return compileNode(node, scope).evaluate;
+}
+
+/** The same, with what is known of the expression. @throws as `compileExpression` */
+export function compileNode(node: Expression, scope: Scope): Compiled {
+  return new ExpressionCompiler(scope).compile(node);
 }
 
 /** Whether a condition holds. @throws StreamFailure if it has a value that is no boolean */

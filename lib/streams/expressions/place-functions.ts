@@ -17,6 +17,7 @@ const PLACE_FUNCTIONS: Readonly<Record<string, Make>> = {
   row_number: ofFrame((frame) => frame.rowNumber),
   event_time: (call, scope) => {
     expectArguments(0, call, scope);
+    scope.row();
     return (tuple) => BigInt(Math.trunc(tuple.timestamp));
   },
   meta: metaCall,

@@ -21,6 +21,8 @@ export type Head =
 export interface Dependencies {
   /** A key of the metadata of a source, or of the first one that has it. Without a key: all of them. */
   meta(source: number | undefined, key: string | undefined): void;
+  /** The tuple itself, whatever sources it has: its time. */
+  row(): void;
   /** The window, the number of the row in its emission. */
   frame(): void;
   /** A result that may be another one at the next evaluation. */

@@ -1,0 +1,183 @@
+import type { ExpandingState, FunctionTools } from '../functions/function.ts';
+import type { BoundField, BoundSelect } from '../plan/bound.ts';
+import type { Evaluate, Tuple } from '../tuple.ts';
+import { isArray, isNull, isStruct, StreamFailure, typeName, type Value, type ValueObject } from '../values.ts';
+
+/** Adds the output rows of a tuple to a list: one, unless a function such as `unnest` makes several of it. @throws StreamFailure */
+export type Project = (tuple: Tuple, outputs: ValueObject[]) => void;
+
+export interface ProjectOptions {
+  /** Have null for columns without a value, instead of leaving them out. */
+  readonly sendNilField: boolean;
+  /** Add the metadata of the row, as `__meta`. */
+  readonly sendMetaToSink: boolean;
+}
+
+type Output = Record<string, Value>;
+
+/** Writes a part of the output. */
+type Write = (tuple: Tuple, output: Output) => void;
+
+/**
+ * Make what computes the output of a statement. Columns are in the order of SELECT; of equal names, the last value is at the place of the first.
+ * The values are those of `values.ts`: an integer is a bigint. The rows may be shared with other rules, so they are never changed.
+ */
+export function makeProject(
+  { fields }: Pick<BoundSelect, 'fields'>,
+  tools: FunctionTools,
+  options: ProjectOptions
+): Project {
+  const { sendNilField, sendMetaToSink } = options;
+  const [first] = fields;
+  if (!sendMetaToSink) {
+    if (fields.length === 1 && first.type === 'star' && first.except.length + first.replace.length === 0)
+      return everything(first.source, sendNilField);
+    if (fields.every(isColumn)) return fixedColumns(fields, tools, sendNilField);
+  }
+  const expanding = fields.findIndex((field) => field.type === 'expanding' && field.function.kind === 'rows');
+  const writes = fields.map((field, index) => (index === expanding ? nothing : writeOf(field, tools, sendNilField)));
+  if (sendMetaToSink) writes.push((tuple, output) => put(output, '__meta', tuple.metadata()));
+  if (expanding !== -1) return severalRows(fields[expanding] as Expanding, writes, { tools, expanding, sendNilField });
+  return (tuple, outputs) => {
+    const output: Output = {};
+    for (const write of writes) write(tuple, output);
+    outputs.push(output);
+  };
+}
+
+type Star = Extract<BoundField, { type: 'star' }>;
+type Column = Extract<BoundField, { type: 'column' }>;
+type Expanding = Extract<BoundField, { type: 'expanding' }>;
+
+function isColumn(field: BoundField): field is Column {
+  return field.type === 'column' && field.name !== '__proto__';
+}
+
+function nothing(): void {}
+
+/** `SELECT *`: the row itself, unless a column of it is null. */
+function everything(source: number | undefined, sendNilField: boolean): Project {
+  return (tuple, outputs) => {
+    const columns = tuple.columns(source);
+    outputs.push(sendNilField || !hasNull(columns) ? columns : withoutNull(columns));
+  };
+}
+
+function hasNull(columns: ValueObject): boolean {
+  for (const name in columns) if (isNull(columns[name])) return true;
+  return false;
+}
+
+function withoutNull(columns: ValueObject): ValueObject {
+  const output: Output = {};
+  for (const name of Object.keys(columns)) if (!isNull(columns[name])) put(output, name, columns[name]);
+  return output;
+}
+
+/** The most frequent form. The objects have one shape as long as no value is null. */
+function fixedColumns(fields: readonly Column[], tools: FunctionTools, sendNilField: boolean): Project {
+  const names = fields.map(({ name }) => name);
+  const evaluates = fields.map(({ expression }) => expression.make(tools));
+  const count = names.length;
+  return (tuple, outputs) => {
+    const output: Output = {};
+    for (let index = 0; index < count; index++) {
+      const value = evaluates[index](tuple);
+      if (value !== null && value !== undefined) output[names[index]] = value;
+      else if (sendNilField) output[names[index]] = null;
+      else if (output[names[index]] !== undefined) delete output[names[index]]; // of equal names, the last one counts
+    }
+    outputs.push(output);
+  };
+}
+
+function writeOf(field: BoundField, tools: FunctionTools, sendNilField: boolean): Write {
+  if (field.type === 'star') return starWrite(field, tools, sendNilField);
+  if (field.type === 'expanding') {
+    const read = resultOf(field, tools);
+    return (tuple, output) => {
+      const value = read(tuple);
+      if (isNull(value)) return;
+      if (!isStruct(value))
+        throw new StreamFailure(`${field.function.name}() has ${typeName(value)} instead of columns`);
+      for (const name of Object.keys(value)) putUnlessNull(output, name, value[name], sendNilField);
+    };
+  }
+  const { name, expression } = field;
+  const evaluate = expression.make(tools);
+  return (tuple, output) => putUnlessNull(output, name, evaluate(tuple), sendNilField);
+}
+
+function starWrite({ source, except, replace }: Star, tools: FunctionTools, sendNilField: boolean): Write {
+  const left = new Set(except.map((name) => name.toLowerCase()));
+  const replaced = new Map(
+    replace.map(({ name, expression }) => [name.toLowerCase(), { name, evaluate: expression.make(tools) }])
+  );
+  return (tuple, output) => {
+    const columns = tuple.columns(source);
+    let count = 0;
+    for (const name of Object.keys(columns)) {
+      const lower = left.size + replaced.size === 0 ? name : name.toLowerCase();
+      if (left.has(lower)) continue;
+      const replacement = replaced.get(lower);
+      if (replacement !== undefined) count++;
+      putUnlessNull(
+        output,
+        name,
+        replacement === undefined ? columns[name] : replacement.evaluate(tuple),
+        sendNilField
+      );
+    }
+    if (count === replaced.size) return;
+    for (const { name, evaluate } of replaced.values())
+      if (!Object.hasOwn(output, name)) putUnlessNull(output, name, evaluate(tuple), sendNilField);
+  };
+}
+
+function severalRows(
+  field: Expanding,
+  writes: readonly Write[],
+  { tools, expanding, sendNilField }: { tools: FunctionTools; expanding: number; sendNilField: boolean }
+): Project {
+  const read = resultOf(field, tools);
+  const before = writes.slice(0, expanding);
+  const behind = writes.slice(expanding + 1);
+  return (tuple, outputs) => {
+    const rows = read(tuple);
+    if (isNull(rows)) return;
+    if (!isArray(rows)) throw new StreamFailure(`${field.function.name}() has ${typeName(rows)} instead of rows`);
+    for (const row of rows) {
+      const output: Output = {};
+      for (const write of before) write(tuple, output);
+      if (!isNull(row) && isStruct(row))
+        for (const name of Object.keys(row)) putUnlessNull(output, name, row[name], sendNilField);
+      else putUnlessNull(output, field.name, row, sendNilField);
+      for (const write of behind) write(tuple, output);
+      outputs.push(output);
+    }
+  };
+}
+
+/** What gives the results of an expanding call: its slot, or the function itself. */
+function resultOf({ function: row, names, args, slot }: Expanding, tools: FunctionTools): Evaluate {
+  if (slot !== undefined) return (tuple) => tuple.slots[slot];
+  const state: ExpandingState = row.make(tools, names);
+  const evaluates = args.map((arg) => arg.make(tools));
+  return (tuple) =>
+    state.next(
+      evaluates.map((evaluate) => evaluate(tuple)),
+      tuple
+    );
+}
+
+function putUnlessNull(output: Output, name: string, value: Value, sendNilField: boolean): void {
+  if (!isNull(value)) put(output, name, value);
+  else if (sendNilField) put(output, name, null);
+  else if (Object.hasOwn(output, name)) delete output[name];
+}
+
+/** Set a column, also one whose name has a meaning for objects. */
+function put(output: Output, name: string, value: Value): void {
+  if (name !== '__proto__') output[name] = value;
+  else Object.defineProperty(output, name, { value, writable: true, enumerable: true, configurable: true });
+}

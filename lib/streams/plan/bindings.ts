@@ -1,0 +1,412 @@
+import { SqlError } from '../../sql/sql-error.ts';
+import type { Call, Expression, Path, Wildcard } from '../../sql/tree.ts';
+import { checkCall, compileArguments } from '../expressions/calls.ts';
+import { compileNode } from '../expressions/compile.ts';
+import { type Compiled, constantOf, type Head, type Scope } from '../expressions/scope.ts';
+import type {
+  AggregateFunction,
+  AnalyticFunction,
+  ArgumentNames,
+  ExpandingFunction,
+  FunctionTools,
+  Pattern,
+  StreamFunction
+} from '../functions/function.ts';
+import type { Evaluate, GroupRow } from '../tuple.ts';
+import type { BoundAggregate, BoundAnalytic, BoundExpression, BoundSlots, Catalogue, Uses } from './bound.ts';
+import { lazily } from './slots.ts';
+import type { Sources } from './sources.ts';
+import { canonical, levelsOf } from './walk.ts';
+
+/** What statements are bound with. */
+export interface BindContext {
+  /** The statement, for the positions of errors. */
+  readonly text: string;
+  readonly catalogue: Catalogue;
+  /** By name in lower case. */
+  readonly functions: ReadonlyMap<string, StreamFunction>;
+  /** Compiles regular expressions, so that those of the statement are checked. undefined: they are checked when the rule starts. */
+  readonly pattern?: ((text: string) => Pattern) | undefined;
+}
+
+/** A place where expressions stand, and which calls it can have. */
+export interface Clause {
+  /** Why it has no aggregate calls; undefined: it can have them. */
+  readonly noAggregates?: string;
+  /** Why it has no analytic calls; undefined: it can have them. */
+  readonly noAnalytics?: string;
+}
+
+const IN_AGGREGATE: Clause = { noAggregates: 'Not allowed to call aggregate functions in an aggregate function.' };
+
+/** Most levels of an expression, those of the aliases that it uses included. */
+const MOST_LEVELS = 1000;
+
+interface Alias {
+  readonly name: string;
+  readonly expression: Expression;
+  readonly bound: BoundExpression;
+  readonly levels: number;
+  /** It costs no more to evaluate it than to read a slot. */
+  readonly isTrivial: boolean;
+  isUsed: boolean;
+  slot: number | undefined;
+}
+
+/** What an expression uses, while it is checked. */
+class Recorder {
+  readonly sources = new Set<number>();
+  aggregates = false;
+  analytics = false;
+  frame = false;
+  chance = false;
+  /** Levels of the aliases that are used. */
+  levels = 0;
+
+  add(uses: Uses): void {
+    for (const source of uses.sources) this.sources.add(source);
+    this.aggregates ||= uses.aggregates;
+    this.analytics ||= uses.analytics;
+    this.frame ||= uses.frame;
+    this.chance ||= uses.chance;
+  }
+
+  uses(): Uses {
+    const { aggregates, analytics, frame, chance } = this;
+    return { sources: [...this.sources].sort((a, b) => a - b), aggregates, analytics, frame, chance };
+  }
+}
+
+/** An expression that is checked. */
+interface Checked {
+  readonly bound: BoundExpression;
+  readonly levels: number;
+  readonly compiled: Compiled;
+}
+
+/** Where the result of a call is found. */
+type Result = { readonly type: 'aggregate'; readonly index: number } | { readonly type: 'slot'; readonly slot: number };
+
+/** Binds the expressions of one statement: it knows the aliases, and collects the calls that have an operator of their own. */
+export class Bindings {
+  readonly context: BindContext;
+  readonly sources: Sources;
+  readonly #aliases: Alias[] = [];
+  readonly #aggregates: BoundAggregate[] = [];
+  readonly #analytics: BoundAnalytic[] = [];
+  /** By the text of the call. */
+  readonly #known = new Map<string, Result>();
+  readonly #results = new Map<Call, Result>();
+  /** The aliases that are compiled, for each start of the rule. */
+  readonly #compiled = new WeakMap<FunctionTools, (Evaluate | undefined)[]>();
+  #slotCount = 0;
+  readonly #slotsOfEmission: number[] = [];
+
+  constructor(context: BindContext, sources: Sources) {
+    this.context = context;
+    this.sources = sources;
+  }
+
+  get aggregates(): readonly BoundAggregate[] {
+    return this.#aggregates;
+  }
+
+  get analytics(): readonly BoundAnalytic[] {
+    return this.#analytics;
+  }
+
+  /** The number of aliases up to now. */
+  get aliasCount(): number {
+    return this.#aliases.length;
+  }
+
+  /**
+   * Check an expression.
+   * @param visible how many aliases it can use, from the first one
+   * @throws SqlError
+   */
+  expression(node: Expression, clause: Clause, visible = this.aliasCount): BoundExpression {
+    return this.#checked(node, clause, visible).bound;
+  }
+
+  #checked(node: Expression, clause: Clause, visible: number): Checked {
+    const { text } = this.context;
+    const recorder = new Recorder();
+    const compile = (tools?: FunctionTools, used?: Recorder) =>
+      compileNode(node, new BindScope(this, { clause, visible, tools, recorder: used }));
+    const compiled = compile(undefined, recorder);
+    const levels = levelsOf(node) + recorder.levels;
+    if (levels > MOST_LEVELS)
+      throw new SqlError(`the expression has more than ${MOST_LEVELS} levels, with its aliases`, text, node.start);
+    const make = (tools: FunctionTools) => compile(tools).evaluate;
+    return { bound: { text: text.slice(node.start, node.end), uses: recorder.uses(), make }, levels, compiled };
+  }
+
+  /** The alias that a name means; undefined: it means none. */
+  aliasOf(name: string, visible: number): number | undefined {
+    for (let index = 0; index < visible; index++) if (this.#aliases[index].name === name) return index;
+    return undefined;
+  }
+
+  /** Define an alias, which the expressions that follow can use. @throws SqlError */
+  define(alias: Path, expression: Expression, clause: Clause): BoundExpression {
+    const { name } = alias;
+    if (this.aliasOf(name, this.aliasCount) !== undefined)
+      throw new SqlError(`duplicate alias ${name}`, this.context.text, alias.start);
+    const index = this.aliasCount;
+    const { bound, levels } = this.#checked(expression, clause, index);
+    const isTrivial = isTrivialExpression(expression, this.context.functions);
+    this.#aliases.push({ name, expression, bound, levels, isTrivial, isUsed: false, slot: undefined });
+    return { ...bound, make: (tools) => this.readAlias(index, tools) };
+  }
+
+  /** Note that an expression uses an alias. @returns what the alias uses */
+  useAlias(index: number, recorder: Recorder): Uses {
+    const alias = this.#aliases[index];
+    alias.isUsed = true;
+    recorder.add(alias.bound.uses);
+    recorder.levels = Math.max(recorder.levels, alias.levels);
+    return alias.bound.uses;
+  }
+
+  /** What reads an alias, for a start of the rule. */
+  readAlias(index: number, tools: FunctionTools): Evaluate {
+    let compiled = this.#compiled.get(tools);
+    if (compiled === undefined) this.#compiled.set(tools, (compiled = []));
+    const known = compiled[index];
+    if (known !== undefined) return known;
+    const { bound, slot } = this.#aliases[index];
+    const evaluate = bound.make(tools);
+    return (compiled[index] = slot === undefined ? evaluate : lazily(slot, evaluate));
+  }
+
+  /** Give a slot to each alias that is used by others. Call it when everything is bound. */
+  slots(): BoundSlots {
+    for (const alias of this.#aliases) {
+      const { aggregates, frame } = alias.bound.uses;
+      if (alias.isUsed && !alias.isTrivial) alias.slot = this.#newSlot(aggregates || frame);
+    }
+    return { count: this.#slotCount, ofEmission: this.#slotsOfEmission };
+  }
+
+  #newSlot(isOfEmission: boolean): number {
+    const slot = this.#slotCount++;
+    if (isOfEmission) this.#slotsOfEmission.push(slot);
+    return slot;
+  }
+
+  /** What reads the result of a call, for a start of the rule. */
+  readResult(call: Call): Evaluate {
+    const result = this.#results.get(call);
+    if (result === undefined) throw new TypeError(`${call.name}() is not bound`);
+    if (result.type === 'slot') {
+      const { slot } = result;
+      return (tuple) => tuple.slots[slot];
+    }
+    const { index } = result;
+    return (tuple) => (tuple as GroupRow).aggregates[index];
+  }
+
+  /** Note an aggregate call. @throws SqlError for arguments that it does not take */
+  aggregate(call: Call, row: AggregateFunction, visible: number): void {
+    const args = this.arguments(call, row, IN_AGGREGATE, visible);
+    this.#once(call, visible, () => {
+      this.#aggregates.push({ text: this.#textOf(call), function: row, args });
+      return { type: 'aggregate', index: this.#aggregates.length - 1 };
+    });
+  }
+
+  /** Note an analytic call. @returns its slot. @throws SqlError for arguments that it does not take */
+  analytic(
+    call: Call,
+    row: AnalyticFunction | ExpandingFunction,
+    clause: Clause,
+    { visible, recorder }: { readonly visible: number; readonly recorder: Recorder }
+  ): number {
+    const args = this.arguments(call, row, clause, visible);
+    const partitionBy = (call.over?.partitionBy ?? []).map((node) => this.expression(node, clause, visible));
+    const when = call.over?.when && this.expression(call.over.when, clause, visible);
+    const parts = [...args, ...partitionBy, ...(when === undefined ? [] : [when])];
+    for (const { uses } of parts) recorder.add({ ...uses, chance: false });
+    const isOverGroups = parts.some(({ uses }) => uses.aggregates || uses.frame);
+    const result = this.#once(call, visible, () => {
+      const slot = this.#newSlot(isOverGroups);
+      const phase = isOverGroups ? 'groups' : 'rows';
+      const names = argumentNames(call);
+      this.#analytics.push({ text: this.#textOf(call), function: row, names, slot, phase, args, partitionBy, when });
+      return { type: 'slot', slot };
+    });
+    return (result as { readonly slot: number }).slot;
+  }
+
+  /**
+   * Check a call with several results. If its function has a state, it is computed as analytic calls are.
+   * @throws SqlError for arguments that it does not take
+   */
+  expanding(
+    call: Call,
+    row: ExpandingFunction,
+    clause: Clause
+  ): { readonly args: readonly BoundExpression[]; readonly slot: number | undefined } {
+    const visible = this.aliasCount;
+    checkCall(call, row, this.context.text);
+    if (row.load === undefined) return { args: this.arguments(call, row, clause, visible), slot: undefined };
+    return { args: [], slot: this.analytic(call, row, clause, { visible, recorder: new Recorder() }) };
+  }
+
+  /** The column that an expression is; undefined: it is something else. */
+  columnOf(node: Expression): string | undefined {
+    return this.#checked(node, {}, this.aliasCount).compiled.column?.name;
+  }
+
+  /** The arguments of a call, checked. `*` is 1 or an object with all columns. @throws SqlError */
+  arguments(call: Call, row: StreamFunction, clause: Clause, visible: number): BoundExpression[] {
+    const scope = new BindScope(this, { clause, visible, tools: undefined, recorder: new Recorder() });
+    const bound: BoundExpression[] = [];
+    compileArguments(call, row, scope, (arg): Compiled => {
+      const checked = arg.type === 'wildcard' ? undefined : this.#checked(arg, clause, visible);
+      bound.push(checked?.bound ?? this.#wildcard(call, row, arg as Wildcard));
+      return checked?.compiled ?? { evaluate: NEVER };
+    });
+    return bound;
+  }
+
+  #wildcard(call: Call, row: StreamFunction, arg: Wildcard): BoundExpression {
+    const { text } = this.context;
+    const wildcard = row.kind === 'aggregate' ? row.wildcard : row.kind === 'columns' ? 'rows' : undefined;
+    if (wildcard === undefined) throw new SqlError(`${call.name}() does not take *`, text, arg.start);
+    const uses: Uses = { sources: [], aggregates: false, analytics: false, frame: false, chance: false };
+    if (wildcard === 'ones') return { text: '*', uses, make: () => constantOf(1n).evaluate };
+    const source = arg.stream === undefined ? undefined : this.sources.position(arg.stream);
+    if (arg.stream !== undefined && source === undefined)
+      throw new SqlError(`there is no source ${arg.stream}`, text, arg.start);
+    const sources = this.sources.all(source);
+    return { text: '*', uses: { ...uses, sources }, make: () => (tuple) => tuple.columns(source) };
+  }
+
+  #once(call: Call, visible: number, make: () => Result): Result {
+    const key = canonical(call, (name) => this.aliasOf(name, visible));
+    const result = this.#known.get(key) ?? make();
+    this.#known.set(key, result);
+    this.#results.set(call, result);
+    return result;
+  }
+
+  #textOf({ start, end }: Call): string {
+    return this.context.text.slice(start, end);
+  }
+}
+
+/** The columns that the arguments of a call would be. */
+export function argumentNames({ args }: Call): ArgumentNames {
+  return args.map((arg) => {
+    if (arg.type === 'wildcard') return undefined;
+    if (arg.type !== 'path') return '';
+    const last = arg.steps[arg.steps.length - 1];
+    return last?.type === 'key' ? last.key : arg.name;
+  });
+}
+
+function isTrivialExpression(node: Expression, functions: ReadonlyMap<string, StreamFunction>): boolean {
+  if (node.type === 'literal') return true;
+  if (node.type === 'path') return node.steps.every(({ type }) => type === 'key');
+  if (node.type !== 'call') return false;
+  const kind = functions.get(node.name.toLowerCase())?.kind;
+  return kind === 'aggregate' || kind === 'analytic';
+}
+
+interface ScopeOptions {
+  readonly clause: Clause;
+  readonly visible: number;
+  /** Absent: the expression is only checked, and the recorder is there. */
+  readonly tools: FunctionTools | undefined;
+  readonly recorder: Recorder | undefined;
+}
+
+/** The scope of one expression of a statement. */
+class BindScope implements Scope {
+  readonly text: string;
+  readonly functions: ReadonlyMap<string, StreamFunction>;
+  readonly tools: FunctionTools | undefined;
+  readonly pattern: ((text: string) => Pattern) | undefined;
+  readonly #bindings: Bindings;
+  readonly #clause: Clause;
+  readonly #visible: number;
+  readonly #recorder: Recorder;
+
+  constructor(bindings: Bindings, { clause, visible, tools, recorder }: ScopeOptions) {
+    this.text = bindings.context.text;
+    this.functions = bindings.context.functions;
+    this.tools = tools;
+    this.pattern = tools?.pattern ?? bindings.context.pattern;
+    this.#bindings = bindings;
+    this.#clause = clause;
+    this.#visible = visible;
+    this.#recorder = recorder ?? new Recorder();
+  }
+
+  resolve(path: Path): Head {
+    const { sources } = this.#bindings;
+    const [first] = path.steps;
+    const isQualified = first?.type === 'key' && first.isArrow !== true && sources.position(path.name) !== undefined;
+    const alias = isQualified ? undefined : this.#bindings.aliasOf(path.name, this.#visible);
+    if (alias !== undefined) return { type: 'value', evaluate: this.#alias(alias, path) };
+    const { candidates, ...column } = sources.column(path);
+    for (const candidate of candidates) this.#recorder.sources.add(candidate);
+    return { type: 'column', ...column };
+  }
+
+  #alias(index: number, path: Path): Evaluate {
+    if (this.tools !== undefined) return this.#bindings.readAlias(index, this.tools);
+    const { aggregates, analytics } = this.#bindings.useAlias(index, this.#recorder);
+    if (aggregates) this.#refuse(this.#clause.noAggregates, path.start);
+    if (analytics) this.#refuse(this.#clause.noAnalytics, path.start);
+    return NEVER;
+  }
+
+  sourceOf(name: string): number | undefined {
+    return this.#bindings.sources.position(name);
+  }
+
+  special(call: Call, row: AggregateFunction | AnalyticFunction | ExpandingFunction): Evaluate {
+    if (this.tools !== undefined) return this.#bindings.readResult(call);
+    const recorder = this.#recorder;
+    if (row.kind === 'aggregate') {
+      this.#refuse(this.#clause.noAggregates, call.start);
+      this.#bindings.aggregate(call, row, this.#visible);
+      recorder.aggregates = true;
+      return NEVER;
+    }
+    if (row.kind !== 'analytic') {
+      const hint = `its results are several ${row.kind}`;
+      throw new SqlError(`${row.name}() can only be a column of SELECT by itself`, this.text, call.start, hint);
+    }
+    this.#refuse(this.#clause.noAnalytics, call.start);
+    this.#bindings.analytic(call, row, this.#clause, { visible: this.#visible, recorder });
+    recorder.analytics = true;
+    return NEVER;
+  }
+
+  meta(source: number | undefined, key: string | undefined): void {
+    for (const position of this.#bindings.sources.meta(source, key)) this.#recorder.sources.add(position);
+  }
+
+  row(): void {
+    for (let position = 0; position < this.#bindings.sources.count; position++) this.#recorder.sources.add(position);
+  }
+
+  frame(): void {
+    this.#recorder.frame = true;
+  }
+
+  chance(): void {
+    this.#recorder.chance = true;
+  }
+
+  #refuse(reason: string | undefined, start: number): void {
+    if (reason !== undefined) throw new SqlError(reason, this.text, start);
+  }
+}
+
+/** Stands for what is only checked. */
+const NEVER: Evaluate = () => null;

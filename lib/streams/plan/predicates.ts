@@ -1,0 +1,87 @@
+import type { Expression, Join, JoinKind } from '../../sql/tree.ts';
+import type { Bindings, Clause } from './bindings.ts';
+import type { BoundExpression, BoundJoin, BoundPredicate, Equality, Uses } from './bound.ts';
+import { conjunctsOf } from './walk.ts';
+
+const ON: Clause = {
+  noAggregates: 'Not allowed to call aggregate functions in ON clause.',
+  noAnalytics: 'Not allowed to call analytic functions in ON clause.'
+};
+const WHERE: Clause = { noAggregates: 'Not allowed to call aggregate functions in WHERE clause.' };
+
+/**
+ * The joins through which a filter on the rows of a source can be moved, by the side of the source. Rows on a side that is filled up with null
+ * cannot be filtered before the join, because their partners would get null instead. Nor can the right side of CROSS: a merged row has
+ * the columns of the first right row only.
+ */
+const KEEPS: Readonly<Record<JoinKind, { readonly left: boolean; readonly right: boolean }>> = {
+  inner: { left: true, right: true },
+  left: { left: true, right: false },
+  right: { left: false, right: true },
+  full: { left: false, right: false },
+  cross: { left: true, right: false }
+};
+
+/** The sides of a join whose rows take no part in it if a part of ON is false for them, and which it then leaves out. */
+const ON_DROPS: Readonly<Record<JoinKind, { readonly left: boolean; readonly right: boolean }>> = {
+  inner: { left: true, right: true },
+  left: { left: false, right: true },
+  right: { left: true, right: false },
+  full: { left: false, right: false },
+  cross: { left: false, right: false }
+};
+
+/** Bind WHERE, part by part. @throws SqlError */
+export function bindWhere(where: Expression | undefined, joins: readonly Join[], bindings: Bindings): BoundPredicate[] {
+  return conjunctsOf(where).map((node) => {
+    const bound = bindings.expression(node, WHERE);
+    const source = onlySource(bound.uses);
+    const isLegal = source !== undefined && passes(source, joins, joins.length);
+    return { ...bound, movesTo: isLegal ? source : undefined, equality: undefined };
+  });
+}
+
+/** Bind the condition of a join, part by part. @param index number of the join, from 0. @throws SqlError */
+export function bindJoin(index: number, joins: readonly Join[], bindings: Bindings): BoundJoin {
+  const { kind, on } = joins[index];
+  const source = index + 1;
+  const parts = conjunctsOf(on).map((node) => {
+    const bound = bindings.expression(node, ON);
+    return { ...bound, movesTo: onMovesTo(bound.uses, index, joins), equality: equalityOf(node, source, bindings) };
+  });
+  return { kind, source, on: parts };
+}
+
+function onMovesTo(uses: Uses, index: number, joins: readonly Join[]): number | undefined {
+  const source = onlySource(uses);
+  if (source === undefined || source > index + 1) return undefined;
+  const drops = ON_DROPS[joins[index].kind];
+  if (source === index + 1) return drops.right ? source : undefined;
+  return drops.left && passes(source, joins, index) ? source : undefined;
+}
+
+/** Whether a filter on the rows of a source can be moved before the first joins of a statement. */
+function passes(source: number, joins: readonly Join[], count: number): boolean {
+  return joins.slice(0, count).every(({ kind }, index) => {
+    const position = index + 1;
+    return position < source || KEEPS[kind][position === source ? 'right' : 'left'];
+  });
+}
+
+/** The only source that an expression reads, if it has the same value wherever it is evaluated. */
+function onlySource({ sources, aggregates, analytics, frame, chance }: Uses): number | undefined {
+  return sources.length === 1 && !aggregates && !analytics && !frame && !chance ? sources[0] : undefined;
+}
+
+function equalityOf(node: Expression, source: number, bindings: Bindings): Equality | undefined {
+  if (node.type !== 'binary' || node.operator !== '=') return undefined;
+  const sides = [node.left, node.right].map((side) => ({ side, bound: bindings.expression(side, ON) }));
+  const right = sides.find(({ bound }) => onlySource(bound.uses) === source);
+  const left = sides.find((side) => side !== right && isOfOthers(side.bound, source));
+  if (left === undefined || right === undefined) return undefined;
+  return { left: left.bound, right: right.bound, column: bindings.columnOf(right.side) };
+}
+
+function isOfOthers({ uses }: BoundExpression, source: number): boolean {
+  return !uses.chance && !uses.frame && uses.sources.every((other) => other < source);
+}

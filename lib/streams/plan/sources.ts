@@ -1,0 +1,189 @@
+import { NotFound } from '../../base/errors.ts';
+import { nearest } from '../../base/options-table.ts';
+import { SqlError } from '../../sql/sql-error.ts';
+import type { Path, StreamSelect, StreamSource } from '../../sql/tree.ts';
+import type { StreamDefinition } from '../types.ts';
+import type { BoundSource, Catalogue, SourceRole } from './bound.ts';
+
+/** A column that a path begins with. */
+export interface ColumnReference {
+  readonly name: string;
+  /** undefined: the first source that has it. */
+  readonly source: number | undefined;
+  /** The steps of the path that belong to the name. */
+  readonly taken: 0 | 1;
+}
+
+interface Entry {
+  readonly node: StreamSource;
+  readonly label: string;
+  readonly role: SourceRole;
+  readonly definition: StreamDefinition;
+  readonly needed: Set<string>;
+  readonly neededMeta: Set<string>;
+  needsAll: boolean;
+  needsAllMeta: boolean;
+}
+
+/** The sources of a statement: it finds the columns that names mean, and keeps which ones are needed. */
+export class Sources {
+  readonly #text: string;
+  readonly #entries: readonly Entry[];
+
+  /** @throws NotFound STREAM_NOT_FOUND; SqlError for two sources of one name */
+  constructor({ from, joins }: StreamSelect, text: string, catalogue: Catalogue) {
+    this.#text = text;
+    this.#entries = [from, ...joins.map(({ source }) => source)].map((node) => entryOf(node, catalogue));
+    for (const [position, { label, node }] of this.#entries.entries())
+      if (this.position(label) !== position)
+        throw this.#error(`duplicate source ${label}`, node, 'give each one an alias: FROM demo AS a');
+  }
+
+  get count(): number {
+    return this.#entries.length;
+  }
+
+  role(position: number): SourceRole {
+    return this.#entries[position].role;
+  }
+
+  node(position: number): StreamSource {
+    return this.#entries[position].node;
+  }
+
+  label(position: number): string {
+    return this.#entries[position].label;
+  }
+
+  /** The position of a source. One with an alias can also be called by its own name, if no other one is. */
+  position(name: string): number | undefined {
+    const byLabel = this.#entries.findIndex(({ label }) => label === name);
+    if (byLabel !== -1) return byLabel;
+    const byName = this.#entries.flatMap(({ node }, position) => (node.name === name ? [position] : []));
+    return byName.length === 1 ? byName[0] : undefined;
+  }
+
+  /**
+   * The column that a path begins with. It counts as needed from now on.
+   * @returns the column, and the positions of the sources that may have it
+   * @throws SqlError for a name that does not exist or is ambiguous
+   */
+  column(path: Path): ColumnReference & { readonly candidates: readonly number[] } {
+    const [first] = path.steps;
+    const source = first?.type === 'key' && first.isArrow !== true ? this.position(path.name) : undefined;
+    if (source === undefined || first?.type !== 'key') return this.#unqualified(path);
+    const name = this.#columnOf(source, first.key);
+    if (name === undefined) throw this.#unknown(`${path.name}.${first.key}`, first.key, [source], path);
+    this.#entries[source].needed.add(name);
+    return { name, source: this.#only(source), taken: 1, candidates: [source] };
+  }
+
+  #unqualified(path: Path): ColumnReference & { readonly candidates: readonly number[] } {
+    const positions = this.#positions();
+    const declared = positions.filter((position) => this.#isDeclared(position, path.name));
+    if (declared.length > 1)
+      throw this.#error(`ambiguous field ${path.name}`, path, `write ${this.label(declared[0])}.${path.name}`);
+    const open = positions.filter((position) => this.#entries[position].definition.columns === undefined);
+    const candidates = declared.length === 1 ? declared : open;
+    if (candidates.length === 0) throw this.#unknown(`.${path.name}`, path.name, positions, path);
+    const [source] = candidates;
+    const name = this.#columnOf(source, path.name) ?? path.name;
+    for (const position of candidates) this.#entries[position].needed.add(name);
+    return { name, source: candidates.length === 1 ? this.#only(source) : undefined, taken: 0, candidates };
+  }
+
+  /** All columns of a source, or of all. @returns the positions */
+  all(source: number | undefined): readonly number[] {
+    const positions = source === undefined ? this.#positions() : [source];
+    for (const position of positions) this.#entries[position].needsAll = true;
+    return positions;
+  }
+
+  /** A key of metadata, or all of them. @returns the positions of the sources that may have it */
+  meta(source: number | undefined, key: string | undefined): readonly number[] {
+    const positions = source === undefined ? this.#positions() : [source];
+    for (const position of positions) {
+      const entry = this.#entries[position];
+      if (key === undefined) entry.needsAllMeta = true;
+      else entry.neededMeta.add(key);
+    }
+    return positions;
+  }
+
+  /** Whether a schema rules out that there is a column of this name. */
+  isUnknown(name: string, source: number | undefined): boolean {
+    const positions = source === undefined ? this.#positions() : [source];
+    return positions.every((position) => this.#columnOf(position, name) === undefined);
+  }
+
+  /** @throws SqlError */
+  unknownField(name: string, place: { readonly start: number }): SqlError {
+    return this.#unknown(`.${name}`, name, this.#positions(), place);
+  }
+
+  bound(): BoundSource[] {
+    return this.#entries.map(
+      ({ node, label, role, definition, needed, neededMeta, needsAll, needsAllMeta }, position) => ({
+        position,
+        name: node.name,
+        label,
+        role,
+        definition,
+        needed: needsAll ? 'all' : needed,
+        neededMeta: needsAllMeta ? 'all' : neededMeta
+      })
+    );
+  }
+
+  /** Rows of a statement with one source are read without a position, which is faster. */
+  #only(source: number): number | undefined {
+    return this.count === 1 ? undefined : source;
+  }
+
+  #positions(): number[] {
+    return this.#entries.map((_, position) => position);
+  }
+
+  #isDeclared(position: number, name: string): boolean {
+    return this.#entries[position].definition.columns !== undefined && this.#columnOf(position, name) !== undefined;
+  }
+
+  /** The name of a column as the schema spells it; undefined: the schema does not have it. */
+  #columnOf(position: number, name: string): string | undefined {
+    const { columns } = this.#entries[position].definition;
+    if (columns === undefined) return name;
+    const lower = name.toLowerCase();
+    const found = columns.find((column) => column.name === name) ?? columns.find((c) => c.name.toLowerCase() === lower);
+    return found?.name;
+  }
+
+  #unknown(shown: string, name: string, positions: readonly number[], place: { readonly start: number }): SqlError {
+    const known = positions.flatMap((position) => this.#entries[position].definition.columns ?? []);
+    const similar = nearest(
+      name,
+      known.map((column) => column.name)
+    );
+    return this.#error(`unknown field ${shown}`, place, similar === undefined ? undefined : `did you mean ${similar}?`);
+  }
+
+  #error(fault: string, { start }: { readonly start: number }, hint?: string): SqlError {
+    return new SqlError(fault, this.#text, start, hint);
+  }
+}
+
+function entryOf(node: StreamSource, catalogue: Catalogue): Entry {
+  const definition = catalogue.get(node.name);
+  if (definition === undefined)
+    throw new NotFound('STREAM_NOT_FOUND', `fail to get stream ${node.name}, please check if stream is created`);
+  const isLookup = definition.kind === 'table' && definition.options.KIND?.toLowerCase() === 'lookup';
+  return {
+    node,
+    label: node.alias ?? node.name,
+    role: isLookup ? 'lookup' : definition.kind,
+    definition,
+    needed: new Set(),
+    neededMeta: new Set(),
+    needsAll: false,
+    needsAllMeta: false
+  };
+}
