@@ -39,7 +39,7 @@ export interface FunctionTools {
   /** A property of the service that is shared by its rules: `get_keyed_state`, `props`. */
   property(name: string): Value;
   /** How often, and when last, the rule has produced an emission. */
-  readonly hits: { readonly count: number; readonly lastAt: number };
+  readonly hits: { count: number; lastAt: number };
   readonly frame: Frame;
 }
 

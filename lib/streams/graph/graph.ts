@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import type { FunctionTools } from '../functions/function.ts';
+import { streamRow } from '../operators/stream-row.ts';
 import type { StreamPlan } from '../plan/plan.ts';
-import { PENDING, type Row } from '../tuple.ts';
+import { PENDING, type Row, type Tuple } from '../tuple.ts';
 import type { Value } from '../values.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 import { Figures, isSource, type Next, Node, type PlannedNode, type PlannedSource } from './node.ts';
@@ -21,15 +22,15 @@ export class Entry {
   readonly #clock: Clock;
   readonly #next: Next;
   readonly #port: number;
-  /** Slots of each row; undefined: the statement needs none. */
-  readonly #slots: (() => Value[]) | undefined;
+  /** Makes a tuple of a row; undefined: the row itself is one. */
+  readonly #tupleOf: ((row: Row) => Tuple) | undefined;
 
-  constructor(source: PlannedSource, host: GraphHost, next: Next, port: number, slotCount: number) {
+  constructor(source: PlannedSource, plan: StreamPlan, host: GraphHost, next: Next, port: number) {
     this.source = source;
     this.#next = next;
     this.#port = port;
     this.#clock = host.clock;
-    this.#slots = slotCount === 0 ? undefined : () => new Array<Value>(slotCount).fill(PENDING);
+    this.#tupleOf = tupleMaker(source, plan);
   }
 
   /** A row of the source. */
@@ -37,7 +38,12 @@ export class Entry {
     const { figures } = this;
     if ((figures.recordsIn++ & 63) === 0) figures.lastAt = this.#clock.now();
     figures.recordsOut++;
-    this.#next.push(this.#slots === undefined ? row : row.with(this.#slots()), this.#port);
+    this.#next.push(this.#tupleOf === undefined ? row : this.#tupleOf(row), this.#port);
+  }
+
+  /** The rows of a table are complete. */
+  end(): void {
+    this.#next.flush(this.#clock.now(), this.#port);
   }
 
   /** Something of the source could not be read. */
@@ -46,6 +52,14 @@ export class Entry {
     this.figures.failed(error, this.#clock.now());
     this.#next.passError(error);
   }
+}
+
+function tupleMaker({ position, wraps }: PlannedSource, { slotCount, sourceCount }: StreamPlan) {
+  const order = [position];
+  const withSlots = (row: Row) => row.with(new Array<Value>(slotCount).fill(PENDING));
+  if (!wraps) return slotCount === 0 ? undefined : withSlots;
+  if (slotCount === 0) return (row: Row) => streamRow(row, position, sourceCount, order);
+  return (row: Row) => streamRow(withSlots(row), position, sourceCount, order);
 }
 
 /** The running operators of a rule. */
@@ -66,7 +80,7 @@ export class Graph {
       const node = new Node(planned, nodeHost);
       this.#nodes.set(planned, node);
       for (const [port, input] of planned.inputs.entries()) {
-        if (isSource(input)) this.entries.set(input.position, new Entry(input, host, node, port, plan.slotCount));
+        if (isSource(input)) this.entries.set(input.position, new Entry(input, plan, host, node, port));
         else this.#nodes.get(input)?.connect(node, port);
       }
     }

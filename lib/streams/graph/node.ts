@@ -51,6 +51,8 @@ export interface PlannedSource {
   readonly sourceName: string;
   /** Position among the sources of the statement, from 0. */
   readonly position: number;
+  /** Its rows become joined rows with one part, because the statement has several sources. */
+  readonly wraps: boolean;
 }
 
 export type PlannedInput = PlannedNode | PlannedSource;

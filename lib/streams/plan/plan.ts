@@ -1,5 +1,5 @@
 import type { PlannedNode } from '../graph/node.ts';
-import type { PlanNode, StreamDefinition, Topology } from '../types.ts';
+import type { PlanNode, RuleOptions, StreamBounds, StreamDefinition, Topology } from '../types.ts';
 
 /** A stream or table of a statement. */
 export interface PlannedStream {
@@ -12,9 +12,19 @@ export interface PlannedStream {
   readonly kind: 'stream' | 'table' | 'lookup';
 }
 
+/** What a plan is made for, besides its statement. */
+export interface PlanSettings {
+  readonly options: RuleOptions;
+  readonly bounds: StreamBounds;
+  /** Names of the sinks: `sink_mqtt_0`. */
+  readonly sinks: readonly string[];
+}
+
 /** How a rule runs. It holds no state, so it can be started again. */
 export interface StreamPlan {
   readonly streams: readonly PlannedStream[];
+  /** Number of sources of the statement, lookup tables included. */
+  readonly sourceCount: number;
   /** Slots of the rows of streams. */
   readonly slotCount: number;
   /** The last operator, whose output are emissions. */

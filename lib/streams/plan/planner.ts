@@ -1,37 +1,38 @@
-import type { FunctionTools } from '../functions/function.ts';
 import { isSource, type PlannedInput, type PlannedNode, type PlannedSource } from '../graph/node.ts';
-import type { MakeOperator } from '../graph/operator.ts';
-import type { Collection, Tuple } from '../tuple.ts';
-import type { PlanNode, RuleOptions, StreamBounds, Topology } from '../types.ts';
+import type { PlanNode, Topology } from '../types.ts';
 import type { BoundPredicate, BoundSelect, BoundSource } from './bound.ts';
-import type { PlannedStream, StreamPlan } from './plan.ts';
-import { type Steps, stepsOf } from './steps.ts';
+import { lookupStep } from './lookup-step.ts';
+import type { PlannedStream, PlanSettings, StreamPlan } from './plan.ts';
+import {
+  aggregatedStep,
+  aggregateStep,
+  alignerStep,
+  analyticStep,
+  canAggregateEarly,
+  filterStep,
+  joinStep,
+  limitStep,
+  orderStep,
+  projectStep,
+  type Step,
+  watermarkStep,
+  windowFilterStep,
+  windowStep,
+  withEmissionSlots
+} from './steps.ts';
 
-/** What a plan is made for, besides its statement. */
-export interface PlanSettings {
-  readonly options: RuleOptions;
-  readonly bounds: StreamBounds;
-  /** Names of the sinks: `sink_mqtt_0`. */
-  readonly sinks: readonly string[];
-}
-
-/** Decide in which order a statement is evaluated, and by which operators. */
+/**
+ * Decide in which order a statement is evaluated, and by which operators.
+ * @throws InvalidInput STREAM_RULE_INVALID: the options of the rule do not allow its window
+ */
 export function planOf(select: BoundSelect, settings: PlanSettings): StreamPlan {
   return new Planner(select, settings).plan();
-}
-
-/** A chain of operators under construction. */
-interface Chain {
-  readonly end: PlannedInput;
-  /** Its items are those of windows. */
-  readonly isCollected: boolean;
 }
 
 /** Numbers the operators of a statement, in the order of the data [stream rules 10.1]. */
 class Planner {
   readonly #select: BoundSelect;
   readonly #settings: PlanSettings;
-  readonly #steps: Steps;
   readonly #nodes: PlannedNode[] = [];
   readonly #streams: PlannedStream[] = [];
   readonly #sources: PlannedSource[] = [];
@@ -40,158 +41,144 @@ class Planner {
   constructor(select: BoundSelect, settings: PlanSettings) {
     this.#select = select;
     this.#settings = settings;
-    this.#steps = stepsOf(select, settings);
   }
 
   plan(): StreamPlan {
-    const root = this.#output(this.#evaluated(this.#joined()));
-    const { sinks } = this.#settings;
+    const root = this.#evaluated(this.#joined());
     return {
       streams: this.#streams,
+      sourceCount: this.#select.sources.length,
+      slotCount: this.#select.slots.count,
       root,
       nodes: this.#nodes,
-      slotCount: this.#select.slots.count,
-      topology: topologyOf(this.#sources, this.#nodes, root, sinks),
+      topology: topologyOf(this.#sources, this.#nodes, root, this.#settings.sinks),
       explain: explainOf(root)
     };
   }
 
-  /** The streams, their window, and the tables that are joined. */
-  #joined(): Chain {
-    const { sources, joins, window } = this.#select;
+  /** The streams with their window, and the tables that are joined. */
+  #joined(): PlannedInput {
+    const { sources, joins } = this.#select;
+    const settings = this.#settings;
     const streams = sources.filter(({ role }) => role === 'stream');
     const tables = sources.filter(({ role }) => role === 'table');
-    let chain = this.#windowed(streams.length > 0 ? streams : sources.filter(({ role }) => role !== 'lookup'));
-    if (tables.length > 0 && streams.length > 0) {
+    let end = this.#windowed(streams);
+    if (tables.length > 0) {
       const ends = tables.map((table) => this.#filtered(this.#source(table), this.#partsOf(table)));
-      chain = this.#add(chain, 'join_aligner', this.#steps.joinAligner(chain.isCollected), ends);
+      end = this.#add('join_aligner', alignerStep(tables, this.#select, settings), end, ends);
     }
     const found = joins.filter(({ source }) => sources[source].role !== 'lookup');
-    if (found.length > 0) chain = this.#add(chain, 'join', this.#steps.join(found, window !== undefined));
-    for (const join of joins)
-      if (sources[join.source].role === 'lookup') {
-        const { definition, position, needed } = sources[join.source];
-        this.#streams.push({ definition, position, needed, kind: 'lookup' });
-        chain = this.#add(chain, 'lookup', this.#steps.lookup(join, chain.isCollected));
-      }
-    return chain;
+    if (found.length > 0) end = this.#add('join', joinStep(found, settings), end);
+    for (const join of joins) {
+      const { role, definition, position, needed } = sources[join.source];
+      if (role !== 'lookup') continue;
+      this.#streams.push({ definition, position, needed, kind: 'lookup' });
+      end = this.#add('lookup', lookupStep(join, this.#select, settings), end);
+    }
+    return end;
   }
 
-  /** Rows of streams up to their window. */
-  #windowed(streams: readonly BoundSource[]): Chain {
-    const { window } = this.#select;
+  /** Rows of streams, up to their window. */
+  #windowed(streams: readonly BoundSource[]): PlannedInput {
+    const select = this.#select;
+    const { window } = select;
     const { isEventTime } = this.#settings.options;
-    const isAlone = this.#select.sources.length === 1;
-    const ends = streams.map((stream) => {
-      const end = this.#source(stream);
-      if (isEventTime) return end;
-      const analyzed = isAlone ? this.#analyzed({ end, isCollected: false }, 'rows').end : end;
-      return this.#filtered(analyzed, this.#partsOf(stream));
+    const isAlone = select.sources.length === 1;
+    let ends = streams.map((stream) => {
+      const source = this.#source(stream);
+      if (isEventTime) return source;
+      return this.#filtered(isAlone ? this.#analyzed(source, 'rows') : source, this.#partsOf(stream));
     });
-    let chain: Chain = { end: ends[0], isCollected: false };
-    let others = ends.slice(1);
     if (isEventTime) {
-      chain = this.#add(chain, 'watermark', this.#steps.watermark(streams.length), others);
-      others = [];
-      if (isAlone) chain = this.#analyzed(chain, 'rows');
+      ends = [this.#add('watermark', watermarkStep(streams.length, this.#settings), ends[0], ends.slice(1))];
+      if (isAlone) ends = [this.#analyzed(ends[0], 'rows')];
     }
-    if (window === undefined) return chain;
-    if (window.filter !== undefined) {
-      // it has the number of its window
-      const filtered = [chain.end, ...others].map((end) => this.#numbered(this.#number + 1, end, 'windowFilter', this.#steps.windowFilter()));
-      chain = { end: filtered[0], isCollected: false };
-      others = filtered.slice(1);
-    }
-    const made = this.#add(chain, 'window', this.#steps.window(streams.length), others);
-    return { ...made, isCollected: true };
+    if (window === undefined) return ends[0];
+    const { filter } = window;
+    // a window filter has the number of its window
+    if (filter !== undefined)
+      ends = ends.map((end) => this.#numbered(this.#number + 1, 'windowFilter', windowFilterStep(filter), end));
+    const groups = this.#aggregatesEarly ? select : undefined;
+    const step = withEmissionSlots(select, windowStep(window, this.#settings, groups));
+    return this.#add('window', step, ends[0], ends.slice(1));
   }
 
-  /** What is evaluated for rows, or for the rows of windows, up to the output. */
-  #evaluated(from: Chain): Chain {
-    const { isGrouped, having, orderBy, limit, sources } = this.#select;
-    const steps = this.#steps;
-    let chain = from;
-    if (sources.length > 1) chain = this.#analyzed(chain, 'rows');
-    const parts = this.#partsBehind();
-    if (parts.length > 0) chain = this.#add(chain, 'filter', steps.filter(parts, chain.isCollected, 'Where'));
-    if (isGrouped) chain = { ...this.#add(chain, 'aggregate', steps.aggregate(chain.isCollected)), isCollected: true };
-    chain = this.#analyzed(chain, 'groups');
-    if (having !== undefined) chain = this.#add(chain, 'having', steps.filter([having], chain.isCollected, 'Having'));
-    if (orderBy.length > 0 && chain.isCollected) chain = this.#add(chain, 'order', steps.order());
-    if (limit !== undefined) chain = this.#add(chain, 'limit', steps.limit(limit, chain.isCollected));
-    return chain;
+  /** What is evaluated for rows, or for the rows of windows, up to the emissions. */
+  #evaluated(from: PlannedInput): PlannedNode {
+    const select = this.#select;
+    const { isGrouped, having, orderBy, limit, sources } = select;
+    let end = sources.length > 1 ? this.#analyzed(from, 'rows') : from;
+    end = this.#filtered(end, this.#partsBehind());
+    if (this.#aggregatesEarly) end = this.#add('aggregate', aggregatedStep(select), end);
+    else if (isGrouped) end = this.#add('aggregate', withEmissionSlots(select, aggregateStep(select, this.#settings)), end);
+    end = this.#analyzed(end, 'groups');
+    if (having !== undefined) end = this.#add('having', filterStep([having], 'HAVING'), end);
+    if (orderBy.length > 0) end = this.#add('order', orderStep(select), end);
+    if (limit !== undefined) end = this.#add('limit', limitStep(limit), end);
+    return this.#add('project', projectStep(select, this.#settings), end);
   }
 
-  #output({ end, isCollected }: Chain): PlannedNode {
-    return this.#numbered(++this.#number, end, 'project', this.#steps.project(isCollected));
+  /** Whether the window aggregates its rows as they arrive: nothing stands between it and the groups. */
+  get #aggregatesEarly(): boolean {
+    const { sources, analytics } = this.#select;
+    const isAlone = sources.length === 1 && analytics.every(({ phase }) => phase === 'groups' || sources.length === 1);
+    return isAlone && this.#partsBehind().length === 0 && canAggregateEarly(this.#select);
   }
 
-  #source(source: BoundSource): PlannedInput {
-    const { position, name, label, role, definition, needed } = source;
+  #source({ position, name, label, role, definition, needed }: BoundSource): PlannedSource {
     this.#streams.push({ definition, position, needed, kind: role });
-    const isTwice = this.#select.sources.some((other) => other !== source && other.name === name);
+    const isTwice = this.#select.sources.some((other) => other.position !== position && other.name === name);
     const shown = isTwice ? label : name;
     const word = role === 'table' ? 'tableprocessor' : 'preprocessor';
-    const planned = { name: `op_${++this.#number}_${word}_${shown}`, sourceName: `source_${shown}`, position };
+    const wraps = role === 'stream' && this.#select.sources.length > 1;
+    const planned = { name: `op_${++this.#number}_${word}_${shown}`, sourceName: `source_${shown}`, position, wraps };
     this.#sources.push(planned);
     return planned;
   }
 
   /** The parts of WHERE that filter the rows of a source before the window. */
   #partsOf({ position }: BoundSource): readonly BoundPredicate[] {
-    if (!this.#movesParts()) return [];
-    const isAlone = this.#select.sources.length === 1;
-    return this.#select.where.filter(({ movesTo, uses }) =>
-      isAlone ? !uses.frame && !uses.aggregates : movesTo === position
-    );
+    const { sources, where, window } = this.#select;
+    // in the time of events, and for windows that count rows, WHERE is evaluated behind the window [stream rules 5.1]
+    if (window !== undefined && (this.#settings.options.isEventTime || window.node.kind === 'count')) return [];
+    return where.filter(({ movesTo, uses }) => (sources.length === 1 ? !uses.frame : movesTo === position));
   }
 
   /** The parts of WHERE behind window and join. */
   #partsBehind(): readonly BoundPredicate[] {
-    const { sources } = this.#select;
-    const before = new Set(sources.filter(({ role }) => role !== 'lookup').flatMap((source) => this.#partsOf(source)));
-    return this.#select.where.filter((part) => !before.has(part));
-  }
-
-  /** In event time, and for windows that count rows, WHERE is evaluated behind the window [stream rules 5.1]. */
-  #movesParts(): boolean {
-    return !this.#settings.options.isEventTime && this.#select.window?.node.kind !== 'count';
+    const { sources, where } = this.#select;
+    const isEarly = !this.#settings.options.isEventTime;
+    const found = sources.filter(({ role }) => role === 'table' || (role === 'stream' && isEarly));
+    const before = new Set(found.flatMap((source) => this.#partsOf(source)));
+    return where.filter((part) => !before.has(part));
   }
 
   #filtered(end: PlannedInput, parts: readonly BoundPredicate[]): PlannedInput {
-    if (parts.length === 0) return end;
-    return this.#add({ end, isCollected: false }, 'filter', this.#steps.filter(parts, false, 'Where')).end;
+    return parts.length === 0 ? end : this.#add('filter', filterStep(parts, 'WHERE'), end);
   }
 
-  #analyzed(chain: Chain, phase: 'rows' | 'groups'): Chain {
+  #analyzed(end: PlannedInput, phase: 'rows' | 'groups'): PlannedInput {
     const calls = this.#select.analytics.filter((call) => call.phase === phase);
-    if (calls.length === 0) return chain;
-    return this.#add(chain, 'analytic', this.#steps.analytic(calls, chain.isCollected));
+    if (calls.length === 0) return end;
+    return this.#add('analytic', analyticStep(calls, this.#select, this.#settings), end);
   }
 
-  #add({ end, isCollected }: Chain, kind: string, step: Step, others: readonly PlannedInput[] = []): Chain {
-    return { end: this.#numbered(++this.#number, end, kind, step, others), isCollected };
+  #add(kind: string, step: Step, end: PlannedInput, others: readonly PlannedInput[] = []): PlannedNode {
+    return this.#numbered(++this.#number, kind, step, end, others);
   }
 
-  #numbered(number: number, end: PlannedInput, kind: string, step: Step, others: readonly PlannedInput[] = []): PlannedNode {
-    return this.#node({ name: `op_${number}_${kind}`, about: step.about, make: step.make, inputs: [end, ...others] });
-  }
-
-  #node(node: PlannedNode): PlannedNode {
+  #numbered(
+    number: number,
+    kind: string,
+    { about, make }: Step,
+    end: PlannedInput,
+    others: readonly PlannedInput[] = []
+  ): PlannedNode {
+    const node = { name: `op_${number}_${kind}`, about, make, inputs: [end, ...others] };
     this.#nodes.push(node);
     return node;
   }
 }
-
-/** An operator of the plan, and what it does. */
-export interface Step {
-  readonly about: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
-  readonly make: MakeOperator<any, any>;
-}
-
-/** Makes operators of a rule that starts. */
-export type MakeWithTools<I extends Tuple | Collection, O> = (tools: FunctionTools) => MakeOperator<I, O>;
 
 function topologyOf(
   sources: readonly PlannedSource[],

@@ -1,0 +1,82 @@
+import type { Clock } from '../../base/clock.ts';
+import { type ConnectionFigures, metricsOf } from './metrics.ts';
+import { Figures, messageOf, type Next } from './node.ts';
+
+/** Rows as the app and sinks see them. */
+export type OutputRows = readonly Record<string, unknown>[];
+
+/** What a sink node sends to. */
+export interface SinkTarget {
+  /** Send an emission. It has failed if this throws or rejects. */
+  push(rows: OutputRows): void | Promise<void>;
+  /** Items that are not sent yet. */
+  readonly pending: number;
+  /** undefined: it has no connection. */
+  readonly connection?: ConnectionFigures | undefined;
+  close(): Promise<void>;
+}
+
+/** What a sink node uses of its rule. */
+export interface SinkNodeHost {
+  readonly clock: Clock;
+  /** The option `sendError`. */
+  readonly sendsErrors: boolean;
+  failed(node: string, error: unknown): void;
+}
+
+/** A sink of a running rule, with its figures. */
+export class SinkNode implements Next {
+  readonly name: string;
+  readonly target: SinkTarget;
+  readonly figures = new Figures();
+  readonly #host: SinkNodeHost;
+
+  /** @param name `sink_mqtt_0` */
+  constructor(name: string, target: SinkTarget, host: SinkNodeHost) {
+    this.name = name;
+    this.target = target;
+    this.#host = host;
+  }
+
+  push(item: unknown): void {
+    const { figures } = this;
+    if ((figures.recordsIn++ & 63) === 0) figures.lastAt = this.#host.clock.now();
+    this.#send(item as OutputRows, true);
+  }
+
+  flush(): void {}
+
+  passError(error: unknown): void {
+    const { figures, } = this;
+    figures.recordsIn++;
+    figures.failed(error, this.#host.clock.now());
+    if (this.#host.sendsErrors) this.#send([{ error: messageOf(error) }], false);
+  }
+
+  /** @param isCounted it counts as sent */
+  #send(rows: OutputRows, isCounted: boolean): void {
+    try {
+      const sent = this.target.push(rows);
+      if (sent === undefined) {
+        if (isCounted) this.figures.recordsOut++;
+      } else
+        sent.then(
+          () => {
+            if (isCounted) this.figures.recordsOut++;
+          },
+          (error) => this.#fail(error)
+        );
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.figures.failed(error, this.#host.clock.now());
+    this.#host.failed(this.name, error);
+  }
+
+  metrics(): [string, number | string][] {
+    return metricsOf(this.name, this.figures, this.target.pending, this.target.connection);
+  }
+}

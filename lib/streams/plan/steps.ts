@@ -1,0 +1,263 @@
+import { InvalidInput } from '../../base/errors.ts';
+import type { FunctionTools } from '../functions/function.ts';
+import type { NodeSetup } from '../graph/node.ts';
+import type { MakeOperator, Operator } from '../graph/operator.ts';
+import { makeAggregate } from '../operators/aggregate.ts';
+import { makeAnalytic } from '../operators/analytic.ts';
+import { testOf } from '../operators/condition.ts';
+import { makeFilter } from '../operators/filter.ts';
+import type { GroupSpec } from '../operators/groups.ts';
+import { makeJoin } from '../operators/join.ts';
+import { makeJoinAligner } from '../operators/join-aligner.ts';
+import { makeLimit } from '../operators/limit.ts';
+import { makeOrder } from '../operators/order.ts';
+import { makeProject } from '../operators/project.ts';
+import { makeWatermark } from '../operators/watermark.ts';
+import { checkWindow, type WindowShape, windowShape } from '../operators/windows/spec.ts';
+import { isIncremental, makeIncrementalWindow, makeWindow } from '../operators/windows/window.ts';
+import { type Collection, type Evaluate, isCollection, type Tuple } from '../tuple.ts';
+import { plain, type ValueObject } from '../values.ts';
+import type {
+  BoundAnalytic,
+  BoundExpression,
+  BoundJoin,
+  BoundPredicate,
+  BoundSelect,
+  BoundSource,
+  BoundWindow
+} from './bound.ts';
+import type { PlanSettings } from './plan.ts';
+import { emissionSlots } from './slots.ts';
+
+/** An operator of a plan, and what it does. */
+export interface Step {
+  readonly about: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
+  readonly make: (setup: NodeSetup<any>) => Operator<any>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as above
+function step(about: string, make: (tools: FunctionTools) => MakeOperator<any, any>): Step {
+  return { about, make: (setup) => make(setup.tools)(setup) };
+}
+
+/** The operator of a part of WHERE, or of HAVING. The condition is the conjunction of the parts. */
+export function filterStep(parts: readonly BoundExpression[], word: string): Step {
+  return step(`${word} ${textOf(parts, ' AND ')}`, (tools) => makeFilter(conjunctionOf(parts, tools), tools.frame));
+}
+
+/** @param streams number of streams of the window */
+export function watermarkStep(streams: number, { options, bounds }: PlanSettings): Step {
+  const { lateTolerance } = options;
+  const spec = { streams, lateTolerance, mostRows: bounds.windowRows };
+  return step(`rows in the order of their times, up to ${lateTolerance} ms late`, () => makeWatermark(spec));
+}
+
+/**
+ * The window of a statement.
+ * @param groups aggregate the rows as they arrive; undefined: keep them
+ */
+export function windowStep(window: BoundWindow, settings: PlanSettings, groups: BoundSelect | undefined): Step {
+  const { options, bounds } = settings;
+  const shape = shapeOf(window, undefined);
+  const fault = checkWindow(shape, options.isEventTime);
+  if (fault !== undefined) throw new InvalidInput('STREAM_RULE_INVALID', 'sql', 'another window', shape.kind, fault);
+  return step(describeWindow(shape), (tools) => {
+    const spec = {
+      ...shapeOf(window, tools),
+      isEventTime: options.isEventTime,
+      align: options.windowAlign,
+      emitsEmpty: options.emitEmptyWindows,
+      offsetMinutes: (timeMs: number) => tools.offsetMinutes(timeMs),
+      mostRows: bounds.windowRows,
+      mostGroups: bounds.groups
+    };
+    return groups === undefined ? makeWindow(spec) : makeIncrementalWindow(spec, groupSpec(groups, settings, tools));
+  });
+}
+
+/** Whether the rows of a window can be aggregated as they arrive, with the same result. */
+export function canAggregateEarly(select: BoundSelect): boolean {
+  const { window, isGrouped, aggregates, groupBy, slots } = select;
+  if (window === undefined || !isGrouped || slots.ofEmission.length > 0) return false;
+  const expressions = [...groupBy, ...aggregates.flatMap(({ args }) => args)];
+  return isIncremental(shapeOf(window, undefined), aggregates) && expressions.every(({ uses }) => !uses.frame);
+}
+
+function shapeOf({ node, when, conditions, partitionBy }: BoundWindow, tools: FunctionTools | undefined): WindowShape {
+  const bound = new Map([
+    ...node.conditions.map((each, index) => [each, conditions[index]] as const),
+    ...node.partitionBy.map((each, index) => [each, partitionBy[index]] as const)
+  ]);
+  if (node.when !== undefined && when !== undefined) bound.set(node.when, when);
+  const never: Evaluate = () => undefined;
+  return windowShape(node, (each) => (tools === undefined ? never : (bound.get(each)?.make(tools) ?? never)));
+}
+
+function describeWindow(shape: WindowShape): string {
+  const lengths = Object.entries(shape).filter(([, value]) => typeof value === 'number');
+  return `${shape.kind} window: ${lengths.map(([name, value]) => `${name} ${value}`).join(', ')}`;
+}
+
+/** The operator of FILTER (WHERE ...) of a window. */
+export function windowFilterStep(filter: BoundExpression): Step {
+  return filterStep([filter], 'FILTER');
+}
+
+/** The operator that adds the rows of tables. */
+export function alignerStep(tables: readonly BoundSource[], select: BoundSelect, { bounds }: PlanSettings): Step {
+  const specs = tables.map(({ position, definition }) => {
+    const { TYPE = 'file', RETAIN_SIZE = '0' } = definition.options;
+    const retain = Number(RETAIN_SIZE);
+    const isWhole = retain === 0 && TYPE.toLowerCase() === 'file';
+    return { source: position, retain: isWhole ? ('all' as const) : Math.max(1, retain) };
+  });
+  const spec = { sources: select.sources.length, tables: specs, mostRows: bounds.windowRows };
+  return step(`tables ${tables.map(({ name }) => name).join(', ')}`, () => makeJoinAligner(spec));
+}
+
+export function joinStep(joins: readonly BoundJoin[], { options, bounds }: PlanSettings): Step {
+  const about = joins.map(({ kind, on }) => `${kind.toUpperCase()} JOIN ON ${textOf(on, ' AND ')}`).join('; ');
+  return step(about, (tools) => {
+    const steps = joins.map(({ kind, source, on }) => {
+      const equality = on.find((part) => part.equality !== undefined)?.equality;
+      return {
+        kind,
+        source,
+        ...(on.length > 0 && { on: conjunctionOf(on, tools) }),
+        ...(equality && { equality: { left: equality.left.make(tools), right: equality.right.make(tools) } })
+      };
+    });
+    return makeJoin({ first: 0, steps, rows: options.joinRows, mostRows: bounds.joinRows, frame: tools.frame });
+  });
+}
+
+export function analyticStep(calls: readonly BoundAnalytic[], select: BoundSelect, { bounds }: PlanSettings): Step {
+  return step(textOf(calls, ', '), (tools) =>
+    makeAnalytic({
+      calls: calls.map(({ function: row, names, slot, args, partitionBy, when }) => ({
+        // an expanding function has a state like an analytic one
+        function: (row.kind === 'analytic'
+          ? row
+          : { ...row, make: (own: FunctionTools) => row.make(own, names) }) as never,
+        slot,
+        args: made(args, tools),
+        partitionBy: made(partitionBy, tools),
+        ...(when && { when: when.make(tools) })
+      })),
+      slots: select.slots.count,
+      tools,
+      frame: tools.frame,
+      mostGroups: bounds.groups
+    })
+  );
+}
+
+export function aggregateStep(select: BoundSelect, settings: PlanSettings): Step {
+  const about = `groups by ${textOf(select.groupBy, ', ') || 'nothing'}: ${select.aggregates.map(({ text }) => text).join(', ')}`;
+  return step(about, (tools) => makeAggregate(groupSpec(select, settings, tools), tools.frame));
+}
+
+/** The operator behind a window that has aggregated its rows already. */
+export function aggregatedStep(select: BoundSelect): Step {
+  const about = `groups by ${textOf(select.groupBy, ', ') || 'nothing'}, aggregated as rows arrive`;
+  return step(about, () => (setup) => ({ push: (item) => setup.output.push(item) }));
+}
+
+function groupSpec(select: BoundSelect, { bounds }: PlanSettings, tools: FunctionTools): GroupSpec {
+  return {
+    keys: made(select.groupBy, tools),
+    aggregates: select.aggregates.map(({ function: row, args }) => ({ function: row, args: made(args, tools) })),
+    tools,
+    mostGroups: bounds.groups
+  };
+}
+
+export function orderStep({ orderBy }: BoundSelect): Step {
+  const about = `ORDER BY ${orderBy.map(({ expression, isDescending }) => `${expression.text}${isDescending ? ' DESC' : ''}`).join(', ')}`;
+  return step(about, (tools) => {
+    const keys = orderBy.map(({ expression, isDescending }) => ({ evaluate: expression.make(tools), isDescending }));
+    return makeOrder(keys, tools.frame);
+  });
+}
+
+export function limitStep(limit: number): Step {
+  return step(`LIMIT ${limit}`, () => makeLimit(limit));
+}
+
+/** Give the tuples of each emission slots without the values of the previous one. */
+export function withEmissionSlots(select: BoundSelect, { about, make }: Step): Step {
+  const { slots } = select;
+  if (slots.ofEmission.length === 0) return { about, make };
+  const fresh = (tuple: Tuple) => tuple.with(emissionSlots(slots, tuple.slots));
+  return {
+    about,
+    make: (setup) =>
+      make({
+        ...setup,
+        output: {
+          push: (item: Tuple | Collection) =>
+            setup.output.push(isCollection(item) ? { ...item, tuples: item.tuples.map(fresh) } : fresh(item)),
+          flush: (time) => setup.output.flush(time)
+        }
+      })
+  };
+}
+
+/** The operator that makes emissions: arrays of plain objects. */
+export function projectStep(select: BoundSelect, { options }: PlanSettings): Step {
+  const { sendNilField, sendMetaToSink } = options;
+  return step('SELECT', (tools) => {
+    const project = makeProject(select, tools, { sendNilField, sendMetaToSink });
+    const { frame } = tools;
+    return ({ output }) => ({
+      push(item: Tuple | Collection) {
+        const rows: ValueObject[] = [];
+        if (!isCollection(item)) {
+          frame.range = undefined;
+          frame.rowNumber = 1;
+          project(item, rows);
+        } else {
+          frame.range = item.range;
+          for (let index = 0; index < item.tuples.length; index++) {
+            frame.rowNumber = index + 1;
+            project(item.tuples[index], rows);
+          }
+        }
+        tools.hits.count++;
+        tools.hits.lastAt = tools.now();
+        for (let index = 0; index < rows.length; index++) rows[index] = plainRow(rows[index]);
+        output.push(rows);
+      }
+    });
+  });
+}
+
+/** A row of an emission with plain values. Copied only if there is one that is not plain. */
+function plainRow(row: ValueObject): ValueObject {
+  for (const name in row) {
+    const value = row[name];
+    const type = typeof value;
+    if (type === 'bigint' || type === 'object' || (type === 'number' && !Number.isFinite(value)))
+      return plain(row) as ValueObject;
+  }
+  return row;
+}
+
+function conjunctionOf(parts: readonly (BoundExpression | BoundPredicate)[], tools: FunctionTools): Evaluate {
+  const [first, ...others] = made(parts, tools);
+  if (others.length === 0) return first;
+  const tests = [first, ...others].map(testOf);
+  return (tuple) => {
+    for (const test of tests) if (!test(tuple)) return false;
+    return true;
+  };
+}
+
+function textOf(expressions: readonly { readonly text: string }[], separator: string): string {
+  return expressions.map(({ text }) => text).join(separator);
+}
+
+function made(expressions: readonly BoundExpression[], tools: FunctionTools): Evaluate[] {
+  return expressions.map((expression) => expression.make(tools));
+}
