@@ -77,10 +77,18 @@ export class CredentialCheck {
   /** Checks that are running, by the digest of the header. */
   readonly #running = new Map<string, Promise<Caller>>();
   readonly #limit: LoginLimit;
+  readonly #acceptsBearer: boolean;
   #hasWarned = false;
 
-  constructor(broker: Broker, credentials: Credentials, proxies: TrustedProxies) {
+  /** @param options `acceptsBearer`: a function of the app also gets bearer tokens, with the id '' */
+  constructor(
+    broker: Broker,
+    credentials: Credentials,
+    proxies: TrustedProxies,
+    { acceptsBearer = false }: { readonly acceptsBearer?: boolean } = {}
+  ) {
     this.#broker = broker;
+    this.#acceptsBearer = acceptsBearer && typeof credentials === 'function';
     const isOne = credentials === 'applications' || credentials === 'users';
     this.#credentials = isOne ? [credentials] : credentials;
     this.#proxies = proxies;
@@ -96,7 +104,7 @@ export class CredentialCheck {
     if (header === undefined) throw this.#unauthorized();
     const last = this.#last;
     if (last !== undefined && isSame(last.header, header) && this.#counts(last.login)) return last.login.caller;
-    const pair = basicCredentials(header);
+    const pair = basicCredentials(header) ?? (this.#acceptsBearer ? bearerToken(header) : undefined);
     if (pair === undefined) throw this.#unauthorized();
     const key = hash('sha256', this.#secret + header, 'base64');
     const known = this.#right.get(key);
@@ -191,6 +199,7 @@ export class CredentialCheck {
   #unauthorized(): Fault {
     const { applications, users } = this.#broker;
     const asked = this.#credentials;
+    if (this.#acceptsBearer) return new Fault('unauthorized', 'credentials are needed: HTTP Basic, or a bearer token');
     if (typeof asked === 'function') return unauthorized('are needed');
     const names = asked.includes('users')
       ? asked.includes('applications')
@@ -228,4 +237,10 @@ export function basicCredentials(header: string): Basic | undefined {
   const text = Buffer.from(encoded, 'base64').toString();
   const colon = text.indexOf(':');
   return colon < 0 ? undefined : { id: text.slice(0, colon), secret: text.slice(colon + 1) };
+}
+
+/** Read a bearer token (RFC 6750). @returns undefined if the header has another form */
+function bearerToken(header: string): Basic | undefined {
+  const [, secret] = /^bearer +(\S+) *$/i.exec(header) ?? [];
+  return secret === undefined ? undefined : { id: '', secret };
 }

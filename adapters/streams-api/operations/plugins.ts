@@ -1,0 +1,297 @@
+import Type from 'typebox';
+import { BrokerError } from '../../../lib/index.ts';
+import { PLUGIN_TYPES, type PluginInput, type PluginType } from '../../streams-plugins/index.ts';
+import { type CodeName, StreamFault } from '../faults.ts';
+import { type Operation, operation } from '../operation.ts';
+import { JsonReply } from '../reply.ts';
+
+const FUNCTIONS = Type.Array(Type.String(), { description: 'The functions that the library exports' });
+const FIELDS = {
+  file: Type.String({ description: 'URL of the archive (http, https or file), which ends with .zip' }),
+  functions: Type.Optional(FUNCTIONS),
+  shellParas: Type.Optional(Type.Array(Type.String(), { description: 'Arguments of install.sh' }))
+};
+const NEW = Type.Object({ name: Type.String({ description: 'The name' }), ...FIELDS });
+const PLUGIN = Type.Object(
+  {
+    name: Type.String(),
+    version: Type.String({ description: '"$deleted" after a drop, until the service restarts' }),
+    functions: Type.Optional(Type.Array(Type.String()))
+  },
+  { title: 'Plugin' }
+);
+const SCRIPT = Type.Object({
+  id: Type.String({ description: 'The name of the function, which the script defines' }),
+  description: Type.Optional(Type.String()),
+  script: Type.String({ description: 'The code: function area(x, y) { return x * y; }' }),
+  isAgg: Type.Optional(Type.Boolean({ default: false, description: 'It aggregates: parameters are arrays' }))
+});
+const SCRIPT_ROW = Type.Object(
+  { id: Type.String(), description: Type.String(), script: Type.String(), isAgg: Type.Boolean() },
+  { title: 'Script' }
+);
+
+/** Codes of errors that are not those of a rule. All that plugins refuse is 400, but what is not there. */
+const CODES: Readonly<Record<string, CodeName>> = {
+  PLUGIN_NOT_FOUND: 'notFound',
+  SCRIPT_NOT_FOUND: 'notFound',
+  FUNCTION_NOT_FOUND: 'notFound',
+  PLUGIN_DOWNLOAD_FAILED: 'io',
+  PLUGIN_HOST_FAILED: 'io',
+  PLUGINS_STATE_FAILED: 'io',
+  PLUGIN_HOSTS_MISSING: 'configuration'
+};
+
+/** Errors of plugins have the documented sentences already. */
+function faultOf(error: unknown): StreamFault | undefined {
+  if (!(error instanceof BrokerError)) return undefined;
+  const { code, message } = error;
+  if (!/^(PLUGINS?_|SCRIPTS?_|FUNCTION_|PACKAGE_MISSING)/.test(code)) return undefined;
+  const named = Object.hasOwn(CODES, code) ? CODES[code] : 'undefined';
+  return new StreamFault(named === 'notFound' ? 404 : 400, named, message);
+}
+
+/** @throws StreamFault if there is no such type, as for a path that is not known */
+function typeOf(type: string): PluginType {
+  const found = PLUGIN_TYPES.find((one) => one === type);
+  if (found === undefined) throw new StreamFault(404, 'notFound', '404 page not found', true);
+  return found;
+}
+
+/** What a body says of a plugin. */
+function inputOf(name: string, { file, functions, shellParas }: Omit<PluginInput, 'name'>): PluginInput {
+  return {
+    name,
+    file,
+    ...(functions === undefined ? {} : { functions }),
+    ...(shellParas === undefined ? {} : { shellParas })
+  };
+}
+
+function notJson(_body: string, reason: string, { type }: Readonly<Record<string, string>>): string {
+  return `Invalid body: Error decoding the ${type} plugin json: ${reason}`;
+}
+
+const FLAG = Type.Optional(Type.String({ description: '1: stop the stream service, so that it takes effect' }));
+
+/** Plugins of sources, sinks and functions. */
+const PLUGINS: readonly Operation[] = [
+  operation({
+    name: 'createPlugin',
+    method: 'POST',
+    path: '/plugins/:type',
+    descr: 'Install a plugin of the type sources, sinks or functions',
+    errorPrefix: ({ type }) => `${type} plugins create command error`,
+    body: NEW,
+    notJson,
+    status: 201,
+    answer: 'text',
+    isInstallation: true,
+    faultOf,
+    run: async ({ plugins }, { params, body }) => {
+      const type = typeOf(params.type);
+      await plugins.create(type, inputOf(body.name, body));
+      return `${type} plugin ${body.name} is created`;
+    }
+  }),
+  operation({
+    name: 'listPlugins',
+    method: 'GET',
+    path: '/plugins/:type',
+    descr: 'List the names of the plugins of a type, also of those that are dropped but still in effect',
+    errorPrefix: ({ type }) => `${type} plugins list command error`,
+    answer: Type.Array(Type.String()),
+    faultOf,
+    run: async ({ plugins }, { params: { type } }) => new JsonReply(await plugins.list(typeOf(type)))
+  }),
+  operation({
+    name: 'describePlugin',
+    method: 'GET',
+    path: '/plugins/:type/:name',
+    descr: 'Describe a plugin',
+    errorPrefix: ({ type, name }) => `describe ${type} plugin ${name} error`,
+    answer: PLUGIN,
+    faultOf,
+    run: async ({ plugins }, { params: { type, name } }) => {
+      const { name: shown, version, functions } = await plugins.describe(typeOf(type), name);
+      return new JsonReply({ name: shown, version, ...(functions === undefined ? {} : { functions }) });
+    }
+  }),
+  operation({
+    name: 'updatePlugin',
+    method: 'PUT',
+    path: '/plugins/:type/:name',
+    descr: 'Replace a plugin by another archive',
+    errorPrefix: ({ type }) => `${type} plugins update command error`,
+    body: Type.Object({ name: Type.Optional(Type.String({ description: 'That of the path' })), ...FIELDS }),
+    notJson,
+    answer: 'text',
+    isInstallation: true,
+    faultOf,
+    run: async ({ plugins }, { params, body }) => {
+      const type = typeOf(params.type);
+      if (body.name !== undefined && body.name !== params.name)
+        throw new StreamFault(400, 'undefined', `invalid name ${body.name}: the path has ${params.name}`);
+      await plugins.update(type, inputOf(params.name, body));
+      return `${type} plugin ${params.name} is updated`;
+    }
+  }),
+  operation({
+    name: 'dropPlugin',
+    method: 'DELETE',
+    path: '/plugins/:type/:name',
+    descr: 'Drop a plugin, which takes effect when the stream service restarts',
+    errorPrefix: ({ type, name }) => `delete ${type} plugin ${name} error`,
+    query: Type.Object({ restart: FLAG, stop: FLAG }),
+    answer: 'text',
+    faultOf,
+    run: async ({ plugins }, { params: { type, name }, query: { restart, stop } }) => {
+      const isStopped = restart === '1' || stop === '1';
+      const found = typeOf(type);
+      await plugins.drop(found, name, { restart: isStopped });
+      const deleted = `${found} plugin ${name} is deleted and Kuiper`;
+      return isStopped ? `${deleted} will be stopped` : `${deleted} must restart for the change to take effect.`;
+    }
+  }),
+  operation({
+    name: 'prebuiltPlugins',
+    method: 'GET',
+    path: '/plugins/:type/prebuild',
+    descr: 'The plugins of a type that can be downloaded, with their addresses',
+    errorPrefix: ({ type }) => `${type} plugins prebuild command error`,
+    answer: Type.Record(Type.String(), Type.String()),
+    faultOf,
+    run: async ({ plugins }, { params: { type } }) => new JsonReply(await plugins.prebuild(typeOf(type)))
+  })
+];
+
+/** The functions of plugins. */
+const UDFS: readonly Operation[] = [
+  operation({
+    name: 'registerFunctions',
+    method: 'POST',
+    path: '/plugins/functions/:plugin_name/register',
+    descr: 'Register the functions that a plugin exports',
+    errorPrefix: ({ plugin_name: name }) => `function plugins ${name} regiser functions error`,
+    body: Type.Object({ functions: FUNCTIONS }),
+    notJson: (_body, reason, { plugin_name: name }) =>
+      `Invalid body: Error decoding the functions of plugin ${name}: ${reason}`,
+    first: ({ functions }) => {
+      if (functions === undefined || functions === null)
+        throw new StreamFault(400, 'undefined', "property 'functions' must not be empty");
+    },
+    answer: 'text',
+    faultOf: (error, { params: { plugin_name: name } }) => {
+      const fault = faultOf(error);
+      if (fault?.status !== 404) return fault;
+      return new StreamFault(404, 'notFound', `register functions plugin ${name} error: not found`, true);
+    },
+    run: async ({ plugins }, { params: { plugin_name: name }, body: { functions } }) => {
+      await plugins.register(name, functions);
+      return `function plugin ${name} function list is registered`;
+    }
+  }),
+  operation({
+    name: 'listFunctions',
+    method: 'GET',
+    path: '/plugins/udfs',
+    descr: 'List the names of the functions of plugins',
+    errorPrefix: 'udfs list command error',
+    answer: Type.Array(Type.String()),
+    faultOf,
+    run: async ({ plugins }) => new JsonReply(await plugins.udfs())
+  }),
+  operation({
+    name: 'describeFunction',
+    method: 'GET',
+    path: '/plugins/udfs/:name',
+    descr: 'The plugin that defines a function',
+    errorPrefix: ({ name }) => `describe function ${name} error`,
+    answer: Type.Object({ name: Type.String(), plugin: Type.String() }, { title: 'PluginFunction' }),
+    faultOf,
+    run: async ({ plugins }, { params: { name } }) => {
+      const found = await plugins.udf(name);
+      return new JsonReply({ name: found.name, plugin: found.plugin });
+    }
+  })
+];
+
+const NOT_SCRIPT = (_body: string, reason: string) => `Invalid body: Error decoding the function json: ${reason}`;
+
+/** Functions in JavaScript. */
+const SCRIPTS: readonly Operation[] = [
+  operation({
+    name: 'createScript',
+    method: 'POST',
+    path: '/udf/javascript',
+    descr: 'Create a function in JavaScript',
+    errorPrefix: 'javascript function create command error',
+    body: SCRIPT,
+    notJson: NOT_SCRIPT,
+    status: 201,
+    answer: 'text',
+    isInstallation: true,
+    faultOf,
+    run: async ({ plugins }, { body }) => {
+      await plugins.scripts.create(body);
+      return `javascript function ${body.id} is created`;
+    }
+  }),
+  operation({
+    name: 'listScripts',
+    method: 'GET',
+    path: '/udf/javascript',
+    descr: 'List the names of the functions in JavaScript',
+    errorPrefix: 'javascript functions list command error',
+    answer: Type.Array(Type.String()),
+    faultOf,
+    run: async ({ plugins }) => new JsonReply(await plugins.scripts.list())
+  }),
+  operation({
+    name: 'describeScript',
+    method: 'GET',
+    path: '/udf/javascript/:id',
+    descr: 'Describe a function in JavaScript',
+    errorPrefix: ({ id }) => `describe javascript function ${id} error`,
+    answer: SCRIPT_ROW,
+    faultOf,
+    run: async ({ plugins }, { params }) => {
+      const { id, description, script, isAgg } = await plugins.scripts.describe(params.id);
+      return new JsonReply({ id, description, script, isAgg });
+    }
+  }),
+  operation({
+    name: 'replaceScript',
+    method: 'PUT',
+    path: '/udf/javascript/:id',
+    descr: 'Replace a function in JavaScript, or create it',
+    errorPrefix: 'javascript function update command error',
+    body: Type.Object({ ...SCRIPT.properties, id: Type.Optional(Type.String({ description: 'That of the path' })) }),
+    notJson: NOT_SCRIPT,
+    answer: 'text',
+    isInstallation: true,
+    faultOf,
+    run: async ({ plugins }, { params: { id }, body }) => {
+      if (body.id !== undefined && body.id !== id)
+        throw new StreamFault(400, 'undefined', `invalid id ${body.id}: the path has ${id}`);
+      await plugins.scripts.replace({ ...body, id });
+      return `javascript function ${id} is updated`;
+    }
+  }),
+  operation({
+    name: 'dropScript',
+    method: 'DELETE',
+    path: '/udf/javascript/:id',
+    descr: 'Drop a function in JavaScript',
+    errorPrefix: ({ id }) => `delete javascript function ${id} error`,
+    answer: 'text',
+    faultOf,
+    run: async ({ plugins }, { params: { id } }) => {
+      await plugins.scripts.drop(id);
+      return `javascript function ${id} is deleted`;
+    }
+  })
+];
+
+/** Plugins and what they define. */
+export const PLUGIN_OPERATIONS: readonly Operation[] = [...UDFS, ...PLUGINS, ...SCRIPTS];

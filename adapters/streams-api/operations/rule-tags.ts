@@ -1,0 +1,121 @@
+import Type from 'typebox';
+import { NotFound, type StreamsApi } from '../../../lib/index.ts';
+import { faultOf, hasCode, StreamFault } from '../faults.ts';
+import { type Operation, operation } from '../operation.ts';
+import { JsonReply } from '../reply.ts';
+import { planFault } from '../rule-forms.ts';
+
+const TAGS = Type.Array(Type.String(), { maxItems: 100, description: 'The tags' });
+/** The documents of the original have both names. */
+const BODY = Type.Object({ tags: Type.Optional(TAGS), keys: Type.Optional(TAGS) });
+const OUTCOMES = Type.Array(
+  Type.Object(
+    {
+      ruleId: Type.String(),
+      success: Type.Boolean(),
+      error: Type.Optional(Type.String({ description: 'Why it has failed' }))
+    },
+    { title: 'BulkOutcome' }
+  )
+);
+
+interface Tagged {
+  readonly tags?: readonly string[];
+  readonly keys?: readonly string[];
+}
+
+/** @throws StreamFault if there are none */
+function tagsOf({ tags, keys }: Tagged): readonly string[] {
+  const given = tags ?? keys;
+  if (given === undefined) throw new StreamFault(400, 'rule', 'the parameter "tags" is missing: a list of strings');
+  return given;
+}
+
+/** Change the tags of a rule. */
+function change(
+  method: 'PUT' | 'PATCH' | 'DELETE',
+  name: string,
+  descr: string,
+  changed: (old: readonly string[], given: readonly string[]) => readonly string[]
+): Operation {
+  return operation({
+    name,
+    method,
+    path: '/rules/:id/tags',
+    descr,
+    errorPrefix: 'update rule tags error',
+    body: BODY,
+    answer: 'text',
+    example: { params: { id: 'r1' }, body: { tags: ['a'] }, answer: 'Rule r1 tags were updated.' },
+    faultOf: (error, { params: { id } }) =>
+      hasCode(error, 'STREAM_RULE_NOT_FOUND')
+        ? new StreamFault(404, 'notFound', `Rule ${id} is not found.`)
+        : planFault(error, undefined),
+    run: async ({ streams }, { params: { id }, body }) => {
+      const given = tagsOf(body);
+      const rule = await streams.rules.get(id);
+      if (rule === undefined) throw new NotFound('STREAM_RULE_NOT_FOUND', `Rule ${id} is not found.`);
+      await streams.rules.update(id, { ...rule, tags: [...new Set(changed(rule.tags, given))] });
+      return `Rule ${id} tags were updated.`;
+    }
+  });
+}
+
+/** The ids of the rules that have all of some tags. */
+async function matching(streams: StreamsApi, tags: readonly string[]): Promise<string[]> {
+  const rules = await streams.rules.list();
+  return rules.filter((rule) => tags.every((tag) => rule.tags.includes(tag))).map(({ id }) => id);
+}
+
+/** Start or stop the rules with tags, one after the other; one that fails does not keep the others from it. */
+function bulk(command: 'start' | 'stop'): Operation {
+  return operation({
+    name: `bulk${command === 'start' ? 'Start' : 'Stop'}`,
+    method: 'POST',
+    path: `/rules/bulk${command}` as '/rules/bulkstart',
+    descr: `${command === 'start' ? 'Start' : 'Stop'} the rules that have all of the tags`,
+    errorPrefix: `bulk ${command} error`,
+    body: BODY,
+    answer: OUTCOMES,
+    example: { body: { tags: ['a'] }, answer: [{ ruleId: 'r1', success: true }] },
+    run: async ({ streams }, { body }) => {
+      const outcomes: object[] = [];
+      for (const ruleId of await matching(streams, tagsOf(body))) {
+        try {
+          await streams.rules[command](ruleId);
+          outcomes.push({ ruleId, success: true });
+        } catch (error) {
+          if (faultOf(error) === undefined) throw error;
+          outcomes.push({ ruleId, success: false, error: (error as Error).message });
+        }
+      }
+      return new JsonReply(outcomes);
+    }
+  });
+}
+
+/** Tags of rules, and what is done with all rules that have some. */
+export const RULE_TAGS: readonly Operation[] = [
+  change('PUT', 'replaceTags', 'Replace the tags of a rule', (_old, given) => given),
+  change('PATCH', 'addTags', 'Add tags to a rule', (old, given) => [...old, ...given]),
+  change('DELETE', 'removeTags', 'Remove tags of a rule', (old, given) => old.filter((tag) => !given.includes(tag))),
+  operation({
+    name: 'matchTags',
+    method: 'GET',
+    path: '/rules/tags/match',
+    descr: 'The ids of the rules that have all of the tags',
+    errorPrefix: 'match rule tags error',
+    query: Type.Object({
+      tags: Type.Optional(Type.String({ description: 'The tags, separated by commas; or in the body' }))
+    }),
+    body: Type.Optional(BODY),
+    answer: Type.Object({ rules: Type.Array(Type.String()) }),
+    example: { query: { tags: 'a' }, answer: { rules: ['r1'] } },
+    run: async ({ streams }, { query: { tags }, body }) => {
+      const wanted = tags === undefined ? tagsOf(body ?? {}) : tags.split(',').map((tag) => tag.trim());
+      return new JsonReply({ rules: await matching(streams, wanted) });
+    }
+  }),
+  bulk('start'),
+  bulk('stop')
+];

@@ -1,0 +1,330 @@
+import Type from 'typebox';
+import type { NotFound, PlanNode, StreamsApi } from '../../../lib/index.ts';
+import { hasCode, StreamFault } from '../faults.ts';
+import { type Operation, operation } from '../operation.ts';
+import { indentedJson, JsonReply, jsonText, sorted } from '../reply.ts';
+import {
+  CHANGED_RULE,
+  checkRule,
+  extras,
+  METRICS,
+  NEW_RULE,
+  planFault,
+  RULE,
+  RULE_ROW,
+  ruleInput,
+  shownRule,
+  shownStatus
+} from '../rule-forms.ts';
+
+const ID = 'r1';
+const RULE_BODY = { id: ID, sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
+
+/** The rest of an operation on one rule that is not there. */
+const unknownRule =
+  (sentence: (id: string) => string) =>
+  (error: unknown, { params: { id } }: { readonly params: { readonly id: string } }): StreamFault | undefined =>
+    hasCode(error, 'STREAM_RULE_NOT_FOUND') ? new StreamFault(404, 'notFound', sentence(id)) : undefined;
+
+const isNotFound = (id: string) => `Rule ${id} is not found.`;
+const isNotFoundShort = (id: string) => `Rule ${id} is not found`;
+
+/** Faults of a rule that is made or changed, whose statement is that of the body. */
+function planFaultOf(error: unknown, sql: string, id: string): StreamFault | undefined {
+  if (hasCode(error, 'STREAM_RULE_EXISTS')) return new StreamFault(400, 'rule', `Item ${id} already exists`);
+  return planFault(error, sql);
+}
+
+function notJson(body: string, reason: string): string {
+  return `Parse rule ${body} error : ${reason}.`;
+}
+
+/** Start, stop and the like. */
+function command(name: 'start' | 'stop' | 'restart', descr: string, sentence: (id: string) => string): Operation {
+  return operation({
+    name: `${name}Rule`,
+    method: 'POST',
+    path: `/rules/:id/${name}` as '/rules/:id/start',
+    descr,
+    errorPrefix: `${name} rule error`,
+    answer: 'text',
+    example: { params: { id: ID }, answer: sentence(ID) },
+    faultOf: (error, input) =>
+      unknownRule(isNotFound)(error, input) ?? (name === 'stop' ? undefined : planFault(error, undefined)),
+    run: async ({ streams }, { params: { id } }) => {
+      await streams.rules[name](id);
+      return sentence(id);
+    }
+  });
+}
+
+/** A rule that must be there. @throws NotFound with the message of the operation */
+async function ruleOf(streams: StreamsApi, id: string, sentence: string) {
+  const rule = await streams.rules.get(id);
+  if (rule === undefined) throw new StreamFault(404, 'notFound', sentence);
+  return rule;
+}
+
+/** The lines of a plan: a node, and its inputs one level further in. */
+function planText({ name, about, inputs }: PlanNode, level = 0): string {
+  const line = `${'\t'.repeat(level)}${jsonText({ op: name, info: about })}\n`;
+  return line + inputs.map((input) => planText(input, level + 1)).join('');
+}
+
+/** The rules. */
+export const RULES: readonly Operation[] = [
+  operation({
+    name: 'createRule',
+    method: 'POST',
+    path: '/rules',
+    descr: 'Create a rule, and start it',
+    errorPrefix: 'Create rule error',
+    body: NEW_RULE,
+    notJson: (body, reason) => `Create rule error: ${notJson(body, reason)}`,
+    first: checkRule,
+    status: 201,
+    answer: 'text',
+    example: { body: RULE_BODY, answer: 'Rule r1 was created successfully.' },
+    faultOf: (error, { body: { sql, id } }) => planFaultOf(error, sql, id),
+    run: async ({ streams }, { body }) => {
+      const { id } = await streams.rules.create(ruleInput(body, body.id));
+      return `Rule ${id} was created successfully.`;
+    }
+  }),
+  operation({
+    name: 'listRules',
+    method: 'GET',
+    path: '/rules',
+    descr: 'List the rules with their status, sorted by id',
+    answer: Type.Array(RULE_ROW),
+    example: { answer: [{ id: ID, status: 'Running' }] },
+    run: async ({ streams }) =>
+      new JsonReply((await streams.rules.list()).map((rule) => ({ id: rule.id, status: rule.status, ...extras(rule) })))
+  }),
+  operation({
+    name: 'describeRule',
+    method: 'GET',
+    path: '/rules/:id',
+    descr: 'Describe a rule',
+    errorPrefix: 'describe rule error',
+    answer: RULE,
+    example: { params: { id: ID } },
+    run: async ({ streams }, { params: { id } }) => new JsonReply(shownRule(await ruleOf(streams, id, isNotFound(id))))
+  }),
+  operation({
+    name: 'updateRule',
+    method: 'PUT',
+    path: '/rules/:id',
+    descr: 'Replace a rule; if the new one is invalid, the old one goes on',
+    errorPrefix: 'Update rule error',
+    body: CHANGED_RULE,
+    notJson: (body, reason) => `Update rule error: ${notJson(body, reason)}`,
+    first: (body) => checkRule(body, false),
+    answer: 'text',
+    example: { params: { id: ID }, body: RULE_BODY, answer: 'Rule r1 was updated successfully.' },
+    faultOf: (error, { params: { id }, body }) =>
+      hasCode(error, 'STREAM_RULE_NOT_FOUND')
+        ? new StreamFault(404, 'notFound', `not found this rule: ${isNotFound(id)}`, true)
+        : planFaultOf(error, body.sql, id),
+    run: async ({ streams }, { params: { id }, body }) => {
+      if (body.id !== undefined && body.id !== '' && body.id !== id)
+        throw new StreamFault(400, 'rule', 'Name is not consistent with rule id.');
+      await streams.rules.update(id, ruleInput(body, id));
+      return `Rule ${id} was updated successfully.`;
+    }
+  }),
+  operation({
+    name: 'dropRule',
+    method: 'DELETE',
+    path: '/rules/:id',
+    descr: 'Drop a rule',
+    errorPrefix: 'delete rule error',
+    answer: 'text',
+    example: { params: { id: ID }, answer: 'Rule r1 is dropped.' },
+    faultOf: unknownRule((id) => `${id} is not found`),
+    run: async ({ streams }, { params: { id } }) => {
+      await streams.rules.drop(id);
+      return `Rule ${id} is dropped.`;
+    }
+  }),
+  command('start', 'Start a rule; nothing happens if it runs', (id) => `Rule ${id} was started`),
+  command('stop', 'Stop a rule; it stays defined', (id) => `Rule ${id} was stopped.`),
+  command('restart', 'Stop a rule, and start it again', (id) => `Rule ${id} was restarted`),
+  operation({
+    name: 'ruleStatus',
+    method: 'GET',
+    path: '/rules/:id/status',
+    descr: 'The figures of a rule as JSON in text; if it does not run, "Stopped: REASON"',
+    errorPrefix: 'get rule status error',
+    answer: 'text',
+    example: { params: { id: ID } },
+    faultOf: unknownRule(isNotFoundShort),
+    run: async ({ streams }, { params: { id } }) => {
+      const { state, text, metrics } = await streams.rules.status(id);
+      return state === 'connected' ? indentedJson(metrics) : text;
+    }
+  }),
+  operation({
+    name: 'ruleStatusV2',
+    method: 'GET',
+    path: '/v2/rules/:id/status',
+    descr: 'The state and the figures of a rule',
+    errorPrefix: 'get rule status error',
+    answer: METRICS,
+    example: { params: { id: ID } },
+    faultOf: unknownRule(isNotFoundShort),
+    run: async ({ streams }, { params: { id } }) => new JsonReply(shownStatus(await streams.rules.status(id)))
+  }),
+  operation({
+    name: 'allRuleStatus',
+    method: 'GET',
+    path: '/rules/status/all',
+    descr: 'The state and the figures of all rules, by id',
+    errorPrefix: 'get rules status error',
+    answer: Type.Record(Type.String(), METRICS),
+    example: {},
+    run: async ({ streams }) => {
+      const entries: [string, object][] = [];
+      for (const { id } of await streams.rules.list()) {
+        // it may be dropped meanwhile
+        const status = await streams.rules.status(id).catch((error: NotFound) => {
+          if (hasCode(error, 'STREAM_RULE_NOT_FOUND')) return undefined;
+          throw error;
+        });
+        if (status !== undefined) entries.push([id, shownStatus(status)]);
+      }
+      return new JsonReply(Object.fromEntries(entries));
+    }
+  }),
+  operation({
+    name: 'ruleTopology',
+    method: 'GET',
+    path: '/rules/:id/topo',
+    descr: 'The nodes of a rule and what follows each',
+    errorPrefix: 'get rule topo error',
+    answer: Type.Object(
+      {
+        sources: Type.Array(Type.String(), { description: 'The entry points' }),
+        edges: Type.Record(Type.String(), Type.Array(Type.String()), { description: 'What follows each node' })
+      },
+      { title: 'Topology' }
+    ),
+    example: { params: { id: ID } },
+    faultOf: (error, input) =>
+      hasCode(error, 'STREAM_RULE_NOT_STARTED')
+        ? new StreamFault(
+            400,
+            'rule',
+            `Fail to get rule ${input.params.id}'s topo, make sure the rule has been started before`
+          )
+        : unknownRule(isNotFoundShort)(error, input),
+    run: async ({ streams }, { params: { id } }) => {
+      const { sources, edges } = await streams.rules.topology(id);
+      return new JsonReply({ sources, edges: sorted(edges) });
+    }
+  }),
+  operation({
+    name: 'validateRule',
+    method: 'POST',
+    path: '/rules/validate',
+    descr: 'Check a rule without creating it; an invalid one is answered with 422',
+    errorPrefix: 'validate rule error',
+    body: NEW_RULE,
+    notJson: (body, reason) => `validate rule error: ${notJson(body, reason)}`,
+    first: checkRule,
+    isReading: true,
+    answer: Type.Object({
+      sources: Type.Array(Type.String(), { description: 'Its streams and tables' }),
+      valid: Type.Literal(true)
+    }),
+    example: { body: { ...RULE_BODY, id: 'r2' }, answer: { sources: ['demo'], valid: true } },
+    faultOf: (error, { body }) => {
+      const found = planFaultOf(error, body.sql, body.id);
+      const isRule = found?.status === 400 && found.code !== 'encoding' && found.code !== 'configuration';
+      return isRule ? new StreamFault(422, found.code, found.message) : found;
+    },
+    run: async ({ streams }, { body }) => {
+      const { sources } = await streams.rules.validate(ruleInput(body, body.id));
+      return new JsonReply({ sources, valid: true });
+    }
+  }),
+  operation({
+    name: 'explainRule',
+    method: 'GET',
+    path: '/rules/:id/explain',
+    descr: 'The plan of a rule, a line of JSON for each node; with "Accept: application/json" as a tree',
+    errorPrefix: 'explain rule error',
+    answer: 'text',
+    example: { params: { id: ID } },
+    faultOf: (error, input) => unknownRule(isNotFound)(error, input) ?? planFault(error, undefined),
+    run: async ({ streams, wantsJson }, { params: { id } }) => {
+      const plan = await streams.rules.explain(id);
+      return wantsJson ? new JsonReply(plan) : planText(plan);
+    }
+  }),
+  operation({
+    name: 'testRule',
+    method: 'POST',
+    path: '/ruletest',
+    descr: 'Run a query over sample rows, without any sink',
+    errorPrefix: 'test rule error',
+    isReading: true,
+    body: Type.Object({
+      id: Type.Optional(Type.String({ description: 'Ignored' })),
+      sql: Type.String({ description: 'The query' }),
+      options: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Options of the rule' })),
+      rows: Type.Optional(
+        Type.Array(
+          Type.Object({
+            stream: Type.String({ description: 'Name of the stream or table' }),
+            values: Type.Record(Type.String(), Type.Unknown(), { description: 'The columns' }),
+            at: Type.Optional(
+              Type.Integer({
+                minimum: 0,
+                description: 'When it arrives, in milliseconds. Default: with the row before'
+              })
+            ),
+            meta: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'What meta() gives' }))
+          }),
+          { maxItems: 10_000, description: 'The rows, in the order of their arrival' }
+        )
+      ),
+      mockSource: Type.Optional(
+        Type.Record(
+          Type.String(),
+          Type.Object({
+            data: Type.Array(Type.Record(Type.String(), Type.Unknown()), { maxItems: 10_000 }),
+            interval: Type.Optional(Type.Integer({ minimum: 0, description: 'Milliseconds from row to row' })),
+            loop: Type.Optional(Type.Boolean({ description: 'Ignored: each row is used once' }))
+          }),
+          { description: 'Rows by the name of the stream, instead of "rows"' }
+        )
+      )
+    }),
+    answer: Type.Object(
+      {
+        emissions: Type.Array(Type.Array(Type.Record(Type.String(), Type.Unknown())), {
+          description: 'The rows of each emission'
+        }),
+        errors: Type.Array(Type.String(), { description: 'The errors of rows' })
+      },
+      { title: 'RuleTest' }
+    ),
+    example: {
+      body: { sql: 'SELECT * FROM demo', rows: [{ stream: 'demo', values: { a: 1 } }] },
+      answer: { emissions: [[{ a: 1 }]], errors: [] }
+    },
+    faultOf: (error, { body }) => planFault(error, body.sql),
+    run: async ({ streams }, { body: { sql, options, rows, mockSource } }) => {
+      const mocked = Object.entries(mockSource ?? {}).flatMap(([stream, { data, interval = 1_000 }]) =>
+        data.map((values, at) => ({ stream, values, at: at * interval }))
+      );
+      const given = rows ?? mocked.sort((a, b) => a.at - b.at);
+      const { emissions, errors } = await streams.rules.test(
+        { sql, ...(options === undefined ? {} : { options }) },
+        given
+      );
+      return new JsonReply({ emissions, errors });
+    }
+  })
+];

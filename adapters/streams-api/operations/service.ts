@@ -1,0 +1,219 @@
+import { arch, platform } from 'node:os';
+import Type from 'typebox';
+import type { PropertyRow, Ruleset } from '../../../lib/index.ts';
+import { check } from '../../rest/index.ts';
+import { StreamFault } from '../faults.ts';
+import { type Operation, operation } from '../operation.ts';
+import { JsonReply } from '../reply.ts';
+
+const VERSION = Type.Object(
+  {
+    version: Type.String(),
+    os: Type.String(),
+    arch: Type.String(),
+    upTimeSeconds: Type.Integer({ description: 'Seconds since the start of the process' })
+  },
+  { title: 'Service' }
+);
+
+function service(method: 'GET' | 'POST'): Operation {
+  return operation({
+    name: method === 'GET' ? 'service' : 'servicePosted',
+    method,
+    path: '/',
+    descr: 'Version, operating system and uptime',
+    isReading: true,
+    answer: VERSION,
+    example: {},
+    run: ({ broker }) =>
+      new JsonReply({
+        version: broker.version,
+        os: platform(),
+        arch: arch(),
+        upTimeSeconds: Math.floor(process.uptime())
+      })
+  });
+}
+
+const TEXTS = Type.Record(Type.String(), Type.String());
+const RULESET = Type.Object(
+  {
+    streams: Type.Optional(TEXTS),
+    tables: Type.Optional(TEXTS),
+    rules: Type.Optional(TEXTS)
+  },
+  { title: 'Ruleset' }
+);
+
+/** A set of the body, or of the text in its field `content`. @throws StreamFault, Fault */
+function rulesetOf(body: Readonly<Record<string, unknown>>): Ruleset {
+  const { content, file } = body;
+  if (file !== undefined) {
+    const remedy = 'send its text in the parameter "content"';
+    throw new StreamFault(400, 'configuration', `the parameter "file" is not supported: ${remedy}`);
+  }
+  if (content === undefined) return filled(body);
+  let value: unknown = content;
+  try {
+    if (typeof content === 'string') value = JSON.parse(content);
+  } catch (error) {
+    throw new StreamFault(400, 'encoding', `the parameter "content" is not JSON: ${(error as Error).message}`);
+  }
+  return filled(value);
+}
+
+function filled(value: unknown): Ruleset {
+  const { streams = {}, tables = {}, rules = {} } = check<Partial<Ruleset>>(RULESET, value, 'ruleset');
+  return { streams, tables, rules };
+}
+
+/** A type of sources or sinks in lists. */
+function shownType({ name, about }: { readonly name: string; readonly about: string }): object {
+  return { name, about: { description: { en_US: about } } };
+}
+
+const TYPE = Type.Object(
+  { name: Type.String(), about: Type.Object({}, { additionalProperties: true }) },
+  { title: 'Type' }
+);
+const DETAILS = Type.Object(
+  {
+    name: Type.String(),
+    about: Type.Object({}, { additionalProperties: true }),
+    properties: Type.Array(Type.Record(Type.String(), Type.Unknown()))
+  },
+  { title: 'TypeDetails' }
+);
+
+function shownProperty([name, row]: readonly [string, PropertyRow]): object {
+  const { type, about, required, choices, default: fallback } = row;
+  return {
+    name,
+    type,
+    optional: required !== true,
+    ...(fallback === undefined ? {} : { default: fallback }),
+    ...(choices === undefined ? {} : { values: choices }),
+    hint: { en_US: about }
+  };
+}
+
+function typesOf(what: 'sources' | 'sinks'): readonly Operation[] {
+  return [
+    operation({
+      name: `list${what === 'sources' ? 'Source' : 'Sink'}Types`,
+      method: 'GET',
+      path: `/metadata/${what}` as '/metadata/sources',
+      descr: `The types of ${what}`,
+      answer: Type.Array(TYPE),
+      example: {},
+      run: async ({ streams }) => new JsonReply((await streams[what]()).map(shownType))
+    }),
+    operation({
+      name: `describe${what === 'sources' ? 'Source' : 'Sink'}Type`,
+      method: 'GET',
+      path: `/metadata/${what}/:name` as '/metadata/sources/:name',
+      descr: `A type of ${what} with its properties`,
+      errorPrefix: ({ name }) => `describe ${what} ${name} error`,
+      answer: DETAILS,
+      run: async ({ streams }, { params: { name } }) => {
+        const found = (await streams[what]()).find((one) => one.name === name);
+        if (found === undefined) throw new StreamFault(404, 'notFound', 'not found');
+        return new JsonReply({
+          ...shownType(found),
+          properties: Object.entries(found.properties ?? {}).map(shownProperty)
+        });
+      }
+    })
+  ];
+}
+
+/** The service itself, its documents, and everything that it has at once. */
+export const SERVICE: readonly Operation[] = [
+  service('GET'),
+  service('POST'),
+  operation({
+    name: 'ping',
+    method: 'GET',
+    path: '/ping',
+    descr: 'An empty answer',
+    answer: 'text',
+    example: { answer: '' },
+    run: () => ''
+  }),
+  operation({
+    name: 'openapi',
+    method: 'GET',
+    path: '/openapi.json',
+    descr: 'The OpenAPI document of this interface',
+    answer: Type.Object({}, { additionalProperties: true }),
+    example: {},
+    run: (context) => new JsonReply(context.document(context.mountedAt))
+  }),
+  operation({
+    name: 'exportRuleset',
+    method: 'POST',
+    path: '/ruleset/export',
+    descr: 'All streams, tables and rules, each as its text',
+    errorPrefix: 'export error',
+    isReading: true,
+    answer: RULESET,
+    example: {},
+    run: async ({ streams }) => {
+      const { streams: defined, tables, rules } = await streams.export();
+      const headers = { 'content-disposition': 'attachment; filename="ruleset.json"' };
+      return new JsonReply({ streams: defined, tables, rules }, headers);
+    }
+  }),
+  operation({
+    name: 'importRuleset',
+    method: 'POST',
+    path: '/ruleset/import',
+    descr: 'Create or replace the streams, tables and rules of an export',
+    errorPrefix: 'import error',
+    body: Type.Object({
+      ...RULESET.properties,
+      content: Type.Optional(Type.Unknown({ description: 'The export, or its text, instead of the other fields' }))
+    }),
+    notJson: (_body, reason) => `Invalid body: Error decoding json: ${reason}`,
+    answer: 'text',
+    example: {
+      body: { content: '{"streams":{},"tables":{},"rules":{}}' },
+      answer: 'imported 0 streams, 0 tables and 0 rules'
+    },
+    run: async ({ streams }, { body }) => {
+      const counts = await streams.import(rulesetOf(body));
+      return `imported ${counts.streams} streams, ${counts.tables} tables and ${counts.rules} rules`;
+    }
+  }),
+  operation({
+    name: 'listBuiltinFunctions',
+    method: 'GET',
+    path: '/metadata/functions',
+    descr: 'The functions of statements',
+    answer: Type.Array(
+      Type.Object(
+        {
+          name: Type.String(),
+          family: Type.String(),
+          kind: Type.String({ description: 'scalar, context, aggregate, analytic, rows or columns' }),
+          params: Type.Array(Type.String(), { description: 'Their types' }),
+          about: Type.String()
+        },
+        { title: 'Function' }
+      )
+    ),
+    example: {},
+    run: async ({ streams }) =>
+      new JsonReply(
+        (await streams.functions()).map(({ name, family, kind, params, about }) => ({
+          name,
+          family,
+          kind,
+          params,
+          about
+        }))
+      )
+  }),
+  ...typesOf('sources'),
+  ...typesOf('sinks')
+];

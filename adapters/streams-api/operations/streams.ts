@@ -1,0 +1,172 @@
+import Type from 'typebox';
+import { SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.ts';
+import { hasCode, StreamFault } from '../faults.ts';
+import { type Operation, operation } from '../operation.ts';
+import { JsonReply } from '../reply.ts';
+import { type Ddl, ddlOf, describedText, STREAM, shownStream } from '../stream-forms.ts';
+
+const NAMES: Readonly<Record<StreamKind, { readonly title: string; readonly example: string; readonly sql: string }>> =
+  {
+    stream: { title: 'Stream', example: 'demo', sql: 'CREATE STREAM demo () WITH (DATASOURCE="demo", FORMAT="json")' },
+    table: {
+      title: 'Table',
+      example: 'names',
+      sql: 'CREATE TABLE names () WITH (DATASOURCE="names.json", TYPE="file")'
+    }
+  };
+
+function missing(message: string): StreamFault {
+  return new StreamFault(404, 'notFound', message);
+}
+
+function other(kind: StreamKind): StreamKind {
+  return kind === 'stream' ? 'table' : 'stream';
+}
+
+/** Drop a stream or a table. @throws StreamFault with the documented sentence */
+async function drop(streams: StreamsApi, kind: StreamKind, name: string, force: boolean): Promise<string> {
+  try {
+    await streams.drop(kind, name, { force });
+  } catch (error) {
+    if (hasCode(error, 'STREAM_NOT_FOUND')) {
+      const isOther = (await streams.get(other(kind), name)) !== undefined;
+      throw missing(isOther ? `${kind} ${name} is not found` : `${name} is not found`);
+    }
+    if (!hasCode(error, 'STREAM_IN_USE')) throw error;
+    const message = `${kind} ${name} has been referenced by other rules; "?force=true" drops it nevertheless`;
+    throw new StreamFault(400, 'stream', message);
+  }
+  return `${NAMES[kind].title} ${name} is dropped.`;
+}
+
+/** A definition that must be there. @throws StreamFault */
+async function definitionOf(streams: StreamsApi, kind: StreamKind, name: string) {
+  const found = await streams.get(kind, name);
+  if (found === undefined) throw missing(`Describe ${kind} fails, ${name} is not found.`);
+  return found;
+}
+
+/** What CREATE means by an error. */
+function createFault(error: unknown, { kind, name }: Ddl, verb: 'Create' | 'Replace'): unknown {
+  if (error instanceof SqlError) return new StreamFault(400, 'syntax', error.message);
+  if (!hasCode(error, 'STREAM_EXISTS')) return error;
+  return new StreamFault(400, 'stream', `${verb} ${kind} fails: Item ${name} already exists.`);
+}
+
+/** Do what a statement says. @returns the text that the command of the original prints */
+async function executed(streams: StreamsApi, sql: string): Promise<string> {
+  const ddl = ddlOf(sql) ?? { verb: 'create', kind: 'stream', name: '' };
+  const { verb, kind, name } = ddl;
+  if (verb === 'create') {
+    const made = await streams.define(sql).catch((error: unknown) => {
+      throw createFault(error, ddl, 'Create');
+    });
+    return `${NAMES[made.kind].title} ${made.name} is created.`;
+  }
+  if (verb === 'show') {
+    const names = (await streams.list(kind)).map((one) => one.name);
+    return names.length === 0 ? `No ${kind} definitions are found.` : names.join('\n');
+  }
+  if (verb === 'drop') return drop(streams, kind, name, false);
+  const definition = await definitionOf(streams, kind, name);
+  return verb === 'describe' ? describedText(definition) : 'TO BE SUPPORTED';
+}
+
+const BODY = Type.Object({ sql: Type.String({ minLength: 1, description: 'The statement' }) });
+
+function notJson(_body: string, reason: string): string {
+  return `Invalid body: Error decoding the statement descriptor: ${reason}`;
+}
+
+/** The operations on streams, or on tables. */
+function operationsOn(kind: StreamKind): readonly Operation[] {
+  const { title, example, sql } = NAMES[kind];
+  const list = `/${kind}s` as '/streams';
+  const one = `/${kind}s/:name` as '/streams/:name';
+  return [
+    operation({
+      name: `execute${title}Statement`,
+      method: 'POST',
+      path: list,
+      descr: `Execute a statement: CREATE, SHOW, DESCRIBE, EXPLAIN or DROP, of streams and tables`,
+      errorPrefix: `${title} command error`,
+      body: BODY,
+      notJson,
+      status: 201,
+      answer: 'text',
+      example: { body: { sql }, answer: `${title} ${example} is created.` },
+      run: ({ streams }, { body }) => executed(streams, body.sql)
+    }),
+    operation({
+      name: `list${title}s`,
+      method: 'GET',
+      path: list,
+      descr: `List the names of the ${kind}s, sorted`,
+      errorPrefix: `${title} command error`,
+      query: Type.Object({
+        kind: Type.Optional(Type.String({ description: 'Only those of this kind (option KIND): scan or lookup' }))
+      }),
+      answer: Type.Array(Type.String()),
+      example: { answer: [example] },
+      run: async ({ streams }, { query }) => {
+        const wanted = query.kind?.toLowerCase();
+        const found = await streams.list(kind);
+        const kindOf = (options: Readonly<Record<string, string>>) => (options.KIND ?? 'scan').toLowerCase();
+        const shown = wanted === undefined ? found : found.filter(({ options }) => kindOf(options) === wanted);
+        return new JsonReply(shown.map(({ name }) => name));
+      }
+    }),
+    operation({
+      name: `describe${title}`,
+      method: 'GET',
+      path: one,
+      descr: `Describe a ${kind}`,
+      errorPrefix: `describe ${kind} error`,
+      answer: STREAM,
+      example: { params: { name: example } },
+      run: async ({ streams }, { params: { name } }) =>
+        new JsonReply(shownStream(await definitionOf(streams, kind, name)))
+    }),
+    operation({
+      name: `replace${title}`,
+      method: 'PUT',
+      path: one,
+      descr: `Replace a ${kind}, or create it; the name in the statement counts`,
+      errorPrefix: `${title} command error`,
+      body: BODY,
+      notJson,
+      answer: 'text',
+      example: { params: { name: example }, body: { sql }, answer: `${title} ${example} is replaced.` },
+      run: async ({ streams }, { body }) => {
+        const ddl = ddlOf(body.sql);
+        if (ddl !== undefined && ddl.verb !== 'create')
+          throw new StreamFault(
+            400,
+            'syntax',
+            `a ${kind} is replaced by CREATE ${kind.toUpperCase()}, not by ${ddl.verb.toUpperCase()}`
+          );
+        if (ddl !== undefined && ddl.kind !== kind) throw missing(`${kind} ${ddl.name} is not found`);
+        const made = await streams.replace(body.sql).catch((error: unknown) => {
+          throw createFault(error, ddl ?? { verb: 'create', kind, name: '' }, 'Replace');
+        });
+        return `${title} ${made.name} is replaced.`;
+      }
+    }),
+    operation({
+      name: `drop${title}`,
+      method: 'DELETE',
+      path: one,
+      descr: `Drop a ${kind}`,
+      errorPrefix: `delete ${kind} error`,
+      query: Type.Object({
+        force: Type.Optional(Type.Boolean({ default: false, description: 'Also if rules use it' }))
+      }),
+      answer: 'text',
+      example: { params: { name: example }, query: { force: true }, answer: `${title} ${example} is dropped.` },
+      run: ({ streams }, { params: { name }, query: { force = false } }) => drop(streams, kind, name, force)
+    })
+  ];
+}
+
+/** The streams and the tables. */
+export const STREAMS: readonly Operation[] = [...operationsOn('stream'), ...operationsOn('table')];

@@ -1,0 +1,181 @@
+import Type, { type Static } from 'typebox';
+import { SqlError, type StreamRuleDefinition, type StreamRuleInput, type StreamRuleStatus } from '../../lib/index.ts';
+import { faultOf, hasCode, StreamFault } from './faults.ts';
+import { sorted } from './reply.ts';
+
+const ACTION = Type.Record(Type.String(), Type.Unknown(), {
+  description: 'One key, the type of the sink, with its properties: {"mqtt": {"server": "tcp://a:1883", "topic": "b"}}'
+});
+const OPTIONS = Type.Record(Type.String(), Type.Unknown(), {
+  description: 'Options such as qos, isEventTime and lateTolerance; those that are absent have their defaults'
+});
+const FIELDS = {
+  options: Type.Optional(OPTIONS),
+  triggered: Type.Optional(Type.Boolean({ default: true, description: 'Whether it is started' })),
+  name: Type.Optional(Type.String({ description: 'A name for people' })),
+  version: Type.Optional(Type.String({ description: 'A version for people' })),
+  tags: Type.Optional(Type.Array(Type.String(), { description: 'Words by which rules are found' })),
+  temp: Type.Optional(Type.Boolean({ default: false, description: 'It is not persisted' }))
+};
+const SQL = Type.String({ description: 'The query: one SELECT' });
+const ACTIONS = Type.Array(ACTION, { minItems: 1, description: 'Where the results go' });
+
+/** The body of a new rule. */
+export const NEW_RULE = Type.Object({
+  id: Type.String({ description: 'The identifier' }),
+  sql: SQL,
+  actions: ACTIONS,
+  ...FIELDS
+});
+/** The body of a change. */
+export const CHANGED_RULE = Type.Object({
+  id: Type.Optional(Type.String({ description: 'The identifier, that of the path' })),
+  sql: SQL,
+  actions: ACTIONS,
+  ...FIELDS
+});
+/** A rule, as it is described. */
+export const RULE = Type.Object(
+  {
+    triggered: Type.Boolean({ description: 'Whether it runs after a start of the service' }),
+    id: Type.String(),
+    sql: Type.String(),
+    actions: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+    options: Type.Record(Type.String(), Type.Unknown(), { description: 'All options, with their defaults' }),
+    name: Type.Optional(Type.String()),
+    version: Type.Optional(Type.String()),
+    tags: Type.Optional(Type.Array(Type.String()))
+  },
+  { title: 'Rule' }
+);
+/** A row of the list of rules. */
+export const RULE_ROW = Type.Object(
+  {
+    id: Type.String(),
+    status: Type.String({ description: '`Running`, or `Stopped: REASON`' }),
+    name: Type.Optional(Type.String()),
+    version: Type.Optional(Type.String()),
+    tags: Type.Optional(Type.Array(Type.String()))
+  },
+  { title: 'RuleRow' }
+);
+/** The figures of a rule that runs. */
+export const METRICS = Type.Record(Type.String(), Type.Union([Type.Number(), Type.String()]), {
+  description: 'Figures by KIND_NAME_INDEX_METRIC'
+});
+
+/** Options that must not be negative, whose error is documented [stream rules 1.2]. */
+const POSITIVE = ['checkpointInterval', 'concurrency', 'bufferLength', 'lateTolerance'];
+/** Statements that are no query. */
+const NO_QUERY = /^\s*(create|show|describe|explain|drop|insert|update|delete)\b/i;
+
+/** Check what a rule must have, with the documented messages. @throws StreamFault */
+export function checkRule(body: Readonly<Record<string, unknown>>, needsId = true): void {
+  const { id, sql, actions, options } = body;
+  if (needsId && (id === undefined || id === null || id === '')) throw fault('rule', 'Missing rule id.');
+  if ('graph' in body)
+    throw fault('rule', 'rules with a "graph" are not supported; write the query as SQL (parameter "sql")');
+  if (sql === undefined || sql === null || sql === '') throw fault('rule', 'Missing rule SQL.');
+  if (typeof sql === 'string' && NO_QUERY.test(sql)) throw fault('syntax', `SQL ${sql} is not a select statement.`);
+  if (actions === undefined || actions === null || (Array.isArray(actions) && actions.length === 0))
+    throw fault('rule', 'Missing rule actions.');
+  if (Array.isArray(actions)) for (const action of actions) checkAction(action);
+  for (const name of POSITIVE) {
+    const value = (options as Readonly<Record<string, unknown>> | null | undefined)?.[name];
+    if (typeof value === 'number' && value < 0)
+      throw fault('rule', `rule option ${name} ${value} is invalid, require a positive integer`);
+  }
+}
+
+function checkAction(action: unknown): void {
+  if (!isObject(action)) throw fault('rule', `expect an object for an action, but found ${JSON.stringify(action)}`);
+  for (const properties of Object.values(action))
+    if (!isObject(properties))
+      throw fault(
+        'rule',
+        `expect map[string]interface{} type for the action properties, but found ${JSON.stringify(properties)}`
+      );
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function fault(code: StreamFault['code'], message: string): StreamFault {
+  return new StreamFault(400, code, message);
+}
+
+/** What a body says of a rule. What it has besides is of no meaning. */
+export function ruleInput(body: Static<typeof CHANGED_RULE>, id: string): StreamRuleInput {
+  const { sql, actions, options, triggered, name, version, tags, temp } = body;
+  const given = { options, triggered, name, version, tags, temp };
+  const fields = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { id, sql, actions, ...Object.fromEntries(fields) } as StreamRuleInput;
+}
+
+/** The fault of a rule that cannot be made or started: always 400, whatever is missing. */
+export function planFault(error: unknown, sql: string | undefined): StreamFault | undefined {
+  if (error instanceof SqlError) {
+    const text = sql === undefined ? '' : ` ${sql}`;
+    return fault('syntax', `Parse SQL${text} error: ${error.message}`);
+  }
+  if (hasCode(error, 'STREAM_NOT_FOUND')) {
+    const [, name] = /"([^"]+)"/.exec((error as Error).message) ?? [];
+    const message =
+      name === undefined ? (error as Error).message : `fail to get stream ${name}, please check if stream is created`;
+    return fault('plan', message);
+  }
+  const found = faultOf(error);
+  return found?.status === 404 ? fault('plan', found.message) : found;
+}
+
+/** The options whose order is documented; the others follow. */
+const FIRST_OPTIONS = [
+  'isEventTime',
+  'lateTolerance',
+  'concurrency',
+  'bufferLength',
+  'sendMetaToSink',
+  'sendError',
+  'qos',
+  'checkpointInterval'
+];
+
+/** A rule as it is described. Names, versions and tags are shown if there are some. */
+export function shownRule(rule: StreamRuleDefinition): object {
+  const { triggered, id, sql, actions, options } = rule;
+  const given = options as unknown as Readonly<Record<string, unknown>>;
+  const first = Object.fromEntries(FIRST_OPTIONS.map((name) => [name, given[name]]));
+  return {
+    triggered,
+    id,
+    sql,
+    actions: sorted(actions),
+    options: { ...first, ...given },
+    ...extras(rule)
+  };
+}
+
+/** What later versions of the original show of a rule, if it is set. */
+export function extras({ name, version, tags }: Pick<StreamRuleDefinition, 'name' | 'version' | 'tags'>) {
+  return {
+    ...(name === '' ? {} : { name }),
+    ...(version === '' ? {} : { version }),
+    ...(tags.length === 0 ? {} : { tags })
+  };
+}
+
+/** The status of a rule as an object, also if it is stopped. */
+export function shownStatus(status: StreamRuleStatus): Readonly<Record<string, string | number>> {
+  const isRunning = status.state === 'connected';
+  const reason = status.text.replace(/^stopped: */i, '');
+  const isWaiting = !isRunning && status.nextStartAt > 0;
+  return {
+    status: isRunning ? 'running' : isWaiting ? 'stopped: waiting for next schedule.' : 'stopped',
+    message: isRunning ? '' : reason,
+    lastStartTimestamp: status.startedAt,
+    lastStopTimestamp: status.stoppedAt,
+    nextStartTimestamp: status.nextStartAt,
+    ...status.metrics
+  };
+}
