@@ -24,6 +24,11 @@ const OPTIONS = {
   checkpointInterval: 300_000
 } as StreamRuleOptions;
 
+const METRICS: Readonly<Record<string, number | string>> = {
+  source_demo_0_records_in_total: 1,
+  op_1_preprocessor_demo_0_last_invocation: '2020-01-02T11:28:33.054821'
+};
+
 /** A stream service that keeps definitions in memory, and of statements knows SELECT ... FROM and CREATE. */
 export class FakeStreams {
   isRunning = true;
@@ -135,12 +140,7 @@ export class FakeStreams {
         startedAt: 1,
         stoppedAt: isRunning ? 0 : 2,
         nextStartAt: 0,
-        metrics: isRunning
-          ? {
-              source_demo_0_records_in_total: 1,
-              op_1_preprocessor_demo_0_last_invocation: '2020-01-02T11:28:33.054821'
-            }
-          : {}
+        metrics: isRunning ? METRICS : {}
       };
     },
     topology: async (id) => {
