@@ -18,9 +18,9 @@ export interface Dialect {
   /** How its tokens are written. */
   readonly lexis: Lexis;
   /** The binding powers of its operators, from the weakest. */
-  readonly precedence: Readonly<Partial<Record<Operator, number>>>;
+  readonly precedence: ReadonlyMap<string, number>;
   /** Its operators that are words, by the word in upper case. NOT stands for the predicates that follow it. */
-  readonly wordOperators: Readonly<Record<string, Operator | undefined>>;
+  readonly wordOperators: ReadonlyMap<string, Operator>;
   /** What to write instead of words of other dialects. */
   readonly wordHints: Readonly<Record<string, string | undefined>>;
   /** `FOREACH ... DO ... INCASE`. */
@@ -47,31 +47,26 @@ export interface Dialect {
   readonly nullIsAbsent: boolean;
 }
 
-const COMPARISONS = {
-  '=': COMPARING,
-  '!=': COMPARING,
-  '<': COMPARING,
-  '>': COMPARING,
-  '<=': COMPARING,
-  '>=': COMPARING
-};
+/** Operators from the weakest: those of a line bind equally, and the number of a line is their binding power. */
+function precedenceOf(levels: Readonly<Record<number, string>>): ReadonlyMap<string, number> {
+  const entries = Object.entries(levels).flatMap(([power, operators]) =>
+    operators.split(' ').map((operator) => [operator, Number(power)] as const)
+  );
+  return new Map(entries);
+}
 
 /** The keywords of rules over broker events. */
 const RULE_KEYWORDS = 'AND AS CASE IF ELSE ELSIF FROM IN NOT OR SELECT WHEN THEN FOREACH INCASE END DO WHERE';
 
-const RULE_PRECEDENCE: Dialect['precedence'] = {
-  OR: 1,
-  AND: 2,
-  ...COMPARISONS,
-  '=~': COMPARING,
-  IN: COMPARING,
-  '+': 5,
-  '-': 5,
-  '*': 6,
-  '/': 6,
-  div: 6,
-  mod: 6
-};
+const RULE_PRECEDENCE = precedenceOf({ 1: 'OR', 2: 'AND', 4: '= != < > <= >= =~ IN', 5: '+ -', 6: '* / div mod' });
+const RULE_WORD_OPERATORS: Dialect['wordOperators'] = new Map([
+  ['AND', 'AND'],
+  ['OR', 'OR'],
+  ['IN', 'IN'],
+  ['NOT', 'IN'],
+  ['DIV', 'div'],
+  ['MOD', 'mod']
+]);
 
 const RULE_HINTS: Dialect['wordHints'] = {
   IS: 'use is_null(x) or is_not_null(x)',
@@ -96,7 +91,7 @@ export function ruleDialect(matchTopic: (topic: string, filter: string) => boole
     keywords: new Set(RULE_KEYWORDS.split(' ')),
     lexis: RULE_LEXIS,
     precedence: RULE_PRECEDENCE,
-    wordOperators: { AND: 'AND', OR: 'OR', IN: 'IN', NOT: 'IN', DIV: 'div', MOD: 'mod' },
+    wordOperators: RULE_WORD_OPERATORS,
     wordHints: RULE_HINTS,
     hasForeach: true,
     hasNot: true,
@@ -120,23 +115,21 @@ const STREAM_KEYWORDS =
 export const STREAM_DIALECT: Dialect = {
   keywords: new Set(STREAM_KEYWORDS.split(' ')),
   lexis: STREAM_LEXIS,
-  precedence: {
-    OR: 1,
-    AND: 2,
-    ...COMPARISONS,
-    IN: COMPARING,
-    BETWEEN: COMPARING,
-    LIKE: COMPARING,
-    '+': 5,
-    '-': 5,
-    '|': 5,
-    '^': 5,
-    '*': 6,
-    '/': 6,
-    '%': 6,
-    '&': 6
-  },
-  wordOperators: { AND: 'AND', OR: 'OR', IN: 'IN', BETWEEN: 'BETWEEN', LIKE: 'LIKE', NOT: 'IN' },
+  precedence: precedenceOf({
+    1: 'OR',
+    2: 'AND',
+    4: '= != < > <= >= IN BETWEEN LIKE',
+    5: '+ - | ^',
+    6: '* / % &'
+  }),
+  wordOperators: new Map([
+    ['AND', 'AND'],
+    ['OR', 'OR'],
+    ['IN', 'IN'],
+    ['NOT', 'IN'],
+    ['BETWEEN', 'BETWEEN'],
+    ['LIKE', 'LIKE']
+  ]),
   wordHints: {
     IS: 'use isNull(x)',
     NULL: 'use isNull(x)',

@@ -42,7 +42,7 @@ export class Parser extends TokenReader {
   }
 
   #strength(operator: Operator): number {
-    return this.dialect.precedence[operator] ?? 0;
+    return this.dialect.precedence.get(operator) ?? 0;
   }
 
   #deeper(): void {
@@ -70,13 +70,13 @@ export class Parser extends TokenReader {
     const isNegated = this.takeKeyword('NOT');
     const { start } = subject;
     const { precedence } = this.dialect;
-    if (precedence.BETWEEN !== undefined && this.takeKeyword('BETWEEN')) {
+    if (precedence.has('BETWEEN') && this.takeKeyword('BETWEEN')) {
       const low = this.expression(COMPARING + 1);
       this.expectKeyword('AND');
       const high = this.expression(COMPARING + 1);
       return { type: 'between', isNegated, subject, low, high, start, end: high.end };
     }
-    if (precedence.LIKE !== undefined && this.takeKeyword('LIKE')) {
+    if (precedence.has('LIKE') && this.takeKeyword('LIKE')) {
       const pattern = this.expression(COMPARING + 1);
       return { type: 'like', isNegated, subject, pattern, start, end: pattern.end };
     }
@@ -95,9 +95,9 @@ export class Parser extends TokenReader {
   #operator(): Operator | undefined {
     const { type, text } = this.token;
     const { precedence, wordOperators } = this.dialect;
-    if (type === 'symbol') return precedence[text as Operator] === undefined ? undefined : (text as Operator);
+    if (type === 'symbol') return precedence.has(text) ? (text as Operator) : undefined;
     if (type !== 'word') return undefined;
-    const operator = wordOperators[text.toUpperCase()];
+    const operator = wordOperators.get(text.toUpperCase());
     if (operator !== 'div' && operator !== 'mod') return operator;
     return this.#isBeforeOperand() ? operator : undefined;
   }

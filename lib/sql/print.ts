@@ -181,7 +181,7 @@ export class Printer {
   }
 
   #strength(operator: Operator): number {
-    return this.#dialect.precedence[operator] ?? 0;
+    return this.#dialect.precedence.get(operator) ?? 0;
   }
 
   #literal(value: Value): string {
