@@ -128,7 +128,7 @@ export function printedFloat(number: number): string {
   if (!Number.isFinite(number)) return number > 0 ? '+Inf' : '-Inf';
   if (number === 0) return Object.is(number, -0) ? '-0' : '0';
   const size = Math.abs(number);
-  if (size >= 1e-4 && size < 1e21) return String(number);
+  if (size >= 1e-4 && size < 1e6) return String(number);
   const [mantissa, exponent] = number.toExponential().split('e');
   const digits = exponent.slice(1).padStart(2, '0');
   return `${mantissa}e${exponent[0]}${digits}`;

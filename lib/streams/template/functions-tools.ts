@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto';
+import { parseDuration } from '../../base/options-table.ts';
+import type { FunctionTools } from '../functions/function.ts';
+import { StreamFailure } from '../values.ts';
+import { fn, type TemplateFunctions } from './function-table.ts';
+import type { TemplateValue } from './template-value.ts';
+import { formatTime } from './time-layout.ts';
+
+/** What templates use of the process. */
+export type TemplateTools = Pick<FunctionTools, 'now' | 'pattern' | 'offsetMinutes'>;
+
+/** Functions of time, of regular expressions and of chance. */
+export function toolFunctions({ now, pattern, offsetMinutes }: TemplateTools): TemplateFunctions {
+  /** A number is in seconds since 1970. */
+  const timeOf = (value: TemplateValue): Date => {
+    if (value instanceof Date) return value;
+    const isNumber = typeof value === 'bigint' || typeof value === 'number';
+    const time = new Date(isNumber ? Number(value) * 1000 : now());
+    if (Number.isNaN(time.getTime())) throw new StreamFailure('a time is out of range');
+    return time;
+  };
+  const offsetOf = (time: Date, zone: string) => {
+    if (zone === 'UTC' || zone === '') return 0;
+    return zone === 'Local' ? offsetMinutes(time.getTime()) : offsetOfZone(time, zone);
+  };
+  const date = (layout: string, value: TemplateValue, zone = 'Local') => {
+    const time = timeOf(value);
+    return formatTime(time, offsetOf(time, zone), layout);
+  };
+  const dateInZone = fn('string any string', date);
+  const moved = fn('string any', (duration: string, value: TemplateValue) => {
+    const [, sign, rest] = /^([+-]?)(.*)$/s.exec(duration) as unknown as [string, string, string];
+    const ms = parseDuration(rest);
+    const time = timeOf(value);
+    return ms === undefined ? time : timeOf((time.getTime() + (sign === '-' ? -ms : ms)) / 1000);
+  });
+  return {
+    now: fn('', () => new Date(now())),
+    date: fn('string any', (layout: string, value) => date(layout, value)),
+    dateInZone,
+    date_in_zone: dateInZone,
+    htmlDate: fn('any', (value) => date('2006-01-02', value)),
+    htmlDateInZone: fn('any string', (value, zone: string) => date('2006-01-02', value, zone)),
+    dateModify: moved,
+    date_modify: moved,
+    unixEpoch: fn('any', (value) => String(Math.floor(timeOf(value).getTime() / 1000))),
+    toDate: fn('string string', (_layout: string, text: string) => new Date(Date.parse(text) || 0)),
+    uuidv4: fn('', () => randomUUID()),
+    regexMatch: fn('string string', (regex: string, text: string) => pattern(regex).test(text)),
+    regexFind: fn('string string', (regex: string, text: string) => found(pattern(regex), text)[0] ?? ''),
+    regexFindAll: fn('string string int', (regex: string, text: string, count: number) => {
+      const all = found(pattern(regex), text);
+      return count < 0 ? all : all.slice(0, count);
+    }),
+    regexReplaceAll: fn('string string string', (regex: string, text: string, replacement: string) =>
+      pattern(regex).replace(text, (groups) => expanded(replacement, groups))
+    ),
+    regexReplaceAllLiteral: fn('string string string', (regex: string, text: string, replacement: string) =>
+      pattern(regex).replace(text, () => replacement)
+    )
+  };
+}
+
+function found(pattern: ReturnType<TemplateTools['pattern']>, text: string): string[] {
+  const all: string[] = [];
+  pattern.replace(text, ([match]) => {
+    all.push(match);
+    return '';
+  });
+  return all;
+}
+
+/** `$1` and `${1}` stand for groups. */
+function expanded(replacement: string, groups: readonly string[]): string {
+  return replacement.replace(/\$(?:\$|(\d+)|\{(\d+)\})/g, (whole, plain?: string, braced?: string) =>
+    whole === '$$' ? '$' : (groups[Number(plain ?? braced)] ?? '')
+  );
+}
+
+/** Offset of an IANA zone from UTC, in minutes. @throws StreamFailure */
+function offsetOfZone(time: Date, zone: string): number {
+  let format: Intl.DateTimeFormat;
+  try {
+    format = new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
+  } catch {
+    throw new StreamFailure(`there is no time zone ${JSON.stringify(zone)}`);
+  }
+  const text = format.formatToParts(time).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+  const [, sign, hours = '0', minutes = '0'] = /GMT(?:([+-])(\d\d):?(\d\d)?)?/.exec(text) ?? [];
+  const size = Number(hours) * 60 + Number(minutes);
+  return sign === '-' ? -size : size;
+}

@@ -1,0 +1,100 @@
+import { InvalidInput } from '../../base/errors.ts';
+import { nearest } from '../../base/options-table.ts';
+import { StreamFailure } from '../values.ts';
+import { compileTree, Run } from './compile.ts';
+import { type BoundFunctions, bind, type TemplateFunctions } from './function-table.ts';
+import { goFunctions } from './functions-go.ts';
+import { textFunctions } from './functions-text.ts';
+import { type TemplateTools, toolFunctions } from './functions-tools.ts';
+import { LIST_FUNCTIONS, NUMBER_FUNCTIONS, valueFunctions } from './functions-values.ts';
+import { parseTemplate } from './parse.ts';
+import { placeOf, TemplateError } from './template-error.ts';
+import { asTemplateData } from './template-value.ts';
+
+/** A template, ready to be filled in with rows. @throws StreamFailure why it cannot be, with the place in the template */
+export type Template = (data: unknown) => string;
+
+/** Options of `compileTemplate`. */
+export interface TemplateOptions {
+  /** The property that the template is a value of, for messages. Default `dataTemplate`. */
+  readonly property?: string;
+  /** Most characters of one output; a loop cannot make more. Default 1048576. */
+  readonly most?: number;
+  /** Fields of a list of rows are those of its first row, instead of an error. Default false. */
+  readonly readsFirst?: boolean;
+}
+
+/** Most characters of one output. */
+const MOST_CHARACTERS = 1_048_576;
+
+/**
+ * Compile a data template: the part of Go's text/template that the documentation lists, with the functions of the sprig collection that have
+ * no effect outside of the template. It is parsed once, to closures.
+ *
+ * Numbers of rows are floats, which print in their shortest form: `3`, `25.5`, `1.541152486013e+12`. What is missing or null prints
+ * `<no value>`. `env`, and functions that make keys or certificates, do not exist.
+ * @param tools templates with the same object share their functions
+ * @throws InvalidInput PROPERTY_INVALID: `property dataTemplate TEXT is invalid: template: sink:LINE:COLUMN: REASON`
+ */
+export function compileTemplate(text: string, tools: TemplateTools, options: TemplateOptions = {}): Template {
+  const { property = 'dataTemplate', most = MOST_CHARACTERS, readsFirst = false } = options;
+  const { table, call } = functionsOf(tools, most);
+  const isFunction = (name: string) => Object.hasOwn(table, name);
+  try {
+    const tree = parseTemplate(text, isFunction);
+    const execute = compileTree(tree, text, { functions: call, readsFirst });
+    return (data) => {
+      const run = new Run(asTemplateData(data), most);
+      try {
+        execute(run);
+      } catch (error) {
+        if (error instanceof RangeError) throw new StreamFailure(`the template fails: ${error.message}`, error);
+        throw error;
+      }
+      return run.out;
+    };
+  } catch (error) {
+    if (!(error instanceof TemplateError)) throw error;
+    const shown = text.length > 200 ? `${text.slice(0, 197)}...` : text;
+    const reason = `${placeOf(text, error.at)}: ${error.message}${hint(error.message, table)}`;
+    const message = `property ${property} ${shown} is invalid: ${reason}`;
+    throw new InvalidInput('PROPERTY_INVALID', property, 'a template', text, message);
+  }
+}
+
+/** The functions of a template, and those that were prepared for calls. Templates with the same tools share them. */
+interface Functions {
+  readonly most: number;
+  readonly table: TemplateFunctions;
+  readonly call: BoundFunctions;
+}
+
+const shared = new WeakMap<TemplateTools, Functions>();
+
+function functionsOf(tools: TemplateTools, most: number): Functions {
+  const before = shared.get(tools);
+  if (before?.most === most) return before;
+  const table = {
+    ...textFunctions(most),
+    ...NUMBER_FUNCTIONS,
+    ...LIST_FUNCTIONS,
+    ...valueFunctions(most),
+    ...goFunctions(most),
+    ...toolFunctions(tools)
+  };
+  const calls = new Map<string, ReturnType<typeof bind>>();
+  const call: BoundFunctions = (name) => {
+    let bound = calls.get(name);
+    if (bound === undefined) calls.set(name, (bound = bind(table[name])));
+    return bound;
+  };
+  const functions = { most, table, call };
+  shared.set(tools, functions);
+  return functions;
+}
+
+function hint(message: string, functions: TemplateFunctions): string {
+  const [, name] = /^function "(.*)" not defined$/.exec(message) ?? [];
+  const near = name === undefined ? undefined : nearest(name, Object.keys(functions));
+  return near === undefined ? '' : `; did you mean "${near}"?`;
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import type { TemplateTools } from '../../lib/streams/template/functions-tools.ts';
+import { compileTemplate } from '../../lib/streams/template/template.ts';
+
+const TOOLS: TemplateTools = {
+  now: () => 1_700_000_000_000,
+  offsetMinutes: () => 0,
+  pattern: (text) => ({
+    test: (subject) => new RegExp(text).test(subject),
+    replace: (subject, replacement) =>
+      subject.replace(new RegExp(text, 'g'), (...groups) => replacement(groups.slice(0, -2) as string[]))
+  })
+};
+
+interface Case {
+  readonly line: number;
+  readonly template: string;
+  readonly data: unknown;
+  readonly expected: string;
+  readonly isError: boolean;
+}
+
+/** Read `templates.txt`: by the titles of its sections. */
+function readCases(): Map<string, Case[]> {
+  const sections = new Map<string, Case[]>();
+  let title = '';
+  let template: string | undefined;
+  let data: unknown = {};
+  const plain = (text: string) => (text.startsWith('"') && text.endsWith('"') ? (JSON.parse(text) as string) : text);
+  for (const [at, text] of readFileSync(join(import.meta.dirname, 'templates.txt'), 'utf8')
+    .split('\n')
+    .entries()) {
+    if (text === '' || text.startsWith('# differs')) continue;
+    if (text.startsWith('# ')) sections.set((title = text.slice(2)), []);
+    else if (text.startsWith('< ')) data = JSON.parse(text.slice(2));
+    else if (text.startsWith('> ') || text.startsWith('! ')) {
+      assert.ok(template !== undefined, `line ${at + 1} has no template`);
+      const isError = text.startsWith('!');
+      sections.get(title)?.push({ line: at + 1, template, data, expected: plain(text.slice(2)), isError });
+      template = undefined;
+      data = {};
+    } else template = plain(text);
+  }
+  return sections;
+}
+
+describe('data templates', () => {
+  for (const [title, cases] of readCases()) {
+    if (cases.length === 0) continue;
+    it(`give what the table expects: ${title}`, () => {
+      for (const { line, template, data, expected, isError } of cases) {
+        let actual: string;
+        try {
+          actual = compileTemplate(template, TOOLS)(data);
+        } catch (error) {
+          actual = (error as Error).message;
+          if (!isError) throw new Error(`line ${line}: ${actual}`, { cause: error });
+        }
+        assert.equal(actual, expected, `line ${line}`);
+      }
+    });
+  }
+
+  it('refuse what cannot be parsed when they are made, and name the property', () => {
+    assert.throws(() => compileTemplate('a\n{{.b', TOOLS, { property: 'topic' }), {
+      name: 'InvalidInput',
+      code: 'PROPERTY_INVALID',
+      field: 'topic',
+      message: 'property topic a\n{{.b is invalid: template: sink:2:0: unclosed action'
+    });
+  });
+
+  it('fail with STREAM_FAILED when they cannot be filled in', () => {
+    assert.throws(() => compileTemplate('{{upper .a}}', TOOLS)({ a: 1 }), { code: 'STREAM_FAILED' });
+  });
+
+  it('see dates, bytes and large integers as JSON has them, and leave the row as it is', () => {
+    const row = { at: new Date(0), bytes: Buffer.from('hi'), id: 2n ** 60n, list: [1n], name: 'x' };
+    const fill = compileTemplate('{{.at}} {{.bytes}} {{.id}} {{json .list}} {{.name}}', TOOLS);
+    assert.equal(fill(row), '1970-01-01T00:00:00.000Z aGk= 1.152921504606847e+18 [1] x');
+    assert.equal(typeof row.id, 'bigint');
+  });
+
+  it('take the time from the tools, in the zone of the service', () => {
+    const fill = compileTemplate('{{now | date "15:04:05 -07:00"}}', { ...TOOLS, offsetMinutes: () => 60 });
+    assert.equal(fill({}), '23:13:20 +01:00');
+  });
+
+  it('read fields of the first row where that is allowed', () => {
+    const fill = compileTemplate('a/{{.id}}/{{(index . 1).id}}', TOOLS, { readsFirst: true });
+    assert.equal(fill([{ id: 'x' }, { id: 'y' }]), 'a/x/y');
+    assert.equal(compileTemplate('a/{{.id}}', TOOLS, { readsFirst: true })([]), 'a/<no value>');
+  });
+
+  it('make no more characters than allowed', () => {
+    const fill = compileTemplate('{{range .}}{{.}}{{end}}', TOOLS, { most: 3 });
+    assert.equal(fill(['a', 'b', 'c']), 'abc');
+    assert.throws(() => fill(['a', 'b', 'c', 'd']), /longer than 3 characters \(bound templateCharacters\)/);
+  });
+
+  it('give names of prototypes no meaning', () => {
+    const data: unknown = JSON.parse('{"a":{"__proto__":{"x":1}}}');
+    const fill = compileTemplate('{{.constructor}} {{.a.toString}} {{(index .a "__proto__").x}}', TOOLS);
+    assert.equal(fill(data), '<no value> <no value> 1');
+    assert.equal(compileTemplate('{{$d := dict "__proto__" 1}}{{json $d}}', TOOLS)({}), '{"__proto__":1}');
+  });
+});
