@@ -3,15 +3,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { managementApi, type OpenApiDocument } from 'embermq/management';
+import { streamsApi } from 'embermq/streams-api';
 import { REVISIONS } from '../adapters/management/revisions.ts';
 import { createBroker } from '../lib/index.ts';
 import { HEAD, typesOf } from './support/client-types.ts';
 
-const folder = join(import.meta.dirname, '../adapters/management');
+const adapters = join(import.meta.dirname, '../adapters');
 
 function compare(path: string, text: string): void {
-  if (process.env.UPDATE_OPENAPI !== undefined) writeFileSync(join(folder, path), text);
-  const isSame = readFileSync(join(folder, path), 'utf8') === text;
+  if (process.env.UPDATE_OPENAPI !== undefined) writeFileSync(join(adapters, path), text);
+  const isSame = readFileSync(join(adapters, path), 'utf8') === text;
   assert.ok(isSame, `${path} is out of date: UPDATE_OPENAPI=1 npm test -- openapi-files`);
 }
 
@@ -35,11 +36,23 @@ describe('The files that are written from the operations of the management inter
     const document = managementApi(createBroker(), { revision }).openapi();
 
     it(`have the OpenAPI document of the revision "${revision}"`, () => {
-      compare(`openapi/${revision}.json`, `${JSON.stringify(document, null, 1)}\n`);
+      compare(`management/openapi/${revision}.json`, `${JSON.stringify(document, null, 1)}\n`);
     });
 
     it(`have the types that the client needs for the revision "${revision}"`, () => {
-      compare(`client/${revision}.ts`, typesIn(revision, document));
+      compare(`management/client/${revision}.ts`, typesIn(revision, document));
     });
   }
+});
+
+describe('The files that are written from the operations of the interface of streams', () => {
+  const document = streamsApi(createBroker()).openapi();
+
+  it('have its OpenAPI document', () => {
+    compare('streams-api/openapi/streams.json', `${JSON.stringify(document, null, 1)}\n`);
+  });
+
+  it('have the types that the client needs', () => {
+    compare('streams-api/client/operations.ts', typesOf(document, 'StreamsOperations'));
+  });
 });

@@ -1,4 +1,4 @@
-import Type, { type TSchema } from 'typebox';
+import Type from 'typebox';
 import { DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
 import type { Operation } from './operation.ts';
 import type { StreamsCredentials } from './options.ts';
@@ -87,7 +87,7 @@ function operationObject(row: Operation, schemas: DocumentSchemas): Json {
           }
         }),
     responses: {
-      [row.status ?? 200]: { description: 'Success', content: contentOf(row.answer, schemas, example?.answer) },
+      [row.status ?? 200]: { description: 'Success', content: contentOf(row, schemas) },
       ...Object.fromEntries(
         statusesOf(row).map((status) => [status, { $ref: `#/components/responses/Fault${status}` }])
       )
@@ -95,9 +95,11 @@ function operationObject(row: Operation, schemas: DocumentSchemas): Json {
   };
 }
 
-function contentOf(answer: TSchema | 'text', schemas: DocumentSchemas, example: unknown): Json {
-  if (answer === 'text') return { 'text/plain': { schema: TEXT, ...shown(example) } };
-  return { 'application/json': { schema: schemas.of(answer), ...shown(example) } };
+function contentOf({ answer, isTextByDefault, example }: Operation, schemas: DocumentSchemas): Json {
+  const text = { 'text/plain': { schema: TEXT, ...(answer === 'text' ? shown(example?.answer) : {}) } };
+  if (answer === 'text') return text;
+  const json = { 'application/json': { schema: schemas.of(answer), ...shown(example?.answer) } };
+  return isTextByDefault === true ? { ...text, ...json } : json;
 }
 
 function shown(example: unknown): Json {

@@ -63,6 +63,8 @@ export interface Operation {
   readonly status?: 201;
   /** The schema of a JSON answer, or `text` for a sentence. */
   readonly answer: TSchema | 'text';
+  /** The answer is JSON only for clients that want it. */
+  readonly isTextByDefault?: true;
   /** It brings code into the process: it needs credentials, or a request from this machine that no web page has sent. */
   readonly isInstallation?: true;
   /** Viewers may use it, although it is no GET. */

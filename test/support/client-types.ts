@@ -9,13 +9,13 @@ type Json = any;
 /** The first line of the files. */
 export const HEAD = '// Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.';
 
-const METHODS = ['get', 'post', 'put', 'delete'];
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
 /** Write the TypeScript declarations of the operations of a document. @param name of their interface */
 export function typesOf(document: OpenApiDocument, name: string): string {
   const { Fault: _, Meta: __, ...records } = document.components.schemas as Readonly<Record<string, Json>>;
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    METHODS.filter((method) => answersJson(methods[method])).map((method) =>
+    METHODS.filter((method) => answerOf(methods[method]) !== undefined).map((method) =>
       operationType(path, method, methods[method] as Json)
     )
   );
@@ -30,16 +30,14 @@ export function typesOf(document: OpenApiDocument, name: string): string {
   return formatted(parts.join('\n\n'));
 }
 
-/** Streams of events are not read with the client. */
-function answersJson(operation: Json): boolean {
-  return operation?.responses[200].content['application/json'] !== undefined;
+/** The schema of the answer. @returns undefined for streams of events, which are not read with the client */
+function answerOf(operation: Json): Json {
+  const { content } = operation?.responses[200] ?? operation?.responses[201] ?? {};
+  return (content?.['application/json'] ?? content?.['text/plain'])?.schema;
 }
 
-function operationType(
-  path: string,
-  method: string,
-  { summary, parameters = [], requestBody, responses }: Json
-): string {
+function operationType(path: string, method: string, operation: Json): string {
+  const { summary, parameters = [], requestBody } = operation;
   const named = (place: string) => parameters.filter((one: Json) => one.in === place);
   const properties = (list: Json[]) => ({
     type: 'object',
@@ -47,7 +45,7 @@ function operationType(
     properties: Object.fromEntries(list.map(({ name, description, schema }) => [name, { description, ...schema }]))
   });
   const [params, query] = [named('path'), named('query')];
-  const { schema } = responses[200].content['application/json'];
+  const schema = answerOf(operation);
   // an answer without an envelope is the data itself
   const data = schema.properties?.code === undefined ? schema : schema.properties.data;
   const isOptional = data !== undefined && data !== schema && !schema.required.includes('data');

@@ -1,6 +1,12 @@
+import {
+  type AnyRequest,
+  basicAuthorization,
+  type ErrorFacts,
+  RequestSender,
+  reasonOf
+} from '../../rest-client/index.ts';
 import { answerOf, isStream, linesOf } from './answers.ts';
 import { ManagementError } from './error.ts';
-import { targetOf } from './target.ts';
 import type { ArgumentsOf, ClientRevision, DataOf, InputOf, ListOf, Page, PageMeta, PathOf, RowOf } from './types.ts';
 
 /** Options of a `ManagementClient`. */
@@ -19,21 +25,8 @@ export interface ManagementClientOptions<R extends ClientRevision = ClientRevisi
   readonly fetch?: (request: Request, init: { readonly signal: AbortSignal }) => Promise<Response>;
 }
 
-/** A request whose types are not known. */
-export interface AnyRequest {
-  /** Values of the parameters in braces, which are encoded. Those that are empty, `.` or `..` cannot be sent, and are refused. */
-  readonly params?: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  readonly body?: unknown;
-  readonly signal?: AbortSignal | undefined;
-  readonly timeoutMs?: number | undefined;
-}
-
 /** Rows that `list` asks for at once, unless the query has a `_limit`. */
 const ROWS_AT_ONCE = 1_000;
-const TIMEOUT_MS = 30_000;
-/** The longest time that timers have. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /**
  * A client of the management interface. It needs `fetch` and nothing else, and so runs in Node, Bun, Deno and browsers.
@@ -49,17 +42,13 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
  * the signal that has aborted the request.
  */
 export class ManagementClient<R extends ClientRevision = 'later'> {
-  readonly #url: string;
-  readonly #authorization: string;
-  readonly #timeoutMs: number;
-  readonly #fetch: NonNullable<ManagementClientOptions['fetch']>;
+  readonly #sender: RequestSender;
 
   /** @throws TypeError if the URL is not one of HTTP, or has credentials */
-  constructor({ url, id, secret, timeoutMs = TIMEOUT_MS, fetch }: ManagementClientOptions<R>) {
-    this.#url = checkedUrl(url);
-    this.#authorization = `Basic ${base64(`${id}:${secret}`)}`;
-    this.#timeoutMs = timeoutMs;
-    this.#fetch = fetch ?? ((request, init) => globalThis.fetch(request, init));
+  constructor({ url, id, secret, timeoutMs, fetch }: ManagementClientOptions<R>) {
+    const headers = { authorization: basicAuthorization(id, secret) };
+    const error = (message: string, facts?: ErrorFacts) => new ManagementError(message, facts);
+    this.#sender = new RequestSender({ url, headers, timeoutMs, fetch, error });
   }
 
   /** Get the data of an operation. */
@@ -116,12 +105,8 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
       throw new ManagementError(
         `${method} ${path}: the answer is a stream; read it with lines('${method}', '${path}')`
       );
-    const { sent, signal, begun } = this.#prepared(method, path, request);
-    const answer = await this.#during(request, signal, async () => {
-      const response = await this.#fetch(sent, { signal });
-      return { status: response.status, text: await response.text() };
-    }).finally(begun);
-    return answerOf(answer, { method, path, url: sent.url });
+    const { url, response, text } = await this.#sender.text(method, path, request);
+    return answerOf({ status: response.status, text }, { method, path, url });
   }
 
   /**
@@ -131,83 +116,23 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
   async *lines(method: string, path: string, request: AnyRequest = {}): AsyncGenerator<string, void, undefined> {
     if (!isStream(method, path))
       throw new ManagementError(`${method} ${path}: the answer is not a stream; use request('${method}', '${path}')`);
-    const { sent, signal, begun } = this.#prepared(method, path, request);
-    const response = await this.#during(request, signal, () => this.#fetch(sent, { signal })).finally(begun);
+    const { url, response, signal } = await this.#sender.stream(method, path, request);
     if (response.status !== 200 || response.body === null || isJson(response)) {
-      const text = await this.#during(request, signal, () => response.text());
-      answerOf({ status: response.status, text }, { method, path, url: sent.url });
-      throw new ManagementError(`${method} ${sent.url}: the answer is not a stream`, { status: response.status });
+      const text = await this.#sender.during(request, signal, () => response.text());
+      answerOf({ status: response.status, text }, { method, path, url });
+      throw new ManagementError(`${method} ${url}: the answer is not a stream`, { status: response.status });
     }
     try {
       yield* linesOf(response.body);
     } catch (cause) {
       request.signal?.throwIfAborted();
-      throw new ManagementError(`${method} ${sent.url}: the answer has ended early: ${reasonOf(cause)}`, { cause });
-    }
-  }
-
-  /** @throws ManagementError, and nothing has been sent */
-  #prepared(
-    method: string,
-    path: string,
-    { params, query, body, signal: given, timeoutMs = this.#timeoutMs }: AnyRequest
-  ): { readonly sent: Request; readonly signal: AbortSignal; begun(): void } {
-    try {
-      const headers = { authorization: this.#authorization };
-      const init =
-        body === undefined
-          ? { method, headers }
-          : { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
-      const sent = new Request(targetOf(this.#url, path, { params, query }), init);
-      if (!(timeoutMs >= 0)) throw new RangeError(`timeoutMs: expected a time in milliseconds, not ${timeoutMs}`);
-      const timeout = new AbortController();
-      const late = () =>
-        timeout.abort(new ManagementError(`${this.#url} did not answer within ${timeoutMs / 1000} seconds`));
-      const timer = setTimeout(late, Math.min(timeoutMs, MAX_TIMEOUT_MS));
-      const signal = given === undefined ? timeout.signal : AbortSignal.any([given, timeout.signal]);
-      return { sent, signal, begun: () => clearTimeout(timer) };
-    } catch (cause) {
-      if (cause instanceof ManagementError) throw cause;
-      throw new ManagementError(`${method} ${path} cannot be sent: ${reasonOf(cause)}`, { cause });
-    }
-  }
-
-  /** Wait for the server. @throws ManagementError, or the reason of the signal of the request */
-  async #during<T>(request: AnyRequest, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (cause) {
-      request.signal?.throwIfAborted();
-      signal.throwIfAborted(); // the time is over
-      throw new ManagementError(`${this.#url} cannot be reached: ${reasonOf(cause)}`, { cause });
+      throw new ManagementError(`${method} ${url}: the answer has ended early: ${reasonOf(cause)}`, { cause });
     }
   }
 }
 
 function isJson({ headers }: Response): boolean {
   return /^application\/json\b/.test(headers.get('content-type') ?? '');
-}
-
-function checkedUrl(url: string): string {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
-    throw new TypeError('url: expected a URL such as http://127.0.0.1:8081/api/v4');
-  if (parsed.username !== '' || parsed.password !== '')
-    throw new TypeError('url: give the id and the secret as options');
-  return parsed.origin + parsed.pathname.replace(/\/+$/, '');
-}
-
-function base64(text: string): string {
-  return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''));
-}
-
-/** The first cause that says something: `fetch failed` does not. */
-function reasonOf(error: unknown): string {
-  const { message, cause } = error as {
-    readonly message?: string;
-    readonly cause?: { readonly message?: string; readonly code?: string };
-  };
-  return cause?.message || cause?.code || message || `${error}`;
 }
 
 /** The parameters of the next page. @returns undefined: there is none */

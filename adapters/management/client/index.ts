@@ -1,7 +1,8 @@
 /** The public names of `embermq/management/client`. */
 
+export type { AnyRequest } from '../../rest-client/index.ts';
 export { isStream } from './answers.ts';
-export { type AnyRequest, ManagementClient, type ManagementClientOptions } from './client.ts';
+export { ManagementClient, type ManagementClientOptions } from './client.ts';
 export type { EarlierOperations } from './earlier.ts';
 export { ManagementError } from './error.ts';
 export type { HostedOperations } from './hosted.ts';

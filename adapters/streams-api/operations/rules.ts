@@ -254,7 +254,15 @@ export const RULES: readonly Operation[] = [
     path: '/rules/:id/explain',
     descr: 'The plan of a rule, a line of JSON for each node; with "Accept: application/json" as a tree',
     errorPrefix: 'explain rule error',
-    answer: 'text',
+    answer: Type.Object(
+      {
+        name: Type.String({ description: 'Name of the node in the status' }),
+        about: Type.String({ description: 'What it does' }),
+        inputs: Type.Array(Type.Object({}, { additionalProperties: true }), { description: 'The nodes before it' })
+      },
+      { title: 'PlanNode' }
+    ),
+    isTextByDefault: true,
     example: { params: { id: ID } },
     faultOf: (error, input) => unknownRule(isNotFound)(error, input) ?? planFault(error, undefined),
     run: async ({ streams, wantsJson }, { params: { id } }) => {

@@ -1,4 +1,5 @@
-import { ManagementError } from './error.ts';
+/** A path that cannot be sent. */
+export class TargetError extends Error {}
 
 /** What the address of a request is made of. */
 interface Parts {
@@ -10,7 +11,7 @@ interface Parts {
  * The URL of a request. `fetch` removes the segments `.` and `..`, also where they are encoded, and so would send another request.
  * @param base where the interface is mounted, without a slash at the end
  * @param path with parameters in braces or encoded
- * @throws ManagementError if a parameter is missing, empty, `.` or `..`, or if the path would become another one
+ * @throws TargetError if a parameter is missing, empty, `.` or `..`, or if the path would become another one
  */
 export function targetOf(base: string, path: string, { params = {}, query = {} }: Parts): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodedParameter(path, name, params[name]));
@@ -18,7 +19,7 @@ export function targetOf(base: string, path: string, { params = {}, query = {} }
   const sent = new URL(target);
   const meant = target.slice(sent.origin.length).split('?', 1)[0] || '/';
   if (decodeURI(meant) !== decodeURI(sent.pathname) || sent.hash !== '')
-    throw new ManagementError(
+    throw new TargetError(
       `path: "${path}" would be sent as "${sent.pathname}"; encode its segments, and leave out those that are "." and ".."`
     );
   return target + queryText(query);
@@ -26,11 +27,11 @@ export function targetOf(base: string, path: string, { params = {}, query = {} }
 
 function encodedParameter(path: string, name: string, value: string | undefined): string {
   const where = `params: "${name}" of ${path}`;
-  if (value === undefined) throw new ManagementError(`${where} is missing`);
+  if (value === undefined) throw new TargetError(`${where} is missing`);
   const encoded = encodeURIComponent(value);
-  if (encoded === '') throw new ManagementError(`${where} is empty, which would be the path of another operation`);
+  if (encoded === '') throw new TargetError(`${where} is empty, which would be the path of another operation`);
   if (encoded !== '.' && encoded !== '..') return encoded;
-  throw new ManagementError(
+  throw new TargetError(
     `${where} is "${value}", which cannot be sent: HTTP clients take it for a relative path, and send another request`
   );
 }
