@@ -78,16 +78,18 @@ export class CredentialCheck {
   readonly #running = new Map<string, Promise<Caller>>();
   readonly #limit: LoginLimit;
   readonly #acceptsBearer: boolean;
+  readonly #what: string;
   #hasWarned = false;
 
-  /** @param options `acceptsBearer`: a function of the app also gets bearer tokens, with the id '' */
+  /** @param options `acceptsBearer`: a function of the app also gets bearer tokens, with the id ''; `what` is protected, for messages */
   constructor(
     broker: Broker,
     credentials: Credentials,
     proxies: TrustedProxies,
-    { acceptsBearer = false }: { readonly acceptsBearer?: boolean } = {}
+    { acceptsBearer = false, what = 'management' }: { readonly acceptsBearer?: boolean; readonly what?: string } = {}
   ) {
     this.#broker = broker;
+    this.#what = what;
     this.#acceptsBearer = acceptsBearer && typeof credentials === 'function';
     const isOne = credentials === 'applications' || credentials === 'users';
     this.#credentials = isOne ? [credentials] : credentials;
@@ -211,8 +213,8 @@ export class CredentialCheck {
     const remedy = asked.includes('applications') ? 'broker.applications.add()' : 'broker.users.add()';
     if (!this.#hasWarned) {
       this.#hasWarned = true;
-      const message = `nobody can use the management interface: the broker has no ${names}. Add one with ${remedy}`;
-      this.#broker.failed(new StateError('NO_CREDENTIALS', message), 'answering a management request');
+      const message = `nobody can use the ${this.#what} interface: the broker has no ${names}. Add one with ${remedy}`;
+      this.#broker.failed(new StateError('NO_CREDENTIALS', message), `answering a ${this.#what} request`);
     }
     return unauthorized(`of an ${names} are needed, but the broker has none`.replace('an user', 'a user'));
   }

@@ -30,7 +30,7 @@ export class Access {
     this.#settings = settings;
     this.#browsers = new BrowserChecks({ origins, hosts: credentials === 'remote' ? undefined : hosts });
     const asked = credentials === 'remote' ? 'applications' : credentials;
-    this.#credentials = new CredentialCheck(broker, asked, trustedProxies, { acceptsBearer: true });
+    this.#credentials = new CredentialCheck(broker, asked, trustedProxies, { acceptsBearer: true, what: 'streams' });
   }
 
   /** Let a request through. @throws Fault unauthorized, notPermitted, tooManyLogins */

@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { describe, it } from 'node:test';
+import { type Broker, createBroker } from 'embermq';
+import { type StreamsApiOptions, streamsApi } from 'embermq/streams-api';
+import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
+import { FakePlugins } from './fake-plugins.ts';
+import { FakeStreams } from './support.ts';
+
+const PLUGIN = { name: 'random', file: 'http://127.0.0.1/random.zip' };
+const PROXIED = { 'x-forwarded-for': '192.0.2.1' };
+
+function withStreams(broker: Broker, streams = new FakeStreams()): Broker {
+  return Object.defineProperty(broker, 'streams', { value: streams.api });
+}
+
+/** Serve the interface of a broker with the application `app` while `use` runs. */
+async function serving(
+  options: StreamsApiOptions,
+  use: (server: Awaited<ReturnType<typeof serve>>) => Promise<unknown>
+): Promise<void> {
+  const broker = withStreams(await startBroker());
+  await using server = await serve(streamsApi(broker, { plugins: new FakePlugins(), ...options }).node);
+  try {
+    await use(server);
+  } finally {
+    await broker.stop();
+  }
+}
+
+/** The status of a GET with a `Host` header of its own, which `fetch` does not send. */
+function statusAs(port: number, path: string, host: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    request({ port, host: '127.0.0.1', path, headers: { host }, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+describe('The interface of streams without the option credentials', () => {
+  it('answers requests of this machine without credentials', async () => {
+    await serving({}, async ({ call, port }) => {
+      assert.equal((await call('GET', '/rules', undefined, {})).status, 200);
+      assert.equal((await call('GET', '/rules', undefined, { authorization: 'Basic bogus' })).status, 200);
+      assert.equal(await statusAs(port, '/rules', `localhost:${port}`), 200);
+    });
+  });
+
+  it('asks for credentials if a proxy has forwarded the request, or if it was sent to another name', async () => {
+    await serving({}, async ({ call, port }) => {
+      const answer = await call('GET', '/rules', undefined, PROXIED);
+      assert.equal(answer.status, 401);
+      assert.match(answer.headers.get('www-authenticate') ?? '', /^Basic /);
+      assert.match(
+        answer.text,
+        /^HTTP Basic credentials .*: requests that are not from this machine .*option credentials\)\n$/
+      );
+      assert.equal((await call('GET', '/rules', undefined, { ...PROXIED, authorization: AUTHORIZATION })).status, 200);
+      assert.equal(await statusAs(port, '/rules', 'rebound.example'), 401);
+      assert.equal(await statusAs(port, '/rules', '192.168.0.1'), 401);
+    });
+  });
+
+  it('lets no page of another origin change anything, nor install a plugin without credentials', async () => {
+    await serving({}, async ({ call, port }) => {
+      const foreign = { origin: 'https://page.example' };
+      assert.equal((await call('POST', '/rules/r1/start', undefined, foreign)).status, 403);
+      const own = { origin: `http://127.0.0.1:${port}` };
+      assert.equal((await call('POST', '/rules/r1/start', undefined, own)).status, 404);
+      assert.equal((await call('POST', '/plugins/sources', PLUGIN, own)).status, 401);
+      assert.equal(
+        (await call('POST', '/plugins/sources', PLUGIN, { ...own, authorization: AUTHORIZATION })).status,
+        201
+      );
+      assert.equal((await call('POST', '/udf/javascript', { id: 'a', script: '' }, {})).status, 201);
+    });
+  });
+});
+
+describe('The interface of streams with credentials', () => {
+  it('asks everybody for those of an application, or of a function that gets bearer tokens as well', async () => {
+    await serving({ credentials: 'applications' }, async ({ call }) => {
+      assert.equal((await call('GET', '/rules', undefined, {})).status, 401);
+      assert.equal((await call('GET', '/rules')).status, 200);
+    });
+    const seen: unknown[] = [];
+    const credentials = (id: string, secret: string) => {
+      seen.push([id, secret]);
+      return secret === 'good' && 'viewer';
+    };
+    await serving({ credentials }, async ({ call }) => {
+      const authorization = 'Bearer good';
+      assert.equal((await call('GET', '/rules', undefined, { authorization })).status, 200);
+      assert.equal((await call('GET', '/rules', undefined, { authorization: 'Bearer bad' })).status, 401);
+      assert.deepEqual(seen[0], ['', 'good']);
+      const body = { sql: 'SELECT * FROM demo', rows: [] };
+      assert.equal((await call('POST', '/ruletest', body, { authorization })).status, 400, 'a viewer may test');
+      assert.equal((await call('POST', '/rules/r1/stop', undefined, { authorization })).status, 403);
+    });
+  });
+
+  it('asks nobody with "none", but installs code for this machine only, and checks the Host header', async () => {
+    await serving({ credentials: 'none' }, async ({ call, port }) => {
+      assert.equal((await call('GET', '/rules', undefined, PROXIED)).status, 200);
+      const refused = await call('POST', '/plugins/sources', PLUGIN, PROXIED);
+      assert.equal(refused.status, 403);
+      assert.match(refused.text, /plugins and functions are code: installing them needs credentials/);
+      assert.equal((await call('POST', '/plugins/sources', PLUGIN, {})).status, 201);
+      assert.equal(await statusAs(port, '/rules', 'rebound.example'), 403);
+    });
+  });
+
+  it('leaves the check to the host app with "host"', async () => {
+    await serving({ credentials: 'host' }, async ({ call }) => {
+      assert.equal((await call('POST', '/plugins/sources', PLUGIN, PROXIED)).status, 201);
+    });
+  });
+});
+
+describe('The interface of streams in a browser', () => {
+  it('sends no CORS headers by default', async () => {
+    await serving({}, async ({ call }) => {
+      const { headers } = await call('GET', '/rules', undefined, { origin: 'https://page.example' });
+      assert.deepEqual(
+        [...headers.keys()].filter((name) => name.startsWith('access-control')),
+        []
+      );
+    });
+  });
+
+  it('lets pages of the option origins read and change, and answers their preflights', async () => {
+    await serving({ origins: 'https://page.example' }, async ({ call }) => {
+      const origin = 'https://page.example';
+      const read = await call('GET', '/rules', undefined, { origin });
+      assert.equal(read.headers.get('access-control-allow-origin'), origin);
+      assert.equal((await call('POST', '/rules/r1/start', undefined, { origin })).status, 404);
+      const ask = { origin, 'access-control-request-method': 'DELETE' };
+      const preflight = await call('OPTIONS', '/rules/r1', undefined, ask);
+      assert.equal(preflight.status, 204);
+      assert.equal(preflight.headers.get('access-control-allow-methods'), 'DELETE, GET, HEAD, PUT');
+      assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /Content-Type/);
+      const other = await call('GET', '/rules', undefined, { origin: 'https://other.example' });
+      assert.equal(other.headers.get('access-control-allow-origin'), null);
+    });
+  });
+});
+
+describe('Requests that the interface of streams refuses', () => {
+  it('have a body that is too large, or too deep', async () => {
+    await serving({ maxBodyBytes: 200, maxDepth: 5 }, async ({ call }) => {
+      const large = await call('POST', '/rules', JSON.stringify({ id: 'x'.repeat(300) }), {});
+      assert.equal(large.status, 413);
+      assert.equal(large.text, 'the body is larger than 200 bytes (option maxBodyBytes)\n');
+      const deep = await call('POST', '/rules', `{"a":${'['.repeat(20)}${']'.repeat(20)}}`, {});
+      assert.equal(deep.status, 400);
+      assert.match(deep.text, /it has more than 5 levels of objects and arrays \(option maxDepth\)/);
+    });
+  });
+
+  it('come while the service is stopped', async () => {
+    const streams = new FakeStreams();
+    streams.isRunning = false;
+    const broker = withStreams(createBroker(), streams);
+    await using server = await serve(streamsApi(broker).node);
+    const body = { id: 'r1', sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
+    const { status, text, headers } = await server.call('POST', '/rules', body, {});
+    assert.deepEqual([status, text], [503, 'Create rule error: the stream service is stopped\n']);
+    assert.equal(headers.get('retry-after'), '5');
+  });
+
+  it('meet a bug: it is reported, and the answer does not show it', async () => {
+    const streams = new FakeStreams();
+    streams.rules.list = async () => {
+      throw new TypeError('a bug');
+    };
+    const broker = withStreams(createBroker(), streams);
+    const errors: unknown[] = [];
+    broker.on('error', ({ error }) => errors.push(error));
+    await using server = await serve(streamsApi(broker).node);
+    const { status, text } = await server.call('GET', '/rules', undefined, {});
+    assert.equal(status, 500);
+    assert.equal(text, 'an internal error has occurred; the broker has reported it\n');
+    assert.equal((errors[0] as Error).message, 'a bug');
+  });
+
+  it('are answered with JSON if the option or the header Accept says so', async () => {
+    const errorAs = async (options: StreamsApiOptions, accept: string) => {
+      await using server = await serve(streamsApi(withStreams(createBroker()), options).node);
+      return (await server.call('GET', '/rules/x', undefined, { accept })).headers.get('content-type');
+    };
+    const [text, json] = ['text/plain; charset=utf-8', 'application/json'];
+    assert.equal(await errorAs({}, '*/*'), text);
+    assert.equal(await errorAs({ errors: 'json' }, '*/*'), json);
+    assert.equal(await errorAs({}, 'application/json'), json);
+    assert.equal(await errorAs({}, 'application/problem+json;q=0.5, application/json;q=0.4'), json);
+    assert.equal(await errorAs({}, 'text/plain, application/json;q=0.5'), text);
+    assert.equal(await errorAs({}, 'application/json;q=0'), text);
+    assert.equal(await errorAs({}, 'text/html, */*;q=0.8'), text);
+  });
+});
