@@ -16,6 +16,8 @@ export interface HttpCall {
 /** A complete response. */
 export interface HttpAnswer {
   readonly status: number;
+  /** By names in lower case. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Buffer;
 }
 
@@ -117,7 +119,9 @@ export class HttpClient {
     response.on('end', () =>
       done(
         undefined,
-        response.complete ? { status: response.statusCode as number, body: Buffer.concat(chunks) } : undefined
+        response.complete
+          ? { status: response.statusCode as number, headers: response.headers, body: Buffer.concat(chunks) }
+          : undefined
       )
     );
   }

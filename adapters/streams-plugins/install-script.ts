@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Clock } from '../../lib/index.ts';
+import { withDeadline } from './deadline.ts';
+import { installError } from './errors.ts';
+
+/** Most bytes of output that are kept: the last ones. */
+const MAX_OUTPUT_BYTES = 64 * 1024;
+/** Characters of it in an error. */
+const SHOWN_CHARACTERS = 500;
+/** How long the output is read after the script has ended, because a process that it has started may keep it open. */
+const OUTPUT_GRACE_MS = 500;
+
+/** How a script is run. */
+export interface ScriptRun {
+  readonly folder: string;
+  readonly args: readonly string[];
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly closing: AbortSignal;
+}
+
+/**
+ * Run `install.sh` of an unpacked archive, with the rights and the environment of this process.
+ * @returns its output, at most the last 64 KB
+ * @throws BrokerError PLUGIN_INSTALL_FAILED: it ended with another code than 0, or took too long. All its processes are ended then
+ */
+export async function runInstallScript(run: ScriptRun): Promise<string> {
+  const { folder, args, timeoutMs, clock, closing } = run;
+  const output = new LastBytes();
+  // a process group of its own, so that what it has started can be ended with it
+  const child = spawn('/bin/sh', ['install.sh', ...args], {
+    cwd: folder,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe']
+  });
+  child.stdout.on('data', (chunk: Buffer) => output.add(chunk));
+  child.stderr.on('data', (chunk: Buffer) => output.add(chunk));
+  const late = () => installError(`install.sh took longer than ${timeoutMs} ms; ${output.shown()}`);
+  let hasEnded = false;
+  try {
+    const [code, signal] = await withDeadline(clock, timeoutMs, closing, late, async (ending) => {
+      const exit = (await once(child, 'exit', { signal: ending })) as [number | null, string | null];
+      await Promise.race([once(child, 'close'), grace(clock)]);
+      return exit;
+    });
+    if (code !== 0) throw installError(`exit status ${code ?? signal}; ${output.shown()}`);
+    hasEnded = true;
+    return output.text();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall?.startsWith('spawn'))
+      throw installError(`/bin/sh cannot be run: ${(error as Error).message}`, { cause: error });
+    throw error;
+  } finally {
+    if (!hasEnded) killGroup(child);
+    child.stdout.destroy();
+    child.stderr.destroy();
+  }
+}
+
+function grace(clock: Clock): Promise<void> {
+  return new Promise((resolve) => void clock.setTimeout(resolve, OUTPUT_GRACE_MS));
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {} // all of them have ended
+}
+
+/** The last bytes of an output. */
+class LastBytes {
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  add(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes < 2 * MAX_OUTPUT_BYTES) return;
+    const all = Buffer.concat(this.#chunks).subarray(-MAX_OUTPUT_BYTES);
+    this.#chunks = [Buffer.from(all)];
+    this.#bytes = all.length;
+  }
+
+  text(): string {
+    return Buffer.concat(this.#chunks).subarray(-MAX_OUTPUT_BYTES).toString();
+  }
+
+  /** For errors. */
+  shown(): string {
+    const text = this.text().trim();
+    return text === ''
+      ? 'it has written nothing'
+      : `its output ends with ${JSON.stringify(text.slice(-SHOWN_CHARACTERS))}`;
+  }
+}

@@ -1,0 +1,87 @@
+import { readFile } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { pathToFileURL } from 'node:url';
+import { upperFirst } from './content.ts';
+import { installError, messageOf } from './errors.ts';
+
+/** What a library exports. */
+export interface Library {
+  /**
+   * The export of a plugin or a function: its name with an upper-case first letter, or the name itself.
+   * @returns undefined if there is none
+   */
+  find(name: string): unknown;
+}
+
+/** Where a plugin finds its files. */
+export interface PluginPlace {
+  /** `DATA_DIR/streams/etc/TYPE/NAME`; it exists if the archive had a folder `etc`. */
+  readonly etcDir: string;
+}
+
+/** What a shared library contains that registers itself with Node-API. */
+const REGISTRATIONS = ['napi_register_module_v1', 'napi_module_register'];
+
+/**
+ * Load a library. Node and the system keep what was loaded from a path, so each installation has a path of its own.
+ * @param path of a Node-API library (`.so`) or a module (`.js`, `.mjs`, `.cjs`)
+ * @throws BrokerError PLUGIN_INSTALL_FAILED
+ */
+export async function loadLibrary(path: string): Promise<Library> {
+  const exported = path.endsWith('.so') ? await loadNative(path) : await loadModule(path);
+  return {
+    find(name) {
+      for (const each of [upperFirst(name), name])
+        for (const from of [exported, exported.default as Exports | undefined])
+          if (from !== undefined && from !== null && Object.hasOwn(from, each)) return from[each];
+      return undefined;
+    }
+  };
+}
+
+type Exports = Readonly<Record<string, unknown>>;
+
+async function loadNative(path: string): Promise<Exports> {
+  const file = path.slice(path.lastIndexOf('/') + 1);
+  const bytes = await readFile(path);
+  if (!REGISTRATIONS.some((name) => bytes.includes(name)))
+    throw installError(`cannot open ${file}: it is no Node-API library, since it does not export ${REGISTRATIONS[0]}`);
+  const module: { exports: Exports } = { exports: {} };
+  try {
+    process.dlopen(module, path, constants.dlopen.RTLD_NOW);
+  } catch (error) {
+    throw installError(`cannot open ${file}: ${messageOf(error)}`, { cause: error });
+  }
+  return isObject(module.exports) ? module.exports : {};
+}
+
+async function loadModule(path: string): Promise<Exports> {
+  try {
+    return (await import(pathToFileURL(path).href)) as Exports;
+  } catch (error) {
+    throw installError(`cannot load ${path.slice(path.lastIndexOf('/') + 1)}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function isObject(value: unknown): value is Exports {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+/**
+ * Make what an export stands for: a function is called without arguments, with `new` if it can be; another value is used as it is.
+ * @throws what the constructor throws
+ */
+export function instance(exported: unknown): unknown {
+  if (typeof exported !== 'function') return exported;
+  const isConstructor = canConstruct(exported);
+  return isConstructor ? Reflect.construct(exported as new () => unknown, []) : (exported as () => unknown)();
+}
+
+function canConstruct(target: object): boolean {
+  try {
+    Reflect.construct(Object, [], target as () => void); // asks for the prototype of `target`, but does not call it
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,125 @@
+import {
+  type Clock,
+  type Duration,
+  InvalidInput,
+  type OptionValues,
+  readOptions,
+  optionRow as row,
+  type Size,
+  type StreamsApi
+} from '../../lib/index.ts';
+
+/** What plugins use of the broker. A `Broker` has it. */
+export interface PluginsHost {
+  readonly version: string;
+  readonly clock: Clock;
+  readonly streams: Pick<
+    StreamsApi,
+    'isRunning' | 'defineFunction' | 'defineSource' | 'defineSink' | 'undefine' | 'beforeStart' | 'stop'
+  >;
+  /** Stop the broker; for `exitOnPluginDrop`. */
+  stop(): Promise<unknown>;
+  /** Report an error that has no caller. */
+  failed(error: unknown, during: string): void;
+}
+
+/** Options of `streamPlugins`. */
+export interface PluginOptions {
+  /** Folder of the stream service, for example `DATA_DIR/streams`. Plugins are in its folder `plugins`, their files of `etc` in `etc/TYPE/NAME`. */
+  dataDir: string;
+  /** Run `install.sh` of archives. With false, an archive that has one is refused. Default true. */
+  installScripts?: boolean;
+  /** Servers that offer plugins, as a list or with commas between. Default: none. */
+  pluginHosts?: string | readonly string[];
+  /** The version in the path of these offers: `HOST/kuiper-plugins/VERSION/OS/TYPE`. Default: that of the broker. */
+  pluginVersion?: string;
+  /** The operating system in that path. Default `debian`. */
+  pluginOs?: string;
+  /** End the process with code 100, after a drain of the broker, one second after a plugin was dropped with `restart`. Default false. */
+  exitOnPluginDrop?: boolean;
+  /** Called when a plugin was dropped with `restart`, and the stream service has stopped. */
+  onStop?: (plugin: { readonly type: string; readonly name: string }) => void;
+  /** Receives what functions in JavaScript pass to `log()`. Default: it is discarded. */
+  onLog?: (name: string, text: string) => void;
+  /** Most plugins of all types. Default 1000. */
+  maxPlugins?: number;
+  /** Most bytes of an archive. Default 64 MB. */
+  maxArchiveSize?: Size;
+  /** Most bytes of all files of an archive. Default 256 MB. */
+  maxUnpackedSize?: Size;
+  /** Most files and folders of an archive. Default 2000. */
+  maxEntries?: number;
+  /** How long the download of an archive may take. Default 5 minutes. */
+  downloadTimeout?: Duration;
+  /** Most redirects of a download. Default 5. */
+  maxRedirects?: number;
+  /** How long `install.sh` may take, and loading a library. Default 5 minutes. */
+  installTimeout?: Duration;
+  /** Most functions in JavaScript. Default 100. */
+  maxScripts?: number;
+  /** How long one call of a function in JavaScript may take. Default 100 ms. */
+  scriptTime?: Duration;
+  /** Memory of each function in JavaScript. Default 16 MB. */
+  scriptMemory?: Size;
+}
+
+/** The options of plugins. */
+export const PLUGIN_OPTIONS = {
+  dataDir: row('text', '', 'Folder of the stream service, in which plugins are kept.', { max: 4096, check: checkPath }),
+  installScripts: row('boolean', true, 'Run install.sh of archives. With false, an archive that has one is refused.'),
+  pluginHosts: row('object', [] as readonly string[], 'Servers that offer plugins.', { check: readHosts }),
+  pluginVersion: row('text', undefined as string | undefined, 'The version in the path of these offers.', {
+    check: checkSegment
+  }),
+  pluginOs: row('text', 'debian', 'The operating system in that path.', { check: checkSegment }),
+  exitOnPluginDrop: row('boolean', false, 'End the process with code 100 after a plugin was dropped with restart=1.'),
+  onStop: row('function', undefined as PluginOptions['onStop'], 'Called when such a drop has stopped the service.'),
+  onLog: row('function', undefined as PluginOptions['onLog'], 'Receives what functions in JavaScript log.'),
+  maxPlugins: row('integer', 1000, 'Most plugins of all types.', { min: 1, max: 100_000 }),
+  maxArchiveSize: row('size', 64 * 1024 ** 2, 'Most bytes of an archive.', { min: 1, max: 2 ** 30 }),
+  maxUnpackedSize: row('size', 256 * 1024 ** 2, 'Most bytes of all files of an archive.', { min: 1, max: 2 ** 34 }),
+  maxEntries: row('integer', 2000, 'Most files and folders of an archive.', { min: 1, max: 65_535 }),
+  downloadTimeout: row('duration', 300_000, 'How long the download of an archive may take.', { unit: 'ms', min: 1 }),
+  maxRedirects: row('integer', 5, 'Most redirects of a download.', { max: 20 }),
+  installTimeout: row('duration', 300_000, 'How long install.sh may take, and loading a library.', {
+    unit: 'ms',
+    min: 1
+  }),
+  maxScripts: row('integer', 100, 'Most functions in JavaScript.', { max: 10_000 }),
+  scriptTime: row('duration', 100, 'How long one call of a function in JavaScript may take.', { unit: 'ms', min: 1 }),
+  scriptMemory: row('size', 16 * 1024 ** 2, 'Memory of each function in JavaScript.', {
+    min: 256 * 1024,
+    max: 1024 ** 3
+  })
+};
+
+/** Options after checks. */
+export type PluginSettings = OptionValues<typeof PLUGIN_OPTIONS>;
+
+/** Read the options of `streamPlugins`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
+export function readPluginOptions(given: PluginOptions): PluginSettings {
+  const settings = readOptions(PLUGIN_OPTIONS, given, 'plugins') as unknown as PluginSettings;
+  checkPath(settings.dataDir, 'plugins.dataDir');
+  return settings;
+}
+
+function checkPath(value: unknown, field: string): string {
+  if (typeof value !== 'string' || value === '' || value.includes('\0'))
+    throw new InvalidInput('OPTION_INVALID', field, 'the path of a folder', value);
+  return value;
+}
+
+function checkSegment(value: unknown, field: string): string {
+  if (!/^[\w.-]{1,64}$/.test(String(value)))
+    throw new InvalidInput('OPTION_INVALID', field, '1 to 64 letters, digits, ".", "-" and "_"', value);
+  return String(value);
+}
+
+function readHosts(value: unknown, field: string): readonly string[] {
+  const hosts = (Array.isArray(value) ? value : String(value).split(',')).map((host) => String(host).trim());
+  const isGood = (host: string) => URL.canParse(host) && /^https?:\/\//.test(host);
+  const wrong = hosts.filter((host) => host !== '').find((host) => !isGood(host));
+  if (wrong !== undefined)
+    throw new InvalidInput('OPTION_INVALID', field, 'URLs that begin with http:// or https://', wrong);
+  return hosts.filter((host) => host !== '').map((host) => host.replace(/\/+$/, ''));
+}

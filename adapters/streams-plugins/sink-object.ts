@@ -1,0 +1,57 @@
+import type { Awaitable, OpenSink, SinkItem, SinkSetup, SinkType } from '../../lib/index.ts';
+import { instance, type PluginPlace } from './library.ts';
+
+/** What a sink of a plugin is opened with. */
+export interface PluginSinkContext extends PluginPlace {
+  readonly ruleId: string;
+  readonly dataDir: string | undefined;
+}
+
+/** A sink of a plugin in the form of the original. Each action has one of its own if the library exports a constructor or a function. */
+export interface PluginSink {
+  /** @throws why these properties cannot be used */
+  configure?(properties: Record<string, unknown>): Awaitable<void>;
+  open?(context: PluginSinkContext): Awaitable<void>;
+  /**
+   * Send an output. It has failed if this throws or rejects.
+   * @param value the rows, one row with `sendSingle`, or a string with a template
+   * @param item the same with its bytes
+   */
+  collect(value: unknown, item: SinkItem): Awaitable<void>;
+  close?(): Awaitable<void>;
+}
+
+/** The type of sinks that an export stands for. @throws Error if it is none */
+export async function sinkOf(name: string, exported: unknown, place: PluginPlace): Promise<SinkType> {
+  const sample = (await instance(exported)) as (Partial<PluginSink> & Partial<SinkType>) | undefined | null;
+  const about = `Sink of the plugin ${name}.`;
+  if (typeof sample !== 'object' || sample === null) throw new TypeError('a sink must be an object');
+  if (typeof sample.collect === 'function') {
+    let first: unknown = sample;
+    const next = async () => {
+      const sink = first ?? (await instance(exported));
+      first = undefined;
+      return sink as PluginSink;
+    };
+    return { name, about, open: async (setup) => openSink(await next(), setup, place) };
+  }
+  if (typeof sample.open !== 'function') throw new TypeError('a sink must have the method collect or open');
+  const type = sample as SinkType;
+  return {
+    name,
+    about: typeof type.about === 'string' ? type.about : about,
+    ...(type.properties === undefined ? {} : { properties: type.properties }),
+    open: (setup) => type.open(setup)
+  };
+}
+
+async function openSink(sink: PluginSink, setup: SinkSetup, place: PluginPlace): Promise<OpenSink> {
+  const { ruleId, dataDir, properties } = setup;
+  await sink.configure?.({ ...properties });
+  await sink.open?.({ ...place, ruleId, dataDir });
+  setup.connected();
+  return {
+    send: (item) => sink.collect(item.value, item),
+    close: () => sink.close?.()
+  };
+}
