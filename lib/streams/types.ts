@@ -36,6 +36,8 @@ export interface SourceType {
   readonly properties?: PropertyTable;
   /** Sections of properties that belong to the type. Those of the same name in the option `sourceConfig` go over them. */
   readonly sections?: Readonly<Record<string, Properties>>;
+  /** It produces a finite number of rows and then calls `end`: a table of it has all of them. Default false. */
+  readonly isBatch?: true;
   /** Default: `stream` and `table`. */
   readonly for?: readonly ('stream' | 'table' | 'lookup')[];
   /** Begin to produce rows. It may resolve before a connection is there. @throws why the source cannot be used at all */
@@ -55,8 +57,12 @@ export interface SourceSetup {
   /** Folder for files of this service; undefined: there is none. */
   readonly dataDir: string | undefined;
   readonly clock: Clock;
-  /** Bytes have arrived. They are decoded by the FORMAT of the stream, to one row or to several. */
-  bytes(payload: Uint8Array, metadata?: Metadata): void;
+  /**
+   * Bytes have arrived. They are decoded by the FORMAT of the stream, to one row or to several. They may change when this has returned and the
+   * turn of the event loop has ended.
+   * @param timestamp when they arrived, in milliseconds since 1970; default: now
+   */
+  bytes(payload: Uint8Array, metadata?: Metadata, timestamp?: number): void;
   /** A row that needs no decoding. Its numbers are floats, its bigints integers. The object is not changed afterwards. */
   row(values: ValueObject, metadata?: Metadata, timestamp?: number): void;
   /** The source has produced everything that it had: a table is complete. */

@@ -1,0 +1,24 @@
+import type { Row } from '../tuple.ts';
+
+/** What a rule needs of the rows of a stream. */
+export interface Need {
+  /** The columns that the statement uses. */
+  readonly columns: ReadonlySet<string> | 'all';
+  /** The time of rows is that of the column TIMESTAMP. Default false: when they arrived. */
+  readonly isEventTime?: boolean | undefined;
+  /** Whole numbers of streams without a schema are integers. Default false: they are floats. */
+  readonly integers?: boolean | undefined;
+}
+
+/** A rule, as its sources see it. Its methods do not throw. */
+export interface Consumer {
+  /** A row of a stream. It is shared with other rules, and may have more columns than were needed. */
+  push(row: Row): void;
+  /** Something could not be read or converted. */
+  fail(error: unknown): void;
+  /** The rows of a table have changed: these are all of them. Needed for tables; rows of tables are not pushed. */
+  replace?(rows: readonly Row[]): void;
+}
+
+/** Stands for a rule that has gone in the middle of a row. */
+export const NOBODY: Consumer = { push: () => undefined, fail: () => undefined };

@@ -1,0 +1,149 @@
+import type { Clock } from '../../base/clock.ts';
+import { InvalidInput } from '../../base/errors.ts';
+import type { ParseTime } from '../convert-column.ts';
+import type { FormatType } from '../formats/format.ts';
+import type { ConnectionFigures } from '../graph/metrics.ts';
+import type { Metadata } from '../tuple.ts';
+import type { OpenLookup, SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
+import type { ValueObject } from '../values.ts';
+import type { Consumer, Need } from './consumer.ts';
+import { SharedSource, type SourceFigures } from './shared-source.ts';
+import { StreamSettings, sourceProperties, sourceTypeName } from './stream-settings.ts';
+
+/** What the sources use of the service. */
+export interface HubPorts {
+  readonly clock: Clock;
+  readonly dataDir: string | undefined;
+  readonly sourceConfig: StreamsOptions['sourceConfig'];
+  readonly parseTime: ParseTime;
+  /** Formats of the app and of plugins. */
+  formats(): readonly FormatType[];
+  /** The type of a name. @throws NotFound SOURCE_NOT_FOUND */
+  source(name: string): SourceType;
+  /** Report an error that has no caller. */
+  failed(error: unknown, during: string): void;
+  /** Report a property that has no effect. */
+  warn(text: string): void;
+}
+
+/** A rule at its source. */
+export interface Attachment {
+  /** Resolves when the source is open, which may be before it is connected. @throws why the source cannot be used at all */
+  readonly opened: Promise<void>;
+  readonly connection: ConnectionFigures;
+  /** Of the source, since it was opened by its first rule. */
+  readonly figures: SourceFigures;
+  /** The rule has no room, or has it again. A source that can wait does not read while a rule has none; others produce rows all the same. */
+  setFull(isFull: boolean): void;
+  /** The rule gets nothing more. Resolves when the source is closed, if this was its last rule. Calls after the first do nothing. */
+  detach(): Promise<void>;
+}
+
+/** The sources of streams. Rules on the same stream share one, which is opened with the first rule and closed with the last. */
+export class SourceHub {
+  readonly #ports: HubPorts;
+  /** By the text of the definition: a stream that has been replaced has two while rules use the previous one. */
+  readonly #sources = new Map<string, SharedSource>();
+  /** Sources that are being closed, by the name of the stream: a new one is opened after it. */
+  readonly #closing = new Map<string, Promise<void>>();
+
+  constructor(ports: HubPorts) {
+    this.#ports = ports;
+  }
+
+  /**
+   * Let a rule have the rows of a stream or a table.
+   * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND
+   */
+  attach(definition: StreamDefinition, need: Need, consumer: Consumer): Attachment {
+    if (need.isEventTime === true && definition.kind === 'stream' && !definition.options.TIMESTAMP) {
+      const text = `stream ${definition.name} needs the option TIMESTAMP, because the rule has isEventTime`;
+      throw new InvalidInput('STREAM_INVALID', 'TIMESTAMP', 'the name of a column', undefined, text);
+    }
+    // the time of the rows of tables is when they have arrived
+    const own = definition.kind === 'table' ? { ...need, isEventTime: false } : need;
+    const known = this.#sources.get(definition.sql);
+    const source = known ?? this.#open(definition, (made) => made.add(consumer, own));
+    if (known !== undefined) source.add(consumer, own);
+    let isAttached = true;
+    let isFull = false;
+    const setFull = (value: boolean) => {
+      if (isFull === value || !isAttached) return;
+      isFull = value;
+      source.setFull(value);
+    };
+    return {
+      opened: source.opened,
+      get connection() {
+        return source.connection;
+      },
+      get figures() {
+        return source.figures;
+      },
+      setFull,
+      detach: async () => {
+        if (!isAttached) return;
+        setFull(false);
+        isAttached = false;
+        source.delete(consumer);
+        if (source.isUnused) await this.#close(source);
+      }
+    };
+  }
+
+  /**
+   * Open a lookup table.
+   * @param columns the columns that the statement uses
+   * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND; why the source cannot be used
+   */
+  async openLookup(definition: StreamDefinition, columns: readonly string[]): Promise<OpenLookup> {
+    const type = this.#ports.source(sourceTypeName(definition));
+    if (type.openLookup === undefined) throw unsuited(definition, type, 'lookup');
+    const { clock, dataDir, sourceConfig } = this.#ports;
+    const properties = sourceProperties(type, definition, sourceConfig, (text) => this.#ports.warn(text));
+    const { name, options } = definition;
+    return type.openLookup({ stream: name, datasource: options.DATASOURCE ?? '', properties, dataDir, clock, columns });
+  }
+
+  /** Push a row into a stream, as if its source had produced it. Nothing happens if no rule uses it. The row is not changed afterwards. */
+  push(stream: string, values: ValueObject, metadata?: Metadata): void {
+    for (const source of [...this.#sources.values()])
+      if (source.definition.name === stream) source.push(values, metadata);
+  }
+
+  /** @param ready called before the source is opened, which may produce rows at once */
+  #open(definition: StreamDefinition, ready: (source: SharedSource) => void): SharedSource {
+    const { sourceConfig, parseTime } = this.#ports;
+    const type = this.#ports.source(sourceTypeName(definition));
+    if (type.open === undefined || type.for?.includes(definition.kind) === false)
+      throw unsuited(definition, type, definition.kind);
+    const settings = new StreamSettings(definition, type, parseTime, this.#ports.formats());
+    const properties = sourceProperties(type, definition, sourceConfig, (text) => this.#ports.warn(text));
+    const source = new SharedSource(definition, type, settings, this.#ports);
+    this.#sources.set(definition.sql, source);
+    ready(source);
+    source.start(properties, this.#closing.get(definition.name));
+    // the next rule tries again
+    source.opened.catch(() => this.#forget(source));
+    return source;
+  }
+
+  #forget(source: SharedSource): void {
+    if (this.#sources.get(source.definition.sql) === source) this.#sources.delete(source.definition.sql);
+  }
+
+  async #close(source: SharedSource): Promise<void> {
+    if (source.isClosed) return;
+    const { name } = source.definition;
+    this.#forget(source);
+    const closing = Promise.all([source.close(), this.#closing.get(name)]).then(() => undefined);
+    this.#closing.set(name, closing);
+    await closing;
+    if (this.#closing.get(name) === closing) this.#closing.delete(name);
+  }
+}
+
+function unsuited({ kind, name }: StreamDefinition, type: SourceType, use: string): InvalidInput {
+  const text = `${kind} ${name}: a source of the type ${type.name} cannot be used for a ${use === 'lookup' ? 'lookup table' : use}`;
+  return new InvalidInput('STREAM_INVALID', 'TYPE', `a type for a ${use}`, type.name, text);
+}

@@ -1,0 +1,199 @@
+import { type Convert, compileConversion } from '../convert.ts';
+import { timeOf } from '../convert-column.ts';
+import type { Format } from '../formats/format.ts';
+import { type Metadata, Row } from '../tuple.ts';
+import { member, printed, StreamFailure, type ValueObject } from '../values.ts';
+import type { Consumer, Need } from './consumer.ts';
+import { Consumers } from './consumers.ts';
+import type { StreamSettings } from './stream-settings.ts';
+import type { TableRows } from './table-rows.ts';
+
+/** What a lane tells its source. */
+export interface LaneHost {
+  /** A payload or a row could not be read: it is counted. */
+  failed(error: unknown): void;
+  /** A rule has thrown. */
+  broken(error: unknown): void;
+}
+
+/**
+ * The rules that share the rows of a source: their numbers and times are read in the same way.
+ *
+ * Rows have the columns that any of the rules needs. Decoding and conversion are compiled again, at the next row, when this changes.
+ */
+export class Lane {
+  readonly #settings: StreamSettings;
+  readonly #host: LaneHost;
+  readonly #isEventTime: boolean;
+  readonly #integers: boolean;
+  readonly #table: TableRows | undefined;
+  readonly #consumers: Consumers;
+  readonly #needs = new Map<Consumer, Need>();
+  #format: Format | undefined;
+  #convert: Convert = (values) => values;
+
+  constructor(settings: StreamSettings, host: LaneHost, { isEventTime = false, integers = false }: Need) {
+    this.#settings = settings;
+    this.#host = host;
+    this.#isEventTime = isEventTime;
+    this.#integers = integers;
+    this.#table = settings.makeTable();
+    this.#consumers = new Consumers((error) => host.broken(error));
+  }
+
+  serves({ isEventTime = false, integers = false }: Need): boolean {
+    return isEventTime === this.#isEventTime && integers === this.#integers;
+  }
+
+  get isEmpty(): boolean {
+    return this.#needs.size === 0;
+  }
+
+  add(consumer: Consumer, need: Need): void {
+    this.#needs.set(consumer, need);
+    this.#consumers.add(consumer);
+    this.#format = undefined;
+    if (this.#table !== undefined && this.#table.rows.length > 0) consumer.replace?.(this.#table.rows);
+  }
+
+  delete(consumer: Consumer): boolean {
+    this.#format = undefined;
+    this.#needs.delete(consumer);
+    return this.#consumers.delete(consumer);
+  }
+
+  /** @returns how many rows there were */
+  bytes(payload: Uint8Array, metadata: Metadata, arrivedAt: number): number {
+    const format = this.#format ?? this.#compile();
+    let decoded: ValueObject | readonly ValueObject[];
+    try {
+      decoded = format.decode(payload);
+    } catch (error) {
+      this.#host.failed(error);
+      this.fail(error);
+      return 1;
+    }
+    if (!Array.isArray(decoded)) {
+      this.#row(decoded as ValueObject, metadata, arrivedAt);
+      return 1;
+    }
+    for (const values of decoded) this.#row(values, metadata, arrivedAt);
+    return decoded.length;
+  }
+
+  values(values: ValueObject, metadata: Metadata, arrivedAt: number): void {
+    if (this.#format === undefined) this.#compile();
+    this.#row(values, metadata, arrivedAt);
+  }
+
+  end(): void {
+    if (this.#table?.end() === true) this.#replace(this.#table.rows);
+  }
+
+  /** Tell the rules of an error, which has been counted. */
+  fail(error: unknown): void {
+    this.#consumers.each((consumer) => consumer.fail(error));
+  }
+
+  #row(values: ValueObject, metadata: Metadata, arrivedAt: number): void {
+    let row: Row;
+    try {
+      row = this.#rowOf(this.#convert, values, metadata, arrivedAt);
+    } catch (error) {
+      this.#apart(values, metadata, arrivedAt, error);
+      return;
+    }
+    if (this.#table === undefined) this.#consumers.push(row);
+    else this.#keep(this.#table, row);
+  }
+
+  #rowOf(convert: Convert, values: ValueObject, metadata: Metadata, arrivedAt: number): Row {
+    const converted = convert(values);
+    return new Row(converted, this.#isEventTime ? this.#timeOf(converted) : arrivedAt, metadata);
+  }
+
+  /** A column cannot be converted: only the rules that need it get an error. */
+  #apart(values: ValueObject, metadata: Metadata, arrivedAt: number, error: unknown): void {
+    this.#host.failed(error);
+    const results = new Map<string, Row | StreamFailure>();
+    this.#consumers.each((consumer) => {
+      const need = this.#needs.get(consumer);
+      if (need === undefined) return;
+      const key = need.columns === 'all' ? '' : JSON.stringify([...need.columns].sort());
+      let result = results.get(key);
+      if (result === undefined) {
+        try {
+          result = this.#rowOf(this.#conversion([need]), values, metadata, arrivedAt);
+        } catch (failure) {
+          result = failure as StreamFailure;
+        }
+        results.set(key, result);
+      }
+      if (result instanceof Row && this.#table === undefined) consumer.push(result);
+      else consumer.fail(result instanceof Row ? error : result);
+    });
+  }
+
+  #keep(table: TableRows, row: Row): void {
+    try {
+      if (table.add(row)) this.#replace(table.rows);
+    } catch (error) {
+      this.#host.failed(error);
+      this.fail(error);
+    }
+  }
+
+  #replace(rows: readonly Row[]): void {
+    this.#consumers.each((consumer) => consumer.replace?.(rows));
+  }
+
+  #timeOf(values: ValueObject): number {
+    const { timestamp = '', timestampFormat, parseTime } = this.#settings;
+    const value = member(values, timestamp);
+    if (value === undefined || value === null)
+      throw new StreamFailure(`cannot find timestamp field ${timestamp} in tuple ${shown(values)}`);
+    const time = timeOf(value, timestampFormat, parseTime);
+    if (time !== undefined) return time;
+    const text = `cannot convert timestamp field ${timestamp} to timestamp with error ${printed(value)} is no time`;
+    throw new StreamFailure(`${text}${timestampFormat === undefined ? '' : ` of the format ${timestampFormat}`}`);
+  }
+
+  #compile(): Format {
+    const needs = [...this.#needs.values()];
+    this.#convert = this.#conversion(needs);
+    const needed = this.#settings.payloadKeys(this.#columnsOf(needs));
+    this.#format = this.#settings.makeFormat(needed, this.#integers);
+    return this.#format;
+  }
+
+  #conversion(needs: readonly Need[]): Convert {
+    const { columns, isStrict, timestampFormat, parseTime } = this.#settings;
+    const needed = this.#columnsOf(needs);
+    const convert = compileConversion({ columns, needed, isStrict, timestampFormat, parseTime });
+    if (columns === undefined) return convert;
+    return (values) => {
+      try {
+        return convert(values);
+      } catch (error) {
+        throw new StreamFailure(`error in preprocessor: ${(error as Error).message}`, error);
+      }
+    };
+  }
+
+  /** @returns undefined: all columns. Tables have all, because rules are attached after their rows have arrived */
+  #columnsOf(needs: readonly Need[]): string[] | undefined {
+    const columns = new Set<string>();
+    if (this.#table !== undefined) return undefined;
+    for (const need of needs) {
+      if (need.columns === 'all') return undefined;
+      for (const name of need.columns) columns.add(name);
+    }
+    if (this.#isEventTime && this.#settings.timestamp !== undefined) columns.add(this.#settings.timestamp);
+    return [...columns];
+  }
+}
+
+function shown(values: ValueObject): string {
+  const text = printed(values);
+  return text.length > 200 ? `${text.slice(0, 197)}...` : text;
+}

@@ -1,0 +1,249 @@
+import type { ConnectionFigures } from '../graph/metrics.ts';
+import { messageOf } from '../graph/node.ts';
+import { type Metadata, NO_METADATA } from '../tuple.ts';
+import type { OpenSource, Properties, SourceSetup, SourceType, StreamDefinition } from '../types.ts';
+import { StreamFailure, type ValueObject } from '../values.ts';
+import type { Consumer, Need } from './consumer.ts';
+import type { HubPorts } from './hub.ts';
+import { Lane } from './lane.ts';
+import type { StreamSettings } from './stream-settings.ts';
+
+/** Most payloads and rows that wait because they have arrived in the middle of another one. */
+const MOST_WAITING = 102_400;
+
+/** What the status shows of a source. */
+export interface SourceFigures {
+  /** Rows, and payloads that could not be read. */
+  readonly recordsIn: number;
+  readonly exceptions: number;
+  readonly lastException: string;
+  /** Wall-clock milliseconds; 0: never. */
+  readonly lastExceptionAt: number;
+}
+
+interface Waiting {
+  readonly payload: Uint8Array | undefined;
+  readonly values: ValueObject;
+  readonly metadata: Metadata;
+  readonly arrivedAt: number;
+}
+
+const NO_VALUES: ValueObject = {};
+
+/** A source that is open for all rules that use its stream. */
+export class SharedSource {
+  readonly definition: StreamDefinition;
+  readonly #type: SourceType;
+  readonly #settings: StreamSettings;
+  readonly #ports: HubPorts;
+  readonly #lanes: Lane[] = [];
+  /** What has arrived in the middle of a row, because a rule has caused it. */
+  readonly #waiting: Waiting[] = [];
+  #isBusy = false;
+  #isClosed = false;
+  #opened: Promise<void> = Promise.resolve();
+  #open: OpenSource | undefined;
+  /** Number of rules that have no room. */
+  #full = 0;
+  #whenRoom: (() => void)[] = [];
+  #connection: ConnectionFigures = {
+    status: 0,
+    connectedAt: 0,
+    disconnectedAt: 0,
+    disconnectedMessage: '',
+    triedAt: 0
+  };
+  #figures: SourceFigures = { recordsIn: 0, exceptions: 0, lastException: '', lastExceptionAt: 0 };
+  #recordsIn = 0;
+
+  constructor(definition: StreamDefinition, type: SourceType, settings: StreamSettings, ports: HubPorts) {
+    this.definition = definition;
+    this.#type = type;
+    this.#settings = settings;
+    this.#ports = ports;
+  }
+
+  /** Open it. @param before settles when a previous source of this stream is closed; undefined: there is none, and this one is opened at once */
+  start(properties: Properties, before: Promise<void> | undefined): void {
+    this.#opened = this.#start(properties, before);
+    this.#opened.catch(() => undefined); // those that attach look at it
+  }
+
+  /** Resolves when the source is open. @throws why it cannot be used at all */
+  get opened(): Promise<void> {
+    return this.#opened;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  get isUnused(): boolean {
+    return this.#lanes.length === 0;
+  }
+
+  get connection(): ConnectionFigures {
+    return this.#connection;
+  }
+
+  get figures(): SourceFigures {
+    return { ...this.#figures, recordsIn: this.#recordsIn };
+  }
+
+  add(consumer: Consumer, need: Need): void {
+    let lane = this.#lanes.find((each) => each.serves(need));
+    if (lane === undefined) {
+      const host = {
+        failed: (error: unknown) => this.#count(error),
+        broken: (error: unknown) => this.#ports.failed(error, `passing a row of ${this.#settings.what} to a rule`)
+      };
+      lane = new Lane(this.#settings, host, need);
+      this.#lanes.push(lane);
+    }
+    lane.add(consumer, need);
+  }
+
+  delete(consumer: Consumer): void {
+    const at = this.#lanes.findIndex((lane) => lane.delete(consumer));
+    if (at !== -1 && this.#lanes[at].isEmpty) this.#lanes.splice(at, 1);
+  }
+
+  /** A row of the app. */
+  push(values: ValueObject, metadata: Metadata = NO_METADATA, timestamp = this.#ports.clock.now()): void {
+    this.#arrive(undefined, values, metadata, timestamp);
+  }
+
+  /** A rule has no room any more, or has it again. */
+  setFull(isFull: boolean): void {
+    this.#full += isFull ? 1 : -1;
+    this.#tellRoom();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#whenRoom = [];
+    await this.#opened.catch(() => undefined);
+    try {
+      await this.#open?.close();
+    } catch (error) {
+      this.#ports.failed(error, `closing the source of ${this.#settings.what}`);
+    }
+    this.#open = undefined;
+  }
+
+  async #start(properties: Properties, before: Promise<void> | undefined): Promise<void> {
+    if (before !== undefined) {
+      await before;
+      if (this.#isClosed) return;
+    }
+    this.#connection = { ...this.#connection, triedAt: this.#ports.clock.now() };
+    const opening = this.#type.open?.(this.#setupOf(properties));
+    this.#open = opening instanceof Promise ? await opening : opening;
+  }
+
+  #setupOf(properties: Properties): SourceSetup {
+    const { clock, dataDir } = this.#ports;
+    const isFull = () => this.#full > 0;
+    return {
+      stream: this.definition.name,
+      datasource: this.definition.options.DATASOURCE ?? '',
+      properties,
+      dataDir,
+      clock,
+      bytes: (payload, metadata = NO_METADATA, timestamp = clock.now()) =>
+        this.#arrive(payload, NO_VALUES, metadata, timestamp),
+      row: (values, metadata, timestamp) => this.push(values, metadata, timestamp),
+      end: () => {
+        for (const lane of this.#lanes) lane.end();
+      },
+      connected: () => this.#setConnected(),
+      disconnected: (reason) => this.#setDisconnected(reason),
+      failed: (reason) => this.#fail(reason),
+      get isFull() {
+        return isFull();
+      },
+      whenRoom: (run) => {
+        this.#whenRoom.push(run);
+        this.#tellRoom();
+      }
+    };
+  }
+
+  #tellRoom(): void {
+    if (this.#full > 0 || this.#whenRoom.length === 0) return;
+    const waiting = this.#whenRoom;
+    this.#whenRoom = [];
+    // later: the rule is in the middle of its work
+    queueMicrotask(() => {
+      for (const run of waiting) {
+        try {
+          run();
+        } catch (error) {
+          this.#fail(error);
+        }
+      }
+    });
+  }
+
+  /** What a rule causes in the middle of a row is taken after it, so that all rules see rows in the same order. */
+  #arrive(payload: Uint8Array | undefined, values: ValueObject, metadata: Metadata, arrivedAt: number): void {
+    if (this.#isClosed) return;
+    if (this.#isBusy) {
+      if (this.#waiting.length < MOST_WAITING) this.#waiting.push({ payload, values, metadata, arrivedAt });
+      else this.#count(new StreamFailure(`more than ${MOST_WAITING} rows wait for each other; one is dropped`));
+      return;
+    }
+    this.#isBusy = true;
+    this.#take(payload, values, metadata, arrivedAt);
+    if (this.#waiting.length > 0) this.#takeWaiting();
+    this.#isBusy = false;
+  }
+
+  #takeWaiting(): void {
+    for (let at = 0; at < this.#waiting.length; at++) {
+      const { payload, values, metadata, arrivedAt } = this.#waiting[at];
+      this.#take(payload, values, metadata, arrivedAt);
+      if (at < 1024) continue;
+      this.#waiting.splice(0, at + 1);
+      at = -1;
+    }
+    this.#waiting.length = 0;
+  }
+
+  #take(payload: Uint8Array | undefined, values: ValueObject, metadata: Metadata, arrivedAt: number): void {
+    const lanes = this.#lanes;
+    let count = 1;
+    for (let at = 0; at < lanes.length; at++)
+      if (payload === undefined) lanes[at].values(values, metadata, arrivedAt);
+      else count = lanes[at].bytes(payload, metadata, arrivedAt);
+    this.#recordsIn += count;
+  }
+
+  #fail(reason: unknown): void {
+    if (this.#isClosed) return;
+    this.#recordsIn++;
+    const error = reason instanceof Error ? reason : new StreamFailure(messageOf(reason));
+    this.#count(error);
+    for (const lane of [...this.#lanes]) lane.fail(error);
+  }
+
+  #count(error: unknown): void {
+    this.#figures = {
+      recordsIn: 0,
+      exceptions: this.#figures.exceptions + 1,
+      lastException: messageOf(error),
+      lastExceptionAt: this.#ports.clock.now()
+    };
+  }
+
+  #setConnected(): void {
+    const now = this.#ports.clock.now();
+    this.#connection = { ...this.#connection, status: 1, connectedAt: now, triedAt: now };
+  }
+
+  #setDisconnected(reason: unknown): void {
+    const now = this.#ports.clock.now();
+    const disconnectedMessage = messageOf(reason);
+    this.#connection = { ...this.#connection, status: -1, disconnectedAt: now, disconnectedMessage, triedAt: now };
+  }
+}

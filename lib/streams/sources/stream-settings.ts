@@ -1,0 +1,118 @@
+import { InvalidInput, show } from '../../base/errors.ts';
+import type { ParseTime } from '../convert-column.ts';
+import type { Format, FormatType } from '../formats/format.ts';
+import { makeFormat } from '../formats.ts';
+import { readProperties } from '../properties.ts';
+import type { Column, Properties, PropertyTable, SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
+import { TableRows } from './table-rows.ts';
+
+/** Properties that all sources have. */
+const COMMON: PropertyTable = {
+  concurrency: { type: 'number', about: 'Without effect: rows are read one after the other.', range: [1, Infinity] },
+  bufferLength: {
+    type: 'number',
+    about: 'Without effect: the length of queues is that of the rule.',
+    range: [1, Infinity]
+  },
+  format: { type: 'string', about: 'Without effect: the format is that of the stream.' }
+};
+
+/** The type of the source of a stream or table, in lower case. */
+export function sourceTypeName({ kind, options }: StreamDefinition): string {
+  return (options.TYPE || (kind === 'table' ? 'file' : 'mqtt')).toLowerCase();
+}
+
+/** The options of a stream, read. */
+export class StreamSettings {
+  readonly what: string;
+  readonly columns: readonly Column[] | undefined;
+  readonly isStrict: boolean;
+  /** Column of the time of events. */
+  readonly timestamp: string | undefined;
+  readonly timestampFormat: string | undefined;
+  readonly parseTime: ParseTime;
+  readonly #definition: StreamDefinition;
+  readonly #isBatch: boolean;
+  readonly #formats: readonly FormatType[];
+
+  /** @throws InvalidInput STREAM_INVALID */
+  constructor(definition: StreamDefinition, type: SourceType, parseTime: ParseTime, formats: readonly FormatType[]) {
+    const { options, kind, name, columns } = definition;
+    this.#definition = definition;
+    this.#isBatch = type.isBatch === true;
+    this.#formats = formats;
+    this.what = `${kind} "${name}"`;
+    this.columns = columns;
+    this.isStrict = options.STRICT_VALIDATION?.toLowerCase() === 'true';
+    this.timestamp = options.TIMESTAMP || undefined;
+    this.timestampFormat = options.TIMESTAMP_FORMAT || undefined;
+    this.parseTime = parseTime;
+    this.makeFormat(undefined, false);
+    this.makeTable();
+  }
+
+  /** @param needed keys of payloads; undefined: all @throws InvalidInput STREAM_INVALID */
+  makeFormat(needed: readonly string[] | undefined, integers: boolean): Format {
+    const { columns, options } = this.#definition;
+    return makeFormat(
+      options.FORMAT || undefined,
+      { what: this.what, columns, options, needed, integers },
+      this.#formats
+    );
+  }
+
+  /** @returns undefined for streams @throws InvalidInput STREAM_INVALID */
+  makeTable(): TableRows | undefined {
+    const { kind, options } = this.#definition;
+    if (kind !== 'table') return undefined;
+    const text = options.RETAIN_SIZE || '0';
+    const size = /^\d+$/.test(text) ? Number(text) : -1;
+    if (size < 0 || size > MOST_RETAINED)
+      throw new InvalidInput('STREAM_INVALID', 'RETAIN_SIZE', `a number from 0 to ${MOST_RETAINED}`, text);
+    return new TableRows(size === 0 && !this.#isBatch ? 1 : size);
+  }
+
+  /** The keys of payloads that columns are read from: a schema tells how they are written. */
+  payloadKeys(needed: readonly string[] | undefined): readonly string[] | undefined {
+    const { columns } = this;
+    if (needed === undefined) return columns?.map(({ name }) => name);
+    if (columns === undefined) return needed;
+    const wanted = new Set(needed.map((name) => name.toLowerCase()));
+    return columns.map(({ name }) => name).filter((name) => wanted.has(name.toLowerCase()));
+  }
+}
+
+/** Most rows that RETAIN_SIZE can keep: the whole table is handed on with each row. */
+const MOST_RETAINED = 10_000;
+
+/**
+ * The properties of a source: the section that CONF_KEY names over `default`, and the sections of the options over those of the type.
+ * @param warn called with a sentence for each property without effect
+ * @throws InvalidInput PROPERTY_INVALID
+ */
+export function sourceProperties(
+  type: SourceType,
+  definition: StreamDefinition,
+  config: StreamsOptions['sourceConfig'],
+  warn: (text: string) => void
+): Properties {
+  const key = definition.options.CONF_KEY || 'default';
+  const what = `source ${type.name} of ${definition.kind} ${definition.name}`;
+  const given = config?.[type.name];
+  const section = (name: string) => ({ ...type.sections?.[name], ...given?.[name] });
+  const names = new Set([...Object.keys(type.sections ?? {}), ...Object.keys(given ?? {})]);
+  if (key !== 'default' && !names.has(key)) {
+    const known = [...names].sort().join(', ') || 'none';
+    const text = `${what}: there is no section ${show(key)} (CONF_KEY); known: ${known}`;
+    throw new InvalidInput(
+      'PROPERTY_INVALID',
+      'CONF_KEY',
+      'the name of a section of the option sourceConfig',
+      key,
+      text
+    );
+  }
+  const properties = { ...section('default'), ...(key === 'default' ? {} : section(key)) };
+  if (type.properties === undefined) return properties;
+  return readProperties({ ...COMMON, ...type.properties }, properties, what, warn);
+}

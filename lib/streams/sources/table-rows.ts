@@ -1,0 +1,45 @@
+import type { Row } from '../tuple.ts';
+import { StreamFailure } from '../values.ts';
+
+/** Most rows of one table. */
+const MOST_ROWS = 1_000_000;
+
+/**
+ * The rows of a table: those of a batch, such as a file, when all of them are there; or the last ones that have arrived.
+ */
+export class TableRows {
+  /** 0: a batch. */
+  readonly #retained: number;
+  #next: Row[] = [];
+  #rows: readonly Row[] = [];
+
+  /** @param retained number of rows that are kept; 0: those up to the end of a batch */
+  constructor(retained: number) {
+    this.#retained = retained;
+  }
+
+  get rows(): readonly Row[] {
+    return this.#rows;
+  }
+
+  /** @returns whether the table has changed @throws StreamFailure: there are too many */
+  add(row: Row): boolean {
+    if (this.#retained > 0) {
+      const kept = this.#retained === 1 ? [] : this.#rows.slice(1 - this.#retained);
+      this.#rows = [...kept, row];
+      return true;
+    }
+    if (this.#next.length >= MOST_ROWS)
+      throw new StreamFailure(`the table has more than ${MOST_ROWS} rows; the rest is left out`);
+    this.#next.push(row);
+    return false;
+  }
+
+  /** The source has produced everything. @returns whether the table has changed */
+  end(): boolean {
+    if (this.#retained > 0) return false;
+    this.#rows = this.#next;
+    this.#next = [];
+    return true;
+  }
+}

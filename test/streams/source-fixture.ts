@@ -1,0 +1,97 @@
+import type { Clock } from '../../lib/base/clock.ts';
+import { NotFound } from '../../lib/base/errors.ts';
+import type { Consumer, Need } from '../../lib/streams/sources/consumer.ts';
+import { type HubPorts, SourceHub } from '../../lib/streams/sources/hub.ts';
+import type { Row } from '../../lib/streams/tuple.ts';
+import type { Column, SourceSetup, SourceType, StreamDefinition } from '../../lib/streams/types.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+/** A consumer that keeps what it gets. */
+export class Kept implements Consumer {
+  readonly rows: Row[] = [];
+  readonly errors: string[] = [];
+  readonly tables: (readonly Row[])[] = [];
+
+  push(row: Row): void {
+    this.rows.push(row);
+  }
+
+  fail(error: unknown): void {
+    this.errors.push((error as Error).message);
+  }
+
+  replace(rows: readonly Row[]): void {
+    this.tables.push(rows);
+  }
+
+  /** The columns of the rows. */
+  get values(): unknown[] {
+    return this.rows.map(({ values }) => values);
+  }
+
+  /** The columns of the rows of the table. */
+  get table(): unknown[] | undefined {
+    return this.tables.at(-1)?.map(({ values }) => values);
+  }
+}
+
+/** A source that tests drive: its setups are those with which it was opened. */
+export class TestSource implements SourceType {
+  readonly name: string = 'test';
+  readonly about = 'A source for tests.';
+  readonly setups: SourceSetup[] = [];
+  closed = 0;
+
+  open(setup: SourceSetup): { close(): void | Promise<void> } | Promise<{ close(): void }> {
+    this.setups.push(setup);
+    return { close: () => void this.closed++ };
+  }
+
+  get setup(): SourceSetup {
+    return this.setups.at(-1) as SourceSetup;
+  }
+}
+
+export const ALL: Need = { columns: 'all' };
+
+export function need(...columns: string[]): Need {
+  return { columns: new Set(columns) };
+}
+
+export function stream(
+  options: Record<string, string> = {},
+  columns?: readonly Column[],
+  kind: 'stream' | 'table' = 'stream'
+): StreamDefinition {
+  const all = { TYPE: 'test', ...options };
+  return { kind, name: 'demo', columns, options: all, sql: `${kind} ${JSON.stringify([all, columns])}` };
+}
+
+export interface HubFixture {
+  readonly hub: SourceHub;
+  readonly clock: Clock & ManualClock;
+  readonly reported: string[];
+}
+
+export function makeHub(types: readonly SourceType[], ports: Partial<HubPorts> = {}): HubFixture {
+  const clock = new ManualClock(1000);
+  const reported: string[] = [];
+  const hub = new SourceHub({
+    clock,
+    dataDir: undefined,
+    sourceConfig: undefined,
+    parseTime: () => undefined,
+    formats: () => [],
+    source(name) {
+      const type = types.find((each) => each.name === name);
+      if (type === undefined) throw new NotFound('SOURCE_NOT_FOUND', `there is no source of the type ${name}`);
+      return type;
+    },
+    failed: (error, during) => reported.push(`${during}: ${(error as Error).message}`),
+    warn: (text) => reported.push(text),
+    ...ports
+  });
+  return { hub, clock, reported };
+}
+
+export const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
