@@ -1,0 +1,19 @@
+import type { Evaluate, Tuple } from '../tuple.ts';
+import { describe, isNull, StreamFailure, type Value } from '../values.ts';
+
+/** Whether a condition holds for a tuple. */
+export type Test = (tuple: Tuple) => boolean;
+
+/**
+ * Make a test of an expression. Null counts as false [stream rules 17.16].
+ * @returns a function that throws StreamFailure for a value that is neither boolean nor null
+ */
+export function testOf(condition: Evaluate): Test {
+  return (tuple) => isTrue(condition(tuple));
+}
+
+function isTrue(value: Value): boolean {
+  if (value === true) return true;
+  if (value === false || isNull(value)) return false;
+  throw new StreamFailure(`invalid condition that returns non-bool value ${describe(value)}`);
+}

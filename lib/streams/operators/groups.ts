@@ -1,0 +1,109 @@
+import type { Accumulator, AggregateFunction, FunctionTools } from '../functions/function.ts';
+import { type Evaluate, GroupRow, Row, type Tuple } from '../tuple.ts';
+import { StreamFailure, type Value } from '../values.ts';
+import { type Key, keyOf } from './keys.ts';
+
+/** A call of an aggregate function. For `*`, the argument gives 1 or the columns of the row, as the function wants it. */
+export interface AggregateCall {
+  readonly function: AggregateFunction;
+  readonly args: readonly Evaluate[];
+}
+
+/** How rows are grouped, and what is computed of each group. */
+export interface GroupSpec {
+  /** The expressions of GROUP BY besides the window. Without any, all rows are one group. */
+  readonly keys: readonly Evaluate[];
+  /** Their results are the `aggregates` of the group rows, in this order. */
+  readonly aggregates: readonly AggregateCall[];
+  readonly tools: FunctionTools;
+  /** The bound `groups`. */
+  readonly mostGroups: number;
+}
+
+/** A group under construction. */
+export interface Group {
+  readonly key: Key;
+  readonly first: Tuple;
+  readonly accumulators: readonly Accumulator[];
+}
+
+/** Groups by the values of their keys, in the order in which they were first seen. */
+export class GroupTable<G extends { readonly key: Key }> {
+  readonly #groups = new Map<Key, G>();
+  readonly #keyOf: (tuple: Tuple) => Key;
+  readonly #make: (key: Key, tuple: Tuple) => G;
+  readonly #most: number;
+
+  constructor(spec: Pick<GroupSpec, 'keys' | 'mostGroups'>, make: (key: Key, tuple: Tuple) => G) {
+    this.#keyOf = keyOf(spec.keys);
+    this.#most = spec.mostGroups;
+    this.#make = make;
+  }
+
+  get size(): number {
+    return this.#groups.size;
+  }
+
+  /** The group of a tuple; it is made for the first one. @throws StreamFailure if there are too many */
+  of(tuple: Tuple): G {
+    const key = this.#keyOf(tuple);
+    const found = this.#groups.get(key);
+    if (found !== undefined) return found;
+    if (this.#groups.size >= this.#most)
+      throw new StreamFailure(
+        `a window has at most ${this.#most} groups: group by something with fewer values, or raise the bound groups`
+      );
+    const group = this.#make(key, tuple);
+    this.#groups.set(key, group);
+    return group;
+  }
+
+  values(): IterableIterator<G> {
+    return this.#groups.values();
+  }
+
+  set(group: G): void {
+    this.#groups.set(group.key, group);
+  }
+
+  delete(group: G): void {
+    this.#groups.delete(group.key);
+  }
+
+  clear(): void {
+    this.#groups.clear();
+  }
+}
+
+/** Make a group without rows. */
+export function newGroup({ aggregates, tools }: GroupSpec, key: Key, first: Tuple): Group {
+  return { key, first, accumulators: aggregates.map((call) => call.function.make(tools)) };
+}
+
+/** Make a function that adds a row to the accumulators of its group. @returns it throws StreamFailure */
+export function adderOf(
+  aggregates: readonly AggregateCall[]
+): (accumulators: readonly Accumulator[], tuple: Tuple) => void {
+  const rows = aggregates.map(({ args }) => ({ args, scratch: args.map((): Value => undefined) }));
+  return (accumulators, tuple) => {
+    for (let index = 0; index < rows.length; index++) {
+      const { args, scratch } = rows[index];
+      for (let at = 0; at < args.length; at++) scratch[at] = args[at](tuple);
+      accumulators[index].add(scratch, tuple);
+    }
+  };
+}
+
+/** A group as a tuple. Its slots are its own, because those of its first row do not know the group. */
+export function groupRow(first: Tuple, accumulators: readonly Accumulator[]): GroupRow {
+  const results = new Array<Value>(accumulators.length);
+  for (let index = 0; index < accumulators.length; index++) results[index] = accumulators[index].result();
+  return new GroupRow(first, results, first.slots.length === 0 ? first.slots : first.slots.slice());
+}
+
+/** The groups of an empty window: one if there are no keys, as for `count(*)` of nothing. */
+export function groupsOfNothing(spec: GroupSpec, time: number): GroupRow[] {
+  if (spec.keys.length > 0) return [];
+  const first = new Row({}, time);
+  return [groupRow(first, newGroup(spec, null, first).accumulators)];
+}

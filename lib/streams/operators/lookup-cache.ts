@@ -1,0 +1,60 @@
+import type { Timers } from '../graph/operator.ts';
+import type { OpenLookup } from '../types.ts';
+import type { Value, ValueObject } from '../values.ts';
+import { type Key, keyOfValues } from './keys.ts';
+
+/** Most keys whose rows are cached; the oldest are dropped. */
+const MOST_KEYS = 10_000;
+
+interface Cached {
+  readonly rows: readonly ValueObject[];
+  readonly expiresAt: number;
+}
+
+interface CacheSpec {
+  readonly keys: readonly string[];
+  readonly lookup: Pick<OpenLookup, 'find'>;
+  readonly cache?: { readonly ttlMs: number; readonly keepsMissing: boolean };
+}
+
+/** Finds rows of a lookup table: in the cache, by a lookup for the same values that is under way, or by a new one. */
+export class LookupCache {
+  readonly #spec: CacheSpec;
+  readonly #timers: Timers;
+  readonly #cached = new Map<Key, Cached>();
+  readonly #underWay = new Map<Key, Promise<readonly ValueObject[]>>();
+
+  constructor(spec: CacheSpec, timers: Timers) {
+    this.#spec = spec;
+    this.#timers = timers;
+  }
+
+  /** @throws what the lookup throws */
+  find(values: readonly Value[]): readonly ValueObject[] | Promise<readonly ValueObject[]> {
+    const key = keyOfValues(values);
+    const cached = this.#cached.get(key);
+    if (cached !== undefined && cached.expiresAt > this.#timers.now()) return cached.rows;
+    const underWay = this.#underWay.get(key);
+    if (underWay !== undefined) return underWay;
+    const rows = this.#spec.lookup.find(this.#spec.keys, values);
+    if (!isPromise(rows)) return this.#keep(key, rows);
+    const found = Promise.resolve(rows)
+      .then((each) => this.#keep(key, each))
+      .finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, found);
+    return found;
+  }
+
+  #keep(key: Key, rows: readonly ValueObject[]): readonly ValueObject[] {
+    const { cache } = this.#spec;
+    this.#cached.delete(key);
+    if (cache === undefined || (rows.length === 0 && !cache.keepsMissing)) return rows;
+    if (this.#cached.size >= MOST_KEYS) this.#cached.delete(this.#cached.keys().next().value as Key);
+    this.#cached.set(key, { rows, expiresAt: this.#timers.now() + cache.ttlMs });
+    return rows;
+  }
+}
+
+function isPromise(rows: unknown): rows is PromiseLike<readonly ValueObject[]> {
+  return typeof (rows as { then?: unknown }).then === 'function';
+}

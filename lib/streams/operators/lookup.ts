@@ -1,0 +1,195 @@
+import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
+import { type Collection, type Evaluate, type Frame, JoinedRow, Row, type Tuple } from '../tuple.ts';
+import type { OpenLookup } from '../types.ts';
+import { StreamFailure, type Value, type ValueObject } from '../values.ts';
+import { collectionOf } from './collection.ts';
+import { testOf } from './condition.ts';
+import { LookupCache } from './lookup-cache.ts';
+import { JoinBudget } from './matches.ts';
+import { loadTuple, type SavedTuple, saveTuple } from './saved-tuples.ts';
+import { streamRow } from './stream-row.ts';
+
+export interface LookupSpec {
+  readonly kind: 'inner' | 'left';
+  /** Position of the lookup table among the sources of the statement. */
+  readonly source: number;
+  readonly sources: number;
+  /** The columns of the table that ON compares, and the expressions that they are compared with. */
+  readonly keys: readonly string[];
+  readonly values: readonly Evaluate[];
+  /** What else ON demands; it gets the joined row. */
+  readonly on?: Evaluate;
+  /** The lookup, which is open. */
+  readonly lookup: Pick<OpenLookup, 'find'>;
+  /** Absent: there is no cache. */
+  readonly cache?: { readonly ttlMs: number; readonly keepsMissing: boolean };
+  /** How many rows or windows wait for their lookups: the option `bufferLength`. */
+  readonly mostPending: number;
+  /** The bound `joinRows`. */
+  readonly mostRows: number;
+  readonly frame: Frame;
+}
+
+/** A row or window that waits, or a flush behind one. */
+interface Pending {
+  readonly item: Collection | undefined;
+  readonly time: number;
+  /** What is found for each tuple. */
+  readonly found: (readonly ValueObject[])[];
+  left: number;
+  failure?: unknown;
+}
+
+interface SavedPending {
+  readonly tuples: readonly SavedTuple[] | undefined;
+  readonly range: Collection['range'] | undefined;
+  readonly time: number;
+}
+
+/**
+ * Make the operator that joins rows with those of a lookup table. Emissions keep the order of rows, also if lookups end in another one.
+ * @returns its `push` throws StreamFailure if too many rows wait; a lookup that fails is reported by `failed`
+ */
+export function makeLookup(spec: LookupSpec): MakeOperator<Tuple | Collection, Collection> {
+  return (setup) => new Lookup(spec, setup);
+}
+
+class Lookup implements Operator<Tuple | Collection> {
+  readonly #spec: LookupSpec;
+  readonly #setup: OperatorSetup<Collection>;
+  readonly #cache: LookupCache;
+  /** In the order of arrival; the first one is not complete. */
+  readonly #pending: Pending[] = [];
+  #restored: readonly Pending[] = [];
+  #isClosed = false;
+
+  constructor(spec: LookupSpec, setup: OperatorSetup<Collection>) {
+    this.#spec = spec;
+    this.#setup = setup;
+    this.#cache = new LookupCache(spec, setup.timers);
+  }
+
+  open(): void {
+    const restored = this.#restored;
+    this.#restored = [];
+    for (const { item, time } of restored)
+      if (item === undefined) this.flush(time);
+      else this.#begin(item);
+  }
+
+  push(item: Tuple | Collection): void {
+    if (this.#pending.length >= this.#spec.mostPending)
+      throw new StreamFailure(
+        `${this.#pending.length} rows wait for a lookup, which is too slow: use a cache, or raise the option bufferLength`
+      );
+    this.#begin(collectionOf(item));
+  }
+
+  flush(time: number): void {
+    if (this.#pending.length === 0) this.#setup.output.flush(time);
+    else this.#pending.push({ item: undefined, time, found: [], left: 0 });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  save(): SavedPending[] {
+    return [...this.#restored, ...this.#pending].map(({ item, time }) => ({
+      tuples: item?.tuples.map((tuple) => saveTuple(tuple)),
+      range: item?.range,
+      time
+    }));
+  }
+
+  load(state: unknown): void {
+    this.#restored = (state as SavedPending[]).map(({ tuples, range, time }) => {
+      const item = tuples && range && { tuples: tuples.map(loadTuple), range };
+      return { item, time, found: [], left: 0 };
+    });
+  }
+
+  #begin(item: Collection): void {
+    const { tuples, range } = item;
+    this.#spec.frame.range = range;
+    const keys = tuples.map((tuple) => this.#spec.values.map((value) => value(tuple)));
+    const entry: Pending = { item, time: 0, found: new Array(tuples.length), left: tuples.length };
+    this.#pending.push(entry);
+    for (const [index, values] of keys.entries()) this.#find(entry, index, values);
+    this.#drain();
+  }
+
+  #find(entry: Pending, index: number, values: readonly Value[]): void {
+    const settle = (rows: readonly ValueObject[]) => {
+      entry.found[index] = rows;
+      entry.left--;
+    };
+    const fail = (reason: unknown) => {
+      entry.failure = reason;
+      settle([]);
+    };
+    try {
+      const rows = this.#cache.find(values);
+      if (!(rows instanceof Promise)) settle(rows);
+      else void rows.then(settle, fail).then(() => this.#drainLater());
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  /** The graph is not on the stack here, so that failures are reported to it. */
+  #drainLater(): void {
+    if (this.#isClosed) return;
+    try {
+      this.#drain();
+    } catch (error) {
+      this.#setup.failed(error);
+    }
+  }
+
+  #drain(): void {
+    while (this.#pending.length > 0 && this.#pending[0].left === 0) {
+      const entry = this.#pending.shift() as Pending;
+      if (entry.item === undefined) this.#setup.output.flush(entry.time);
+      else if (entry.failure !== undefined) this.#setup.failed(failureOf(entry.failure));
+      else this.#emit(entry.item, entry.found);
+    }
+  }
+
+  #emit({ tuples, range }: Collection, found: readonly (readonly ValueObject[])[]): void {
+    const { kind, on, source, mostRows, frame } = this.#spec;
+    const accepts = on && testOf(on);
+    const budget = new JoinBudget(mostRows);
+    const rows: JoinedRow[] = [];
+    frame.range = range;
+    try {
+      for (const [index, tuple] of tuples.entries()) {
+        const left = this.#joined(tuple);
+        const before = rows.length;
+        for (const values of found[index]) {
+          const parts = left.parts.slice();
+          parts[source] = new Row(values, tuple.timestamp);
+          const row = new JoinedRow(parts, [...left.order, source], left.slots.slice());
+          if (accepts !== undefined && !accepts(row)) continue;
+          budget.addRow();
+          rows.push(row);
+        }
+        if (rows.length === before && kind === 'left') rows.push(left);
+      }
+    } catch (error) {
+      this.#setup.failed(error);
+      return;
+    }
+    if (rows.length > 0) this.#setup.output.push({ tuples: rows, range });
+  }
+
+  /** A row that is not joined yet is of the stream after FROM. */
+  #joined(tuple: Tuple): JoinedRow {
+    return tuple instanceof JoinedRow ? tuple : streamRow(tuple as Row, 0, this.#spec.sources);
+  }
+}
+
+function failureOf(reason: unknown): StreamFailure {
+  if (reason instanceof StreamFailure) return reason;
+  return new StreamFailure(`lookup failed: ${reason instanceof Error ? reason.message : String(reason)}`, reason);
+}

@@ -1,0 +1,66 @@
+import { compareStrings } from '../../sql/compare.ts';
+import type { MakeOperator } from '../graph/operator.ts';
+import { type Collection, type Evaluate, type Frame, isCollection, type Tuple } from '../tuple.ts';
+import { isNull, isNumber, kindOf, StreamFailure, typeName, type Value } from '../values.ts';
+
+/** A key of ORDER BY. */
+export interface SortKey {
+  readonly evaluate: Evaluate;
+  readonly isDescending: boolean;
+}
+
+/**
+ * Make the operator of ORDER BY. Tuples with equal keys keep their order. Null comes last, in both directions, as in the original.
+ * @returns its `push` throws StreamFailure for keys of different types
+ */
+export function makeOrder(
+  keys: readonly SortKey[],
+  frame: Frame
+): MakeOperator<Tuple | Collection, Tuple | Collection> {
+  return ({ output }) => ({
+    push(item) {
+      if (!isCollection(item) || item.tuples.length < 2) return output.push(item);
+      frame.range = item.range;
+      const rows = item.tuples.map((tuple, index) => {
+        frame.rowNumber = index + 1;
+        return { tuple, values: keys.map(({ evaluate }) => evaluate(tuple)) };
+      });
+      for (let index = 0; index < keys.length; index++) checkTypes(rows.map(({ values }) => values[index]));
+      rows.sort((a, b) => compareRows(a.values, b.values, keys));
+      output.push({ ...item, tuples: rows.map(({ tuple }) => tuple) });
+    }
+  });
+}
+
+/** Values can be compared if all have the type of the first one; numbers are of one type, and times can be compared with numbers. */
+function checkTypes(values: readonly Value[]): void {
+  const first = values.find((value) => !isNull(value));
+  if (first === undefined) return;
+  const kind = kindOf(first);
+  const isComparable = kind !== 'array' && kind !== 'struct' && kind !== 'bytea';
+  for (const value of values) {
+    if (isNull(value)) continue;
+    const isAlike = kindOf(value) === kind || (isNumber(value) && (isNumber(first) || kind === 'datetime'));
+    if (!isComparable || !isAlike)
+      throw new StreamFailure(`incompatible types for comparison: ${typeName(first)} and ${typeName(value)}`);
+  }
+}
+
+function compareRows(left: readonly Value[], right: readonly Value[], keys: readonly SortKey[]): number {
+  for (let index = 0; index < keys.length; index++) {
+    const [a, b] = [left[index], right[index]];
+    if (isNull(a) || isNull(b)) {
+      if (isNull(a) && isNull(b)) continue;
+      return isNull(a) ? 1 : -1;
+    }
+    const order = compareValues(a, b);
+    if (order !== 0) return keys[index].isDescending ? -order : order;
+  }
+  return 0;
+}
+
+function compareValues(left: Value, right: Value): number {
+  if (typeof left === 'string') return compareStrings(left, right as string);
+  const [a, b] = [left as number, right as number]; // also bigint, boolean and Date, which JavaScript compares by value
+  return a < b ? -1 : a > b ? 1 : 0;
+}

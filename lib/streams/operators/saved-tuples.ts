@@ -1,0 +1,46 @@
+import { JoinedRow, PENDING, Row, type Tuple } from '../tuple.ts';
+import type { Value, ValueObject } from '../values.ts';
+
+/** Slots in a checkpoint: the value in an array, or 0 for one that is not computed. */
+type SavedSlots = readonly (readonly [Value] | 0)[];
+type SavedRow = readonly [values: ValueObject, timestamp: number, metadata: ValueObject, slots: SavedSlots];
+interface SavedJoinedRow {
+  readonly parts: readonly (SavedRow | undefined)[];
+  readonly order: readonly number[];
+  readonly slots: SavedSlots;
+}
+
+/** A tuple in a checkpoint. */
+export type SavedTuple = SavedRow | SavedJoinedRow;
+
+/** A row or joined row as `v8.serialize` can write it. Groups are not kept by operators. */
+export function saveTuple(tuple: Tuple): SavedTuple {
+  if (tuple instanceof Row) return saveRow(tuple);
+  if (!(tuple instanceof JoinedRow))
+    return saveRow(new Row(tuple.columns(), tuple.timestamp, tuple.metadata(), tuple.slots));
+  const parts = tuple.parts.map((part) => part && saveRow(part));
+  return { parts, order: tuple.order, slots: saveSlots(tuple.slots) };
+}
+
+/** The tuple that `saveTuple` has saved. */
+export function loadTuple(saved: SavedTuple): Row | JoinedRow {
+  if (!('parts' in saved)) return loadRow(saved);
+  const parts = saved.parts.map((part) => part && loadRow(part));
+  return new JoinedRow(parts, saved.order, loadSlots(saved.slots));
+}
+
+function saveRow({ values, timestamp, source, slots }: Row): SavedRow {
+  return [values, timestamp, source, saveSlots(slots)];
+}
+
+function loadRow([values, timestamp, metadata, slots]: SavedRow): Row {
+  return new Row(values, timestamp, metadata, loadSlots(slots));
+}
+
+function saveSlots(slots: readonly Value[]): SavedSlots {
+  return slots.map((value) => (value === PENDING ? 0 : [value]));
+}
+
+function loadSlots(slots: SavedSlots): Value[] {
+  return slots.map((saved) => (saved === 0 ? PENDING : saved[0]));
+}

@@ -1,0 +1,35 @@
+import type { MakeOperator } from '../graph/operator.ts';
+import { JoinedRow, PENDING, type Row } from '../tuple.ts';
+import type { Value } from '../values.ts';
+
+/**
+ * A row as one of several streams: a joined row with one part. Behind this, `columnOf` gives a column for its own stream only, and joins know where a
+ * row belongs.
+ */
+export function streamRow(
+  row: Row,
+  position: number,
+  sources: number,
+  order: readonly number[] = [position]
+): JoinedRow {
+  const parts = new Array<Row | undefined>(sources).fill(undefined);
+  parts[position] = row;
+  return new JoinedRow(parts, order, row.slots);
+}
+
+/** Make the operator in front of the window of a statement with several streams, one for each. */
+export function makeStreamRow(position: number, sources: number): MakeOperator<Row, JoinedRow> {
+  const order = [position];
+  return ({ output }) => ({ push: (row) => output.push(streamRow(row, position, sources, order)) });
+}
+
+/** The slots of a joined row: for each, the value that one of the sides has computed; the first one wins. */
+export function joinSlots(first: Value[], second: Value[]): Value[] {
+  if (first.length === 0 && second.length === 0) return first;
+  const slots: Value[] = [];
+  for (let index = 0; index < Math.max(first.length, second.length); index++) {
+    const value = index < first.length ? first[index] : PENDING;
+    slots.push(value === PENDING && index < second.length ? second[index] : value);
+  }
+  return slots;
+}

@@ -1,0 +1,86 @@
+import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
+import type { Tuple } from '../tuple.ts';
+import { StreamFailure } from '../values.ts';
+import { loadTuple, type SavedTuple, saveTuple } from './saved-tuples.ts';
+import { TimeQueue } from './time-queue.ts';
+
+export interface WatermarkSpec {
+  /** How many streams there are; each is a port. */
+  readonly streams: number;
+  /** How far rows may be behind the latest one, in milliseconds. */
+  readonly lateTolerance: number;
+  /** The bound `windowRows`: how many rows wait here. */
+  readonly mostRows: number;
+}
+
+interface SavedWatermark {
+  readonly latest: readonly number[];
+  readonly watermark: number;
+  readonly rows: readonly (readonly [time: number, tuple: SavedTuple])[];
+}
+
+/**
+ * Make the operator in front of windows in the time of events. The watermark is the least of the latest times of the streams, less the tolerance;
+ * it never goes back. Rows are released in the order of their times when it reaches them, then it is passed on. Rows that are earlier than it are
+ * dropped and counted as `late_total` [stream rules 5.3, 17.26].
+ */
+export function makeWatermark(spec: WatermarkSpec): MakeOperator<Tuple, Tuple> {
+  return (setup) => new Watermark(spec, setup);
+}
+
+class Watermark implements Operator<Tuple> {
+  readonly #spec: WatermarkSpec;
+  readonly #setup: OperatorSetup<Tuple>;
+  readonly #queue = new TimeQueue<Tuple>();
+  #latest: number[];
+  #watermark = Number.NEGATIVE_INFINITY;
+
+  constructor(spec: WatermarkSpec, setup: OperatorSetup<Tuple>) {
+    this.#spec = spec;
+    this.#setup = setup;
+    this.#latest = new Array(spec.streams).fill(Number.NEGATIVE_INFINITY);
+  }
+
+  push(tuple: Tuple, port: number): void {
+    const time = tuple.timestamp;
+    if (time < this.#watermark) {
+      this.#setup.count('late_total');
+      return;
+    }
+    if (!Number.isFinite(time)) throw new StreamFailure(`the time of a row is ${time}, which is no time`);
+    if (this.#queue.length >= this.#spec.mostRows)
+      throw new StreamFailure(
+        `at most ${this.#spec.mostRows} rows wait for the watermark: check that all streams send rows, or raise the bound windowRows`
+      );
+    this.#queue.push(time, tuple);
+    const hasRisen = time > this.#latest[port] && this.#rise(time, port);
+    if (hasRisen || this.#queue.firstTime <= this.#watermark) this.#release();
+  }
+
+  save(): SavedWatermark {
+    const rows = this.#queue.entries().map(({ time, item }) => [time, saveTuple(item)] as const);
+    return { latest: this.#latest, watermark: this.#watermark, rows };
+  }
+
+  load(state: unknown): void {
+    const { latest, watermark, rows } = state as SavedWatermark;
+    this.#latest = [...latest];
+    this.#watermark = watermark;
+    for (const [time, tuple] of rows) this.#queue.push(time, loadTuple(tuple));
+  }
+
+  /** Note the latest time of a stream. @returns whether the watermark has risen */
+  #rise(time: number, port: number): boolean {
+    this.#latest[port] = time;
+    const watermark = Math.min(...this.#latest) - this.#spec.lateTolerance;
+    if (watermark <= this.#watermark) return false;
+    this.#watermark = watermark;
+    return true;
+  }
+
+  #release(): void {
+    const { output } = this.#setup;
+    while (this.#queue.firstTime <= this.#watermark) output.push(this.#queue.shift() as Tuple);
+    output.flush(this.#watermark);
+  }
+}

@@ -1,0 +1,68 @@
+import type { TimeUnit } from '../../../sql/tree.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** What the numbers of a unit are multiples inside of: seconds count from the full minute. */
+const PARENT_MS: Readonly<Record<TimeUnit, number>> = { ms: 1000, ss: 60_000, mi: HOUR_MS, hh: DAY_MS, dd: DAY_MS };
+
+/** The times at which windows of one rule end, in milliseconds since 1970. */
+export interface Boundaries {
+  /** The first one of a rule that starts at a time. */
+  first(time: number): number;
+  next(end: number): number;
+  /** The first one of those that follow `end` which is later than a time. For the time of events: at that time or later. */
+  skip(end: number, time: number): number;
+}
+
+export interface BoundaryOptions {
+  readonly intervalMs: number;
+  readonly unit: TimeUnit;
+  /** `start`: the first window ends one interval after the start of the rule. */
+  readonly align: 'clock' | 'start';
+  readonly isEventTime: boolean;
+  /** Offset of the zone of the service from UTC at a time, in minutes. */
+  readonly offsetMinutes: (timeMs: number) => number;
+}
+
+/**
+ * Make the boundaries of a window. In the time of events they are multiples of the interval since 1970. In processing time, the first one is the
+ * next multiple inside the parent unit, and the next midnight for days [stream rules 5.2]; those of hours and days follow the zone of the service
+ * when its offset changes.
+ */
+export function boundariesOf(options: BoundaryOptions): Boundaries {
+  const { intervalMs, unit, align, isEventTime, offsetMinutes } = options;
+  if (isEventTime) {
+    const ceil = (time: number) => Math.ceil(time / intervalMs) * intervalMs;
+    return { first: ceil, next: (end) => end + intervalMs, skip: (_end, time) => ceil(time) };
+  }
+  const first = (time: number) => {
+    if (align === 'start') return time + intervalMs;
+    const parentMs = PARENT_MS[unit];
+    const stepMs = unit === 'dd' ? DAY_MS : intervalMs;
+    const local = time + offsetMinutes(time) * 60_000;
+    const within = local - Math.floor(local / parentMs) * parentMs;
+    return utcOf(local - within + (Math.floor(within / stepMs) + 1) * stepMs, time, offsetMinutes);
+  };
+  const followsZone = align === 'clock' && intervalMs > HOUR_MS && (unit === 'dd' || unit === 'hh');
+  if (followsZone) {
+    const next = (end: number) => utcOf(end + offsetMinutes(end) * 60_000 + intervalMs, end, offsetMinutes);
+    return { first, next, skip: (end, time) => followedBy(end, time, next) };
+  }
+  const skip = (end: number, time: number) => end + (Math.floor((time - end) / intervalMs) + 1) * intervalMs;
+  return { first, next: (end) => end + intervalMs, skip };
+}
+
+/** The UTC time of a local time that follows `before`. */
+function utcOf(local: number, before: number, offsetMinutes: (timeMs: number) => number): number {
+  const guess = local - offsetMinutes(before) * 60_000;
+  const time = local - offsetMinutes(guess) * 60_000;
+  return time > before ? time : guess;
+}
+
+/** The first boundary after a time. Steps are longer than an hour, so that there are few. */
+function followedBy(end: number, time: number, next: (end: number) => number): number {
+  let reached = end;
+  while (reached <= time) reached = next(reached);
+  return reached;
+}

@@ -1,0 +1,122 @@
+import type { Tuple } from '../../tuple.ts';
+import { StreamFailure } from '../../values.ts';
+import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
+
+/** What a window holds: rows, or groups that are aggregated as rows arrive. Rows are added in the order of their times. */
+export interface Contents {
+  /** Number of rows, also if they are not kept. */
+  readonly length: number;
+  /** Times of the first and the last row. */
+  readonly firstTime: number;
+  readonly lastTime: number;
+  /** @throws StreamFailure if there are too many rows */
+  add(tuple: Tuple, time: number): void;
+  /** Drop the rows with an earlier time. */
+  dropBefore(time: number): void;
+  /** Drop the oldest rows until this many are left. */
+  dropTo(length: number): void;
+  /** The tuples of an emission. @param end the end of the window @throws StreamFailure */
+  read(end: number): readonly Tuple[];
+  clear(): void;
+  save(): unknown;
+  load(state: unknown): void;
+}
+
+/** How many rows the windows of an operator may hold together: the bound `windowRows`. */
+export class RowBudget {
+  readonly #most: number;
+  #held = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** @throws StreamFailure if all are taken */
+  take(): void {
+    if (this.#held >= this.#most)
+      throw new StreamFailure(
+        `a window holds at most ${this.#most} rows: make it shorter, filter rows before it, or raise the bound windowRows`
+      );
+    this.#held++;
+  }
+
+  release(count: number): void {
+    this.#held -= count;
+  }
+}
+
+/** Rows that are dropped are removed from the arrays when there are this many, and more than others. */
+const LEAST_DROPPED = 1024;
+
+/** The state of `RowContents` in a checkpoint. */
+type SavedRows = readonly (readonly [time: number, tuple: SavedTuple])[];
+
+/** The rows of a window, in two arrays and the position of the first one that has not been dropped. */
+export class RowContents implements Contents {
+  readonly #budget: RowBudget;
+  #tuples: (Tuple | undefined)[] = [];
+  #times: number[] = [];
+  #head = 0;
+
+  constructor(budget: RowBudget) {
+    this.#budget = budget;
+  }
+
+  get length(): number {
+    return this.#tuples.length - this.#head;
+  }
+
+  get firstTime(): number {
+    return this.#times[this.#head];
+  }
+
+  get lastTime(): number {
+    return this.#times[this.#times.length - 1];
+  }
+
+  add(tuple: Tuple, time: number): void {
+    this.#budget.take();
+    this.#tuples.push(tuple);
+    this.#times.push(time);
+  }
+
+  dropBefore(time: number): void {
+    let end = this.#head;
+    while (end < this.#times.length && this.#times[end] < time) end++;
+    if (end > this.#head) this.#drop(end);
+  }
+
+  dropTo(length: number): void {
+    const end = this.#tuples.length - length;
+    if (end > this.#head) this.#drop(end);
+  }
+
+  read(): readonly Tuple[] {
+    return this.#tuples.slice(this.#head) as Tuple[];
+  }
+
+  clear(): void {
+    this.#budget.release(this.length);
+    this.#tuples = [];
+    this.#times = [];
+    this.#head = 0;
+  }
+
+  save(): SavedRows {
+    return this.read().map((tuple, index) => [this.#times[this.#head + index], saveTuple(tuple)]);
+  }
+
+  load(state: unknown): void {
+    for (const [time, tuple] of state as SavedRows) this.add(loadTuple(tuple), time);
+  }
+
+  #drop(end: number): void {
+    this.#budget.release(end - this.#head);
+    this.#tuples.fill(undefined, this.#head, end);
+    this.#head = end;
+    if (end < LEAST_DROPPED || end * 2 < this.#tuples.length) return;
+    this.#tuples = this.#tuples.slice(end);
+    this.#times = this.#times.slice(end);
+    this.#head = 0;
+  }
+}

@@ -1,0 +1,87 @@
+import type { OperatorSetup, Timers } from '../../graph/operator.ts';
+import type { Collection, Tuple } from '../../tuple.ts';
+import type { Contents } from './contents.ts';
+
+/** Emit what a window holds. If it cannot be read, the emission is an error. */
+export function emit(setup: OperatorSetup<Collection>, contents: Contents, start: number, end: number): void {
+  let tuples: readonly Tuple[];
+  try {
+    tuples = contents.read(end);
+  } catch (error) {
+    setup.failed(error);
+    return;
+  }
+  setup.output.push({ tuples, range: { start, end, trigger: end } });
+}
+
+/** Emit what a window holds, and begin anew. */
+export function emitAndClear(setup: OperatorSetup<Collection>, contents: Contents, start: number, end: number): void {
+  try {
+    emit(setup, contents, start, end);
+  } finally {
+    contents.clear();
+  }
+}
+
+/**
+ * The times of the rows of one window, which never decrease. In processing time they are not after the present, so that no row keeps a window
+ * from going on.
+ */
+export class RowTimes {
+  readonly #timers: Timers;
+  readonly #isEventTime: boolean;
+  #present = Number.NEGATIVE_INFINITY;
+  #last = Number.NEGATIVE_INFINITY;
+
+  constructor(timers: Timers, isEventTime: boolean) {
+    this.#timers = timers;
+    this.#isEventTime = isEventTime;
+  }
+
+  of(tuple: Tuple): number {
+    let time = tuple.timestamp;
+    if (!this.#isEventTime && time > this.#present) {
+      this.#present = this.#timers.now();
+      if (time > this.#present) time = this.#present;
+    }
+    return time > this.#last ? (this.#last = time) : this.#last;
+  }
+
+  get last(): number {
+    return this.#last;
+  }
+
+  /** Continue after a time. */
+  load(last: number): void {
+    this.#last = last;
+  }
+}
+
+/** One timer, which rings at most once. */
+export class WindowTimer {
+  readonly #timers: Timers;
+  readonly #run: () => void;
+  #cancel: (() => void) | undefined;
+
+  constructor(timers: Timers, run: () => void) {
+    this.#timers = timers;
+    this.#run = run;
+  }
+
+  get isSet(): boolean {
+    return this.#cancel !== undefined;
+  }
+
+  set(timeMs: number): void {
+    this.#cancel?.();
+    this.#cancel = this.#timers.at(timeMs, () => {
+      this.#cancel = undefined;
+      this.#run();
+    });
+  }
+
+  clear(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+}

@@ -1,0 +1,183 @@
+import type { Accumulator } from '../../functions/function.ts';
+import type { Tuple } from '../../tuple.ts';
+import type { Value } from '../../values.ts';
+import { type GroupSpec, GroupTable, groupRow, groupsOfNothing } from '../groups.ts';
+import type { Key } from '../keys.ts';
+import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
+import type { Contents, RowBudget } from './contents.ts';
+
+interface SlidingGroup {
+  readonly key: Key;
+  readonly accumulators: readonly Accumulator[];
+  /** Numbers of its first and its last row, counted from the first row of the operator. */
+  first: number;
+  last: number;
+  rows: number;
+}
+
+/** Rows that are dropped are removed from the arrays when there are this many, and more than others. */
+const LEAST_DROPPED = 1024;
+/** The row has no group, because its keys could not be evaluated or there are too many groups. */
+const NO_GROUP = -1;
+
+/**
+ * The groups of a window whose rows leave one by one, in the order in which they came: each costs the same however long the window is. Arguments are
+ * kept with the rows, because their evaluation need not give the same again.
+ *
+ * While a row is in the window that cannot be aggregated, emissions fail.
+ */
+export class SlidingGroupContents implements Contents {
+  readonly #spec: GroupSpec;
+  readonly #budget: RowBudget;
+  readonly #groups: GroupTable<SlidingGroup>;
+  readonly #scratch: readonly Value[][];
+  readonly #width: number;
+  /** Number of the row at position 0 of the arrays. */
+  #base = 0;
+  #head = 0;
+  #tuples: (Tuple | undefined)[] = [];
+  #times: number[] = [];
+  #rowGroups: (SlidingGroup | undefined)[] = [];
+  /** How many accumulators have a row: all, unless it could not be aggregated. */
+  #added: number[] = [];
+  /** Number of the next row of the same group. */
+  #next: number[] = [];
+  #args: Value[] = [];
+  #failed = 0;
+  #failure: unknown;
+
+  constructor(spec: GroupSpec, budget: RowBudget) {
+    const { aggregates, tools } = spec;
+    this.#spec = spec;
+    this.#budget = budget;
+    this.#scratch = aggregates.map(({ args }) => args.map((): Value => undefined));
+    this.#width = aggregates.reduce((sum, { args }) => sum + args.length, 0);
+    this.#groups = new GroupTable(spec, (key) => {
+      const accumulators = aggregates.map(({ function: each }) => (each.makeSliding ?? each.make)(tools));
+      return { key, accumulators, first: 0, last: 0, rows: 0 };
+    });
+  }
+
+  get length(): number {
+    return this.#times.length - this.#head;
+  }
+
+  get firstTime(): number {
+    return this.#times[this.#head];
+  }
+
+  get lastTime(): number {
+    return this.#times[this.#times.length - 1];
+  }
+
+  add(tuple: Tuple, time: number): void {
+    this.#budget.take();
+    const argsAt = this.#args.length;
+    for (let index = 0; index < this.#width; index++) this.#args.push(undefined);
+    this.#tuples.push(tuple);
+    this.#times.push(time);
+    this.#rowGroups.push(undefined);
+    this.#added.push(NO_GROUP);
+    this.#next.push(0);
+    try {
+      this.#aggregate(tuple, this.#times.length - 1, argsAt);
+    } catch (error) {
+      this.#failed++;
+      this.#failure = error;
+    }
+  }
+
+  dropBefore(time: number): void {
+    let end = this.#head;
+    while (end < this.#times.length && this.#times[end] < time) this.#remove(end++);
+    this.#drop(end);
+  }
+
+  dropTo(length: number): void {
+    const end = Math.max(this.#times.length - length, this.#head);
+    for (let at = this.#head; at < end; at++) this.#remove(at);
+    this.#drop(end);
+  }
+
+  read(end: number): readonly Tuple[] {
+    if (this.#failed > 0) throw this.#failure;
+    if (this.length === 0) return groupsOfNothing(this.#spec, end);
+    const groups = [...this.#groups.values()];
+    // A group is seen first at its first row that is left.
+    let isSorted = true;
+    for (let index = 1; index < groups.length && isSorted; index++)
+      isSorted = groups[index - 1].first < groups[index].first;
+    if (!isSorted) groups.sort((a, b) => a.first - b.first);
+    return groups.map(({ first, accumulators }) => groupRow(this.#tuples[first - this.#base] as Tuple, accumulators));
+  }
+
+  clear(): void {
+    this.dropTo(0);
+  }
+
+  save(): readonly (readonly [time: number, tuple: SavedTuple])[] {
+    const times = this.#times.slice(this.#head);
+    return times.map((time, index) => [time, saveTuple(this.#tuples[this.#head + index] as Tuple)]);
+  }
+
+  load(state: unknown): void {
+    for (const [time, tuple] of state as ReturnType<SlidingGroupContents['save']>) this.add(loadTuple(tuple), time);
+  }
+
+  #aggregate(tuple: Tuple, at: number, argsAt: number): void {
+    const group = this.#groups.of(tuple);
+    const number = this.#base + at;
+    if (group.rows++ === 0) group.first = number;
+    else this.#next[group.last - this.#base] = number;
+    group.last = number;
+    this.#rowGroups[at] = group;
+    this.#added[at] = 0;
+    const { aggregates } = this.#spec;
+    let argAt = argsAt;
+    for (let index = 0; index < aggregates.length; index++) {
+      const { args } = aggregates[index];
+      const scratch = this.#scratch[index];
+      for (let each = 0; each < args.length; each++) this.#args[argAt++] = scratch[each] = args[each](tuple);
+      group.accumulators[index].add(scratch, tuple);
+      this.#added[at]++;
+    }
+  }
+
+  /** Take a row out of its group. */
+  #remove(at: number): void {
+    const group = this.#rowGroups[at];
+    const added = this.#added[at];
+    if (added < this.#spec.aggregates.length) this.#failed--;
+    if (group === undefined) return;
+    if (--group.rows === 0) {
+      this.#groups.delete(group);
+      return;
+    }
+    group.first = this.#next[at];
+    let argAt = at * this.#width;
+    for (let index = 0; index < added; index++) {
+      const scratch = this.#scratch[index];
+      for (let each = 0; each < scratch.length; each++) scratch[each] = this.#args[argAt++];
+      group.accumulators[index].remove?.(scratch, this.#tuples[at] as Tuple);
+    }
+  }
+
+  /** Release what is before a position. */
+  #drop(end: number): void {
+    if (end === this.#head) return;
+    this.#budget.release(end - this.#head);
+    this.#tuples.fill(undefined, this.#head, end);
+    this.#rowGroups.fill(undefined, this.#head, end);
+    this.#args.fill(undefined, this.#head * this.#width, end * this.#width);
+    this.#head = end;
+    if (end < LEAST_DROPPED || end * 2 < this.#times.length) return;
+    this.#tuples = this.#tuples.slice(end);
+    this.#times = this.#times.slice(end);
+    this.#rowGroups = this.#rowGroups.slice(end);
+    this.#added = this.#added.slice(end);
+    this.#next = this.#next.slice(end);
+    this.#args = this.#args.slice(end * this.#width);
+    this.#base += end;
+    this.#head = 0;
+  }
+}
