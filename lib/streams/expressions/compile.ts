@@ -90,6 +90,8 @@ class ExpressionCompiler {
         return constantOf(literalValue(node.value));
       case 'path':
         return this.#path(node);
+      case 'access':
+        return this.#stepsOf(this.compile(node.subject), node.steps);
       case 'call':
         return compileCall(node, this.#scope, (arg) => this.compile(arg));
       case 'unary':

@@ -6,6 +6,8 @@ export function childrenOf(node: Expression): readonly Expression[] {
   switch (node.type) {
     case 'path':
       return node.steps.flatMap(expressionsOf);
+    case 'access':
+      return [node.subject, ...node.steps.flatMap(expressionsOf)];
     case 'call': {
       const { partitionBy = [], when } = node.over ?? {};
       return [...node.args, ...partitionBy, ...given(when)];
