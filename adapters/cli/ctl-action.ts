@@ -1,5 +1,6 @@
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import type { ManagementClient } from '../management/client/index.ts';
+import type { StreamsClient } from '../streams-api/client/index.ts';
 import { type FlagValues, flag, listFlag } from './flags.ts';
 
 /** The flags of single actions. */
@@ -57,7 +58,7 @@ export const ACTION_FLAGS = {
       value: 'merge|replace'
     }
   ),
-  force: flag('boolean', false, 'replace FILE if it exists')
+  force: flag('boolean', false, 'replace FILE if it exists; of stream actions, see there')
 };
 
 /** Names of flags of actions. */
@@ -68,7 +69,7 @@ export type Output =
   | AsyncIterable<object>
   | Iterable<object>
   | { readonly record: object }
-  | { readonly lines: AsyncIterable<string>; readonly isWhole?: true }
+  | { readonly lines: AsyncIterable<string> | Iterable<string>; readonly isWhole?: true }
   | undefined;
 
 /** How the rows of an action are printed on a terminal. */
@@ -83,7 +84,10 @@ export interface RowForm {
 
 /** What an action works with. */
 export interface ActionContext {
+  /** @throws InvalidInput OPTION_MISSING without `--app` */
   readonly client: ManagementClient<'later'>;
+  /** A client of the interface of streams. */
+  readonly streams: StreamsClient;
   readonly flags: FlagValues<typeof ACTION_FLAGS>;
   /** Read a password from the terminal or standard input. @param owner whose it is */
   password(owner: string): Promise<string>;

@@ -6,6 +6,7 @@ import { CONNECTORS } from './ctl-connectors.ts';
 import { MONITORING } from './ctl-monitoring.ts';
 import { RULES } from './ctl-rules.ts';
 import { SETTINGS } from './ctl-settings.ts';
+import { STREAMS } from './ctl-streams.ts';
 
 /** The actions by subject, in the order of the help. */
 export const ACTION_GROUPS: Readonly<Record<string, readonly Action[]>> = {
@@ -14,6 +15,7 @@ export const ACTION_GROUPS: Readonly<Record<string, readonly Action[]>> = {
   monitoring: MONITORING,
   webhooks: CONNECTORS,
   'rules and their resources': RULES,
+  'stream rules, streams and plugins': STREAMS,
   'settings and data': SETTINGS
 };
 const ACTIONS: readonly Action[] = Object.values(ACTION_GROUPS).flat();
@@ -25,6 +27,9 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   kick: 'clients kick',
   rule: 'rules',
   resource: 'resources',
+  streams: 'stream',
+  tables: 'stream tables',
+  plugins: 'stream plugins',
   queue: 'sessions queue',
   subscriptions: 'subs',
   subscribe: 'sub',

@@ -1,5 +1,6 @@
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import { ManagementClient, ManagementError } from '../management/client/index.ts';
+import { StreamsClient, StreamsError } from '../streams-api/client/index.ts';
 import { type Command, log, readFileFor, type Shell } from './command.ts';
 import { ACTION_FLAGS, type Action, type ActionContext, type ActionFlag } from './ctl-action.ts';
 import { ACTION_GROUPS, actionOf, actionsOf } from './ctl-actions.ts';
@@ -20,6 +21,14 @@ const CONNECTION_FLAGS = {
     'text',
     'http://127.0.0.1:8081/api/v4',
     'where the management interface is mounted (later or hosted revision)',
+    {
+      value: 'URL'
+    }
+  ),
+  rulesUrl: flag(
+    'text',
+    'http://127.0.0.1:9081',
+    'where the interface of stream rules is mounted, for stream actions',
     {
       value: 'URL'
     }
@@ -59,28 +68,33 @@ export const ctl: Command = {
     checkFlags(action, Object.keys(givenFlags));
     const interruption: { signal?: AbortSignal } = {};
     try {
-      const client = await clientOf(flags, shell);
-      const output = await action.run(contextOf(client, flags, shell, interruption), given);
+      const clients = await clientsOf(flags, shell, action.usage.startsWith('stream '));
+      const output = await action.run(contextOf(clients, flags, shell, interruption), given);
       const { columns, line, times } = action;
       const json = flags.json ?? shell.stdout.isTTY !== true;
       await print(shell, output, { json, limit: flags.limit, columns, line, times });
       return 0;
     } catch (error) {
       if (interruption.signal?.aborted) return INTERRUPTED;
-      if (!(error instanceof ManagementError)) throw error;
+      if (!(error instanceof ManagementError || error instanceof StreamsError)) throw error;
       throw new BrokerError('REQUEST_FAILED', error.message + certificateRemedy(error), { cause: error });
     }
   }
 };
 
 function contextOf(
-  client: ManagementClient,
+  clients: Clients,
   flags: CtlFlags,
   shell: Shell,
   interruption: { signal?: AbortSignal }
 ): ActionContext {
   return {
-    client,
+    get client() {
+      return clients.management();
+    },
+    get streams() {
+      return clients.streams();
+    },
     flags,
     async password(owner) {
       const typed = await readPassword(owner, shell);
@@ -146,19 +160,41 @@ function describe({ usage, about, flags = [] }: Action): string {
   return `usage: embermq ctl ${usage}${flags.length === 0 ? '' : ' [flags]'}\n\n  ${about}${described}`;
 }
 
-/** @throws InvalidInput OPTION_MISSING, OPTION_INVALID; BrokerError FILE_UNREADABLE */
-async function clientOf({ url, app, ca, timeout }: CtlFlags, shell: Shell): Promise<ManagementClient> {
+/** Make the clients that an action uses. */
+interface Clients {
+  management(): ManagementClient;
+  streams(): StreamsClient;
+}
+
+/** @param isForStreams the action uses the interface of streams @throws InvalidInput OPTION_INVALID; BrokerError FILE_UNREADABLE */
+async function clientsOf(
+  { url, rulesUrl, app, ca, timeout }: CtlFlags,
+  shell: Shell,
+  isForStreams: boolean
+): Promise<Clients> {
   const [, id, secret] = /^([^:]+):(.+)$/s.exec(app ?? shell.env[APP_VARIABLE] ?? '') ?? [];
-  if (id === undefined) {
+  const [flagName, target] = isForStreams ? ['--rules-url', rulesUrl] : ['--url', url];
+  // before the file is read: this says more
+  if (!isForStreams && id === undefined) {
     const message = `ctl needs --app ID:SECRET or ${APP_VARIABLE}=ID:SECRET, the id and the secret of an application`;
     throw new InvalidInput('OPTION_MISSING', '--app', 'ID:SECRET', undefined, message);
   }
-  if (ca !== undefined && !/^https:/i.test(url))
-    throw new InvalidInput('OPTION_INVALID', '--ca', 'a URL with https', url, '--ca is for a --url with https');
-  const fetch = ca === undefined ? undefined : fetchTrusting(await readFileFor(shell, ca, MAX_FILE_BYTES), ca);
-  try {
-    return new ManagementClient({ url, id, secret, timeoutMs: timeout, ...(fetch && { fetch }) });
-  } catch (error) {
-    throw new InvalidInput('OPTION_INVALID', '--url', 'a URL', undefined, `--${(error as Error).message}`);
+  if (ca !== undefined && !/^https:/i.test(target)) {
+    const message = `--ca is for a ${flagName} with https`;
+    throw new InvalidInput('OPTION_INVALID', '--ca', 'a URL with https', target, message);
   }
+  const fetch = ca === undefined ? undefined : fetchTrusting(await readFileFor(shell, ca, MAX_FILE_BYTES), ca);
+  const made = <C>(make: () => C): C => {
+    try {
+      return make();
+    } catch (error) {
+      const message = `${flagName}: ${(error as Error).message.replace(/^url: /, '')}`;
+      throw new InvalidInput('OPTION_INVALID', flagName, 'a URL', undefined, message);
+    }
+  };
+  const common = { timeoutMs: timeout, ...(fetch && { fetch }) };
+  return {
+    management: () => made(() => new ManagementClient({ url, id: id ?? '', secret, ...common })),
+    streams: () => made(() => new StreamsClient({ url: rulesUrl, id, secret, ...common }))
+  };
 }

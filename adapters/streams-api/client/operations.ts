@@ -23,7 +23,7 @@ interface PlanNode {
   /** What it does */
   about: string;
   /** The nodes before it */
-  inputs: {}[];
+  inputs: { [name: string]: unknown }[];
 }
 
 interface Plugin {
@@ -107,12 +107,12 @@ interface Topology {
 
 interface Type {
   name: string;
-  about: {};
+  about: { [name: string]: unknown };
 }
 
 interface TypeDetails {
   name: string;
-  about: {};
+  about: { [name: string]: unknown };
   properties: { [name: string]: unknown }[];
 }
 
@@ -140,7 +140,7 @@ export interface StreamsOperations {
   /** The OpenAPI document of this interface */
 
   'GET /openapi.json': {
-    data: {};
+    data: { [name: string]: unknown };
   };
 
   /** All streams, tables and rules, each as its text */

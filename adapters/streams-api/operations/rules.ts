@@ -258,7 +258,7 @@ export const RULES: readonly Operation[] = [
       {
         name: Type.String({ description: 'Name of the node in the status' }),
         about: Type.String({ description: 'What it does' }),
-        inputs: Type.Array(Type.Object({}, { additionalProperties: true }), { description: 'The nodes before it' })
+        inputs: Type.Array(Type.Record(Type.String(), Type.Unknown()), { description: 'The nodes before it' })
       },
       { title: 'PlanNode' }
     ),

@@ -72,14 +72,11 @@ function shownType({ name, about }: { readonly name: string; readonly about: str
   return { name, about: { description: { en_US: about } } };
 }
 
-const TYPE = Type.Object(
-  { name: Type.String(), about: Type.Object({}, { additionalProperties: true }) },
-  { title: 'Type' }
-);
+const TYPE = Type.Object({ name: Type.String(), about: Type.Record(Type.String(), Type.Unknown()) }, { title: 'Type' });
 const DETAILS = Type.Object(
   {
     name: Type.String(),
-    about: Type.Object({}, { additionalProperties: true }),
+    about: Type.Record(Type.String(), Type.Unknown()),
     properties: Type.Array(Type.Record(Type.String(), Type.Unknown()))
   },
   { title: 'TypeDetails' }
@@ -145,7 +142,7 @@ export const SERVICE: readonly Operation[] = [
     method: 'GET',
     path: '/openapi.json',
     descr: 'The OpenAPI document of this interface',
-    answer: Type.Object({}, { additionalProperties: true }),
+    answer: Type.Record(Type.String(), Type.Unknown()),
     example: {},
     run: (context) => new JsonReply(context.document(context.mountedAt))
   }),

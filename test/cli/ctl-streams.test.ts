@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { runCommand } from '../../adapters/cli/commands.ts';
+import { streamsApi } from '../../adapters/streams-api/index.ts';
+import { type Broker, createBroker } from '../../lib/index.ts';
+import { FakePlugins } from '../streams-api/fake-plugins.ts';
+import { FakeStreams } from '../streams-api/support.ts';
+import { serve } from '../support/management.ts';
+import { type TestShell, testShell } from './shell.ts';
+
+let server: Awaited<ReturnType<typeof serve>>;
+let url: string;
+
+before(async () => {
+  const broker: Broker = Object.defineProperty(createBroker(), 'streams', { value: new FakeStreams().api });
+  server = await serve(streamsApi(broker, { plugins: new FakePlugins() }).node);
+  url = `http://127.0.0.1:${server.port}`;
+});
+
+after(() => server[Symbol.asyncDispose]());
+
+async function ctl(args: readonly string[], shell: TestShell = testShell()) {
+  const code = await runCommand(['ctl', '--rules-url', url, ...args], shell);
+  return { code, out: shell.out(), err: shell.err() };
+}
+
+/** Run `embermq ctl stream` without an error. @returns what it prints */
+async function out(args: readonly string[], shell?: TestShell): Promise<string> {
+  const { code, out: text, err } = await ctl(['stream', ...args], shell);
+  assert.deepEqual([code, err], [0, ''], args.join(' '));
+  return text;
+}
+
+function withFile(text: string): TestShell {
+  const shell = testShell();
+  shell.files.set('a.json', text);
+  shell.stdin.end(text);
+  return shell;
+}
+
+describe('embermq ctl stream', () => {
+  it('executes statements, and shows streams and tables', async () => {
+    assert.equal(
+      await out(['sql', '--sql', 'CREATE STREAM demo () WITH (DATASOURCE="t")']),
+      'Stream demo is created.\n'
+    );
+    assert.equal(
+      await out(['sql', '-'], withFile('CREATE TABLE names () WITH (DATASOURCE="a")\n')),
+      'Table names is created.\n'
+    );
+    assert.equal(await out(['streams']), '{"name":"demo"}\n');
+    assert.equal(await out(['tables']), '{"name":"names"}\n');
+    assert.equal(JSON.parse(await out(['stream', 'demo'])).Name, 'demo');
+    const ddl = ['--sql', 'CREATE STREAM demo () WITH (DATASOURCE="u")'];
+    assert.equal(await out(['replace-stream', 'demo', ...ddl]), 'Stream demo is replaced.\n');
+    assert.equal(await out(['drop-table', 'names']), 'Table names is dropped.\n');
+  });
+
+  it('creates rules of flags or of a file, and controls them', async () => {
+    const flags = ['--sql', 'SELECT * FROM demo', '--action', 'log', '--action', 'mqtt={"topic":"a"}'];
+    assert.equal(await out(['add', 'r1', ...flags]), 'Rule r1 was created successfully.\n');
+    const file = JSON.stringify({ sql: 'SELECT a FROM demo', actions: [{ log: {} }] });
+    assert.equal(await out(['add', 'r2', 'a.json'], withFile(file)), 'Rule r2 was created successfully.\n');
+    assert.equal(await out(['change', 'r2', '-'], withFile(file)), 'Rule r2 was updated successfully.\n');
+    assert.deepEqual(JSON.parse(await out(['show', 'r1'])).actions, [{ log: {} }, { mqtt: { topic: 'a' } }]);
+    assert.equal(await out(['stop', 'r1']), 'Rule r1 was stopped.\n');
+    const rows = (await out(['list'])).trim().split('\n');
+    assert.deepEqual(
+      rows.map((row) => JSON.parse(row).status),
+      ['Stopped: canceled manually.', 'Running']
+    );
+    assert.equal(await out(['restart', 'r1']), 'Rule r1 was restarted\n');
+    assert.equal(JSON.parse(await out(['status', 'r1'])).status, 'running');
+    assert.deepEqual(JSON.parse((await out(['topology', 'r1'])).split('\n')[0]).next, ['sink_log_0']);
+    assert.equal(JSON.parse(await out(['explain', 'r1'])).name, 'op_1_project');
+    assert.deepEqual(JSON.parse(await out(['validate', 'r3', ...flags])), { sources: ['demo'], valid: true });
+    const test = JSON.stringify({ sql: 'SELECT * FROM demo', rows: [{ stream: 'demo', values: { a: 1 } }] });
+    assert.equal(await out(['test', 'a.json'], withFile(test)), '{"a":1}\n');
+    assert.equal(await out(['remove', 'r2']), 'Rule r2 is dropped.\n');
+  });
+
+  it('exports and imports', async () => {
+    const text = await out(['export']);
+    assert.deepEqual(Object.keys(JSON.parse(text).rules), ['r1']);
+    assert.equal(await out(['import', '-'], withFile(text)), 'imported 1 streams, 0 tables and 1 rules\n');
+  });
+
+  it('installs plugins and shows what they have', async () => {
+    const file = 'http://127.0.0.1/p.zip';
+    assert.equal(await out(['add-plugin', 'functions', 'p', file]), 'functions plugin p is created\n');
+    assert.equal(await out(['register', 'p', 'f,g']), 'function plugin p function list is registered\n');
+    assert.deepEqual(JSON.parse(await out(['plugins', 'functions'])), {
+      name: 'p',
+      version: '1.0.0',
+      functions: ['f', 'g']
+    });
+    assert.equal((await out(['functions'])).split('\n')[0], '{"name":"f","plugin":"p"}');
+    assert.match(await out(['drop-plugin', 'functions', 'p', '--force']), /will be stopped\n$/);
+  });
+
+  it('prints what the service refuses, and what is missing on the command line', async () => {
+    const refused = await ctl(['stream', 'show', 'x']);
+    assert.deepEqual([refused.code, refused.err], [1, 'embermq: describe rule error: Rule x is not found.\n']);
+    const missing = await ctl(['stream', 'add', 'x']);
+    assert.equal(missing.code, 2);
+    assert.match(missing.err, /"ctl stream add ID" needs FILE, or --sql and --action/);
+    assert.match((await ctl(['clients'])).err, /ctl needs --app/);
+    const shell = testShell();
+    assert.equal(await runCommand(['ctl', '--rules-url', 'nonsense', 'stream', 'list'], shell), 2);
+    assert.match(shell.err(), /--rules-url: expected a URL/);
+  });
+});
