@@ -45,6 +45,10 @@ export interface StreamsHost extends StreamMessages {
   clear(id: string): void;
   /** Work of another process is in progress. */
   during(work: Promise<unknown>): void;
+  /** Report a line of the sink `log`. */
+  log(line: string): void;
+  /** Report something that is accepted and has no effect. */
+  warn(text: string): void;
   /** Report an error that has no caller. */
   failed(error: unknown, during: string): void;
 }

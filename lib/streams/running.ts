@@ -1,86 +1,94 @@
 import type { Clock } from '../base/clock.ts';
 import type { FunctionTools } from './functions/function.ts';
+import type { Entry } from './graph/graph.ts';
 import { Graph } from './graph/graph.ts';
-import type { ConnectionFigures } from './graph/metrics.ts';
+import type { LookupTable } from './graph/node.ts';
 import { Outputs } from './graph/outputs.ts';
 import type { OutputRows, SinkNode } from './graph/sink-node.ts';
 import type { PlannedStream, StreamPlan } from './plan/plan.ts';
+import type { Consumer } from './sources/consumer.ts';
+import type { Attachment } from './sources/hub.ts';
 import type { Row } from './tuple.ts';
-
-/** What takes the rows of a source. */
-export interface RowConsumer {
-  row(row: Row): void;
-  /** Something of the source could not be read. */
-  failed(error: unknown): void;
-  /** The rows of a table are complete. */
-  end(): void;
-}
-
-/** A source that sends its rows to a rule. */
-export interface RowAttachment {
-  /** undefined: it has no connection. */
-  readonly connection: ConnectionFigures | undefined;
-  detach(): void;
-}
 
 /** What a running rule uses of the service. */
 export interface RunningHost {
   readonly clock: Clock;
-  /** Let the rows of a stream or table reach a rule. */
-  attach(stream: PlannedStream, consumer: RowConsumer): RowAttachment;
+  /** Let the rows of a stream or table reach the rule. @throws why its source cannot be used */
+  attach(stream: PlannedStream, consumer: Consumer): Attachment;
   /** An emission, for those who iterate. */
   emitted(rows: OutputRows): void;
   /** Something has failed for an item, in a node. */
   failed(node: string, error: unknown): void;
 }
 
+/** What a rule has opened before it runs. */
+export interface Opened {
+  readonly tools: FunctionTools;
+  readonly sinks: readonly SinkNode[];
+  /** By position of the source. */
+  readonly lookups: ReadonlyMap<number, LookupTable>;
+}
+
 /** A rule that runs: its graph between sources and sinks. */
 export class Running {
   readonly graph: Graph;
   readonly #plan: StreamPlan;
-  readonly #sinks: readonly SinkNode[];
+  readonly #opened: Opened;
   readonly #host: RunningHost;
-  readonly #attachments = new Map<number, RowAttachment>();
+  readonly #attachments = new Map<number, Attachment>();
 
-  constructor(plan: StreamPlan, sinks: readonly SinkNode[], tools: FunctionTools, host: RunningHost) {
+  constructor(plan: StreamPlan, opened: Opened, host: RunningHost) {
     this.#plan = plan;
-    this.#sinks = sinks;
+    this.#opened = opened;
     this.#host = host;
-    const { clock } = host;
+    const { tools, sinks, lookups } = opened;
     const outputs = new Outputs(sinks, (rows) => host.emitted(rows));
-    this.graph = new Graph(plan, { clock, tools, failed: (node, error) => host.failed(node, error) }, outputs);
+    const failed = (node: string, error: unknown) => host.failed(node, error);
+    this.graph = new Graph(plan, { clock: host.clock, tools, lookups, failed }, outputs);
   }
 
-  /** Let rows flow. Tables come first, so that streams find them. */
-  begin(): void {
+  /** Let rows flow. Tables come first, so that streams find them. @throws why a source cannot be used */
+  async begin(): Promise<void> {
     this.graph.open();
-    const streams = this.#plan.streams.filter(({ kind }) => kind !== 'lookup');
-    const ordered = [...streams].sort((a, b) => Number(b.kind === 'table') - Number(a.kind === 'table'));
-    for (const stream of ordered) {
-      const entry = this.graph.entries.get(stream.position);
-      if (entry === undefined) continue;
-      const consumer = {
-        row: (row: Row) => entry.push(row),
-        failed: (error: unknown) => entry.fail(error),
-        end: () => entry.end()
-      };
-      this.#attachments.set(stream.position, this.#host.attach(stream, consumer));
+    for (const kind of ['table', 'stream'] as const) {
+      const streams = this.#plan.streams.filter((stream) => stream.kind === kind);
+      for (const stream of streams) {
+        const entry = this.graph.entries.get(stream.position);
+        if (entry !== undefined) this.#attachments.set(stream.position, this.#host.attach(stream, consumerOf(entry)));
+      }
+      await Promise.all(streams.map(({ position }) => this.#attachments.get(position)?.opened));
     }
   }
 
   /** The figures of all nodes, in the order of the data. */
   metrics(): Record<string, number | string> {
     const operators = this.graph.metrics((position) => this.#attachments.get(position)?.connection);
-    return Object.fromEntries([...operators, ...this.#sinks.flatMap((sink) => sink.metrics())]);
+    return Object.fromEntries([...operators, ...this.#opened.sinks.flatMap((sink) => sink.metrics())]);
   }
 
-  /** Stop the flow. Resolves when the sinks are closed. */
+  /** Stop the flow. Resolves when sources and sinks are closed. */
   async close(): Promise<void> {
-    for (const attachment of this.#attachments.values()) attachment.detach();
+    const { sinks, lookups } = this.#opened;
+    const detached = [...this.#attachments.values()].map((attachment) => attachment.detach());
     this.#attachments.clear();
     this.graph.close();
-    const closed = await Promise.allSettled(this.#sinks.map(({ target }) => target.close()));
-    for (const [index, result] of closed.entries())
-      if (result.status === 'rejected') this.#host.failed(this.#sinks[index].name, result.reason);
+    const closed = [
+      ...detached,
+      ...sinks.map(({ target }) => target.close()),
+      ...[...lookups.values()].map(async ({ open }) => open.close())
+    ];
+    for (const result of await Promise.allSettled(closed))
+      if (result.status === 'rejected') this.#host.failed('close', result.reason);
   }
+}
+
+function consumerOf(entry: Entry): Consumer {
+  return {
+    push: (row) => entry.push(row),
+    fail: (error) => entry.fail(error),
+    replace(rows: readonly Row[]) {
+      for (const row of rows) entry.push(row);
+      entry.end();
+    }
+  };
 }

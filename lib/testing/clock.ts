@@ -5,7 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
 import { type Duration, durationMs } from '../base/options-table.ts';
 import { WorkCount } from '../base/pending-work.ts';
-import { TimerHeap, type VirtualTimer } from './timer-heap.ts';
+import { TimerHeap, type VirtualTimer } from '../base/timer-heap.ts';
 
 /** Options of a virtual clock. */
 export interface VirtualClockOptions {

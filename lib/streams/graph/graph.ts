@@ -5,12 +5,13 @@ import type { StreamPlan } from '../plan/plan.ts';
 import { PENDING, type Row, type Tuple } from '../tuple.ts';
 import type { Value } from '../values.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
-import { Figures, isSource, type Next, Node, type PlannedNode, type PlannedSource } from './node.ts';
+import { Figures, isSource, type LookupTable, type Next, Node, type PlannedNode, type PlannedSource } from './node.ts';
 
 /** What a graph uses of its rule. */
 export interface GraphHost {
   readonly clock: Clock;
   readonly tools: FunctionTools;
+  readonly lookups: ReadonlyMap<number, LookupTable>;
   /** Something has failed for an item. */
   failed(node: string, error: unknown): void;
 }
@@ -74,6 +75,7 @@ export class Graph {
     const nodeHost = {
       clock: host.clock,
       tools: host.tools,
+      lookups: host.lookups,
       failed: (node: Node, error: unknown) => host.failed(node.name, error)
     };
     for (const planned of plan.nodes) {

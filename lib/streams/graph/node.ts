@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import type { FunctionTools } from '../functions/function.ts';
+import type { OpenLookup, Properties } from '../types.ts';
 import type { Operator, OperatorSetup, Output, Timers } from './operator.ts';
 
 /** Latency and the time of the last item are taken for one item in so many, and for the first. */
@@ -30,6 +31,15 @@ export class Figures {
 export interface NodeSetup<O> extends OperatorSetup<O> {
   /** One object for all expressions of a rule that starts. */
   readonly tools: FunctionTools;
+  /** The lookup tables of the statement, by position. */
+  readonly lookups: ReadonlyMap<number, LookupTable>;
+}
+
+/** A lookup table that is open. */
+export interface LookupTable {
+  readonly open: OpenLookup;
+  /** The properties of its source. */
+  readonly properties: Properties;
 }
 
 /** A step of a plan. Plans hold no state, so that a rule can be started again. */
@@ -65,6 +75,7 @@ export function isSource(input: PlannedInput): input is PlannedSource {
 export interface NodeHost {
   readonly clock: Clock;
   readonly tools: FunctionTools;
+  readonly lookups: ReadonlyMap<number, LookupTable>;
   /** An item has failed: its error goes to the sinks. */
   failed(node: Node, error: unknown): void;
 }
@@ -101,6 +112,7 @@ export class Node implements Next {
       output,
       timers: this.#makeTimers(),
       tools: host.tools,
+      lookups: host.lookups,
       failed: (reason) => this.#fail(reason),
       count: (name, by = 1) => figures.more.set(name, (figures.more.get(name) ?? 0) + by)
     });

@@ -244,7 +244,8 @@ function plainRow(row: ValueObject): ValueObject {
   return row;
 }
 
-function conjunctionOf(parts: readonly (BoundExpression | BoundPredicate)[], tools: FunctionTools): Evaluate {
+/** The conjunction of the parts of a condition, for a rule that starts. */
+export function conjunctionOf(parts: readonly (BoundExpression | BoundPredicate)[], tools: FunctionTools): Evaluate {
   const [first, ...others] = made(parts, tools);
   if (others.length === 0) return first;
   const tests = [first, ...others].map(testOf);

@@ -1,0 +1,147 @@
+import type { Clock } from '../base/clock.ts';
+import { InvalidInput } from '../base/errors.ts';
+import { TimerHeap } from '../base/timer-heap.ts';
+import { compileConversion } from './convert.ts';
+import { timeOf } from './convert-column.ts';
+import type { FunctionTools } from './functions/function.ts';
+import { Graph } from './graph/graph.ts';
+import { messageOf } from './graph/node.ts';
+import type { StreamPlan } from './plan/plan.ts';
+import { parseTime } from './time-pattern.ts';
+import { Row } from './tuple.ts';
+import type { RuleOptions, StreamRuleTest, TestRow } from './types.ts';
+import { member, printed, StreamFailure, type ValueObject } from './values.ts';
+
+/** Most rows of a test. */
+const MOST_ROWS = 10_000;
+/** Most timers that fire in one test. */
+const MOST_TIMERS = 100_000;
+/** How long time goes on after the last row, so that windows that wait for it end: a day. */
+const AFTER_MS = 86_400_000;
+/** Most emissions that are kept. */
+const MOST_EMISSIONS = 10_000;
+
+/** What a test of a statement is run with. */
+export interface SampleSettings {
+  readonly plan: StreamPlan;
+  readonly options: RuleOptions;
+  /** When the first row arrives, unless it says otherwise: milliseconds since 1970. */
+  readonly startsAt: number;
+  toolsOf(clock: Clock): FunctionTools;
+}
+
+/**
+ * Run a plan over sample rows, on a clock of its own. Time passes from row to row; after the last one, a day passes, so
+ * that its windows end.
+ * @throws InvalidInput ROW_INVALID
+ */
+export function runSamples(rows: readonly TestRow[], settings: SampleSettings): StreamRuleTest {
+  const { plan, options, startsAt, toolsOf } = settings;
+  if (!Array.isArray(rows)) throw new InvalidInput('ROW_INVALID', 'rows', 'an array of rows', rows);
+  if (rows.length > MOST_ROWS) throw new InvalidInput('ROW_INVALID', 'rows', `at most ${MOST_ROWS} rows`, rows.length);
+  const clock = new SampleClock(rows[0]?.at ?? startsAt);
+  const emissions: Record<string, unknown>[][] = [];
+  const errors: string[] = [];
+  const keep = <T>(list: T[], item: T) => {
+    if (list.length < MOST_EMISSIONS) list.push(item);
+  };
+  const tools = toolsOf(clock);
+  const output = {
+    push: (item: unknown) => keep(emissions, [...(item as Record<string, unknown>[])]),
+    flush: () => undefined,
+    passError: (error: unknown) => keep(errors, messageOf(error))
+  };
+  const graph = new Graph(plan, { clock, tools, lookups: new Map(), failed: () => undefined }, output);
+  graph.open();
+  for (const [index, row] of rows.entries()) {
+    clock.advanceTo(row.at ?? clock.now());
+    pushSample(graph, plan, row, { index, options, now: clock.now() });
+  }
+  clock.advanceTo(clock.now() + AFTER_MS);
+  graph.close();
+  return { emissions, errors };
+}
+
+interface Place {
+  readonly index: number;
+  readonly options: RuleOptions;
+  readonly now: number;
+}
+
+function pushSample(graph: Graph, plan: StreamPlan, sample: TestRow, { index, options, now }: Place): void {
+  const { stream, values, meta = {} } = sample ?? {};
+  const found = plan.streams.filter(({ definition, kind }) => definition.name === stream && kind !== 'lookup');
+  if (found.length === 0) {
+    const known = plan.streams.map(({ definition }) => definition.name).join(', ');
+    throw new InvalidInput('ROW_INVALID', `rows[${index}].stream`, `one of ${known}`, stream);
+  }
+  if (typeof values !== 'object' || values === null)
+    throw new InvalidInput('ROW_INVALID', `rows[${index}].values`, 'an object', values);
+  for (const { definition, position, needed, kind } of found) {
+    const entry = graph.entries.get(position);
+    const { TIMESTAMP, TIMESTAMP_FORMAT, STRICT_VALIDATION } = definition.options;
+    try {
+      const convert = compileConversion({
+        columns: definition.columns,
+        needed: needed === 'all' ? undefined : [...needed, ...(TIMESTAMP ? [TIMESTAMP] : [])],
+        isStrict: STRICT_VALIDATION?.toLowerCase() === 'true',
+        timestampFormat: TIMESTAMP_FORMAT,
+        parseTime
+      });
+      const converted = convert(values as ValueObject);
+      const time = options.isEventTime && kind === 'stream' ? eventTime(converted, TIMESTAMP, TIMESTAMP_FORMAT) : now;
+      entry?.push(new Row(converted, time, meta as ValueObject));
+      if (kind === 'table') entry?.end();
+    } catch (error) {
+      entry?.fail(error);
+    }
+  }
+}
+
+/** @throws StreamFailure */
+function eventTime(values: ValueObject, column = '', format: string | undefined): number {
+  const time = timeOf(member(values, column), format, parseTime);
+  if (time === undefined) throw new StreamFailure(`cannot find timestamp field ${column} in tuple ${printed(values)}`);
+  return time;
+}
+
+/** A clock that is advanced by hand, without waiting for anything. */
+class SampleClock implements Clock {
+  readonly #heap = new TimerHeap();
+  #now: number;
+  #fired = 0;
+
+  constructor(now: number) {
+    this.#now = now;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  setTimeout(run: () => void, delayMs: number): unknown {
+    const dueMs = this.#now + Math.max(0, delayMs);
+    const timer = { dueMs, run, trace: undefined, order: 0, isArmed: false };
+    this.#heap.add(timer);
+    return timer;
+  }
+
+  clearTimeout(timer: unknown): void {
+    this.#heap.remove(timer as never);
+  }
+
+  advanceTo(time: number): void {
+    for (;;) {
+      const timer = this.#fired < MOST_TIMERS ? this.#heap.takeDue(time) : undefined;
+      if (timer === undefined) break;
+      this.#fired++;
+      this.#now = Math.max(this.#now, timer.dueMs);
+      timer.run();
+    }
+    this.#now = Math.max(this.#now, time);
+  }
+}
