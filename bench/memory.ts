@@ -80,7 +80,7 @@ async function measure(name: string, broker: string, burst: Burst): Promise<void
 function spawnBroker(broker: string, { port, webSocketPort }: Target, folder: string): ChildProcess {
   if (broker === 'embermq') {
     const flags = ['--memory', '--mqtt-port', `${port}`, '--ws-port', `${webSocketPort}`, '--max-mqueue-len', '0'];
-    const noHttp = ['--http-port', 'off', '--http-earlier-port', 'off'];
+    const noHttp = ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', 'off'];
     const node = options.node.split(' ').filter((flag) => flag !== '');
     return spawn(
       process.execPath,

@@ -29,7 +29,18 @@ const AT_ONCE = 50;
 const folder = mkdtempSync(join(tmpdir(), 'embermq-flood-'));
 const config = join(folder, 'embermq.json');
 writeFileSync(config, JSON.stringify({ memoryHighWatermark: flags.watermark }));
-const ports = ['--mqtt-port', '0', '--ws-port', 'off', '--http-port', 'off', '--http-earlier-port', 'off'];
+const ports = [
+  '--mqtt-port',
+  '0',
+  '--ws-port',
+  'off',
+  '--http-port',
+  'off',
+  '--http-earlier-port',
+  'off',
+  '--rules-port',
+  'off'
+];
 const args = [flags.main, 'serve', '--memory', '--config', config, ...ports];
 const broker = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
 try {

@@ -10,10 +10,12 @@ import {
   managementApis,
   metricsHandler
 } from '../management/index.ts';
+import { streamsApi } from '../streams-api/index.ts';
 import { log, type Shell } from './command.ts';
+import type { ServedStreamsOptions } from './serve-streams.ts';
 
-/** What an HTTP port serves: all that is new, or the earlier revision alone. */
-export type HttpKind = 'later' | 'earlier';
+/** What an HTTP port serves: all of the management interface that is new, its earlier revision alone, or stream rules. */
+export type HttpKind = 'later' | 'earlier' | 'rules';
 
 /** The option `management` of the config file. */
 export interface ServedOptions extends Omit<ManagementOptions, 'revision' | 'prefix' | 'unmatched'> {
@@ -51,6 +53,12 @@ export function readServedOptions(value: unknown, place: string): ServedOptions 
   return value as ServedOptions;
 }
 
+/** Options, and the place where they are. */
+interface Served<O> {
+  readonly options: O;
+  readonly place: string;
+}
+
 /**
  * The handlers of the HTTP ports. Requests wait until `begin`.
  */
@@ -59,7 +67,11 @@ export class ServedHttp {
   #waiting: { readonly go: () => void; readonly response: ServerResponse }[] | undefined = [];
 
   /** @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
-  constructor(broker: Broker, options: ServedOptions, place: string) {
+  constructor(
+    broker: Broker,
+    { options, place }: Served<ServedOptions>,
+    { options: ofStreams, place: placeOfStreams }: Served<ServedStreamsOptions>
+  ) {
     const { metrics, health, ...management } = options;
     const { hosts, trustedProxies } = management;
     const guard = {
@@ -67,13 +79,14 @@ export class ServedHttp {
       ...(hosts === undefined ? {} : { hosts }),
       ...(trustedProxies === undefined ? {} : { trustedProxies })
     };
-    const named = <T>(name: string, make: () => T): T => {
+    const at = <T>(where: string, make: () => T): T => {
       try {
         return make();
       } catch (error) {
-        throw error instanceof InvalidInput ? inPlace(error, `${place}${name}`) : error;
+        throw error instanceof InvalidInput ? inPlace(error, where) : error;
       }
     };
+    const named = <T>(name: string, make: () => T): T => at(`${place}${name}`, make);
     const earlier = named('', () => managementApis(broker, [{ ...management, revision: 'earlier' }]));
     const later = named('', () =>
       managementApis(broker, [
@@ -83,7 +96,9 @@ export class ServedHttp {
     );
     const figures = named('.metrics', () => metricsHandler(broker, { ...guard, ...metrics }));
     const states = named('.health', () => healthHandler(broker, { ...guard, ...health }));
+    const rules = at(placeOfStreams, () => streamsApi(broker, ofStreams));
     this.handlers = {
+      rules: this.#held([rules]),
       earlier: this.#held([earlier]),
       later: this.#held([later, figures, states])
     };
@@ -133,7 +148,7 @@ function answerUnknown(mounts: readonly HttpMounts[], { method, url = '' }: Inco
 
 /** The error with the place in the config file instead of the name of a function. */
 function inPlace({ code, field, expected, got, message }: InvalidInput, place: string): InvalidInput {
-  const text = message.replace(/\b(managementApi|metricsHandler|healthHandler)\b/, place);
+  const text = message.replace(/\b(managementApi|metricsHandler|healthHandler|streamsApi)\b/, place);
   return new InvalidInput(code, field, expected, got, text === message ? `${place}: ${message}` : text);
 }
 

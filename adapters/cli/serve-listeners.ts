@@ -122,7 +122,7 @@ export function clientsUrl(opened: readonly Opened[]): string | undefined {
   const found =
     opened.find(({ plan }) => plan.label === 'http') ??
     opened.find(({ plan }) => plan.label === 'https') ??
-    opened.find(({ plan }) => plan.http !== undefined);
+    opened.find(({ plan }) => plan.http === 'earlier');
   if (found === undefined) return undefined;
   const { plan, listening } = found;
   const { host = '' } = listening.address ?? {};

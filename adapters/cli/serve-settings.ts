@@ -10,6 +10,7 @@ import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts'
 import { type OptionPlace, optionPlaceIn } from './serve-overrides.ts';
 import { configuredRules } from './serve-rules.ts';
 import { type ConfiguredSource, configuredSources } from './serve-sources.ts';
+import { configuredStreams, readServedStreamsOptions, type ServedStreamsOptions } from './serve-streams.ts';
 import { type ConfiguredWebhook, configuredWebhooks } from './serve-webhooks.ts';
 
 /** A listener to open. */
@@ -39,6 +40,8 @@ export interface ServeSettings {
   readonly bridges: readonly ConfiguredBridge[];
   /** Options of the management interface, and the place where they are. */
   readonly management: { readonly options: ServedOptions; readonly place: string };
+  /** The same of the interface of stream rules. */
+  readonly streamsApi: { readonly options: ServedStreamsOptions; readonly place: string };
   /** Tells where an option of the broker is given. */
   readonly optionPlace: OptionPlace;
 }
@@ -51,6 +54,8 @@ const LISTS = {
   webhooks: { kind: 'object', default: undefined, about: 'web servers that receive events' },
   bridges: { kind: 'object', default: undefined, about: 'MQTT servers that messages are exchanged with' },
   rules: { kind: 'object', default: undefined, about: 'rules over broker events, and their resources' },
+  streams: { kind: 'object', default: undefined, about: 'streams, tables, and rules over them' },
+  streamsApi: { kind: 'object', default: undefined, about: 'options of the interface of stream rules' },
   [WEBHOOK_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of a webhook' },
   [RULE_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of the rule engine' }
 } as const;
@@ -80,11 +85,16 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   const broker: BrokerOptions = {
     ...pick(merged, LIBRARY_OPTIONS),
     ...(merged[RULE_SETTINGS] as object | undefined),
-    ...(merged.rules !== undefined && { rules: await configuredRules(merged.rules, config, shell) })
+    ...(merged.rules !== undefined && { rules: await configuredRules(merged.rules, config, shell) }),
+    ...(merged.streams !== undefined && { streams: await configuredStreams(merged.streams, config, shell) })
   };
   const management = {
     options: readServedOptions(merged.management, `${config}: management`),
     place: `${config}: management`
+  };
+  const streamsApi = {
+    options: readServedStreamsOptions(merged.streamsApi, `${config}: streamsApi`),
+    place: `${config}: streamsApi`
   };
   const mqtt = [...portListeners(own, merged), ...furtherListeners(merged.listeners, config)];
   if (mqtt.length === 0) {
@@ -103,16 +113,18 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     checkZone(place, transport, broker);
   }
   const http = httpListeners(own, merged);
-  checkHttpExposure(own, http, management);
+  for (const { options, place } of [management, streamsApi]) checkHttpExposure(own, http, options.credentials, place);
   const optionPlace = optionPlaceIn(layers);
-  return { own, broker, listeners: [...mqtt, ...http], sources, webhooks, bridges, management, optionPlace };
+  const listeners = [...mqtt, ...http];
+  return { own, broker, listeners, sources, webhooks, bridges, management, streamsApi, optionPlace };
 }
 
 /** Refuse to show the interface to other machines without asking for credentials. @throws InvalidInput MANAGEMENT_EXPOSED */
 function checkHttpExposure(
   { httpHost }: ServeSettings['own'],
   http: readonly PlannedListener[],
-  { options: { credentials }, place }: ServeSettings['management']
+  credentials: unknown,
+  place: string
 ): void {
   if (credentials !== 'none' || http.length === 0 || isLoopback(httpHost)) return;
   const message = `${place}.credentials: with "none", anyone who can reach ${httpHost} could control the broker: ask for credentials, or bind a loopback address (--http-host)`;
@@ -207,13 +219,14 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
 const MAX_HTTP_CONNECTIONS = 1_024;
 
 function httpListeners(own: ServeSettings['own'], written: Readonly<Record<string, unknown>>): PlannedListener[] {
-  const { httpHost: host, httpPort, httpEarlierPort, httpsPort, cert: certFile, key: keyFile } = own;
+  const { httpHost: host, httpPort, httpEarlierPort, httpsPort, rulesPort, cert: certFile, key: keyFile } = own;
   const isDefault = (name: string) => !(name in written);
   const secure = { certFile, keyFile, watchInterval: '1m', alpn: ['http/1.1'] };
   const plans = [
     { label: 'http', port: httpPort, http: 'later', isOptional: isDefault('httpPort') },
     { label: 'http-earlier', port: httpEarlierPort, http: 'earlier', isOptional: isDefault('httpEarlierPort') },
-    { label: 'https', port: httpsPort, http: 'later', isOptional: false }
+    { label: 'https', port: httpsPort, http: 'later', isOptional: false },
+    { label: 'rules', port: rulesPort, http: 'rules', isOptional: isDefault('rulesPort') }
   ] as const;
   return plans
     .filter(({ port }) => port !== 'off')

@@ -23,6 +23,7 @@ import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { reportOverrides, warnOfOverrides } from './serve-overrides.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 import type { ConfiguredSource } from './serve-sources.ts';
+import { followStreams } from './serve-streams.ts';
 import { beginWebhooks } from './serve-webhooks.ts';
 
 /** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
@@ -47,8 +48,8 @@ the library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-
 environment, and the environment overrides the file. This also applies to --memory against --data-dir, --durability, --verify-store or
 --reserve. The file may also define "listeners": [{ "kind": "unix", "path": ... }], and
 "auth": [{ "kind": "http", ... }], a list of sources of authentication and of access rules, "webhooks": [{ "url": ... }], a list of web
-servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers that messages are exchanged with, and
-"management": { ... }, options of the management interface.`,
+servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers that messages are exchanged with,
+"streams": { ... }, streams, tables and rules over them, and "management": { ... } and "streamsApi": { ... }, options of the two interfaces.`,
   outlivesOutput: true,
   async run(args, shell) {
     const served: Served = { opened: [], files: [] };
@@ -64,7 +65,8 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
       const broker = prepare(settings, store, shell);
       files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
       const { options, place } = settings.management;
-      http = new ServedHttp(broker, { ...options, optionSource: settings.optionPlace }, place);
+      const management = { options: { ...options, optionSource: settings.optionPlace }, place };
+      http = new ServedHttp(broker, management, settings.streamsApi);
       const { handlers } = http;
       const open: OpenListener = ({ transport, http: kind }) =>
         kind === undefined ? listen(broker, transport) : listenHttp(broker, transport, handlers[kind]);
@@ -81,6 +83,7 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
       const url = asksForApplications(settings.management.options) ? clientsUrl(opened) : undefined;
       await ensureApplication(broker, settings.own.app, url, shell);
       warnOfNobody(broker, settings.management.options, shell);
+      followStreams(broker, opened, shell);
       http.begin();
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
       if (store !== undefined) {

@@ -264,7 +264,8 @@ describe('serve over HTTP', () => {
       [
         ['mqtt', false],
         ['http', true],
-        ['http-earlier', true]
+        ['http-earlier', true],
+        ['rules', true]
       ]
     );
   });

@@ -62,7 +62,9 @@ export class BrokerProcess {
           '--ws-port',
           'off',
           // earlier releases do not have these ports
-          ...(settings.build === undefined ? ['--http-port', 'off', '--http-earlier-port', 'off'] : [])
+          ...(settings.build === undefined
+            ? ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', 'off']
+            : [])
         ];
     this.child = spawn(process.execPath, args, {
       cwd: root,

@@ -1,0 +1,77 @@
+import { type Broker, InvalidInput, type StreamsOptions } from '../../lib/index.ts';
+import type { StreamsApiOptions } from '../streams-api/index.ts';
+import { log, type Shell } from './command.ts';
+import { filledOptions } from './config-values.ts';
+import type { Opened } from './serve-listeners.ts';
+
+/** The option `streamsApi` of the config file. */
+export type ServedStreamsOptions = Omit<StreamsApiOptions, 'prefix' | 'unmatched' | 'plugins'>;
+
+/** Parts of the option `streams` that need code. */
+const IN_CODE = ['sources', 'sinks', 'functions'] as const;
+/** Options of the interface that the port decides. */
+const DECIDED = ['prefix', 'unmatched', 'plugins'] as const;
+
+/**
+ * The object `streams` of the config file: streams, tables, rules over them, and properties of their sources.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, whose message names the place
+ */
+export async function configuredStreams(
+  given: unknown,
+  config: string | undefined,
+  shell: Shell
+): Promise<StreamsOptions> {
+  const place = `${config}: streams`;
+  if (!isObject(given))
+    throw new InvalidInput('OPTION_INVALID', place, 'an object with "definitions" and "rules"', given);
+  refuse(given, IN_CODE, place);
+  return (await filledOptions(given, place, shell)).filled as StreamsOptions;
+}
+
+/**
+ * Check the form of the option `streamsApi`; `embermq/streams-api` checks its values.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function readServedStreamsOptions(given: unknown, place: string): ServedStreamsOptions {
+  if (given === undefined) return {};
+  if (!isObject(given)) throw new InvalidInput('OPTION_INVALID', place, 'an object of options', given);
+  refuse(given, DECIDED, place);
+  if (given.credentials === 'host') {
+    const expected = '"remote", "applications", "users", a list of the last two, or "none"';
+    throw new InvalidInput('OPTION_INVALID', `${place}.credentials`, expected, 'host');
+  }
+  return given as ServedStreamsOptions;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function refuse(given: object, names: readonly string[], place: string): void {
+  const found = names.find((name) => name in given);
+  if (found !== undefined)
+    throw new InvalidInput('OPTION_UNKNOWN', `${place}.${found}`, 'an option that a config file can contain', found);
+}
+
+/** Close the port of stream rules while their service is stopped, and open it again with it. */
+export function followStreams(broker: Broker, opened: readonly Opened[], shell: Shell): void {
+  const listeners = opened.filter(({ plan }) => plan.http === 'rules').map(({ listening }) => listening);
+  if (listeners.length === 0) return;
+  // one after the other: a service that is started again at once does not find its port in use
+  let last: Promise<unknown> = Promise.resolve();
+  const follow = (change: (listener: Opened['listening']) => Promise<void>, done: string) => {
+    last = last
+      .then(() => (broker.state === 'connected' ? Promise.all(listeners.map(change)) : undefined))
+      .then(
+        () => log(shell, done),
+        (error: Error) => log(shell, `warning: the port of stream rules: ${error.message}`)
+      );
+  };
+  broker.on('streams.stopped', () =>
+    follow(
+      (listener) => listener.close(),
+      'the stream service has stopped; its port is closed until it is started again'
+    )
+  );
+  broker.on('streams.started', () => follow((listener) => listener.open(), 'the stream service runs again'));
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { describe, it } from 'node:test';
+import { runCommand } from '../../adapters/cli/commands.ts';
+import type { Opened } from '../../adapters/cli/serve-listeners.ts';
+import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve-settings.ts';
+import { followStreams } from '../../adapters/cli/serve-streams.ts';
+import type { Broker } from '../../lib/index.ts';
+import { readyPorts, type TestShell, testShell } from './shell.ts';
+
+const FLAGS = ['serve', '--memory', '--mqtt-port', '0', '--ws-port', 'off'];
+
+/** Run `serve` while `use` runs. @returns what it has written to standard error */
+async function serving(args: readonly string[], use: (ready: Record<string, number>) => unknown): Promise<string> {
+  const shell = testShell();
+  const code = runCommand([...FLAGS, ...args], shell);
+  const ready = await readyPorts(shell, code);
+  try {
+    await use(ready);
+  } finally {
+    shell.signal('SIGTERM');
+    assert.equal(await code, 0);
+  }
+  return shell.err();
+}
+
+/** The first line of what `serve` says of a config file. */
+async function refusal(config: object, ...flags: string[]): Promise<string> {
+  const shell: TestShell = testShell();
+  shell.files.set('c.json', JSON.stringify(config));
+  assert.equal(await runCommand([...FLAGS, '--config', 'c.json', ...flags], shell), 2);
+  return shell.err().split('\n')[0];
+}
+
+describe('The port of stream rules of serve', () => {
+  it('is in the ready line, and answers this machine without credentials', async () => {
+    await serving(['--rules-port', '0'], async ({ rules }) => {
+      const answer = await fetch(`http://127.0.0.1:${rules}/ping`);
+      assert.deepEqual([answer.status, await answer.text()], [200, '']);
+      const unknown = await fetch(`http://127.0.0.1:${rules}/api/v4/clients`);
+      assert.equal(await unknown.text(), '404 page not found\n');
+    });
+  });
+
+  it('is 9081 on loopback, and is left out if it is in use, unless it is written out', async () => {
+    const shell = testShell();
+    delete shell.env.EMBERMQ_RULES_PORT;
+    const planOf = async (args: string[]) =>
+      (await readServeSettings(args, shell)).listeners.find(({ label }) => label === 'rules') as PlannedListener;
+    const plan = await planOf([]);
+    const { port: planned, host } = plan.transport.place as { port: number; host: string };
+    assert.deepEqual([planned, host], [9081, '127.0.0.1']);
+    assert.equal(plan.isOptional, true);
+    assert.equal((await planOf(['--rules-port', '9081'])).isOptional, false);
+    const taken = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => taken.once('listening', resolve));
+    const { port } = taken.address() as AddressInfo;
+    const other = testShell();
+    assert.equal(await runCommand([...FLAGS, '--rules-port', String(port)], other), 1);
+    assert.match(other.err(), new RegExp(`${port}`));
+    taken.close();
+  });
+
+  it('refuses options that make it open to everybody, and those that the port decides', async () => {
+    const exposed = await refusal(
+      { streamsApi: { credentials: 'none' } },
+      '--http-host',
+      '0.0.0.0',
+      '--rules-port',
+      '0'
+    );
+    assert.match(exposed, /c\.json: streamsApi\.credentials: with "none", anyone who can reach 0\.0\.0\.0/);
+    assert.match(await refusal({ streamsApi: { prefix: '/a' } }), /c\.json: streamsApi\.prefix/);
+    assert.match(
+      await refusal({ streamsApi: { credentials: 'host' } }),
+      /c\.json: streamsApi\.credentials: expected "remote"/
+    );
+    assert.match(await refusal({ streamsApi: { origin: 'any' } }), /c\.json: streamsApi.*origin/);
+    assert.match(await refusal({ streamsApi: [] }), /c\.json: streamsApi: expected an object/);
+    assert.match(await refusal({ streams: { sinks: [] } }), /c\.json: streams\.sinks/);
+  });
+
+  it('is closed while the stream service is stopped, and opened again with it', async () => {
+    const events = new EventEmitter();
+    const broker = { state: 'connected', on: events.on.bind(events) } as unknown as Broker;
+    const calls: string[] = [];
+    const listening = { close: async () => calls.push('close'), open: async () => calls.push('open') };
+    const of = (http: string) => ({ plan: { http }, listening }) as unknown as Opened;
+    const shell = testShell();
+    followStreams(broker, [of('rules'), of('later')], shell);
+    events.emit('streams.stopped');
+    events.emit('streams.started');
+    let err = '';
+    while (!err.includes('runs again')) {
+      await new Promise((resolve) => setImmediate(resolve));
+      err += shell.err();
+    }
+    assert.deepEqual(calls, ['close', 'open']);
+    assert.match(err, /the stream service has stopped; its port is closed until it is started again/);
+  });
+});
