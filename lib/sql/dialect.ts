@@ -135,6 +135,7 @@ export const STREAM_DIALECT: Dialect = {
     NULL: 'use isNull(x)',
     NOT: 'use x = false, or NOT IN, NOT BETWEEN, NOT LIKE',
     DISTINCT: 'use GROUP BY, or deduplicate(x, true)',
+    FILTER: 'FILTER (WHERE ...) stands behind a window in GROUP BY',
     JOIN: 'a join has a kind: INNER JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN or CROSS JOIN',
     UNION: 'make one rule for each statement',
     OFFSET: 'LIMIT counts from the first row'

@@ -195,23 +195,22 @@ export class Parser extends TokenReader {
     this.advance();
     const args = this.#list(')');
     const call: Call = { type: 'call', name, args, start, end: this.previousEnd };
-    if (!this.dialect.hasOver || !this.isWord('OVER')) return call;
-    return { ...call, over: this.#over(), end: this.previousEnd };
+    const over = this.takeOver();
+    return over === undefined ? call : { ...call, over, end: this.previousEnd };
   }
 
-  /** `OVER (PARTITION BY a, b WHEN c)`. */
-  #over(): Over {
-    this.advance();
+  /** Parse `OVER (PARTITION BY a, b WHEN c)` if it comes next. @throws SqlError */
+  takeOver(): Over | undefined {
+    if (!this.dialect.hasOver || !this.takeKeyword('OVER')) return undefined;
     this.expectSymbol('(');
-    const partitionBy = this.takePartition();
+    const partitionBy = this.#partition();
     const when = this.takeKeyword('WHEN') ? this.expression() : undefined;
     if (partitionBy.length === 0 && when === undefined) throw this.unexpected('PARTITION BY or WHEN');
     this.expectSymbol(')');
     return { partitionBy, ...(when === undefined ? {} : { when }) };
   }
 
-  /** Parse `PARTITION BY a, b` if it comes next. @throws SqlError */
-  takePartition(): readonly Expression[] {
+  #partition(): readonly Expression[] {
     if (!this.takeKeyword('PARTITION')) return [];
     this.expectKeyword('BY');
     const items = [this.expression()];

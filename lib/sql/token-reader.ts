@@ -16,6 +16,11 @@ export class TokenReader {
     this.#token = this.lexer.next();
   }
 
+  /** The text of the statement. */
+  get text(): string {
+    return this.lexer.text;
+  }
+
   /** The next token, which is not consumed yet. */
   get token(): Token {
     return this.#token;
