@@ -13,7 +13,7 @@ export interface AnalyticCall {
   readonly slot: number;
   /** OVER (PARTITION BY ...): there is a state for each. */
   readonly partitionBy: readonly Evaluate[];
-  /** OVER (WHEN ...): otherwise the previous result of the partition is repeated. */
+  /** OVER (WHEN ...): otherwise the function says what the result is, or the previous one of the partition is repeated. */
   readonly when?: Evaluate;
 }
 
@@ -101,9 +101,11 @@ class CallRun {
 
   next(tuple: Tuple): Value {
     const partition = this.#partition(this.#keyOf(tuple));
-    if (this.#isDue !== undefined && !this.#isDue(tuple)) return partition.result;
+    const { state } = partition;
+    const isDue = this.#isDue === undefined || this.#isDue(tuple);
+    if (!isDue && state.skipped === undefined) return partition.result;
     const args = this.#call.args.map((arg) => arg(tuple));
-    return (partition.result = partition.state.next(args, tuple));
+    return (partition.result = isDue ? state.next(args, tuple) : state.skipped?.(args, tuple));
   }
 
   save(): SavedCall {

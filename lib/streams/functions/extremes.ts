@@ -1,0 +1,122 @@
+import { compareStrings } from '../../sql/compare.ts';
+import { isNull, isNumber, kindOf, type Value } from '../values.ts';
+import type { Accumulator } from './function.ts';
+import { invalidArgument } from './totals.ts';
+
+/** 1: the greatest, -1: the least. */
+type Direction = 1 | -1;
+
+/** Whether a value takes part. Null and NaN do not. @throws StreamFailure for a value that has no order, or none with the present extreme */
+function takesPart(name: string, value: Value, present: Value): boolean {
+  if (isNull(value) || Number.isNaN(value)) return false;
+  const kind = kindOf(value);
+  const hasOrder = isNumber(value) || kind === 'string' || kind === 'datetime';
+  const isAlike = isNull(present) || kindOf(present) === kind || (isNumber(value) && isNumber(present));
+  if (!hasOrder || !isAlike) throw invalidArgument(name, value);
+  return true;
+}
+
+/** Negative, 0 or positive. */
+function compare(left: Value, right: Value): number {
+  if (typeof left === 'string') return compareStrings(left, right as string);
+  const [a, b] = [left as number, right as number]; // also bigint and Date, which JavaScript compares by value
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** `min` and `max` of a group whose rows leave all at once. */
+export class Extreme implements Accumulator {
+  readonly #name: string;
+  readonly #direction: Direction;
+  #value: Value;
+
+  constructor(name: string, direction: Direction, value?: Value) {
+    this.#name = name;
+    this.#direction = direction;
+    this.#value = value;
+  }
+
+  add([value]: readonly Value[]): void {
+    if (!takesPart(this.#name, value, this.#value)) return;
+    if (isNull(this.#value) || compare(value, this.#value) * this.#direction > 0) this.#value = value;
+  }
+
+  result(): Value {
+    return this.#value ?? null;
+  }
+
+  save(): unknown {
+    return [this.#value ?? null];
+  }
+}
+
+interface SavedSliding {
+  readonly added: number;
+  readonly removed: number;
+  readonly entries: readonly (readonly [number: number, value: Value])[];
+}
+
+/**
+ * `min` and `max` of a group whose rows leave one by one: a queue of the values that can still become the extreme, because no later one is better.
+ * The first is the extreme.
+ */
+export class SlidingExtreme implements Accumulator {
+  readonly #name: string;
+  readonly #direction: Direction;
+  /** Values with their numbers, from `#head` on. */
+  #values: Value[] = [];
+  #numbers: number[] = [];
+  #head = 0;
+  #added = 0;
+  #removed = 0;
+
+  constructor(name: string, direction: Direction) {
+    this.#name = name;
+    this.#direction = direction;
+  }
+
+  add([value]: readonly Value[]): void {
+    const values = this.#values;
+    if (!takesPart(this.#name, value, values[values.length - 1])) return;
+    while (values.length > this.#head && compare(value, values[values.length - 1]) * this.#direction >= 0) {
+      values.pop();
+      this.#numbers.pop();
+    }
+    values.push(value);
+    this.#numbers.push(this.#added++);
+  }
+
+  remove([value]: readonly Value[]): void {
+    if (isNull(value) || Number.isNaN(value)) return;
+    if (this.#numbers[this.#head] === this.#removed) this.#head++;
+    this.#removed++;
+    if (this.#head === this.#values.length || this.#head >= 1024) this.#compact();
+  }
+
+  result(): Value {
+    return this.#values[this.#head] ?? null;
+  }
+
+  save(): SavedSliding {
+    const numbers = this.#numbers.slice(this.#head);
+    const entries = numbers.map((number, index) => [number, this.#values[this.#head + index]] as const);
+    return { added: this.#added, removed: this.#removed, entries };
+  }
+
+  static load(name: string, direction: Direction, saved: unknown): Accumulator {
+    if (Array.isArray(saved)) return new Extreme(name, direction, saved[0]);
+    const { added, removed, entries } = saved as SavedSliding;
+    const extreme = new SlidingExtreme(name, direction);
+    extreme.#added = added;
+    extreme.#removed = removed;
+    extreme.#numbers = entries.map(([number]) => number);
+    extreme.#values = entries.map(([, value]) => value);
+    return extreme;
+  }
+
+  #compact(): void {
+    if (this.#head * 2 < this.#values.length) return;
+    this.#values = this.#values.slice(this.#head);
+    this.#numbers = this.#numbers.slice(this.#head);
+    this.#head = 0;
+  }
+}
