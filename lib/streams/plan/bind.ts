@@ -1,3 +1,4 @@
+import { childrenOf } from '../../sql/inspect.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Selected, Star, StreamSelect } from '../../sql/tree.ts';
 import type { ExpandingFunction } from '../functions/function.ts';
@@ -6,7 +7,6 @@ import type { BoundExpression, BoundField, BoundJoin, BoundPredicate, BoundSelec
 import { fieldNames } from './names.ts';
 import { bindJoin, bindWhere } from './predicates.ts';
 import { Sources } from './sources.ts';
-import { childrenOf } from './walk.ts';
 
 const SELECT: Clause = {};
 const GROUP_BY: Clause = { noAggregates: 'Not allowed to call aggregate functions in GROUP BY clause.' };

@@ -1,3 +1,5 @@
+import { STREAM_DIALECT } from '../../sql/dialect.ts';
+import { printExpression } from '../../sql/print.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Path, Wildcard } from '../../sql/tree.ts';
 import { checkCall, compileArguments } from '../expressions/calls.ts';
@@ -139,7 +141,7 @@ export class Bindings {
     if (levels > MOST_LEVELS)
       throw new SqlError(`the expression has more than ${MOST_LEVELS} levels, with its aliases`, text, node.start);
     const make = (tools: FunctionTools) => compile(tools).evaluate;
-    return { bound: { text: text.slice(node.start, node.end), uses: recorder.uses(), make }, levels, compiled };
+    return { bound: { text: printExpression(node, STREAM_DIALECT), uses: recorder.uses(), make }, levels, compiled };
   }
 
   /** The alias that a name means; undefined: it means none. */
@@ -211,7 +213,7 @@ export class Bindings {
   aggregate(call: Call, row: AggregateFunction, visible: number): void {
     const args = this.arguments(call, row, IN_AGGREGATE, visible);
     this.#once(call, visible, () => {
-      this.#aggregates.push({ text: this.#textOf(call), function: row, args });
+      this.#aggregates.push({ text: printExpression(call, STREAM_DIALECT), function: row, args });
       return { type: 'aggregate', index: this.#aggregates.length - 1 };
     });
   }
@@ -233,7 +235,16 @@ export class Bindings {
       const slot = this.#newSlot(isOverGroups);
       const phase = isOverGroups ? 'groups' : 'rows';
       const names = argumentNames(call);
-      this.#analytics.push({ text: this.#textOf(call), function: row, names, slot, phase, args, partitionBy, when });
+      this.#analytics.push({
+        text: printExpression(call, STREAM_DIALECT),
+        function: row,
+        names,
+        slot,
+        phase,
+        args,
+        partitionBy,
+        when
+      });
       return { type: 'slot', slot };
     });
     return (result as { readonly slot: number }).slot;
@@ -290,10 +301,6 @@ export class Bindings {
     this.#known.set(key, result);
     this.#results.set(call, result);
     return result;
-  }
-
-  #textOf({ start, end }: Call): string {
-    return this.context.text.slice(start, end);
   }
 }
 

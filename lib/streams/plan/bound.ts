@@ -25,7 +25,7 @@ export interface Uses {
 
 /** An expression whose names are known. */
 export interface BoundExpression {
-  /** How it is written in the statement. */
+  /** The expression as SQL. */
   readonly text: string;
   readonly uses: Uses;
   /**

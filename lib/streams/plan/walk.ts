@@ -1,46 +1,6 @@
-import type { Expression, Step } from '../../sql/tree.ts';
+import { childrenOf } from '../../sql/inspect.ts';
+import type { Expression } from '../../sql/tree.ts';
 import { Float } from '../../sql/values.ts';
-
-/** The expressions inside an expression, those of its steps included. */
-export function childrenOf(node: Expression): readonly Expression[] {
-  switch (node.type) {
-    case 'path':
-      return node.steps.flatMap(expressionsOf);
-    case 'access':
-      return [node.subject, ...node.steps.flatMap(expressionsOf)];
-    case 'call': {
-      const { partitionBy = [], when } = node.over ?? {};
-      return [...node.args, ...partitionBy, ...given(when)];
-    }
-    case 'unary':
-      return [node.operand];
-    case 'binary':
-      return [node.left, node.right];
-    case 'in':
-      return [node.subject, ...node.items];
-    case 'between':
-      return [node.subject, node.low, node.high];
-    case 'like':
-      return [node.subject, node.pattern];
-    case 'case': {
-      const { subject, branches, otherwise } = node;
-      return [...given(subject), ...branches.flatMap(({ when, result }) => [when, result]), ...given(otherwise)];
-    }
-    case 'list':
-      return node.items;
-    default:
-      return [];
-  }
-}
-
-function expressionsOf(step: Step): readonly Expression[] {
-  if (step.type === 'index') return [step.index];
-  return step.type === 'part' ? [...given(step.from), ...given(step.to)] : [];
-}
-
-function given(node: Expression | undefined): readonly Expression[] {
-  return node === undefined ? [] : [node];
-}
 
 /** How many expressions are inside each other. */
 export function levelsOf(node: Expression): number {
