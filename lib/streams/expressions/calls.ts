@@ -66,9 +66,8 @@ function foldedCall({ run, nullIsNull }: ScalarFunction, args: readonly Compiled
   if (nullIsNull === true && values.length > 0 && isNull(values[0])) return constantOf(null);
   try {
     return constantOf(run(...values));
-  } catch (error) {
-    if (error instanceof StreamFailure) return { evaluate }; // each row fails
-    throw error;
+  } catch {
+    return { evaluate }; // each row fails in the same way
   }
 }
 
