@@ -91,7 +91,7 @@ class ExpressionCompiler {
       case 'path':
         return this.#path(node);
       case 'access':
-        return this.#stepsOf({ evaluate: this.compile(node.subject).evaluate }, node.steps);
+        return this.#stepsOf(this.compile(node.subject), node.steps);
       case 'call':
         return compileCall(node, this.#scope, (arg) => this.compile(arg));
       case 'unary':
