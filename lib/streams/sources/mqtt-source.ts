@@ -1,0 +1,101 @@
+import { InvalidInput } from '../../base/errors.ts';
+import type { Awaitable } from '../../events/hooks.ts';
+import type { Message } from '../../packets/message.ts';
+import type { Properties as PacketProperties } from '../../packets/types.ts';
+import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
+import type { StreamMessages } from '../host.ts';
+import type { Metadata } from '../tuple.ts';
+import type { OpenSource, SourceSetup, SourceType } from '../types.ts';
+import type { Value, ValueObject } from '../values.ts';
+
+/** Rules of streams see a message after the rules over events. */
+const ORDER = 2 ** 52;
+
+/** With one of these properties, the messages are those of another server. */
+const REMOTE = ['server', 'servers', 'connectionSelector'];
+
+/**
+ * The source `mqtt`: messages of this broker, without a connection; or those of another server, if a server is given.
+ *
+ * DATASOURCE is a topic filter. Metadata: `topic`, `messageid` (a string), `qos`, `retain`, `clientid`, `username`, and with MQTT 5.0
+ * `properties`, which has the user properties by name, and the others such as `contentType`.
+ * @param remote the source for other servers; undefined: the app has registered none
+ */
+export function mqttSource(messages: Pick<StreamMessages, 'watch'>, remote?: SourceType): SourceType {
+  const metadataOf = sharedMetadata();
+  return {
+    name: 'mqtt',
+    about: 'Messages of this broker, or of another MQTT server.',
+    ...(remote?.properties === undefined ? {} : { properties: remote.properties }),
+    ...(remote?.sections === undefined ? {} : { sections: remote.sections }),
+    open: (setup) => (isRemote(setup) ? openRemote(setup, remote) : openLocal(setup, messages, metadataOf))
+  };
+}
+
+function isRemote({ properties }: SourceSetup): boolean {
+  return REMOTE.some((name) => properties[name] !== undefined && properties[name] !== '');
+}
+
+function openRemote(setup: SourceSetup, remote: SourceType | undefined): Awaitable<OpenSource> {
+  if (remote?.open !== undefined) return remote.open(setup);
+  const text = `stream ${setup.stream}: messages of another server need the source of embermq/streams/mqtt among the sources of the app`;
+  throw new InvalidInput('PROPERTY_INVALID', 'server', 'no server, for messages of this broker', undefined, text);
+}
+
+function openLocal(
+  setup: SourceSetup,
+  messages: Pick<StreamMessages, 'watch'>,
+  metadataOf: (message: Message) => Metadata
+): OpenSource {
+  const filter = checkFilter(setup);
+  const unwatch = messages.watch(filter, {
+    order: ORDER,
+    watched: (message) => setup.bytes(message.payload, metadataOf(message), message.timestamp)
+  });
+  setup.connected();
+  return { close: unwatch };
+}
+
+/** @throws InvalidInput STREAM_INVALID */
+function checkFilter({ stream, datasource }: SourceSetup): string {
+  const fault = (text: string) =>
+    new InvalidInput('STREAM_INVALID', 'DATASOURCE', 'a topic filter', datasource, `stream ${stream}: ${text}`);
+  if (datasource === '') throw fault('the option DATASOURCE is missing: it is a topic filter');
+  const invalid = checkTopicFilter(datasource);
+  if (invalid !== undefined) throw fault(`DATASOURCE: ${invalid}`);
+  const shared = parseSharedFilter(datasource);
+  if (typeof shared === 'object')
+    throw fault(
+      `DATASOURCE "${datasource}": a stream sees all messages of this broker and shares none with clients; use "${shared.filter}"`
+    );
+  return datasource;
+}
+
+/** Makes the metadata of a message once for all streams that see it, which they do one after the other. */
+function sharedMetadata(): (message: Message) => Metadata {
+  let last: Message | undefined;
+  let metadata: Metadata = {};
+  return (message) => {
+    if (message === last) return metadata;
+    last = message;
+    return (metadata = makeMetadata(message));
+  };
+}
+
+function makeMetadata(message: Message): Metadata {
+  const { topic, qos, retain, clientId, username, packetIdAt } = message;
+  let messageid = '0';
+  if (packetIdAt > 0) {
+    const { buf, start } = message.frame();
+    messageid = String(buf.readUInt16BE(start + packetIdAt));
+  }
+  const clientid = clientId === '' ? undefined : clientId;
+  const metadata = { topic, messageid, qos, retain, clientid, username };
+  if (message.layout === 4 || message.propertiesAt === message.payloadAt) return metadata;
+  return { ...metadata, properties: propertiesOf(message.properties) };
+}
+
+function propertiesOf({ userProperties = [], ...others }: PacketProperties): ValueObject {
+  const values: [string, Value][] = Object.entries(others).filter(([, value]) => value !== undefined);
+  return Object.fromEntries([...values, ...userProperties]);
+}
