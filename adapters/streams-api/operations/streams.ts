@@ -78,11 +78,15 @@ function notJson(_body: string, reason: string): string {
   return `Invalid body: Error decoding the statement descriptor: ${reason}`;
 }
 
-/** The operations on streams, or on tables. */
-function operationsOn(kind: StreamKind): readonly Operation[] {
+/** The paths of streams or of tables, which have the same form. */
+function pathsOf(kind: StreamKind) {
+  return { list: `/${kind}s` as '/streams', one: `/${kind}s/:name` as '/streams/:name' };
+}
+
+/** What creates or shows streams, or tables. */
+function readingOf(kind: StreamKind): readonly Operation[] {
   const { title, example, sql } = NAMES[kind];
-  const list = `/${kind}s` as '/streams';
-  const one = `/${kind}s/:name` as '/streams/:name';
+  const { list, one } = pathsOf(kind);
   return [
     operation({
       name: `execute${title}Statement`,
@@ -126,7 +130,15 @@ function operationsOn(kind: StreamKind): readonly Operation[] {
       example: { params: { name: example } },
       run: async ({ streams }, { params: { name } }) =>
         new JsonReply(shownStream(await definitionOf(streams, kind, name)))
-    }),
+    })
+  ];
+}
+
+/** What replaces or drops a stream, or a table. */
+function changesOf(kind: StreamKind): readonly Operation[] {
+  const { title, example, sql } = NAMES[kind];
+  const { one } = pathsOf(kind);
+  return [
     operation({
       name: `replace${title}`,
       method: 'PUT',
@@ -169,4 +181,9 @@ function operationsOn(kind: StreamKind): readonly Operation[] {
 }
 
 /** The streams and the tables. */
-export const STREAMS: readonly Operation[] = [...operationsOn('stream'), ...operationsOn('table')];
+export const STREAMS: readonly Operation[] = [
+  ...readingOf('stream'),
+  ...changesOf('stream'),
+  ...readingOf('table'),
+  ...changesOf('table')
+];
