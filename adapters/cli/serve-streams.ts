@@ -1,8 +1,7 @@
-import { type Broker, InvalidInput, type StreamsOptions } from '../../lib/index.ts';
+import { InvalidInput, type StreamsOptions } from '../../lib/index.ts';
 import type { StreamsApiOptions } from '../streams-api/index.ts';
-import { log, type Shell } from './command.ts';
+import type { Shell } from './command.ts';
 import { filledOptions } from './config-values.ts';
-import type { Opened } from './serve-listeners.ts';
 
 /** The option `streamsApi` of the config file. */
 export type ServedStreamsOptions = Omit<StreamsApiOptions, 'prefix' | 'unmatched' | 'plugins'>;
@@ -51,27 +50,4 @@ function refuse(given: object, names: readonly string[], place: string): void {
   const found = names.find((name) => name in given);
   if (found !== undefined)
     throw new InvalidInput('OPTION_UNKNOWN', `${place}.${found}`, 'an option that a config file can contain', found);
-}
-
-/** Close the port of stream rules while their service is stopped, and open it again with it. */
-export function followStreams(broker: Broker, opened: readonly Opened[], shell: Shell): void {
-  const listeners = opened.filter(({ plan }) => plan.http === 'rules').map(({ listening }) => listening);
-  if (listeners.length === 0) return;
-  // one after the other: a service that is started again at once does not find its port in use
-  let last: Promise<unknown> = Promise.resolve();
-  const follow = (change: (listener: Opened['listening']) => Promise<void>, done: string) => {
-    last = last
-      .then(() => (broker.state === 'connected' ? Promise.all(listeners.map(change)) : undefined))
-      .then(
-        () => log(shell, done),
-        (error: Error) => log(shell, `warning: the port of stream rules: ${error.message}`)
-      );
-  };
-  broker.on('streams.stopped', () =>
-    follow(
-      (listener) => listener.close(),
-      'the stream service has stopped; its port is closed until it is started again'
-    )
-  );
-  broker.on('streams.started', () => follow((listener) => listener.open(), 'the stream service runs again'));
 }

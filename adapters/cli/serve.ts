@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type Broker, createBroker, type Store } from '../../lib/index.ts';
 import { bridges, mqttBridge, rpcBridge } from '../bridge/index.ts';
 import { levelStore } from '../level/index.ts';
@@ -23,7 +24,7 @@ import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { reportOverrides, warnOfOverrides } from './serve-overrides.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 import type { ConfiguredSource } from './serve-sources.ts';
-import { followStreams } from './serve-streams.ts';
+import { followStreams } from './serve-streams-port.ts';
 import { beginWebhooks } from './serve-webhooks.ts';
 
 /** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
@@ -133,9 +134,11 @@ async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
 }
 
 function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
-  const { rules } = settings.broker;
+  const { rules, streams } = settings.broker;
+  const { memory, dataDir } = settings.own;
   return createBroker({
     ...settings.broker,
+    streams: { ...(memory ? {} : { dataDir: join(dataDir, 'streams') }), ...streams },
     logger: serveLogger(shell, settings.own),
     auth: settings.sources,
     connectors: [webhooks(), bridges()],

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import type { Opened } from '../../adapters/cli/serve-listeners.ts';
 import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve-settings.ts';
-import { followStreams } from '../../adapters/cli/serve-streams.ts';
+import { followStreams } from '../../adapters/cli/serve-streams-port.ts';
 import type { Broker } from '../../lib/index.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
 
