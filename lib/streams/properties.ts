@@ -47,7 +47,8 @@ export function readProperties(
 /** The value of a property, as its row describes it. @throws InvalidInput PROPERTY_INVALID */
 function readProperty(row: PropertyRow, given: unknown, what: string, name: string): unknown {
   const value = row.unit === 'ms' && typeof given === 'string' ? (parseDuration(given) ?? given) : given;
-  if (isGood(row, value)) return value;
+  const isFilledIn = row.isTemplate === true && typeof value === 'string' && value.includes('{{');
+  if (isFilledIn || isGood(row, value)) return value;
   const expected = expectedOf(row);
   const shown = row.isSecret === true ? '' : `, got ${show(given)}`;
   const text = `${what}: property ${name} must be ${expected}${shown}`;

@@ -19,7 +19,7 @@ export interface PropertyRow {
   readonly range?: readonly [least: number, greatest: number];
   /** A number of milliseconds; a string such as `10s` is converted to it. */
   readonly unit?: 'ms';
-  /** A string may hold a template such as `{{.id}}`, which is filled in for each output. */
+  /** A string may be a template such as `a/{{.id}}`, which is filled in for each output; so may the strings in an object. */
   readonly isTemplate?: true;
   /** It is shown as `******`. */
   readonly isSecret?: true;
@@ -112,8 +112,12 @@ export interface SinkSetup {
   readonly properties: Properties;
   readonly dataDir: string | undefined;
   readonly clock: Clock;
+  /** The connection is there. */
   connected(): void;
+  /** The connection is lost, or cannot be made. The reason is shown in the status of the rule. */
   disconnected(reason: unknown): void;
+  /** Write a line to the log of the service. */
+  log(text: string): void;
 }
 
 /** What a sink sends. */

@@ -1,0 +1,106 @@
+import type { Outbox } from '../../outbox/outbox.ts';
+import type { Outboxes } from '../../outbox/outboxes.ts';
+import { SendError } from '../../outbox/send-error.ts';
+import type { OpenSink, SinkItem } from '../types.ts';
+import { StreamFailure } from '../values.ts';
+import type { CommonProperties } from './common-properties.ts';
+import { type ItemKind, KeptItem, keptContent } from './item.ts';
+
+/** An output that cannot be sent is kept, however old it is. */
+const NO_AGE = Number.MAX_SAFE_INTEGER;
+const BACK_OFF_MS = 250;
+const MOST_BACK_OFF_MS = 60_000;
+/** A delivery that takes longer has failed; sinks have shorter limits of their own. */
+const SEND_MS = 300_000;
+/** Most bytes that the cache of one sink takes, in memory. */
+const MOST_BYTES = 64 * 1024 * 1024;
+
+/** What a cache is made with. */
+export interface CacheSetup {
+  readonly outboxes: Pick<Outboxes, 'open'>;
+  readonly ruleId: string;
+  readonly index: number;
+  readonly properties: CommonProperties;
+  readonly kind: ItemKind;
+  /** The bytes of items are the JSON of their values. */
+  readonly isJson: boolean;
+  failed(error: unknown): void;
+}
+
+/**
+ * The outputs of a sink that are not sent yet, in an outbox: they are sent in their order, and again after a delay if this fails.
+ * With a store they survive a restart. Values that JSON cannot express are read back as it expresses them.
+ */
+export class SinkCache {
+  readonly #setup: CacheSetup;
+  readonly #outbox: Outbox;
+
+  constructor(setup: CacheSetup, sink: OpenSink) {
+    const { outboxes, ruleId, index, properties, kind } = setup;
+    const { memoryCacheThreshold, maxDiskCache, resendInterval, retryInterval, retryCount } = properties;
+    const interval = resendInterval ?? retryInterval;
+    this.#setup = setup;
+    this.#outbox = outboxes.open({
+      name: cacheName(ruleId, index),
+      isPersisted: true,
+      maxEntries: Math.max(1, Math.min(memoryCacheThreshold + maxDiskCache, Number.MAX_SAFE_INTEGER)),
+      maxBytes: MOST_BYTES,
+      maxAge: NO_AGE,
+      concurrency: 1,
+      timeout: SEND_MS,
+      backOff: Math.max(1, interval ?? BACK_OFF_MS),
+      maxBackOff: Math.max(1, interval ?? MOST_BACK_OFF_MS),
+      send: async ([{ id, content, attempts }]) => {
+        try {
+          await sink.send(new KeptItem(id, content as Buffer, kind.properties));
+        } catch (error) {
+          setup.failed(error);
+          if (retryCount === undefined || attempts + 1 < Math.max(1, retryCount)) throw error;
+          throw new SendError((error as Error).message, { isFinal: true, cause: error });
+        }
+      },
+      settled: (_, outcome) => {
+        if (outcome === 'overflow')
+          setup.failed(
+            new StreamFailure(
+              'the cache of the sink is full: an output is dropped (memoryCacheThreshold, maxDiskCache)'
+            )
+          );
+      }
+    });
+  }
+
+  get size(): number {
+    return this.#outbox.size;
+  }
+
+  /** @throws StreamFailure; StateError BROKER_NOT_STARTED */
+  add(item: SinkItem): void {
+    this.#outbox.add('', keptContent(item, this.#setup.kind.dynamic, this.#setup.isJson));
+  }
+
+  /** The target can be reached again: end delays. */
+  retryNow(): void {
+    this.#outbox.retryNow();
+  }
+
+  close(): void {
+    if (this.#setup.properties.cleanCacheAtStop) this.#outbox.clear();
+    this.#outbox.close();
+  }
+}
+
+/** The name of the outbox of a sink: a rule id may be longer than such a name. */
+function cacheName(ruleId: string, index: number): string {
+  return `${cachePrefix(ruleId)}${index}`;
+}
+
+function cachePrefix(ruleId: string): string {
+  const id = Buffer.from(ruleId).toString('base64url');
+  return `sink:${id.length <= 100 ? id : `${id.slice(0, 50)}~${id.slice(-49)}`}:`;
+}
+
+/** Delete what the caches of a rule have kept in the store. The rule is stopped, and dropped. */
+export function discardCaches(outboxes: Pick<Outboxes, 'kept' | 'discard'>, ruleId: string): void {
+  for (const { name } of outboxes.kept()) if (name.startsWith(cachePrefix(ruleId))) outboxes.discard(name);
+}

@@ -1,0 +1,48 @@
+import type { TemplateTools } from '../template/functions-tools.ts';
+import { compileTemplate, type Template } from '../template/template.ts';
+import type { Properties, PropertyTable } from '../types.ts';
+
+/** The properties that are filled in for each output, by name. */
+export type DynamicProperties = ReadonlyMap<string, (rows: unknown) => unknown>;
+
+/** What property templates are made with. */
+export interface DynamicSetup {
+  readonly tools: TemplateTools;
+  /** Most characters of one of them. */
+  readonly most: number;
+}
+
+/**
+ * Find the properties that are templates. If rows are not sent apart, fields are those of the first row.
+ * @throws InvalidInput PROPERTY_INVALID
+ */
+export function findDynamic(table: PropertyTable, properties: Properties, setup: DynamicSetup): DynamicProperties {
+  const dynamic = new Map<string, (rows: unknown) => unknown>();
+  for (const [name, row] of Object.entries(table)) {
+    if (row.isTemplate !== true) continue;
+    const fill = fillOf(name, properties[name], setup);
+    if (fill !== undefined) dynamic.set(name, fill);
+  }
+  return dynamic;
+}
+
+/** @returns undefined if there is no template in a value */
+function fillOf(
+  property: string,
+  value: unknown,
+  setup: DynamicSetup
+): Template | ((rows: unknown) => unknown) | undefined {
+  if (typeof value === 'string')
+    return value.includes('{{')
+      ? compileTemplate(value, setup.tools, { property, most: setup.most, readsFirst: true })
+      : undefined;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const parts = Object.entries(value).map(([key, each]) => ({
+    key,
+    each,
+    fill: fillOf(`${property}.${key}`, each, setup)
+  }));
+  if (parts.every(({ fill }) => fill === undefined)) return undefined;
+  return (rows) =>
+    Object.fromEntries(parts.map(({ key, each, fill }) => [key, fill === undefined ? each : fill(rows)]));
+}

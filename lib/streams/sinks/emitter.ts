@@ -1,0 +1,199 @@
+import type { Clock } from '../../base/clock.ts';
+import { ConnectionState } from '../connection-state.ts';
+import type { ConnectionFigures } from '../graph/metrics.ts';
+import type { OutputRows, SinkTarget } from '../graph/sink-node.ts';
+import type { OpenSink, SinkItem } from '../types.ts';
+import { StreamFailure } from '../values.ts';
+import type { SinkCache } from './cache.ts';
+import type { CommonProperties } from './common-properties.ts';
+import { type ItemKind, MadeItem } from './item.ts';
+import type { Transform } from './transform.ts';
+
+/** A send that takes longer has failed. Sinks have shorter limits of their own; this one only keeps a queue from standing still. */
+const SEND_MS = 300_000;
+/** Longest time for which closing waits for what is being sent. */
+const CLOSE_MS = 5_000;
+
+/** What an emitter is made with. */
+export interface EmitterSetup {
+  /** For messages: `mqtt sink`. */
+  readonly what: string;
+  readonly properties: CommonProperties;
+  readonly transform: Transform;
+  readonly kind: ItemKind;
+  readonly clock: Clock;
+  /** Count a failure that belongs to no call of `push`. */
+  failed(error: unknown): void;
+}
+
+/**
+ * An action of a running rule: it turns emissions into items, and sends them one after the other.
+ *
+ * `push` throws, or its promise rejects, if an item cannot be made or sent: without a cache it is lost then [stream rules 8.1]. If one of
+ * several items fails, the others are sent all the same; the further failures are reported through `failed`. With a cache, `push` has
+ * succeeded when the items are in the cache, and each failed attempt is reported through `failed`.
+ */
+export class Emitter implements SinkTarget {
+  readonly #setup: EmitterSetup;
+  readonly #state: ConnectionState;
+  #sink: OpenSink | undefined;
+  #cache: SinkCache | undefined;
+  #usesConnection = false;
+  #count = 0;
+  #pending = 0;
+  /** The end of the queue. */
+  #last: Promise<unknown> = Promise.resolve();
+  /** Rows that are collected. */
+  #batch: Record<string, unknown>[] = [];
+  #timer: unknown;
+
+  constructor(setup: EmitterSetup) {
+    this.#setup = setup;
+    this.#state = new ConnectionState(setup.clock);
+  }
+
+  /** Begin to send. @internal */
+  begin(sink: OpenSink, cache: SinkCache | undefined): void {
+    this.#sink = sink;
+    this.#cache = cache;
+  }
+
+  connected(): void {
+    const wasConnected = this.#state.status === 1;
+    this.#usesConnection = true;
+    this.#state.connected();
+    if (!wasConnected) this.#cache?.retryNow();
+  }
+
+  disconnected(reason: unknown): void {
+    this.#usesConnection = true;
+    this.#state.disconnected(reason);
+  }
+
+  /** Items that are not sent yet, with those in the cache. */
+  get pending(): number {
+    return this.#pending + (this.#cache?.size ?? 0);
+  }
+
+  /** undefined: the sink has reported nothing of a connection. */
+  get connection(): ConnectionFigures | undefined {
+    return this.#usesConnection ? this.#state : undefined;
+  }
+
+  /** Whether further items would be dropped. */
+  get isFull(): boolean {
+    return this.#pending >= this.#setup.properties.bufferLength;
+  }
+
+  /** Send an emission. @throws StreamFailure; what the sink throws */
+  push(rows: OutputRows): void | Promise<void> {
+    const { batchSize, lingerInterval } = this.#setup.properties;
+    return batchSize > 0 || lingerInterval > 0 ? this.#collect(rows) : this.#emit(rows);
+  }
+
+  /** Resolves when everything that was pushed so far has been sent, or is in the cache, or has failed. */
+  async idle(): Promise<void> {
+    this.#flushBatch();
+    await this.#last;
+  }
+
+  /** Send what is collected, wait up to 5 s for what is being sent, and close the sink. */
+  async close(): Promise<void> {
+    await within(this.#setup.clock, this.idle(), CLOSE_MS, `${this.#setup.what}: closing`).catch((error: unknown) =>
+      this.#setup.failed(error)
+    );
+    this.#cache?.close();
+    await this.#sink?.close();
+  }
+
+  // --------------------------------------------------------------------------------------------------------------- batches
+
+  #collect(rows: OutputRows): void | Promise<void> {
+    const { batchSize, lingerInterval } = this.#setup.properties;
+    this.#batch.push(...rows);
+    if (batchSize > 0 && this.#batch.length >= batchSize) return this.#emit(this.#takeBatch());
+    if (lingerInterval > 0) this.#timer ??= this.#setup.clock.setTimeout(() => this.#flushBatch(), lingerInterval);
+  }
+
+  #takeBatch(): OutputRows {
+    const rows = this.#batch;
+    this.#batch = [];
+    this.#setup.clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    return rows;
+  }
+
+  #flushBatch(): void {
+    if (this.#batch.length === 0) return;
+    try {
+      this.#emit(this.#takeBatch())?.catch((error: unknown) => this.#setup.failed(error));
+    } catch (error) {
+      this.#setup.failed(error);
+    }
+  }
+
+  // --------------------------------------------------------------------------------------------------------------- sending
+
+  #emit(rows: OutputRows): void | Promise<void> {
+    const outputs = this.#setup.transform(rows);
+    if (outputs.length === 1) return this.#send(new MadeItem(outputs[0], this.#setup.kind, ++this.#count));
+    const sent = outputs.map((output) => {
+      try {
+        return this.#send(new MadeItem(output, this.#setup.kind, ++this.#count));
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    });
+    if (sent.some((each) => each !== undefined)) return this.#all(sent);
+  }
+
+  /** @throws the first failure; the others are reported */
+  async #all(sent: readonly (void | Promise<void>)[]): Promise<void> {
+    const failures: unknown[] = [];
+    for (const result of await Promise.allSettled(sent)) if (result.status === 'rejected') failures.push(result.reason);
+    for (const failure of failures.slice(1)) this.#setup.failed(failure);
+    if (failures.length > 0) throw failures[0];
+  }
+
+  #send(item: SinkItem): void | Promise<void> {
+    if (this.#cache !== undefined) return this.#cache.add(item);
+    if (this.#pending === 0) {
+      const sent = this.#sink?.send(item);
+      return isPending(sent) ? this.#track(sent) : undefined;
+    }
+    const { bufferLength, runAsync } = this.#setup.properties;
+    if (this.#pending >= bufferLength) {
+      const text = `buffer full, drop message to the ${this.#setup.what}: ${bufferLength} wait (bufferLength)`;
+      throw new StreamFailure(text);
+    }
+    if (!runAsync) return this.#track(this.#last.then(() => this.#sink?.send(item)));
+    const sent = this.#sink?.send(item);
+    return isPending(sent) ? this.#track(sent) : undefined;
+  }
+
+  /** What follows waits for this. */
+  #track(sent: PromiseLike<void>): Promise<void> {
+    this.#pending++;
+    const limited = within(this.#setup.clock, sent, SEND_MS, this.#setup.what).finally(() => {
+      this.#pending--;
+    });
+    const ended = limited.catch(() => undefined);
+    this.#last = this.#setup.properties.runAsync ? Promise.all([this.#last, ended]) : ended;
+    return limited;
+  }
+}
+
+/** A sink of an app may return anything. */
+function isPending(sent: void | PromiseLike<void> | undefined): sent is PromiseLike<void> {
+  return typeof (sent as Partial<PromiseLike<void>> | undefined)?.then === 'function';
+}
+
+/** Wait for a promise up to a time. */
+function within<T>(clock: Clock, promise: PromiseLike<T>, ms: number, what: string): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const timer = clock.setTimeout(() => reject(new StreamFailure(`${what}: no answer within ${ms} ms`)), ms);
+    Promise.resolve(promise)
+      .finally(() => clock.clearTimeout(timer))
+      .then(resolve, reject);
+  });
+}

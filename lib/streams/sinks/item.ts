@@ -1,0 +1,96 @@
+import type { Properties, SinkItem } from '../types.ts';
+import type { DynamicProperties } from './dynamic.ts';
+import type { Output } from './transform.ts';
+
+/** What all items of a sink have in common. */
+export interface ItemKind {
+  readonly properties: Properties;
+  readonly dynamic: DynamicProperties;
+  /** Begins the ids. */
+  readonly prefix: string;
+  /** @throws StreamFailure */
+  encode(value: unknown): Buffer;
+}
+
+/** An item that is sent from memory. Its bytes and properties are made when a sink asks for them. */
+export class MadeItem implements SinkItem {
+  readonly value: unknown;
+  readonly #rows: unknown;
+  readonly #kind: ItemKind;
+  readonly #number: number;
+  #bytes: Buffer | undefined;
+  #filled: Map<string, unknown> | undefined;
+
+  constructor({ rows, value }: Output, kind: ItemKind, number: number) {
+    this.value = value;
+    this.#rows = rows;
+    this.#kind = kind;
+    this.#number = number;
+  }
+
+  get id(): string {
+    return `${this.#kind.prefix}-${this.#number.toString(36)}`;
+  }
+
+  get bytes(): Buffer {
+    return (this.#bytes ??= this.#kind.encode(this.value));
+  }
+
+  property(name: string): unknown {
+    const fill = this.#kind.dynamic.get(name);
+    if (fill === undefined) return this.#kind.properties[name];
+    this.#filled ??= new Map();
+    if (!this.#filled.has(name)) this.#filled.set(name, fill(this.#rows));
+    return this.#filled.get(name);
+  }
+}
+
+/** An item of the cache. */
+export class KeptItem implements SinkItem {
+  readonly id: string;
+  readonly bytes: Buffer;
+  readonly value: unknown;
+  readonly #filled: Readonly<Record<string, unknown>>;
+  readonly #properties: Properties;
+
+  constructor(id: string, content: Buffer, properties: Properties) {
+    const end = 4 + content.readUInt32BE(0);
+    const head = JSON.parse(content.toString('utf8', 4, end)) as KeptHead;
+    this.id = id;
+    this.bytes = content.subarray(end);
+    this.#filled = head.filled;
+    this.#properties = properties;
+    if (head.kind === 'bytes') this.value = this.bytes;
+    else if (head.kind === 'value') this.value = head.value;
+    else this.value = head.kind === 'text' ? this.bytes.toString() : (JSON.parse(this.bytes.toString()) as unknown);
+  }
+
+  property(name: string): unknown {
+    return Object.hasOwn(this.#filled, name) ? this.#filled[name] : this.#properties[name];
+  }
+}
+
+interface KeptHead {
+  /** What the value is: the bytes, their text, the JSON in them, or the member `value`. */
+  readonly kind: 'bytes' | 'text' | 'json' | 'value';
+  readonly value?: unknown;
+  readonly filled: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * The content of an entry of the cache: the length of the head in 4 bytes, the head as JSON, and the bytes of the item.
+ * @param isJson the bytes are the JSON of the value, or the string that it is
+ * @throws StreamFailure
+ */
+export function keptContent(item: SinkItem, dynamic: DynamicProperties, isJson: boolean): Buffer {
+  const { value, bytes } = item;
+  const filled = Object.fromEntries([...dynamic.keys()].map((name) => [name, item.property(name)]));
+  const kind = value instanceof Uint8Array ? 'bytes' : !isJson ? 'value' : typeof value === 'string' ? 'text' : 'json';
+  const head: KeptHead = { kind, filled, ...(kind === 'value' ? { value } : {}) };
+  const text = Buffer.from(
+    JSON.stringify(head, (_, each: unknown) => (typeof each === 'bigint' ? Number(each) : each))
+  );
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(text.length);
+  return Buffer.concat([length, text, bytes]);
+}

@@ -1,0 +1,53 @@
+import type { MemoryTopics } from '../memory-topics.ts';
+import type { SinkType } from '../types.ts';
+import { StreamFailure, type ValueObject } from '../values.ts';
+
+/** Publishes outputs to a topic of the memory, where sources of the type `memory` find them. Nothing is encoded. */
+export function memorySink(topics: MemoryTopics): SinkType {
+  return {
+    name: 'memory',
+    about: 'Publishes rows to a topic in the memory of the service, for sources of the type memory.',
+    properties: {
+      topic: { type: 'string', required: true, isTemplate: true, about: 'Topic, such as devices/result.' },
+      keyField: {
+        type: 'string',
+        about: 'Column by whose value lookup tables keep rows. Default: the first column of their key.'
+      },
+      rowkindField: {
+        type: 'string',
+        about:
+          'Column that says what lookup tables do with a row: insert, update, upsert or delete. Default: all insert.'
+      }
+    },
+    open({ properties, ruleId }) {
+      const { keyField, rowkindField } = properties as { readonly keyField?: string; readonly rowkindField?: string };
+      return {
+        send(item) {
+          const topic = String(item.property('topic'));
+          topics.publish(topic, rowsOf(item.value), { topic, rule: ruleId }, { keyField, rowkindField });
+        },
+        close: () => undefined
+      };
+    }
+  };
+}
+
+/** The rows of an item; after a template the object or the objects that its JSON has. @throws StreamFailure */
+function rowsOf(value: unknown): readonly ValueObject[] {
+  const rows: unknown = typeof value === 'string' ? parsed(value) : value;
+  const list: readonly unknown[] = Array.isArray(rows) ? rows : [rows];
+  if (list.every(isRow)) return list;
+  throw new StreamFailure('memory sink: what is sent is no row and no list of rows');
+}
+
+function isRow(value: unknown): value is ValueObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new StreamFailure(`memory sink: the template has made no JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,75 @@
+import { InvalidInput } from '../../base/errors.ts';
+import type { QoS } from '../../packets/types.ts';
+import type { StreamMessages } from '../host.ts';
+import type { PropertyTable, SinkType } from '../types.ts';
+
+const REMOTE = 'Only for another broker.';
+
+/** The properties of the sink `mqtt`. Those that only another broker uses are accepted without a server, too. */
+export const MQTT_SINK_PROPERTIES: PropertyTable = {
+  server: {
+    type: 'string',
+    about: 'URL of another broker, such as tcp://host:1883. Default: this broker, without a connection.'
+  },
+  topic: { type: 'string', required: true, isTemplate: true, about: 'Topic.' },
+  qos: { type: 'number', default: 0, choices: [0, 1, 2], about: 'Quality of service.' },
+  retained: { type: 'boolean', default: false, about: 'Publish retained messages.' },
+  clientId: { type: 'string', about: `Client id. Default: a random one. ${REMOTE}` },
+  protocolVersion: {
+    type: 'string',
+    default: '3.1.1',
+    choices: ['3.1', '3.1.1', '4', '5', '5.0'],
+    about: `Version of MQTT. ${REMOTE}`
+  },
+  username: { type: 'string', about: `User name. ${REMOTE}` },
+  password: { type: 'string', isSecret: true, about: `Password. ${REMOTE}` },
+  certificationPath: { type: 'string', about: `Path of a client certificate. ${REMOTE}` },
+  privateKeyPath: { type: 'string', about: `Path of its private key. ${REMOTE}` },
+  rootCaPath: { type: 'string', about: `Path of certificate authorities. ${REMOTE}` },
+  insecureSkipVerify: {
+    type: 'boolean',
+    default: false,
+    about: `Do not verify the certificate of the server. ${REMOTE}`
+  },
+  connectionSelector: { type: 'string', about: 'Accepted for compatibility, without effect.' }
+};
+
+/** What the sink `mqtt` uses of the service. */
+export interface MqttSinkHost {
+  readonly messages: Pick<StreamMessages, 'publish'>;
+  /** Whether a server is this broker. Default: no server is. */
+  isOwn?(server: string): boolean;
+  /** The type that publishes at another broker; undefined: none is registered. */
+  remote?(): SinkType | undefined;
+}
+
+/** Publishes outputs as messages of this broker, without a connection; with a server, at another one. */
+export function mqttSink({ messages, isOwn, remote }: MqttSinkHost): SinkType {
+  return {
+    name: 'mqtt',
+    about: 'Publishes messages at this broker, or with a server at another one.',
+    properties: MQTT_SINK_PROPERTIES,
+    open(setup) {
+      const { properties, ruleId } = setup;
+      const { server, qos, retained } = properties as {
+        readonly server?: string;
+        readonly qos: QoS;
+        readonly retained: boolean;
+      };
+      if (server !== undefined && server !== '' && isOwn?.(server) !== true) {
+        const type = remote?.();
+        if (type !== undefined) return type.open(setup);
+        const text = `mqtt sink: property server is ${server}, but publishing at other brokers needs mqttSink() of embermq/streams/mqtt`;
+        throw new InvalidInput('PROPERTY_INVALID', 'server', 'no server, or a registered sink for it', server, text);
+      }
+      return {
+        send(item) {
+          const input = { topic: String(item.property('topic')), payload: item.bytes, qos, retain: retained };
+          const sent = messages.publish(input, ruleId);
+          return typeof sent === 'number' ? undefined : sent.then(() => undefined);
+        },
+        close: () => undefined
+      };
+    }
+  };
+}

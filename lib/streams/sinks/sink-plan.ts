@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto';
+import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import type { Clock } from '../../base/clock.ts';
+import { InvalidInput } from '../../base/errors.ts';
+import type { Outboxes } from '../../outbox/outboxes.ts';
+import type { FormatType } from '../formats/format.ts';
+import { makeFormat } from '../formats.ts';
+import { readProperties } from '../properties.ts';
+import type { TemplateTools } from '../template/functions-tools.ts';
+import { compileTemplate } from '../template/template.ts';
+import type { Properties, SinkType } from '../types.ts';
+import { StreamFailure } from '../values.ts';
+import { SinkCache } from './cache.ts';
+import { COMMON_SINK_PROPERTIES, type CommonProperties } from './common-properties.ts';
+import { type DynamicProperties, findDynamic } from './dynamic.ts';
+import { Emitter } from './emitter.ts';
+import { makeTransform, type Transform } from './transform.ts';
+
+/** What the actions of rules are checked with. */
+export interface SinkPlanSetup {
+  /** One object for all rules: their templates share functions. */
+  readonly tools: TemplateTools;
+  /** Most characters of one template: the bound of the same name. */
+  readonly templateCharacters: number;
+  /** Formats of the app and of plugins. */
+  readonly formats?: readonly FormatType[];
+  /** Called with a sentence for each property that has no effect. */
+  warn?(text: string): void;
+}
+
+/** What an action is opened with. */
+export interface SinkRun {
+  readonly ruleId: string;
+  /** Number of the action, from 0. */
+  readonly index: number;
+  readonly clock: Clock;
+  readonly dataDir: string | undefined;
+  readonly outboxes: Pick<Outboxes, 'open'>;
+  /** Write a line to the log of the service. */
+  log(text: string): void;
+  /** Count a failure that belongs to no call of `push`. */
+  failed(error: unknown): void;
+}
+
+/** An action whose properties are checked. It holds no state, so that its rule can be started again. */
+export interface SinkPlan {
+  readonly type: SinkType;
+  /** Its properties and the common ones, with defaults. */
+  readonly properties: Properties;
+  /** Begin to accept outputs. @throws what the sink throws if it cannot be used at all; StateError OUTBOX_IN_USE */
+  open(run: SinkRun): Promise<Emitter>;
+}
+
+/**
+ * Check the properties of an action, and prepare it.
+ * @param given the properties as they are in the definition of the rule
+ * @throws InvalidInput PROPERTY_INVALID; `field` is the property
+ */
+export function planSink(type: SinkType, given: unknown, setup: SinkPlanSetup): SinkPlan {
+  const what = `${type.name} sink`;
+  const table = { ...COMMON_SINK_PROPERTIES, ...type.properties };
+  // a type without a table may know any property
+  const warn = type.properties === undefined ? undefined : setup.warn?.bind(setup);
+  const properties = readProperties(table, given, what, warn);
+  const common = properties as unknown as CommonProperties;
+  checkNames(common, what);
+  const { tools, templateCharacters: most } = setup;
+  const { dataTemplate } = common;
+  const fill =
+    dataTemplate === undefined || dataTemplate === '' ? undefined : compileTemplate(dataTemplate, tools, { most });
+  const transform = makeTransform(common, fill);
+  const dynamic = findDynamic(table, properties, { tools, most });
+  const ownsCompression = type.properties?.compression !== undefined;
+  const encoder = makeEncoder(common, what, ownsCompression, setup.formats);
+  return { type, properties, open: (run) => openSink({ type, what, properties, transform, dynamic, encoder }, run) };
+}
+
+interface Prepared {
+  readonly type: SinkType;
+  readonly what: string;
+  readonly properties: Properties;
+  readonly transform: Transform;
+  readonly dynamic: DynamicProperties;
+  readonly encoder: Encoder;
+}
+
+async function openSink(
+  { type, what, properties, transform, dynamic, encoder }: Prepared,
+  run: SinkRun
+): Promise<Emitter> {
+  const { ruleId, index, clock, dataDir, outboxes } = run;
+  const common = properties as unknown as CommonProperties;
+  const prefix = randomBytes(6).toString('base64url');
+  const kind = { properties, dynamic, prefix, encode: encoder.encode };
+  const failed = (error: unknown) => run.failed(error);
+  const emitter = new Emitter({ what, properties: common, transform, kind, clock, failed });
+  const sink = await type.open({
+    ...{ ruleId, index, properties, dataDir, clock },
+    connected: () => emitter.connected(),
+    disconnected: (reason) => emitter.disconnected(reason),
+    log: (text) => run.log(text)
+  });
+  try {
+    const { isJson } = encoder;
+    const cacheSetup = { outboxes, ruleId, index, properties: common, kind, isJson, failed };
+    emitter.begin(sink, common.enableCache ? new SinkCache(cacheSetup, sink) : undefined);
+  } catch (error) {
+    await sink.close();
+    throw error;
+  }
+  return emitter;
+}
+
+/** @throws InvalidInput PROPERTY_INVALID */
+function checkNames({ fields, excludeFields }: CommonProperties, what: string): void {
+  for (const [name, list] of Object.entries({ fields, excludeFields })) {
+    const wrong = list?.find((each) => typeof each !== 'string');
+    if (wrong === undefined) continue;
+    const text = `${what}: property ${name} must be a list of names of columns`;
+    throw new InvalidInput('PROPERTY_INVALID', name, 'a list of names of columns', list, text);
+  }
+}
+
+interface Encoder {
+  encode(value: unknown): Buffer;
+  /** The bytes are the JSON of the value. */
+  readonly isJson: boolean;
+}
+
+const COMPRESSIONS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
+  gzip: (bytes) => gzipSync(bytes),
+  zlib: (bytes) => deflateSync(bytes),
+  flate: (bytes) => deflateRawSync(bytes)
+};
+
+/** @param ownsCompression the sink compresses by itself @throws InvalidInput PROPERTY_INVALID */
+function makeEncoder(
+  properties: CommonProperties,
+  what: string,
+  ownsCompression: boolean,
+  own: readonly FormatType[] | undefined
+): Encoder {
+  const { format: name, delimiter, schemaId, fields, compression } = properties;
+  const options = { DELIMITER: delimiter, ...(schemaId === undefined ? {} : { SCHEMAID: schemaId }) };
+  const columns = fields?.map((each) => ({ name: each, type: { type: 'string' } as const }));
+  let format: ReturnType<typeof makeFormat>;
+  try {
+    const isDelimited = name.toLowerCase() === 'delimited';
+    format = makeFormat(name, { what, options, columns: isDelimited ? columns : undefined }, own);
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error;
+    throw new InvalidInput('PROPERTY_INVALID', 'format', error.expected, name, error.message);
+  }
+  const isJson = format.name === 'json';
+  const plain = (value: unknown): Buffer => {
+    if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    return isJson && typeof value === 'string' ? Buffer.from(value) : format.encode(value);
+  };
+  const compress = ownsCompression ? undefined : COMPRESSIONS[compression];
+  if (compress === undefined) return { encode: plain, isJson };
+  return {
+    isJson: false,
+    encode(value) {
+      try {
+        return compress(plain(value));
+      } catch (error) {
+        throw error instanceof StreamFailure ? error : new StreamFailure(`${what}: compression fails`, error);
+      }
+    }
+  };
+}

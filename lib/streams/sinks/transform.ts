@@ -1,0 +1,97 @@
+import type { OutputRows } from '../graph/sink-node.ts';
+import type { Template } from '../template/template.ts';
+import { StreamFailure } from '../values.ts';
+import type { CommonProperties } from './common-properties.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Something to be sent. */
+export interface Output {
+  /** The rows, or one of them, as the rule has produced them: what templates of properties see. */
+  readonly rows: OutputRows | Fields;
+  /** What is sent. */
+  readonly value: unknown;
+}
+
+/** Makes of an emission what is to be sent. @throws StreamFailure */
+export type Transform = (rows: OutputRows) => readonly Output[];
+
+/** Apply `sendSingle`, `omitIfEmpty`, the template, `dataField` and `fields`, in this order. @param fill the template */
+export function makeTransform(properties: CommonProperties, fill: Template | undefined): Transform {
+  const { sendSingle, omitIfEmpty } = properties;
+  const select = makeSelect(properties);
+  const isObjectNeeded = !['json', 'binary'].includes(properties.format.toLowerCase()) || select !== undefined;
+  const make = (rows: OutputRows | Fields): Output => {
+    let value: unknown = rows;
+    if (fill !== undefined) {
+      const text = fill(rows);
+      value = isObjectNeeded ? decoded(text, select !== undefined) : text;
+    }
+    return { rows, value: select === undefined || isError(rows) ? value : select(value) };
+  };
+  if (sendSingle) {
+    return (rows) => {
+      if (rows.length === 1 && !omitIfEmpty) return [make(rows[0])];
+      return rows.filter((row) => !omitIfEmpty || !isEmptyRow(row)).map(make);
+    };
+  }
+  return (rows) => {
+    if (omitIfEmpty && (rows.length === 0 || (rows.length === 1 && isEmptyRow(rows[0])))) return [];
+    return [make(rows)];
+  };
+}
+
+/** What a template has made, if rows are needed. */
+function decoded(text: string, isNeeded: boolean): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    if (!isNeeded) return text; // the format may accept a string
+    const shown = text.length > 100 ? `${text.slice(0, 97)}...` : text;
+    throw new StreamFailure(`fail to decode data ${shown} after applying dataTemplate: ${(error as Error).message}`);
+  }
+}
+
+function isEmptyRow(row: Fields): boolean {
+  for (const key in row) if (row[key] !== undefined) return false;
+  return true;
+}
+
+/** Whether it is the error of a row, which is sent whatever columns are selected. */
+function isError(rows: OutputRows | Fields): boolean {
+  const row = Array.isArray(rows) ? (rows.length === 1 ? (rows[0] as Fields) : undefined) : (rows as Fields);
+  if (row === undefined || typeof row.error !== 'string') return false;
+  return Object.keys(row).length === 1;
+}
+
+function makeSelect({ dataField, fields, excludeFields }: CommonProperties): ((value: unknown) => unknown) | undefined {
+  const hasField = dataField !== undefined && dataField !== '';
+  const pick = makePick(fields, excludeFields);
+  if (!hasField) return pick;
+  return (value) => {
+    const row: unknown = Array.isArray(value) ? value[0] : value;
+    if (typeof row !== 'object' || row === null)
+      throw new StreamFailure(`there is no row that has the dataField ${dataField}`);
+    const part = (row as Fields)[dataField];
+    return pick === undefined ? part : pick(part);
+  };
+}
+
+function makePick(
+  fields: readonly string[] | undefined,
+  excluded: readonly string[] | undefined
+): ((value: unknown) => unknown) | undefined {
+  const isWanted = fields?.length ? undefined : excluded?.length ? new Set(excluded) : undefined;
+  if (!fields?.length && isWanted === undefined) return undefined;
+  const pickRow = (row: unknown): unknown => {
+    if (typeof row !== 'object' || row === null) return row;
+    const entries =
+      isWanted === undefined
+        ? (fields ?? [])
+            .filter((name) => Object.hasOwn(row, name))
+            .map((name) => [name, (row as Fields)[name]] as const)
+        : Object.entries(row).filter(([name]) => !isWanted.has(name));
+    return Object.fromEntries(entries);
+  };
+  return (value) => (Array.isArray(value) ? value.map(pickRow) : pickRow(value));
+}

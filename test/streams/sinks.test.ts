@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import type { MessageInput } from '../../lib/packets/message.ts';
+import type { ConnectionFigures } from '../../lib/streams/graph/metrics.ts';
+import { MemoryTopics } from '../../lib/streams/memory-topics.ts';
+import type { Emitter } from '../../lib/streams/sinks/emitter.ts';
+import { memorySink } from '../../lib/streams/sinks/memory-sink.ts';
+import { mqttSink } from '../../lib/streams/sinks/mqtt-sink.ts';
+import { LOG_SINK, NOP_SINK } from '../../lib/streams/sinks/plain-sinks.ts';
+import { planSink } from '../../lib/streams/sinks/sink-plan.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { openSink, PLAN, TestSink, turns } from './sink-bench.ts';
+
+const ROWS = [{ id: 1, color: 'red' }, { id: 2 }];
+
+/** What a sink gets of rows with some properties, as text. */
+async function sent(properties: object, ...emissions: (readonly Record<string, unknown>[])[]): Promise<string[]> {
+  const sink = new TestSink();
+  const { emitter } = await openSink(sink, properties);
+  for (const rows of emissions) await emitter.push(rows);
+  return sink.sent;
+}
+
+function shown({ connection }: Emitter): ConnectionFigures {
+  assert.ok(connection !== undefined);
+  return connection;
+}
+
+describe('The common properties of sinks', () => {
+  it('send an output as a JSON list, or each row apart', async () => {
+    assert.deepEqual(await sent({}, ROWS), ['[{"id":1,"color":"red"},{"id":2}]']);
+    assert.deepEqual(await sent({ sendSingle: true }, ROWS), ['{"id":1,"color":"red"}', '{"id":2}']);
+  });
+
+  it('leave out empty outputs and rows with omitIfEmpty', async () => {
+    assert.deepEqual(await sent({}, [{}], []), ['[{}]', '[]']);
+    assert.deepEqual(await sent({ omitIfEmpty: true }, [{}], [], [{ a: undefined }], [{}, {}]), ['[{},{}]']);
+    assert.deepEqual(await sent({ omitIfEmpty: true, sendSingle: true }, [{}, { a: 1 }]), ['{"a":1}']);
+  });
+
+  it('fill in a template from the list, or from each row', async () => {
+    const template = '<ul>{{range .}}<li>{{.color}}</li>{{end}}</ul>';
+    assert.deepEqual(await sent({ dataTemplate: template }, ROWS), ['<ul><li>red</li><li><no value></li></ul>']);
+    const single = { sendSingle: true, dataTemplate: '{"wrapper":"w1", "c":"{{.color}}"}' };
+    assert.deepEqual(await sent(single, [{ color: 'red' }]), ['{"wrapper":"w1", "c":"red"}']);
+  });
+
+  it('select a column, then columns of it, of what the template has made', async () => {
+    const row = { tele: { humidity: 80.2, temperature: 31.2, id: 1 }, id: 1 };
+    assert.deepEqual(await sent({ fields: ['id', 'x'] }, [row, { x: 2 }]), ['[{"id":1},{"x":2}]']);
+    assert.deepEqual(await sent({ excludeFields: ['tele'] }, [row]), ['[{"id":1}]']);
+    assert.deepEqual(await sent({ dataField: 'tele', fields: ['humidity'] }, [row]), ['{"humidity":80.2}']);
+    const dataTemplate = '{"a":{"b":{{.id}},"c":2}}';
+    const properties = { sendSingle: true, dataTemplate, dataField: 'a', fields: ['b'] };
+    assert.deepEqual(await sent(properties, [row]), ['{"b":1}']);
+    await assert.rejects(
+      sent({ dataTemplate: 'x', fields: ['b'] }, [row]),
+      /fail to decode data x after applying dataTemplate/
+    );
+  });
+
+  it('send the error of a row whatever columns are selected', async () => {
+    assert.deepEqual(await sent({ fields: ['id'], dataField: 'x' }, [{ error: 'no' }]), ['[{"error":"no"}]']);
+  });
+
+  it('encode delimited columns in the order of fields', async () => {
+    const properties = { format: 'delimited', delimiter: ';', fields: ['color', 'id'] };
+    assert.deepEqual(await sent(properties, [{ id: 1, color: 'a;b' }, { id: 2 }]), ['"a;b";1\n;2']);
+  });
+
+  it('keep all digits of integers, and send bytes as base64', async () => {
+    assert.deepEqual(await sent({}, [{ a: 2n ** 60n, b: Buffer.from('hi') }]), [
+      '[{"a":1152921504606846976,"b":"aGk="}]'
+    ]);
+  });
+
+  it('compress what is sent', async () => {
+    const sink = new TestSink();
+    const { emitter } = await openSink(sink, { compression: 'gzip' });
+    emitter.push([{ a: 1 }]);
+    assert.equal(String(gunzipSync(sink.items[0].bytes)), '[{"a":1}]');
+  });
+
+  it('fill in properties of the sink for each item', async () => {
+    const sink = new TestSink();
+    const { emitter } = await openSink(sink, { topic: 'a/{{.id}}', sendSingle: true });
+    emitter.push(ROWS);
+    assert.deepEqual(
+      sink.items.map((item) => item.property('topic')),
+      ['a/1', 'a/2']
+    );
+    const list = new TestSink();
+    (await openSink(list, { topic: 'a/{{.id}}' })).emitter.push(ROWS);
+    assert.equal(list.items[0].property('topic'), 'a/1', 'that of the first row');
+    assert.equal(list.items[0].property('format'), 'json');
+  });
+
+  it('collect rows up to a number or a time', async () => {
+    const clock = new ManualClock();
+    const sink = new TestSink();
+    const { emitter } = await openSink(sink, { batchSize: 3, lingerInterval: 100 }, { clock });
+    emitter.push([{ a: 1 }]);
+    emitter.push([{ a: 2 }, { a: 3 }]);
+    assert.deepEqual(sink.sent, ['[{"a":1},{"a":2},{"a":3}]']);
+    emitter.push([{ a: 4 }]);
+    clock.advance(99);
+    assert.equal(sink.sent.length, 1);
+    clock.advance(1);
+    assert.equal(sink.sent[1], '[{"a":4}]');
+    emitter.push([{ a: 5 }]);
+    await emitter.close();
+    assert.equal(sink.sent[2], '[{"a":5}]', 'what is collected is sent at the end');
+    assert.ok(sink.isClosed);
+  });
+
+  it('are checked when the rule is made', () => {
+    const plan = (properties: object) => () => planSink(new TestSink(), properties, PLAN);
+    const code = 'PROPERTY_INVALID';
+    assert.throws(plan({ sendSingle: 1 }), {
+      code,
+      message: 'test sink: property sendSingle must be true or false, got 1'
+    });
+    assert.throws(plan({ dataTemplate: '{{.a' }), {
+      code,
+      message: 'property dataTemplate {{.a is invalid: template: sink:1:0: unclosed action'
+    });
+    assert.throws(plan({ topic: '{{foo}}' }), { code, field: 'topic' });
+    assert.throws(plan({ format: 'xml' }), { code, field: 'format' });
+    assert.throws(plan({ fields: [1] }), { code, field: 'fields' });
+    assert.throws(plan({ encryption: 'aes' }), { code, field: 'encryption' });
+  });
+
+  it('report unknown names, unless the type has no table', () => {
+    const warnings: string[] = [];
+    const setup = { ...PLAN, warn: (text: string) => warnings.push(text) };
+    planSink(new TestSink(), { topik: 'a' }, setup);
+    planSink({ name: 'own', about: '', open: () => assert.fail() }, { topik: 'a' }, setup);
+    assert.deepEqual(warnings, [
+      'test sink: there is no property "topik", and it has no effect; did you mean "topic"?'
+    ]);
+  });
+});
+
+describe('An emitter', () => {
+  it('sends one item after the other, and without a promise where the sink has none', async () => {
+    const sink = new TestSink();
+    const { emitter } = await openSink(sink, {});
+    assert.equal(emitter.push([{ a: 1 }]), undefined);
+    const ends: (() => void)[] = [];
+    sink.answer = () => new Promise<void>((resolve) => ends.push(resolve));
+    const first = emitter.push([{ a: 2 }]);
+    const second = emitter.push([{ a: 3 }]);
+    await turns();
+    assert.deepEqual([sink.sent.length, emitter.pending], [2, 2]);
+    ends[0]();
+    await first;
+    await turns();
+    assert.deepEqual([sink.sent.length, emitter.pending], [3, 1]);
+    ends[1]();
+    await second;
+    assert.equal(emitter.pending, 0);
+  });
+
+  it('loses an item that cannot be sent, and goes on', async () => {
+    const sink = new TestSink();
+    const { emitter, failures } = await openSink(sink, { sendSingle: true });
+    sink.answer = (item) => {
+      if ((item.value as { id: number }).id !== 2) throw new Error(`no ${(item.value as { id: number }).id}`);
+    };
+    await assert.rejects(async () => emitter.push([{ id: 1 }, { id: 2 }, { id: 3 }]), /no 1/);
+    assert.deepEqual(failures, ['no 3']);
+    assert.equal(sink.sent.length, 3);
+    sink.answer = () => Promise.reject(new Error('later'));
+    await assert.rejects(async () => emitter.push([{ id: 4 }]), /later/);
+    sink.answer = undefined;
+    assert.equal(emitter.push([{ id: 5 }]), undefined);
+  });
+
+  it('drops what does not fit into the queue', async () => {
+    const sink = new TestSink();
+    const { emitter } = await openSink(sink, { bufferLength: 2 });
+    let end = () => {};
+    sink.answer = () => new Promise<void>((resolve) => (end = resolve));
+    const sends = [emitter.push([{ a: 1 }]), emitter.push([{ a: 2 }])];
+    assert.ok(emitter.isFull);
+    assert.throws(() => emitter.push([{ a: 3 }]), {
+      code: 'STREAM_FAILED',
+      message: 'buffer full, drop message to the test sink: 2 wait (bufferLength)'
+    });
+    end();
+    await sends[0];
+    await turns();
+    end();
+    await sends[1];
+    assert.ok(!emitter.isFull);
+  });
+
+  it('does not wait for earlier items with runAsync', async () => {
+    const sink = new TestSink();
+    const { emitter } = await openSink(sink, { runAsync: true });
+    const ends: (() => void)[] = [];
+    sink.answer = () => new Promise<void>((resolve) => ends.push(resolve));
+    const sends = [emitter.push([{ a: 1 }]), emitter.push([{ a: 2 }])];
+    assert.equal(sink.sent.length, 2);
+    for (const end of ends) end();
+    await Promise.all(sends);
+  });
+
+  it('gives up on a sink that never answers', async () => {
+    const clock = new ManualClock();
+    const sink = new TestSink();
+    const { emitter } = await openSink(sink, {}, { clock });
+    sink.answer = () => new Promise(() => {});
+    const sends = emitter.push([{ a: 1 }]) as Promise<void>;
+    const failed = assert.rejects(sends, /test sink: no answer within 300000 ms/);
+    await turns();
+    clock.advance(300_000);
+    await failed;
+    assert.equal(emitter.pending, 0);
+  });
+
+  it('shows the connection once the sink has reported one', async () => {
+    const clock = new ManualClock(1000);
+    const sink = new TestSink();
+    const { emitter } = await openSink(sink, {}, { clock });
+    assert.equal(emitter.connection, undefined);
+    sink.setup?.disconnected(new Error('refused'));
+    const { status, disconnectedMessage, disconnectedAt } = shown(emitter);
+    assert.deepEqual([status, disconnectedMessage, disconnectedAt], [-1, 'refused', 1000]);
+    sink.setup?.connected();
+    assert.equal(shown(emitter).status, 1);
+  });
+});
+
+describe('The log and nop sinks', () => {
+  it('write a line, or nothing', async () => {
+    const log = await openSink(LOG_SINK, {});
+    log.emitter.push([{ a: 1 }]);
+    assert.deepEqual(log.logged, ['sink result for rule r1: [{"a":1}]']);
+    const quiet = await openSink(NOP_SINK, {});
+    quiet.emitter.push([{ a: 1 }]);
+    assert.deepEqual(quiet.logged, []);
+    const loud = await openSink(NOP_SINK, { log: true });
+    loud.emitter.push([{ a: 1 }]);
+    assert.equal(loud.logged.length, 1);
+  });
+});
+
+describe('The memory sink', () => {
+  it('publishes rows, not encoded, to the listeners of matching topics', async () => {
+    const topics = new MemoryTopics();
+    const seen: unknown[] = [];
+    const end = topics.subscribe('a/+', ({ topic, rows, rowkindField }) => seen.push([topic, rows, rowkindField]));
+    const { emitter } = await openSink(memorySink(topics), { topic: 'a/{{.id}}', rowkindField: 'kind' });
+    emitter.push(ROWS);
+    assert.deepEqual(seen, [['a/1', ROWS, 'kind']]);
+    end();
+    emitter.push(ROWS);
+    assert.equal(seen.length, 1);
+  });
+
+  it('reads the JSON of a template', async () => {
+    const topics = new MemoryTopics();
+    const seen: unknown[] = [];
+    topics.subscribe('#', ({ rows }) => seen.push(rows));
+    const properties = { topic: 't', sendSingle: true, dataTemplate: '{"key":{{.id}}}' };
+    (await openSink(memorySink(topics), properties)).emitter.push([{ id: 1 }]);
+    assert.deepEqual(seen, [[{ key: 1 }]]);
+    const bad = await openSink(memorySink(topics), { topic: 't', dataTemplate: 'x' });
+    assert.throws(() => bad.emitter.push([{}]), /memory sink: the template has made no JSON/);
+  });
+
+  it('refuses a ring of rules', () => {
+    const topics = new MemoryTopics();
+    topics.subscribe('a', () => topics.publish('a', [], {}));
+    assert.throws(() => topics.publish('a', [], {}), /rules form a ring/);
+    assert.throws(() => topics.publish('a/#', [], {}), { code: 'TOPIC_NAME_INVALID' });
+    assert.throws(() => topics.subscribe('$share/g/a', () => {}), { code: 'TOPIC_FILTER_INVALID' });
+  });
+});
+
+describe('The mqtt sink', () => {
+  const published: [MessageInput, string][] = [];
+  const messages = { publish: (input: MessageInput, ruleId: string) => published.push([input, ruleId]) };
+
+  it('publishes at this broker if there is no server, or if it is this broker', async () => {
+    const type = mqttSink({ messages, isOwn: (server) => server === 'tcp://127.0.0.1:1883' });
+    const { emitter } = await openSink(type, { topic: 'out/{{.id}}', qos: 1, retained: true, sendSingle: true });
+    assert.equal(emitter.push([{ id: 7 }]), undefined);
+    const payload = Buffer.from('{"id":7}');
+    assert.deepEqual(published, [[{ topic: 'out/7', payload, qos: 1, retain: true }, 'r1']]);
+    const own = await openSink(type, { server: 'tcp://127.0.0.1:1883', topic: 'a', clientId: 'x' });
+    own.emitter.push([]);
+    assert.equal(published.length, 2);
+  });
+
+  it('uses the registered sink for another broker', async () => {
+    const remote = new TestSink();
+    const { emitter } = await openSink(mqttSink({ messages, remote: () => remote }), { server: 'tcp://x', topic: 'a' });
+    emitter.push([{ id: 1 }]);
+    assert.deepEqual(remote.sent, ['[{"id":1}]']);
+    await assert.rejects(openSink(mqttSink({ messages }), { server: 'tcp://x', topic: 'a' }), {
+      code: 'PROPERTY_INVALID',
+      field: 'server'
+    });
+    await assert.rejects(openSink(mqttSink({ messages }), {}), { message: 'mqtt sink is missing property topic' });
+    await assert.rejects(openSink(mqttSink({ messages }), { topic: 'a', qos: 3 }), { field: 'qos' });
+  });
+});
