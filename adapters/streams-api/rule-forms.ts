@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { SqlError, type StreamRuleDefinition, type StreamRuleInput, type StreamRuleStatus } from '../../lib/index.ts';
-import { faultOf, hasCode, StreamFault } from './faults.ts';
+import { faultOf, StreamFault } from './faults.ts';
 import { sorted } from './reply.ts';
 
 const ACTION = Type.Record(Type.String(), Type.Unknown(), {
@@ -118,12 +118,6 @@ export function planFault(error: unknown, sql: string | undefined): StreamFault 
   if (error instanceof SqlError) {
     const text = sql === undefined ? '' : ` ${sql}`;
     return fault('syntax', `Parse SQL${text} error: ${error.message}`);
-  }
-  if (hasCode(error, 'STREAM_NOT_FOUND')) {
-    const [, name] = /"([^"]+)"/.exec((error as Error).message) ?? [];
-    const message =
-      name === undefined ? (error as Error).message : `fail to get stream ${name}, please check if stream is created`;
-    return fault('plan', message);
   }
   const found = faultOf(error);
   return found?.status === 404 ? fault('plan', found.message) : found;

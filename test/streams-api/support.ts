@@ -199,7 +199,8 @@ export class FakeStreams {
   #streamsOf(sql: string): string[] {
     const [, name] = /^SELECT .+ FROM (\w+)/.exec(sql) ?? [];
     if (name === undefined) throw new SqlError('expected SELECT', sql, 0);
-    if (!this.#definitions.has(name)) throw new NotFound('STREAM_NOT_FOUND', `there is no stream "${name}"`);
+    if (!this.#definitions.has(name))
+      throw new NotFound('STREAM_NOT_FOUND', `fail to get stream ${name}, please check if stream is created`);
     return [name];
   }
 
