@@ -12,7 +12,7 @@ export function parseExpression(text: string, dialect: Dialect): Expression {
 }
 
 /** Most levels of an expression; each operator of a chain counts. */
-const MOST_LEVELS = 500;
+export const MOST_LEVELS = 500;
 /** Longest list that a range makes. */
 const LONGEST_RANGE = 10_000;
 
