@@ -69,8 +69,9 @@ class MessageCauses {
 
 /** Make the streams of a broker. */
 export function makeStreams(services: Services, parts: StreamParts, tables: Tables, outboxes: Outboxes): Streams {
-  const { settings, clock, wheel, work, life, events, alarms, announcer } = services;
+  const { settings, wheel, work, life, events, alarms, announcer } = services;
   const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
+  const clock = services.clock.internal ?? services.clock;
   const causes = new MessageCauses();
   let start: StartActor<StreamRuleActions> | undefined;
   return new Streams({
@@ -95,6 +96,8 @@ export function makeStreams(services: Services, parts: StreamParts, tables: Tabl
     emit: (event, value) => events.emit(event, value),
     raise: (id, title, summary) => alarms.raise({ id, title, summary }),
     clear: (id) => alarms.clear(id),
-    during: (promise) => work.forAWhile(promise)
+    during: (promise) => work.forAWhile(promise),
+    log: (text) => events.emit('streams.logged', { text }),
+    warn: (text) => events.emit('streams.warned', { text })
   });
 }

@@ -40,6 +40,7 @@ type Loaded = () => Promise<StreamService>;
 export class Streams implements StreamsApi {
   readonly rules: StreamRulesApi;
   readonly #host: StreamsFacetHost;
+  readonly #beforeStart = new Set<() => Promise<void>>();
   #service: StreamService | undefined;
   #loading: Promise<StreamService> | undefined;
   #restored: Promise<void> | undefined;
@@ -125,6 +126,11 @@ export class Streams implements StreamsApi {
     return this.#loaded().then((service) => service.import(ruleset));
   }
 
+  beforeStart(run: () => Promise<void>): () => void {
+    this.#beforeStart.add(run);
+    return () => void this.#beforeStart.delete(run);
+  }
+
   start(): Promise<void> {
     return this.#loaded().then((service) => service.start());
   }
@@ -138,6 +144,7 @@ export class Streams implements StreamsApi {
     const { options, definitions, rules } = this.#host;
     const isNeeded =
       this.#service !== undefined ||
+      this.#beforeStart.size > 0 ||
       [...definitions].length > 0 ||
       [...rules].length > 0 ||
       (options.definitions ?? []).length > 0 ||
@@ -178,7 +185,7 @@ export class Streams implements StreamsApi {
 
   #load(): Promise<StreamService> {
     this.#loading ??= import('../streams/service.ts').then(({ StreamService }) => {
-      this.#service = new StreamService(this.#host);
+      this.#service = new StreamService(this.#host, this.#beforeStart);
       return this.#service;
     });
     return this.#loading;

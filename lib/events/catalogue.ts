@@ -39,6 +39,7 @@ export interface FieldTypes<Data = unknown> {
   readonly boolean: boolean;
   readonly number: number;
   readonly string: string;
+  readonly 'string | undefined': string | undefined;
   readonly 'string[] | undefined': readonly string[] | undefined;
 }
 
@@ -225,6 +226,8 @@ export const EVENTS = {
     'A stream rule does not run any more. `reason`: why it has failed; undefined: it was stopped by a call or by its schedule.',
     { rule: 'string', reason: 'string | undefined' }
   ),
+  'streams.logged': row('A line of the sink `log`.', { text: 'string' }),
+  'streams.warned': row('A source or a sink has a property that has no effect. `text`: which one.', { text: 'string' }),
   'streams.stopped': row('The stream service has stopped; the broker goes on.', {}),
   'streams.started': row('The stream service runs again.', {}),
   'store.failed': row(

@@ -97,7 +97,8 @@ function checkFunction(definition: StreamFunction): void {
   const expected = 'an object with name, kind, params, about and run, make or make and load';
   const fault = (field: string, what: string, got: unknown) => new InvalidInput('FUNCTION_INVALID', field, what, got);
   if (typeof name !== 'string' || !/^[A-Za-z]\w{0,63}$/.test(name)) throw fault('function', expected, definition);
-  if (!FUNCTION_KINDS.includes(kind as string)) throw fault(`${name}.kind`, `one of ${FUNCTION_KINDS.join(', ')}`, kind);
+  if (!FUNCTION_KINDS.includes(kind as string))
+    throw fault(`${name}.kind`, `one of ${FUNCTION_KINDS.join(', ')}`, kind);
   if (!Array.isArray(params)) throw fault(`${name}.params`, 'an array of types', params);
   for (const [at, param] of params.entries())
     if (typeof param !== 'string' || !PARAMETER.test(param))

@@ -3,7 +3,7 @@ import { NotFound, StateError } from '../base/errors.ts';
 import type { StreamRulesApi } from './api.ts';
 import { type ReadRule, readStreamRule } from './definition.ts';
 import type { StreamTable } from './host.ts';
-import type { StreamPlan } from './plan/plan.ts';
+import type { RulePlan } from './runtime.ts';
 import { StreamRule, type StreamRuleHost } from './stream-rule.ts';
 import type {
   PlanNode,
@@ -119,7 +119,8 @@ export class StreamRules implements StreamRulesApi {
       const { id, triggered } = read.definition;
       if (this.#rules.has(id)) throw new StateError('STREAM_RULE_EXISTS', `Item ${id} already exists`);
       const most = options.max ?? MOST_RULES;
-      if (this.#rules.size >= most) throw new StateError('STREAM_RULE_LIMIT', `there are ${most} rules, which are the most`);
+      if (this.#rules.size >= most)
+        throw new StateError('STREAM_RULE_LIMIT', `there are ${most} rules, which are the most`);
       await this.#check(read);
       await this.#persist(read);
       const rule = this.#add(read);
@@ -257,7 +258,7 @@ export class StreamRules implements StreamRulesApi {
   }
 
   /** Whether it can be planned, and has a schedule that can be read. */
-  async #check(read: ReadRule): Promise<StreamPlan> {
+  async #check(read: ReadRule): Promise<RulePlan> {
     await this.#host.schedule(read);
     return this.#host.plan(read);
   }

@@ -2,14 +2,13 @@ import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { TimerHeap } from '../base/timer-heap.ts';
 import { compileConversion } from './convert.ts';
-import { timeOf } from './convert-column.ts';
+import { type ParseTime, timeOf } from './convert-column.ts';
 import type { FunctionTools } from './functions/function.ts';
 import { Graph } from './graph/graph.ts';
 import { messageOf } from './graph/node.ts';
 import type { StreamPlan } from './plan/plan.ts';
-import { parseTime } from './time-pattern.ts';
 import { Row } from './tuple.ts';
-import type { RuleOptions, StreamRuleTest, TestRow } from './types.ts';
+import type { RuleOptions, StreamDefinition, StreamRuleTest, TestRow } from './types.ts';
 import { member, printed, StreamFailure, type ValueObject } from './values.ts';
 
 /** Most rows of a test. */
@@ -27,6 +26,7 @@ export interface SampleSettings {
   readonly options: RuleOptions;
   /** When the first row arrives, unless it says otherwise: milliseconds since 1970. */
   readonly startsAt: number;
+  readonly parseTime: ParseTime;
   toolsOf(clock: Clock): FunctionTools;
 }
 
@@ -55,7 +55,7 @@ export function runSamples(rows: readonly TestRow[], settings: SampleSettings): 
   graph.open();
   for (const [index, row] of rows.entries()) {
     clock.advanceTo(row.at ?? clock.now());
-    pushSample(graph, plan, row, { index, options, now: clock.now() });
+    pushSample(graph, plan, row, { index, options, parseTime: settings.parseTime, now: clock.now() });
   }
   clock.advanceTo(clock.now() + AFTER_MS);
   graph.close();
@@ -65,10 +65,11 @@ export function runSamples(rows: readonly TestRow[], settings: SampleSettings): 
 interface Place {
   readonly index: number;
   readonly options: RuleOptions;
+  readonly parseTime: ParseTime;
   readonly now: number;
 }
 
-function pushSample(graph: Graph, plan: StreamPlan, sample: TestRow, { index, options, now }: Place): void {
+function pushSample(graph: Graph, plan: StreamPlan, sample: TestRow, { index, options, parseTime, now }: Place): void {
   const { stream, values, meta = {} } = sample ?? {};
   const found = plan.streams.filter(({ definition, kind }) => definition.name === stream && kind !== 'lookup');
   if (found.length === 0) {
@@ -89,7 +90,7 @@ function pushSample(graph: Graph, plan: StreamPlan, sample: TestRow, { index, op
         parseTime
       });
       const converted = convert(values as ValueObject);
-      const time = options.isEventTime && kind === 'stream' ? eventTime(converted, TIMESTAMP, TIMESTAMP_FORMAT) : now;
+      const time = options.isEventTime && kind === 'stream' ? eventTime(converted, definition.options, parseTime) : now;
       entry?.push(new Row(converted, time, meta as ValueObject));
       if (kind === 'table') entry?.end();
     } catch (error) {
@@ -99,7 +100,11 @@ function pushSample(graph: Graph, plan: StreamPlan, sample: TestRow, { index, op
 }
 
 /** @throws StreamFailure */
-function eventTime(values: ValueObject, column = '', format: string | undefined): number {
+function eventTime(
+  values: ValueObject,
+  { TIMESTAMP: column = '', TIMESTAMP_FORMAT: format }: StreamDefinition['options'],
+  parseTime: ParseTime
+): number {
   const time = timeOf(member(values, column), format, parseTime);
   if (time === undefined) throw new StreamFailure(`cannot find timestamp field ${column} in tuple ${printed(values)}`);
   return time;

@@ -1,19 +1,21 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import type { StreamRule, StreamsApi } from './api.ts';
 import { Catalogue, definitionOf, notFound } from './catalogue.ts';
+import { streamFunctions } from './functions/all.ts';
 import type { StreamFunction } from './functions/function.ts';
 import type { StreamsHost } from './host.ts';
+import { MemoryTopics } from './memory-topics.ts';
 import { Registry } from './registry.ts';
 import { StreamRules } from './rules.ts';
 import { StreamRuntime } from './runtime.ts';
-import type {
-  Ruleset,
-  SinkType,
-  SourceType,
-  StreamDefinition,
-  StreamKind,
-  StreamRuleInput
-} from './types.ts';
+import { scheduleOf } from './schedule.ts';
+import { builtInSinks } from './sinks.ts';
+import { builtInSources } from './sources.ts';
+import type { Ruleset, SinkType, SourceType, StreamDefinition, StreamKind, StreamRuleInput } from './types.ts';
+import type { ValueObject } from './values.ts';
+
+/** An error of the same rule is reported once in this time, in milliseconds. */
+const REPORT_MS = 60_000;
 
 /** The stream service of a broker, when it is loaded: `broker.streams` calls it. */
 export class StreamService implements StreamsApi {
@@ -22,22 +24,27 @@ export class StreamService implements StreamsApi {
   readonly #registry: Registry;
   readonly #catalogue: Catalogue;
   readonly #runtime: StreamRuntime;
+  readonly #beforeStart: Set<() => Promise<void>>;
+  /** When an error of an item of a rule was reported last. */
+  readonly #reported = new Map<string, number>();
   #isStopped = false;
   #isBegun = false;
   /** The last change. Changes are made one after the other. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(host: StreamsHost) {
+  /** @param beforeStart called, one after the other, before rules start */
+  constructor(host: StreamsHost, beforeStart: Set<() => Promise<void>>) {
     this.#host = host;
+    this.#beforeStart = beforeStart;
     const { options } = host;
     this.#registry = new Registry();
     this.#catalogue = new Catalogue(host.definitions);
     this.#runtime = new StreamRuntime(host, {
       registry: this.#registry,
       catalogue: this.#catalogue,
-      emitted: (rule, rows) => this.rules.observe(rule, rows),
-      isObserved: (rule) => this.rules.isObserved(rule)
+      emitted: (rule, rows) => this.rules.observe(rule, rows)
     });
+    const runtime = this.#runtime;
     this.rules = new StreamRules({
       clock: host.clock,
       options,
@@ -47,11 +54,14 @@ export class StreamService implements StreamsApi {
       during: (work) => host.during(work),
       failed: (error, during) => host.failed(error, during),
       checkRunning: () => this.#checkRunning(),
-      ...this.#runtime.forRules()
+      changed: (rule, isRunning, reason) => this.#changed(rule.id, isRunning, reason),
+      plan: (read) => runtime.plan(read),
+      open: (rule, plan) => runtime.open(rule, plan, (node, error) => this.#itemFailed(rule.id, node, error)),
+      schedule: (read) => scheduleOf(read.definition.options),
+      test: (read, rows) => runtime.test(read, rows),
+      forget: async () => undefined
     });
-    for (const type of [...this.#runtime.sources(), ...(options.sources ?? [])]) this.#registry.defineSource(type);
-    for (const type of [...this.#runtime.sinks(), ...(options.sinks ?? [])]) this.#registry.defineSink(type);
-    for (const row of [...this.#runtime.functions(), ...(options.functions ?? [])]) this.#registry.defineFunction(row);
+    this.#defineTypes();
   }
 
   get isRunning(): boolean {
@@ -68,7 +78,7 @@ export class StreamService implements StreamsApi {
   /** The broker has started. */
   async begin(): Promise<void> {
     this.#isBegun = true;
-    if (!this.#isStopped) await this.#inTurn(() => this.rules.startAll());
+    if (!this.#isStopped) await this.#startRules();
   }
 
   /** The broker stops. Resolves when sources and sinks are closed. */
@@ -81,7 +91,7 @@ export class StreamService implements StreamsApi {
   async start(): Promise<void> {
     if (!this.#isStopped) return;
     this.#isStopped = false;
-    if (this.#isBegun) await this.#inTurn(() => this.rules.startAll());
+    if (this.#isBegun) await this.#startRules();
     this.#host.emit('streams.started', {});
   }
 
@@ -134,7 +144,7 @@ export class StreamService implements StreamsApi {
     if (definition === undefined) throw new NotFound('STREAM_NOT_FOUND', `stream ${stream} is not found`);
     if (typeof row !== 'object' || row === null || Array.isArray(row))
       throw new InvalidInput('ROW_INVALID', 'row', 'an object', row);
-    this.#runtime.push(definition, row, meta);
+    this.#runtime.push(definition.name, row as ValueObject, meta as ValueObject | undefined);
   }
 
   async rule(sql: string, input: Omit<StreamRuleInput, 'sql'> = {}): Promise<StreamRule> {
@@ -217,7 +227,43 @@ export class StreamService implements StreamsApi {
     return { streams: count(streams), tables: count(tables), rules: count(rules) };
   }
 
+  beforeStart(run: () => Promise<void>): () => void {
+    this.#beforeStart.add(run);
+    return () => void this.#beforeStart.delete(run);
+  }
+
   // ------------------------------------------------------------------------------------------------------------------------
+
+  #defineTypes(): void {
+    const { sources = [], sinks = [], functions = [] } = this.#host.options;
+    const topics = new MemoryTopics();
+    for (const type of builtInSources(this.#host, sources)) this.#registry.defineSource(type);
+    for (const type of builtInSinks(this.#host, topics, sinks)) this.#registry.defineSink(type);
+    for (const row of [...streamFunctions(), ...functions]) this.#registry.defineFunction(row);
+  }
+
+  /** Start the rules that are to run, after what was asked to come first. */
+  #startRules(): Promise<void> {
+    return this.#inTurn(async () => {
+      for (const run of this.#beforeStart)
+        await run().catch((error) => this.#host.failed(error, 'what comes before the start of stream rules'));
+      await this.rules.startAll();
+    });
+  }
+
+  #changed(rule: string, isRunning: boolean, reason: string | undefined): void {
+    if (isRunning) this.#host.emit('streamRule.started', { rule });
+    else this.#host.emit('streamRule.stopped', { rule, reason });
+  }
+
+  /** Report an error of an item, once a minute for each rule. */
+  #itemFailed(rule: string, node: string, error: unknown): void {
+    const nowMs = this.#host.clock.monotonic();
+    const last = this.#reported.get(rule);
+    if (last !== undefined && nowMs - last < REPORT_MS) return;
+    this.#reported.set(rule, nowMs);
+    this.#host.failed(error, `${node} of stream rule ${rule}`);
+  }
 
   /** A type is there: rules that wait for it are started. */
   async #defined(define: () => void): Promise<void> {

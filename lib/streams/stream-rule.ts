@@ -3,8 +3,8 @@ import { StateError } from '../base/errors.ts';
 import type { StreamRuleActions, StreamRuleEvent } from './chart-actions.ts';
 import type { ReadRule } from './definition.ts';
 import { messageOf } from './graph/node.ts';
-import type { StreamPlan } from './plan/plan.ts';
 import type { Running } from './running.ts';
+import type { RulePlan } from './runtime.ts';
 import type { Schedule } from './schedule.ts';
 import type { StreamRuleDefinition, StreamRuleStatus, StreamRuleSummary, Topology } from './types.ts';
 
@@ -19,9 +19,9 @@ export interface StreamRuleHost {
   readonly clock: Clock;
   startActor(actions: StreamRuleActions, id: string): RuleActor;
   /** @throws what makes a rule invalid */
-  plan(rule: ReadRule): Promise<StreamPlan>;
+  plan(rule: ReadRule): Promise<RulePlan>;
   /** Open the sinks, and take over the checkpoint. @throws what prevents the rule from running */
-  open(rule: StreamRule, plan: StreamPlan): Promise<Running>;
+  open(rule: StreamRule, plan: RulePlan): Promise<Running>;
   /** When a rule with a schedule runs. undefined: it has none */
   schedule(rule: ReadRule): Promise<Schedule | undefined>;
   /** Make one change after the other. */
@@ -43,7 +43,7 @@ export class StreamRule implements StreamRuleActions {
   readonly #host: StreamRuleHost;
   readonly #actor: RuleActor;
   /** The last plan that was started. */
-  #plan: StreamPlan | undefined;
+  #plan: RulePlan | undefined;
   #running: Running | undefined;
   #closing: Promise<void> = Promise.resolve();
   #reason = MANUALLY;
@@ -199,7 +199,6 @@ export class StreamRule implements StreamRuleActions {
     const { clock } = this.#host;
     this.#startedAt = clock.now();
     this.#nextStartAt = 0;
-    this.#running?.begin((error) => void this.#host.inTurn(async () => this.fail(error)));
     void this.#endLater();
   }
 

@@ -29,7 +29,8 @@ export function readStreamsOptions(given: StreamsOptions): StreamsOptions {
       throw invalid('rules.id', 'an id, so that it is the same one after a restart', rule.id);
   }
   const { timezone, dataDir, max, bounds = {} } = given;
-  if (timezone !== undefined && !isZone(timezone)) throw invalid('timezone', 'an IANA name, such as Europe/Berlin', timezone);
+  if (timezone !== undefined && !isZone(timezone))
+    throw invalid('timezone', 'an IANA name, such as Europe/Berlin', timezone);
   if (dataDir !== undefined && typeof dataDir !== 'string') throw invalid('dataDir', 'a folder', dataDir);
   if (max !== undefined && !(Number.isInteger(max) && max >= 1)) throw invalid('max', 'an integer from 1', max);
   checkNames(bounds, Object.keys(DEFAULT_BOUNDS), 'streams.bounds');

@@ -47,7 +47,7 @@ export class SinkNode implements Next {
   flush(): void {}
 
   passError(error: unknown): void {
-    const { figures, } = this;
+    const { figures } = this;
     figures.recordsIn++;
     figures.failed(error, this.#host.clock.now());
     if (this.#host.sendsErrors) this.#send([{ error: messageOf(error) }], false);

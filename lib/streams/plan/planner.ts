@@ -110,7 +110,8 @@ class Planner {
     let end = sources.length > 1 ? this.#analyzed(from, 'rows') : from;
     end = this.#filtered(end, this.#partsBehind());
     if (this.#aggregatesEarly) end = this.#add('aggregate', aggregatedStep(select), end);
-    else if (isGrouped) end = this.#add('aggregate', withEmissionSlots(select, aggregateStep(select, this.#settings)), end);
+    else if (isGrouped)
+      end = this.#add('aggregate', withEmissionSlots(select, aggregateStep(select, this.#settings)), end);
     end = this.#analyzed(end, 'groups');
     if (having !== undefined) end = this.#add('having', filterStep([having], 'HAVING'), end);
     if (orderBy.length > 0) end = this.#add('order', orderStep(select), end);

@@ -3,8 +3,9 @@ import { InvalidInput } from '../../base/errors.ts';
 import type { ParseTime } from '../convert-column.ts';
 import type { FormatType } from '../formats/format.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
+import type { LookupTable } from '../graph/node.ts';
 import type { Metadata } from '../tuple.ts';
-import type { OpenLookup, SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
+import type { SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
 import type { ValueObject } from '../values.ts';
 import type { Consumer, Need } from './consumer.ts';
 import { SharedSource, type SourceFigures } from './shared-source.ts';
@@ -92,17 +93,34 @@ export class SourceHub {
   }
 
   /**
+   * Check the type and the options of a stream or a table without opening its source.
+   * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND
+   */
+  check(definition: StreamDefinition): void {
+    const { sourceConfig, parseTime } = this.#ports;
+    const type = this.#ports.source(sourceTypeName(definition));
+    const isLookup = definition.options.KIND?.toLowerCase() === 'lookup';
+    const kind = isLookup ? 'lookup' : definition.kind;
+    const opens = isLookup ? type.openLookup : type.open;
+    if (opens === undefined || type.for?.includes(kind) === false) throw unsuited(definition, type, kind);
+    if (!isLookup) new StreamSettings(definition, type, parseTime, this.#ports.formats());
+    sourceProperties(type, definition, sourceConfig, () => undefined);
+  }
+
+  /**
    * Open a lookup table.
    * @param columns the columns that the statement uses
    * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND; why the source cannot be used
    */
-  async openLookup(definition: StreamDefinition, columns: readonly string[]): Promise<OpenLookup> {
+  async openLookup(definition: StreamDefinition, columns: readonly string[]): Promise<LookupTable> {
     const type = this.#ports.source(sourceTypeName(definition));
     if (type.openLookup === undefined) throw unsuited(definition, type, 'lookup');
     const { clock, dataDir, sourceConfig } = this.#ports;
     const properties = sourceProperties(type, definition, sourceConfig, (text) => this.#ports.warn(text));
     const { name, options } = definition;
-    return type.openLookup({ stream: name, datasource: options.DATASOURCE ?? '', properties, dataDir, clock, columns });
+    const datasource = options.DATASOURCE ?? '';
+    const open = await type.openLookup({ stream: name, datasource, properties, dataDir, clock, columns });
+    return { open, properties };
   }
 
   /** Push a row into a stream, as if its source had produced it. Nothing happens if no rule uses it. The row is not changed afterwards. */

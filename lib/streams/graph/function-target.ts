@@ -1,0 +1,29 @@
+import type { EmissionFunction } from '../types.ts';
+import type { OutputRows, SinkTarget } from './sink-node.ts';
+
+/** A function of the app as a sink. */
+export class FunctionTarget implements SinkTarget {
+  readonly #call: EmissionFunction;
+  /** Calls whose promises are not settled. */
+  pending = 0;
+
+  constructor(call: EmissionFunction) {
+    this.#call = call;
+  }
+
+  push(rows: OutputRows): void | Promise<void> {
+    const result = this.#call(rows) as Partial<PromiseLike<void>> | null | undefined;
+    return typeof result?.then === 'function' ? this.#track(result as PromiseLike<void>) : undefined;
+  }
+
+  async close(): Promise<void> {}
+
+  async #track(result: PromiseLike<void>): Promise<void> {
+    this.pending++;
+    try {
+      await result;
+    } finally {
+      this.pending--;
+    }
+  }
+}
