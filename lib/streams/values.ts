@@ -94,32 +94,58 @@ export function typeName(value: Value): string {
   return TYPE_NAMES[kindOf(value)];
 }
 
+/** Most levels of arrays and structs in a value that is printed or compared. */
+export const MOST_LEVELS = 1000;
+
 /** A value in messages, as the original has it: `string(32)`. Long values are shortened. */
 export function describe(value: Value): string {
-  const text = printed(value);
+  const text = brief(value, 3);
   return `${typeName(value)}(${text.length > 100 ? `${text.slice(0, 97)}...` : text})`;
 }
 
-/** A value as the original prints it: arrays `[1 2]`, structs `map[a:1]`, null `<nil>`. */
-export function printed(value: Value): string {
+/** The beginning of a value. */
+function brief(value: Value, levels: number): string {
+  if (typeof value === 'string') return value.slice(0, 101);
+  if (value instanceof Uint8Array) return printed(value.subarray(0, 50));
+  if (!isArray(value) && !isStruct(value)) return printed(value);
+  if (levels === 0) return '...';
+  if (isArray(value)) return `[${Array.from(value.slice(0, 50), (each) => brief(each, levels - 1)).join(' ')}]`;
+  const entries: string[] = [];
+  for (const key in value) if (entries.push(`${key}:${brief(value[key], levels - 1)}`) === 50) break;
+  return `map[${entries.sort().join(' ')}]`;
+}
+
+/**
+ * A value as the original prints it: arrays `[1 2]`, structs `map[a:1]`, null `<nil>`.
+ * @throws StreamFailure for more levels than 1000
+ */
+export function printed(value: Value, level = 0): string {
   switch (kindOf(value)) {
     case 'null':
       return '<nil>';
     case 'datetime':
-      return (value as Date).toISOString();
+      return Number.isNaN((value as Date).getTime()) ? 'NaN' : (value as Date).toISOString();
     case 'bytea':
       return `[${(value as Uint8Array).join(' ')}]`;
     case 'array':
-      return `[${(value as readonly Value[]).map(printed).join(' ')}]`;
+      checkLevel(level);
+      return `[${(value as readonly Value[]).map((each) => printed(each, level + 1)).join(' ')}]`;
     case 'struct': {
+      checkLevel(level);
       const entries = Object.entries(value as ValueObject).sort(([a], [b]) => (a < b ? -1 : 1));
-      return `map[${entries.map(([key, each]) => `${key}:${printed(each)}`).join(' ')}]`;
+      return `map[${entries.map(([key, each]) => `${key}:${printed(each, level + 1)}`).join(' ')}]`;
     }
     case 'float':
       return printedFloat(value as number);
     default:
       return String(value);
   }
+}
+
+/** @throws StreamFailure if a value has more levels than 1000 */
+export function checkLevel(level: number): void {
+  if (level >= MOST_LEVELS)
+    throw new StreamFailure(`the value has more than ${MOST_LEVELS} levels of arrays and structs`);
 }
 
 /** A float as the original prints it, in its shortest form: `3`, `25.5`, `1.541152486013e+12`. */
@@ -144,8 +170,15 @@ export function integerFrom(number: number): bigint {
   return BigInt.asIntN(64, BigInt(number));
 }
 
-/** A value for the app and for JSON: integers are numbers where these are exact, null stands for NaN and infinity. */
+/**
+ * A value for the app and for JSON: integers are numbers where these are exact, null stands for NaN and infinity.
+ * @throws StreamFailure for more levels than 1000
+ */
 export function plain(value: Value): unknown {
+  return plainAt(value, 0);
+}
+
+function plainAt(value: Value, level: number): unknown {
   switch (typeof value) {
     case 'bigint': {
       const number = Number(value);
@@ -154,20 +187,26 @@ export function plain(value: Value): unknown {
     case 'number':
       return Number.isFinite(value) ? value : null;
     case 'object':
-      return plainObject(value);
+      return plainObject(value, level);
     default:
       return value;
   }
 }
 
-function plainObject(value: Value): unknown {
+function plainObject(value: Value, level: number): unknown {
   if (value === null || value instanceof Date || value instanceof Uint8Array) return value;
-  if (isArray(value)) return value.map(plain);
+  checkLevel(level);
+  if (isArray(value)) return value.map((each) => plainAt(each, level + 1));
   const copy: Record<string, unknown> = {};
-  for (const [key, each] of Object.entries(value as ValueObject))
-    if (key === '__proto__') Object.defineProperty(copy, key, { value: plain(each), enumerable: true });
-    else copy[key] = plain(each);
+  for (const [key, each] of Object.entries(value as ValueObject)) setMember(copy, key, plainAt(each, level + 1));
   return copy;
+}
+
+/** Set a key of a new object; `__proto__` is a key as any other. */
+export function setMember<T>(object: Record<string, T>, key: string, value: T): void {
+  if (key === '__proto__')
+    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+  else object[key] = value;
 }
 
 /** The evaluation of an expression or an operator has failed for a row. `code` is `STREAM_FAILED`. */
