@@ -1,0 +1,175 @@
+import { LRUCache } from 'lru-cache';
+import { type Field, field, type Moment, type TimeFields } from './time-fields.ts';
+import { StreamFailure } from './values.ts';
+
+/** Longest pattern, in characters. */
+const MOST_CHARACTERS = 1000;
+
+/** A pattern for times, such as `YYYY-MM-dd HH:mm:ss`, ready for use. */
+export interface TimePattern {
+  /** @param offsetMinutes offset of the zone of the result from UTC @throws StreamFailure for an invalid time */
+  format(time: Date, offsetMinutes: number): string;
+  /**
+   * @param offsetAt offset from UTC, in minutes, of times without a zone; by default they are of UTC
+   * @returns undefined if the text does not fit
+   */
+  parse(text: string, offsetAt?: OffsetAt): Date | undefined;
+}
+
+/** Offset of a zone from UTC, in minutes, at a time in milliseconds since 1970. */
+export type OffsetAt = (timeMs: number) => number;
+
+const COMPILED = new LRUCache<string, TimePattern>({ max: 100 });
+
+/**
+ * Format a time [stream rules 6.6]. Letters of the pattern: `YYYY YY` (or `y`), `M MM MMM MMMM`, `d dd`, `EEE EEEE`, `HH`, `h hh`, `a`, `m mm`,
+ * `s ss`, `S SS SSS ...` with the dot before it, `z`, `Z`, `X XX XXX`, `G`; `'text'`, `''`, and `\` before a letter that stands for itself.
+ * @throws StreamFailure if the pattern or the time is invalid
+ */
+export function formatTime(time: Date, pattern: string, offsetMinutes: number): string {
+  return compileTimePattern(pattern).format(time, offsetMinutes);
+}
+
+/**
+ * Read a time by a pattern as of `formatTime`.
+ * @param offsetAt offset from UTC, in minutes, of times without a zone; by default they are of UTC
+ * @returns undefined if the text does not fit
+ * @throws StreamFailure if the pattern is invalid
+ */
+export function parseTime(text: string, pattern: string, offsetAt?: OffsetAt): Date | undefined {
+  return compileTimePattern(pattern).parse(text, offsetAt);
+}
+
+/** Compile a pattern as of `formatTime`. @throws StreamFailure if it is invalid */
+export function compileTimePattern(pattern: string): TimePattern {
+  const known = COMPILED.get(pattern);
+  if (known !== undefined) return known;
+  const made = compile(pattern);
+  COMPILED.set(pattern, made);
+  return made;
+}
+
+function compile(pattern: string): TimePattern {
+  const fields = fieldsOf(pattern);
+  return {
+    format(time, offsetMinutes) {
+      const local = momentOf(time, offsetMinutes);
+      let text = '';
+      for (const each of fields) text += each.format(local);
+      return text;
+    },
+    parse(text, offsetAt) {
+      const values: TimeFields = {};
+      let at = 0;
+      for (const each of fields) {
+        at = each.read(text, at, values);
+        if (at === -1) return undefined;
+      }
+      return at === text.length ? timeOf(values, offsetAt) : undefined;
+    }
+  };
+}
+
+/** @throws StreamFailure */
+function fieldsOf(pattern: string): readonly Field[] {
+  if (pattern.length > MOST_CHARACTERS)
+    throw new StreamFailure(`the time format has more than ${MOST_CHARACTERS} characters`);
+  const fields: Field[] = [];
+  for (let at = 0; at < pattern.length; ) {
+    const letter = pattern[at];
+    if (letter === "'") {
+      const end = pattern.indexOf("'", at + 1);
+      if (end === -1) throw new StreamFailure(`invalid time format ${pattern}: the quote at ${at + 1} is not closed`);
+      fields.push(literal(end === at + 1 ? "'" : pattern.slice(at + 1, end)));
+      at = end + 1;
+    } else if (letter === '\\') {
+      if (at + 1 === pattern.length) throw new StreamFailure(`invalid time format ${pattern}: it ends with \\`);
+      fields.push(literal(pattern[at + 1]));
+      at += 2;
+    } else {
+      const length = runLength(pattern, at);
+      // the dot before a fraction may be written
+      if (letter === '.' && pattern[at + 1] === 'S') at++;
+      else {
+        fields.push(field(letter, length, pattern) ?? literal(letter.repeat(length)));
+        at += length;
+      }
+    }
+  }
+  return fields;
+}
+
+function runLength(pattern: string, start: number): number {
+  if ('aGzZ'.includes(pattern[start])) return 1;
+  let end = start + 1;
+  while (pattern[end] === pattern[start]) end++;
+  return pattern[start] === '.' ? 1 : end - start;
+}
+
+function literal(text: string): Field {
+  return {
+    format: () => text,
+    read: (given, at) => (given.startsWith(text, at) ? at + text.length : -1)
+  };
+}
+
+/** A time as a clock in a zone shows it. @throws StreamFailure if it is invalid */
+export function momentOf(time: Date, offsetMinutes: number): Moment {
+  const clock = new Date(time.getTime() + offsetMinutes * 60_000);
+  if (Number.isNaN(clock.getTime())) throw new StreamFailure('the time is not valid: it is beyond the year 275760');
+  return { clock, offsetMinutes };
+}
+
+/** @returns undefined if there is no such time, such as February 30 */
+function timeOf(values: TimeFields, offsetAt: OffsetAt | undefined): Date | undefined {
+  const { year = 1970, month = 1, day = 1, minute = 0, second = 0, ms = 0, hour12, isAfternoon } = values;
+  let hour = values.hour ?? hour12 ?? 0;
+  if (isAfternoon === true && hour < 12) hour += 12;
+  else if (isAfternoon === false && hour === 12) hour = 0;
+  if (month < 1 || month > 12 || hour > 23 || minute > 59 || second > 59 || (hour12 ?? 0) > 12) return undefined;
+  const clock = new Date(0);
+  clock.setUTCFullYear(year, month - 1, day);
+  clock.setUTCHours(hour, minute, second, ms);
+  if (day < 1 || clock.getUTCDate() !== day) return undefined;
+  return new Date(utcOf(clock.getTime(), values.offsetMinutes ?? offsetAt));
+}
+
+/** The time at which a clock shows a time. @param clockMs what it shows, as if it were of UTC */
+function utcOf(clockMs: number, offset: number | OffsetAt | undefined): number {
+  if (typeof offset !== 'function') return clockMs - (offset ?? 0) * 60_000;
+  const near = clockMs - offset(clockMs) * 60_000;
+  return clockMs - offset(near) * 60_000;
+}
+
+const COMMON =
+  /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,](\d{1,9}))?)?(?: ?([Zz]|[+-]\d{2}(?::?\d{2})?))?)?$/;
+
+/** A time that was read, and the zone that was written with it. */
+export interface ReadTime {
+  readonly time: Date;
+  readonly offsetMinutes: number | undefined;
+}
+
+/**
+ * Read a time in a common format: `2006-01-02`, `2006-01-02 15:04:05`, `2006-01-02T15:04:05.000Z`, with or without a zone.
+ * @param offsetAt offset of times without a zone, in minutes; by default they are of UTC
+ * @returns undefined if the text does not fit
+ */
+export function readTime(text: string, offsetAt?: OffsetAt): ReadTime | undefined {
+  const found = COMMON.exec(text.length > 60 ? '' : text.trim());
+  if (found === null) return undefined;
+  const [year, month, day, hour = 0, minute = 0, second = 0] = found
+    .slice(1, 7)
+    .map((part) => (part === undefined ? undefined : Number(part)));
+  const ms = Number((found[7] ?? '').slice(0, 3).padEnd(3, '0'));
+  const offsetMinutes = found[8] === undefined ? undefined : offsetOf(found[8]);
+  const time = timeOf({ year, month, day, hour, minute, second, ms, offsetMinutes }, offsetAt);
+  return time === undefined ? undefined : { time, offsetMinutes };
+}
+
+/** Minutes of `Z`, `+08`, `+0800` or `+08:00`. */
+function offsetOf(zone: string): number {
+  if (zone === 'Z' || zone === 'z') return 0;
+  const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(3).replace(':', ''));
+  return zone[0] === '-' ? -minutes : minutes;
+}
