@@ -1,0 +1,214 @@
+import { type Condition, parseCondition, type Select, type Work } from './json-path-filter.ts';
+import { PathScanner } from './json-path-scanner.ts';
+import { describe, isArray, isStruct, StreamFailure, type Value } from './values.ts';
+
+/** Longest path, in characters. */
+const MOST_CHARACTERS = 10_000;
+/** Most values that one query looks at. */
+const MOST_VISITED = 1_000_000;
+
+/** A path into a value, ready for use. */
+export interface JsonPath {
+  /**
+   * What the path selects: one value; or an array, if the path may select several.
+   * @throws StreamFailure if it selects nothing, but must select one value; or if it looks at too many values
+   */
+  query(value: Value): Value;
+  /** The same, or undefined if it selects nothing. @throws StreamFailure if it looks at too many values */
+  find(value: Value): Value;
+}
+
+/** A step of a path. */
+type Step =
+  | { readonly type: 'key'; readonly key: string }
+  | { readonly type: 'index'; readonly index: number }
+  | {
+      readonly type: 'slice';
+      readonly from?: number | undefined;
+      readonly to?: number | undefined;
+      readonly by: number;
+    }
+  | { readonly type: 'all' }
+  | { readonly type: 'descend' }
+  | { readonly type: 'any'; readonly of: readonly Step[] }
+  | { readonly type: 'filter'; readonly condition: Condition };
+
+/**
+ * Compile a JSON path as of Goessner: `$.a.b`, `$.a[0]`, `$["my.key"]`, `$.a[*].b`, `$.a[1:3]`, `$..b`, `$.a[0,2]`,
+ * `$.friends[? @.age > 60 && @.name != "Jane"].first`. A filter has comparisons, arithmetic, `&&`, `||`, `!` and parentheses; it is never run as
+ * a script.
+ * @throws StreamFailure if the path is invalid
+ */
+export function compileJsonPath(text: string): JsonPath {
+  if (text.length > MOST_CHARACTERS)
+    throw new StreamFailure(`the JSON path has more than ${MOST_CHARACTERS} characters`);
+  const scanner = new PathScanner(text);
+  scanner.skipSpace();
+  if (!scanner.takes('$')) throw scanner.failure('expected $');
+  const steps = parseSteps(scanner);
+  scanner.skipSpace();
+  if (!scanner.isAtEnd) throw scanner.failure('expected . or [; write ["..."] for keys with other characters');
+  const select = selection(steps);
+  const find = (value: Value) => select(value, value, new Visits());
+  return {
+    find,
+    query(value) {
+      const found = find(value);
+      if (found === undefined) throw new StreamFailure(`the JSON path ${text} selects nothing in ${describe(value)}`);
+      return found;
+    }
+  };
+}
+
+/** Counts what a query looks at. */
+class Visits implements Work {
+  #count = 0;
+
+  take(count: number): void {
+    this.#count += count;
+    if (this.#count > MOST_VISITED) throw new StreamFailure(`the JSON path looks at more than ${MOST_VISITED} values`);
+  }
+}
+
+function parseSteps(scanner: PathScanner): readonly Step[] {
+  const steps: Step[] = [];
+  for (;;) {
+    if (scanner.takes('..')) {
+      steps.push({ type: 'descend' });
+      steps.push(scanner.takes('[') ? parseBracket(scanner) : parseMember(scanner));
+    } else if (scanner.takes('.')) steps.push(parseMember(scanner));
+    else if (scanner.takes('[')) steps.push(parseBracket(scanner));
+    else return steps;
+  }
+}
+
+function parseMember(scanner: PathScanner): Step {
+  if (scanner.takes('*')) return { type: 'all' };
+  const key = scanner.name();
+  if (key === undefined) throw scanner.failure('expected a key or *');
+  return { type: 'key', key };
+}
+
+function parseBracket(scanner: PathScanner): Step {
+  const steps: Step[] = [];
+  do steps.push(scanner.nested(() => parseSelector(scanner)));
+  while (scanner.takes(','));
+  scanner.expect(']');
+  return steps.length === 1 ? steps[0] : { type: 'any', of: steps };
+}
+
+function parseSelector(scanner: PathScanner): Step {
+  scanner.skipSpace();
+  const step = selectorAt(scanner);
+  scanner.skipSpace();
+  return step;
+}
+
+function selectorAt(scanner: PathScanner): Step {
+  if (scanner.takes('*')) return { type: 'all' };
+  if (scanner.takes('?')) return { type: 'filter', condition: parseCondition(scanner, parsePath) };
+  const key = scanner.string() ?? scanner.name();
+  if (key !== undefined) return { type: 'key', key };
+  const from = scanner.integer();
+  scanner.skipSpace();
+  if (!scanner.takes(':')) {
+    if (from === undefined) throw scanner.failure('expected an index, a key in quotes, * or ?');
+    return { type: 'index', index: from };
+  }
+  scanner.skipSpace();
+  const to = scanner.integer();
+  scanner.skipSpace();
+  const by = scanner.takes(':') ? (scanner.integer() ?? 1) : 1;
+  if (by < 1) throw scanner.failure('the step of a slice must be 1 or more');
+  return { type: 'slice', from, to, by };
+}
+
+/** A path in a filter, behind `$` or `@`. */
+function parsePath(scanner: PathScanner): Select {
+  return selection(parseSteps(scanner));
+}
+
+/** Select from a value: one value or undefined, or an array if the steps may select several. */
+function selection(steps: readonly Step[]): Select {
+  const singles = steps.filter((step) => step.type === 'key' || step.type === 'index');
+  if (singles.length === steps.length)
+    return (current) => {
+      let value = current;
+      for (const step of singles)
+        value = step.type === 'key' ? memberOf(value, step.key) : elementOf(value, step.index);
+      return value;
+    };
+  return (current, root, work) => {
+    let values: Value[] = [current];
+    for (const step of steps) {
+      const next: Value[] = [];
+      for (const value of values) selectInto(next, value, step, root, work);
+      values = next;
+    }
+    return values;
+  };
+}
+
+function memberOf(value: Value, key: string): Value {
+  return isStruct(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+function elementOf(value: Value, index: number): Value {
+  return isArray(value) ? value.at(index) : undefined;
+}
+
+function selectInto(result: Value[], value: Value, step: Step, root: Value, work: Work): void {
+  work.take(1);
+  switch (step.type) {
+    case 'key':
+    case 'index': {
+      const found = step.type === 'key' ? memberOf(value, step.key) : elementOf(value, step.index);
+      if (found !== undefined) result.push(found);
+      return;
+    }
+    case 'slice':
+      for (const each of sliceOf(value, step.from, step.to, step.by, work)) result.push(each);
+      return;
+    case 'all':
+      for (const each of childrenOf(value, work)) result.push(each);
+      return;
+    case 'descend':
+      descendInto(result, value, work);
+      return;
+    case 'any':
+      for (const each of step.of) selectInto(result, value, each, root, work);
+      return;
+    case 'filter':
+      for (const each of childrenOf(value, work)) if (step.condition(each, root, work)) result.push(each);
+  }
+}
+
+function childrenOf(value: Value, work: Work): readonly Value[] {
+  const children = isArray(value) ? value : isStruct(value) ? Object.values(value) : [];
+  work.take(children.length);
+  return children;
+}
+
+function sliceOf(
+  value: Value,
+  from: number | undefined,
+  to: number | undefined,
+  by: number,
+  work: Work
+): readonly Value[] {
+  if (!isArray(value)) return [];
+  const part = value.slice(from, to);
+  work.take(part.length);
+  return by === 1 ? part : part.filter((_, index) => index % by === 0);
+}
+
+/** The value and everything below it, each before what is in it. */
+function descendInto(result: Value[], value: Value, work: Work): void {
+  const waiting: Value[] = [value];
+  while (waiting.length > 0) {
+    const each = waiting.pop();
+    result.push(each);
+    const children = childrenOf(each, work);
+    for (let at = children.length - 1; at >= 0; at--) waiting.push(children[at]);
+  }
+}
