@@ -1,0 +1,76 @@
+import type { Tuple } from '../tuple.ts';
+import { isNull, StreamFailure, type Value } from '../values.ts';
+import { ANALYTIC_FUNCTIONS } from './analytic.ts';
+import { arrayOf } from './arguments.ts';
+import { ARRAY_FUNCTIONS } from './arrays.ts';
+import { CONTEXT_FUNCTIONS } from './context.ts';
+import { CONVERSION_FUNCTIONS, HASH_FUNCTIONS } from './conversion.ts';
+import { DATE_FUNCTIONS } from './dates.ts';
+import { EXPANDING_FUNCTIONS } from './expanding.ts';
+import type { ContextFunction, FunctionTools, ScalarFunction, StreamFunction } from './function.ts';
+import { JSON_FUNCTIONS } from './json.ts';
+import { MATH_FUNCTIONS } from './math.ts';
+import { OBJECT_FUNCTIONS } from './objects.ts';
+import { TEXT_FUNCTIONS } from './text.ts';
+
+/** All functions of stream statements but those that read the place of a row instead of values, such as `meta` and `window_start`. */
+export function streamFunctions(): readonly StreamFunction[] {
+  const single = [
+    ...MATH_FUNCTIONS,
+    ...TEXT_FUNCTIONS,
+    ...CONVERSION_FUNCTIONS,
+    ...HASH_FUNCTIONS,
+    ...JSON_FUNCTIONS,
+    ...CONTEXT_FUNCTIONS,
+    ...DATE_FUNCTIONS,
+    ...ARRAY_FUNCTIONS,
+    ...OBJECT_FUNCTIONS
+  ];
+  return [...single, arrayMap(single), ...ANALYTIC_FUNCTIONS, ...EXPANDING_FUNCTIONS];
+}
+
+type SingleFunction = ScalarFunction | ContextFunction;
+type OneArgument = (tuple: Tuple, value: Value) => Value;
+
+/** The function that applies another one to each element of an array. */
+function arrayMap(functions: readonly SingleFunction[]): ContextFunction {
+  const known = new Map(functions.map((row) => [row.name, row]));
+  return {
+    kind: 'context',
+    name: 'array_map',
+    family: 'arrays',
+    params: ['string', 'array'],
+    about: 'The results of a function of one argument for each element: array_map("upper", names).',
+    make: (tools) => {
+      const made = new Map<string, OneArgument>();
+      return (tuple, name, value) => {
+        if (isNull(name) || isNull(value)) return null;
+        if (typeof name !== 'string') throw new StreamFailure('first argument should be string');
+        const array = arrayOf(value, 'second argument should be array of interface{}');
+        const key = name.toLowerCase();
+        let apply = made.get(key);
+        if (apply === undefined) {
+          apply = ofOneArgument(known.get(key), name, tools);
+          made.set(key, apply);
+        }
+        const results: Value[] = [];
+        for (const each of array) results.push(apply(tuple, each));
+        return results;
+      };
+    }
+  };
+}
+
+/** @throws StreamFailure if there is no such function of one argument */
+function ofOneArgument(row: SingleFunction | undefined, name: string, tools: FunctionTools): OneArgument {
+  if (row === undefined)
+    throw new StreamFailure(
+      `unknown built-in function: ${name.slice(0, 50)}; name a function of one value, such as "upper"`
+    );
+  const needed = row.params.filter((param) => !param.endsWith('?') && !param.endsWith('...')).length;
+  if (needed > 1 || row.params.length === 0)
+    throw new StreamFailure(`validate function arguments failed: ${row.name} is no function of one argument`);
+  if (row.kind === 'context') return row.make(tools);
+  const { run, nullIsNull } = row;
+  return (_, value) => (nullIsNull && isNull(value) ? null : run(value));
+}

@@ -1,0 +1,105 @@
+import {
+  checkLevel,
+  describe,
+  isArray,
+  isStruct,
+  kindOf,
+  printed,
+  StreamFailure,
+  type Value,
+  type ValueObject
+} from '../values.ts';
+import { TextParts } from './bounds.ts';
+
+/**
+ * An argument as a string: floats in their shortest form, bytes as UTF-8, null as an empty string.
+ * @throws StreamFailure if an array or a struct is too long or has too many levels
+ */
+export function textOf(value: Value): string {
+  if (typeof value === 'string') return value;
+  switch (kindOf(value)) {
+    case 'null':
+      return '';
+    case 'bytea':
+      return Buffer.from(
+        (value as Uint8Array).buffer,
+        (value as Uint8Array).byteOffset,
+        (value as Uint8Array).length
+      ).toString();
+    case 'array':
+    case 'struct': {
+      const parts = new TextParts();
+      print(value, parts, 0);
+      return parts.toString();
+    }
+    default:
+      return printed(value);
+  }
+}
+
+function print(value: Value, parts: TextParts, level: number): void {
+  if (isArray(value)) {
+    checkLevel(level);
+    for (const [index, each] of value.entries()) {
+      parts.add(index === 0 ? '[' : ' ');
+      print(each, parts, level + 1);
+    }
+    parts.add(value.length === 0 ? '[]' : ']');
+  } else if (isStruct(value)) {
+    checkLevel(level);
+    parts.add('map[');
+    for (const [index, key] of Object.keys(value).sort().entries()) {
+      parts.add(`${index === 0 ? '' : ' '}${key}:`);
+      print(value[key], parts, level + 1);
+    }
+    parts.add(']');
+  } else parts.add(printed(value));
+}
+
+/** An argument as bytes: a string as UTF-8. @throws StreamFailure as `textOf` */
+export function bytesOf(value: Value): Uint8Array {
+  return value instanceof Uint8Array ? value : Buffer.from(textOf(value));
+}
+
+/** @throws StreamFailure if the argument is no number */
+export function floatOf(value: Value): number {
+  if (typeof value === 'number') return value;
+  if (typeof value === 'bigint') return Number(value);
+  throw new StreamFailure(`only float64 & int type are supported, but got ${describe(value)}`);
+}
+
+/** An integer, or a float without a fraction, as rows without a schema have. undefined: the argument is neither */
+export function tryInteger(value: Value): bigint | undefined {
+  if (typeof value === 'bigint') return value;
+  return typeof value === 'number' && Number.isInteger(value) ? BigInt.asIntN(64, BigInt(value)) : undefined;
+}
+
+/** @throws StreamFailure if the argument is no integer */
+export function integerOf(value: Value): bigint {
+  const integer = tryInteger(value);
+  if (integer === undefined) throw new StreamFailure(`cannot convert ${describe(value)} to int`);
+  return integer;
+}
+
+/** An integer that is used as an index or a count; what is beyond 2^53 is not exact. @throws StreamFailure */
+export function indexOf(value: Value): number {
+  return Number(integerOf(value));
+}
+
+/** @throws StreamFailure with the message if the argument is no array */
+export function arrayOf(value: Value, message = 'first argument should be array of interface{}'): readonly Value[] {
+  if (isArray(value)) return value;
+  throw new StreamFailure(`${message}, but got ${describe(value)}`);
+}
+
+/** @throws StreamFailure with the message if the argument is no struct */
+export function structOf(value: Value, message = 'the argument should be map[string]interface{}'): ValueObject {
+  if (isStruct(value)) return value;
+  throw new StreamFailure(`${message}, got ${describe(value)}`);
+}
+
+/** @throws StreamFailure with the message if the argument is no boolean */
+export function booleanOf(value: Value, message: string): boolean {
+  if (typeof value === 'boolean') return value;
+  throw new StreamFailure(`${message} but got ${describe(value)}`);
+}

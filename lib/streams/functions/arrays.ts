@@ -1,0 +1,333 @@
+import {
+  describe,
+  isArray,
+  isNull,
+  isNumber,
+  isStruct,
+  printed,
+  StreamFailure,
+  setMember,
+  type Value
+} from '../values.ts';
+import { arrayOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
+import { checkElements, MOST_ELEMENTS, TextParts } from './bounds.ts';
+import { Comparisons, DistinctValues } from './equality.ts';
+import { type FunctionRow, family } from './family.ts';
+import type { FunctionTools } from './function.ts';
+
+const SECOND = 'second argument should be array of interface{}';
+
+/** Arrays, one behind the other; null is an empty one. @throws StreamFailure */
+export function concatenated(args: readonly Value[]): readonly Value[] {
+  const result: Value[] = [];
+  for (const arg of args) if (!isNull(arg)) append(result, arrayOf(arg, 'argument should be array of interface{}'));
+  return result;
+}
+
+function append(result: Value[], elements: readonly Value[]): void {
+  checkElements(result.length + elements.length);
+  for (const element of elements) result.push(element);
+}
+
+function ofArray(name: string, about: string, run: (array: readonly Value[]) => Value): FunctionRow {
+  return { name, params: ['array'], about, ifNull: null, isPure: true, run: (value: Value) => run(arrayOf(value)) };
+}
+
+function ofArrays(
+  name: string,
+  about: string,
+  run: (left: readonly Value[], right: readonly Value[]) => Value,
+  ifNull: null | false = null
+): FunctionRow {
+  return {
+    name,
+    params: ['array', 'array'],
+    about,
+    ifNull,
+    isPure: true,
+    run: (left: Value, right: Value) => run(arrayOf(left), arrayOf(right, SECOND))
+  };
+}
+
+function positionIn(array: Value, value: Value, step: 1 | -1): bigint {
+  if (isNull(array)) return -1n;
+  const elements = arrayOf(array);
+  const comparisons = new Comparisons();
+  for (let at = step === 1 ? 0 : elements.length - 1; at >= 0 && at < elements.length; at += step)
+    if (comparisons.isSame(elements[at], value)) return BigInt(at);
+  return -1n;
+}
+
+function elementAt(value: Value, at: Value): Value {
+  if (isArray(value)) {
+    const index = indexOf(at);
+    if (index >= value.length || -index > value.length)
+      throw new StreamFailure(`index out of range: ${index} of ${value.length}`);
+    return value.at(index);
+  }
+  if (!isStruct(value))
+    throw new StreamFailure(
+      `first argument should be []interface{} or map[string]interface{}, but got ${describe(value)}`
+    );
+  if (typeof at !== 'string') throw new StreamFailure(`second argument should be string, but got ${describe(at)}`);
+  return Object.hasOwn(value, at) ? value[at] : null;
+}
+
+function remove(array: Value, value: Value): Value {
+  const comparisons = new Comparisons();
+  return arrayOf(array).filter((each) => !comparisons.isSame(each, value));
+}
+
+function distinct(elements: Iterable<Value>): Value[] {
+  const values = new DistinctValues();
+  return [...elements].filter((each) => values.add(each));
+}
+
+function setOf(elements: readonly Value[]): DistinctValues {
+  const values = new DistinctValues();
+  for (const each of elements) values.add(each);
+  return values;
+}
+
+/** The greatest element, or with -1 the least one. @throws StreamFailure if they cannot be compared */
+function extreme(array: readonly Value[], sign: 1 | -1): Value {
+  let result: Value = null;
+  for (const each of array) {
+    if (isNull(each)) continue;
+    if (!isNumber(each) && typeof each !== 'string') throw new StreamFailure(`found invalid arg ${describe(each)}`);
+    if (result === null) result = each;
+    else if (isNumber(each) !== isNumber(result))
+      throw new StreamFailure(`requires ${isNumber(result) ? 'float64' : 'string'} but found ${describe(each)}`);
+    else if (sign === 1 ? each > (result as typeof each) : each < (result as typeof each)) result = each;
+  }
+  return result;
+}
+
+function average(array: readonly Value[]): Value {
+  let [total, count] = [0, 0];
+  for (const each of array)
+    if (!isNull(each)) {
+      total += floatOf(each);
+      count++;
+    }
+  return count === 0 ? null : total / count;
+}
+
+/** Number of all elements and members of a value, up to the bound. */
+function weightOf(value: Value): number {
+  let weight = 1;
+  const waiting: Value[] = [value];
+  while (waiting.length > 0 && weight <= MOST_ELEMENTS) {
+    const each = waiting.pop();
+    const members = isArray(each) ? each : isStruct(each) ? Object.values(each) : [];
+    weight += members.length;
+    for (const member of members) if (typeof member === 'object') waiting.push(member);
+  }
+  return weight;
+}
+
+function repeat(value: Value, times: Value): Value {
+  const count = indexOf(times);
+  if (count < 0) throw new StreamFailure(`second argument should not be negative, but is ${count}`);
+  checkElements(count);
+  checkElements(count * weightOf(value));
+  return new Array(count).fill(value);
+}
+
+function sequence(first: Value, last: Value, by?: Value): Value {
+  const [start, stop] = [integerOf(first), integerOf(last)];
+  const step = by === undefined ? (start < stop ? 1n : -1n) : integerOf(by);
+  if (step === 0n) throw new StreamFailure('invalid step: should not be zero');
+  if (step > 0n ? stop < start : stop > start) return [];
+  const count = (stop - start) / step + 1n;
+  checkElements(Number(count));
+  return Array.from({ length: Number(count) }, (_, index) => start + BigInt(index) * step);
+}
+
+function flatten(array: readonly Value[]): Value {
+  const result: Value[] = [];
+  for (const each of array) append(result, arrayOf(each, 'array elements should be array'));
+  return result;
+}
+
+function join(array: Value, separator: Value, ...nulls: Value[]): Value {
+  const parts = new TextParts();
+  const by = textOf(separator);
+  let isFirst = true;
+  for (const each of arrayOf(array)) {
+    if (isNull(each) && nulls.length === 0) continue;
+    if (!isFirst) parts.add(by);
+    parts.add(textOf(isNull(each) ? nulls[0] : each));
+    isFirst = false;
+  }
+  return parts.toString();
+}
+
+/** Numbers by their value, then all others by their text. */
+function sort(array: readonly Value[]): Value {
+  const numbers = array.filter(isNumber).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  const others = array
+    .filter((each) => !isNumber(each))
+    .map((each) => ({ each, text: isNull(each) ? printed(each) : textOf(each) }));
+  others.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
+  return [...numbers, ...others.map(({ each }) => each)];
+}
+
+function shuffle(tools: FunctionTools) {
+  return (value: Value) => {
+    const array = [...arrayOf(value)];
+    for (let last = array.length - 1; last > 0; last--) {
+      const at = Math.floor(tools.random() * (last + 1));
+      [array[last], array[at]] = [array[at], array[last]];
+    }
+    return array;
+  };
+}
+
+function fromPairs(array: readonly Value[]): Value {
+  const result: Record<string, Value> = {};
+  for (const pair of array) {
+    if (!isStruct(pair))
+      throw new StreamFailure(`array item should be map[string]interface{}, but got ${describe(pair)}`);
+    if (Object.keys(pair).length !== 2 || typeof pair.key !== 'string' || !Object.hasOwn(pair, 'value'))
+      throw new StreamFailure(`array item should be key-value pair, but got ${describe(pair)}`);
+    setMember(result, pair.key, pair.value);
+  }
+  return result;
+}
+
+export const ARRAY_FUNCTIONS = family('arrays', [
+  {
+    name: 'cardinality',
+    params: ['any'],
+    about: 'Number of elements; 0 for null and for what is no array.',
+    isPure: true,
+    run: (value: Value) => BigInt(isArray(value) ? value.length : 0)
+  },
+  {
+    name: 'array_cardinality',
+    params: ['array'],
+    about: 'Number of elements that are not null; 0 for null.',
+    ifNull: 0n,
+    isPure: true,
+    run: (value: Value) => BigInt(arrayOf(value).filter((each) => !isNull(each)).length)
+  },
+  {
+    name: 'array_position',
+    params: ['array', 'any'],
+    about: 'Index of the first element with a value, from 0; -1 if there is none.',
+    isPure: true,
+    run: (array: Value, value: Value) => positionIn(array, value, 1)
+  },
+  {
+    name: 'array_last_position',
+    params: ['array', 'any'],
+    about: 'Index of the last element with a value, from 0; -1 if there is none.',
+    isPure: true,
+    run: (array: Value, value: Value) => positionIn(array, value, -1)
+  },
+  {
+    name: 'element_at',
+    params: ['any', 'any'],
+    about: 'An element of an array by its index, from 0 or from -1 backwards; a member of a struct by its key.',
+    ifNull: null,
+    isPure: true,
+    run: elementAt
+  },
+  {
+    name: 'array_contains',
+    params: ['array', 'any'],
+    about: 'Whether an element has a value.',
+    ifNull: false,
+    isPure: true,
+    run: (array: Value, value: Value) => positionIn(array, value, 1) !== -1n
+  },
+  ofArrays(
+    'array_contains_any',
+    'Whether two arrays have an element in common.',
+    (left, right) => {
+      const values = setOf(left);
+      return right.some((each) => values.has(each));
+    },
+    false
+  ),
+  {
+    name: 'array_create',
+    params: ['any...'],
+    about: 'An array of the arguments, without those that are null; null if all are.',
+    isPure: true,
+    run: (...args: Value[]) => {
+      const elements = args.filter((each) => !isNull(each));
+      return elements.length === 0 ? null : elements;
+    }
+  },
+  {
+    name: 'array_remove',
+    params: ['array', 'any'],
+    about: 'The elements without those that have a value.',
+    ifNull: null,
+    isPure: true,
+    run: remove
+  },
+  ofArrays('array_intersect', 'The distinct elements that both arrays have.', (left, right) => {
+    const values = setOf(left);
+    return distinct(right.filter((each) => values.has(each)));
+  }),
+  {
+    name: 'array_union',
+    params: ['array', 'array'],
+    about: 'The distinct elements of both arrays; null is an empty one.',
+    isPure: true,
+    run: (left: Value, right: Value) =>
+      distinct(concatenated([isNull(left) ? null : arrayOf(left), isNull(right) ? null : arrayOf(right, SECOND)]))
+  },
+  ofArrays('array_except', 'The distinct elements of the first array that the second does not have.', (left, right) => {
+    const values = setOf(right);
+    return distinct(left.filter((each) => !values.has(each)));
+  }),
+  ofArray('array_max', 'The greatest number or string, without regard to null.', (array) => extreme(array, 1)),
+  ofArray('array_min', 'The least number or string, without regard to null.', (array) => extreme(array, -1)),
+  ofArray('array_avg', 'The average of the numbers as a float, without regard to null.', average),
+  ofArray('array_distinct', 'The elements, each value once.', distinct),
+  ofArray('array_flatten', 'The elements of the arrays in an array.', flatten),
+  ofArray('array_sort', 'The elements in order: numbers, then others by their text.', sort),
+  ofArray('kvpair_array_to_obj', 'A struct of an array with {"key": ..., "value": ...}.', fromPairs),
+  {
+    name: 'array_join',
+    params: ['array', 'string', 'string?'],
+    about: 'The elements as one string with separators; null is left out, or replaced by the third argument.',
+    run: (array: Value, separator: Value, ...nulls: Value[]) =>
+      isNull(array) || isNull(separator) ? null : join(array, separator, ...nulls),
+    isPure: true
+  },
+  {
+    name: 'array_shuffle',
+    params: ['array'],
+    about: 'The elements in random order.',
+    ifNull: null,
+    make: shuffle
+  },
+  {
+    name: 'array_concat',
+    params: ['array', 'array...'],
+    about: 'Arrays, one behind the other; null is an empty one.',
+    isPure: true,
+    run: (...args: Value[]) => concatenated(args)
+  },
+  {
+    name: 'repeat',
+    params: ['any', 'bigint'],
+    about: 'An array that has a value a number of times.',
+    ifNull: null,
+    isPure: true,
+    run: repeat
+  },
+  {
+    name: 'sequence',
+    params: ['bigint', 'bigint', 'bigint?'],
+    about: 'The integers from a start to a stop, by a step; by 1 or -1 without one.',
+    ifNull: null,
+    isPure: true,
+    run: sequence
+  }
+]);

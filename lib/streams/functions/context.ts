@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto';
+import { describe, isNull, StreamFailure, type Value } from '../values.ts';
+import { CAST_TYPES, convert } from './conversion.ts';
+import { family } from './family.ts';
+import type { FunctionTools } from './function.ts';
+
+/** Steps of 100 ns from 1582-10-15 to 1970. */
+const GREGORIAN = 122_192_928_000_000_000n;
+
+/** UUIDs of version 1: of the time, a counter, and random bytes instead of the address of a network card. */
+function uuids({ now }: FunctionTools): () => string {
+  const random = randomBytes(8);
+  random[2] |= 1;
+  const [sequence, node] = [random.readUInt16BE(0) & 0x3fff, random.subarray(2).toString('hex')];
+  let last = 0n;
+  return () => {
+    const ticks = BigInt(Math.trunc(now())) * 10_000n + GREGORIAN;
+    last = ticks > last ? ticks : last + 1n;
+    const time = last.toString(16).padStart(15, '0').slice(-15);
+    const clock = (0x8000 | sequence).toString(16);
+    return `${time.slice(7)}-${time.slice(3, 7)}-1${time.slice(0, 3)}-${clock}-${node}`;
+  };
+}
+
+function property(name: Value, tools: FunctionTools): Value {
+  if (typeof name === 'string') return tools.property(name);
+  throw new StreamFailure(`invalid input ${describe(name)}: must be property name of string type`);
+}
+
+function keyedState(tools: FunctionTools) {
+  return (key: Value, type: Value, otherwise: Value) => {
+    if (typeof key !== 'string') throw new StreamFailure(`key ${describe(key)} is not a string`);
+    const value = tools.property(key);
+    return isNull(value) ? otherwise : convert(value, type, (timeMs) => tools.offsetMinutes(timeMs));
+  };
+}
+
+const KEYED_TYPES = CAST_TYPES.filter((type) => type !== 'bytea');
+
+export const CONTEXT_FUNCTIONS = family('other', [
+  {
+    name: 'isnull',
+    params: ['any'],
+    about: 'Whether a value is null.',
+    isPure: true,
+    run: (value: Value) => isNull(value)
+  },
+  {
+    name: 'coalesce',
+    params: ['any', 'any...'],
+    about: 'The first argument that is not null.',
+    isPure: true,
+    run: (...args: Value[]) => args.find((arg) => !isNull(arg)) ?? null
+  },
+  { name: 'bypass', params: ['any'], about: 'The argument as it is.', isPure: true, run: (value: Value) => value },
+  { name: 'newuuid', params: [], about: 'A new UUID.', make: uuids },
+  {
+    name: 'tstamp',
+    params: [],
+    about: 'Milliseconds since 1970.',
+    make: (tools) => () => BigInt(Math.trunc(tools.now()))
+  },
+  { name: 'rule_id', params: [], about: 'Id of the rule.', make: (tools) => () => tools.ruleId },
+  {
+    name: 'rule_start',
+    params: [],
+    about: 'When the rule was started, in milliseconds since 1970.',
+    make: (tools) => () => BigInt(Math.trunc(tools.startedAt))
+  },
+  {
+    name: 'last_hit_count',
+    params: [],
+    about: 'How often the rule has produced an emission.',
+    make: (tools) => () => BigInt(tools.hits.count)
+  },
+  {
+    name: 'last_hit_time',
+    params: [],
+    about: 'When the rule has last produced an emission, in milliseconds since 1970; 0: never.',
+    make: (tools) => () => BigInt(Math.trunc(tools.hits.lastAt))
+  },
+  {
+    name: 'props',
+    params: ['string'],
+    about: 'A property of the service.',
+    ifNull: null,
+    make: (tools) => (name: Value) => property(name, tools)
+  },
+  {
+    name: 'get_keyed_state',
+    params: ['string', 'string', 'any'],
+    about: 'A property of the service, as bigint, float, string, boolean or datetime; or else the third argument.',
+    check: ([, type]) =>
+      typeof type !== 'string' || KEYED_TYPES.includes(type)
+        ? undefined
+        : `expect one of following value for the 2nd parameter: ${KEYED_TYPES.join(', ')}`,
+    make: keyedState
+  }
+]);

@@ -1,0 +1,121 @@
+import {
+  checkLevel,
+  isArray,
+  isNull,
+  isNumber,
+  isStruct,
+  kindOf,
+  StreamFailure,
+  type Value,
+  type ValueObject
+} from '../values.ts';
+
+/** Most members that are compared in one call. An array may hold the same large array many times. */
+const MOST_COMPARED = 10_000_000;
+
+/** What the comparisons of a call have taken so far. */
+export class Comparisons {
+  #count = 0;
+
+  /**
+   * Whether two values are the same. Integers and floats are compared as numbers, arrays and structs member by member; null is the same as
+   * absent.
+   * @throws StreamFailure for more levels than 1000, or too many members
+   */
+  isSame(left: Value, right: Value, level = 0): boolean {
+    if (left === right) return true;
+    if (isNumber(left)) return isNumber(right) && isSameNumber(left, right);
+    if (isNull(left)) return isNull(right);
+    if (typeof left !== 'object' || typeof right !== 'object') return false;
+    checkLevel(level);
+    this.#take(1);
+    if (left instanceof Date) return right instanceof Date && left.getTime() === right.getTime();
+    if (left instanceof Uint8Array) return right instanceof Uint8Array && Buffer.compare(left, right) === 0;
+    if (isArray(left))
+      return (
+        isArray(right) &&
+        left.length === right.length &&
+        left.every((each, index) => this.isSame(each, right[index], level + 1))
+      );
+    return isStruct(right) && this.#haveSameMembers(left as ValueObject, right, level);
+  }
+
+  /** A text that the same values share, and only they. @throws StreamFailure as `isSame` */
+  keyOf(value: Value, level = 0): string {
+    switch (kindOf(value)) {
+      case 'null':
+        return 'n';
+      case 'bigint':
+      case 'float':
+        return String(numberOf(value as number | bigint));
+      case 'string':
+        return JSON.stringify(value);
+      case 'boolean':
+        return String(value);
+      case 'datetime':
+        return `t${(value as Date).getTime()}`;
+      case 'bytea':
+        return `b${Buffer.from(value as Uint8Array).toString('base64')}`;
+    }
+    checkLevel(level);
+    if (isArray(value)) {
+      this.#take(value.length + 1);
+      return `[${value.map((each) => this.keyOf(each, level + 1)).join(',')}]`;
+    }
+    const keys = Object.keys(value as ValueObject).sort();
+    this.#take(keys.length + 1);
+    return `{${keys.map((key) => `${JSON.stringify(key)}:${this.keyOf((value as ValueObject)[key], level + 1)}`).join(',')}}`;
+  }
+
+  #haveSameMembers(left: ValueObject, right: ValueObject, level: number): boolean {
+    const keys = Object.keys(left);
+    return (
+      keys.length === Object.keys(right).length &&
+      keys.every((key) => Object.hasOwn(right, key) && this.isSame(left[key], right[key], level + 1))
+    );
+  }
+
+  #take(count: number): void {
+    this.#count += count;
+    if (this.#count > MOST_COMPARED) throw new StreamFailure(`more than ${MOST_COMPARED} members are compared`);
+  }
+}
+
+/** The distinct values among those that are added. */
+export class DistinctValues {
+  readonly #comparisons = new Comparisons();
+  readonly #simple = new Set<Value>();
+  readonly #nested = new Set<string>();
+
+  has(value: Value): boolean {
+    return isSimple(value) ? this.#simple.has(simple(value)) : this.#nested.has(this.#comparisons.keyOf(value));
+  }
+
+  /** @returns whether it was not there */
+  add(value: Value): boolean {
+    const set: Set<Value> = isSimple(value) ? this.#simple : this.#nested;
+    const size = set.size;
+    set.add(isSimple(value) ? simple(value) : this.#comparisons.keyOf(value));
+    return set.size > size;
+  }
+}
+
+function isSimple(value: Value): boolean {
+  return typeof value !== 'object' || value === null;
+}
+
+function simple(value: Value): Value {
+  return isNumber(value) ? numberOf(value) : (value ?? null);
+}
+
+/** An integer that is exact as a float is one. */
+function numberOf(value: number | bigint): number | bigint {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(value) : value;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
+}
+
+function isSameNumber(left: number | bigint, right: number | bigint): boolean {
+  // biome-ignore lint/suspicious/noDoubleEquals: an integer and a float are the same if their values are
+  return left == right || (Number.isNaN(left) && Number.isNaN(right));
+}

@@ -1,0 +1,65 @@
+import type { Tuple } from '../tuple.ts';
+import { isNull, type Value } from '../values.ts';
+import type { ContextFunction, FunctionTools, ScalarFunction } from './function.ts';
+
+/** What the rows of a table have in common. `ifNull`: the result if any argument is null, instead of a call. */
+interface RowBase {
+  readonly ifNull?: null | false | 0n | -1n;
+}
+
+/** A row of a table of scalar functions: with `run`, or with `make` if it uses the rule or the process. */
+export type FunctionRow = RowBase &
+  (
+    | (Omit<ScalarFunction, 'kind' | 'family' | 'nullIsNull'> & { readonly make?: never })
+    | (Omit<ContextFunction, 'kind' | 'family' | 'make'> & {
+        readonly run?: never;
+        // biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
+        readonly make: (tools: FunctionTools) => (...args: any[]) => Value;
+      })
+  );
+
+/** The functions of a family. */
+export function family(name: string, rows: readonly FunctionRow[]): readonly (ScalarFunction | ContextFunction)[] {
+  return rows.map(({ ifNull, ...row }) => {
+    const checked = (run: Run) => (ifNull === undefined ? run : checkingNull(run, ifNull, row.params));
+    if (row.make === undefined) {
+      const nulls = ifNull === null ? { nullIsNull: true as const } : {};
+      return { ...row, ...nulls, kind: 'scalar', family: name, run: checked(row.run) };
+    }
+    const make = row.make;
+    return { ...row, kind: 'context', family: name, make: (tools) => withoutTuple(checked(make(tools))) };
+  });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
+type Run = (...args: any[]) => Value;
+
+/** The closures are made for the number of arguments, since they are called for each row. */
+function checkingNull(run: Run, result: Value, params: readonly string[]): Run {
+  if (params.some((param) => param.endsWith('?') || param.endsWith('...')))
+    return (...args: Value[]) => {
+      for (const arg of args) if (isNull(arg)) return result;
+      return run(...args);
+    };
+  switch (params.length) {
+    case 1:
+      return (a: Value) => (isNull(a) ? result : run(a));
+    case 2:
+      return (a: Value, b: Value) => (isNull(a) || isNull(b) ? result : run(a, b));
+    default:
+      return (a: Value, b: Value, c: Value) => (isNull(a) || isNull(b) || isNull(c) ? result : run(a, b, c));
+  }
+}
+
+function withoutTuple(run: Run): (tuple: Tuple, ...args: Value[]) => Value {
+  switch (run.length) {
+    case 1:
+      return (_, a) => run(a);
+    case 2:
+      return (_, a, b) => run(a, b);
+    case 3:
+      return (_, a, b, c) => run(a, b, c);
+    default:
+      return (_, ...args) => run(...args);
+  }
+}

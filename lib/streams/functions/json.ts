@@ -1,0 +1,97 @@
+import { compileJsonPath, type JsonPath } from '../json-path.ts';
+import { describe, isArray, isNull, isStruct, StreamFailure, type Value } from '../values.ts';
+import { type FunctionRow, family } from './family.ts';
+import { jsonOf } from './json-text.ts';
+
+/** @throws StreamFailure */
+function parseJson(text: string): Value {
+  try {
+    return JSON.parse(text) as Value;
+  } catch (cause) {
+    throw new StreamFailure(`fail to parse json: ${(cause as Error).message}`, cause);
+  }
+}
+
+function ofPath(name: string, about: string, run: (path: JsonPath, value: Value) => Value): FunctionRow {
+  return {
+    name,
+    params: ['any', 'string'],
+    about,
+    check: checkPath,
+    make: () => {
+      let text: Value;
+      let path: JsonPath | undefined;
+      return (value: Value, pathText: Value) => {
+        if (path === undefined || pathText !== text) {
+          path = compileJsonPath(pathOf(pathText));
+          text = pathText;
+        }
+        return run(path, value);
+      };
+    }
+  };
+}
+
+/** What a path is applied to: an array or a struct, or what JSON stands for. @throws StreamFailure */
+function subjectOf(value: Value): Value {
+  if (typeof value === 'string') return parseJson(value);
+  if (isArray(value) || isStruct(value)) return value;
+  throw new StreamFailure(`a JSON path needs an array, a struct or JSON, but got ${describe(value)}`);
+}
+
+function pathOf(value: Value): string {
+  if (typeof value === 'string') return value;
+  throw new StreamFailure(`invalid jsonPath, must be a string but got ${describe(value)}`);
+}
+
+function checkPath([, path]: readonly (Value | undefined)[]): string | undefined {
+  if (typeof path !== 'string') return undefined;
+  try {
+    compileJsonPath(path);
+  } catch (error) {
+    return (error as StreamFailure).message;
+  }
+  return undefined;
+}
+
+function query(path: JsonPath, value: Value): Value {
+  return isNull(value) ? null : path.query(subjectOf(value));
+}
+
+function first(path: JsonPath, value: Value): Value {
+  if (isNull(value)) return null;
+  const result = path.query(subjectOf(value));
+  if (isArray(result)) return result[0] ?? null;
+  throw new StreamFailure(`query result (${describe(result)}) is not an array`);
+}
+
+function exists(path: JsonPath, value: Value): boolean {
+  let subject = value;
+  if (typeof value === 'string')
+    try {
+      subject = JSON.parse(value);
+    } catch {
+      return false; // as in the original, nothing is found in what is no JSON
+    }
+  const result = path.find(subject);
+  return isArray(result) ? result.length > 0 : !isNull(result);
+}
+
+export const JSON_FUNCTIONS = family('json', [
+  { name: 'to_json', params: ['any'], about: 'A value as JSON.', isPure: true, run: jsonOf },
+  {
+    name: 'parse_json',
+    params: ['string'],
+    about: 'The value that JSON stands for; its numbers are floats.',
+    ifNull: null,
+    isPure: true,
+    run: (value: Value) => {
+      if (typeof value === 'string') return parseJson(value);
+      if (value instanceof Uint8Array) return parseJson(Buffer.from(value).toString());
+      throw new StreamFailure(`fail to convert ${describe(value)} to string`);
+    }
+  },
+  ofPath('json_path_query', 'What a JSON path selects: one value; or an array, if the path may select several.', query),
+  ofPath('json_path_query_first', 'The first of the values that a JSON path selects.', first),
+  ofPath('json_path_exists', 'Whether a JSON path selects anything.', exists)
+]);

@@ -1,0 +1,134 @@
+import { describe, isArray, isNull, StreamFailure, setMember, type Value, type ValueObject } from '../values.ts';
+import { arrayOf, structOf, textOf } from './arguments.ts';
+import { type FunctionRow, family } from './family.ts';
+
+function ofStruct(name: string, about: string, run: (struct: ValueObject) => Value): FunctionRow {
+  return { name, params: ['struct'], about, ifNull: null, isPure: true, run: (value: Value) => run(structOf(value)) };
+}
+
+function fromLists(first: Value, second: Value): Value {
+  const keys = arrayOf(first, 'first argument should be []string');
+  const values = arrayOf(second, 'second argument should be []interface{}');
+  if (keys.length !== values.length)
+    throw new StreamFailure(`the length of the arguments should be same, but are ${keys.length} and ${values.length}`);
+  if (keys.length === 0) return null;
+  const result: Record<string, Value> = {};
+  for (const [index, key] of keys.entries()) {
+    if (typeof key !== 'string') throw new StreamFailure(`first argument should be []string, but has ${describe(key)}`);
+    setMember(result, key, values[index]);
+  }
+  return result;
+}
+
+function zip(value: Value): Value {
+  const pairs = arrayOf(value, 'each argument should be [][2]interface{}');
+  if (pairs.length === 0) return null;
+  const result: Record<string, Value> = {};
+  for (const pair of pairs) {
+    if (isNull(pair)) continue;
+    if (!isArray(pair) || pair.length !== 2)
+      throw new StreamFailure(`each argument should be [][2]interface{}, but has ${describe(pair)}`);
+    if (typeof pair[0] !== 'string')
+      throw new StreamFailure(`the first element in the list item should be string, but is ${describe(pair[0])}`);
+    setMember(result, pair[0], pair[1]);
+  }
+  return result;
+}
+
+function items(struct: ValueObject): Value {
+  const entries = Object.entries(struct);
+  return entries.length === 0 ? null : entries;
+}
+
+function concat(...args: Value[]): Value {
+  const result: Record<string, Value> = {};
+  for (const arg of args)
+    if (!isNull(arg)) for (const [key, value] of Object.entries(structOf(arg))) setMember(result, key, value);
+  return result;
+}
+
+function construct(...args: Value[]): Value {
+  const result: Record<string, Value> = {};
+  for (let at = 0; at + 1 < args.length; at += 2) {
+    const [key, value] = [args[at], args[at + 1]];
+    if (isNull(key) || isNull(value)) continue;
+    if (typeof key !== 'string' && !(key instanceof Uint8Array))
+      throw new StreamFailure(`key ${describe(key)} is not a string`);
+    setMember(result, textOf(key), value);
+  }
+  return result;
+}
+
+function checkConstruct(literals: readonly (Value | undefined)[]): string | undefined {
+  if (literals.length % 2 !== 0) return 'the args must be key value pairs';
+  const at = literals.findIndex((each, index) => index % 2 === 0 && each !== undefined && typeof each !== 'string');
+  return at === -1 ? undefined : `Expect string type for parameter ${at + 1}`;
+}
+
+/** The members whose keys are named, or all others. */
+function select(value: Value, named: Value, isKept: boolean): Value {
+  const struct = structOf(value, 'the first argument should be map[string]interface{}');
+  if (!isArray(named) && typeof named !== 'string')
+    throw new StreamFailure(`the argument should be slice or string, got ${describe(named)}`);
+  const keys = new Set(isArray(named) ? named.map(textOf) : [named]);
+  const result: Record<string, Value> = {};
+  for (const [key, each] of Object.entries(struct)) if (keys.has(key) === isKept) setMember(result, key, each);
+  return result;
+}
+
+export const OBJECT_FUNCTIONS = family('objects', [
+  ofStruct('keys', 'The keys of a struct.', (struct) => Object.keys(struct)),
+  ofStruct('values', 'The values of a struct.', (struct) => Object.values(struct)),
+  ofStruct('items', 'The members of a struct as arrays of key and value; null if there are none.', items),
+  ofStruct('object_size', 'Number of members.', (struct) => BigInt(Object.keys(struct).length)),
+  ofStruct('obj_to_kvpair_array', 'The members of a struct as {"key": ..., "value": ...}.', (struct) =>
+    Object.entries(struct).map(([key, value]) => ({ key, value }))
+  ),
+  {
+    name: 'object',
+    params: ['array', 'array'],
+    about: 'A struct of an array of keys and an array of values; null if they are empty.',
+    ifNull: null,
+    isPure: true,
+    run: fromLists
+  },
+  {
+    name: 'zip',
+    params: ['array'],
+    about: 'A struct of an array with arrays of key and value; null if it is empty.',
+    ifNull: null,
+    isPure: true,
+    run: zip
+  },
+  {
+    name: 'object_construct',
+    params: ['any...'],
+    about: 'A struct of keys and values in turn, without those that are null.',
+    check: checkConstruct,
+    isPure: true,
+    run: construct
+  },
+  {
+    name: 'object_concat',
+    params: ['struct', 'struct', 'struct...'],
+    about: 'The members of all structs; of equal keys the last one is kept, null is left out.',
+    isPure: true,
+    run: concat
+  },
+  {
+    name: 'erase',
+    params: ['struct', 'any'],
+    about: 'A struct without a key, or without those of an array.',
+    ifNull: null,
+    isPure: true,
+    run: (value: Value, keys: Value) => select(value, keys, false)
+  },
+  {
+    name: 'object_pick',
+    params: ['struct', 'any'],
+    about: 'A struct with only a key, or those of an array.',
+    ifNull: null,
+    isPure: true,
+    run: (value: Value, keys: Value) => select(value, keys, true)
+  }
+]);

@@ -1,0 +1,289 @@
+import { LRUCache } from 'lru-cache';
+import { fixed } from '../../sql/json.ts';
+import { isArray, isStruct, StreamFailure, type Value } from '../values.ts';
+import { bytesOf, floatOf, indexOf, textOf } from './arguments.ts';
+import { concatenated } from './arrays.ts';
+import { checkCharacters, TextParts } from './bounds.ts';
+import { type FunctionRow, family } from './family.ts';
+import type { FunctionTools, Pattern } from './function.ts';
+
+/** White space by Unicode, as the original has it. */
+const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
+
+function trimmed(text: string, isStart: boolean, isEnd: boolean): string {
+  let [start, end] = [0, text.length];
+  if (isStart) while (start < end && SPACE.test(text[start])) start++;
+  if (isEnd) while (end > start && SPACE.test(text[end - 1])) end--;
+  return text.slice(start, end);
+}
+
+function ofText(name: string, about: string, run: (text: string) => Value): FunctionRow {
+  return { name, params: ['string'], about, ifNull: null, isPure: true, run: (value: Value) => run(textOf(value)) };
+}
+
+function concat(...args: Value[]): Value {
+  if (args.some(isArray)) return concatenated(args);
+  const parts = new TextParts();
+  for (const arg of args) parts.add(textOf(arg));
+  return parts.toString();
+}
+
+function lengthOf(value: Value): bigint {
+  if (isArray(value)) return BigInt(value.length);
+  if (isStruct(value)) return BigInt(Object.keys(value).length);
+  const text = textOf(value);
+  let count = text.length;
+  for (let at = 0; at < text.length - 1; at++)
+    if ((text.charCodeAt(at) & 0xfc00) === 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00) count--;
+  return BigInt(count);
+}
+
+/** A number of spaces. @throws StreamFailure */
+function spaces(text: string, count: Value): string {
+  const number = indexOf(count);
+  if (number < 0) throw new StreamFailure(`the number of spaces must not be negative, but is ${number}`);
+  checkCharacters(text.length + number);
+  return ' '.repeat(number);
+}
+
+/** @throws StreamFailure for bounds that are negative or in the wrong order; what is beyond the end is left out */
+function substring(value: Value, from: Value, to: Value = Number.MAX_SAFE_INTEGER): string {
+  const [start, end] = [indexOf(from), indexOf(to)];
+  if (start < 0) throw new StreamFailure(`start index must be a positive number, but is ${start}`);
+  if (end < 0) throw new StreamFailure(`end index must be a positive number, but is ${end}`);
+  if (start > end) throw new StreamFailure(`start index must be smaller than end index, but ${start} is after ${end}`);
+  const text = textOf(value);
+  const bytes = Buffer.from(text);
+  return bytes.length === text.length ? text.slice(start, end) : bytes.subarray(start, end).toString();
+}
+
+function checkSubstring([, start, end]: readonly (Value | undefined)[]): string | undefined {
+  if (typeof start !== 'bigint') return undefined;
+  if (start < 0n) return 'The start index should not be a negative integer.';
+  return typeof end === 'bigint' && end < start ? 'The end index should be larger than start index.' : undefined;
+}
+
+function indexIn(value: Value, what: Value): bigint {
+  const text = textOf(value);
+  const at = text.indexOf(textOf(what));
+  return at === -1 ? -1n : BigInt(Buffer.byteLength(text.slice(0, at)));
+}
+
+function splitValue(value: Value, separator: Value, index: Value): string {
+  const [text, by] = [textOf(value), textOf(separator)];
+  const parts = by === '' ? [...text] : text.split(by);
+  const at = indexOf(index);
+  const part = parts.at(at);
+  if (part === undefined) throw new StreamFailure(`${at} out of index array (size = ${parts.length})`);
+  return part;
+}
+
+/** Most decimals of `format`. */
+const MOST_DECIMALS = 100;
+
+/** Formatters of locales, which are expensive to make. */
+const FORMATTERS = new LRUCache<string, Intl.NumberFormat>({ max: 50 });
+
+function format(value: Value, decimals: Value, locale?: Value): string {
+  const [number, places] = [floatOf(value), indexOf(decimals)];
+  if (places < 0) throw new StreamFailure(`the decimal places must greater or equal than 0, but are ${places}`);
+  if (places > MOST_DECIMALS) throw new StreamFailure(`format: there are at most ${MOST_DECIMALS} decimal places`);
+  if (!Number.isFinite(number)) return textOf(number);
+  return locale === undefined ? fixed(number, places) : formatterOf(textOf(locale), places).format(number);
+}
+
+function formatterOf(locale: string, decimals: number): Intl.NumberFormat {
+  const key = `${locale} ${decimals}`;
+  const known = FORMATTERS.get(key);
+  if (known !== undefined) return known;
+  const tag = locale.replaceAll('_', '-');
+  if (!isLocale(tag)) throw new StreamFailure(`format: there is no locale "${locale.slice(0, 20)}"; write en_US`);
+  const made = new Intl.NumberFormat(tag, { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  FORMATTERS.set(key, made);
+  return made;
+}
+
+function isLocale(tag: string): boolean {
+  try {
+    return Intl.NumberFormat.supportedLocalesOf(tag).length > 0;
+  } catch {
+    return false; // the tag is malformed
+  }
+}
+
+/** Remembers the expression of the previous row, which seldom changes. */
+function patterns(tools: FunctionTools): (value: Value) => Pattern {
+  let text: string | undefined;
+  let pattern: Pattern | undefined;
+  return (value) => {
+    const given = textOf(value);
+    if (given !== text || pattern === undefined) {
+      pattern = tools.pattern(given);
+      text = given;
+    }
+    return pattern;
+  };
+}
+
+/** `$1` and `${1}` stand for groups, `$$` for a dollar sign. @throws StreamFailure for groups by name */
+function expand(replacement: string, match: readonly string[]): string {
+  return replacement.replace(/\$(?:\$|(\w+)|\{(\w+)\})/g, (whole, bare, braced) => {
+    if (whole === '$$') return '$';
+    const group = Number(bare ?? braced);
+    if (!Number.isNaN(group)) return match[group] ?? '';
+    throw new StreamFailure(`regexp_replace: write the number of the group instead of ${whole.slice(0, 30)}`);
+  });
+}
+
+function regexpReplace(tools: FunctionTools) {
+  const patternOf = patterns(tools);
+  return (value: Value, pattern: Value, replacement: Value) => {
+    const [text, by] = [textOf(value), textOf(replacement)];
+    let made = 0;
+    return patternOf(pattern).replace(text, (match) => {
+      const part = expand(by, match);
+      made += part.length;
+      checkCharacters(made);
+      return part;
+    });
+  };
+}
+
+function regexpSubstring(name: string): FunctionRow {
+  return {
+    name,
+    params: ['string', 'string'],
+    about: 'The first match of a regular expression (RE2), or an empty string.',
+    patternAt: 1,
+    ifNull: null,
+    make: (tools) => {
+      const patternOf = patterns(tools);
+      return (value: Value, pattern: Value) => {
+        let first: string | undefined;
+        patternOf(pattern).replace(textOf(value), ([match]) => {
+          first ??= match;
+          return '';
+        });
+        return first ?? '';
+      };
+    }
+  };
+}
+
+export const TEXT_FUNCTIONS = family('text', [
+  {
+    name: 'concat',
+    params: ['any', 'any...'],
+    about: 'The strings joined, without those that are null; of arrays, one array.',
+    isPure: true,
+    run: concat
+  },
+  {
+    name: 'length',
+    params: ['any'],
+    about: 'Number of characters, or of the members of an array or a struct.',
+    ifNull: 0n,
+    isPure: true,
+    run: lengthOf
+  },
+  {
+    name: 'numbytes',
+    params: ['string'],
+    about: 'Number of bytes in UTF-8.',
+    ifNull: 0n,
+    isPure: true,
+    run: (value: Value) => BigInt(typeof value === 'string' ? Buffer.byteLength(value) : bytesOf(value).length)
+  },
+  ofText('lower', 'In lower case.', (text) => text.toLowerCase()),
+  ofText('upper', 'In upper case.', (text) => text.toUpperCase()),
+  ofText('trim', 'Without white space at both ends.', (text) => trimmed(text, true, true)),
+  ofText('ltrim', 'Without white space at the beginning.', (text) => trimmed(text, true, false)),
+  ofText('rtrim', 'Without white space at the end.', (text) => trimmed(text, false, true)),
+  ofText('reverse', 'The characters in reverse order.', (text) => [...text].reverse().join('')),
+  {
+    name: 'lpad',
+    params: ['string', 'bigint'],
+    about: 'The string behind a number of spaces.',
+    ifNull: null,
+    isPure: true,
+    run: (value: Value, count: Value) => spaces(textOf(value), count) + textOf(value)
+  },
+  {
+    name: 'rpad',
+    params: ['string', 'bigint'],
+    about: 'The string with a number of spaces behind it.',
+    ifNull: null,
+    isPure: true,
+    run: (value: Value, count: Value) => textOf(value) + spaces(textOf(value), count)
+  },
+  {
+    name: 'substring',
+    params: ['string', 'bigint', 'bigint?'],
+    about: 'The bytes from a start, from 0, up to and without an end.',
+    check: checkSubstring,
+    ifNull: null,
+    isPure: true,
+    run: substring
+  },
+  {
+    name: 'indexof',
+    params: ['string', 'string'],
+    about: 'The byte, from 0, at which the second string begins in the first; -1 if it is not there.',
+    ifNull: -1n,
+    isPure: true,
+    run: indexIn
+  },
+  {
+    name: 'startswith',
+    params: ['string', 'string'],
+    about: 'Whether the first string begins with the second.',
+    ifNull: false,
+    isPure: true,
+    run: (value: Value, start: Value) => textOf(value).startsWith(textOf(start))
+  },
+  {
+    name: 'endswith',
+    params: ['string', 'string'],
+    about: 'Whether the first string ends with the second.',
+    ifNull: false,
+    isPure: true,
+    run: (value: Value, end: Value) => textOf(value).endsWith(textOf(end))
+  },
+  {
+    name: 'split_value',
+    params: ['string', 'string', 'bigint'],
+    about: 'A part of a string between separators, by its index from 0; from -1 backwards.',
+    ifNull: null,
+    isPure: true,
+    run: splitValue
+  },
+  {
+    name: 'format',
+    params: ['number', 'bigint', 'string?'],
+    about: 'A number with a number of decimals; with a locale such as en_US, in groups of digits.',
+    ifNull: null,
+    isPure: true,
+    run: format
+  },
+  {
+    name: 'regexp_matches',
+    params: ['string', 'string'],
+    about: 'Whether a regular expression (RE2) matches a part of the string.',
+    patternAt: 1,
+    ifNull: false,
+    make: (tools) => {
+      const patternOf = patterns(tools);
+      return (value: Value, pattern: Value) => patternOf(pattern).test(textOf(value));
+    }
+  },
+  {
+    name: 'regexp_replace',
+    params: ['string', 'string', 'string'],
+    about: 'Each match of a regular expression (RE2) replaced; $1 stands for a group.',
+    patternAt: 1,
+    ifNull: null,
+    make: regexpReplace
+  },
+  regexpSubstring('regexp_substr'),
+  regexpSubstring('regexp_substring')
+]);
