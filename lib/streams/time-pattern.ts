@@ -11,9 +11,9 @@ export interface TimePattern {
   format(time: Date, offsetMinutes: number): string;
   /**
    * @param offsetAt offset from UTC, in minutes, of times without a zone; by default they are of UTC
-   * @returns undefined if the text does not fit
+   * @returns milliseconds since 1970; undefined if the text does not fit
    */
-  parse(text: string, offsetAt?: OffsetAt): Date | undefined;
+  parse(text: string, offsetAt?: OffsetAt): number | undefined;
 }
 
 /** Offset of a zone from UTC, in minutes, at a time in milliseconds since 1970. */
@@ -33,10 +33,10 @@ export function formatTime(time: Date, pattern: string, offsetMinutes: number): 
 /**
  * Read a time by a pattern as of `formatTime`.
  * @param offsetAt offset from UTC, in minutes, of times without a zone; by default they are of UTC
- * @returns undefined if the text does not fit
+ * @returns milliseconds since 1970; undefined if the text does not fit
  * @throws StreamFailure if the pattern is invalid
  */
-export function parseTime(text: string, pattern: string, offsetAt?: OffsetAt): Date | undefined {
+export function parseTime(text: string, pattern: string, offsetAt?: OffsetAt): number | undefined {
   return compileTimePattern(pattern).parse(text, offsetAt);
 }
 
@@ -121,7 +121,7 @@ export function momentOf(time: Date, offsetMinutes: number): Moment {
 }
 
 /** @returns undefined if there is no such time, such as February 30 */
-function timeOf(values: TimeFields, offsetAt: OffsetAt | undefined): Date | undefined {
+function timeOf(values: TimeFields, offsetAt: OffsetAt | undefined): number | undefined {
   const { year = 1970, month = 1, day = 1, minute = 0, second = 0, ms = 0, hour12, isAfternoon } = values;
   let hour = values.hour ?? hour12 ?? 0;
   if (isAfternoon === true && hour < 12) hour += 12;
@@ -131,7 +131,7 @@ function timeOf(values: TimeFields, offsetAt: OffsetAt | undefined): Date | unde
   clock.setUTCFullYear(year, month - 1, day);
   clock.setUTCHours(hour, minute, second, ms);
   if (day < 1 || clock.getUTCDate() !== day) return undefined;
-  return new Date(utcOf(clock.getTime(), values.offsetMinutes ?? offsetAt));
+  return utcOf(clock.getTime(), values.offsetMinutes ?? offsetAt);
 }
 
 /** The time at which a clock shows a time. @param clockMs what it shows, as if it were of UTC */
@@ -146,7 +146,8 @@ const COMMON =
 
 /** A time that was read, and the zone that was written with it. */
 export interface ReadTime {
-  readonly time: Date;
+  /** Milliseconds since 1970. */
+  readonly timeMs: number;
   readonly offsetMinutes: number | undefined;
 }
 
@@ -163,8 +164,8 @@ export function readTime(text: string, offsetAt?: OffsetAt): ReadTime | undefine
     .map((part) => (part === undefined ? undefined : Number(part)));
   const ms = Number((found[7] ?? '').slice(0, 3).padEnd(3, '0'));
   const offsetMinutes = found[8] === undefined ? undefined : offsetOf(found[8]);
-  const time = timeOf({ year, month, day, hour, minute, second, ms, offsetMinutes }, offsetAt);
-  return time === undefined ? undefined : { time, offsetMinutes };
+  const timeMs = timeOf({ year, month, day, hour, minute, second, ms, offsetMinutes }, offsetAt);
+  return timeMs === undefined ? undefined : { timeMs, offsetMinutes };
 }
 
 /** Minutes of `Z`, `+08`, `+0800` or `+08:00`. */

@@ -1,36 +1,54 @@
 import { LRUCache } from 'lru-cache';
 import { StreamFailure } from './values.ts';
 
-/** Formatters of time zones, which are expensive to make. */
-const FORMATTERS = new LRUCache<string, Intl.DateTimeFormat>({ max: 50 });
+/** Offsets of zones change only at quarters of an hour. */
+const QUARTER_MS = 900_000;
+
+/** A zone, and its offset as last computed, which takes microseconds. */
+interface Zone {
+  readonly formatter: Intl.DateTimeFormat;
+  quarter: number;
+  offsetMinutes: number;
+}
+
+/** Zones, which are expensive to make. */
+const ZONES = new LRUCache<string, Zone>({ max: 50 });
 
 /**
  * Offset of a time zone from UTC at a time.
  * @param zone an IANA name, such as `Asia/Shanghai`, or an offset, such as `+08:00`
  * @param timeMs milliseconds since 1970
  * @returns minutes east of UTC
- * @throws StreamFailure if there is no such zone
+ * @throws StreamFailure if there is no such zone, or the time is beyond the year 275760
  */
 export function zoneOffsetMinutes(zone: string, timeMs: number): number {
-  const second = Math.floor(timeMs / 1000) * 1000;
-  if (Number.isNaN(new Date(second).getTime()))
-    throw new StreamFailure(`${timeMs} is no time in milliseconds since 1970`);
-  const parts = formatterOf(zone).formatToParts(second);
-  const read = (type: string) => Number(parts.find((part) => part.type === type)?.value);
-  const year = read('year');
-  const isBefore = parts.some((part) => part.type === 'era' && part.value === 'BC');
-  const local = new Date(0);
-  local.setUTCFullYear(isBefore ? 1 - year : year, read('month') - 1, read('day'));
-  local.setUTCHours(read('hour'), read('minute'), read('second'));
-  return (local.getTime() - second) / 60_000;
+  const known = zoneOf(zone);
+  const quarter = Math.floor(timeMs / QUARTER_MS);
+  if (quarter !== known.quarter) {
+    known.offsetMinutes = offsetOf(known.formatter, quarter * QUARTER_MS);
+    known.quarter = quarter;
+  }
+  return known.offsetMinutes;
 }
 
-function formatterOf(zone: string): Intl.DateTimeFormat {
-  const known = FORMATTERS.get(zone);
+function zoneOf(name: string): Zone {
+  const known = ZONES.get(name);
   if (known !== undefined) return known;
-  const made = makeFormatter(zone);
-  FORMATTERS.set(zone, made);
+  const made = { formatter: makeFormatter(name), quarter: Number.NaN, offsetMinutes: 0 };
+  ZONES.set(name, made);
   return made;
+}
+
+function offsetOf(formatter: Intl.DateTimeFormat, timeMs: number): number {
+  if (Number.isNaN(new Date(timeMs).getTime()))
+    throw new StreamFailure(`${timeMs} is no time in milliseconds since 1970`);
+  const parts = formatter.formatToParts(timeMs);
+  const read = (type: string) => Number(parts.find((part) => part.type === type)?.value);
+  const isBefore = parts.some((part) => part.type === 'era' && part.value === 'BC');
+  const local = new Date(0);
+  local.setUTCFullYear(isBefore ? 1 - read('year') : read('year'), read('month') - 1, read('day'));
+  local.setUTCHours(read('hour'), read('minute'), read('second'));
+  return Math.round((local.getTime() - timeMs) / 60_000);
 }
 
 function makeFormatter(zone: string): Intl.DateTimeFormat {

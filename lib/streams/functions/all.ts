@@ -1,5 +1,6 @@
 import type { Tuple } from '../tuple.ts';
 import { isNull, StreamFailure, type Value } from '../values.ts';
+import { aggregateFunctions } from './aggregates.ts';
 import { ANALYTIC_FUNCTIONS } from './analytic.ts';
 import { arrayOf } from './arguments.ts';
 import { ARRAY_FUNCTIONS } from './arrays.ts';
@@ -26,7 +27,7 @@ export function streamFunctions(): readonly StreamFunction[] {
     ...ARRAY_FUNCTIONS,
     ...OBJECT_FUNCTIONS
   ];
-  return [...single, arrayMap(single), ...ANALYTIC_FUNCTIONS, ...EXPANDING_FUNCTIONS];
+  return [...single, arrayMap(single), ...aggregateFunctions(), ...ANALYTIC_FUNCTIONS, ...EXPANDING_FUNCTIONS];
 }
 
 type SingleFunction = ScalarFunction | ContextFunction;

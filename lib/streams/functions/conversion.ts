@@ -58,9 +58,11 @@ const CONVERTERS: Readonly<Record<string, Converter>> = {
   },
   datetime(value, offsetAt) {
     if (value instanceof Date) return value;
-    if (typeof value === 'string') return readTime(value, offsetAt)?.time;
-    const time = isNumber(value) ? new Date(Math.trunc(Number(value))) : undefined;
-    return time === undefined || Number.isNaN(time.getTime()) ? undefined : time;
+    const timeMs = isNumber(value) ? Math.trunc(Number(value)) : undefined;
+    const time = new Date(
+      timeMs ?? (typeof value === 'string' ? readTime(value, offsetAt)?.timeMs : undefined) ?? Number.NaN
+    );
+    return Number.isNaN(time.getTime()) ? undefined : time;
   },
   bytea(value) {
     if (value instanceof Uint8Array) return value;

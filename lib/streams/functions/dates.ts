@@ -23,7 +23,7 @@ function timeOf(value: Value, tools: FunctionTools): ZonedTime {
     const read = readTime(value, (timeMs) => tools.offsetMinutes(timeMs));
     if (read === undefined)
       throw new StreamFailure(`cannot convert ${describe(value)} to datetime; write 2006-01-02T15:04:05.000Z`);
-    return inZone(read.time, read.offsetMinutes, tools);
+    return inZone(new Date(read.timeMs), read.offsetMinutes, tools);
   }
   if (value instanceof Date) return inZone(value, undefined, tools);
   if (isNumber(value)) return inZone(new Date(Math.trunc(Number(value))), undefined, tools);
@@ -123,7 +123,7 @@ function dateDifference(tools: FunctionTools) {
 function convertZone(tools: FunctionTools) {
   return (value: Value, zone: Value) => {
     const { time } = timeOf(value, tools);
-    const offsetMinutes = Math.round(zoneOffsetMinutes(textOf(zone), time.getTime()));
+    const offsetMinutes = zoneOffsetMinutes(textOf(zone), time.getTime());
     return format({ time, offsetMinutes }, "yyyy-MM-dd'T'HH:mm:ss.SSSXXX");
   };
 }
