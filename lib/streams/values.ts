@@ -70,7 +70,13 @@ export function isStruct(value: Value): value is ValueObject {
  * @returns undefined if there is none
  */
 export function member(object: ValueObject, key: string): Value {
-  if (Object.hasOwn(object, key)) return object[key];
+  const value = object[key];
+  // most columns exist; what objects inherit are functions, which no value is, and __proto__
+  if (value !== undefined && typeof value !== 'function' && key !== '__proto__') return value;
+  return Object.hasOwn(object, key) ? value : similarMember(object, key);
+}
+
+function similarMember(object: ValueObject, key: string): Value {
   const lower = key.toLowerCase();
   for (const name of Object.keys(object))
     if (name.length === key.length && name.toLowerCase() === lower) return object[name];

@@ -8,6 +8,7 @@ import { compileCall } from './calls.ts';
 import { COMPARISONS, type Comparing } from './compare.ts';
 import {
   comparison,
+  computation,
   conjunction,
   disjunction,
   folded,
@@ -186,9 +187,7 @@ class ExpressionCompiler {
     if (operator === 'OR') return disjunction(left, right);
     if (isComparing(operator)) return folded([left, right], comparison(operator, left, right));
     if (!isComputing(operator)) throw this.#error(`there is no operator ${operator} in statements over streams`, start);
-    const compute = COMPUTATIONS[operator];
-    const [a, b] = [left.evaluate, right.evaluate];
-    return folded([left, right], (tuple) => compute(a(tuple), b(tuple)));
+    return folded([left, right], computation(operator, left, right));
   }
 
   #membership({ subject: subjectNode, items: itemNodes, isNegated }: Membership): Compiled {

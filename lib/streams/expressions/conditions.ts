@@ -1,6 +1,6 @@
 import type { Evaluate, Tuple } from '../tuple.ts';
 import { describe, isArray, isNull, isNumber, StreamFailure, type Value } from '../values.ts';
-import { noResult } from './arithmetic.ts';
+import { COMPUTATIONS, type Computing, noResult } from './arithmetic.ts';
 import { COMPARISONS, type Comparing, compareWithNumber } from './compare.ts';
 import { likePattern } from './like.ts';
 import { type Compiled, constantOf } from './scope.ts';
@@ -59,6 +59,19 @@ function comparisonWithNumber(operator: Comparing, left: Compiled, constant: num
   if (column === undefined || column.source !== undefined) return (tuple) => test(evaluate(tuple));
   const { name } = column;
   return (tuple) => test(tuple.column(name));
+}
+
+/** A computation. The numbers of literals are integers and those of most rows floats, so the float of a literal is made once. */
+export function computation(operator: Computing, left: Compiled, right: Compiled): Evaluate {
+  const compute = COMPUTATIONS[operator];
+  const [a, b] = [left.evaluate, right.evaluate];
+  const constant = right.constant?.value;
+  if (typeof constant !== 'bigint' || '&|^'.includes(operator)) return (tuple) => compute(a(tuple), b(tuple));
+  const float = Number(constant);
+  return (tuple) => {
+    const value = a(tuple);
+    return compute(value, typeof value === 'number' ? float : constant);
+  };
 }
 
 /** `a AND b`. */
