@@ -95,11 +95,11 @@ const count: AggregateFunction = {
   ...sliding((_tools, state = 0) => {
     let rows = state as number;
     return {
-      add: ([value]) => {
-        if (!isNull(value)) rows++;
+      add: (args) => {
+        if (!isNull(args[0])) rows++;
       },
-      remove: ([value]) => {
-        if (!isNull(value)) rows--;
+      remove: (args) => {
+        if (!isNull(args[0])) rows--;
       },
       result: () => BigInt(rows),
       save: () => rows

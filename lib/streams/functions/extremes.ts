@@ -35,7 +35,8 @@ export class Extreme implements Accumulator {
     this.#value = value;
   }
 
-  add([value]: readonly Value[]): void {
+  add(args: readonly Value[]): void {
+    const value = args[0];
     if (!takesPart(this.#name, value, this.#value)) return;
     if (isNull(this.#value) || compare(value, this.#value) * this.#direction > 0) this.#value = value;
   }
@@ -74,7 +75,8 @@ export class SlidingExtreme implements Accumulator {
     this.#direction = direction;
   }
 
-  add([value]: readonly Value[]): void {
+  add(args: readonly Value[]): void {
+    const value = args[0];
     const values = this.#values;
     if (!takesPart(this.#name, value, values[values.length - 1])) return;
     while (values.length > this.#head && compare(value, values[values.length - 1]) * this.#direction >= 0) {
@@ -85,7 +87,8 @@ export class SlidingExtreme implements Accumulator {
     this.#numbers.push(this.#added++);
   }
 
-  remove([value]: readonly Value[]): void {
+  remove(args: readonly Value[]): void {
+    const value = args[0];
     if (isNull(value) || Number.isNaN(value)) return;
     if (this.#numbers[this.#head] === this.#removed) this.#head++;
     this.#removed++;

@@ -32,7 +32,8 @@ export class Spread implements Accumulator {
     this.#squares = squares;
   }
 
-  add([value]: readonly Value[]): void {
+  add(args: readonly Value[]): void {
+    const value = args[0];
     if (isNull(value)) return;
     if (!isNumber(value)) throw invalidArgument(this.#kind.name, value);
     const number = Number(value);
@@ -69,7 +70,8 @@ export class SlidingSpread implements Accumulator {
     this.#kind = kind;
   }
 
-  add([value]: readonly Value[]): void {
+  add(args: readonly Value[]): void {
+    const value = args[0];
     if (isNull(value)) return;
     if (!isNumber(value)) throw invalidArgument(this.#kind.name, value);
     if (this.#count++ === 0) this.#begin(Number(value));
@@ -78,7 +80,8 @@ export class SlidingSpread implements Accumulator {
     this.#squares.add([difference * difference]);
   }
 
-  remove([value]: readonly Value[]): void {
+  remove(args: readonly Value[]): void {
+    const value = args[0];
     if (isNull(value)) return;
     this.#count--;
     const difference = Number(value) - this.#base;

@@ -97,7 +97,8 @@ export class Totals implements Accumulator {
     this.#sliding = isSliding ? new SlidingFloats() : undefined;
   }
 
-  add([value]: readonly Value[]): void {
+  add(args: readonly Value[]): void {
+    const value = args[0];
     if (typeof value === 'number') {
       if (this.#sliding === undefined) this.#floats += value;
       else this.#sliding.change(value, 1);
@@ -108,7 +109,8 @@ export class Totals implements Accumulator {
     } else if (!isNull(value)) throw invalidArgument(this.#name, value);
   }
 
-  remove([value]: readonly Value[]): void {
+  remove(args: readonly Value[]): void {
+    const value = args[0];
     if (typeof value === 'number') {
       this.#sliding?.change(value, -1);
       this.#floatCount--;
