@@ -112,11 +112,18 @@ export class PluginFiles {
     return incoming;
   }
 
-  /** The sections of properties of a source, from `etc/sources/NAME.yaml`. @throws BrokerError PLUGIN_INSTALL_FAILED, PACKAGE_MISSING */
-  async sections({ type, name }: PluginKey): Promise<Readonly<Record<string, StreamProperties>>> {
+  /**
+   * The sections of properties of a source.
+   * @param from `archive`: as they were installed; `etc`: from `etc/sources/NAME.yaml`, where an operator may have changed them
+   * @throws BrokerError PLUGIN_INSTALL_FAILED, PACKAGE_MISSING
+   */
+  async sections(
+    { type, name, folder }: PluginRecord,
+    from: 'archive' | 'etc'
+  ): Promise<Readonly<Record<string, StreamProperties>>> {
     if (type !== 'sources') return {};
     const file = `${name}.yaml`;
-    const path = join(this.#root, 'etc', type, file);
+    const path = from === 'etc' ? join(this.#root, 'etc', type, file) : join(this.#root, 'plugins', type, folder, file);
     const parse = await loadYaml();
     try {
       if ((await stat(path)).size > MAX_YAML_BYTES) throw new Error(`it is larger than ${MAX_YAML_BYTES} bytes`);

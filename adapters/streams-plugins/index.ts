@@ -11,3 +11,8 @@ export {
   type ScriptInput,
   type ScriptsApi
 } from './api.ts';
+export type { PluginFunctionObject } from './function-object.ts';
+export { PLUGIN_OPTIONS, type PluginOptions, type PluginsHost } from './options.ts';
+export { type StreamPlugins, streamPlugins } from './plugins.ts';
+export type { PluginSink, PluginSinkContext } from './sink-object.ts';
+export type { Consumer, PluginSource, PluginSourceContext } from './source-object.ts';

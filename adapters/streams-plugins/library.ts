@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { constants } from 'node:os';
+import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { upperFirst } from './content.ts';
 import { installError, messageOf } from './errors.ts';
@@ -42,10 +43,11 @@ export async function loadLibrary(path: string): Promise<Library> {
 type Exports = Readonly<Record<string, unknown>>;
 
 async function loadNative(path: string): Promise<Exports> {
-  const file = path.slice(path.lastIndexOf('/') + 1);
+  const file = basename(path);
   const bytes = await readFile(path);
   if (!REGISTRATIONS.some((name) => bytes.includes(name)))
     throw installError(`cannot open ${file}: it is no Node-API library, since it does not export ${REGISTRATIONS[0]}`);
+  if (isTruncated(bytes)) throw installError(`cannot open ${file}: it is truncated`);
   const module: { exports: Exports } = { exports: {} };
   try {
     process.dlopen(module, path, constants.dlopen.RTLD_NOW);
@@ -55,11 +57,19 @@ async function loadNative(path: string): Promise<Exports> {
   return isObject(module.exports) ? module.exports : {};
 }
 
+/** Whether the end of an ELF file of 64 bits is missing: the process would end by a signal when it is loaded. */
+function isTruncated(bytes: Buffer): boolean {
+  const isElf = bytes.length >= 64 && bytes.readUInt32BE(0) === 0x7f454c46 && bytes[4] === 2 && bytes[5] === 1;
+  if (!isElf) return false;
+  const sections = Number(bytes.readBigUInt64LE(40)) + bytes.readUInt16LE(58) * bytes.readUInt16LE(60);
+  return sections > bytes.length;
+}
+
 async function loadModule(path: string): Promise<Exports> {
   try {
     return (await import(pathToFileURL(path).href)) as Exports;
   } catch (error) {
-    throw installError(`cannot load ${path.slice(path.lastIndexOf('/') + 1)}: ${messageOf(error)}`, { cause: error });
+    throw installError(`cannot load ${basename(path)}: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -1,0 +1,238 @@
+import type { QuickJSContext, QuickJSHandle } from 'quickjs-emscripten';
+import { BrokerError } from '../../lib/index.ts';
+import type { ScriptDescription, ScriptFigures } from './api.ts';
+import { messageOf } from './errors.ts';
+
+/** Limits of a function in JavaScript. */
+export interface ScriptLimits {
+  readonly timeMs: number;
+  readonly memoryBytes: number;
+  readonly onLog: ((name: string, text: string) => void) | undefined;
+}
+
+/** The name of a script in positions. */
+const FILE = 'script.js';
+/** Most bytes of the stack of the interpreter. It is smaller than that of WebAssembly, so that a deep recursion ends with an error of the script. */
+const STACK_BYTES = 256 * 1024;
+const MAX_LOG_CHARACTERS = 1000;
+
+/** Runs in the interpreter: what converts structures. */
+const CONVERSIONS = `[JSON.parse, ((stringify, Pending) => (value) => {
+  if (value instanceof Pending) throw new TypeError('the result must not be a promise');
+  return stringify(value, (_key, inner) => typeof inner === 'bigint' ? Number(inner) : inner);
+})(JSON.stringify, Promise)]`;
+
+/**
+ * A function in JavaScript in an interpreter of its own, which is collected with this object. It has the language alone, and `log()`.
+ *
+ * Structures and results go through JSON, so dates are strings and bytes Base64.
+ */
+export class Script {
+  readonly description: ScriptDescription;
+  readonly #limits: ScriptLimits;
+  readonly #context: QuickJSContext;
+  #function!: QuickJSHandle;
+  #parse!: QuickJSHandle;
+  #stringify!: QuickJSHandle;
+  #deadline = Infinity;
+  #isLate = false;
+  /** Why the interpreter itself has failed. */
+  #failure: Error | undefined = undefined;
+  readonly #figures = { calls: 0, timeouts: 0, failures: 0 };
+
+  private constructor(description: ScriptDescription, limits: ScriptLimits, context: QuickJSContext) {
+    this.description = description;
+    this.#limits = limits;
+    this.#context = context;
+  }
+
+  /** @throws Error what is wrong with the script, with its position; BrokerError PACKAGE_MISSING */
+  static async compile(description: ScriptDescription, limits: ScriptLimits): Promise<Script> {
+    const { newQuickJSWASMModule } = await loadInterpreter();
+    // a module for each function: a failure of the interpreter, and its memory, concern no other function
+    const runtime = (await newQuickJSWASMModule()).newRuntime();
+    runtime.setMemoryLimit(limits.memoryBytes);
+    runtime.setMaxStackSize(STACK_BYTES);
+    const script = new Script(description, limits, runtime.newContext());
+    // real time, since a call is synchronous and no clock of a test goes on during it
+    runtime.setInterruptHandler(() => {
+      if (performance.now() > script.#deadline) script.#isLate = true;
+      return script.#isLate;
+    });
+    script.#guarded(() => script.#load());
+    return script;
+  }
+
+  get figures(): ScriptFigures {
+    return { ...this.#figures };
+  }
+
+  /** Call the function. @throws Error what went wrong, with the position in the script */
+  call(args: readonly unknown[]): unknown {
+    this.#figures.calls++;
+    try {
+      return this.#guarded(() => this.#call(args));
+    } catch (error) {
+      if (this.#isLate) this.#figures.timeouts++;
+      else this.#figures.failures++;
+      throw error;
+    }
+  }
+
+  #load(): void {
+    const context = this.#context;
+    const { id, script } = this.description;
+    const log = context.newFunction('log', (...args) => this.#log(args));
+    context.setProp(context.global, 'log', log);
+    log.dispose();
+    const conversions = this.#evaluate(CONVERSIONS);
+    this.#parse = context.getProp(conversions, 0);
+    this.#stringify = context.getProp(conversions, 1);
+    conversions.dispose();
+    this.#evaluate(script).dispose();
+    this.#function = this.#evaluate(`typeof ${id} === 'function' ? ${id} : undefined`);
+    if (context.typeof(this.#function) !== 'function')
+      throw new Error(`the script does not define the function "${id}"`);
+  }
+
+  #evaluate(code: string): QuickJSHandle {
+    const result = this.#context.evalCode(code, FILE);
+    if (result.error !== undefined) throw this.#errorOf(result.error);
+    return result.value;
+  }
+
+  #call(args: readonly unknown[]): unknown {
+    const context = this.#context;
+    const handles: QuickJSHandle[] = [];
+    try {
+      for (const arg of args) handles.push(this.#toHandle(arg));
+      return this.#fromHandle(this.#apply(this.#function, handles));
+    } finally {
+      for (const handle of handles) if (handle !== context.undefined) handle.dispose();
+    }
+  }
+
+  #apply(target: QuickJSHandle, args: QuickJSHandle[]): QuickJSHandle {
+    const result = this.#context.callFunction(target, this.#context.undefined, ...args);
+    if (result.error !== undefined) throw this.#errorOf(result.error);
+    return result.value;
+  }
+
+  #toHandle(value: unknown): QuickJSHandle {
+    const context = this.#context;
+    switch (typeof value) {
+      case 'number':
+        return context.newNumber(value);
+      case 'string':
+        return context.newString(value);
+      case 'boolean':
+        return value ? context.true : context.false;
+      case 'bigint':
+        return context.newBigInt(value);
+      case 'object': {
+        if (value === null) return context.null;
+        const text = context.newString(JSON.stringify(value, replaced));
+        try {
+          return this.#apply(this.#parse, [text]);
+        } finally {
+          text.dispose();
+        }
+      }
+      default:
+        return context.undefined;
+    }
+  }
+
+  #fromHandle(handle: QuickJSHandle): unknown {
+    const context = this.#context;
+    try {
+      const type = context.typeof(handle);
+      switch (type) {
+        case 'number':
+          return context.getNumber(handle);
+        case 'string':
+          return context.getString(handle);
+        case 'bigint':
+          return context.getBigInt(handle);
+        case 'boolean':
+        case 'undefined':
+          return context.dump(handle) as unknown;
+        case 'object': {
+          const text = this.#apply(this.#stringify, [handle]);
+          try {
+            return JSON.parse(context.getString(text)) as unknown;
+          } finally {
+            text.dispose();
+          }
+        }
+        default:
+          throw new Error(`the result is a ${type}, which is no value`);
+      }
+    } finally {
+      handle.dispose();
+    }
+  }
+
+  /** Run something in the interpreter with a limit of time. */
+  #guarded<T>(run: () => T): T {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#isLate = false;
+    this.#deadline = performance.now() + this.#limits.timeMs;
+    try {
+      return run();
+    } catch (error) {
+      if ((error as Error | undefined)?.name === 'RuntimeError')
+        throw (this.#failure = new Error('the interpreter has failed; replace the function', { cause: error }));
+      throw error;
+    } finally {
+      this.#deadline = Infinity;
+    }
+  }
+
+  #errorOf(handle: QuickJSHandle): Error {
+    const { timeMs, memoryBytes } = this.#limits;
+    try {
+      if (this.#isLate) return new Error(`it took longer than ${timeMs} ms, the option scriptTime`);
+      const thrown = this.#context.dump(handle) as unknown;
+      if (typeof thrown !== 'object' || thrown === null) return new Error(`it has thrown ${messageOf(thrown)}`);
+      const { name = 'Error', message = '', stack } = thrown as Partial<Error>;
+      if (message === 'out of memory')
+        return new Error(`it needs more memory than ${memoryBytes} bytes, the option scriptMemory`);
+      return new Error(`${name}: ${messageOf(message)}${positionIn(stack)}`);
+    } finally {
+      handle.dispose();
+    }
+  }
+
+  #log(args: readonly QuickJSHandle[]): void {
+    const { onLog } = this.#limits;
+    if (onLog === undefined) return;
+    const text = args.map((each) => {
+      const value = this.#context.dump(each) as unknown;
+      return typeof value === 'string' ? value : (JSON.stringify(value, replaced) ?? String(value));
+    });
+    onLog(this.description.id, text.join(' ').slice(0, MAX_LOG_CHARACTERS));
+  }
+}
+
+function positionIn(stack: unknown): string {
+  const [, line, column] = /script\.js:(\d+)(?::(\d+))?/.exec(String(stack ?? '')) ?? [];
+  if (line === undefined) return '';
+  return ` (line ${line}${column === undefined ? '' : `, column ${column}`})`;
+}
+
+/** For JSON: integers beyond what numbers represent are rounded, bytes are Base64. */
+function replaced(this: unknown, key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return Number(value);
+  const own = (this as Record<string, unknown>)[key]; // before toJSON() of Buffer
+  return own instanceof Uint8Array ? Buffer.from(own).toString('base64') : value;
+}
+
+async function loadInterpreter(): Promise<Pick<typeof import('quickjs-emscripten'), 'newQuickJSWASMModule'>> {
+  try {
+    return await import('quickjs-emscripten');
+  } catch (cause) {
+    const text = 'functions in JavaScript need the package quickjs-emscripten: npm install quickjs-emscripten';
+    throw new BrokerError('PACKAGE_MISSING', text, { cause });
+  }
+}
