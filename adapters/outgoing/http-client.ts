@@ -27,6 +27,8 @@ interface HttpLimits {
   readonly maxSockets: number;
   /** Bytes of the body of a response. */
   readonly maxBodyBytes: number;
+  /** Whether the certificate of the server is verified. Default true. */
+  readonly verifies?: boolean;
 }
 
 /**
@@ -47,7 +49,7 @@ export class HttpClient {
     const isSecure = url.protocol === 'https:';
     this.#request = isSecure ? requestHttps : requestHttp;
     this.#agent = isSecure
-      ? new HttpsAgent({ ...options, ...(tls as SecureContextOptions & OutgoingTls), rejectUnauthorized: true })
+      ? new HttpsAgent({ ...options, ...(tls as SecureContextOptions & OutgoingTls), rejectUnauthorized: limits.verifies !== false })
       : new HttpAgent(options);
   }
 

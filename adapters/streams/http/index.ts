@@ -1,0 +1,2 @@
+/** Sources and sinks of stream rules that speak HTTP. */
+export { restSink } from './sink.ts';

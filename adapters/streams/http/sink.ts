@@ -1,0 +1,246 @@
+import { readFile } from 'node:fs/promises';
+import {
+  BrokerError,
+  type Clock,
+  InvalidInput,
+  type OpenSink,
+  type PropertyTable,
+  SendError,
+  type SinkItem,
+  type SinkSetup,
+  type SinkType
+} from '../../../lib/index.ts';
+import { checkUrl, type HttpAnswer, HttpClient, type OutgoingTls } from '../../outgoing/index.ts';
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head'];
+/** The header Content-Type, by `bodyType`. */
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  none: '',
+  json: 'application/json',
+  text: 'text/plain',
+  html: 'text/html',
+  xml: 'application/xml',
+  javascript: 'application/javascript',
+  form: 'application/x-www-form-urlencoded;param=value'
+};
+/** The header Content-Encoding, by `compression`. */
+const ENCODINGS: Readonly<Record<string, string>> = { gzip: 'gzip', zlib: 'deflate' };
+/** Statuses below 500 after which a request is sent again if there is a cache. */
+const AGAIN: readonly number[] = [408, 425, 429];
+/** Most servers whose connections stay open, for URLs that are templates. */
+const MOST_SERVERS = 16;
+const MOST_BODY_BYTES = 8 * 1024 * 1024;
+/** Most characters of a response in an error or a line of the log. */
+const MOST_SHOWN = 1000;
+
+const PROPERTIES: PropertyTable = {
+  url: { type: 'string', required: true, isTemplate: true, about: 'URL, with http or https.' },
+  method: {
+    type: 'string',
+    default: 'get',
+    isTemplate: true,
+    choices: [...METHODS, ...METHODS.map((name) => name.toUpperCase())],
+    about: `Method: ${METHODS.join(', ')}.`
+  },
+  bodyType: {
+    type: 'string',
+    isTemplate: true,
+    choices: Object.keys(CONTENT_TYPES),
+    about: `What the body is: ${Object.keys(CONTENT_TYPES).join(', ')}. Default: none for get and head, otherwise json.`
+  },
+  headers: {
+    type: 'any',
+    isTemplate: true,
+    about: 'Further headers: an object, or a template that makes JSON of one.'
+  },
+  timeout: { type: 'number', unit: 'ms', default: 5000, range: [1, 290_000], about: 'Longest time for a request.' },
+  debugResp: { type: 'boolean', default: false, about: 'Write responses to the log of the service.' },
+  insecureSkipVerify: { type: 'boolean', default: true, about: 'Do not verify the certificate of the server.' },
+  certificationPath: { type: 'string', about: 'Path of a client certificate.' },
+  privateKeyPath: { type: 'string', about: 'Path of its private key.' },
+  rootCaPath: { type: 'string', about: 'Path of certificate authorities.' }
+};
+
+/**
+ * The sink `rest`: each output becomes an HTTP request.
+ *
+ * A status other than 2xx is a failed send. With a cache, what the server refuses for good, such as 400, is not sent again. As in the original,
+ * certificates are verified only if `insecureSkipVerify` is false. Redirects are not followed.
+ */
+export function restSink(): SinkType {
+  return {
+    name: 'rest',
+    about: 'Sends outputs to a web server.',
+    properties: PROPERTIES,
+    async open(setup) {
+      const url = String(setup.properties.url);
+      if (!url.includes('{{')) readUrl(url);
+      return new RestSink(setup, await readTls(setup.properties));
+    }
+  };
+}
+
+/** @throws InvalidInput PROPERTY_INVALID */
+function readUrl(text: string): URL {
+  try {
+    return checkUrl(text, 'url');
+  } catch (error) {
+    const { expected, got } = error as InvalidInput;
+    throw new InvalidInput('PROPERTY_INVALID', 'url', expected, got, `rest sink: property ${(error as Error).message}`);
+  }
+}
+
+async function readTls(properties: SinkSetup['properties']): Promise<OutgoingTls> {
+  const tls: OutgoingTls = {};
+  for (const [option, name] of Object.entries({ cert: 'certificationPath', key: 'privateKeyPath', ca: 'rootCaPath' })) {
+    const path = properties[name];
+    if (typeof path !== 'string' || path === '') continue;
+    try {
+      tls[option as 'cert' | 'key' | 'ca'] = await readFile(path);
+    } catch (error) {
+      const text = `rest sink: property ${name}: ${(error as Error).message}`;
+      throw new InvalidInput('PROPERTY_INVALID', name, 'a file that can be read', path, text);
+    }
+  }
+  return tls;
+}
+
+/** A request body with the header Content-Type. */
+interface Content {
+  readonly type: string;
+  readonly body: Buffer | undefined;
+}
+
+class RestSink implements OpenSink {
+  readonly #setup: SinkSetup;
+  readonly #tls: OutgoingTls;
+  /** By origin, the one that was used last at the end. */
+  readonly #clients = new Map<string, HttpClient>();
+
+  constructor(setup: SinkSetup, tls: OutgoingTls) {
+    this.#setup = setup;
+    this.#tls = tls;
+  }
+
+  async send(item: SinkItem): Promise<void> {
+    const { properties, clock, log } = this.#setup;
+    const url = readUrl(String(item.property('url')));
+    const method = methodOf(item.property('method'));
+    const { type, body } = contentOf(item, method);
+    const headers = this.#headers(item, type);
+    const path = url.pathname + url.search;
+    let answer: HttpAnswer;
+    try {
+      answer = await within(clock, properties.timeout as number, url, (signal) =>
+        this.#client(url).send({ method, path, headers, body }, signal)
+      );
+    } catch (error) {
+      this.#setup.disconnected(error);
+      throw error;
+    }
+    this.#setup.connected();
+    const text = answer.body.toString('utf8', 0, 4 * MOST_SHOWN).slice(0, MOST_SHOWN);
+    if (properties.debugResp === true)
+      log(`rest sink got response of rule ${this.#setup.ruleId}: ${answer.status} ${text}`);
+    judge(answer.status, text);
+  }
+
+  close(): void {
+    for (const client of this.#clients.values()) client.close();
+  }
+
+  #headers(item: SinkItem, type: string): Record<string, string> {
+    const headers: Record<string, string> = {};
+    if (type !== '') headers['content-type'] = type;
+    const encoding = ENCODINGS[String(this.#setup.properties.compression)];
+    if (encoding !== undefined && type !== '') headers['content-encoding'] = encoding;
+    for (const [name, value] of Object.entries(readHeaders(item.property('headers'))))
+      headers[name.toLowerCase()] = String(value);
+    return headers;
+  }
+
+  #client(url: URL): HttpClient {
+    const { origin } = url;
+    let client = this.#clients.get(origin);
+    this.#clients.delete(origin);
+    if (client === undefined) {
+      const verifies = this.#setup.properties.insecureSkipVerify !== true;
+      client = new HttpClient(url, this.#tls, { maxSockets: 8, maxBodyBytes: MOST_BODY_BYTES, verifies });
+    }
+    this.#clients.set(origin, client);
+    const [oldest] = this.#clients;
+    if (this.#clients.size > MOST_SERVERS) {
+      this.#clients.delete(oldest[0]);
+      oldest[1].close();
+    }
+    return client;
+  }
+}
+
+/** @throws BrokerError SINK_FAILED */
+function methodOf(value: unknown): string {
+  const method = String(value).toLowerCase();
+  if (METHODS.includes(method)) return method.toUpperCase();
+  throw new BrokerError('SINK_FAILED', `rest sink: "${method}" is no method; use ${METHODS.join(', ')}`);
+}
+
+/** @throws BrokerError SINK_FAILED */
+function contentOf(item: SinkItem, method: string): Content {
+  const hasNone = method === 'GET' || method === 'HEAD';
+  const bodyType = String(item.property('bodyType') ?? (hasNone ? 'none' : 'json'));
+  const type = CONTENT_TYPES[bodyType];
+  if (type === undefined) throw new BrokerError('SINK_FAILED', `rest sink: "${bodyType}" is no bodyType`);
+  if (bodyType === 'none') return { type, body: undefined };
+  return { type, body: bodyType === 'form' ? formOf(item) : item.bytes };
+}
+
+/** The columns of a row as form fields; a list of rows, or a string, is the field `result`. */
+function formOf({ value, bytes }: SinkItem): Buffer {
+  const form = new URLSearchParams();
+  const row: unknown = typeof value === 'string' ? rowOf(value) : value;
+  if (typeof row !== 'object' || row === null || Array.isArray(row)) form.set('result', String(bytes));
+  else
+    for (const [name, each] of Object.entries(row))
+      form.set(name, typeof each === 'object' && each !== null ? JSON.stringify(each) : String(each ?? ''));
+  return Buffer.from(form.toString());
+}
+
+/** The object that a template has made as JSON; undefined: it has made something else. */
+function rowOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws BrokerError SINK_FAILED */
+function readHeaders(value: unknown): object {
+  const headers: unknown = typeof value === 'string' && value !== '' ? rowOf(value) : (value ?? {});
+  if (typeof headers === 'object' && headers !== null && !Array.isArray(headers)) return headers;
+  if (headers === '') return {};
+  throw new BrokerError(
+    'SINK_FAILED',
+    'rest sink: property headers must be an object, or a template that makes JSON of one'
+  );
+}
+
+/** @throws SendError if the status means that the request has failed */
+function judge(status: number, text: string): void {
+  if (status >= 200 && status < 300) return;
+  const isFinal = status >= 400 && status < 500 && !AGAIN.includes(status);
+  throw new SendError(`rest sink fails to err http return code: ${status} and error message ${text}.`, { isFinal });
+}
+
+/** Give up a request after a time. */
+async function within<T>(clock: Clock, ms: number, url: URL, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const limit = new AbortController();
+  const timer = clock.setTimeout(() => {
+    limit.abort(new BrokerError('HTTP_TIMEOUT', `no answer from ${url.origin}${url.pathname} within ${ms} ms`));
+  }, ms);
+  try {
+    return await run(limit.signal);
+  } finally {
+    clock.clearTimeout(timer);
+  }
+}

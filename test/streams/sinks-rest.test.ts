@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { restSink } from '../../adapters/streams/http/index.ts';
+import { systemClock } from '../../lib/base/clock.ts';
+import { openSink } from './sink-bench.ts';
+
+interface Seen {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+describe('The rest sink', () => {
+  let server: Server;
+  let url: string;
+  let seen: Seen[];
+  let answer: { status: number; body: string };
+
+  beforeEach(async () => {
+    seen = [];
+    answer = { status: 200, body: 'ok' };
+    server = createServer(async (request, response) => {
+      let body = '';
+      for await (const chunk of request) body += chunk;
+      const { method, headers } = request;
+      seen.push({ method, url: request.url, headers, body });
+      if (answer.status === 0) return;
+      response.writeHead(answer.status).end(answer.body);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+
+  afterEach(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+  });
+
+  async function sent(properties: object, rows: readonly Record<string, unknown>[]): Promise<Seen> {
+    const { emitter } = await openSink(restSink(), { url, ...properties }, { clock: systemClock });
+    await emitter.push(rows);
+    await emitter.close();
+    return seen[seen.length - 1];
+  }
+
+  it('sends a GET without a body by default, and JSON with other methods', async () => {
+    const get = await sent({ url: `${url}/a?b=1` }, [{ id: 1 }]);
+    assert.deepEqual([get.method, get.url, get.body, get.headers['content-type']], ['GET', '/a?b=1', '', undefined]);
+    const post = await sent({ method: 'post' }, [{ id: 1 }]);
+    assert.deepEqual([post.method, post.body], ['POST', '[{"id":1}]']);
+    assert.equal(post.headers['content-type'], 'application/json');
+  });
+
+  it('has a header Content-Type by bodyType, which headers override', async () => {
+    const types = { none: undefined, text: 'text/plain', html: 'text/html', xml: 'application/xml' };
+    for (const [bodyType, type] of Object.entries(types)) {
+      const request = await sent({ method: 'put', bodyType, dataTemplate: 'x' }, [{ id: 1 }]);
+      assert.deepEqual([request.headers['content-type'], request.body], [type, type === undefined ? '' : 'x']);
+    }
+    const headers = { 'Content-Type': 'a/b', authorization: 'Bearer {{.token}}' };
+    const request = await sent({ method: 'post', headers, sendSingle: true }, [{ token: 't' }]);
+    assert.deepEqual([request.headers['content-type'], request.headers.authorization], ['a/b', 'Bearer t']);
+    const text = await sent({ method: 'post', headers: '{"x-id":"{{.id}}"}' }, [{ id: 5 }]);
+    assert.equal(text.headers['x-id'], '5');
+  });
+
+  it('sends forms: columns as fields, lists as the field result', async () => {
+    const single = await sent({ method: 'post', bodyType: 'form', sendSingle: true }, [
+      { a: 1, b: { c: 2 }, d: 'x y' }
+    ]);
+    assert.equal(single.body, 'a=1&b=%7B%22c%22%3A2%7D&d=x+y');
+    assert.equal(single.headers['content-type'], 'application/x-www-form-urlencoded;param=value');
+    const list = await sent({ method: 'post', bodyType: 'form' }, [{ a: 1 }]);
+    assert.equal(list.body, 'result=%5B%7B%22a%22%3A1%7D%5D');
+  });
+
+  it('fills in url and method', async () => {
+    const properties = { url: '{{.base}}/d/{{.id}}', method: '{{.method}}', sendSingle: true };
+    const request = await sent(properties, [{ base: url, id: 7, method: 'patch' }]);
+    assert.deepEqual([request.method, request.url], ['PATCH', '/d/7']);
+  });
+
+  it('fails for a status other than 2xx, with the response', async () => {
+    answer = { status: 503, body: 'busy' };
+    await assert.rejects(sent({}, [{}]), {
+      message: 'rest sink fails to err http return code: 503 and error message busy.'
+    });
+  });
+
+  it('fails without a server or an answer in time, and shows it in the connection', async () => {
+    answer = { status: 0, body: '' };
+    await assert.rejects(sent({ timeout: 20 }, [{}]), /no answer from .* within 20 ms/);
+    const { emitter } = await openSink(restSink(), { url: 'http://127.0.0.1:1/a' }, { clock: systemClock });
+    await assert.rejects(async () => emitter.push([{}]), /the request to http:\/\/127.0.0.1:1\/a failed/);
+    assert.equal(emitter.connection?.status, -1);
+    await emitter.close();
+  });
+
+  it('writes responses to the log with debugResp', async () => {
+    const { emitter, logged } = await openSink(restSink(), { url, debugResp: true }, { clock: systemClock });
+    await emitter.push([{}]);
+    await emitter.close();
+    assert.deepEqual(logged, ['rest sink got response of rule r1: 200 ok']);
+  });
+
+  it('names what is wrong with its properties', async () => {
+    const fails = (properties: object, message: RegExp) => assert.rejects(openSink(restSink(), properties), message);
+    await fails({}, /rest sink is missing property url/);
+    await fails({ url: 'x' }, /rest sink: property url: expected a URL/);
+    await fails({ url, method: 'fetch' }, /property method must be one of/);
+    await fails({ url, rootCaPath: '/nowhere/ca.pem' }, /property rootCaPath: ENOENT/);
+  });
+});
