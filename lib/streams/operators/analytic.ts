@@ -109,7 +109,7 @@ class CallRun {
   }
 
   save(): SavedCall {
-    return Array.from(this.#partitions, ([key, { state, result }]) => [key, state.save(), result] as const);
+    return Array.from(this.#partitions, ([key, { state, result }]) => [key, state.save?.(), result] as const);
   }
 
   load(saved: SavedCall): void {

@@ -139,7 +139,11 @@ export function analyticStep(calls: readonly BoundAnalytic[], select: BoundSelec
         // an expanding function has a state like an analytic one
         function: (row.kind === 'analytic'
           ? row
-          : { ...row, make: (own: FunctionTools) => row.make(own, names) }) as never,
+          : {
+              ...row,
+              make: (own: FunctionTools) => row.make(own, names),
+              load: (own: FunctionTools, state: unknown) => row.load?.(own, names, state) ?? row.make(own, names)
+            }) as never,
         slot,
         args: made(args, tools),
         partitionBy: made(partitionBy, tools),
