@@ -1,0 +1,2 @@
+/** Sources and sinks of stream rules that read and write files. */
+export { type FileSinkOptions, fileSink } from './sink.ts';

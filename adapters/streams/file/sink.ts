@@ -1,0 +1,246 @@
+import { stat } from 'node:fs/promises';
+import { basename, dirname, extname, join, resolve, sep } from 'node:path';
+import {
+  BrokerError,
+  InvalidInput,
+  type OpenSink,
+  type PropertyTable,
+  type SinkItem,
+  type SinkSetup,
+  type SinkType
+} from '../../../lib/index.ts';
+import { csvText } from './csv-text.ts';
+import { RollingFile } from './rolling-file.ts';
+
+/** Options of `fileSink`. */
+export interface FileSinkOptions {
+  /** Folders to which rules may write, beside the data folder of the service. `/` allows all. Default: none. */
+  readonly folders?: readonly string[];
+}
+
+/** Most files that are open at the same time, for paths that are templates; beyond it the one that was used first is closed. */
+const MOST_FILES = 100;
+const MOST_CHECK_MS = 300_000;
+
+const PROPERTIES: PropertyTable = {
+  path: {
+    type: 'string',
+    default: 'cache',
+    isTemplate: true,
+    about: 'Path of the file, in the data folder of the service.'
+  },
+  fileType: {
+    type: 'string',
+    default: 'lines',
+    choices: ['lines', 'json', 'csv'],
+    about: 'lines, json (a list) or csv.'
+  },
+  hasHeader: { type: 'boolean', default: false, about: 'Begin csv files with the names of the columns.' },
+  rollingInterval: {
+    type: 'number',
+    unit: 'ms',
+    default: 0,
+    range: [0, Infinity],
+    about: 'Begin a new file after this time. 0: never.'
+  },
+  checkInterval: {
+    type: 'number',
+    unit: 'ms',
+    default: MOST_CHECK_MS,
+    range: [1, Infinity],
+    about: 'How often the time is checked while nothing is written.'
+  },
+  rollingCount: {
+    type: 'number',
+    default: 0,
+    range: [0, Infinity],
+    about: 'Begin a new file after so many outputs. 0: never.'
+  },
+  rollingSize: {
+    type: 'number',
+    default: 0,
+    range: [0, Infinity],
+    about: 'Begin a new file from this size in bytes on. 0: never.'
+  },
+  rollingNamePattern: {
+    type: 'string',
+    default: 'none',
+    choices: ['', 'none', 'prefix', 'suffix'],
+    about:
+      'Where the time of its creation, in milliseconds, is in the name of a file. none: new files continue the earlier one.'
+  },
+  compression: { type: 'string', default: 'none', choices: ['', 'none', 'gzip'], about: 'gzip: files end in .gz.' },
+  interval: { type: 'number', unit: 'ms', about: 'Accepted for compatibility: outputs are written at once.' }
+};
+
+interface FileProperties {
+  readonly fileType: 'lines' | 'json' | 'csv';
+  readonly hasHeader: boolean;
+  readonly rollingInterval: number;
+  readonly checkInterval: number;
+  readonly rollingCount: number;
+  readonly rollingSize: number;
+  readonly rollingNamePattern: string;
+  readonly compression: string;
+  readonly delimiter: string;
+  readonly fields?: readonly string[];
+}
+
+/**
+ * The sink `file`: each output is a line of a file, an element of a JSON list, or rows of a csv file.
+ *
+ * Paths are relative to the data folder of the service, and do not leave it unless `folders` allows others. A write that fails, for example
+ * because the disk is full, is a failed send.
+ */
+export function fileSink({ folders = [] }: FileSinkOptions = {}): SinkType {
+  return {
+    name: 'file',
+    about: 'Writes outputs to files.',
+    properties: PROPERTIES,
+    open(setup) {
+      const sink = new FileSink(setup, folders);
+      const path = String(setup.properties.path);
+      if (!path.includes('{{')) sink.place(path);
+      return sink;
+    }
+  };
+}
+
+class FileSink implements OpenSink {
+  readonly #setup: SinkSetup;
+  readonly #properties: FileProperties;
+  readonly #folders: readonly string[];
+  /** By path without the time of creation, the one that was used last at the end. */
+  readonly #files = new Map<string, RollingFile>();
+  /** Writes and checks are made one after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+  #timer: unknown;
+
+  constructor(setup: SinkSetup, folders: readonly string[]) {
+    this.#setup = setup;
+    this.#properties = setup.properties as unknown as FileProperties;
+    const { fileType, compression, rollingNamePattern } = this.#properties;
+    if (fileType === 'json' && compression === 'gzip' && !['prefix', 'suffix'].includes(rollingNamePattern)) {
+      const text = 'file sink: a compressed json file cannot be continued; set rollingNamePattern to prefix or suffix';
+      throw new InvalidInput('PROPERTY_INVALID', 'rollingNamePattern', 'prefix or suffix', rollingNamePattern, text);
+    }
+    const { dataDir } = setup;
+    this.#folders = [...(dataDir === undefined ? [] : [dataDir]), ...folders].map((folder) => resolve(folder));
+  }
+
+  /** The absolute path of a file. @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder */
+  place(path: string): string {
+    const [first] = this.#folders;
+    const place = resolve(first ?? '/', path);
+    const isAllowed = this.#folders.some((folder) => place.startsWith(folder.endsWith(sep) ? folder : folder + sep));
+    if (isAllowed && !path.includes('\0')) return place;
+    const expected =
+      first === undefined ? 'a file, but the service has no data folder' : 'a file in the data folder of the service';
+    throw new InvalidInput(
+      'PROPERTY_INVALID',
+      'path',
+      expected,
+      path,
+      `file sink: property path must be ${expected}, got "${path}"`
+    );
+  }
+
+  send(item: SinkItem): Promise<void> {
+    return this.#inTurn(() => this.#write(item));
+  }
+
+  async close(): Promise<void> {
+    this.#setup.clock.clearTimeout(this.#timer);
+    await this.#inTurn(async () => {
+      for (const path of [...this.#files.keys()]) await this.#closeFile(path);
+    });
+  }
+
+  #inTurn(run: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(run);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  async #write(item: SinkItem): Promise<void> {
+    const { fileType, rollingCount, rollingSize } = this.#properties;
+    const path = this.place(String(item.property('path')));
+    const before = this.#files.get(path);
+    if (before !== undefined && this.#isOld(before)) await this.#closeFile(path);
+    const file = this.#files.get(path) ?? (await this.#open(path));
+    this.#files.delete(path);
+    this.#files.set(path, file);
+    const text = fileType === 'csv' ? this.#csv(item, file) : fileType === 'json' ? elements(item) : `${item.bytes}\n`;
+    if (text !== '') await file.append(text);
+    const isFull = (rollingCount > 0 && file.count >= rollingCount) || (rollingSize > 0 && file.size >= rollingSize);
+    if (isFull) await this.#closeFile(path);
+  }
+
+  async #open(path: string): Promise<RollingFile> {
+    const { fileType, compression, rollingNamePattern, checkInterval, rollingInterval } = this.#properties;
+    const { clock } = this.#setup;
+    const openedAt = clock.now();
+    const [oldest] = this.#files.keys();
+    if (this.#files.size >= MOST_FILES) await this.#closeFile(oldest);
+    const isCompressed = compression === 'gzip';
+    const name = await freeName(path, rollingNamePattern, openedAt, isCompressed && !path.endsWith('.gz') ? '.gz' : '');
+    const file = await RollingFile.open(name, { fileType, isCompressed }, openedAt);
+    this.#files.set(path, file);
+    if (rollingInterval > 0) this.#timer ??= clock.setTimeout(() => this.#check(), checkInterval);
+    return file;
+  }
+
+  #isOld({ openedAt }: RollingFile): boolean {
+    const { rollingInterval } = this.#properties;
+    return rollingInterval > 0 && this.#setup.clock.now() - openedAt >= rollingInterval;
+  }
+
+  /** Complete the files whose time is over. */
+  #check(): void {
+    const { clock, disconnected } = this.#setup;
+    this.#timer = undefined;
+    this.#inTurn(async () => {
+      for (const [path, file] of [...this.#files]) if (this.#isOld(file)) await this.#closeFile(path);
+      if (this.#files.size > 0) this.#timer ??= clock.setTimeout(() => this.#check(), this.#properties.checkInterval);
+    }).catch(disconnected);
+  }
+
+  async #closeFile(path: string): Promise<void> {
+    const file = this.#files.get(path);
+    this.#files.delete(path);
+    await file?.close();
+  }
+
+  #csv(item: SinkItem, file: RollingFile): string {
+    const { value } = item;
+    if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return `${item.bytes}\n`;
+    const rows = (Array.isArray(value) ? value : [value]) as readonly Readonly<Record<string, unknown>>[];
+    if (rows.length === 0) return '';
+    const { delimiter, hasHeader, fields } = this.#properties;
+    const isNew = file.columns === undefined;
+    file.setColumns(fields ?? Object.keys(rows[0]));
+    return csvText(rows, file.columns ?? [], delimiter, isNew && hasHeader && file.size === 0);
+  }
+}
+
+/** What an item adds to a JSON list: the elements of a list, or itself. */
+function elements({ value, bytes }: SinkItem): string {
+  const text = bytes.toString();
+  if (!Array.isArray(value)) return text;
+  if (text.startsWith('[') && text.endsWith(']')) return text.slice(1, -1);
+  throw new BrokerError('SINK_FAILED', 'file sink: the file type json needs the format json');
+}
+
+/** The name of a new file. With the time in it, it is one that no other file has. */
+async function freeName(path: string, pattern: string, nowMs: number, ending: string): Promise<string> {
+  const [folder, name, extension] = [dirname(path), basename(path), extname(path)];
+  if (pattern !== 'prefix' && pattern !== 'suffix') return path + ending;
+  for (let at = nowMs; ; at++) {
+    const named = pattern === 'prefix' ? `${at}-${name}` : `${basename(name, extension)}-${at}${extension}`;
+    const full = join(folder, named) + ending;
+    const isFree = await stat(full)
+      .then(() => false)
+      .catch(() => true);
+    if (isFree) return full;
+  }
+}

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import { fileSink } from '../../adapters/streams/file/index.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { openSink } from './sink-bench.ts';
+
+describe('The file sink', () => {
+  let dataDir: string;
+  const clock = new ManualClock(1_700_000_000_000);
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
+  });
+
+  afterEach(() => rm(dataDir, { recursive: true }));
+
+  async function write(properties: object, ...emissions: (readonly Record<string, unknown>[])[]): Promise<void> {
+    const { emitter } = await openSink(fileSink(), properties, { dataDir, clock });
+    for (const rows of emissions) await emitter.push(rows);
+    await emitter.close();
+  }
+
+  const read = (name: string) => readFile(join(dataDir, name), 'utf8');
+
+  it('appends a line for each output', async () => {
+    await write({ path: 'a/out.txt', sendSingle: true }, [{ id: 1 }, { id: 2 }]);
+    await write({ path: 'a/out.txt' }, [{ id: 3 }]);
+    assert.equal(await read('a/out.txt'), '{"id":1}\n{"id":2}\n[{"id":3}]\n');
+  });
+
+  it('writes a JSON list, which it continues after a restart', async () => {
+    const properties = { path: 'out.json', fileType: 'json' };
+    await write(properties, [{ id: 1 }, { id: 2 }], []);
+    assert.equal(await read('out.json'), '[{"id":1},{"id":2}]');
+    await write({ ...properties, sendSingle: true }, [{ id: 3 }]);
+    assert.deepEqual(JSON.parse(await read('out.json')), [{ id: 1 }, { id: 2 }, { id: 3 }]);
+    await write({ path: 'none.json', fileType: 'json' }, []);
+    await write({ path: 'none.json', fileType: 'json' }, [{ id: 1 }]);
+    assert.deepEqual(JSON.parse(await read('none.json')), [{ id: 1 }]);
+  });
+
+  it('writes csv with a header once, and the columns of the first row', async () => {
+    const properties = { path: 'out.csv', fileType: 'csv', hasHeader: true };
+    await write(properties, [
+      { id: 1, name: 'a,b' },
+      { name: 'say "x"', id: 2 }
+    ]);
+    await write(properties, [{ id: 3, name: null }]);
+    assert.equal(await read('out.csv'), 'id,name\n1,"a,b"\n2,"say ""x"""\n3,\n');
+    await write({ path: 'b.csv', fileType: 'csv', delimiter: ';', fields: ['b', 'a'] }, [{ a: 1, b: 2 }]);
+    assert.equal(await read('b.csv'), '2;1\n');
+  });
+
+  it('writes to a file for each value of a template', async () => {
+    await write({ path: '{{.device}}.txt', sendSingle: true }, [{ device: 'a' }, { device: 'b' }, { device: 'a' }]);
+    assert.equal(await read('a.txt'), '{"device":"a"}\n{"device":"a"}\n');
+    assert.equal(await read('b.txt'), '{"device":"b"}\n');
+  });
+
+  it('begins a new file after a number of outputs, with the time in its name', async () => {
+    const rolling = { rollingCount: 2, rollingNamePattern: 'suffix', sendSingle: true };
+    await write({ path: 'out.txt', ...rolling }, [{ a: 1 }, { a: 2 }, { a: 3 }]);
+    assert.deepEqual((await readdir(dataDir)).sort(), ['out-1700000000000.txt', 'out-1700000000001.txt']);
+    assert.equal(await read('out-1700000000000.txt'), '{"a":1}\n{"a":2}\n');
+  });
+
+  it('begins a new file after a time or from a size on', async () => {
+    const timed = new ManualClock(5000);
+    const properties = { path: 't.json', fileType: 'json', rollingInterval: 1000, rollingNamePattern: 'prefix' };
+    const { emitter } = await openSink(fileSink(), { ...properties, checkInterval: 500 }, { dataDir, clock: timed });
+    await emitter.push([{ a: 1 }]);
+    timed.advance(1000);
+    await emitter.idle();
+    await emitter.push([{ a: 2 }]);
+    await emitter.close();
+    assert.equal(await read('5000-t.json'), '[{"a":1}]');
+    assert.equal(await read('6000-t.json'), '[{"a":2}]');
+    const sized = { path: 's.txt', rollingSize: 10, rollingNamePattern: 'prefix', sendSingle: true };
+    await write(sized, [{ a: 1 }, { a: 2 }, { a: 3 }]);
+    assert.equal(await read('1700000000000-s.txt'), '{"a":1}\n{"a":2}\n');
+  });
+
+  it('compresses files', async () => {
+    await write({ path: 'z.txt', compression: 'gzip', sendSingle: true }, [{ a: 1 }, { a: 2 }]);
+    assert.equal(String(gunzipSync(await readFile(join(dataDir, 'z.txt.gz')))), '{"a":1}\n{"a":2}\n');
+    await assert.rejects(write({ path: 'z.json', fileType: 'json', compression: 'gzip' }), {
+      field: 'rollingNamePattern'
+    });
+  });
+
+  it('stays in the data folder, unless other folders are allowed', async () => {
+    for (const path of ['../x', '/etc/x', '.', 'a/../../x'])
+      await assert.rejects(write({ path }), { code: 'PROPERTY_INVALID', field: 'path' }, path);
+    await assert.rejects(write({ path: '{{.p}}' }, [{ p: '../x' }]), { field: 'path' });
+    await assert.rejects(openSink(fileSink(), { path: 'x' }), /the service has no data folder/);
+    const other = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
+    const { emitter } = await openSink(fileSink({ folders: [other] }), { path: join(other, 'x') }, { dataDir, clock });
+    await emitter.push([]);
+    await emitter.close();
+    assert.equal(await readFile(join(other, 'x'), 'utf8'), '[]\n');
+    await rm(other, { recursive: true });
+  });
+
+  it('fails if it cannot write, and goes on with the next output', { skip: process.platform === 'win32' }, async () => {
+    await symlink('/dev/full', join(dataDir, 'full'));
+    await assert.rejects(write({ path: '{{.p}}' }, [{ p: 'full' }]), { code: 'ENOSPC' });
+    await assert.rejects(write({ path: 'full/x' }, [{}]), { code: 'EEXIST' });
+    await write({ path: 'ok' }, [{}]);
+    assert.equal(await read('ok'), '[{}]\n');
+  });
+});
