@@ -58,7 +58,7 @@ interface SavedSliding {
 
 /**
  * `min` and `max` of a group whose rows leave one by one: a queue of the values that can still become the extreme, because no later one is better.
- * The first is the extreme.
+ * The first is the extreme. Equal values stay, because the earlier one may be an integer and the later one a float.
  */
 export class SlidingExtreme implements Accumulator {
   readonly #name: string;
@@ -79,7 +79,7 @@ export class SlidingExtreme implements Accumulator {
     const value = args[0];
     const values = this.#values;
     if (!takesPart(this.#name, value, values[values.length - 1])) return;
-    while (values.length > this.#head && compare(value, values[values.length - 1]) * this.#direction >= 0) {
+    while (values.length > this.#head && compare(value, values[values.length - 1]) * this.#direction > 0) {
       values.pop();
       this.#numbers.pop();
     }
