@@ -67,7 +67,7 @@ export class StreamRuntime {
 
   /** @returns undefined: the text does not fit the pattern */
   readonly #parseTime = (text: string, pattern: string): number | undefined =>
-    parseTime(text, pattern, (timeMs) => this.#offsetMinutes(timeMs))?.getTime();
+    parseTime(text, pattern, (timeMs) => this.#offsetMinutes(timeMs));
 
   #offsetMinutes(timeMs: number): number {
     const { timezone } = this.#host.options;

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createTestBroker } from '../../lib/testing/index.ts';
+
+const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="sensors/#", FORMAT="JSON")';
+
+describe('The stream service', () => {
+  it('lets a rule select from the messages of the broker, and publish what it selects', async () => {
+    await using kit = await createTestBroker();
+    const { streams } = kit.broker;
+    await streams.define(DEMO);
+    const rows: unknown[] = [];
+    await streams.rules.create({
+      id: 'hot',
+      sql: 'SELECT temperature, meta(topic) AS topic FROM demo WHERE temperature > 30',
+      actions: [{ mqtt: { topic: 'alerts', sendSingle: true } }, (emission) => void rows.push(...emission)]
+    });
+    const client = await kit.broker.connect({ clientId: 'c1' });
+    await client.subscribe('alerts');
+    const messages = client.messages();
+    await kit.broker.publish({ topic: 'sensors/1', payload: '{"temperature": 20}' });
+    await kit.broker.publish({ topic: 'sensors/2', payload: '{"temperature": 35.5}' });
+    const message = (await messages.next()).value;
+    assert.equal(String(message.payload), '{"temperature":35.5,"topic":"sensors/2"}');
+    assert.deepEqual(rows, [{ temperature: 35.5, topic: 'sensors/2' }]);
+    const { metrics } = await streams.rules.status('hot');
+    assert.equal(metrics.source_demo_0_records_in_total, 2);
+    assert.equal(metrics.op_2_filter_0_records_out_total, 1);
+    assert.equal(metrics.sink_mqtt_0_0_records_out_total, 1);
+    await client.disconnect();
+  });
+
+  it('emits the groups of a window when it ends', async () => {
+    await using kit = await createTestBroker();
+    const { streams } = kit.broker;
+    await streams.define(DEMO);
+    const rule = await streams.rule(
+      'SELECT name, count(*) AS n, avg(t) AS mean FROM demo GROUP BY name, TUMBLINGWINDOW(ss, 10)'
+    );
+    const next = rule[Symbol.asyncIterator]().next();
+    for (const [name, t] of [['a', 1.5], ['b', 2], ['a', 2.5]] as const) await streams.push('demo', { name, t });
+    await kit.clock.advance('10s');
+    assert.deepEqual((await next).value, [
+      { name: 'a', n: 2, mean: 2 },
+      { name: 'b', n: 1, mean: 2 }
+    ]);
+    await rule.drop();
+    assert.deepEqual(await streams.rules.list(), []);
+  });
+});
