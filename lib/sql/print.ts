@@ -149,8 +149,11 @@ export class Printer {
   #step(step: Step): string {
     switch (step.type) {
       case 'key': {
-        const key = isWhole(this.#dialect.lexis.key, step.key) ? step.key : this.quoted(step.key);
-        return `${step.isArrow === true ? '->' : '.'}${key}`;
+        const { key: pattern, startsWithPoint } = this.#dialect.lexis;
+        const isArrow = step.isArrow === true;
+        // `.1` would be a number
+        const isBare = isWhole(pattern, step.key) && (isArrow || !startsWithPoint || !/^\d/.test(step.key));
+        return `${isArrow ? '->' : '.'}${isBare ? step.key : this.quoted(step.key)}`;
       }
       case 'index':
         return `[${step.append === true ? '-0' : this.expression(step.index)}]`;
