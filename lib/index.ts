@@ -273,6 +273,7 @@ export { Float, type Value, type ValueObject } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export type { StreamRule, StreamRulesApi, StreamsApi } from './streams/api.ts';
+export { splitFields as splitDelimited } from './streams/formats/delimited.ts';
 export type {
   Accumulator as StreamAccumulator,
   AggregateFunction as StreamAggregateFunction,

@@ -1,2 +1,3 @@
 /** Sources and sinks of stream rules that read and write files. */
 export { type FileSinkOptions, fileSink } from './sink.ts';
+export { type FileSourceOptions, fileSource } from './source.ts';

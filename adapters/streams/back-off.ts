@@ -1,0 +1,31 @@
+import type { Clock } from '../../lib/index.ts';
+
+const FIRST_MS = 1000;
+const LONGEST_MS = 30_000;
+
+/** Delays between attempts, which grow from one second to thirty. */
+export class BackOff {
+  readonly #clock: Clock;
+  #delayMs = FIRST_MS;
+  #timer: unknown;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Call a function after the next delay, instead of one that waits. */
+  later(run: () => void): void {
+    this.cancel();
+    this.#timer = this.#clock.setTimeout(run, this.#delayMs * (0.9 + 0.2 * Math.random()));
+    this.#delayMs = Math.min(this.#delayMs * 2, LONGEST_MS);
+  }
+
+  /** An attempt has succeeded: the next delay is the first one again. */
+  reset(): void {
+    this.#delayMs = FIRST_MS;
+  }
+
+  cancel(): void {
+    this.#clock.clearTimeout(this.#timer);
+  }
+}

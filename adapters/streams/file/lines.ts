@@ -1,0 +1,78 @@
+import { createReadStream } from 'node:fs';
+import { BrokerError } from '../../../lib/index.ts';
+
+const NEWLINE = 0x0a;
+const RETURN = 0x0d;
+
+/**
+ * The lines of a file without their ends, read in pieces.
+ * @param tooLong called for a line that has more bytes, which is left out
+ * @throws the error of the file
+ */
+export async function* readLines(
+  path: string,
+  maxBytes: number,
+  tooLong: (error: BrokerError) => void
+): AsyncGenerator<Buffer> {
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  let isSkipping = false;
+  let count = 0;
+  const add = (part: Buffer) => {
+    bytes += part.length;
+    if (bytes <= maxBytes && !isSkipping) parts.push(part);
+    else if (!isSkipping) {
+      isSkipping = true;
+      parts = [];
+      tooLong(
+        new BrokerError('LINE_TOO_LONG', `${path}: line ${count + 1} has more than ${maxBytes} bytes and is left out`)
+      );
+    }
+  };
+  const take = (): Buffer | undefined => {
+    const line = isSkipping ? undefined : Buffer.concat(parts);
+    parts = [];
+    bytes = 0;
+    isSkipping = false;
+    count++;
+    if (line === undefined) return undefined;
+    const start = count === 1 && line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
+    return line.subarray(start, line.at(-1) === RETURN ? -1 : undefined);
+  };
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      add(chunk.subarray(start, end));
+      start = end + 1;
+      const line = take();
+      if (line !== undefined) yield line;
+    }
+    if (start < chunk.length) add(chunk.subarray(start));
+  }
+  const last = bytes > 0 ? take() : undefined;
+  if (last !== undefined) yield last;
+}
+
+/** Without the first lines and the last ones. */
+export async function* within(lines: AsyncIterable<Buffer>, first: number, last: number): AsyncGenerator<Buffer> {
+  const held: Buffer[] = [];
+  let count = 0;
+  for await (const line of lines) {
+    if (count++ < first) continue;
+    held.push(line);
+    if (held.length > last) yield held.shift() as Buffer;
+  }
+}
+
+/** The records of a CSV file: a line whose quotation marks are open goes on with the next one. */
+export async function* records(lines: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
+  let record = '';
+  for await (const line of lines) {
+    record = record === '' ? line.toString() : `${record}\n${line}`;
+    const isOpen = (record.split('"').length - 1) % 2 === 1;
+    if (isOpen && record.length <= maxBytes) continue;
+    if (record !== '') yield record;
+    record = '';
+  }
+  if (record !== '') yield record;
+}

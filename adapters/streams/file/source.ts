@@ -1,0 +1,270 @@
+import { mkdir, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { basename, join, resolve, sep } from 'node:path';
+import {
+  BrokerError,
+  InvalidInput,
+  type OpenSource,
+  type PropertyTable,
+  type SourceSetup,
+  type SourceType,
+  splitDelimited
+} from '../../../lib/index.ts';
+import { readLines, records, within } from './lines.ts';
+
+/** Options of the source `file`. */
+export interface FileSourceOptions {
+  /** Read files outside of the folder of the service (`streams.dataDir`) too. Default false. */
+  readonly outside?: boolean;
+}
+
+const PROPERTIES: PropertyTable = {
+  path: { type: 'string', about: 'Folder of the files, in the folder of the service.', default: '.' },
+  fileType: { type: 'string', about: 'What files contain.', default: 'json', choices: ['json', 'csv', 'lines'] },
+  interval: {
+    type: 'number',
+    about: 'Time after which files are read again; 0: they are read once.',
+    default: 0,
+    range: [0, Infinity],
+    unit: 'ms'
+  },
+  sendInterval: { type: 'number', about: 'Time between two rows.', default: 0, range: [0, Infinity], unit: 'ms' },
+  watch: { type: 'boolean', about: 'With an interval: read only files that are new or have changed.', default: false },
+  hasHeader: { type: 'boolean', about: 'The first line of a CSV file has the names of the columns.', default: false },
+  columns: { type: 'array', about: 'Names of the columns of a CSV file.' },
+  delimiter: { type: 'string', about: 'What is between the fields of a CSV file.', default: ',' },
+  ignoreStartLines: { type: 'number', about: 'Lines at the start that are left out.', default: 0, range: [0, 1e9] },
+  ignoreEndLines: { type: 'number', about: 'Lines at the end that are left out.', default: 0, range: [0, 100_000] },
+  actionAfterRead: {
+    type: 'number',
+    about: '0: keep a file, 1: delete it, 2: move it.',
+    default: 0,
+    choices: [0, 1, 2]
+  },
+  moveTo: { type: 'string', about: 'Folder to which files are moved.' },
+  maxLineBytes: { type: 'number', about: 'Most bytes of a line.', default: 1_048_576, range: [1, 1 << 28] },
+  maxFileBytes: { type: 'number', about: 'Most bytes of a JSON file.', default: 67_108_864, range: [1, 1 << 28] }
+};
+
+interface FileProperties {
+  readonly path: string;
+  readonly fileType: 'json' | 'csv' | 'lines';
+  readonly interval: number;
+  readonly sendInterval: number;
+  readonly watch: boolean;
+  readonly hasHeader: boolean;
+  readonly columns?: readonly string[];
+  readonly delimiter: string;
+  readonly ignoreStartLines: number;
+  readonly ignoreEndLines: number;
+  readonly actionAfterRead: 0 | 1 | 2;
+  readonly moveTo?: string;
+  readonly maxLineBytes: number;
+  readonly maxFileBytes: number;
+}
+
+/**
+ * The source `file`: rows of a file, or of the files of a folder. DATASOURCE is its name.
+ *
+ * JSON files are decoded as a whole by the FORMAT of the stream, and so is each line of files of lines; fields of CSV files are strings, which
+ * the schema converts. Tables have the rows of all files when these have been read.
+ */
+export function fileSource({ outside = false }: FileSourceOptions = {}): SourceType {
+  return {
+    name: 'file',
+    about: 'Rows of a file, or of the files of a folder.',
+    properties: PROPERTIES,
+    isBatch: true,
+    async open(setup) {
+      const properties = setup.properties as unknown as FileProperties;
+      const { stream, dataDir } = setup;
+      if (properties.actionAfterRead === 2 && !properties.moveTo)
+        throw invalid(stream, 'moveTo', 'a folder, because actionAfterRead is 2');
+      if (properties.delimiter === '') throw invalid(stream, 'delimiter', 'at least one character');
+      if (dataDir === undefined && !outside)
+        throw invalid(stream, 'path', 'a folder of the service; set the option streams.dataDir');
+      const root = resolve(dataDir ?? '.');
+      const place = (...names: string[]) => {
+        const path = resolve(root, ...names);
+        if (outside || path === root || path.startsWith(root + sep)) return path;
+        throw invalid(stream, 'path', `within ${root}, where this is not: ${path}`);
+      };
+      const path = place(properties.path, setup.datasource);
+      const moveTo = properties.moveTo === undefined ? undefined : place(properties.moveTo);
+      const source = new FileRows(setup, properties, path, moveTo, outside ? undefined : root);
+      if (properties.interval === 0) await source.check();
+      source.start();
+      return source;
+    }
+  };
+}
+
+function invalid(stream: string, name: string, expected: string): InvalidInput {
+  const text = `source file of ${stream}: property ${name} must be ${expected}`;
+  return new InvalidInput('PROPERTY_INVALID', name, expected, undefined, text);
+}
+
+class FileRows implements OpenSource {
+  readonly #setup: SourceSetup;
+  readonly #properties: FileProperties;
+  readonly #path: string;
+  readonly #moveTo: string | undefined;
+  /** Files are in this folder, also behind links; undefined: anywhere. */
+  readonly #root: string | undefined;
+  /** What files were like when they were read. */
+  readonly #seen = new Map<string, string>();
+  #isClosed = false;
+  #timer: unknown;
+  #wake: (() => void) | undefined;
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(
+    setup: SourceSetup,
+    properties: FileProperties,
+    path: string,
+    moveTo: string | undefined,
+    root: string | undefined
+  ) {
+    this.#setup = setup;
+    this.#properties = properties;
+    this.#path = path;
+    this.#moveTo = moveTo;
+    this.#root = root;
+  }
+
+  /** @throws InvalidInput PROPERTY_INVALID: there is no such file */
+  async check(): Promise<void> {
+    try {
+      await stat(this.#path);
+    } catch {
+      const text = `file ${this.#path} not exist`;
+      throw new InvalidInput('PROPERTY_INVALID', 'path', 'a file that exists', this.#path, text);
+    }
+  }
+
+  start(): void {
+    this.#reading = this.#readAll();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#setup.clock.clearTimeout(this.#timer);
+    this.#wake?.();
+    await this.#reading;
+  }
+
+  async #readAll(): Promise<void> {
+    const { interval } = this.#properties;
+    try {
+      const files = await this.#files();
+      this.#setup.connected();
+      for (const file of files) await this.#readOne(file);
+      if (!this.#isClosed) this.#setup.end();
+    } catch (error) {
+      this.#setup.disconnected(error);
+      this.#setup.failed(error);
+    }
+    if (interval > 0 && !this.#isClosed) this.#timer = this.#setup.clock.setTimeout(() => this.start(), interval);
+  }
+
+  /** The files that are to be read now, in the order of their names. */
+  async #files(): Promise<string[]> {
+    const isFolder = (await stat(this.#path)).isDirectory();
+    const names = isFolder ? (await readdir(this.#path, { withFileTypes: true })).filter((each) => each.isFile()) : [];
+    const paths = isFolder ? names.map(({ name }) => join(this.#path, name)).sort() : [this.#path];
+    if (!this.#properties.watch) return paths;
+    const changed: string[] = [];
+    for (const path of paths) {
+      const { mtimeMs, size } = await stat(path);
+      const state = `${mtimeMs} ${size}`;
+      if (this.#seen.get(path) !== state) changed.push(path);
+      this.#seen.set(path, state);
+    }
+    for (const path of this.#seen.keys()) if (!paths.includes(path)) this.#seen.delete(path);
+    return changed;
+  }
+
+  /** A file that cannot be read is counted, and the next one is read. */
+  async #readOne(path: string): Promise<void> {
+    if (this.#isClosed) return;
+    try {
+      if (this.#root !== undefined) {
+        const [real, root] = await Promise.all([realpath(path), realpath(this.#root)]);
+        if (!real.startsWith(root + sep))
+          throw new BrokerError('FILE_OUTSIDE', `${path} is a link to outside of ${root}`);
+      }
+      await this.#rowsOf(path);
+      if (this.#isClosed) return;
+      if (this.#properties.actionAfterRead === 1) await rm(path);
+      if (this.#moveTo === undefined || this.#properties.actionAfterRead !== 2) return;
+      await mkdir(this.#moveTo, { recursive: true });
+      await rename(path, join(this.#moveTo, basename(path)));
+    } catch (error) {
+      this.#setup.failed(error);
+    }
+  }
+
+  async #rowsOf(path: string): Promise<void> {
+    const { fileType, ignoreStartLines, ignoreEndLines, maxLineBytes } = this.#properties;
+    const metadata = { file: path };
+    if (fileType === 'json') return this.#jsonOf(path);
+    const lines = readLines(path, maxLineBytes, (error) => this.#setup.failed(error));
+    const wanted = within(lines, ignoreStartLines, ignoreEndLines);
+    if (fileType === 'csv') return this.#csvOf(wanted, metadata);
+    for await (const line of wanted) {
+      if (line.length === 0) continue;
+      if (!(await this.#ready())) return;
+      this.#setup.bytes(line, metadata);
+    }
+  }
+
+  async #jsonOf(path: string): Promise<void> {
+    const { maxFileBytes, sendInterval } = this.#properties;
+    const { size } = await stat(path);
+    if (size > maxFileBytes)
+      throw new BrokerError(
+        'FILE_TOO_LARGE',
+        `${path} has more than ${maxFileBytes} bytes (maxFileBytes); use a file of lines`
+      );
+    const bytes = await readFile(path);
+    const metadata = { file: path };
+    const rows: unknown = sendInterval === 0 ? undefined : JSON.parse(bytes.toString());
+    const parts = Array.isArray(rows) ? rows.map((row) => Buffer.from(JSON.stringify(row))) : [bytes];
+    for (const part of parts) {
+      if (!(await this.#ready())) return;
+      this.#setup.bytes(part, metadata);
+    }
+  }
+
+  async #csvOf(lines: AsyncIterable<Buffer>, metadata: { readonly file: string }): Promise<void> {
+    const { hasHeader, delimiter, maxLineBytes } = this.#properties;
+    let { columns } = this.#properties;
+    let isHeader = hasHeader;
+    for await (const record of records(lines, maxLineBytes)) {
+      const fields = splitDelimited(record, delimiter);
+      if (isHeader) {
+        isHeader = false;
+        columns ??= fields;
+        continue;
+      }
+      if (!(await this.#ready())) return;
+      const given = columns === undefined ? fields : fields.slice(0, columns.length);
+      this.#setup.row(Object.fromEntries(given.map((field, i) => [columns?.[i] ?? `col${i}`, field])), metadata);
+    }
+  }
+
+  /** Wait until the next row is due and there is room for it. @returns false: the source is closed */
+  async #ready(): Promise<boolean> {
+    const { sendInterval } = this.#properties;
+    const { clock } = this.#setup;
+    if (sendInterval > 0) await this.#wait((wake) => (this.#timer = clock.setTimeout(wake, sendInterval)));
+    while (this.#setup.isFull && !this.#isClosed) await this.#wait((wake) => this.#setup.whenRoom(wake));
+    return !this.#isClosed;
+  }
+
+  #wait(begin: (wake: () => void) => void): Promise<void> {
+    return new Promise((wake) => {
+      this.#wake = wake;
+      begin(wake);
+    });
+  }
+}

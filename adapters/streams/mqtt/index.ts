@@ -1,0 +1,2 @@
+/** MQTT for streams: messages of another server as rows. */
+export { mqttSource } from './source.ts';

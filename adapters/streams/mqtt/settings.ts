@@ -1,0 +1,101 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { InvalidInput, type PropertyTable, type SourceSetup } from '../../../lib/index.ts';
+import type { DialSettings } from '../../bridge/index.ts';
+
+/** Properties of connections to another MQTT server. */
+export const MQTT_PROPERTIES: PropertyTable = {
+  server: { type: 'string', about: 'URL of the server: tcp://host:1883, ssl://host:8883, ws:// or wss://.' },
+  servers: { type: 'array', about: 'Instead of server; only the first one is used.' },
+  qos: { type: 'number', about: 'QoS of the subscription.', default: 1, choices: [0, 1, 2] },
+  clientid: {
+    type: 'string',
+    about: 'Client id. Default: a random one. A second stream with the same one has its name added.'
+  },
+  protocolVersion: {
+    type: 'string',
+    about: 'Version of MQTT.',
+    default: '3.1.1',
+    choices: ['3.1', '3.1.1', '5', '5.0']
+  },
+  username: { type: 'string', about: 'User name at the server.' },
+  password: { type: 'string', about: 'Password at the server.', isSecret: true },
+  certificationPath: { type: 'string', about: 'File of the certificate of the client, PEM.' },
+  privateKeyPath: { type: 'string', about: 'File of its private key, PEM.' },
+  rootCaPath: { type: 'string', about: 'File of the certificate authorities, PEM, instead of those of Node.' },
+  insecureSkipVerify: {
+    type: 'boolean',
+    about: 'Only false: the certificate of the server is always verified.',
+    choices: [false]
+  }
+};
+
+const VERSIONS: Readonly<Record<string, 3 | 4 | 5>> = { '3.1': 3, '3.1.1': 4, '5': 5, '5.0': 5 };
+const SCHEMES: Readonly<Record<string, string>> = {
+  tcp: 'mqtt',
+  mqtt: 'mqtt',
+  ssl: 'mqtts',
+  tls: 'mqtts',
+  tcps: 'mqtts',
+  mqtts: 'mqtts',
+  ws: 'ws',
+  wss: 'wss'
+};
+
+/** Properties, read. */
+export interface MqttSourceSettings {
+  readonly dial: DialSettings;
+  readonly qos: 0 | 1 | 2;
+  readonly clientId: string | undefined;
+  readonly protocolVersion: 3 | 4 | 5;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+}
+
+/** @throws InvalidInput PROPERTY_INVALID; the error of reading a file */
+export async function readMqttSettings(
+  { properties, dataDir }: Pick<SourceSetup, 'properties' | 'dataDir'>,
+  what: string
+): Promise<MqttSourceSettings> {
+  const given = properties as Readonly<Record<string, string | undefined>>;
+  const { qos, servers } = properties as { qos: 0 | 1 | 2; servers?: readonly unknown[] };
+  const url = readServer(given.server ?? servers?.[0], what);
+  const pem = async (path: string | undefined) =>
+    path === undefined ? undefined : readFile(resolve(dataDir ?? '.', path), 'utf8');
+  const [cert, key, ca] = await Promise.all([
+    pem(given.certificationPath),
+    pem(given.privateKeyPath),
+    pem(given.rootCaPath)
+  ]);
+  const hasCertificate = cert !== undefined;
+  return {
+    dial: {
+      url,
+      ...(hasCertificate ? { cert } : {}),
+      ...(key === undefined ? {} : { key }),
+      ...(ca === undefined ? {} : { ca })
+    },
+    qos,
+    clientId: given.clientid || undefined,
+    protocolVersion: VERSIONS[given.protocolVersion ?? '3.1.1'],
+    // the original does not use them with a certificate
+    username: hasCertificate ? undefined : given.username || undefined,
+    password: hasCertificate ? undefined : given.password || undefined
+  };
+}
+
+function readServer(server: unknown, what: string): URL {
+  const [, scheme = 'tcp', rest = ''] = /^(?:([a-z]+):\/\/)?(.+)$/i.exec(String(server ?? '')) ?? [];
+  const known = SCHEMES[scheme.toLowerCase()];
+  const text = `${known}://${rest}`;
+  if (
+    typeof server === 'string' &&
+    known !== undefined &&
+    /^[^@/]+(?:\/(?!\/)[^@]*)?$/.test(rest) &&
+    URL.canParse(text)
+  )
+    return new URL(text);
+  const expected = 'a URL without credentials such as "tcp://host:1883"';
+  const message = `${what}: property server must be ${expected}`;
+  throw new InvalidInput('PROPERTY_INVALID', 'server', expected, undefined, message);
+}

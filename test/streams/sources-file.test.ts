@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { fileSource } from '../../adapters/streams/file/index.ts';
+import type { Column, SourceType } from '../../lib/streams/types.ts';
+import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
+
+let dataDir: string;
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'embermq-file-source-'));
+});
+
+afterEach(() => rm(dataDir, { recursive: true }));
+
+/** Rows of a table of type file, which is read when its end is reached. */
+function open(
+  properties: Record<string, unknown>,
+  {
+    datasource = 'rows',
+    kind = 'stream',
+    columns,
+    type = fileSource() as SourceType,
+    folder = dataDir as string | null
+  }: {
+    datasource?: string;
+    kind?: 'stream' | 'table';
+    columns?: readonly Column[];
+    type?: SourceType;
+    folder?: string | null;
+  } = {}
+) {
+  let ends = 0;
+  const observed: SourceType = {
+    ...type,
+    open: (setup) =>
+      (type.open as NonNullable<SourceType['open']>)(
+        new Proxy(setup, {
+          get: (target, name) =>
+            name === 'end'
+              ? () => {
+                  target.end();
+                  ends++;
+                }
+              : Reflect.get(target, name)
+        })
+      )
+  };
+  const fixture = makeHub([observed], {
+    dataDir: folder ?? undefined,
+    sourceConfig: { file: { default: properties } }
+  });
+  const kept = new Kept();
+  const attachment = fixture.hub.attach(stream({ TYPE: 'file', DATASOURCE: datasource }, columns, kind), ALL, kept);
+  return {
+    ...fixture,
+    kept,
+    attachment,
+    /** Wait until everything has been read a number of times. */
+    async read(times = 1) {
+      await attachment.opened;
+      while (ends < times) await settled();
+    },
+    get ends() {
+      return ends;
+    }
+  };
+}
+
+const write = (name: string, text: string) => writeFile(join(dataDir, name), text);
+
+describe('the source file', () => {
+  it('has the rows of a JSON file', async () => {
+    await write('rows', '[{"n":1},{"n":2}]');
+    const { kept, read, attachment } = open({});
+    await read();
+    assert.deepEqual(kept.values, [{ n: 1 }, { n: 2 }]);
+    assert.equal(kept.rows[0].meta('file'), join(dataDir, 'rows'));
+    assert.equal(attachment.connection.status, 1);
+    await attachment.detach();
+  });
+
+  it('completes a table with the end of the file', async () => {
+    await write('rows', '[{"n":1},{"n":2}]');
+    const { kept, read } = open({}, { kind: 'table' });
+    await read();
+    assert.deepEqual(kept.table, [{ n: 1 }, { n: 2 }]);
+    assert.equal(kept.tables.length, 1);
+  });
+
+  it('has the records of a CSV file', async () => {
+    await write('rows', '\ufeffskipped\nid,text\r\n1,"a, ""b"""\r\n2,"two\nlines",more\n\nlast');
+    const { kept, read } = open(
+      { fileType: 'csv', hasHeader: true, ignoreStartLines: 1, ignoreEndLines: 1 },
+      {
+        columns: [
+          { name: 'id', type: { type: 'bigint' } },
+          { name: 'text', type: { type: 'string' } }
+        ]
+      }
+    );
+    await read();
+    assert.deepEqual(kept.values, [
+      { id: 1n, text: 'a, "b"' },
+      { id: 2n, text: 'two\nlines' }
+    ]);
+  });
+
+  it('names the columns of a CSV file', async () => {
+    await write('rows', '1;x\n2;y');
+    const named = open({ fileType: 'csv', delimiter: ';', columns: ['a'] });
+    await named.read();
+    assert.deepEqual(named.kept.values, [{ a: '1' }, { a: '2' }]);
+    const numbered = open({ fileType: 'csv', delimiter: ';' });
+    await numbered.read();
+    assert.deepEqual(numbered.kept.values[0], { col0: '1', col1: 'x' });
+  });
+
+  it('decodes each line of a file of lines, also of a large one', async () => {
+    await write('rows', Array.from({ length: 20_000 }, (_, n) => `{"n":${n}}`).join('\n'));
+    const { kept, read } = open({ fileType: 'lines' });
+    await read();
+    assert.equal(kept.rows.length, 20_000);
+    assert.deepEqual(kept.values.at(-1), { n: 19_999 });
+  });
+
+  it('leaves out lines that are too long, and goes on', async () => {
+    await write('rows', `{"n":1}\n{"n":"${'x'.repeat(300_000)}"}\n{"n":3}\nno JSON\n{"n":4}`);
+    const { kept, read } = open({ fileType: 'lines', maxLineBytes: 100 });
+    await read();
+    assert.deepEqual(kept.values, [{ n: 1 }, { n: 3 }, { n: 4 }]);
+    assert.match(kept.errors[0], /line 2 has more than 100 bytes and is left out$/);
+    assert.match(kept.errors[1], /no JSON/);
+  });
+
+  it('refuses a JSON file that is too large', async () => {
+    await write('rows', '[{"n":1}]');
+    const { kept, read } = open({ maxFileBytes: 5 });
+    await read();
+    assert.match(kept.errors[0], /has more than 5 bytes \(maxFileBytes\)/);
+  });
+
+  it('waits between rows', async () => {
+    await write('rows', '[{"n":1},{"n":2}]');
+    const { kept, clock, read, attachment } = open({ sendInterval: 10 });
+    await attachment.opened;
+    while (clock.pending === 0) await settled();
+    assert.deepEqual(kept.values, []);
+    clock.advance(10);
+    while (clock.pending === 0) await settled();
+    assert.deepEqual(kept.values, [{ n: 1 }]);
+    clock.advance(10);
+    await read();
+    assert.equal(kept.rows.length, 2);
+  });
+
+  it('waits while a rule has no room', async () => {
+    await write('rows', '{"n":1}\n{"n":2}');
+    const { kept, read, attachment } = open({ fileType: 'lines' });
+    attachment.setFull(true);
+    await attachment.opened;
+    for (let i = 0; i < 20; i++) await settled();
+    assert.deepEqual(kept.values, []);
+    attachment.setFull(false);
+    await read();
+    assert.equal(kept.rows.length, 2);
+  });
+
+  it('can be closed while it waits', async () => {
+    await write('rows', '[{"n":1},{"n":2}]');
+    const { clock, attachment } = open({ sendInterval: 10 });
+    await attachment.opened;
+    while (clock.pending === 0) await settled();
+    await attachment.detach();
+    assert.equal(clock.pending, 0);
+  });
+
+  it('reads files of a folder in the order of their names, again in each interval', async () => {
+    await mkdir(join(dataDir, 'rows'));
+    await write('rows/b', '{"n":2}');
+    await write('rows/a', '{"n":1}');
+    const { kept, clock, read, attachment } = open({ interval: '1s' });
+    await read();
+    assert.deepEqual(kept.values, [{ n: 1 }, { n: 2 }]);
+    while (clock.pending === 0) await settled();
+    clock.advance(1000);
+    await read(2);
+    assert.equal(kept.rows.length, 4);
+    await attachment.detach();
+    assert.equal(clock.pending, 0);
+  });
+
+  it('watches a folder for files that are new or have changed', async () => {
+    await mkdir(join(dataDir, 'rows'));
+    await write('rows/a', '{"n":1}');
+    const { kept, clock, read, attachment } = open({ interval: 1000, watch: true });
+    await read();
+    await write('rows/a', '{"n":10}');
+    await write('rows/b', '{"n":2}');
+    for (let times = 2; times < 4; times++) {
+      while (clock.pending === 0) await settled();
+      clock.advance(1000);
+      await read(times);
+    }
+    assert.deepEqual(kept.values, [{ n: 1 }, { n: 10 }, { n: 2 }]);
+    await attachment.detach();
+  });
+
+  it('deletes or moves files that it has read', async () => {
+    await write('rows', '{}');
+    await open({ actionAfterRead: 2, moveTo: 'done' }).read();
+    assert.deepEqual(await readdir(dataDir), ['done']);
+    assert.deepEqual(await readdir(join(dataDir, 'done')), ['rows']);
+    await open({ actionAfterRead: 1, path: 'done' }).read();
+    assert.deepEqual(await readdir(join(dataDir, 'done')), []);
+  });
+
+  it('refuses a file that is not there, unless it is looked for again', async () => {
+    await assert.rejects(open({}).attachment.opened, { message: `file ${join(dataDir, 'rows')} not exist` });
+    const { kept, clock, read, attachment } = open({ interval: 1000 });
+    await attachment.opened;
+    while (clock.pending === 0) await settled();
+    assert.equal(attachment.connection.status, -1);
+    assert.match(kept.errors[0], /ENOENT/);
+    await write('rows', '{"n":1}');
+    clock.advance(1000);
+    await read();
+    assert.deepEqual(kept.values, [{ n: 1 }]);
+    await attachment.detach();
+  });
+
+  it('stays within the folder of the service, unless the app allows others', async () => {
+    const outside = await mkdtemp(join(tmpdir(), 'embermq-outside-'));
+    await writeFile(join(outside, 'rows'), '{"n":1}');
+    const message = /^source file of demo: property path must be within /;
+    await assert.rejects(open({ path: outside }).attachment.opened, { code: 'PROPERTY_INVALID', message });
+    await assert.rejects(open({}, { datasource: '../x' }).attachment.opened, { code: 'PROPERTY_INVALID', message });
+    await assert.rejects(open({}, { folder: null }).attachment.opened, /set the option streams\.dataDir/);
+    await symlink(join(outside, 'rows'), join(dataDir, 'rows'));
+    const linked = open({});
+    await linked.read();
+    assert.match(linked.kept.errors[0], /is a link to outside of/);
+    const allowed = open({ path: outside }, { type: fileSource({ outside: true }) });
+    await allowed.read();
+    assert.deepEqual(allowed.kept.values, [{ n: 1 }]);
+    await rm(outside, { recursive: true });
+  });
+
+  it('checks properties that belong together', async () => {
+    await assert.rejects(open({ actionAfterRead: 2 }).attachment.opened, /moveTo must be a folder/);
+    await assert.rejects(open({ delimiter: '' }).attachment.opened, /delimiter must be at least one character/);
+  });
+});
