@@ -275,7 +275,7 @@ export class StreamRules implements StreamRulesApi {
     if (rule.definition.triggered === triggered) return;
     const read = { ...rule.read, definition: { ...rule.definition, triggered } };
     await this.#persist(read);
-    rule.read = read;
+    rule.describe(read);
   }
 
   async #persist({ definition, isTemporary }: ReadRule): Promise<void> {

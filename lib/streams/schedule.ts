@@ -4,7 +4,7 @@ import type { RuleOptions } from './types.ts';
 
 /** When a rule runs. */
 export interface Schedule {
-  /** The next time to run, from a time on; one that has begun counts. Milliseconds since 1970. @returns `isOver`: there is none */
+  /** The next time to run at or after a time; one that has begun counts. Milliseconds since 1970. @returns `isOver`: there is none */
   next(nowMs: number): { readonly startsAt: number; readonly isOver: boolean };
   /** When a run ends that began at a time. undefined: not by itself */
   endOf(startedAt: number): number | undefined;

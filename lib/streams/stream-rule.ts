@@ -128,6 +128,11 @@ export class StreamRule implements StreamRuleActions {
     this.#plan = undefined;
   }
 
+  /** Take over a definition that runs in the same way. */
+  describe(read: ReadRule): void {
+    this.read = read;
+  }
+
   /** It cannot run at present, for a reason that a later definition may mend. */
   fail(error: unknown): void {
     const { restartStrategy } = this.definition.options;

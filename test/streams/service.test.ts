@@ -38,7 +38,12 @@ describe('The stream service', () => {
       'SELECT name, count(*) AS n, avg(t) AS mean FROM demo GROUP BY name, TUMBLINGWINDOW(ss, 10)'
     );
     const next = rule[Symbol.asyncIterator]().next();
-    for (const [name, t] of [['a', 1.5], ['b', 2], ['a', 2.5]] as const) await streams.push('demo', { name, t });
+    for (const [name, t] of [
+      ['a', 1.5],
+      ['b', 2],
+      ['a', 2.5]
+    ] as const)
+      await streams.push('demo', { name, t });
     await kit.clock.advance('10s');
     assert.deepEqual((await next).value, [
       { name: 'a', n: 2, mean: 2 },

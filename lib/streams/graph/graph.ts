@@ -37,8 +37,8 @@ export class Entry {
   /** A row of the source. */
   push(row: Row): void {
     const { figures } = this;
-    if ((figures.recordsIn++ & 63) === 0) figures.lastAt = this.#clock.now();
-    figures.recordsOut++;
+    if (figures.arrived()) figures.seen(this.#clock.now());
+    figures.passed();
     this.#next.push(this.#tupleOf === undefined ? row : this.#tupleOf(row), this.#port);
   }
 
@@ -49,7 +49,7 @@ export class Entry {
 
   /** Something of the source could not be read. */
   fail(error: unknown): void {
-    this.figures.recordsIn++;
+    this.figures.arrived();
     this.figures.failed(error, this.#clock.now());
     this.#next.passError(error);
   }

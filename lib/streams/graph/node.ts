@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { FunctionTools } from '../functions/function.ts';
 import type { OpenLookup, Properties } from '../types.ts';
+import { StreamFailure } from '../values.ts';
 import type { Operator, OperatorSetup, Output, Timers } from './operator.ts';
 
 /** Latency and the time of the last item are taken for one item in so many, and for the first. */
@@ -19,6 +20,26 @@ export class Figures {
   lastExceptionAt = 0;
   /** Counters of the operator, such as `late_total`. */
   readonly more = new Map<string, number>();
+
+  /** An item has arrived. @returns whether its time is to be taken */
+  arrived(): boolean {
+    return this.recordsIn++ % SAMPLE === 0;
+  }
+
+  /** An item has been passed on. */
+  passed(): void {
+    this.recordsOut++;
+  }
+
+  /** The time of an item of the sample. */
+  seen(nowMs: number): void {
+    this.lastAt = nowMs;
+  }
+
+  /** @param startedAt monotonic milliseconds of an item of the sample */
+  took(clock: Clock, startedAt: number): void {
+    this.latencyUs = Math.round((clock.monotonic() - startedAt) * 1000);
+  }
 
   failed(error: unknown, nowMs: number): void {
     this.exceptions++;
@@ -48,6 +69,8 @@ export interface PlannedNode {
   readonly name: string;
   /** What it does, for EXPLAIN. */
   readonly about: string;
+  /** Begins the messages of its errors: `run Where error: `. */
+  readonly prefix?: string;
   // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
   readonly make: (setup: NodeSetup<any>) => Operator<any>;
   readonly inputs: readonly PlannedInput[];
@@ -93,17 +116,19 @@ export class Node implements Next {
   readonly name: string;
   readonly figures = new Figures();
   readonly operator: Operator<unknown>;
+  readonly #prefix: string;
   readonly #host: NodeHost;
   readonly #next: { readonly node: Next; readonly port: number }[] = [];
   readonly #timers = new Set<() => void>();
 
   constructor(plan: PlannedNode, host: NodeHost) {
     this.name = plan.name;
+    this.#prefix = plan.prefix ?? '';
     this.#host = host;
     const { figures } = this;
     const output: Output<unknown> = {
       push: (item) => {
-        figures.recordsOut++;
+        figures.passed();
         for (const { node, port } of this.#next) node.push(item, port);
       },
       flush: (time) => this.#passTime(time)
@@ -125,7 +150,7 @@ export class Node implements Next {
 
   push(item: unknown, port: number): void {
     const { figures } = this;
-    if (figures.recordsIn++ % SAMPLE === 0) {
+    if (figures.arrived()) {
       this.#pushMeasured(item, port);
       return;
     }
@@ -139,13 +164,13 @@ export class Node implements Next {
   #pushMeasured(item: unknown, port: number): void {
     const { clock } = this.#host;
     const startedAt = clock.monotonic();
-    this.figures.lastAt = clock.now();
+    this.figures.seen(clock.now());
     try {
       this.operator.push(item, port);
     } catch (error) {
       this.#fail(error);
     }
-    this.figures.latencyUs = Math.round((clock.monotonic() - startedAt) * 1000);
+    this.figures.took(clock, startedAt);
   }
 
   flush(time: number, port: number): void {
@@ -161,7 +186,7 @@ export class Node implements Next {
   }
 
   passError(error: unknown): void {
-    this.figures.recordsIn++;
+    this.figures.arrived();
     this.figures.failed(error, this.#host.clock.now());
     this.#next[0]?.node.passError(error);
   }
@@ -176,7 +201,8 @@ export class Node implements Next {
     for (const { node, port } of this.#next) node.flush(time, port);
   }
 
-  #fail(error: unknown): void {
+  #fail(cause: unknown): void {
+    const error = this.#prefix === '' ? cause : new StreamFailure(`${this.#prefix}${messageOf(cause)}`, cause);
     this.figures.failed(error, this.#host.clock.now());
     this.#host.failed(this, error);
     this.#next[0]?.node.passError(error);
@@ -211,13 +237,13 @@ export class Node implements Next {
   #run(run: () => void): void {
     const { clock } = this.#host;
     const startedAt = clock.monotonic();
-    this.figures.lastAt = clock.now();
+    this.figures.seen(clock.now());
     try {
       run();
     } catch (error) {
       this.#fail(error);
     }
-    this.figures.latencyUs = Math.round((clock.monotonic() - startedAt) * 1000);
+    this.figures.took(clock, startedAt);
   }
 }
 

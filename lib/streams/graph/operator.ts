@@ -28,7 +28,7 @@ export interface OperatorSetup<O> {
  * `StreamFailure` is counted as an exception, and its error goes to the sinks.
  */
 export interface Operator<I> {
-  /** @param port number of the input, from 0, for operators with several */
+  /** @param port number of the input, 0 for the first one */
   push(item: I, port: number): void;
   /** The time of events of an input has advanced. Absent: it is passed on as it is. */
   flush?(time: number, port: number): void;

@@ -40,7 +40,7 @@ export class SinkNode implements Next {
 
   push(item: unknown): void {
     const { figures } = this;
-    if ((figures.recordsIn++ & 63) === 0) figures.lastAt = this.#host.clock.now();
+    if (figures.arrived()) figures.seen(this.#host.clock.now());
     this.#send(item as OutputRows, true);
   }
 
@@ -48,7 +48,7 @@ export class SinkNode implements Next {
 
   passError(error: unknown): void {
     const { figures } = this;
-    figures.recordsIn++;
+    figures.arrived();
     figures.failed(error, this.#host.clock.now());
     if (this.#host.sendsErrors) this.#send([{ error: messageOf(error) }], false);
   }
@@ -58,11 +58,11 @@ export class SinkNode implements Next {
     try {
       const sent = this.target.push(rows);
       if (sent === undefined) {
-        if (isCounted) this.figures.recordsOut++;
+        if (isCounted) this.figures.passed();
       } else
         sent.then(
           () => {
-            if (isCounted) this.figures.recordsOut++;
+            if (isCounted) this.figures.passed();
           },
           (error) => this.#fail(error)
         );

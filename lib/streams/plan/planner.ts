@@ -29,6 +29,16 @@ export function planOf(select: BoundSelect, settings: PlanSettings): StreamPlan 
   return new Planner(select, settings).plan();
 }
 
+/** How the messages of errors of operators begin [stream rules 4.7]. */
+const PREFIXES: Readonly<Record<string, string | undefined>> = {
+  filter: 'run Where error: ',
+  join: 'run Join error: ',
+  aggregate: 'run Group By error: ',
+  having: 'run Having error: ',
+  order: 'run Order By error: ',
+  project: 'run Select error: '
+};
+
 /** Numbers the operators of a statement, in the order of the data [stream rules 10.1]. */
 class Planner {
   readonly #select: BoundSelect;
@@ -175,7 +185,8 @@ class Planner {
     end: PlannedInput,
     others: readonly PlannedInput[] = []
   ): PlannedNode {
-    const node = { name: `op_${number}_${kind}`, about, make, inputs: [end, ...others] };
+    const prefix = PREFIXES[kind] ?? '';
+    const node = { name: `op_${number}_${kind}`, about, prefix, make, inputs: [end, ...others] };
     this.#nodes.push(node);
     return node;
   }
