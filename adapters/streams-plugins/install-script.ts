@@ -37,11 +37,12 @@ export async function runInstallScript(run: ScriptRun): Promise<string> {
   child.stdout.on('data', (chunk: Buffer) => output.add(chunk));
   child.stderr.on('data', (chunk: Buffer) => output.add(chunk));
   const late = () => installError(`install.sh took longer than ${timeoutMs} ms; ${output.shown()}`);
+  const closed = once(child, 'close').catch(() => {}); // an error is that of the exit, too
   let hasEnded = false;
   try {
     const [code, signal] = await withDeadline(clock, timeoutMs, closing, late, async (ending) => {
       const exit = (await once(child, 'exit', { signal: ending })) as [number | null, string | null];
-      await Promise.race([once(child, 'close'), grace(clock)]);
+      await withGrace(clock, closed);
       return exit;
     });
     if (code !== 0) throw installError(`exit status ${code ?? signal}; ${output.shown()}`);
@@ -58,8 +59,13 @@ export async function runInstallScript(run: ScriptRun): Promise<string> {
   }
 }
 
-function grace(clock: Clock): Promise<void> {
-  return new Promise((resolve) => void clock.setTimeout(resolve, OUTPUT_GRACE_MS));
+async function withGrace(clock: Clock, closed: Promise<unknown>): Promise<void> {
+  let timer: unknown;
+  const late = new Promise<void>((resolve) => {
+    timer = clock.setTimeout(resolve, OUTPUT_GRACE_MS);
+  });
+  await Promise.race([closed, late]);
+  clock.clearTimeout(timer);
 }
 
 function killGroup({ pid }: ChildProcess): void {

@@ -57,9 +57,12 @@ export interface PluginOptions {
   installTimeout?: Duration;
   /** Most functions in JavaScript. Default 100. */
   maxScripts?: number;
-  /** How long one call of a function in JavaScript may take. Default 100 ms. */
+  /**
+   * How long one call of a function in JavaScript may take. Default 100 ms. It is checked every 10,000 steps of the interpreter, so a loop over
+   * operations that are slow themselves, such as those on very long strings, may take longer.
+   */
   scriptTime?: Duration;
-  /** Memory of each function in JavaScript. Default 16 MB. */
+  /** Most memory of each function in JavaScript, with the interpreter; at least 17 MB. Default 32 MB. */
   scriptMemory?: Size;
 }
 
@@ -87,8 +90,8 @@ export const PLUGIN_OPTIONS = {
   }),
   maxScripts: row('integer', 100, 'Most functions in JavaScript.', { max: 10_000 }),
   scriptTime: row('duration', 100, 'How long one call of a function in JavaScript may take.', { unit: 'ms', min: 1 }),
-  scriptMemory: row('size', 16 * 1024 ** 2, 'Memory of each function in JavaScript.', {
-    min: 256 * 1024,
+  scriptMemory: row('size', 32 * 1024 ** 2, 'Most memory of each function in JavaScript, with the interpreter.', {
+    min: 17 * 1024 ** 2,
     max: 1024 ** 3
   })
 };

@@ -48,13 +48,14 @@ export class Script {
 
   /** @throws Error what is wrong with the script, with its position; BrokerError PACKAGE_MISSING */
   static async compile(description: ScriptDescription, limits: ScriptLimits): Promise<Script> {
-    const { newQuickJSWASMModule } = await loadInterpreter();
-    // a module for each function: a failure of the interpreter, and its memory, concern no other function
-    const runtime = (await newQuickJSWASMModule()).newRuntime();
-    runtime.setMemoryLimit(limits.memoryBytes);
+    const { newQuickJSWASMModule, newVariant, RELEASE_SYNC } = await loadInterpreter();
+    // a module for each function: a failure of the interpreter, and its memory, concern no other function. The interpreter does not
+    // count small pieces towards its own limit, so the memory of the module is limited
+    const wasmMemory = memoryOf(limits.memoryBytes);
+    const runtime = (await newQuickJSWASMModule(newVariant(RELEASE_SYNC, { wasmMemory }))).newRuntime();
     runtime.setMaxStackSize(STACK_BYTES);
     const script = new Script(description, limits, runtime.newContext());
-    // real time, since a call is synchronous and no clock of a test goes on during it
+    // Real time, since a call is synchronous and no clock of a test goes on during it. The interpreter asks every 10,000 steps.
     runtime.setInterruptHandler(() => {
       if (performance.now() > script.#deadline) script.#isLate = true;
       return script.#isLate;
@@ -215,6 +216,17 @@ export class Script {
   }
 }
 
+type Memory = NonNullable<Parameters<Interpreter['newVariant']>[1]['wasmMemory']>;
+
+/** Memory of WebAssembly: 16 MB at first, as the interpreter is compiled for. */
+function memoryOf(bytes: number): Memory {
+  // the types of Node do not have it
+  const { WebAssembly } = globalThis as unknown as { WebAssembly: { Memory: new (size: object) => Memory } };
+  return new WebAssembly.Memory({ initial: 256, maximum: Math.max(257, Math.floor(bytes / 65_536)) });
+}
+
+type Interpreter = Pick<typeof import('quickjs-emscripten'), 'newQuickJSWASMModule' | 'newVariant' | 'RELEASE_SYNC'>;
+
 function positionIn(stack: unknown): string {
   const [, line, column] = /script\.js:(\d+)(?::(\d+))?/.exec(String(stack ?? '')) ?? [];
   if (line === undefined) return '';
@@ -228,7 +240,7 @@ function replaced(this: unknown, key: string, value: unknown): unknown {
   return own instanceof Uint8Array ? Buffer.from(own).toString('base64') : value;
 }
 
-async function loadInterpreter(): Promise<Pick<typeof import('quickjs-emscripten'), 'newQuickJSWASMModule'>> {
+async function loadInterpreter(): Promise<Interpreter> {
   try {
     return await import('quickjs-emscripten');
   } catch (cause) {

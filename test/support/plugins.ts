@@ -81,10 +81,15 @@ export interface PluginsFixture {
   reopen(options?: Partial<PluginOptions>): Promise<PluginsFixture>;
 }
 
+const folders: string[] = [];
+process.once('exit', () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
 /** Make plugins in a new folder, which is removed when the process ends: libraries of it are in use until then. */
 export async function pluginsFixture(options: Partial<PluginOptions> = {}): Promise<PluginsFixture> {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-plugins-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  folders.push(folder);
   return openFixture(folder, options);
 }
 

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { functionModule, pluginsFixture } from '../support/plugins.ts';
+import { zip } from '../support/zip.ts';
+
+const MODULE = { name: 'Echo@v1.js', content: functionModule('Echo', 1) };
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe('The script of an archive', () => {
+  it('is run with its parameters beside its files, and its output is kept', async () => {
+    const { plugins, archive, folder } = await pluginsFixture();
+    const script = 'cat words.txt; echo "$1-$2" >&2; echo done > made.txt';
+    const file = archive(
+      'e.zip',
+      MODULE,
+      { name: 'install.sh', content: script },
+      { name: 'words.txt', content: 'hi ' }
+    );
+    await plugins.create('functions', { name: 'echo', file, shellParas: ['a b', '$x'] });
+    const installed = join(folder, 'streams/plugins/functions');
+    const [own] = readdirSync(installed);
+    assert.equal(readFileSync(join(installed, own, 'install.log'), 'utf8'), 'hi a b-$x\n');
+    assert.equal(readFileSync(join(installed, own, 'made.txt'), 'utf8'), 'done\n');
+  });
+
+  it('undoes the installation if it fails or takes too long, with the processes that it has started', async () => {
+    const fixture = await pluginsFixture({ installTimeout: 300 });
+    const { plugins, archive, folder } = fixture;
+    const run = async (content: string) => {
+      const file = archive('e.zip', MODULE, { name: 'install.sh', content }, { name: 'etc/x' });
+      const error = await plugins.create('functions', { name: 'echo', file }).catch((reason: Error) => reason);
+      assert.equal((error as { code?: string }).code, 'PLUGIN_INSTALL_FAILED');
+      assert.deepEqual(await plugins.list('functions'), []);
+      assert.equal(existsSync(join(folder, 'streams/plugins/incoming')), false);
+      assert.equal(existsSync(join(folder, 'streams/etc')), false);
+      return (error as Error).message;
+    };
+    assert.equal(await run('exit 3'), 'fail to install plugin: exit status 3; it has written nothing');
+    assert.match(await run('echo no network; exit 1'), /^fail to install plugin: exit status 1; .*"no network"$/);
+    assert.match(await run('seq 100000; exit 1'), /99999\\n100000"$/);
+    const pid = join(folder, 'pid');
+    const late = await run(`sleep 1000 & echo $! > "${pid}"; echo waiting; wait`);
+    assert.equal(late, 'fail to install plugin: install.sh took longer than 300 ms; its output ends with "waiting"');
+    const child = Number(readFileSync(pid, 'utf8'));
+    const isAlive = () => existsSync(`/proc/${child}`) && !/\) Z /.test(readFileSync(`/proc/${child}/stat`, 'utf8'));
+    for (let i = 0; i < 1000 && isAlive(); i++) await new Promise(setImmediate);
+    assert.equal(isAlive(), false);
+  });
+
+  it('is refused if the option installScripts is false', async () => {
+    const { plugins, archive } = await pluginsFixture({ installScripts: false });
+    const file = archive('e.zip', MODULE, { name: 'install.sh', content: 'exit 0' });
+    await assert.rejects(plugins.create('functions', { name: 'echo', file }), {
+      code: 'PLUGIN_SCRIPT_REFUSED',
+      message: /^fail to install plugin: the archive has install\.sh, and the option installScripts is false/
+    });
+    await plugins.create('functions', { name: 'echo', file: archive('f.zip', MODULE) });
+  });
+
+  it('has parameters that are strings', async () => {
+    const { plugins, archive } = await pluginsFixture();
+    const file = archive('e.zip', MODULE);
+    for (const shellParas of [[1], 'a', Array(101).fill('x'), ['a\0b']] as never[])
+      await assert.rejects(plugins.create('functions', { name: 'echo', file, shellParas }), {
+        code: 'PLUGIN_INPUT_INVALID'
+      });
+  });
+});
+
+describe('The download of an archive', () => {
+  it('follows redirects, and sends credentials of the URL to its origin only', async () => {
+    const seen: string[] = [];
+    const other = await serve((request, response) => {
+      seen.push(`other ${request.url} ${request.headers.authorization}`);
+      response.end(zip(MODULE));
+    });
+    const origin = await serve((request, response) => {
+      seen.push(`${request.url} ${request.headers.authorization}`);
+      const to = request.url === '/a.zip' ? '/b' : `${other}/c`;
+      response.writeHead(302, { location: to }).end();
+    });
+    const { plugins, streams } = await pluginsFixture();
+    await plugins.create('functions', { name: 'echo', file: `${origin.replace('//', '//u:p@')}/a.zip?v=1` });
+    assert.equal(streams.call('echo'), 1);
+    assert.deepEqual(seen, ['/a.zip?v=1 Basic dTpw', 'other /c undefined']);
+  });
+
+  it('is refused with its cause', async () => {
+    const origin = await serve((request, response) => {
+      if (request.url === '/loop.zip') response.writeHead(301, { location: '/loop.zip' }).end();
+      else if (request.url === '/file.zip') response.writeHead(301, { location: 'file:///etc/passwd' }).end();
+      else if (request.url === '/large.zip') response.end(Buffer.alloc(5000));
+      else if (request.url !== '/slow.zip') response.writeHead(404).end();
+    });
+    const { plugins, archive } = await pluginsFixture({ maxArchiveSize: 4000, downloadTimeout: 200 });
+    const cause = async (file: string) => {
+      const error = await plugins.create('functions', { name: 'echo', file }).catch((reason: Error) => reason);
+      assert.equal((error as { code?: string }).code, 'PLUGIN_DOWNLOAD_FAILED');
+      const { message } = error as Error;
+      assert.ok(message.startsWith(`fail to download file ${file.replace(/u:p/, '***')}: `), message);
+      return message.slice(`fail to download file ${file.replace(/u:p/, '***')}: `.length);
+    };
+    assert.equal(await cause(`${origin.replace('//', '//u:p@')}/none.zip`), 'the server answered with status 404');
+    assert.equal(await cause(`${origin}/loop.zip`), 'there are more than 5 redirects');
+    assert.equal(await cause(`${origin}/file.zip`), 'a redirect leads to the scheme file:');
+    assert.match(await cause(`${origin}/large.zip`), /is larger than 4000 bytes/);
+    assert.equal(await cause(`${origin}/slow.zip`), 'it took longer than 200 ms');
+    assert.match(await cause('http://127.0.0.1:1/x.zip'), /ECONNREFUSED|bad port/);
+    const large = archive('large.zip', { name: 'x', content: Buffer.alloc(5000), method: 0 });
+    assert.equal(await cause(large), 'it is larger than 4000 bytes, the option maxArchiveSize');
+  });
+
+  it('ends when the plugins are closed', async () => {
+    let seen = () => {};
+    const arrived = new Promise<void>((resolve) => {
+      seen = resolve;
+    });
+    const origin = await serve(() => seen());
+    const { plugins } = await pluginsFixture();
+    const created = plugins.create('functions', { name: 'echo', file: `${origin}/x.zip` });
+    await arrived;
+    plugins.close();
+    await assert.rejects(created, /closed/);
+    await assert.rejects(plugins.drop('functions', 'echo'), { code: 'PLUGINS_CLOSED' });
+  });
+});
+
+describe('Prebuilt plugins', () => {
+  const arch = { x64: 'amd64', ia32: '386' }[process.arch as string] ?? process.arch;
+
+  it('are those for this machine of all hosts, the first host first', async () => {
+    const paths: (string | undefined)[] = [];
+    const page =
+      (...names: string[]): RequestListener =>
+      (request, response) => {
+        paths.push(request.url);
+        response.end(names.map((name) => `<li><a class=x href="${name}">${name}</a>`).join('\n'));
+      };
+    const one = await serve(page('../', `file_${arch}.zip`, 'file_sparc.zip', `my_sink_${arch}.zip`));
+    const two = await serve(page(`file_${arch}.zip`, `/deep/zmq_${arch}.zip`));
+    const { plugins } = await pluginsFixture({ pluginHosts: `${one}/, ${two}`, pluginOs: 'alpine' });
+    const path = '/kuiper-plugins/1.2.0/alpine/sinks';
+    assert.deepEqual(await plugins.prebuild('sinks'), {
+      file: `${one}${path}/file_${arch}.zip`,
+      my_sink: `${one}${path}/my_sink_${arch}.zip`,
+      zmq: `${two}${path}/zmq_${arch}.zip`
+    });
+    assert.deepEqual(paths, [path, path]);
+  });
+
+  it('fail with the cause', async () => {
+    const none = await pluginsFixture();
+    await assert.rejects(none.plugins.prebuild('sinks'), {
+      ...{ code: 'PLUGIN_HOSTS_MISSING', message: 'Invalid configruation for plugin host in kuiper.yaml.' }
+    });
+    const host = await serve((_, response) => response.writeHead(500).end());
+    const { plugins } = await pluginsFixture({ pluginHosts: [host], pluginVersion: '1.1.2' });
+    await assert.rejects(plugins.prebuild('functions'), {
+      code: 'PLUGIN_HOST_FAILED',
+      message: `Cannot fetch plugin list from ${host}/kuiper-plugins/1.1.2/debian/functions, with status error: 500`
+    });
+  });
+
+  it('come from hosts with http or https', async () => {
+    await assert.rejects(pluginsFixture({ pluginHosts: 'file:///etc' }), { code: 'OPTION_INVALID' });
+    await assert.rejects(pluginsFixture({ pluginOs: '../x' }), { code: 'OPTION_INVALID' });
+  });
+});
+
+describe('The list of plugins', () => {
+  it('is not replaced if it cannot be read', async () => {
+    const fixture = await pluginsFixture();
+    await fixture.plugins.create('functions', { name: 'echo', file: fixture.archive('e.zip', MODULE) });
+    for (const text of [
+      '{',
+      '[]',
+      '{"plugins":[{"type":"sinks","name":"a","folder":"../..","library":"x"}],"scripts":[]}'
+    ]) {
+      writeFileSync(join(fixture.folder, 'streams/plugins/list.json'), text);
+      await assert.rejects(fixture.reopen(), { code: 'PLUGINS_STATE_FAILED', message: /list\.json cannot be read/ });
+    }
+  });
+});
