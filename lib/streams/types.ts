@@ -86,6 +86,8 @@ export interface OpenSource {
 export interface LookupSetup extends Pick<SourceSetup, 'stream' | 'datasource' | 'properties' | 'dataDir' | 'clock'> {
   /** The columns that the statement uses. */
   readonly columns: readonly string[];
+  /** The option KEY of the table. */
+  readonly key: string | undefined;
 }
 
 export interface OpenLookup {

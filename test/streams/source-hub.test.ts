@@ -296,8 +296,8 @@ describe('the rows of a shared source', () => {
 describe('the state of a shared source', () => {
   it('has the connection, and why it was lost', () => {
     const { clock, setup, attachments } = open(new Kept());
-    const [{ connection }] = attachments;
-    assert.deepEqual(connection, {
+    const shown = () => JSON.parse(JSON.stringify(attachments[0].connection));
+    assert.deepEqual(shown(), {
       status: 0,
       connectedAt: 0,
       disconnectedAt: 0,
@@ -307,7 +307,7 @@ describe('the state of a shared source', () => {
     setup.connected();
     clock.advance(10);
     setup.disconnected(new Error('refused'));
-    assert.deepEqual(attachments[0].connection, {
+    assert.deepEqual(shown(), {
       status: -1,
       connectedAt: 1000,
       disconnectedAt: 1010,

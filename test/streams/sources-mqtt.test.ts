@@ -4,6 +4,7 @@ import { type Broker, createBroker } from 'embermq';
 import { listen, tcp } from 'embermq/net';
 import { mqttSource } from '../../adapters/streams/mqtt/index.ts';
 import { systemClock } from '../../lib/base/clock.ts';
+import { MemoryTopics } from '../../lib/streams/memory-topics.ts';
 import { builtInSources } from '../../lib/streams/sources.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
@@ -15,7 +16,7 @@ async function start(port = 0) {
 }
 
 function attach(server: string, more: Record<string, unknown> = {}, manual = true) {
-  const types = builtInSources({ watch: () => () => undefined }, [mqttSource()]);
+  const types = builtInSources({ watch: () => () => undefined }, new MemoryTopics(), [mqttSource()]);
   const sourceConfig = { mqtt: { default: { server, ...more } } };
   const fixture = makeHub(types, manual ? { sourceConfig } : { sourceConfig, clock: systemClock });
   const kept = new Kept();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message, type MessageInput } from '../../lib/packets/message.ts';
 import { Watchers } from '../../lib/routing/watchers.ts';
+import { MemoryTopics } from '../../lib/streams/memory-topics.ts';
 import { builtInSources } from '../../lib/streams/sources.ts';
 import type { SourceType } from '../../lib/streams/types.ts';
 import { ALL, Kept, makeHub, stream, TestSource } from './source-fixture.ts';
@@ -9,7 +10,8 @@ import { ALL, Kept, makeHub, stream, TestSource } from './source-fixture.ts';
 /** The built-in sources over a broker that only routes. */
 function open(config: Record<string, Record<string, Record<string, unknown>>> = {}, own: readonly SourceType[] = []) {
   const watchers = new Watchers();
-  const fixture = makeHub(builtInSources({ watch: (filter, watcher) => watchers.add(filter, watcher) }, own), {
+  const topics = new MemoryTopics();
+  const fixture = makeHub(builtInSources({ watch: (filter, watcher) => watchers.add(filter, watcher) }, topics, own), {
     sourceConfig: config
   });
   const publish = (input: MessageInput, clientId?: string) => {
@@ -19,7 +21,7 @@ function open(config: Record<string, Record<string, Record<string, unknown>>> = 
     for (const watcher of watchers.of(input.topic) ?? []) watcher.watched(message, shared);
     return message;
   };
-  return { ...fixture, publish, watchers };
+  return { ...fixture, publish, topics };
 }
 
 describe('the source mqtt', () => {
@@ -149,5 +151,66 @@ describe('the sources app and push', () => {
       hub.push('demo', { n: 1 });
       assert.deepEqual(kept.values, [{ n: 1 }]);
     }
+  });
+});
+
+describe('the source memory', () => {
+  it('has the rows that rules send to topics which match DATASOURCE, with their metadata', async () => {
+    const { hub, topics } = open();
+    const kept = new Kept();
+    const attachment = hub.attach(stream({ TYPE: 'memory', DATASOURCE: 'a/+' }), ALL, kept);
+    topics.publish('a/1', [{ n: 1n }, { n: 2n }], { who: 'rule' });
+    topics.publish('b/1', [{ n: 3n }], {});
+    assert.deepEqual(kept.values, [{ n: 1n }, { n: 2n }]);
+    assert.deepEqual(kept.rows[1].metadata(), { who: 'rule', topic: 'a/1' });
+    await attachment.detach();
+    topics.publish('a/1', [{}], {});
+    assert.equal(kept.rows.length, 2);
+  });
+
+  it('refuses what is no topic filter', async () => {
+    const { hub } = open();
+    const { opened } = hub.attach(stream({ TYPE: 'memory', DATASOURCE: '$share/g/a' }), ALL, new Kept());
+    await assert.rejects(opened, { code: 'TOPIC_FILTER_INVALID' });
+  });
+
+  it('keeps the last row for each key in a lookup table, which rules share', async () => {
+    const { hub, topics } = open();
+    const table = stream({ TYPE: 'memory', DATASOURCE: 'a', KEY: 'id', KIND: 'lookup' }, undefined, 'table');
+    const [{ open: one }, { open: two }] = [await hub.openLookup(table, ['id']), await hub.openLookup(table, ['id'])];
+    const more = { rowkindField: 'what' };
+    topics.publish(
+      'a',
+      [
+        { id: 1n, n: 1 },
+        { id: 2, n: 2 },
+        { id: '1', n: 3 }
+      ],
+      {}
+    );
+    topics.publish(
+      'a',
+      [
+        { id: 1, n: 4 },
+        { id: 2, what: 'delete' }
+      ],
+      {},
+      more
+    );
+    assert.deepEqual(await one.find(['id'], [1n]), [{ id: 1, n: 4 }]);
+    assert.deepEqual(await one.find(['id'], [2]), []);
+    await one.close();
+    await one.close();
+    assert.deepEqual(await two.find(['n', 'id'], [3, '1']), [{ id: '1', n: 3 }]);
+    await two.close();
+    assert.deepEqual(await (await hub.openLookup(table, [])).open.find(['id'], [1]), []);
+  });
+
+  it('is the only built-in one for lookup tables', async () => {
+    const table = stream({ TYPE: 'simulator' }, undefined, 'table');
+    await assert.rejects(open().hub.openLookup(table, []), {
+      code: 'STREAM_INVALID',
+      message: 'table demo: a source of the type simulator cannot be used for a lookup table'
+    });
   });
 });

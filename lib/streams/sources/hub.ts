@@ -118,8 +118,8 @@ export class SourceHub {
     const { clock, dataDir, sourceConfig } = this.#ports;
     const properties = sourceProperties(type, definition, sourceConfig, (text) => this.#ports.warn(text));
     const { name, options } = definition;
-    const datasource = options.DATASOURCE ?? '';
-    const open = await type.openLookup({ stream: name, datasource, properties, dataDir, clock, columns });
+    const { DATASOURCE: datasource = '', KEY: key } = options;
+    const open = await type.openLookup({ stream: name, datasource, properties, dataDir, clock, columns, key });
     return { open, properties };
   }
 

@@ -1,3 +1,4 @@
+import { ConnectionState } from '../connection-state.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
 import { messageOf } from '../graph/node.ts';
 import { type Metadata, NO_METADATA } from '../tuple.ts';
@@ -46,13 +47,7 @@ export class SharedSource {
   /** Number of rules that have no room. */
   #full = 0;
   #whenRoom: (() => void)[] = [];
-  #connection: ConnectionFigures = {
-    status: 0,
-    connectedAt: 0,
-    disconnectedAt: 0,
-    disconnectedMessage: '',
-    triedAt: 0
-  };
+  readonly #connection: ConnectionState;
   #figures: SourceFigures = { recordsIn: 0, exceptions: 0, lastException: '', lastExceptionAt: 0 };
   #recordsIn = 0;
 
@@ -61,6 +56,7 @@ export class SharedSource {
     this.#type = type;
     this.#settings = settings;
     this.#ports = ports;
+    this.#connection = new ConnectionState(ports.clock);
   }
 
   /** Open it. @param before settles when a previous source of this stream is closed; undefined: there is none, and this one is opened at once */
@@ -136,7 +132,6 @@ export class SharedSource {
       await before;
       if (this.#isClosed) return;
     }
-    this.#connection = { ...this.#connection, triedAt: this.#ports.clock.now() };
     const opening = this.#type.open?.(this.#setupOf(properties));
     this.#open = opening instanceof Promise ? await opening : opening;
   }
@@ -156,8 +151,8 @@ export class SharedSource {
       end: () => {
         for (const lane of this.#lanes) lane.end();
       },
-      connected: () => this.#setConnected(),
-      disconnected: (reason) => this.#setDisconnected(reason),
+      connected: () => this.#connection.connected(),
+      disconnected: (reason) => this.#connection.disconnected(reason),
       failed: (reason) => this.#fail(reason),
       get isFull() {
         return isFull();
@@ -234,16 +229,5 @@ export class SharedSource {
       lastException: messageOf(error),
       lastExceptionAt: this.#ports.clock.now()
     };
-  }
-
-  #setConnected(): void {
-    const now = this.#ports.clock.now();
-    this.#connection = { ...this.#connection, status: 1, connectedAt: now, triedAt: now };
-  }
-
-  #setDisconnected(reason: unknown): void {
-    const now = this.#ports.clock.now();
-    const disconnectedMessage = messageOf(reason);
-    this.#connection = { ...this.#connection, status: -1, disconnectedAt: now, disconnectedMessage, triedAt: now };
   }
 }
