@@ -1,6 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import { StreamFailure } from './values.ts';
 
+/** Not every version of Node has these zones. */
+const FIXED = /^([+-])([01]\d|2[0-3]):?([0-5]\d)$/;
 /** Offsets of zones change only at quarters of an hour. */
 const QUARTER_MS = 900_000;
 
@@ -22,6 +24,8 @@ const ZONES = new LRUCache<string, Zone>({ max: 50 });
  * @throws StreamFailure if there is no such zone, or the time is beyond the year 275760
  */
 export function zoneOffsetMinutes(zone: string, timeMs: number): number {
+  const fixed = FIXED.exec(zone);
+  if (fixed !== null) return (fixed[1] === '-' ? -1 : 1) * (Number(fixed[2]) * 60 + Number(fixed[3]));
   const known = zoneOf(zone);
   const quarter = Math.floor(timeMs / QUARTER_MS);
   if (quarter !== known.quarter) {

@@ -121,11 +121,14 @@ function brief(value: Value, levels: number): string {
   return `map[${entries.sort().join(' ')}]`;
 }
 
+/** Most characters of an array or a struct that is printed. */
+const MOST_PRINTED = 1_048_576;
+
 /**
  * A value as the original prints it: arrays `[1 2]`, structs `map[a:1]`, null `<nil>`.
- * @throws StreamFailure for more levels than 1000
+ * @throws StreamFailure for an array or a struct with more levels than 1000, or more than 1048576 characters
  */
-export function printed(value: Value, level = 0): string {
+export function printed(value: Value): string {
   switch (kindOf(value)) {
     case 'null':
       return '<nil>';
@@ -133,18 +136,49 @@ export function printed(value: Value, level = 0): string {
       return Number.isNaN((value as Date).getTime()) ? 'NaN' : (value as Date).toISOString();
     case 'bytea':
       return `[${(value as Uint8Array).join(' ')}]`;
-    case 'array':
-      checkLevel(level);
-      return `[${(value as readonly Value[]).map((each) => printed(each, level + 1)).join(' ')}]`;
-    case 'struct': {
-      checkLevel(level);
-      const entries = Object.entries(value as ValueObject).sort(([a], [b]) => (a < b ? -1 : 1));
-      return `map[${entries.map(([key, each]) => `${key}:${printed(each, level + 1)}`).join(' ')}]`;
-    }
     case 'float':
       return printedFloat(value as number);
+    case 'array':
+    case 'struct': {
+      const printer = new Printer();
+      printer.print(value, 0);
+      return printer.text;
+    }
     default:
       return String(value);
+  }
+}
+
+/** Prints arrays and structs up to the bound. */
+class Printer {
+  text = '';
+
+  /** @throws StreamFailure */
+  print(value: Value, level: number): void {
+    if (isArray(value)) {
+      checkLevel(level);
+      this.#add('[');
+      for (let index = 0; index < value.length; index++) {
+        if (index > 0) this.#add(' ');
+        this.print(value[index], level + 1);
+      }
+      this.#add(']');
+    } else if (isStruct(value)) {
+      checkLevel(level);
+      let separator = 'map[';
+      for (const key of Object.keys(value).sort()) {
+        this.#add(`${separator}${key}:`);
+        this.print(value[key], level + 1);
+        separator = ' ';
+      }
+      this.#add(separator === ' ' ? ']' : 'map[]');
+    } else this.#add(printed(value));
+  }
+
+  #add(part: string): void {
+    if (this.text.length + part.length > MOST_PRINTED)
+      throw new StreamFailure(`the value has more than ${MOST_PRINTED} characters as text`);
+    this.text += part;
   }
 }
 

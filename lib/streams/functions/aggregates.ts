@@ -1,5 +1,5 @@
 import type { Tuple } from '../tuple.ts';
-import { isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values.ts';
+import { describe, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values.ts';
 import { Extreme, SlidingExtreme } from './extremes.ts';
 import type { Accumulator, AggregateFunction, FunctionTools } from './function.ts';
 import { SlidingSpread, Spread, type SpreadKind } from './spread.ts';
@@ -170,7 +170,8 @@ function percentile(
 ): AggregateFunction {
   const isMedian = name === 'median';
   const isShare = (share: Value) => isNumber(share) && share >= 0 && share <= 1;
-  const fault = (share: Value) => `the second argument of ${name} is ${printed(share)}, but it is a number from 0 to 1`;
+  const fault = (share: Value) =>
+    `the second argument of ${name} is ${isNumber(share) ? printed(share) : describe(share)}, but it is a number from 0 to 1`;
   return {
     ...BASE,
     name,

@@ -1,15 +1,13 @@
 import {
-  checkLevel,
   describe,
   isArray,
+  isNull,
   isStruct,
-  kindOf,
   printed,
   StreamFailure,
   type Value,
   type ValueObject
 } from '../values.ts';
-import { TextParts } from './bounds.ts';
 
 /**
  * An argument as a string: floats in their shortest form, bytes as UTF-8, null as an empty string.
@@ -17,43 +15,9 @@ import { TextParts } from './bounds.ts';
  */
 export function textOf(value: Value): string {
   if (typeof value === 'string') return value;
-  switch (kindOf(value)) {
-    case 'null':
-      return '';
-    case 'bytea':
-      return Buffer.from(
-        (value as Uint8Array).buffer,
-        (value as Uint8Array).byteOffset,
-        (value as Uint8Array).length
-      ).toString();
-    case 'array':
-    case 'struct': {
-      const parts = new TextParts();
-      print(value, parts, 0);
-      return parts.toString();
-    }
-    default:
-      return printed(value);
-  }
-}
-
-function print(value: Value, parts: TextParts, level: number): void {
-  if (isArray(value)) {
-    checkLevel(level);
-    for (const [index, each] of value.entries()) {
-      parts.add(index === 0 ? '[' : ' ');
-      print(each, parts, level + 1);
-    }
-    parts.add(value.length === 0 ? '[]' : ']');
-  } else if (isStruct(value)) {
-    checkLevel(level);
-    parts.add('map[');
-    for (const [index, key] of Object.keys(value).sort().entries()) {
-      parts.add(`${index === 0 ? '' : ' '}${key}:`);
-      print(value[key], parts, level + 1);
-    }
-    parts.add(']');
-  } else parts.add(printed(value));
+  if (isNull(value)) return '';
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.length).toString();
+  return printed(value);
 }
 
 /** An argument as bytes: a string as UTF-8. @throws StreamFailure as `textOf` */

@@ -163,12 +163,22 @@ function join(array: Value, separator: Value, ...nulls: Value[]): Value {
   return parts.toString();
 }
 
+/** Most characters of the texts by which elements are sorted. */
+const MOST_SORTED = 16_777_216;
+
 /** Numbers by their value, then all others by their text. */
 function sort(array: readonly Value[]): Value {
   const numbers = array.filter(isNumber).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-  const others = array
-    .filter((each) => !isNumber(each))
-    .map((each) => ({ each, text: isNull(each) ? printed(each) : textOf(each) }));
+  const others: { readonly each: Value; readonly text: string }[] = [];
+  let characters = 0;
+  for (const each of array) {
+    if (isNumber(each)) continue;
+    const text = isNull(each) ? printed(each) : textOf(each);
+    characters += text.length;
+    if (characters > MOST_SORTED)
+      throw new StreamFailure(`array_sort: the elements have more than ${MOST_SORTED} characters as text`);
+    others.push({ each, text });
+  }
   others.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
   return [...numbers, ...others.map(({ each }) => each)];
 }

@@ -156,7 +156,7 @@ const METHODS: Readonly<Record<string, { readonly compress?: Transform; readonly
 function compression(name: 'compress' | 'decompress', about: string): FunctionRow {
   return {
     name,
-    params: ['string', 'string'],
+    params: ['any', 'string'],
     about,
     choices: { 1: Object.keys(METHODS) },
     ifNull: null,

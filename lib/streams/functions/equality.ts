@@ -11,7 +11,7 @@ import {
 } from '../values.ts';
 
 /** Most members that are compared in one call. An array may hold the same large array many times. */
-const MOST_COMPARED = 10_000_000;
+const MOST_COMPARED = 1_000_000;
 
 /** What the comparisons of a call have taken so far. */
 export class Comparisons {
@@ -24,11 +24,11 @@ export class Comparisons {
    */
   isSame(left: Value, right: Value, level = 0): boolean {
     if (left === right) return true;
+    if (level > 0) this.#take(1);
     if (isNumber(left)) return isNumber(right) && isSameNumber(left, right);
     if (isNull(left)) return isNull(right);
     if (typeof left !== 'object' || typeof right !== 'object') return false;
     checkLevel(level);
-    this.#take(1);
     if (left instanceof Date) return right instanceof Date && left.getTime() === right.getTime();
     if (left instanceof Uint8Array) return right instanceof Uint8Array && Buffer.compare(left, right) === 0;
     if (isArray(left))

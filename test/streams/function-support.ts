@@ -1,0 +1,63 @@
+import { loadPatterns } from '../../lib/sql/patterns.ts';
+import { streamFunctions } from '../../lib/streams/functions/all.ts';
+import type { FunctionTools, StreamFunction } from '../../lib/streams/functions/function.ts';
+import { bind } from '../../lib/streams/plan/bind.ts';
+import { freshSlots } from '../../lib/streams/plan/slots.ts';
+import { Row } from '../../lib/streams/tuple.ts';
+import { isStruct, StreamFailure, type Value, type ValueObject } from '../../lib/streams/values.ts';
+import { definition, select } from './expression-support.ts';
+
+/** 2023-06-15T22:30:45.678Z */
+export const NOW = 1_686_868_245_678;
+
+export const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map(streamFunctions().map((row) => [row.name, row]));
+
+const PROPERTIES: Readonly<Record<string, Value>> = { zone: 'eu', count: '42' };
+
+const compilePattern = await loadPatterns();
+
+/** What functions use, 8 hours east of UTC, with a clock that stands still and without chance. */
+export const TOOLS: FunctionTools = {
+  ruleId: 'r1',
+  startedAt: 1000,
+  now: () => NOW,
+  random: () => 0.25,
+  pattern(text) {
+    try {
+      return compilePattern(text);
+    } catch (error) {
+      throw new StreamFailure((error as Error).message.slice(0, 200));
+    }
+  },
+  offsetMinutes: () => 480,
+  property: (name) => PROPERTIES[name],
+  hits: { count: 5, lastAt: 2000 },
+  frame: { range: undefined, rowNumber: 0 }
+};
+
+/** Evaluate an expression for a row. @throws SqlError, StreamFailure */
+export function evaluate(text: string, values: ValueObject): Value {
+  const catalogue = { get: (name: string) => (name === 'demo' ? definition('demo') : undefined) };
+  const context = { text, catalogue, functions: FUNCTIONS, pattern: TOOLS.pattern };
+  const statement = bind(select([text]), context);
+  const [field] = statement.fields;
+  if (field.type !== 'column') throw new TypeError('it is no column');
+  return field.expression.make(TOOLS)(new Row(values, NOW, {}, freshSlots(statement.slots)));
+}
+
+/** A value as the text files have it: `5n` is an integer, `@...` a datetime, `0x...` bytes. */
+export function show(value: Value): string {
+  return JSON.stringify(spelled(value)) ?? 'null';
+}
+
+function spelled(value: Value): unknown {
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : `${value}`;
+  if (value instanceof Date) return `@${value.toISOString()}`;
+  if (value instanceof Uint8Array) return `0x${Buffer.from(value).toString('hex')}`;
+  if (Array.isArray(value)) return value.map(spelled);
+  if (!isStruct(value)) return value ?? null;
+  const struct = Object.create(null) as Record<string, unknown>;
+  for (const [key, each] of Object.entries(value)) struct[key] = spelled(each);
+  return struct;
+}
