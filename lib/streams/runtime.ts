@@ -128,7 +128,7 @@ export class StreamRuntime {
     const running = new Running(plan, opened, {
       clock,
       attach: ({ definition, needed }, consumer) =>
-        this.#hub.attach(definition, { ...need, columns: needed }, consumer),
+        this.#hub.attach(definition, { ...need, columns: columnsOf(definition, needed, need.isEventTime) }, consumer),
       emitted: (rows) => this.#service.emitted(id, rows),
       failed
     });
@@ -192,6 +192,16 @@ export class StreamRuntime {
       frame: { range: undefined, rowNumber: 0 }
     };
   }
+}
+
+/** The columns that a source reads: those of the statement, and that of the time of events. */
+function columnsOf(
+  { options }: StreamDefinition,
+  needed: ReadonlySet<string> | 'all',
+  isEventTime: boolean
+): ReadonlySet<string> | 'all' {
+  const { TIMESTAMP: time } = options;
+  return needed === 'all' || !isEventTime || !time ? needed : new Set([...needed, time]);
 }
 
 /** The name of the node of a sink: `sink_mqtt_0`. */
