@@ -7,7 +7,7 @@ const MOST_CHARACTERS = 1000;
 
 /** A pattern for times, such as `YYYY-MM-dd HH:mm:ss`, ready for use. */
 export interface TimePattern {
-  /** @param offsetMinutes offset of the zone of the result from UTC @throws StreamFailure for an invalid time */
+  /** @param offsetMinutes of the zone of the result, east of UTC @throws StreamFailure for an invalid time */
   format(time: Date, offsetMinutes: number): string;
   /**
    * @param offsetAt offset from UTC, in minutes, of times without a zone; by default they are of UTC
