@@ -1,2 +1,4 @@
 /** Sources and sinks of stream rules that speak HTTP. */
+export { httpPullSource } from './pull-source.ts';
+export { type HttpPushOptions, httpPushSource, type MountedHttpPush, mountedHttpPush } from './push-source.ts';
 export { restSink } from './sink.ts';

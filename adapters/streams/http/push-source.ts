@@ -1,0 +1,209 @@
+import { createServer, type Server } from 'node:http';
+import {
+  type Broker,
+  type Clock,
+  InvalidInput,
+  type OpenSource,
+  type PropertyTable,
+  type SourceSetup,
+  type SourceType
+} from '../../../lib/index.ts';
+import {
+  type Answer,
+  type Call,
+  Fault,
+  type HttpMounts,
+  MountedServices,
+  mountsOf,
+  type Service,
+  toNode
+} from '../../rest/index.ts';
+
+/** Options of the source `httppush`. */
+export interface HttpPushOptions {
+  /** Default 10081. It is open while a rule uses a stream of this type. 0: any free port. */
+  readonly port?: number;
+  /** Default 127.0.0.1. The requests need no credentials. */
+  readonly host?: string;
+  /** Most bytes of a body. Default 1048576. */
+  readonly maxBodyBytes?: number;
+}
+
+/** The source `httppush` on the server of the app. */
+export interface MountedHttpPush {
+  /** For `createBroker({ streams: { sources: [push.source] } })`. */
+  readonly source: SourceType;
+  /** What the app mounts on its server. */
+  mounts(broker: Broker): HttpMounts;
+}
+
+const PROPERTIES: PropertyTable = {
+  method: { type: 'string', about: 'Method of the requests.', default: 'POST', choices: ['POST', 'PUT', 'post', 'put'] }
+};
+const ABOUT = 'Bodies of HTTP requests to a path.';
+const BODY_MS = 30_000;
+
+/**
+ * The source `httppush`: bodies of requests to a port of its own. DATASOURCE is the path; bodies are decoded by the FORMAT of the stream.
+ *
+ * Requests are answered with 200 when the rules have the row, with 503 while one has no room, with 404 and 405 for other paths and methods.
+ */
+export function httpPushSource({ port = 10_081, host = '127.0.0.1', maxBodyBytes }: HttpPushOptions = {}): SourceType {
+  const paths = new PushPaths('', maxBodyBytes);
+  const listener = new PushListener(paths, port, host);
+  return {
+    name: 'httppush',
+    about: ABOUT,
+    properties: PROPERTIES,
+    async open(setup) {
+      const release = paths.add(setup);
+      try {
+        await listener.use(setup);
+      } catch (error) {
+        release();
+        throw error;
+      }
+      setup.connected();
+      return {
+        async close() {
+          release();
+          await listener.leave();
+        }
+      };
+    }
+  };
+}
+
+/**
+ * The source `httppush` for an app with an HTTP server: the app mounts it on node:http, Express, Fastify, Koa or what speaks fetch.
+ * @param options prefix: what stands in front of the paths of streams, by default nothing
+ */
+export function mountedHttpPush(
+  options: { readonly prefix?: string; readonly maxBodyBytes?: number } = {}
+): MountedHttpPush {
+  const paths = new PushPaths(options.prefix ?? '', options.maxBodyBytes);
+  return {
+    source: {
+      name: 'httppush',
+      about: ABOUT,
+      properties: PROPERTIES,
+      open(setup): OpenSource {
+        const close = paths.add(setup);
+        setup.connected();
+        return { close };
+      }
+    },
+    mounts: (broker) => mountsOf(broker, [paths], 'taking a request for a stream')
+  };
+}
+
+/** The paths of streams, as a service that can be mounted. */
+class PushPaths implements Service {
+  readonly prefixes: readonly string[];
+  readonly #maxBytes: number;
+  readonly #paths = new Map<string, SourceSetup>();
+
+  constructor(prefix: string, maxBytes = 1_048_576) {
+    this.prefixes = [prefix];
+    this.#maxBytes = maxBytes;
+  }
+
+  /** @returns a function that removes it @throws InvalidInput STREAM_INVALID: the path belongs to another stream */
+  add(setup: SourceSetup): () => void {
+    const { datasource, stream } = setup;
+    const path = datasource.startsWith('/') ? datasource : `/${datasource}`;
+    const other = this.#paths.get(path);
+    if (other !== undefined) {
+      const text = `stream ${stream}: the path ${path} belongs to the stream ${other.stream}`;
+      throw new InvalidInput('STREAM_INVALID', 'DATASOURCE', 'a path that no other stream has', path, text);
+    }
+    this.#paths.set(path, setup);
+    return () => void this.#paths.delete(path);
+  }
+
+  methods(path: string): readonly string[] {
+    const setup = this.#paths.get(path);
+    return setup === undefined ? [] : [methodOf(setup)];
+  }
+
+  async answer(call: Call): Promise<Answer | undefined> {
+    const setup = this.#paths.get(call.path);
+    if (setup === undefined) return undefined;
+    const method = methodOf(setup);
+    if (call.method !== method) return reply(405, `use ${method}`, { allow: method });
+    if (setup.isFull) return reply(503, 'a rule is busy; try again later', { 'retry-after': '1' });
+    try {
+      const body = await call.body({ maxBytes: this.#maxBytes, timeoutMs: BODY_MS });
+      const text = 'text' in body ? body.text : JSON.stringify(body.value);
+      setup.bytes(Buffer.from(text), { path: call.path, method, remoteaddress: call.remoteAddress });
+      return reply(200, 'ok');
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      return { ...reply(error.kind === 'bodyTooLarge' ? 413 : 400, error.message), closes: true };
+    }
+  }
+}
+
+function methodOf({ properties }: SourceSetup): string {
+  return String(properties.method).toUpperCase();
+}
+
+function reply(status: number, text: string, headers: Readonly<Record<string, string>> = {}): Answer {
+  return { status, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers }, body: `${text}\n` };
+}
+
+/** The port, which is open while a stream uses it. */
+class PushListener {
+  readonly #paths: PushPaths;
+  readonly #port: number;
+  readonly #host: string;
+  #users = 0;
+  #server: Server | undefined;
+  /** The last opening or closing. */
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(paths: PushPaths, port: number, host: string) {
+    this.#paths = paths;
+    this.#port = port;
+    this.#host = host;
+  }
+
+  /** @throws the error of the port */
+  use({ clock, failed }: Pick<SourceSetup, 'clock' | 'failed'>): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#server === undefined) this.#server = await this.#open(clock, failed);
+      this.#users++;
+    });
+  }
+
+  leave(): Promise<void> {
+    return this.#inTurn(async () => {
+      if (--this.#users > 0) return;
+      const server = this.#server;
+      this.#server = undefined;
+      if (server === undefined) return;
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      });
+    });
+  }
+
+  #open(clock: Clock, failed: (error: unknown) => void): Promise<Server> {
+    const server = createServer(toNode(new MountedServices([this.#paths]), { clock, failed }));
+    return new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(this.#port, this.#host, () => {
+        server.off('error', reject);
+        server.on('error', failed);
+        resolve(server);
+      });
+    });
+  }
+
+  #inTurn(run: () => Promise<void>): Promise<void> {
+    const result = this.#last.then(run);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}

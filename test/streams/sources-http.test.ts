@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { type AddressInfo, createServer as createTcp } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { createBroker } from 'embermq';
+import { httpPullSource, httpPushSource, mountedHttpPush } from '../../adapters/streams/http/index.ts';
+import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await settled();
+}
+
+describe('the source httppull', () => {
+  let server: Server;
+  let url: string;
+  let answer: { status: number; body: string };
+  const requests: { readonly request: IncomingMessage; readonly body: string }[] = [];
+
+  beforeEach(async () => {
+    requests.length = 0;
+    answer = { status: 200, body: '{"n":1}' };
+    server = createServer(async (request, response) => {
+      let body = '';
+      for await (const chunk of request) body += chunk;
+      requests.push({ request, body });
+      if (answer.status > 0) response.writeHead(answer.status).end(answer.body);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+
+  afterEach(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  function open(properties: Record<string, unknown> = {}, datasource = '/a?b=1') {
+    const sourceConfig = { httppull: { default: { url, ...properties } } };
+    const fixture = makeHub([httpPullSource()], { sourceConfig });
+    const kept = new Kept();
+    const attachment = fixture.hub.attach(stream({ TYPE: 'httppull', DATASOURCE: datasource }), ALL, kept);
+    /** Let an interval pass, and wait for the end of its request. */
+    const pull = async (ms = 10_000) => {
+      const before = fixture.clock.timersSet;
+      fixture.clock.advance(ms);
+      await until(() => fixture.clock.timersSet >= before + 2);
+    };
+    return { ...fixture, kept, attachment, pull };
+  }
+
+  it('asks the server after each interval', async () => {
+    const { kept, attachment, pull, clock } = open();
+    await attachment.opened;
+    assert.equal(requests.length, 0);
+    await pull();
+    answer.body = '[{"n":2},{"n":3}]';
+    await pull();
+    assert.deepEqual(kept.values, [{ n: 1 }, { n: 2 }, { n: 3 }]);
+    assert.equal(kept.rows[0].meta('url'), `${url}/a`);
+    assert.deepEqual([requests[0].request.method, requests[0].request.url, requests[0].body], ['GET', '/a?b=1', '']);
+    assert.equal(attachment.connection.status, 1);
+    await attachment.detach();
+    assert.equal(clock.pending, 0);
+  });
+
+  it('sends a body and headers', async () => {
+    const { attachment, pull } = open({ method: 'post', body: { q: 1 }, headers: { 'X-Key': 'k' }, interval: '1s' });
+    await pull(1000);
+    const [{ request, body }] = requests;
+    assert.deepEqual([request.method, body], ['POST', '{"q":1}']);
+    assert.deepEqual([request.headers['content-type'], request.headers['x-key']], ['application/json', 'k']);
+    await attachment.detach();
+  });
+
+  it('leaves out equal answers if it is incremental', async () => {
+    const { kept, attachment, pull } = open({ incremental: true });
+    await pull();
+    await pull();
+    answer.body = '{"n":2}';
+    await pull();
+    assert.deepEqual(kept.values, [{ n: 1 }, { n: 2 }]);
+    await attachment.detach();
+  });
+
+  it('goes on after answers that are errors or no JSON, and says what was wrong', async () => {
+    const { kept, attachment, pull } = open();
+    answer = { status: 500, body: '' };
+    await pull();
+    answer = { status: 200, body: 'no JSON' };
+    await pull();
+    answer.body = '{"n":3}';
+    await pull();
+    assert.equal(kept.errors[0], `${url}/a has answered with status 500`);
+    assert.match(kept.errors[1], /^the payload is no JSON/);
+    assert.deepEqual(kept.values, [{ n: 3 }]);
+    await attachment.detach();
+  });
+
+  it('gives up after the timeout, and without a server', async () => {
+    const { kept, attachment, pull, clock } = open({ timeout: 100 });
+    answer.status = 0;
+    clock.advance(10_000);
+    await until(() => requests.length === 1);
+    clock.advance(100);
+    await until(() => kept.errors.length === 1);
+    assert.equal(kept.errors[0], `no answer from ${url}/a within 100 ms`);
+    assert.equal(attachment.connection.status, -1);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await until(() => clock.pending > 0);
+    await pull();
+    assert.match(kept.errors[1], /ECONNREFUSED/);
+    await attachment.detach();
+    assert.equal(clock.pending, 0);
+  });
+
+  it('does not ask while a rule has no room', async () => {
+    const { kept, attachment, clock } = open();
+    attachment.setFull(true);
+    clock.advance(10_000);
+    await settled();
+    assert.equal(requests.length, 0);
+    attachment.setFull(false);
+    await until(() => kept.rows.length === 1);
+    await attachment.detach();
+  });
+
+  it('refuses a URL with credentials', async () => {
+    const { attachment } = open({ url: 'http://user:secret@host' });
+    await assert.rejects(attachment.opened, ({ code, message }) => {
+      assert.equal(code, 'PROPERTY_INVALID');
+      return !message.includes('secret');
+    });
+  });
+});
+
+describe('the source httppush', () => {
+  /** A port that is free. */
+  async function freePort(): Promise<number> {
+    const server = createTcp();
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+
+  async function open() {
+    const port = await freePort();
+    const fixture = makeHub([httpPushSource({ port, maxBodyBytes: 100 })]);
+    const attach = (DATASOURCE: string, kept = new Kept(), name = 'demo') => ({
+      kept,
+      attachment: fixture.hub.attach({ ...stream({ TYPE: 'httppush', DATASOURCE }), name }, ALL, kept)
+    });
+    const send = async (path: string, body: string, method = 'POST') => {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, body });
+      return [response.status, await response.text()];
+    };
+    return { ...fixture, attach, send };
+  }
+
+  it('has the bodies of requests to its path', async () => {
+    const { attach, send } = await open();
+    const { kept, attachment } = attach('a/b');
+    await attachment.opened;
+    assert.deepEqual(await send('/a/b', '[{"n":1},{"n":2}]'), [200, 'ok\n']);
+    assert.deepEqual(kept.values, [{ n: 1 }, { n: 2 }]);
+    assert.equal(kept.rows[0].meta('path'), '/a/b');
+    assert.deepEqual((await send('/other', '{}'))[0], 404);
+    assert.deepEqual(await send('/a/b', '{}', 'PUT'), [405, 'use POST\n']);
+    assert.deepEqual((await send('/a/b', `{"n":"${'x'.repeat(100)}"}`))[0], 413);
+    attachment.setFull(true);
+    assert.deepEqual(await send('/a/b', '{}'), [503, 'a rule is busy; try again later\n']);
+    attachment.setFull(false);
+    assert.equal(kept.rows.length, 2);
+    await attachment.detach();
+  });
+
+  it('has one port for all streams, which is closed with the last one', async () => {
+    const { attach, send } = await open();
+    const [one, two] = [attach('/1', new Kept(), 'one'), attach('/2', new Kept(), 'two')];
+    await Promise.all([one.attachment.opened, two.attachment.opened]);
+    await send('/2', '{"n":2}');
+    await one.attachment.detach();
+    assert.equal((await send('/1', '{}'))[0], 404);
+    assert.deepEqual(two.kept.values, [{ n: 2 }]);
+    await two.attachment.detach();
+    await assert.rejects(send('/2', '{}'));
+    const again = attach('/2');
+    await again.attachment.opened;
+    assert.equal((await send('/2', '{}'))[0], 200);
+    await again.attachment.detach();
+  });
+
+  it('refuses a path that another stream has, and a port that is in use', async () => {
+    const { attach } = await open();
+    const first = attach('/a', new Kept(), 'first');
+    await first.attachment.opened;
+    await assert.rejects(attach('a').attachment.opened, {
+      code: 'STREAM_INVALID',
+      message: 'stream demo: the path /a belongs to the stream first'
+    });
+    await first.attachment.detach();
+    const taken = createTcp();
+    await once(taken.listen(0, '127.0.0.1'), 'listening');
+    const { hub } = makeHub([httpPushSource({ port: (taken.address() as AddressInfo).port })]);
+    const { opened } = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a' }), ALL, new Kept());
+    await assert.rejects(opened, { code: 'EADDRINUSE' });
+    taken.close();
+  });
+
+  it('can be mounted on the server of the app', async () => {
+    const push = mountedHttpPush({ prefix: '/push' });
+    const kept = new Kept();
+    const { hub } = makeHub([push.source]);
+    hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a' }), ALL, kept);
+    const { fetch: answer } = push.mounts(createBroker());
+    const send = (path: string) => answer(new Request(`http://host${path}`, { method: 'POST', body: '{"n":1}' }));
+    assert.equal((await send('/push/a')).status, 200);
+    assert.equal((await send('/a')).status, 404);
+    assert.deepEqual(kept.values, [{ n: 1 }]);
+  });
+});
