@@ -60,6 +60,12 @@ const ERRORS: Readonly<Record<string, Row>> = {
   STORE_CLOSED: [503, 'io']
 };
 
+/** Messages that take the place of those whose remedy is for the app, not for an HTTP client. */
+const MESSAGES: Readonly<Record<string, string>> = {
+  BROKER_NOT_STARTED: 'the broker is stopping, or has not started; try again later',
+  STREAMS_STOPPED: 'the stream service is stopped'
+};
+
 /** What faults of the mounting mean: those of bodies and of credentials. */
 const KINDS: Partial<Record<FaultKind, Row>> = {
   notJson: [400, 'encoding'],
@@ -82,10 +88,7 @@ export function faultOf(error: unknown): StreamFault | undefined {
   }
   if (!(error instanceof BrokerError)) return undefined;
   const row = ERRORS[error.code] ?? rowOfClass(error);
-  // the remedy in the message is for the app, not for an HTTP client
-  const message =
-    error.code === 'BROKER_NOT_STARTED' ? 'the broker is stopping, or has not started; try again later' : error.message;
-  return row && new StreamFault(...row, message);
+  return row && new StreamFault(...row, MESSAGES[error.code] ?? error.message);
 }
 
 function rowOfClass(error: BrokerError): Row | undefined {

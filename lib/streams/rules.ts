@@ -4,6 +4,7 @@ import type { StreamRulesApi } from './api.ts';
 import { type ReadRule, readStreamRule } from './definition.ts';
 import type { StreamTable } from './host.ts';
 import type { RulePlan } from './runtime.ts';
+import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
 import { StreamRule, type StreamRuleHost } from './stream-rule.ts';
 import type {
   PlanNode,
@@ -33,6 +34,8 @@ export interface StreamRulesHost extends StreamRuleHost {
   checkRunning(): void;
   /** Run a plan over sample rows. */
   test(input: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest>;
+  /** The properties of types of sinks. */
+  readonly propertiesOf: PropertiesOf;
   /** Delete the checkpoint of a rule. */
   forget(id: string): Promise<void>;
 }
@@ -115,7 +118,8 @@ export class StreamRules implements StreamRulesApi {
   createAs(input: StreamRuleInput, isOfApp: boolean): Promise<StreamRuleDefinition> {
     return this.#change(async () => {
       const { options } = this.#host;
-      const read = readStreamRule(isOfApp ? { ...input, temp: true } : input, options.ruleDefaults, isOfApp);
+      const whole = { ...input, actions: keepSecrets(input?.actions, []) };
+      const read = readStreamRule(isOfApp ? { ...whole, temp: true } : whole, options.ruleDefaults, isOfApp);
       const { id, triggered } = read.definition;
       if (this.#rules.has(id)) throw new StateError('STREAM_RULE_EXISTS', `Item ${id} already exists`);
       const most = options.max ?? MOST_RULES;
@@ -124,7 +128,7 @@ export class StreamRules implements StreamRulesApi {
       await this.#check(read);
       await this.#persist(read);
       const rule = this.#add(read);
-      if (!triggered) return read.definition;
+      if (!triggered) return this.#shown(read);
       try {
         await rule.start();
       } catch (error) {
@@ -133,22 +137,29 @@ export class StreamRules implements StreamRulesApi {
         await this.#host.table.delete(id);
         throw error;
       }
-      return read.definition;
+      return this.#shown(read);
     });
   }
 
   update(id: string, input: StreamRuleInput): Promise<StreamRuleDefinition> {
     return this.#change(async () => {
       const rule = this.#find(id);
-      const read = readStreamRule({ ...input, id }, this.#host.options.ruleDefaults);
+      const actions = keepSecrets(input?.actions, rule.definition.actions);
+      const read = readStreamRule({ ...input, actions, id }, this.#host.options.ruleDefaults);
       await this.#check(read);
       const before = rule.read;
+      const { isRunning } = rule;
+      if (isRunning === read.definition.triggered && runsAlike(before, read)) {
+        await this.#persist(read);
+        rule.read = read;
+        return this.#shown(read);
+      }
       await this.#replace(rule, read);
       await this.#persist(read).catch(async (error) => {
         await this.#replace(rule, before);
         throw error;
       });
-      return read.definition;
+      return this.#shown(read);
     });
   }
 
@@ -162,7 +173,7 @@ export class StreamRules implements StreamRulesApi {
       await rule.start();
     } catch (error) {
       rule.change(before);
-      if (isRunning) await rule.start();
+      await (isRunning ? rule.start() : rule.stop()).catch(() => undefined); // the reason is in its status
       throw error;
     }
   }
@@ -180,7 +191,8 @@ export class StreamRules implements StreamRulesApi {
 
   async get(id: string): Promise<StreamRuleDefinition | undefined> {
     this.#host.checkRunning();
-    return this.#rules.get(id)?.definition;
+    const rule = this.#rules.get(id);
+    return rule && this.#shown(rule.read);
   }
 
   async list(): Promise<StreamRuleSummary[]> {
@@ -244,6 +256,11 @@ export class StreamRules implements StreamRulesApi {
     return stream;
   }
 
+  /** A rule without its secrets. */
+  #shown({ definition }: ReadRule): StreamRuleDefinition {
+    return { ...definition, actions: hideSecrets(definition.actions, this.#host.propertiesOf) };
+  }
+
   #add(read: ReadRule): StreamRule {
     const rule = new StreamRule(read, this.#host);
     this.#rules.set(rule.id, rule);
@@ -281,4 +298,12 @@ export class StreamRules implements StreamRulesApi {
   async #persist({ definition, isTemporary }: ReadRule): Promise<void> {
     if (!isTemporary) await this.#host.table.set(definition.id, JSON.stringify(definition));
   }
+}
+
+/** Whether a rule runs in the same way by two definitions, so that it need not be started again. */
+function runsAlike(a: ReadRule, b: ReadRule): boolean {
+  const part = ({ definition: { sql, actions, options }, isTemporary }: ReadRule) =>
+    JSON.stringify([sql, actions, options, isTemporary]);
+  const hasCode = [...a.actions, ...b.actions].some(({ call }) => call !== undefined);
+  return !hasCode && part(a) === part(b);
 }

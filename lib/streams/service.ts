@@ -9,9 +9,18 @@ import { Registry } from './registry.ts';
 import { StreamRules } from './rules.ts';
 import { StreamRuntime } from './runtime.ts';
 import { scheduleOf } from './schedule.ts';
+import { COMMON_SINK_PROPERTIES } from './sinks/common-properties.ts';
 import { builtInSinks } from './sinks.ts';
 import { builtInSources } from './sources.ts';
-import type { Ruleset, SinkType, SourceType, StreamDefinition, StreamKind, StreamRuleInput } from './types.ts';
+import type {
+  PropertyTable,
+  Ruleset,
+  SinkType,
+  SourceType,
+  StreamDefinition,
+  StreamKind,
+  StreamRuleInput
+} from './types.ts';
 import type { ValueObject } from './values.ts';
 
 /** An error of the same rule is reported once in this time, in milliseconds. */
@@ -59,7 +68,8 @@ export class StreamService implements StreamsApi {
       open: (rule, plan) => runtime.open(rule, plan, (node, error) => this.#itemFailed(rule.id, node, error)),
       schedule: (read) => scheduleOf(read.definition.options),
       test: (read, rows) => runtime.test(read, rows),
-      forget: async () => undefined
+      propertiesOf: (type) => this.#propertiesOf(type),
+      forget: async (id) => void this.#reported.delete(id)
     });
     this.#defineTypes();
   }
@@ -240,6 +250,12 @@ export class StreamService implements StreamsApi {
     for (const type of builtInSources(this.#host, topics, sources)) this.#registry.defineSource(type);
     for (const type of builtInSinks(this.#host, topics, sinks)) this.#registry.defineSink(type);
     for (const row of [...streamFunctions(), ...functions]) this.#registry.defineFunction(row);
+  }
+
+  /** The properties of a type of sinks. */
+  #propertiesOf(name: string): PropertyTable | undefined {
+    const type = this.#registry.sinks().find((one) => one.name.toLowerCase() === name.toLowerCase());
+    return type && { ...COMMON_SINK_PROPERTIES, ...type.properties };
   }
 
   /** Start the rules that are to run, after what was asked to come first. */

@@ -21,7 +21,7 @@ export interface PropertyRow {
   readonly unit?: 'ms';
   /** A string may be a template such as `a/{{.id}}`, which is filled in for each output; so may the strings in an object. */
   readonly isTemplate?: true;
-  /** It is shown as `******`. */
+  /** It is shown as `******`, and `******` in a change means the present value. */
   readonly isSecret?: true;
 }
 
@@ -222,6 +222,7 @@ export interface StreamRuleInput {
 export interface StreamRuleDefinition {
   readonly id: string;
   readonly sql: string;
+  /** Without functions of the app, and with `******` for secrets. */
   readonly actions: readonly Readonly<Record<string, Properties>>[];
   readonly options: RuleOptions;
   readonly triggered: boolean;

@@ -1,25 +1,20 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { describe, it } from 'node:test';
-import { type Broker, createBroker } from 'embermq';
+import { createBroker } from 'embermq';
 import { type StreamsApiOptions, streamsApi } from 'embermq/streams-api';
 import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
 import { FakePlugins } from './fake-plugins.ts';
-import { FakeStreams } from './support.ts';
 
 const PLUGIN = { name: 'random', file: 'http://127.0.0.1/random.zip' };
 const PROXIED = { 'x-forwarded-for': '192.0.2.1' };
-
-function withStreams(broker: Broker, streams = new FakeStreams()): Broker {
-  return Object.defineProperty(broker, 'streams', { value: streams.api });
-}
 
 /** Serve the interface of a broker with the application `app` while `use` runs. */
 async function serving(
   options: StreamsApiOptions,
   use: (server: Awaited<ReturnType<typeof serve>>) => Promise<unknown>
 ): Promise<void> {
-  const broker = withStreams(await startBroker());
+  const broker = await startBroker();
   await using server = await serve(streamsApi(broker, { plugins: new FakePlugins(), ...options }).node);
   try {
     await use(server);
@@ -161,9 +156,9 @@ describe('Requests that the interface of streams refuses', () => {
   });
 
   it('come while the service is stopped', async () => {
-    const streams = new FakeStreams();
-    streams.isRunning = false;
-    const broker = withStreams(createBroker(), streams);
+    await using broker = createBroker();
+    await broker.start();
+    await broker.streams.stop();
     await using server = await serve(streamsApi(broker).node);
     const body = { id: 'r1', sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
     const { status, text, headers } = await server.call('POST', '/rules', body, {});
@@ -172,11 +167,11 @@ describe('Requests that the interface of streams refuses', () => {
   });
 
   it('meet a bug: it is reported, and the answer does not show it', async () => {
-    const streams = new FakeStreams();
-    streams.rules.list = async () => {
+    await using broker = createBroker();
+    await broker.start();
+    broker.streams.rules.list = async () => {
       throw new TypeError('a bug');
     };
-    const broker = withStreams(createBroker(), streams);
     const errors: unknown[] = [];
     broker.on('error', ({ error }) => errors.push(error));
     await using server = await serve(streamsApi(broker).node);
@@ -187,8 +182,10 @@ describe('Requests that the interface of streams refuses', () => {
   });
 
   it('are answered with JSON if the option or the header Accept says so', async () => {
+    await using broker = createBroker();
+    await broker.start();
     const errorAs = async (options: StreamsApiOptions, accept: string) => {
-      await using server = await serve(streamsApi(withStreams(createBroker()), options).node);
+      await using server = await serve(streamsApi(broker, options).node);
       return (await server.call('GET', '/rules/x', undefined, { accept })).headers.get('content-type');
     };
     const [text, json] = ['text/plain; charset=utf-8', 'application/json'];

@@ -1,26 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Broker, createBroker } from 'embermq';
-import { type StreamsApiOptions, streamsApi } from 'embermq/streams-api';
+import { streamsApi } from 'embermq/streams-api';
 import { StreamsClient, StreamsError } from 'embermq/streams-api/client';
+import { createTestBroker } from 'embermq/testing';
 import express from 'express';
 import { serve } from '../support/management.ts';
-import { FakeStreams } from './support.ts';
 
 const DDL = { sql: 'CREATE STREAM demo () WITH (DATASOURCE="t/#")' };
 const RULE = { id: 'a b', sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
-
-function apiOf(options: StreamsApiOptions = {}) {
-  const broker: Broker = Object.defineProperty(createBroker(), 'streams', { value: new FakeStreams().api });
-  return streamsApi(broker, options);
-}
 
 describe('The interface of streams on a host app', () => {
   it('is mounted on Express below a path, with and without a body parser of the app', async () => {
     for (const parser of [express.json(), express.text({ type: '*/*' }), undefined]) {
       const app = express();
       if (parser !== undefined) app.use(parser);
-      app.use('/streams-service', apiOf().node);
+      await using kit = await createTestBroker();
+      app.use('/streams-service', streamsApi(kit.broker).node);
       app.get('/own', (_request, response) => void response.send('own'));
       await using server = await serve(app);
       const { call } = server;
@@ -38,7 +33,8 @@ describe('The interface of streams on a host app', () => {
   it('tells how to send a body that a parser of the app has read as a form', async () => {
     const app = express();
     app.use(express.urlencoded());
-    app.use(apiOf().node);
+    await using kit = await createTestBroker();
+    app.use(streamsApi(kit.broker).node);
     await using server = await serve(app);
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     const { status, text } = await server.call('POST', '/streams', DDL, headers);
@@ -48,7 +44,8 @@ describe('The interface of streams on a host app', () => {
 
   it('leaves paths that it does not have to the app with unmatched: "next"', async () => {
     const app = express();
-    app.use(apiOf({ unmatched: 'next' }).node);
+    await using kit = await createTestBroker();
+    app.use(streamsApi(kit.broker, { unmatched: 'next' }).node);
     app.get('/own', (_request, response) => void response.send('own'));
     await using server = await serve(app);
     assert.equal((await server.call('GET', '/own', undefined, {})).text, 'own');
@@ -56,7 +53,8 @@ describe('The interface of streams on a host app', () => {
   });
 
   it('answers requests of the Fetch API', async () => {
-    const { fetch } = apiOf({ prefix: '/p' });
+    await using kit = await createTestBroker();
+    const { fetch } = streamsApi(kit.broker, { prefix: '/p' });
     const facts = { remoteAddress: '127.0.0.1' };
     const answer = await fetch(
       new Request('http://127.0.0.1/p/streams', { method: 'POST', body: JSON.stringify(DDL) }),
@@ -69,14 +67,15 @@ describe('The interface of streams on a host app', () => {
 
 describe('StreamsClient', () => {
   it('reads sentences, JSON and errors', async () => {
-    await using server = await serve(apiOf().node);
+    await using kit = await createTestBroker();
+    await using server = await serve(streamsApi(kit.broker).node);
     const client = new StreamsClient({ url: `http://127.0.0.1:${server.port}` });
     assert.equal(await client.post('/streams', { body: DDL }), 'Stream demo is created.');
     assert.equal(await client.post('/rules', { body: RULE }), 'Rule a b was created successfully.');
     const [{ id, status }] = await client.get('/rules');
     assert.deepEqual([id, status], ['a b', 'Running']);
     const plan = await client.get('/rules/{id}/explain', { params: { id: 'a b' } });
-    assert.equal(plan.name, 'op_1_project');
+    assert.equal(plan.name, 'op_2_project');
     assert.equal(
       await client.patch('/rules/{id}/tags', { params: { id: 'a b' }, body: { tags: ['x'] } }),
       'Rule a b tags were updated.'
@@ -94,7 +93,8 @@ describe('StreamsClient', () => {
 
   it('sends credentials', async () => {
     const credentials = (id: string, secret: string) => (id === '' ? secret === 'token' : secret === `of ${id}`);
-    await using server = await serve(apiOf({ credentials }).node);
+    await using kit = await createTestBroker();
+    await using server = await serve(streamsApi(kit.broker, { credentials }).node);
     const url = `http://127.0.0.1:${server.port}`;
     const missing = { status: 401, message: 'credentials are needed: HTTP Basic, or a bearer token' };
     await assert.rejects(new StreamsClient({ url }).get('/rules'), missing);
@@ -105,7 +105,8 @@ describe('StreamsClient', () => {
 
 describe('The rows of the interface of streams', () => {
   it('have examples that are answered as the OpenAPI document shows', async () => {
-    const api = apiOf();
+    await using kit = await createTestBroker();
+    const api = streamsApi(kit.broker);
     await using server = await serve(api.node);
     const document = api.openapi();
     const send = async (method: string, path: string) => {
@@ -141,7 +142,9 @@ describe('The rows of the interface of streams', () => {
 
   it('make a valid OpenAPI document', async () => {
     const { Validator } = await import('@seriousme/openapi-schema-validator');
-    const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(apiOf().openapi())));
+    await using kit = await createTestBroker();
+    const document = streamsApi(kit.broker).openapi();
+    const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(document)));
     assert.ok(valid, JSON.stringify(errors));
   });
 });

@@ -150,9 +150,9 @@ export const SERVICE: readonly Operation[] = [
     name: 'exportRuleset',
     method: 'POST',
     path: '/ruleset/export',
-    descr: 'All streams, tables and rules, each as its text',
+    // it contains the secrets of rules, so viewers may not use it
+    descr: 'All streams, tables and rules, each as its text, with the secrets of actions',
     errorPrefix: 'export error',
-    isReading: true,
     answer: RULESET,
     example: {},
     run: async ({ streams }) => {
