@@ -6,10 +6,10 @@ import { type Absent, type BrokerKind, type BrokerName, findBroker } from './sup
 import { endAll, findCores, measure, runProgram } from './support/child.ts';
 import { nameProfile, profileTable } from './support/profile.ts';
 
-const HELP = `npm run bench -- [options]
+const HELP = `npm run bench -- [options] [REGEX, the same as --only REGEX]
 
   --only REGEX      measure only rows whose name matches; also: match, store, start, session-life, test-kit,
-                    access, rest, webhook, sql
+                    access, rest, webhook, sql, streams
   --brokers A,B     any of embermq, aedes, mosquitto, min, raw (all; a broker that is not found is skipped with a message)
   --reps N          number of repetitions (3)
   --warm MS         duration of the load before the measurement (1000)
@@ -37,14 +37,16 @@ const EXTRAS: Readonly<Record<string, string>> = {
   access: 'Access control',
   rest: 'Management interface',
   webhook: 'Webhooks',
-  sql: 'Rules'
+  sql: 'Rules',
+  streams: 'Stream rules'
 };
 /** Rows that check nothing in small size that other rows do not check as well. */
 const SMOKE_LEAVES_OUT =
   /^match$|1KiB|w1\b|fanin50 q1|fanout1000 q0|(fanin|fanout|wild|retained|offline|storm|idle|latency).* v5/;
 const NAMES: readonly BrokerName[] = ['embermq', 'aedes', 'mosquitto', 'min', 'raw'];
 
-const { values: options } = parseArgs({
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     only: { type: 'string', default: '.' },
     brokers: { type: 'string' },
@@ -72,7 +74,7 @@ else await run();
 async function run(): Promise<void> {
   process.once('exit', endAll);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-  const only = new RegExp(options.only);
+  const only = new RegExp(positionals[0] ?? options.only);
   const rows = ROWS.filter(({ name }) => isWanted(name, only)).map(sized);
   const { kinds, absent } = brokers();
   if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true });

@@ -1,6 +1,6 @@
 /**
  * Runs a measurement without a broker process in a separate process, with its own heap: `node --expose-gc micro.js
- * match|store|start|session-life|test-kit|access|rest|webhook|sql short|full [CORE of the broker]` prints Markdown tables.
+ * match|store|start|session-life|test-kit|access|rest|webhook|sql|streams short|full [CORE of the broker]` prints Markdown tables.
  */
 const PUBLISHING = `
 A whole publish, beside subscriptions that do not match: a QoS 0 message of 64 bytes from the bytes that come to the bytes that go to its
@@ -41,6 +41,10 @@ if (name === 'match') {
   console.log();
   const messages = await rules.runMessages(short ? 1000 : 20_000, short ? 100 : 10_000);
   console.log(rules.table(messages, await rules.runMemory(short ? 1000 : 1_000_000)));
+} else if (name === 'streams') {
+  const { run, runMemory, table, SHORT, FULL } = await import('../streams.ts');
+  const sizes = short ? SHORT : FULL;
+  console.log(table(await run(sizes), await runMemory(sizes)));
 } else if (name === 'test-kit') {
   const { run, table } = await import('../test-kit.ts');
   console.log(table(run(short ? 1 : 7, short ? 100 : 1000)));

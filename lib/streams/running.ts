@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.ts';
 import type { FunctionTools } from './functions/function.ts';
-import type { Entry } from './graph/graph.ts';
 import { Graph } from './graph/graph.ts';
 import type { LookupTable } from './graph/node.ts';
 import { Outputs } from './graph/outputs.ts';
@@ -8,7 +7,6 @@ import type { OutputRows, SinkNode } from './graph/sink-node.ts';
 import type { PlannedStream, StreamPlan } from './plan/plan.ts';
 import type { Consumer } from './sources/consumer.ts';
 import type { Attachment } from './sources/hub.ts';
-import type { Row } from './tuple.ts';
 
 /** What a running rule uses of the service. */
 export interface RunningHost {
@@ -54,7 +52,7 @@ export class Running {
       const streams = this.#plan.streams.filter((stream) => stream.kind === kind);
       for (const stream of streams) {
         const entry = this.graph.entries.get(stream.position);
-        if (entry !== undefined) this.#attachments.set(stream.position, this.#host.attach(stream, consumerOf(entry)));
+        if (entry !== undefined) this.#attachments.set(stream.position, this.#host.attach(stream, entry));
       }
       await Promise.all(streams.map(({ position }) => this.#attachments.get(position)?.opened));
     }
@@ -80,15 +78,4 @@ export class Running {
     for (const result of await Promise.allSettled(closed))
       if (result.status === 'rejected') this.#host.failed('close', result.reason);
   }
-}
-
-function consumerOf(entry: Entry): Consumer {
-  return {
-    push: (row) => entry.push(row),
-    fail: (error) => entry.fail(error),
-    replace(rows: readonly Row[]) {
-      for (const row of rows) entry.push(row);
-      entry.end();
-    }
-  };
 }

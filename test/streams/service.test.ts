@@ -30,6 +30,24 @@ describe('The stream service', () => {
     await client.disconnect();
   });
 
+  it('counts each row of a filter exactly', async () => {
+    await using kit = await createTestBroker();
+    const { streams } = kit.broker;
+    await streams.define(DEMO);
+    await streams.rules.create({ id: 'hot', sql: 'SELECT t FROM demo WHERE t > 30', actions: [() => undefined] });
+    const counts = async () => {
+      const { metrics } = await streams.rules.status('hot');
+      const names = ['source_demo_0_records_in', 'op_2_filter_0_records_in', 'op_2_filter_0_records_out'];
+      return [...names, 'op_2_filter_0_exceptions', 'op_3_project_0_records_out'].map(
+        (name) => metrics[`${name}_total`]
+      );
+    };
+    for (let i = 0; i < 200; i++) await streams.push('demo', { t: i % 4 === 0 ? 31 : i % 100 === 99 ? 'x' : null });
+    assert.deepEqual(await counts(), [200, 200, 50, 2, 50]);
+    for (let i = 0; i < 100; i++) await streams.push('demo', { t: i });
+    assert.deepEqual(await counts(), [300, 300, 119, 2, 119]);
+  });
+
   it('emits the groups of a window when it ends', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;

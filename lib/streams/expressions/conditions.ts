@@ -56,9 +56,46 @@ export function comparison(operator: Comparing, left: Compiled, right: Compiled)
 function comparisonWithNumber(operator: Comparing, left: Compiled, constant: number | bigint): Evaluate {
   const test = compareWithNumber(operator, constant);
   const { evaluate, column } = left;
-  if (column === undefined || column.source !== undefined) return (tuple) => test(evaluate(tuple));
-  const { name } = column;
-  return (tuple) => test(tuple.column(name));
+  const float = Number(constant);
+  const isExact = typeof constant === 'number' || BigInt(float) === constant;
+  if (column === undefined || column.source !== undefined || !isExact) return (tuple) => test(evaluate(tuple));
+  return compareColumn(operator, column.name, float, test);
+}
+
+/** The same for a column, which is a float in nearly all rows: in one call, because a stream may have many rules with such a condition. */
+function compareColumn(operator: Comparing, name: string, float: number, test: (left: Value) => boolean): Evaluate {
+  switch (operator) {
+    case '=':
+      return (tuple) => {
+        const left = tuple.column(name);
+        return typeof left === 'number' ? left === float : test(left);
+      };
+    case '!=':
+      return (tuple) => {
+        const left = tuple.column(name);
+        return typeof left === 'number' ? left !== float : test(left);
+      };
+    case '<':
+      return (tuple) => {
+        const left = tuple.column(name);
+        return typeof left === 'number' ? left < float : test(left);
+      };
+    case '>':
+      return (tuple) => {
+        const left = tuple.column(name);
+        return typeof left === 'number' ? left > float : test(left);
+      };
+    case '<=':
+      return (tuple) => {
+        const left = tuple.column(name);
+        return typeof left === 'number' ? left <= float : test(left);
+      };
+    case '>=':
+      return (tuple) => {
+        const left = tuple.column(name);
+        return typeof left === 'number' ? left >= float : test(left);
+      };
+  }
 }
 
 /** A computation. The numbers of literals are integers and those of most rows floats, so the float of a literal is made once. */

@@ -1,8 +1,10 @@
 import type { Clock } from '../../base/clock.ts';
 import type { FunctionTools } from '../functions/function.ts';
+import { isTrue } from '../operators/condition.ts';
 import { streamRow } from '../operators/stream-row.ts';
 import type { StreamPlan } from '../plan/plan.ts';
-import { PENDING, type Row, type Tuple } from '../tuple.ts';
+import type { Consumer } from '../sources/consumer.ts';
+import { type Evaluate, PENDING, type Row, type Tuple } from '../tuple.ts';
 import type { Value } from '../values.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 import { Figures, isSource, type LookupTable, type Next, Node, type PlannedNode, type PlannedSource } from './node.ts';
@@ -16,42 +18,94 @@ export interface GraphHost {
   failed(node: string, error: unknown): void;
 }
 
-/** Where the rows of a source enter a graph: the source and its preprocessor, which have one count. */
-export class Entry {
-  readonly source: PlannedSource;
-  readonly figures = new Figures();
-  readonly #clock: Clock;
-  readonly #next: Next;
-  readonly #port: number;
+/** One row in so many, and the first, is measured; a power of 2. */
+const SAMPLE = 64;
+
+/**
+ * Where the rows of a source enter a graph: the source and its preprocessor, which have one count.
+ *
+ * Most rows of a stream that many rules share are dropped by the filter of a rule. So its condition is evaluated here, and these rows are only counted.
+ */
+export class Entry implements Consumer {
+  // what each row needs comes first, so that it is next to each other in memory
+  /** Rows that the figures do not have yet, and those of them that the filter has dropped. */
+  #rows = 0;
+  #dropped = 0;
   /** Makes a tuple of a row; undefined: the row itself is one. */
   readonly #tupleOf: ((row: Row) => Tuple) | undefined;
+  /** The condition of the node; undefined: it is no filter. */
+  readonly #condition: Evaluate | undefined;
+  readonly #node: Node;
+  readonly #port: number;
+  readonly source: PlannedSource;
+  readonly #figures = new Figures();
+  readonly #clock: Clock;
 
-  constructor(source: PlannedSource, plan: StreamPlan, host: GraphHost, next: Next, port: number) {
+  constructor(source: PlannedSource, plan: StreamPlan, host: GraphHost, node: Node, port: number) {
     this.source = source;
-    this.#next = next;
+    this.#node = node;
     this.#port = port;
     this.#clock = host.clock;
     this.#tupleOf = tupleMaker(source, plan);
+    this.#condition = node.operator.condition;
   }
 
   /** A row of the source. */
   push(row: Row): void {
-    const { figures } = this;
-    if (figures.arrived()) figures.seen(this.#clock.now());
-    figures.passed();
-    this.#next.push(this.#tupleOf === undefined ? row : this.#tupleOf(row), this.#port);
+    const condition = this.#condition;
+    const item = this.#tupleOf === undefined ? row : this.#tupleOf(row);
+    if ((this.#rows++ & (SAMPLE - 1)) === 0) {
+      this.#pushMeasured(item);
+      return;
+    }
+    if (condition === undefined) {
+      this.#node.push(item, this.#port);
+      return;
+    }
+    try {
+      const value = condition(item);
+      if (value === false || !isTrue(value)) {
+        this.#dropped++;
+        return;
+      }
+    } catch (error) {
+      this.#node.failed(error);
+      return;
+    }
+    this.#node.pass(item);
+  }
+
+  /** The rows of a table are these. */
+  replace(rows: readonly Row[]): void {
+    for (const row of rows) this.push(row);
+    this.end();
   }
 
   /** The rows of a table are complete. */
   end(): void {
-    this.#next.flush(this.#clock.now(), this.#port);
+    this.#node.flush(this.#clock.now(), this.#port);
   }
 
   /** Something of the source could not be read. */
   fail(error: unknown): void {
-    this.figures.arrived();
-    this.figures.failed(error, this.#clock.now());
-    this.#next.passError(error);
+    this.#figures.arrived();
+    this.#figures.failed(error, this.#clock.now());
+    this.#node.passError(error);
+  }
+
+  /** The figures, and those of the node, with all rows so far. */
+  count(): Figures {
+    this.#figures.add(this.#rows, this.#rows);
+    this.#node.figures.add(this.#dropped, 0);
+    this.#rows = 0;
+    this.#dropped = 0;
+    return this.#figures;
+  }
+
+  #pushMeasured(item: Tuple): void {
+    this.#figures.seen(this.#clock.now());
+    if (this.#condition === undefined) this.#node.push(item, this.#port);
+    else this.#node.pushMeasured(item, this.#port);
   }
 }
 
@@ -112,12 +166,14 @@ export class Graph {
 
   /** The figures of sources and operators. @param connectionOf that of the source at a position */
   metrics(connectionOf: (position: number) => ConnectionFigures | undefined): [string, number | string][] {
-    const entries = [...this.entries];
+    const entries = Array.from(this.entries, ([position, entry]) => {
+      return { position, source: entry.source, figures: entry.count() };
+    });
     return [
-      ...entries.flatMap(([position, { source, figures }]) =>
+      ...entries.flatMap(({ position, source, figures }) =>
         metricsOf(source.sourceName, figures, 0, connectionOf(position))
       ),
-      ...entries.flatMap(([, { source, figures }]) => metricsOf(source.name, figures, 0)),
+      ...entries.flatMap(({ source, figures }) => metricsOf(source.name, figures, 0)),
       ...this.#order.flatMap(({ name, figures, operator }) =>
         metricsOf(name, figures, (operator as { readonly pending?: number }).pending ?? 0)
       )

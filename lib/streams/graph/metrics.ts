@@ -27,7 +27,7 @@ export function metricsOf(
     ['process_latency_us', latencyUs],
     ['buffer_length', bufferLength],
     ['last_invocation', localTime(figures.lastAt)],
-    ...figures.more,
+    ...(figures.more ?? []),
     ['last_exception', figures.lastException],
     ['last_exception_time', localTime(figures.lastExceptionAt)],
     ...(connection === undefined ? [] : connectionRows(connection))

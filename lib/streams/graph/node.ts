@@ -18,8 +18,14 @@ export class Figures {
   lastAt = 0;
   lastException = '';
   lastExceptionAt = 0;
-  /** Counters of the operator, such as `late_total`. */
-  readonly more = new Map<string, number>();
+  /** Counters of the operator, such as `late_total`. undefined: there are none. */
+  more: Map<string, number> | undefined;
+
+  /** Add to a counter of the operator. */
+  count(name: string, by: number): void {
+    this.more ??= new Map();
+    this.more.set(name, (this.more.get(name) ?? 0) + by);
+  }
 
   /** An item has arrived. @returns whether its time is to be taken */
   arrived(): boolean {
@@ -29,6 +35,12 @@ export class Figures {
   /** An item has been passed on. */
   passed(): void {
     this.recordsOut++;
+  }
+
+  /** Items have arrived and been passed on that were counted elsewhere. */
+  add(recordsIn: number, recordsOut: number): void {
+    this.recordsIn += recordsIn;
+    this.recordsOut += recordsOut;
   }
 
   /** The time of an item of the sample. */
@@ -119,14 +131,16 @@ export class Node implements Next {
   readonly #prefix: string;
   readonly #host: NodeHost;
   readonly #next: { readonly node: Next; readonly port: number }[] = [];
-  readonly #timers = new Set<() => void>();
+  readonly #output: Output<unknown>;
+  /** What cancels them. undefined: there have been none. */
+  #timers: Set<() => void> | undefined;
 
   constructor(plan: PlannedNode, host: NodeHost) {
     this.name = plan.name;
     this.#prefix = plan.prefix ?? '';
     this.#host = host;
     const { figures } = this;
-    const output: Output<unknown> = {
+    this.#output = {
       push: (item) => {
         figures.passed();
         for (const { node, port } of this.#next) node.push(item, port);
@@ -134,12 +148,12 @@ export class Node implements Next {
       flush: (time) => this.#passTime(time)
     };
     this.operator = plan.make({
-      output,
+      output: this.#output,
       timers: this.#makeTimers(),
       tools: host.tools,
       lookups: host.lookups,
       failed: (reason) => this.#fail(reason),
-      count: (name, by = 1) => figures.more.set(name, (figures.more.get(name) ?? 0) + by)
+      count: (name, by = 1) => figures.count(name, by)
     });
   }
 
@@ -159,6 +173,24 @@ export class Node implements Next {
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** Take an item of the sample. */
+  pushMeasured(item: unknown, port: number): void {
+    this.figures.arrived();
+    this.#pushMeasured(item, port);
+  }
+
+  /** Pass on an item that the operator has accepted. */
+  pass(item: unknown): void {
+    this.figures.arrived();
+    this.#output.push(item);
+  }
+
+  /** The operator has failed for an item in `accepts`. */
+  failed(error: unknown): void {
+    this.figures.arrived();
+    this.#fail(error);
   }
 
   #pushMeasured(item: unknown, port: number): void {
@@ -194,7 +226,7 @@ export class Node implements Next {
   /** Release the operator and its timers. */
   close(): void {
     this.operator.close?.();
-    for (const cancel of [...this.#timers]) cancel();
+    if (this.#timers !== undefined) for (const cancel of [...this.#timers]) cancel();
   }
 
   #passTime(time: number): void {
@@ -210,6 +242,7 @@ export class Node implements Next {
 
   #makeTimers(): Timers {
     const { clock } = this.#host;
+    const running = () => (this.#timers ??= new Set());
     return {
       now: () => clock.now(),
       at: (timeMs, run) => {
@@ -220,15 +253,15 @@ export class Node implements Next {
             timer = clock.setTimeout(ring, leftMs);
             return;
           }
-          this.#timers.delete(cancel);
+          running().delete(cancel);
           this.#run(run);
         };
         const cancel = () => {
-          this.#timers.delete(cancel);
+          running().delete(cancel);
           clock.clearTimeout(timer);
         };
         let timer = clock.setTimeout(ring, Math.max(0, timeMs - clock.now()));
-        this.#timers.add(cancel);
+        running().add(cancel);
         return cancel;
       }
     };

@@ -1,3 +1,5 @@
+import type { Value } from '../values.ts';
+
 /** Takes what an operator produces. */
 export interface Output<O> {
   push(item: O): void;
@@ -30,6 +32,11 @@ export interface OperatorSetup<O> {
 export interface Operator<I> {
   /** @param port number of the input, 0 for the first one */
   push(item: I, port: number): void;
+  /**
+   * Of a filter: the value of its condition for a row. The graph may evaluate it in place of `push`, and then passes on the row itself if it is true.
+   * @throws StreamFailure
+   */
+  condition?(item: I): Value;
   /** The time of events of an input has advanced. Absent: it is passed on as it is. */
   flush?(time: number, port: number): void;
   /** The rule starts: timers may be set. */

@@ -12,7 +12,8 @@ export function testOf(condition: Evaluate): Test {
   return (tuple) => isTrue(condition(tuple));
 }
 
-function isTrue(value: Value): boolean {
+/** Whether the value of a condition is true. @throws StreamFailure as above */
+export function isTrue(value: Value): boolean {
   if (value === true) return true;
   if (value === false || isNull(value)) return false;
   throw new StreamFailure(`invalid condition that returns non-bool value ${describe(value)}`);

@@ -1,5 +1,6 @@
 import type { MakeOperator } from '../graph/operator.ts';
 import { type Collection, type Evaluate, type Frame, isCollection, type Tuple } from '../tuple.ts';
+import type { Value } from '../values.ts';
 import { testOf } from './condition.ts';
 
 /**
@@ -9,6 +10,7 @@ import { testOf } from './condition.ts';
 export function makeFilter(condition: Evaluate, frame: Frame): MakeOperator<Tuple | Collection, Tuple | Collection> {
   const accepts = testOf(condition);
   return ({ output }) => ({
+    condition: condition as (item: Tuple | Collection) => Value, // asked for rows alone
     push(item) {
       if (!isCollection(item)) {
         if (accepts(item)) output.push(item);
