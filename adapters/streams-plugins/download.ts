@@ -83,7 +83,9 @@ export function fetchBytes(url: URL, limits: DownloadLimits): Promise<Buffer> {
   return withDeadline(limits.clock, limits.timeoutMs, limits.closing, late, async (signal) => {
     let next = url;
     for (let redirects = 0; ; redirects++) {
-      const answer = await ask(next, limits.maxBytes, signal);
+      // credentials go to their own origin only
+      const login = loginOf(next) ?? (next.origin === url.origin ? loginOf(url) : undefined);
+      const answer = await ask(next, login, limits.maxBytes, signal);
       if (answer.status === 200) return answer.body;
       if (!REDIRECTS.includes(answer.status)) throw new HttpStatusError(answer.status);
       if (redirects === limits.maxRedirects) throw new Error(`there are more than ${redirects} redirects`);
@@ -102,13 +104,16 @@ export class HttpStatusError extends Error {
   }
 }
 
-async function ask(url: URL, maxBodyBytes: number, signal: AbortSignal) {
-  const { username, password } = url;
+function loginOf({ username, password }: URL): string | undefined {
+  if (username === '' && password === '') return undefined;
   const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return `Basic ${Buffer.from(login).toString('base64')}`;
+}
+
+async function ask(url: URL, login: string | undefined, maxBodyBytes: number, signal: AbortSignal) {
   const headers: Record<string, string> = { connection: 'close', accept: '*/*' };
-  if (username !== '' || password !== '') headers.authorization = `Basic ${Buffer.from(login).toString('base64')}`;
-  const plain = new URL(url);
-  plain.username = plain.password = '';
+  if (login !== undefined) headers.authorization = login;
+  const plain = new URL(`${url.origin}${url.pathname}${url.search}`);
   const client = new HttpClient(plain, {}, { maxSockets: 1, maxBodyBytes });
   try {
     return await client.send({ method: 'GET', path: url.pathname + url.search, headers, body: undefined }, signal);
@@ -117,7 +122,7 @@ async function ask(url: URL, maxBodyBytes: number, signal: AbortSignal) {
   }
 }
 
-/** Where a redirect leads. Credentials go to the same origin only. */
+/** Where a redirect leads. */
 function redirected(from: URL, location: unknown): URL {
   if (typeof location !== 'string' || !URL.canParse(location, from.href))
     throw new Error('a redirect has no valid location');
@@ -125,7 +130,5 @@ function redirected(from: URL, location: unknown): URL {
   if (to.protocol !== 'https:' && to.protocol !== 'http:')
     throw new Error(`a redirect leads to the scheme ${to.protocol}`);
   if (from.protocol === 'https:' && to.protocol === 'http:') throw new Error('a redirect leads from https to http');
-  if (to.origin === from.origin && to.username === '' && to.password === '')
-    [to.username, to.password] = [from.username, from.password];
   return to;
 }

@@ -14,6 +14,8 @@ export interface ScriptLimits {
 const FILE = 'script.js';
 /** Most bytes of the stack of the interpreter. It is smaller than that of WebAssembly, so that a deep recursion ends with an error of the script. */
 const STACK_BYTES = 256 * 1024;
+/** Least time for loading a script, which includes compiling the interpreter. */
+const LOAD_MS = 1000;
 const MAX_LOG_CHARACTERS = 1000;
 
 /** Runs in the interpreter: what converts structures. */
@@ -34,6 +36,7 @@ export class Script {
   #function!: QuickJSHandle;
   #parse!: QuickJSHandle;
   #stringify!: QuickJSHandle;
+  #timeMs = 0;
   #deadline = Infinity;
   #isLate = false;
   /** Why the interpreter itself has failed. */
@@ -60,7 +63,7 @@ export class Script {
       if (performance.now() > script.#deadline) script.#isLate = true;
       return script.#isLate;
     });
-    script.#guarded(() => script.#load());
+    script.#guarded(() => script.#load(), Math.max(limits.timeMs, LOAD_MS));
     return script;
   }
 
@@ -175,10 +178,11 @@ export class Script {
   }
 
   /** Run something in the interpreter with a limit of time. */
-  #guarded<T>(run: () => T): T {
+  #guarded<T>(run: () => T, timeMs = this.#limits.timeMs): T {
     if (this.#failure !== undefined) throw this.#failure;
     this.#isLate = false;
-    this.#deadline = performance.now() + this.#limits.timeMs;
+    this.#timeMs = timeMs;
+    this.#deadline = performance.now() + timeMs;
     try {
       return run();
     } catch (error) {
@@ -191,9 +195,9 @@ export class Script {
   }
 
   #errorOf(handle: QuickJSHandle): Error {
-    const { timeMs, memoryBytes } = this.#limits;
+    const { memoryBytes } = this.#limits;
     try {
-      if (this.#isLate) return new Error(`it took longer than ${timeMs} ms, the option scriptTime`);
+      if (this.#isLate) return new Error(`it took longer than ${this.#timeMs} ms, the option scriptTime`);
       const thrown = this.#context.dump(handle) as unknown;
       if (typeof thrown !== 'object' || thrown === null) return new Error(`it has thrown ${messageOf(thrown)}`);
       const { name = 'Error', message = '', stack } = thrown as Partial<Error>;
