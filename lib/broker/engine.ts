@@ -190,7 +190,6 @@ export class Engine {
     this.#delayed.rearm();
     this.kept.outboxes.begin();
     this.kept.rules.begin();
-    this.kept.streams.begin();
     notices.start(this.#sysTopics());
     // A virtual clock does not measure the process and the machine.
     if (clock === systemClock) {

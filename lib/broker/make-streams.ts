@@ -69,7 +69,7 @@ class MessageCauses {
 
 /** Make the streams of a broker. */
 export function makeStreams(services: Services, parts: StreamParts, tables: Tables, outboxes: Outboxes): Streams {
-  const { settings, wheel, work, life, events, alarms, announcer } = services;
+  const { settings, wheel, work, events, alarms, announcer } = services;
   const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
   const clock = services.clock.internal ?? services.clock;
   const causes = new MessageCauses();
@@ -78,9 +78,6 @@ export function makeStreams(services: Services, parts: StreamParts, tables: Tabl
     ...{ options: settings.streams, clock, wheel, outboxes, failed },
     definitions: tables.own(STREAMS_TABLE) as never,
     rules: tables.own(STREAM_RULES_TABLE) as never,
-    get isStarted() {
-      return life.isRunning;
-    },
     get isOpen() {
       return parts.ledger?.isOpen ?? true;
     },

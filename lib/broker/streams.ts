@@ -149,12 +149,10 @@ export class Streams implements StreamsApi {
       [...rules].length > 0 ||
       (options.definitions ?? []).length > 0 ||
       (options.rules ?? []).length > 0;
-    if (isNeeded) await this.#restore(await this.#load());
-  }
-
-  /** The broker has started. @internal */
-  begin(): void {
-    if (this.#restored !== undefined) this.#begin(this.#service as StreamService);
+    if (!isNeeded) return;
+    const service = await this.#load();
+    await this.#restore(service);
+    await service.begin(); // again, after a stop
   }
 
   /** The broker stops. Resolves when sources and sinks are closed. @internal */
@@ -172,15 +170,8 @@ export class Streams implements StreamsApi {
   }
 
   #restore(service: StreamService): Promise<void> {
-    this.#restored ??= service.restore().then(() => {
-      if (this.#host.isStarted) this.#begin(service);
-    });
+    this.#restored ??= service.restore().then(() => service.begin());
     return this.#restored;
-  }
-
-  #begin(service: StreamService): void {
-    const begun = service.begin().catch((error) => this.#host.failed(error, 'the start of stream rules'));
-    this.#host.during(begun);
   }
 
   #load(): Promise<StreamService> {

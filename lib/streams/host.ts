@@ -33,8 +33,6 @@ export interface StreamsHost extends StreamMessages {
   /** Persisted streams and tables by name, and rules by id: the texts and JSON that define them. */
   readonly definitions: StreamTable<string>;
   readonly rules: StreamTable<string>;
-  /** Whether the broker is started. */
-  readonly isStarted: boolean;
   /** Start the actor of a rule. */
   startActor(
     actions: StreamRuleActions,

@@ -85,8 +85,9 @@ export class StreamService implements StreamsApi {
     this.rules.restore();
   }
 
-  /** The broker has started. */
+  /** Start the rules that are to run, before the broker accepts connections. Nothing happens if this is done. */
   async begin(): Promise<void> {
+    if (this.#isBegun) return;
     this.#isBegun = true;
     if (!this.#isStopped) await this.#startRules();
   }

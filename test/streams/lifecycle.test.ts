@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { memoryStore } from '../../lib/index.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+
+const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="demo", FORMAT="JSON")';
+const NOP = [{ nop: {} }];
+
+async function kitWithDemo(options: Parameters<typeof createTestBroker>[0] = {}): Promise<TestBroker> {
+  const kit = await createTestBroker({ leaks: 'ignore', ...options });
+  kit.broker.on('error', () => undefined);
+  await kit.broker.streams.define(DEMO);
+  return kit;
+}
+
+describe('A stream rule', () => {
+  it('survives restarts, with its stream, and runs again only if it was running', async () => {
+    const store = memoryStore();
+    {
+      await using kit = await kitWithDemo({ store });
+      const { rules } = kit.broker.streams;
+      for (const id of ['on', 'off']) await rules.create({ id, sql: 'SELECT * FROM demo', actions: NOP });
+      await rules.stop('off');
+      await rules.create({ id: 'temporary', sql: 'SELECT * FROM demo', actions: NOP, temp: true });
+    }
+    await using kit = await createTestBroker({ store });
+    const { streams } = kit.broker;
+    assert.deepEqual(
+      (await streams.rules.list()).map(({ id, status }) => [id, status]),
+      [
+        ['off', 'Stopped: canceled manually.'],
+        ['on', 'Running']
+      ]
+    );
+    assert.deepEqual(
+      (await streams.list('stream')).map(({ sql }) => sql),
+      [DEMO]
+    );
+  });
+
+  it('is refused with a reason, and not stored, if it cannot be planned', async () => {
+    await using kit = await kitWithDemo();
+    const { rules } = kit.broker.streams;
+    const refused = [
+      [{ sql: '' }, /Missing rule SQL/],
+      [{ sql: 'SELECT * FROM demo', actions: [] }, /Missing rule actions/],
+      [{ sql: 'SELECT * FROM nothing' }, /fail to get stream nothing, please check if stream is created/],
+      [{ sql: 'SELECT FROM demo' }, /syntax error/],
+      [{ sql: 'SELECT nofunction(a) FROM demo' }, /nofunction/],
+      [{ sql: 'SELECT * FROM demo', actions: [{ nosink: {} }] }, /there is no sink of the type nosink/],
+      [{ sql: 'SELECT * FROM demo', actions: [{ mqtt: {} }] }, /mqtt sink is missing property topic/],
+      [{ sql: 'SELECT * FROM demo', options: { bufferLength: -1 } }, /rule option bufferLength -1 is invalid/],
+      [{ sql: 'SELECT * FROM demo', options: { qos: 1 } }, /qos 1 is not supported yet/],
+      [{ sql: 'SELECT * FROM demo', options: { buferLength: 1 } }, /did you mean.*bufferLength/],
+      [{ sql: 'SELECT * FROM demo', options: { isEventTime: true } }, /needs the option TIMESTAMP/]
+    ] as const;
+    for (const [input, message] of refused)
+      await assert.rejects(rules.create({ id: 'r', actions: NOP, ...input } as never), { message }, String(message));
+    assert.deepEqual(await rules.list(), []);
+  });
+
+  it('goes on as it was if an update is refused', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    const seen: unknown[] = [];
+    await streams.rules.create({ id: 'r', sql: 'SELECT a FROM demo', actions: [(rows) => void seen.push(...rows)] });
+    await assert.rejects(streams.rules.update('r', { sql: 'SELECT a FROM nothing', actions: NOP }));
+    await streams.push('demo', { a: 1, b: 2 });
+    assert.deepEqual([...seen], [{ a: 1 }]);
+    await streams.rules.update('r', { sql: 'SELECT b FROM demo', actions: [(rows) => void seen.push(...rows)] });
+    await streams.push('demo', { a: 1, b: 2 });
+    assert.deepEqual(seen, [{ a: 1 }, { b: 2 }]);
+  });
+
+  it('is stopped, started and dropped by calls that can be repeated', async () => {
+    await using kit = await kitWithDemo();
+    const { rules } = kit.broker.streams;
+    await rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
+    assert.equal((await rules.status('r')).state, 'connected');
+    await rules.stop('r');
+    await rules.stop('r');
+    assert.equal((await rules.status('r')).state, 'disconnected');
+    await rules.start('r');
+    await rules.start('r');
+    await rules.restart('r');
+    assert.equal((await rules.status('r')).text, 'Running');
+    await rules.drop('r');
+    for (const call of [rules.drop('r'), rules.stop('r'), rules.start('r'), rules.status('r')])
+      await assert.rejects(call, { code: 'STREAM_RULE_NOT_FOUND' });
+  });
+
+  it('runs by its cron expression for its duration', async () => {
+    await using kit = await kitWithDemo({ clock: { now: '2026-03-01T10:00:30Z' } as never });
+    const { rules } = kit.broker.streams;
+    await rules.create({
+      id: 'r',
+      sql: 'SELECT * FROM demo',
+      actions: NOP,
+      options: { cron: '*/10 * * * *', duration: '2m' }
+    });
+    const textAfter = async (time: string) => {
+      await kit.clock.advance(time);
+      return (await rules.status('r')).text;
+    };
+    assert.equal(await textAfter('1s'), 'Stopped: waiting for next schedule.');
+    assert.equal(await textAfter('10m'), 'Running');
+    assert.equal(await textAfter('3m'), 'Stopped: waiting for next schedule.');
+  });
+
+  it('starts again by its restart strategy if its sink cannot be opened', async () => {
+    let left = 2;
+    const sink = {
+      name: 'flaky',
+      about: 'Fails at first.',
+      open() {
+        if (left-- > 0) throw new Error('not yet');
+        return { send: () => undefined, close: () => undefined };
+      }
+    };
+    const store = memoryStore();
+    {
+      await using kit = await kitWithDemo({
+        store,
+        streams: { sinks: [{ ...sink, open: () => ({ send() {}, close() {} }) }] }
+      });
+      await kit.broker.streams.rules.create({
+        id: 'r',
+        sql: 'SELECT * FROM demo',
+        actions: [{ flaky: {} }],
+        options: { restartStrategy: { attempts: 3, delay: 1000, multiplier: 2, maxDelay: 30_000, jitterFactor: 0 } }
+      });
+    }
+    await using kit = await createTestBroker({ store, leaks: 'ignore', streams: { sinks: [sink] } });
+    const { rules } = kit.broker.streams;
+    assert.equal((await rules.status('r')).text, 'Stopped: not yet.');
+    await kit.clock.advance('1s');
+    assert.equal((await rules.status('r')).text, 'Stopped: not yet.');
+    await kit.clock.advance('2s');
+    assert.equal((await rules.status('r')).text, 'Running');
+  });
+
+  it('is kept and stopped with the reason while a type that it needs is not registered', async () => {
+    const store = memoryStore();
+    const sink = { name: 'own', about: 'Of the app.', open: () => ({ send() {}, close() {} }) };
+    {
+      await using kit = await kitWithDemo({ store, streams: { sinks: [sink] } });
+      await kit.broker.streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: [{ own: {} }] });
+    }
+    await using kit = await createTestBroker({ store });
+    const { streams } = kit.broker;
+    assert.match((await streams.rules.status('r')).text, /^Stopped: there is no sink of the type own/);
+    await streams.defineSink(sink);
+    assert.equal((await streams.rules.status('r')).text, 'Running');
+  });
+
+  it('does not publish without end because of its own messages', async () => {
+    await using kit = await kitWithDemo();
+    const { broker } = kit;
+    let count = 0;
+    broker.subscribe('demo', () => void count++);
+    await broker.streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: [{ mqtt: { topic: 'demo' } }] });
+    await broker.publish({ topic: 'demo', payload: '{"a": 1}' });
+    await kit.clock.advance('1s');
+    assert.ok(count > 1 && count <= 1001, `${count} messages`);
+    const { metrics } = await broker.streams.rules.status('r');
+    assert.match(String(metrics.sink_mqtt_0_0_last_exception), /rules publish because of each other/);
+  });
+});
+
+describe('The stream service', () => {
+  it('stops and starts while the broker goes on', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
+    await streams.stop();
+    assert.equal(streams.isRunning, false);
+    await assert.rejects(streams.rules.list(), { code: 'STREAMS_STOPPED' });
+    await streams.start();
+    assert.deepEqual((await streams.rules.list())[0].status, 'Running');
+  });
+
+  it('refuses to drop a stream that a rule uses, unless it is forced to', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
+    await assert.rejects(streams.drop('stream', 'demo'), { code: 'STREAM_IN_USE' });
+    await streams.drop('stream', 'demo', { force: true });
+    await assert.rejects(streams.drop('stream', 'demo'), { code: 'STREAM_NOT_FOUND' });
+  });
+
+  it('imports what it has exported', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
+    const ruleset = await streams.export();
+    await using other = await createTestBroker();
+    const done = await other.broker.streams.import(ruleset);
+    assert.deepEqual(done, { streams: 1, tables: 0, rules: 1 });
+    assert.deepEqual(await other.broker.streams.export(), ruleset);
+  });
+
+  it('runs a statement over sample rows, on a clock of its own', async () => {
+    await using kit = await kitWithDemo();
+    const { rules } = kit.broker.streams;
+    const sql = 'SELECT count(*) AS n, sum(a) AS total FROM demo GROUP BY TUMBLINGWINDOW(ss, 10)';
+    const at = Date.parse('2026-01-01T00:00:01Z');
+    const { emissions, errors } = await rules.test({ sql }, [
+      { stream: 'demo', values: { a: 1 }, at },
+      { stream: 'demo', values: { a: 2 }, at: at + 5000 },
+      { stream: 'demo', values: { a: 4 }, at: at + 9000 }
+    ]);
+    assert.deepEqual(emissions, [[{ n: 2, total: 3 }], [{ n: 1, total: 4 }]]);
+    assert.deepEqual(errors, []);
+  });
+});
