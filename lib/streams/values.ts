@@ -238,7 +238,8 @@ function plainObject(value: Value, level: number): unknown {
   checkLevel(level);
   if (isArray(value)) return value.map((each) => plainAt(each, level + 1));
   const copy: Record<string, unknown> = {};
-  for (const [key, each] of Object.entries(value as ValueObject)) setMember(copy, key, plainAt(each, level + 1));
+  const object = value as ValueObject;
+  for (const key of Object.keys(object)) setMember(copy, key, plainAt(object[key], level + 1));
   return copy;
 }
 
