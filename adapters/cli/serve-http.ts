@@ -11,6 +11,7 @@ import {
   metricsHandler
 } from '../management/index.ts';
 import { streamsApi } from '../streams-api/index.ts';
+import type { PluginsApi } from '../streams-plugins/index.ts';
 import { log, type Shell } from './command.ts';
 import type { ServedStreamsOptions } from './serve-streams.ts';
 
@@ -70,7 +71,8 @@ export class ServedHttp {
   constructor(
     broker: Broker,
     { options, place }: Served<ServedOptions>,
-    { options: ofStreams, place: placeOfStreams }: Served<ServedStreamsOptions>
+    { options: ofStreams, place: placeOfStreams }: Served<ServedStreamsOptions>,
+    plugins: PluginsApi | undefined
   ) {
     const { metrics, health, ...management } = options;
     const { hosts, trustedProxies } = management;
@@ -96,7 +98,7 @@ export class ServedHttp {
     );
     const figures = named('.metrics', () => metricsHandler(broker, { ...guard, ...metrics }));
     const states = named('.health', () => healthHandler(broker, { ...guard, ...health }));
-    const rules = at(placeOfStreams, () => streamsApi(broker, ofStreams));
+    const rules = at(placeOfStreams, () => streamsApi(broker, { ...ofStreams, ...(plugins && { plugins }) }));
     this.handlers = {
       rules: this.#held([rules]),
       earlier: this.#held([earlier]),

@@ -22,6 +22,11 @@ export const SERVE_OPTIONS = {
   httpPort: port(8081, 'management interface (/api/v3, /api/v4, /api), /metrics, /livez and /readyz over HTTP'),
   httpEarlierPort: port(8080, 'earlier revision of the management interface (/api/v3) over HTTP'),
   rulesPort: port(9081, 'stream rules: the REST interface of rules over streams, streams, tables and plugins'),
+  exitOnPluginDrop: flag(
+    'boolean',
+    false,
+    'end with code 100, after a drain, when a plugin of streams was dropped with restart=1; else only the stream service stops'
+  ),
   httpsPort: port('off', 'what --http-port serves, over TLS; needs --cert and --key'),
   app: flag(
     'text',

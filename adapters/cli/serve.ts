@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Broker, createBroker, type Store } from '../../lib/index.ts';
+import { type Broker, createBroker, type Store, type StreamsOptions } from '../../lib/index.ts';
 import { bridges, mqttBridge, rpcBridge } from '../bridge/index.ts';
 import { levelStore } from '../level/index.ts';
 import { listen, listenHttp } from '../net/index.ts';
@@ -24,11 +24,14 @@ import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { reportOverrides, warnOfOverrides } from './serve-overrides.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 import type { ConfiguredSource } from './serve-sources.ts';
+import { type ServedPlugins, servePlugins, streamTypes } from './serve-streams-parts.ts';
 import { followStreams } from './serve-streams-port.ts';
 import { beginWebhooks } from './serve-webhooks.ts';
 
 /** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
 const SMALL_DISK_BYTES = 67_108_864;
+/** Exit code if a plugin was dropped [stream rules 1.4]. */
+const DROP_CODE = 100;
 const SECOND_SIGNAL_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /** `embermq serve`: run a broker with listeners until a signal ends it. */
@@ -59,15 +62,18 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
     const { first, release } = awaitSignals(shell);
     const endCollecting = shell.collectWhenIdle();
     let http: ServedHttp | undefined;
+    let ofPlugins: ServedPlugins | undefined;
     try {
       const settings = await readServeSettings(args, shell);
       const { memory, dataDir, durability, verifyStore, reserve } = settings.own;
       const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve });
-      const broker = prepare(settings, store, shell);
+      const streams = await streamsOf(settings);
+      const broker = prepare({ ...settings, broker: { ...settings.broker, streams } }, store, shell);
+      ofPlugins = await servePlugins(broker, streams, settings.own.exitOnPluginDrop, shell);
       files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
       const { options, place } = settings.management;
       const management = { options: { ...options, optionSource: settings.optionPlace }, place };
-      http = new ServedHttp(broker, management, settings.streamsApi);
+      http = new ServedHttp(broker, management, settings.streamsApi, ofPlugins.plugins);
       const { handlers } = http;
       const open: OpenListener = ({ transport, http: kind }) =>
         kind === undefined ? listen(broker, transport) : listenHttp(broker, transport, handlers[kind]);
@@ -91,12 +97,15 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
         log(shell, `state is persisted in ${store.name}`);
         await warnOfSmallDisk(store.name, shell);
       }
-      log(shell, `${await first}: draining`);
+      const dropped = ofPlugins.ended.then((text) => ({ text, code: DROP_CODE }));
+      const end = await Promise.race([first.then((text) => ({ text, code: 0 })), dropped]);
+      log(shell, `${end.text}: draining`);
       await broker.stop({ timeoutMs: settings.own.drainTimeout });
       await completeTrace();
-      return 0;
+      return end.code;
     } finally {
       http?.end();
+      ofPlugins?.plugins?.close();
       release();
       ignoreHangups();
       endCollecting();
@@ -133,12 +142,15 @@ async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
   if (source.failure !== undefined) throw source.failure;
 }
 
+/** The options of streams, with all types of sources and sinks. */
+async function streamsOf({ own: { memory, dataDir }, broker }: ServeSettings): Promise<StreamsOptions> {
+  return { ...(memory ? {} : { dataDir: join(dataDir, 'streams') }), ...broker.streams, ...(await streamTypes()) };
+}
+
 function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
-  const { rules, streams } = settings.broker;
-  const { memory, dataDir } = settings.own;
+  const { rules } = settings.broker;
   return createBroker({
     ...settings.broker,
-    streams: { ...(memory ? {} : { dataDir: join(dataDir, 'streams') }), ...streams },
     logger: serveLogger(shell, settings.own),
     auth: settings.sources,
     connectors: [webhooks(), bridges()],

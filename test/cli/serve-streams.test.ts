@@ -43,6 +43,19 @@ describe('The port of stream rules of serve', () => {
     });
   });
 
+  it('knows the types of sources and sinks that need an adapter, and has no plugins without a data folder', async () => {
+    await serving(['--rules-port', '0'], async ({ rules }) => {
+      const get = (path: string) => fetch(`http://127.0.0.1:${rules}${path}`);
+      const names = async (what: string) =>
+        ((await (await get(`/metadata/${what}`)).json()) as { readonly name: string }[]).map(({ name }) => name);
+      const sources = await names('sources');
+      for (const name of ['file', 'httppull', 'httppush', 'mqtt']) assert.ok(sources.includes(name), name);
+      const sinks = await names('sinks');
+      for (const name of ['file', 'rest', 'mqtt']) assert.ok(sinks.includes(name), name);
+      assert.equal((await get('/plugins/sources')).status, 404);
+    });
+  });
+
   it('is 9081 on loopback, and is left out if it is in use, unless it is written out', async () => {
     const shell = testShell();
     delete shell.env.EMBERMQ_RULES_PORT;

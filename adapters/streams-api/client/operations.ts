@@ -143,7 +143,7 @@ export interface StreamsOperations {
     data: { [name: string]: unknown };
   };
 
-  /** All streams, tables and rules, each as its text */
+  /** All streams, tables and rules, each as its text, with the secrets of actions */
 
   'POST /ruleset/export': {
     data: Ruleset;

@@ -1,0 +1,53 @@
+import type { Broker, SinkType, SourceType, StreamsOptions } from '../../lib/index.ts';
+import type { StreamPlugins } from '../streams-plugins/index.ts';
+import type { Shell } from './command.ts';
+import { log } from './command.ts';
+
+/** How long after the drop of a plugin the process begins to end, in milliseconds: the answer is sent before. */
+const DROP_DELAY_MS = 1_000;
+
+/** All types of sources and sinks that need an adapter, for the option `streams`. */
+export async function streamTypes(): Promise<{ readonly sources: SourceType[]; readonly sinks: SinkType[] }> {
+  const [file, http, mqtt] = await Promise.all([
+    import('../streams/file/index.ts'),
+    import('../streams/http/index.ts'),
+    import('../streams/mqtt/index.ts')
+  ]);
+  return {
+    sources: [file.fileSource(), http.httpPullSource(), http.httpPushSource(), mqtt.mqttSource()],
+    sinks: [file.fileSink(), http.restSink()]
+  };
+}
+
+/** The plugins of the streams, and when the process is to end because one of them was dropped. */
+export interface ServedPlugins {
+  readonly plugins: StreamPlugins | undefined;
+  /** Resolves to the reason. */
+  readonly ended: Promise<string>;
+}
+
+/**
+ * Load the plugins from the folder of the streams; without a folder there are none.
+ * @param endsOnDrop the process is to end when a plugin was dropped with `restart=1`
+ */
+export async function servePlugins(
+  broker: Broker,
+  { dataDir }: StreamsOptions,
+  endsOnDrop: boolean,
+  shell: Shell
+): Promise<ServedPlugins> {
+  let end = (_reason: string) => {};
+  const ended = new Promise<string>((resolve) => {
+    end = resolve;
+  });
+  if (dataDir === undefined) return { plugins: undefined, ended };
+  const { streamPlugins } = await import('../streams-plugins/index.ts');
+  const plugins = await streamPlugins(broker, {
+    dataDir,
+    onLog: (name, text) => log(shell, `${name}: ${text}`),
+    onStop: ({ type, name }) => {
+      if (endsOnDrop) void shell.delay(DROP_DELAY_MS).then(() => end(`the ${type} plugin ${name} was dropped`));
+    }
+  });
+  return { plugins, ended };
+}
