@@ -2,6 +2,12 @@ import type { Broker } from '../../lib/index.ts';
 import { log, type Shell } from './command.ts';
 import type { Opened } from './serve-listeners.ts';
 
+/** Write the lines of the sink `log`, and what sources and sinks warn of. */
+export function logStreams(broker: Broker, shell: Shell): void {
+  broker.on('streams.logged', ({ text }) => log(shell, text));
+  broker.on('streams.warned', ({ text }) => log(shell, `warning: ${text}`));
+}
+
 /** Close the port of stream rules while their service is stopped, and open it again with it. */
 export function followStreams(broker: Broker, opened: readonly Opened[], shell: Shell): void {
   const listeners = opened.filter(({ plan }) => plan.http === 'rules').map(({ listening }) => listening);

@@ -25,7 +25,7 @@ import { reportOverrides, warnOfOverrides } from './serve-overrides.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 import type { ConfiguredSource } from './serve-sources.ts';
 import { type ServedPlugins, servePlugins, streamTypes } from './serve-streams-parts.ts';
-import { followStreams } from './serve-streams-port.ts';
+import { followStreams, logStreams } from './serve-streams-port.ts';
 import { beginWebhooks } from './serve-webhooks.ts';
 
 /** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
@@ -69,6 +69,7 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
       const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve });
       const streams = await streamsOf(settings);
       const broker = prepare({ ...settings, broker: { ...settings.broker, streams } }, store, shell);
+      logStreams(broker, shell);
       ofPlugins = await servePlugins(broker, streams, settings.own.exitOnPluginDrop, shell);
       files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
       const { options, place } = settings.management;

@@ -56,6 +56,18 @@ describe('The port of stream rules of serve', () => {
     });
   });
 
+  it('writes what sinks warn of to standard error', async () => {
+    const err = await serving(['--rules-port', '0'], async ({ rules }) => {
+      const post = async (path: string, body: object) => {
+        const answer = await fetch(`http://127.0.0.1:${rules}${path}`, { method: 'POST', body: JSON.stringify(body) });
+        assert.equal(answer.status, 201, await answer.text());
+      };
+      await post('/streams', { sql: 'CREATE STREAM demo () WITH (DATASOURCE="t")' });
+      await post('/rules', { id: 'r1', sql: 'SELECT * FROM demo', actions: [{ log: { lgo: 1 } }] });
+    });
+    assert.match(err, /warning: log sink: there is no property "lgo", and it has no effect/);
+  });
+
   it('is 9081 on loopback, and is left out if it is in use, unless it is written out', async () => {
     const shell = testShell();
     delete shell.env.EMBERMQ_RULES_PORT;
