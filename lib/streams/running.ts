@@ -34,6 +34,8 @@ export class Running {
   readonly #opened: Opened;
   readonly #host: RunningHost;
   readonly #attachments = new Map<number, Attachment>();
+  /** Sinks without room. */
+  readonly #full = new Set<SinkNode>();
 
   constructor(plan: StreamPlan, opened: Opened, host: RunningHost) {
     this.#plan = plan;
@@ -56,6 +58,13 @@ export class Running {
       }
       await Promise.all(streams.map(({ position }) => this.#attachments.get(position)?.opened));
     }
+  }
+
+  /** A sink has no room, or has it again: sources that can wait do not read meanwhile. */
+  filled(sink: SinkNode, isFull: boolean): void {
+    if (isFull) this.#full.add(sink);
+    else this.#full.delete(sink);
+    for (const attachment of this.#attachments.values()) attachment.setFull(this.#full.size > 0);
   }
 
   /** The figures of all nodes, in the order of the data. */

@@ -111,13 +111,15 @@ export class StreamRuntime {
       sinks: [] as SinkNode[],
       lookups: new Map<number, LookupTable>()
     };
+    let running: Running | undefined;
+    const filled = (sink: SinkNode, isFull: boolean) => running?.filled(sink, isFull);
     const { options } = read.definition;
     const need = { isEventTime: options.isEventTime, integers: options.schemalessIntegers };
     try {
       for (const [at, action] of read.actions.entries()) {
         const name = sinkName(action);
         const target = await this.#openSink(id, action, plan.sinks[at], (error) => failed(name, error));
-        opened.sinks.push(new SinkNode(name, target, { clock, sendsErrors: options.sendError, failed }));
+        opened.sinks.push(new SinkNode(name, target, { clock, sendsErrors: options.sendError, failed, filled }));
       }
       for (const { kind, definition, position, needed } of plan.streams)
         if (kind === 'lookup') opened.lookups.set(position, await this.#openLookup(definition, needed));
@@ -125,7 +127,7 @@ export class StreamRuntime {
       await Promise.allSettled(opened.sinks.map(({ target }) => target.close()));
       throw error;
     }
-    const running = new Running(plan, opened, {
+    running = new Running(plan, opened, {
       clock,
       attach: ({ definition, needed }, consumer) =>
         this.#hub.attach(definition, { ...need, columns: columnsOf(definition, needed, need.isEventTime) }, consumer),

@@ -11,6 +11,8 @@ export interface SinkTarget {
   push(rows: OutputRows): void | Promise<void>;
   /** Items that are not sent yet. */
   readonly pending: number;
+  /** Whether further items would be dropped. Absent: never. */
+  readonly isFull?: boolean;
   /** undefined: it has no connection. */
   readonly connection?: ConnectionFigures | undefined;
   close(): Promise<void>;
@@ -22,6 +24,8 @@ export interface SinkNodeHost {
   /** The option `sendError`. */
   readonly sendsErrors: boolean;
   failed(node: string, error: unknown): void;
+  /** The sink has no room for further items, or has it again. */
+  filled(node: SinkNode, isFull: boolean): void;
 }
 
 /** A sink of a running rule, with its figures. */
@@ -30,6 +34,7 @@ export class SinkNode implements Next {
   readonly target: SinkTarget;
   readonly figures = new Figures();
   readonly #host: SinkNodeHost;
+  #isFull = false;
 
   /** @param name `sink_mqtt_0` */
   constructor(name: string, target: SinkTarget, host: SinkNodeHost) {
@@ -59,16 +64,31 @@ export class SinkNode implements Next {
       const sent = this.target.push(rows);
       if (sent === undefined) {
         if (isCounted) this.figures.passed();
-      } else
-        sent.then(
-          () => {
-            if (isCounted) this.figures.passed();
-          },
-          (error) => this.#fail(error)
-        );
+      } else this.#track(sent, isCounted);
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  #track(sent: Promise<void>, isCounted: boolean): void {
+    this.#checkRoom();
+    sent.then(
+      () => {
+        if (isCounted) this.figures.passed();
+        this.#checkRoom();
+      },
+      (error) => {
+        this.#fail(error);
+        this.#checkRoom();
+      }
+    );
+  }
+
+  #checkRoom(): void {
+    const isFull = this.target.isFull === true;
+    if (isFull === this.#isFull) return;
+    this.#isFull = isFull;
+    this.#host.filled(this, isFull);
   }
 
   #fail(error: unknown): void {

@@ -26,29 +26,7 @@ export function textFunctions(most: number): TemplateFunctions {
   return {
     toString: fn('any', print),
     toStrings: fn('any', strings),
-    upper: fn('string', (text: string) => text.toUpperCase()),
-    lower: fn('string', (text: string) => text.toLowerCase()),
-    title: fn('string', (text: string) => text.replace(/(?<![\p{L}\p{N}_])\p{L}/gu, (letter) => letter.toUpperCase())),
-    untitle: fn('string', (text: string) => text.replace(/(?<!\S)\S/gu, (letter) => letter.toLowerCase())),
-    trim: fn('string', (text: string) => text.trim()),
-    trimAll: fn('string string', (set: string, text: string) => trimmed(text, set, 'start', 'end')),
-    trimPrefix: fn('string string', (part: string, text: string) =>
-      text.startsWith(part) ? text.slice(part.length) : text
-    ),
-    trimSuffix: fn('string string', (part: string, text: string) =>
-      part !== '' && text.endsWith(part) ? text.slice(0, -part.length) : text
-    ),
-    trimLeft: fn('string string', (set: string, text: string) => trimmed(text, set, 'start')),
-    trimRight: fn('string string', (set: string, text: string) => trimmed(text, set, 'end')),
-    trunc: fn('int string', truncated),
-    abbrev: fn('int string', (width: number, text: string) =>
-      width < 4 || text.length <= width ? text : `${text.slice(0, width - 3)}...`
-    ),
-    substr: fn('int int string', (start: number, end: number, text: string) => {
-      if (start < 0) return text.slice(0, Math.max(0, end));
-      return end < 0 || end > text.length ? text.slice(start) : text.slice(start, Math.max(start, end));
-    }),
-    nospace: fn('string', (text: string) => text.replace(/\s/g, '')),
+    ...LETTER_FUNCTIONS,
     repeat: fn('int string', repeat),
     replace: fn('string string string', replaced),
     contains: fn('string string', (part: string, text: string) => text.includes(part)),
@@ -104,6 +82,33 @@ export function textFunctions(most: number): TemplateFunctions {
     sha512sum: fn('string', (text: string) => createHash('sha512').update(text).digest('hex'))
   };
 }
+
+/** Functions that make no text longer. */
+const LETTER_FUNCTIONS: TemplateFunctions = {
+  upper: fn('string', (text: string) => text.toUpperCase()),
+  lower: fn('string', (text: string) => text.toLowerCase()),
+  title: fn('string', (text: string) => text.replace(/(?<![\p{L}\p{N}_])\p{L}/gu, (letter) => letter.toUpperCase())),
+  untitle: fn('string', (text: string) => text.replace(/(?<!\S)\S/gu, (letter) => letter.toLowerCase())),
+  trim: fn('string', (text: string) => text.trim()),
+  trimAll: fn('string string', (set: string, text: string) => trimmed(text, set, 'start', 'end')),
+  trimPrefix: fn('string string', (part: string, text: string) =>
+    text.startsWith(part) ? text.slice(part.length) : text
+  ),
+  trimSuffix: fn('string string', (part: string, text: string) =>
+    part !== '' && text.endsWith(part) ? text.slice(0, -part.length) : text
+  ),
+  trimLeft: fn('string string', (set: string, text: string) => trimmed(text, set, 'start')),
+  trimRight: fn('string string', (set: string, text: string) => trimmed(text, set, 'end')),
+  trunc: fn('int string', truncated),
+  abbrev: fn('int string', (width: number, text: string) =>
+    width < 4 || text.length <= width ? text : `${text.slice(0, width - 3)}...`
+  ),
+  substr: fn('int int string', (start: number, end: number, text: string) => {
+    if (start < 0) return text.slice(0, Math.max(0, end));
+    return end < 0 || end > text.length ? text.slice(start) : text.slice(start, Math.max(start, end));
+  }),
+  nospace: fn('string', (text: string) => text.replace(/\s/g, ''))
+};
 
 function truncated(count: number, text: string): string {
   if (count >= 0) return text.slice(0, count);
