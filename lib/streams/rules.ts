@@ -151,7 +151,7 @@ export class StreamRules implements StreamRulesApi {
       const { isRunning } = rule;
       if (isRunning === read.definition.triggered && runsAlike(before, read)) {
         await this.#persist(read);
-        rule.read = read;
+        rule.describe(read);
         return this.#shown(read);
       }
       await this.#replace(rule, read);
