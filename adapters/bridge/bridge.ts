@@ -8,7 +8,7 @@ import {
   InvalidInput,
   StateError
 } from '../../lib/index.ts';
-import { dial } from './dial.ts';
+import { dial } from '../outgoing/index.ts';
 import type { Leg } from './leg.ts';
 import { type BridgeOptions, type BridgeSettings, localClientId, readBridgeOptions } from './options.ts';
 import {

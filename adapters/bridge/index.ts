@@ -1,6 +1,5 @@
 /** Bridges: messages forwarded between a broker and another MQTT server. */
 export { type Bridge, bridge, bridges } from './bridge.ts';
-export { type DialSettings, dial } from './dial.ts';
 export { mqttBridge, rpcBridge } from './mqtt-resource.ts';
 export { BRIDGE_OPTIONS, type BridgeOptions } from './options.ts';
 export type { BridgeFigures } from './relay.ts';

@@ -11,8 +11,8 @@ import {
   type ResourceType,
   SendError
 } from '../../lib/index.ts';
+import { MqttLink, type OpenLink } from '../outgoing/index.ts';
 import { DATA_TO_MQTT_BROKER, messageOf } from './mqtt-action.ts';
-import { MqttLink, type OpenLink } from './mqtt-link.ts';
 import { BRIDGE_MQTT_PARAMS, BRIDGE_RPC_PARAMS } from './mqtt-params.ts';
 import { type MqttSettings, readMqttSettings } from './mqtt-settings.ts';
 

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { type ClientOptions, InvalidInput, type Params, parseDuration } from '../../lib/index.ts';
-import { checkTls, type OutgoingTls } from '../outgoing/index.ts';
-import type { DialSettings } from './dial.ts';
+import { checkTls, type DialSettings, type OutgoingTls } from '../outgoing/index.ts';
 
 /** The configuration of a resource `bridge_mqtt`, after checks. */
 export interface MqttSettings {

@@ -49,7 +49,11 @@ export class HttpClient {
     const isSecure = url.protocol === 'https:';
     this.#request = isSecure ? requestHttps : requestHttp;
     this.#agent = isSecure
-      ? new HttpsAgent({ ...options, ...(tls as SecureContextOptions & OutgoingTls), rejectUnauthorized: limits.verifies !== false })
+      ? new HttpsAgent({
+          ...options,
+          ...(tls as SecureContextOptions & OutgoingTls),
+          rejectUnauthorized: limits.verifies !== false
+        })
       : new HttpAgent(options);
   }
 

@@ -1,4 +1,6 @@
-/** Requests to other servers: connections that stay open, TLS, addresses that are public. For adapters. */
+/** Requests to other servers, of HTTP and MQTT: connections that stay open, TLS, addresses that are public. For adapters. */
 export { checkUrl, type HttpAnswer, type HttpCall, HttpClient } from './http-client.ts';
+export { type DialSettings, dial } from './mqtt-dial.ts';
+export { type LinkSettings, MqttLink, type OpenLink } from './mqtt-link.ts';
 export { isPrivateAddress, privateAddressError, publicLookup } from './public-lookup.ts';
 export { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls, type Pem, tlsOf } from './tls.ts';

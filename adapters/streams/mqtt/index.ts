@@ -1,2 +1,3 @@
-/** MQTT for streams: messages of another server as rows. */
+/** MQTT for stream rules: messages of another server as rows, and outputs as messages at another server. */
+export { mqttSink } from './sink.ts';
 export { mqttSource } from './source.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { InvalidInput, type PropertyTable, type SourceSetup } from '../../../lib/index.ts';
-import type { DialSettings } from '../../bridge/index.ts';
+import type { DialSettings } from '../../outgoing/index.ts';
 
 /** Properties of connections to another MQTT server. */
 export const MQTT_PROPERTIES: PropertyTable = {

@@ -7,7 +7,7 @@ import {
   type SourceSetup,
   type SourceType
 } from '../../../lib/index.ts';
-import { dial } from '../../bridge/index.ts';
+import { dial } from '../../outgoing/index.ts';
 import { BackOff } from '../back-off.ts';
 import { MQTT_PROPERTIES, type MqttSourceSettings, readMqttSettings } from './settings.ts';
 

@@ -18,7 +18,7 @@ export const MQTT_SINK_PROPERTIES: PropertyTable = {
   protocolVersion: {
     type: 'string',
     default: '3.1.1',
-    choices: ['3.1', '3.1.1', '4', '5', '5.0'],
+    choices: ['3.1', '3.1.1', '5', '5.0'],
     about: `Version of MQTT. ${REMOTE}`
   },
   username: { type: 'string', about: `User name. ${REMOTE}` },

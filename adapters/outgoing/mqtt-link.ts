@@ -1,12 +1,17 @@
 import type { Duplex } from 'node:stream';
-import { BrokerError, type Client, type Clock, connectClient } from '../../lib/index.ts';
-import { dial } from './dial.ts';
-import type { MqttSettings } from './mqtt-settings.ts';
+import { BrokerError, type Client, type ClientOptions, type Clock, connectClient } from '../../lib/index.ts';
+import { type DialSettings, dial } from './mqtt-dial.ts';
 
 /** Time for connecting, up to the CONNACK. */
 const CONNECT_MS = 10_000;
 /** Time for closing in an orderly way. */
 const CLOSE_MS = 1_000;
+
+/** Where a link connects, and as whom. */
+export interface LinkSettings {
+  readonly dial: DialSettings;
+  readonly client: ClientOptions;
+}
 
 /** A connection to a server. */
 export interface OpenLink {
@@ -14,9 +19,9 @@ export interface OpenLink {
   readonly stream: Duplex;
 }
 
-/** The connection of a resource to its server. It is established when it is needed, and does not begin again by itself. */
+/** The connection of a resource or a sink to its server. It is established when it is needed, and does not begin again by itself. */
 export class MqttLink {
-  readonly #settings: MqttSettings;
+  readonly #settings: LinkSettings;
   readonly #clock: Clock;
   #open: OpenLink | undefined = undefined;
   #connecting: Promise<OpenLink> | undefined = undefined;
@@ -24,7 +29,7 @@ export class MqttLink {
   #controller = new AbortController();
   #isClosed = false;
 
-  constructor(settings: MqttSettings, clock: Clock) {
+  constructor(settings: LinkSettings, clock: Clock) {
     this.#settings = settings;
     this.#clock = clock;
   }
@@ -35,7 +40,7 @@ export class MqttLink {
    * @throws why there is none
    */
   connected(signal: AbortSignal): Promise<OpenLink> {
-    if (this.#isClosed) return Promise.reject(new BrokerError('RESOURCE_DOWN', 'the resource is closed'));
+    if (this.#isClosed) return Promise.reject(new BrokerError('RESOURCE_DOWN', 'the connection is closed'));
     if (this.#open?.client.isConnected) return Promise.resolve(this.#open);
     this.#connecting ??= this.#connect().finally(() => {
       this.#connecting = undefined;

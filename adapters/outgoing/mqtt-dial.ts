@@ -1,22 +1,28 @@
 import { connect as connectSocket, isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
-import { type OutgoingTls, tlsOf } from '../outgoing/index.ts';
+import { type OutgoingTls, tlsOf } from './tls.ts';
 
-/** Where a bridge connects. */
+/** Where a connection to an MQTT server goes. */
 export interface DialSettings extends OutgoingTls {
   /** An mqtt, mqtts, ws or wss URL. */
   readonly url: URL;
+  /** Whether the certificate of the server is verified. Default true. */
+  readonly verifies?: boolean;
   /** Names of cipher suites in the form of OpenSSL. Default: those of Node. */
   readonly ciphers?: string;
 }
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883 };
 
-/** Open a stream to the remote server of a bridge. @param signal aborts connecting @throws the error of the socket */
+/** Open a stream to an MQTT server. @param signal aborts connecting @throws the error of the socket */
 export async function dial(settings: DialSettings, signal: AbortSignal): Promise<Duplex> {
-  const { url, ciphers } = settings;
-  const tls: ConnectionOptions = { ...tlsOf(settings), ...(ciphers === undefined ? {} : { ciphers }) };
+  const { url, ciphers, verifies = true } = settings;
+  const tls: ConnectionOptions = {
+    ...tlsOf(settings),
+    ...(ciphers === undefined ? {} : { ciphers }),
+    rejectUnauthorized: verifies
+  };
   return url.protocol.startsWith('ws') ? dialWebSocket(url, tls, signal) : dialSocket(url, tls, signal);
 }
 
@@ -32,7 +38,7 @@ function dialSocket(url: URL, tls: ConnectionOptions, signal: AbortSignal): Prom
       : connectSocket({ host, port, noDelay: true, keepAlive: true });
     const abort = () => socket.destroy(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
-    socket.on('error', reject); // not removed: an error may occur before the leg adds its listener
+    socket.on('error', reject); // not removed: an error may occur before the caller adds its listener
     socket.once('close', () => reject(new Error('the connection was closed before it was established')));
     socket.once(isTls ? 'secureConnect' : 'connect', () => {
       signal.removeEventListener('abort', abort);

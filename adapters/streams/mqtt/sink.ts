@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import {
+  BrokerError,
+  type Clock,
+  type OpenSink,
+  type QoS,
+  type SinkItem,
+  type SinkSetup,
+  type SinkType
+} from '../../../lib/index.ts';
+import { type LinkSettings, MqttLink, type OpenLink } from '../../outgoing/index.ts';
+import { readMqttSettings } from './settings.ts';
+
+/** Longest time for connecting and for an acknowledgement. */
+const SEND_MS = 20_000;
+const KEEP_ALIVE_SEC = 60;
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 30_000;
+
+/**
+ * The sink `mqtt` for another broker: the built-in one uses it for actions with a `server`, whose properties it has checked.
+ *
+ * There is one connection for each action. It is made when the rule starts, and again after a delay when it is lost; meanwhile outputs fail,
+ * or wait in the cache.
+ */
+export function mqttSink(): SinkType {
+  return {
+    name: 'mqtt',
+    about: 'Publishes messages at another broker.',
+    open: async (setup) => new RemoteSink(setup, new MqttLink(await readLinkSettings(setup), setup.clock))
+  };
+}
+
+/** @throws InvalidInput PROPERTY_INVALID; the error of reading a file */
+async function readLinkSettings({ properties, dataDir }: SinkSetup): Promise<LinkSettings> {
+  const { clientId, insecureSkipVerify } = properties;
+  const settings = await readMqttSettings({ properties: { ...properties, clientid: clientId }, dataDir }, 'mqtt sink');
+  const { dial, protocolVersion, username, password } = settings;
+  return {
+    dial: { ...dial, verifies: insecureSkipVerify !== true },
+    client: {
+      clientId: settings.clientId ?? `embermq_${randomUUID()}`,
+      clean: true,
+      protocolVersion,
+      keepalive: KEEP_ALIVE_SEC,
+      ...(username === undefined ? {} : { username }),
+      ...(password === undefined ? {} : { password })
+    }
+  };
+}
+
+class RemoteSink implements OpenSink {
+  readonly #setup: SinkSetup;
+  readonly #link: MqttLink;
+  readonly #closed = new AbortController();
+  #timer: unknown;
+  #delayMs = FIRST_DELAY_MS;
+
+  constructor(setup: SinkSetup, link: MqttLink) {
+    this.#setup = setup;
+    this.#link = link;
+    this.#connect();
+  }
+
+  async send(item: SinkItem): Promise<void> {
+    const { clock, properties } = this.#setup;
+    const { qos = 0, retained } = properties as { readonly qos?: QoS; readonly retained?: boolean };
+    const topic = String(item.property('topic'));
+    const { bytes } = item;
+    let link: OpenLink | undefined;
+    try {
+      await within(clock, async (signal) => {
+        link = await this.#link.connected(signal);
+        await link.client.publish(topic, bytes, { qos, retain: retained === true });
+      });
+    } catch (error) {
+      const { code } = error as Partial<BrokerError>;
+      if (code === 'SEND_TIMEOUT' && link !== undefined) this.#link.drop(link);
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed.abort(new BrokerError('RESOURCE_DOWN', 'the sink is closed'));
+    this.#setup.clock.clearTimeout(this.#timer);
+    return this.#link.close();
+  }
+
+  /** Keep a connection: tell when it is there and when it is lost, and make it again after a delay. */
+  #connect(): void {
+    this.#link.connected(this.#closed.signal).then(
+      ({ client }) => {
+        if (this.#closed.signal.aborted) return;
+        const closed = () => this.#lost(new Error('the connection was closed'));
+        if (!client.isConnected) return closed();
+        this.#delayMs = FIRST_DELAY_MS;
+        this.#setup.connected();
+        client.on('close', closed);
+      },
+      (error: unknown) => this.#lost(error)
+    );
+  }
+
+  #lost(reason: unknown): void {
+    const { clock } = this.#setup;
+    if (this.#closed.signal.aborted) return;
+    this.#setup.disconnected(reason);
+    clock.clearTimeout(this.#timer);
+    this.#timer = clock.setTimeout(() => this.#connect(), this.#delayMs);
+    this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
+  }
+}
+
+/** @throws BrokerError SEND_TIMEOUT */
+async function within(clock: Clock, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const limit = new AbortController();
+  const error = new BrokerError('SEND_TIMEOUT', `mqtt sink: not acknowledged within ${SEND_MS} ms`);
+  const timer = clock.setTimeout(() => limit.abort(error), SEND_MS);
+  const ended = new Promise<never>((_, reject) => limit.signal.addEventListener('abort', () => reject(error)));
+  try {
+    await Promise.race([run(limit.signal), ended]);
+  } finally {
+    clock.clearTimeout(timer);
+  }
+}
