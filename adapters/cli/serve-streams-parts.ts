@@ -46,7 +46,7 @@ export async function servePlugins(
     dataDir,
     onLog: (name, text) => log(shell, `${name}: ${text}`),
     onStop: ({ type, name }) => {
-      if (endsOnDrop) void shell.delay(DROP_DELAY_MS).then(() => end(`the ${type} plugin ${name} was dropped`));
+      if (endsOnDrop) void shell.delay(DROP_DELAY_MS, new AbortController().signal).then(() => end(`the ${type} plugin ${name} was dropped`));
     }
   });
   return { plugins, ended };
