@@ -8,6 +8,6 @@ export { brokerMachine } from './broker/broker.machine.ts';
 export type { RuleActions, RuleChartEvent } from './rules/chart-actions.ts';
 export { ruleMachine } from './rules/rule.machine.ts';
 export type { SessionActions, SessionEvent } from './session/actions.ts';
+export { sessionMachine } from './session/session.machine.ts';
 export type { StreamRuleActions, StreamRuleEvent } from './streams/chart-actions.ts';
 export { streamRuleMachine } from './streams/stream-rule.machine.ts';
-export { sessionMachine } from './session/session.machine.ts';

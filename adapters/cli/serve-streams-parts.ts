@@ -15,7 +15,7 @@ export async function streamTypes(): Promise<{ readonly sources: SourceType[]; r
   ]);
   return {
     sources: [file.fileSource(), http.httpPullSource(), http.httpPushSource(), mqtt.mqttSource()],
-    sinks: [file.fileSink(), http.restSink()]
+    sinks: [file.fileSink(), http.restSink(), mqtt.mqttSink()]
   };
 }
 
@@ -46,7 +46,10 @@ export async function servePlugins(
     dataDir,
     onLog: (name, text) => log(shell, `${name}: ${text}`),
     onStop: ({ type, name }) => {
-      if (endsOnDrop) void shell.delay(DROP_DELAY_MS, new AbortController().signal).then(() => end(`the ${type} plugin ${name} was dropped`));
+      if (endsOnDrop)
+        void shell
+          .delay(DROP_DELAY_MS, new AbortController().signal)
+          .then(() => end(`the ${type} plugin ${name} was dropped`));
     }
   });
   return { plugins, ended };

@@ -9,6 +9,7 @@ import { Registry } from './registry.ts';
 import { StreamRules } from './rules.ts';
 import { StreamRuntime } from './runtime.ts';
 import { scheduleOf } from './schedule.ts';
+import { discardCaches } from './sinks/cache.ts';
 import { COMMON_SINK_PROPERTIES } from './sinks/common-properties.ts';
 import { builtInSinks } from './sinks.ts';
 import { builtInSources } from './sources.ts';
@@ -69,7 +70,10 @@ export class StreamService implements StreamsApi {
       schedule: (read) => scheduleOf(read.definition.options),
       test: (read, rows) => runtime.test(read, rows),
       propertiesOf: (type) => this.#propertiesOf(type),
-      forget: async (id) => void this.#reported.delete(id)
+      forget: async (id) => {
+        this.#reported.delete(id);
+        discardCaches(host.outboxes, id);
+      }
     });
     this.#defineTypes();
   }
