@@ -180,6 +180,12 @@ describe('A listener that throws', () => {
       events.emit('rule.disconnected', { rule: 'a', reason: 'its resource is gone' });
       await broker.rules.create({ sql: 'SELECT * FROM "inspected"', actions: ['inspect'] });
       await broker.publish('inspected', 'x');
+      await broker.streams.define('CREATE STREAM logged () WITH (DATASOURCE="logged", FORMAT="JSON")');
+      const streamRule = { id: 'a', sql: 'SELECT * FROM logged', actions: [{ log: { unknown: 1 } }] };
+      await broker.streams.rules.create(streamRule);
+      await broker.publish('logged', '{"a": 1}');
+      await broker.streams.stop();
+      await broker.streams.start();
       events.emit('store.failed', { error: new Error('full') });
       events.emit('store.recovered', {});
       broker.alarms.raise({ id: 'a' });
