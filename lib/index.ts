@@ -277,15 +277,30 @@ export { splitFields as splitDelimited } from './streams/formats/delimited.ts';
 export type {
   Accumulator as StreamAccumulator,
   AggregateFunction as StreamAggregateFunction,
+  AnalyticFunction as StreamAnalyticFunction,
+  AnalyticState as StreamAnalyticState,
+  ArgumentNames as StreamArgumentNames,
   ContextFunction as StreamContextFunction,
+  ExpandingFunction as StreamExpandingFunction,
+  ExpandingState as StreamExpandingState,
+  FunctionBase as StreamFunctionBase,
   FunctionTools as StreamFunctionTools,
+  Parameter as StreamParameter,
+  Pattern as StreamPattern,
+  ScalarFunction as StreamScalarFunction,
   StreamFunction
 } from './streams/functions/function.ts';
-export type { Tuple as StreamTuple } from './streams/tuple.ts';
+export type {
+  Frame as StreamFrame,
+  Metadata as StreamMetadata,
+  Tuple as StreamTuple,
+  WindowRange
+} from './streams/tuple.ts';
 export type {
   ActionInput as StreamActionInput,
   Column as StreamColumn,
   ColumnType as StreamColumnType,
+  EmissionFunction,
   LookupSetup,
   OpenLookup,
   OpenSink,
@@ -294,6 +309,7 @@ export type {
   Properties as StreamProperties,
   PropertyRow,
   PropertyTable,
+  RestartStrategy,
   RuleOptions as StreamRuleOptions,
   Ruleset,
   SinkItem,
@@ -301,6 +317,8 @@ export type {
   SinkType,
   SourceSetup,
   SourceType,
+  StatusText,
+  StreamBounds,
   StreamDefinition,
   StreamKind,
   StreamRuleDefinition,
@@ -313,7 +331,12 @@ export type {
   Topology,
   Validation
 } from './streams/types.ts';
-export { plain as plainValue, StreamFailure, type Value as StreamValue } from './streams/values.ts';
+export {
+  plain as plainValue,
+  StreamFailure,
+  type Value as StreamValue,
+  type ValueObject as StreamValueObject
+} from './streams/values.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';
 export { exportStore, importStore } from './tools/copy.ts';
 export type { RecordName } from './tools/record-kinds.ts';

@@ -1,15 +1,15 @@
-import type { TObject, TSchema } from 'typebox';
+import type { TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
 import { Fault } from './fault.ts';
 
 /** The validators of schemas, compiled at the first use. */
-const validators = new WeakMap<TSchema, Validator>();
+const validators = new WeakMap<object, Validator>();
 
 /** Check a value. @param where what the value is, for errors: `body`, `query` @throws Fault missingParameter, wrongParameter */
-export function check<T>(schema: TSchema, value: unknown, where: string): T {
+export function check<T>(schema: object, value: unknown, where: string): T {
   let validator = validators.get(schema);
   if (validator === undefined) {
-    validator = Compile(schema) as unknown as Validator;
+    validator = Compile(schema as TSchema) as unknown as Validator;
     validators.set(schema, validator);
   }
   if (validator.Check(value)) return value as T;
@@ -52,7 +52,7 @@ export function readQuery(text: string): Record<string, string> {
 
 /** Convert and check the parameters of a query that an operation has. Others are ignored. @throws Fault missingParameter, wrongParameter */
 export function checkQuery(
-  schema: TObject | undefined,
+  schema: { readonly properties: object } | undefined,
   given: Readonly<Record<string, string>>
 ): Record<string, unknown> {
   if (schema === undefined) return {};

@@ -1,4 +1,3 @@
-import type { TSchema } from 'typebox';
 import type { Json } from './document.ts';
 
 /**
@@ -11,7 +10,7 @@ export interface Documented {
   /** It is documented as required: the operation itself checks that it is there. */
   readonly isRequired?: true;
   /** The schema in its place: that of the entries of a batch, which are checked one by one. */
-  readonly as?: TSchema;
+  readonly as?: object;
 }
 
 /** Options of a schema with a keyword `documented`. */
@@ -28,7 +27,7 @@ const LISTS = ['anyOf', 'oneOf', 'allOf'];
  */
 export class DocumentSchemas {
   readonly #revision: string;
-  readonly #components = new Map<string, { readonly source: TSchema; readonly schema: Json }>();
+  readonly #components = new Map<string, { readonly source: object; readonly schema: Json }>();
 
   constructor(revision: string) {
     this.#revision = revision;
@@ -41,7 +40,7 @@ export class DocumentSchemas {
   }
 
   /** @throws Error if two schemas have the same title */
-  of(schema: TSchema): Json {
+  of(schema: object): Json {
     const { as } = documented(schema);
     if (as !== undefined) return this.of(as);
     const { title } = schema as { readonly title?: unknown };
@@ -53,36 +52,36 @@ export class DocumentSchemas {
   }
 
   /** The properties of an object that the revision has. */
-  properties(schema: TSchema): Record<string, TSchema> {
-    const all = (schema as { readonly properties?: Record<string, TSchema> }).properties ?? {};
+  properties(schema: object): Record<string, object> {
+    const all = (schema as { readonly properties?: Record<string, object> }).properties ?? {};
     return Object.fromEntries(
       Object.entries(all).filter(([, one]) => documented(one).in?.includes(this.#revision) ?? true)
     );
   }
 
   /** Of some properties, those that must be there. */
-  required(schema: TSchema, properties: Readonly<Record<string, TSchema>>): string[] {
+  required(schema: object, properties: Readonly<Record<string, object>>): string[] {
     const checked = (schema as { readonly required?: readonly string[] }).required ?? [];
     return Object.entries(properties)
       .filter(([name, one]) => checked.includes(name) || documented(one).isRequired === true)
       .map(([name]) => name);
   }
 
-  #made(schema: TSchema): Json {
+  #made(schema: object): Json {
     const made: Record<string, unknown> = {};
     for (const [keyword, value] of Object.entries(schema)) {
       if (keyword === 'title' || keyword === 'documented' || keyword === 'required') continue;
       if (keyword === 'properties') Object.assign(made, this.#object(schema));
       // Type.Record
-      else if (keyword === 'patternProperties') made.additionalProperties = this.of(Object.values(value)[0] as TSchema);
-      else if (ONE.includes(keyword)) made[keyword] = typeof value === 'object' ? this.of(value as TSchema) : value;
-      else if (LISTS.includes(keyword)) made[keyword] = (value as TSchema[]).map((one) => this.of(one));
+      else if (keyword === 'patternProperties') made.additionalProperties = this.of(Object.values(value)[0] as object);
+      else if (ONE.includes(keyword)) made[keyword] = typeof value === 'object' ? this.of(value as object) : value;
+      else if (LISTS.includes(keyword)) made[keyword] = (value as object[]).map((one) => this.of(one));
       else made[keyword] = value;
     }
     return made;
   }
 
-  #object(schema: TSchema): Json {
+  #object(schema: object): Json {
     const properties = this.properties(schema);
     const required = this.required(schema, properties);
     return {
@@ -92,6 +91,6 @@ export class DocumentSchemas {
   }
 }
 
-function documented(schema: TSchema): Documented {
+function documented(schema: object): Documented {
   return (schema as { readonly documented?: Documented }).documented ?? {};
 }

@@ -52,6 +52,8 @@ export class StreamRule implements StreamRuleActions {
   /** When it starts by itself: by its schedule, or because it has failed. 0: it does not. */
   #nextStartAt = 0;
   #attempts = 0;
+  /** When it runs, as of its last start. */
+  #schedule: Schedule | undefined;
   #timer: unknown;
 
   constructor(read: ReadRule, host: StreamRuleHost) {
@@ -106,6 +108,7 @@ export class StreamRule implements StreamRuleActions {
     if (this.isRunning) return;
     this.#attempts = 0;
     const schedule = await this.#scheduleOf();
+    this.#schedule = schedule;
     if (schedule !== undefined) {
       const next = schedule.next(this.#host.clock.now());
       if (next.startsAt > this.#host.clock.now() || next.isOver) {
@@ -204,13 +207,13 @@ export class StreamRule implements StreamRuleActions {
     const { clock } = this.#host;
     this.#startedAt = clock.now();
     this.#nextStartAt = 0;
-    void this.#endLater();
+    this.#endLater();
   }
 
   /** Stop it at the end of its scheduled time. */
-  async #endLater(): Promise<void> {
-    const schedule = await this.#host.schedule(this.read).catch(() => undefined);
-    if (schedule === undefined || !this.isRunning) return;
+  #endLater(): void {
+    const schedule = this.#schedule;
+    if (schedule === undefined) return;
     const { clock, inTurn } = this.#host;
     const endsAt = schedule.endOf(this.#startedAt);
     if (endsAt === undefined) return;

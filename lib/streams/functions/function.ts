@@ -43,7 +43,8 @@ export interface FunctionTools {
   readonly frame: Frame;
 }
 
-interface FunctionBase {
+/** What all functions have. */
+export interface FunctionBase {
   /** In lower case. */
   readonly name: string;
   /** Functions that belong together in the documents. */
