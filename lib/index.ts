@@ -286,6 +286,7 @@ export type {
   FunctionBase as StreamFunctionBase,
   FunctionTools as StreamFunctionTools,
   Parameter as StreamParameter,
+  ParameterType as StreamParameterType,
   Pattern as StreamPattern,
   ScalarFunction as StreamScalarFunction,
   StreamFunction

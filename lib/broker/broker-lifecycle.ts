@@ -129,6 +129,7 @@ export class BrokerLifecycle {
       }
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
+      await this.#within(DEFAULT_STOP_MS, host.kept.streams.halt());
       for (const failure of await host.access.stop())
         this.#services.announcer.failed(failure, 'closing a source of authentication', undefined);
       const closeFailure = host.ledger?.isClosing ? undefined : await this.#closeStore();

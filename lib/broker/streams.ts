@@ -44,6 +44,8 @@ export class Streams implements StreamsApi {
   #service: StreamService | undefined;
   #loading: Promise<StreamService> | undefined;
   #restored: Promise<void> | undefined;
+  /** The broker has stopped: rules do not run. */
+  #isHalted = false;
 
   /** @internal */
   constructor(host: StreamsFacetHost) {
@@ -87,7 +89,8 @@ export class Streams implements StreamsApi {
     row: Readonly<Record<string, unknown>>,
     meta?: Readonly<Record<string, unknown>>
   ): Promise<void> {
-    return this.#loaded().then((service) => service.push(stream, row, meta));
+    const copy = { ...row }; // the app may change its object meanwhile
+    return this.#loaded().then((service) => service.push(stream, copy, meta));
   }
 
   functions(): Promise<StreamFunction[]> {
@@ -141,6 +144,7 @@ export class Streams implements StreamsApi {
 
   /** The store is open, and the broker is about to accept connections. @internal */
   async restore(): Promise<void> {
+    this.#isHalted = false;
     const { options, definitions, rules } = this.#host;
     const isNeeded =
       this.#service !== undefined ||
@@ -157,6 +161,7 @@ export class Streams implements StreamsApi {
 
   /** The broker stops. Resolves when sources and sinks are closed. @internal */
   async halt(): Promise<void> {
+    this.#isHalted = true;
     await this.#service?.halt();
   }
 
@@ -166,11 +171,12 @@ export class Streams implements StreamsApi {
     if (!this.#host.isOpen)
       throw new StateError('BROKER_NOT_STARTED', 'the broker is not started, so its streams are not known yet');
     await this.#restore(service);
+    if (!this.#isHalted) await service.begin();
     return service;
   }
 
   #restore(service: StreamService): Promise<void> {
-    this.#restored ??= service.restore().then(() => service.begin());
+    this.#restored ??= service.restore();
     return this.#restored;
   }
 

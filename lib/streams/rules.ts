@@ -62,16 +62,11 @@ export class StreamRules implements StreamRulesApi {
     return this.#rules.values();
   }
 
-  /** Whether somebody iterates over the emissions of a rule. */
-  isObserved(id: string): boolean {
-    for (const of of this.#observers.values()) if (of === undefined || of === id) return true;
-    return false;
-  }
-
   /** A rule has produced an emission. */
   observe(rule: string, rows: readonly Record<string, unknown>[]): void {
     for (const [stream, of] of this.#observers)
-      if (of === undefined || of === rule) stream.push({ rule, rows }, 200 * rows.length);
+      if (of === undefined || of === rule)
+        stream.push({ rule, rows: rows.map((row) => ({ ...row })) }, 200 * rows.length); // the app may change what it gets
   }
 
   /** The rules whose statement uses a stream or table. */

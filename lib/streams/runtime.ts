@@ -118,22 +118,25 @@ export class StreamRuntime {
     try {
       for (const [at, action] of read.actions.entries()) {
         const name = sinkName(action);
-        const target = await this.#openSink(id, action, plan.sinks[at], (error) => failed(name, error));
-        opened.sinks.push(new SinkNode(name, target, { clock, sendsErrors: options.sendError, failed, filled }));
+        let node: SinkNode | undefined;
+        const target = await this.#openSink(id, action, plan.sinks[at], (error) => node?.fail(error));
+        node = new SinkNode(name, target, { clock, sendsErrors: options.sendError, failed, filled });
+        opened.sinks.push(node);
       }
       for (const { kind, definition, position, needed } of plan.streams)
         if (kind === 'lookup') opened.lookups.set(position, await this.#openLookup(definition, needed));
+      running = new Running(plan, opened, {
+        clock,
+        attach: ({ definition, needed }, consumer) =>
+          this.#hub.attach(definition, { ...need, columns: columnsOf(definition, needed, need.isEventTime) }, consumer),
+        emitted: (rows) => this.#service.emitted(id, rows),
+        failed
+      });
     } catch (error) {
-      await Promise.allSettled(opened.sinks.map(({ target }) => target.close()));
+      const closing = opened.sinks.map(async ({ target }) => target.close());
+      await Promise.allSettled([...closing, ...[...opened.lookups.values()].map(async ({ open }) => open.close())]);
       throw error;
     }
-    running = new Running(plan, opened, {
-      clock,
-      attach: ({ definition, needed }, consumer) =>
-        this.#hub.attach(definition, { ...need, columns: columnsOf(definition, needed, need.isEventTime) }, consumer),
-      emitted: (rows) => this.#service.emitted(id, rows),
-      failed
-    });
     try {
       await running.begin();
     } catch (error) {

@@ -52,10 +52,11 @@ export function runSamples(rows: readonly TestRow[], settings: SampleSettings): 
     passError: (error: unknown) => keep(errors, messageOf(error))
   };
   const graph = new Graph(plan, { clock, tools, lookups: new Map(), failed: () => undefined }, output);
+  const tables = new Map<string, readonly Row[]>();
   graph.open();
   for (const [index, row] of rows.entries()) {
     clock.advanceTo(row.at ?? clock.now());
-    pushSample(graph, plan, row, { index, options, parseTime: settings.parseTime, now: clock.now() });
+    pushSample(graph, plan, row, { index, options, parseTime: settings.parseTime, tables, now: clock.now() });
   }
   clock.advanceTo(clock.now() + AFTER_MS);
   graph.close();
@@ -66,10 +67,17 @@ interface Place {
   readonly index: number;
   readonly options: RuleOptions;
   readonly parseTime: ParseTime;
+  /** The rows of tables up to now. */
+  readonly tables: Map<string, readonly Row[]>;
   readonly now: number;
 }
 
-function pushSample(graph: Graph, plan: StreamPlan, sample: TestRow, { index, options, parseTime, now }: Place): void {
+function pushSample(
+  graph: Graph,
+  plan: StreamPlan,
+  sample: TestRow,
+  { index, options, parseTime, tables, now }: Place
+): void {
   const { stream, values, meta = {} } = sample ?? {};
   const found = plan.streams.filter(({ definition, kind }) => definition.name === stream && kind !== 'lookup');
   if (found.length === 0) {
@@ -91,8 +99,13 @@ function pushSample(graph: Graph, plan: StreamPlan, sample: TestRow, { index, op
       });
       const converted = convert(values as ValueObject);
       const time = options.isEventTime && kind === 'stream' ? eventTime(converted, definition.options, parseTime) : now;
-      entry?.push(new Row(converted, time, meta as ValueObject));
-      if (kind === 'table') entry?.end();
+      const row = new Row(converted, time, meta as ValueObject);
+      if (kind !== 'table') entry?.push(row);
+      else {
+        const rows = [...(tables.get(stream) ?? []), row].slice(-(Number(definition.options.RETAIN_SIZE) || MOST_ROWS));
+        tables.set(stream, rows);
+        entry?.replace(rows);
+      }
     } catch (error) {
       entry?.fail(error);
     }

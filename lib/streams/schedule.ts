@@ -8,6 +8,8 @@ export interface Schedule {
   next(nowMs: number): { readonly startsAt: number; readonly isOver: boolean };
   /** When a run ends that began at a time. undefined: not by itself */
   endOf(startedAt: number): number | undefined;
+  /** Whether it runs again after the end of a run. */
+  readonly repeats: boolean;
 }
 
 /**
@@ -26,10 +28,17 @@ export async function scheduleOf(options: RuleOptions): Promise<Schedule | undef
   const times = cron === '' ? undefined : await cronTimes(cron);
   const ranges = cronDatetimeRange.map(({ begin, end }) => ({ from: Date.parse(begin), to: Date.parse(end) }));
   const rangeOf = (timeMs: number) => ranges.find(({ from, to }) => timeMs >= from && timeMs <= to);
+  /** The time of the schedule at which a run began that was started at a time. */
+  const begunAt = (startedAt: number) => {
+    const at = times?.(startedAt - (durationMs ?? 1));
+    return at !== undefined && at <= startedAt ? at : startedAt;
+  };
   return {
+    repeats: times !== undefined || (ranges.length > 0 && durationMs === undefined),
     next(nowMs) {
       if (times === undefined) return ranges.length === 0 ? { startsAt: nowMs, isOver: false } : nextIn(ranges, nowMs);
-      let at: number | undefined = times(nowMs - 1);
+      // a run that has begun counts: a timer may ring late, and a broker may be started in the middle of it
+      let at: number | undefined = times(nowMs - (durationMs ?? 1));
       while (at !== undefined && ranges.length > 0 && rangeOf(at) === undefined) {
         const later = ranges.filter(({ from }) => from > (at as number)).map(({ from }) => from);
         at = later.length === 0 ? undefined : times(Math.min(...later) - 1);
@@ -38,7 +47,7 @@ export async function scheduleOf(options: RuleOptions): Promise<Schedule | undef
     },
     endOf(startedAt) {
       const ends = [
-        ...(durationMs === undefined ? [] : [startedAt + durationMs]),
+        ...(durationMs === undefined ? [] : [begunAt(startedAt) + durationMs]),
         ...ranges.filter(({ from, to }) => startedAt >= from && startedAt <= to).map(({ to }) => to)
       ];
       return ends.length === 0 ? undefined : Math.min(...ends);

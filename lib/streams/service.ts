@@ -264,12 +264,10 @@ export class StreamService implements StreamsApi {
   }
 
   /** Start the rules that are to run, after what was asked to come first. */
-  #startRules(): Promise<void> {
-    return this.#inTurn(async () => {
-      for (const run of this.#beforeStart)
-        await run().catch((error) => this.#host.failed(error, 'what comes before the start of stream rules'));
-      await this.rules.startAll();
-    });
+  async #startRules(): Promise<void> {
+    for (const run of this.#beforeStart)
+      await run().catch((error) => this.#host.failed(error, 'what comes before the start of stream rules'));
+    await this.#inTurn(() => this.rules.startAll());
   }
 
   #changed(rule: string, isRunning: boolean, reason: string | undefined): void {

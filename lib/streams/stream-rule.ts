@@ -7,6 +7,7 @@ import type { Running } from './running.ts';
 import type { RulePlan } from './runtime.ts';
 import type { Schedule } from './schedule.ts';
 import type { StreamRuleDefinition, StreamRuleStatus, StreamRuleSummary, Topology } from './types.ts';
+import { StreamFailure } from './values.ts';
 
 /** A running chart. */
 interface RuleActor {
@@ -33,6 +34,9 @@ export interface StreamRuleHost {
   changed(rule: StreamRule, isRunning: boolean, reason: string | undefined): void;
 }
 
+/** How long sources and sinks may take to open, in milliseconds. They need no connection for it. */
+const OPEN_MS = 30_000;
+
 const MANUALLY = 'canceled manually.';
 const WAITING = 'waiting for next schedule.';
 
@@ -52,6 +56,7 @@ export class StreamRule implements StreamRuleActions {
   /** When it starts by itself: by its schedule, or because it has failed. 0: it does not. */
   #nextStartAt = 0;
   #attempts = 0;
+  #isDropped = false;
   /** When it runs, as of its last start. */
   #schedule: Schedule | undefined;
   #timer: unknown;
@@ -105,8 +110,12 @@ export class StreamRule implements StreamRuleActions {
 
   /** Run it, or wait for its schedule. Nothing happens if it runs. @throws why it cannot run: it is stopped with this reason then */
   async start(): Promise<void> {
-    if (this.isRunning) return;
     this.#attempts = 0;
+    await this.#start();
+  }
+
+  async #start(): Promise<void> {
+    if (this.isRunning || this.#isDropped) return;
     const schedule = await this.#scheduleOf();
     this.#schedule = schedule;
     if (schedule !== undefined) {
@@ -152,6 +161,8 @@ export class StreamRule implements StreamRuleActions {
 
   /** End it. Resolves when its sinks are closed. */
   async drop(): Promise<void> {
+    this.#isDropped = true;
+    this.#nextStartAt = 0;
     this.#actor.send({ type: 'dropped' });
     await this.#closing;
   }
@@ -169,13 +180,34 @@ export class StreamRule implements StreamRuleActions {
     try {
       await this.#closing;
       this.#plan = await this.#host.plan(this.read);
-      this.#running = await this.#host.open(this, this.#plan);
+      this.#running = await this.#opened(this.#plan);
     } catch (error) {
       this.fail(error);
       throw error;
     }
+    this.#attempts = 0;
     this.#actor.send({ type: 'started' });
     this.#host.changed(this, true, undefined);
+  }
+
+  /** @throws StreamFailure if a source or a sink does not open in time */
+  async #opened(plan: RulePlan): Promise<Running> {
+    const { clock, failed } = this.#host;
+    const opening = this.#host.open(this, plan);
+    let timer: unknown;
+    const late = new Promise<never>((_, reject) => {
+      const text = `its sources and sinks are not open after ${OPEN_MS} ms`;
+      timer = clock.setTimeout(() => reject(new StreamFailure(text)), OPEN_MS);
+    });
+    try {
+      return await Promise.race([opening, late]);
+    } catch (error) {
+      const close = async () => (await opening.catch(() => undefined))?.close();
+      close().catch((failure) => failed(failure, `the end of stream rule ${this.id}`));
+      throw error;
+    } finally {
+      clock.clearTimeout(timer);
+    }
   }
 
   /** Do not run until a time. @param startsAt 0: until a call */
@@ -190,14 +222,11 @@ export class StreamRule implements StreamRuleActions {
   /** The time to start has come. */
   #startAgain(): void {
     const { inTurn, during } = this.#host;
-    const attempts = this.#attempts;
     const started = inTurn(async () => {
       if (this.isRunning || this.#nextStartAt === 0) return;
       this.#nextStartAt = 0;
-      await this.start();
-    }).catch(() => {
-      this.#attempts = Math.max(this.#attempts, attempts); // `fail` has reported it
-    });
+      await this.#start();
+    }).catch(() => undefined); // `fail` has reported it
     during(started);
   }
 
@@ -222,7 +251,8 @@ export class StreamRule implements StreamRuleActions {
       void inTurn(async () => {
         if (!this.isRunning || this.#startedAt !== startedAt) return;
         const next = schedule.next(clock.now());
-        this.#wait(next.isOver ? 0 : next.startsAt, next.isOver ? 'schedule terminated.' : WAITING);
+        const isOver = next.isOver || !schedule.repeats;
+        this.#wait(isOver ? 0 : next.startsAt, isOver ? 'schedule terminated.' : WAITING);
       });
     }, endsAt - clock.now());
   }

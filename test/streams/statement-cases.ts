@@ -110,6 +110,7 @@ export function runCase(each: StatementCase, saveAt?: number): CaseResult {
   const plan = planCase(each, options);
   const clock = new VirtualClock(each.rows[0]?.at ?? 0);
   const emitted: string[] = [];
+  const kept = new Map<string, Row[]>();
   let graph = openGraph(plan, clock, emitted);
   for (const [number, { at, stream, values }] of each.rows.entries()) {
     clock.advanceTo(at);
@@ -123,7 +124,17 @@ export function runCase(each: StatementCase, saveAt?: number): CaseResult {
     const entry = graph.entries.get(source?.position ?? -1);
     if (entry === undefined) throw new Error(`${each.title}: the statement has no source ${stream}`);
     if (values === undefined) entry.end();
-    else entry.push(new Row(values, options.isEventTime && source?.kind === 'stream' ? Number(values.ts) : at));
+    else {
+      const row = new Row(values, options.isEventTime && source?.kind === 'stream' ? Number(values.ts) : at);
+      const { RETAIN_SIZE } = source?.definition.options ?? {};
+      if (RETAIN_SIZE === undefined) entry.push(row);
+      else {
+        // a source hands on all rows of such a table
+        const rows = [...(kept.get(stream) ?? []), row].slice(-Number(RETAIN_SIZE));
+        kept.set(stream, rows);
+        entry.replace(rows);
+      }
+    }
   }
   const counts = graph
     .metrics(() => undefined)

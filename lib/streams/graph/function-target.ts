@@ -12,7 +12,9 @@ export class FunctionTarget implements SinkTarget {
   }
 
   push(rows: OutputRows): void | Promise<void> {
-    const result = this.#call(rows) as Partial<PromiseLike<void>> | null | undefined;
+    // rows are shared with other rules, and the app may change what it gets
+    const copies = rows.map((row) => ({ ...row }));
+    const result = this.#call(copies) as Partial<PromiseLike<void>> | null | undefined;
     return typeof result?.then === 'function' ? this.#track(result as PromiseLike<void>) : undefined;
   }
 

@@ -91,6 +91,11 @@ export class SinkNode implements Next {
     this.#host.filled(this, isFull);
   }
 
+  /** Something has failed that belongs to no emission at hand, such as an attempt of the cache. */
+  fail(error: unknown): void {
+    this.#fail(error);
+  }
+
   #fail(error: unknown): void {
     this.figures.failed(error, this.#host.clock.now());
     this.#host.failed(this.name, error);

@@ -106,12 +106,8 @@ export function windowFilterStep(filter: BoundExpression): Step {
 
 /** The operator that adds the rows of tables. */
 export function alignerStep(tables: readonly BoundSource[], select: BoundSelect, { bounds }: PlanSettings): Step {
-  const specs = tables.map(({ position, definition }) => {
-    const { TYPE = 'file', RETAIN_SIZE = '0' } = definition.options;
-    const retain = Number(RETAIN_SIZE);
-    const isWhole = retain === 0 && TYPE.toLowerCase() === 'file';
-    return { source: position, retain: isWhole ? ('all' as const) : Math.max(1, retain) };
-  });
+  // sources keep the rows of tables, and hand on all of them after each change
+  const specs = tables.map(({ position }) => ({ source: position, retain: 'all' as const }));
   const spec = { sources: select.sources.length, tables: specs, mostRows: bounds.windowRows };
   return step(`tables ${tables.map(({ name }) => name).join(', ')}`, () => makeJoinAligner(spec));
 }

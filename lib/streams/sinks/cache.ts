@@ -20,6 +20,8 @@ export interface CacheSetup {
   readonly outboxes: Pick<Outboxes, 'open'>;
   readonly ruleId: string;
   readonly index: number;
+  /** Type of the sink. */
+  readonly type: string;
   readonly properties: CommonProperties;
   readonly kind: ItemKind;
   /** The bytes of items are the JSON of their values. */
@@ -36,12 +38,12 @@ export class SinkCache {
   readonly #outbox: Outbox;
 
   constructor(setup: CacheSetup, sink: OpenSink) {
-    const { outboxes, ruleId, index, properties, kind } = setup;
+    const { outboxes, ruleId, index, type, properties, kind } = setup;
     const { memoryCacheThreshold, maxDiskCache, resendInterval, retryInterval, retryCount } = properties;
     const interval = resendInterval ?? retryInterval;
     this.#setup = setup;
     this.#outbox = outboxes.open({
-      name: cacheName(ruleId, index),
+      name: cacheName(ruleId, index, type),
       isPersisted: true,
       maxEntries: Math.max(1, Math.min(memoryCacheThreshold + maxDiskCache, Number.MAX_SAFE_INTEGER)),
       maxBytes: MOST_BYTES,
@@ -91,8 +93,8 @@ export class SinkCache {
 }
 
 /** The name of the outbox of a sink: a rule id may be longer than such a name. */
-function cacheName(ruleId: string, index: number): string {
-  return `${cachePrefix(ruleId)}${index}`;
+function cacheName(ruleId: string, index: number, type: string): string {
+  return `${cachePrefix(ruleId)}${index}:${type}`;
 }
 
 function cachePrefix(ruleId: string): string {

@@ -110,7 +110,7 @@ export class Emitter implements SinkTarget {
 
   #collect(rows: OutputRows): void | Promise<void> {
     const { batchSize, lingerInterval } = this.#setup.properties;
-    this.#batch.push(...rows);
+    for (const row of rows) this.#batch.push(row);
     if (batchSize > 0 && this.#batch.length >= batchSize) return this.#emit(this.#takeBatch());
     if (lingerInterval > 0) this.#timer ??= this.#setup.clock.setTimeout(() => this.#flushBatch(), lingerInterval);
   }

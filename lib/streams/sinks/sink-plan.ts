@@ -102,7 +102,7 @@ async function openSink(
   });
   try {
     const { isJson } = encoder;
-    const cacheSetup = { outboxes, ruleId, index, properties: common, kind, isJson, failed };
+    const cacheSetup = { outboxes, ruleId, index, type: type.name, properties: common, kind, isJson, failed };
     emitter.begin(sink, common.enableCache ? new SinkCache(cacheSetup, sink) : undefined);
   } catch (error) {
     await sink.close();

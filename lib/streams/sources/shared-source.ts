@@ -11,6 +11,8 @@ import type { StreamSettings } from './stream-settings.ts';
 
 /** Most payloads and rows that wait because they have arrived in the middle of another one. */
 const MOST_WAITING = 102_400;
+/** Most rows that follow from each other, because rules send what they select to the same source. */
+const MOST_DEPTH = 100;
 
 /** What the status shows of a source. */
 export interface SourceFigures {
@@ -27,6 +29,8 @@ interface Waiting {
   readonly values: ValueObject;
   readonly metadata: Metadata;
   readonly arrivedAt: number;
+  /** How many rows have led to it. */
+  readonly depth: number;
 }
 
 const NO_VALUES: ValueObject = {};
@@ -41,6 +45,8 @@ export class SharedSource {
   /** What has arrived in the middle of a row, because a rule has caused it. */
   readonly #waiting: Waiting[] = [];
   #isBusy = false;
+  /** How many rows have led to the one that is taken. */
+  #depth = 0;
   #isClosed = false;
   #opened: Promise<void> = Promise.resolve();
   #open: OpenSource | undefined;
@@ -184,19 +190,30 @@ export class SharedSource {
   #arrive(payload: Uint8Array | undefined, values: ValueObject, metadata: Metadata, arrivedAt: number): void {
     if (this.#isClosed) return;
     if (this.#isBusy) {
-      if (this.#waiting.length < MOST_WAITING) this.#waiting.push({ payload, values, metadata, arrivedAt });
+      const depth = this.#depth + 1;
+      if (depth > MOST_DEPTH)
+        this.#ports.failed(
+          new StreamFailure('rules send rows to each other in a circle'),
+          `stream ${this.definition.name}`
+        );
+      else if (this.#waiting.length < MOST_WAITING) this.#waiting.push({ payload, values, metadata, arrivedAt, depth });
       else this.#count(new StreamFailure(`more than ${MOST_WAITING} rows wait for each other; one is dropped`));
       return;
     }
     this.#isBusy = true;
-    this.#take(payload, values, metadata, arrivedAt);
-    if (this.#waiting.length > 0) this.#takeWaiting();
-    this.#isBusy = false;
+    try {
+      this.#take(payload, values, metadata, arrivedAt);
+      if (this.#waiting.length > 0) this.#takeWaiting();
+    } finally {
+      this.#isBusy = false;
+      this.#depth = 0;
+    }
   }
 
   #takeWaiting(): void {
     for (let at = 0; at < this.#waiting.length; at++) {
-      const { payload, values, metadata, arrivedAt } = this.#waiting[at];
+      const { payload, values, metadata, arrivedAt, depth } = this.#waiting[at];
+      this.#depth = depth;
       this.#take(payload, values, metadata, arrivedAt);
       if (at < 1024) continue;
       this.#waiting.splice(0, at + 1);
