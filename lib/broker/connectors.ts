@@ -1,4 +1,5 @@
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { HIDDEN } from '../base/hidden.ts';
 import { checkObject } from '../base/options-table.ts';
 import type { Awaitable } from '../events/hooks.ts';
 import type { Table } from './tables.ts';
@@ -67,9 +68,6 @@ interface Stored {
 
 /** The table in the store. */
 export const CONNECTORS_TABLE = '$connectors';
-
-/** Stands for a secret. In a change it means the present one. */
-const HIDDEN = '******';
 
 /** What `Connectors` uses of the broker. */
 interface ConnectorsHost {

@@ -1,9 +1,7 @@
 import { InvalidInput, show } from '../base/errors.ts';
+import { HIDDEN } from '../base/hidden.ts';
 import { parseDuration } from '../base/options-table.ts';
 import type { ParamRow, Params, ParamTable } from './types.ts';
-
-/** Stands for a secret that is shown. In a change it means the present one. */
-const HIDDEN = '******';
 
 /** Most bytes of all parameters together, approximately, and most levels of objects and lists inside each other. */
 const MOST_BYTES = 1024 * 1024;
