@@ -1,10 +1,14 @@
 import { InvalidInput } from '../base/errors.ts';
+import { HIDDEN } from '../base/hidden.ts';
 import type { ActionInput, Properties, PropertyTable } from './types.ts';
 
-/** Stands for a secret that is shown. In a change it means the present one. */
-const HIDDEN = '******';
 /** What the name of a secret contains, where no table tells which properties are. */
-const SECRET_NAME = /passw|secret|token|credential|authorization|api-?_?key/i;
+const SECRET_NAME = /passw|passphrase|secret|token|credential|authorization|cookie|api[-_]*key/i;
+/** The user information of a URL, which may contain a password. */
+const USER_OF_URL = /(?<=\b[a-z][a-z\d+.-]*:\/\/)[^\s/?#]*(?=@)/gi;
+/** Most levels of objects and arrays in a property. */
+const MOST_LEVELS = 64;
+const NO_PRESENT = `: ${HIDDEN} stands for the present value, and there is none`;
 
 /** The properties of a type of sinks. undefined: the type is not registered. */
 export type PropertiesOf = (type: string) => PropertyTable | undefined;
@@ -16,38 +20,70 @@ export function hideSecrets(actions: Actions, propertiesOf: PropertiesOf): Actio
   return actions.map((action) =>
     mapped(action, (properties, type) => {
       const table = propertiesOf(type);
-      const hide = (value: unknown, name: string): unknown => {
-        if (table === undefined || isSecret(table, name)) return HIDDEN;
-        return isObject(value) ? mapped(value, (inner, key) => (SECRET_NAME.test(key) ? HIDDEN : inner)) : value;
-      };
-      return mapped(properties, hide);
+      return mapped(properties, (value, name) => {
+        if (table === undefined) return HIDDEN;
+        return isSecret(table, name) ? HIDDEN : hideIn(value);
+      });
     })
   );
 }
 
+/** A value whose name is not that of a secret. */
+function hideIn(value: unknown): unknown {
+  if (typeof value === 'string') return value.replace(USER_OF_URL, HIDDEN);
+  if (Array.isArray(value)) return value.map(hideIn);
+  if (!isObject(value)) return value;
+  return mapped(value, (inner, name) => (SECRET_NAME.test(name) ? HIDDEN : hideIn(inner)));
+}
+
 /**
- * Replace `******` in actions by the values of the present rule. Actions belong together by their position and type.
- * @throws InvalidInput PROPERTY_INVALID: there is no present value
+ * Replace `******` in actions by the values of the present rule. Actions belong together by their type and their position among those that
+ * are not functions; elements of arrays and URLs of a string by their position.
+ * @throws InvalidInput PROPERTY_INVALID: there is no present value, or a property has too many levels
  */
 export function keepSecrets<T>(given: T, present: Actions): T {
   if (!Array.isArray(given)) return given; // it is refused later
-  const kept = given.map((action: ActionInput, at) =>
-    isObject(action)
-      ? mapped(action, (properties, type) => keepIn(properties, present[at]?.[type], `${type} sink: property`))
-      : action
-  );
+  let at = 0;
+  const kept = given.map((action: ActionInput) => {
+    if (typeof action === 'function') return action;
+    const before = present[at++];
+    if (!isObject(action)) return action;
+    return mapped(action, (properties, type) => {
+      if (!isObject(properties)) return properties;
+      const own = fieldOf(before, type);
+      return mapped(properties, (value, name) => keepIn(value, fieldOf(own, name), [`${type} sink: property ${name}`]));
+    });
+  });
   return kept as T;
 }
 
-function keepIn(given: unknown, present: unknown, what: string): unknown {
-  if (!isObject(given)) return given;
-  return mapped(given, (value, name) => {
-    const known = isObject(present) && Object.hasOwn(present, name) ? present[name] : undefined;
-    if (value !== HIDDEN) return isObject(value) ? keepIn(value, known, `${what} ${name}, field`) : value;
-    if (known !== undefined) return known;
-    const text = `${what} ${name}: ${HIDDEN} stands for the present value, and there is none`;
-    throw new InvalidInput('PROPERTY_INVALID', name, 'a value', HIDDEN, text);
+/** @param path the property, and the fields and elements in it */
+function keepIn(value: unknown, present: unknown, path: readonly string[]): unknown {
+  if (value === HIDDEN) return present ?? refuse(path, NO_PRESENT);
+  if (typeof value === 'string') return keepUsers(value, present, path);
+  const isList = Array.isArray(value);
+  if (!isList && !isObject(value)) return value;
+  if (path.length > MOST_LEVELS)
+    refuse(path.slice(0, 1), ` has more than ${MOST_LEVELS} levels of objects and arrays`, 'fewer levels');
+  const keep = (inner: unknown, name: string | number) =>
+    keepIn(inner, fieldOf(present, name), [...path, `field ${name}`]);
+  return isList ? value.map(keep) : mapped(value, keep);
+}
+
+/** A string with the present user information in its URLs. */
+function keepUsers(text: string, present: unknown, path: readonly string[]): string {
+  if (!text.includes(HIDDEN)) return text;
+  const before = typeof present === 'string' ? present.match(USER_OF_URL) : null;
+  let at = 0;
+  return text.replace(USER_OF_URL, (user) => {
+    const known = before?.[at++];
+    return user === HIDDEN ? (known ?? refuse(path, NO_PRESENT)) : user;
   });
+}
+
+function refuse(path: readonly string[], reason: string, expected = 'a value'): never {
+  const place = path.join(', ');
+  throw new InvalidInput('PROPERTY_INVALID', place, expected, undefined, place + reason);
 }
 
 /** @param name may differ from the table in upper and lower case */
@@ -61,6 +97,16 @@ function mapped<V, R>(fields: Readonly<Record<string, V>>, of: (value: V, name: 
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, of(value, name)]));
 }
 
+/** A field of an object, or an element of an array. */
+function fieldOf(value: unknown, name: string | number): unknown {
+  return (isObject(value) || Array.isArray(value)) && Object.hasOwn(value, name)
+    ? (value as Readonly<Record<string | number, unknown>>)[name]
+    : undefined;
+}
+
+/** Whether a value is an object of no class. Objects of classes are those of the app, and stay as they are. */
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }

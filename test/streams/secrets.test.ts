@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { hideSecrets, keepSecrets } from '../../lib/streams/secrets.ts';
+import type { PropertyTable } from '../../lib/streams/types.ts';
+
+const TABLE: PropertyTable = {
+  key: { type: 'string', about: 'A key.', isSecret: true },
+  tokenCount: { type: 'integer', about: 'No secret, whatever its name is.' }
+};
+const propertiesOf = (type: string) => (type === 'known' ? TABLE : undefined);
+
+/** Properties, and what is shown of them. */
+const SHOWN: readonly (readonly [given: object, shown: object])[] = [
+  [
+    { KEY: 'k', tokenCount: 3 },
+    { KEY: '******', tokenCount: 3 }
+  ],
+  [{ headers: { Authorization: 'a', accept: 'b' } }, { headers: { Authorization: '******', accept: 'b' } }],
+  [{ a: { b: { c: { password: 'p', d: 1 } } } }, { a: { b: { c: { password: '******', d: 1 } } } }],
+  [
+    { servers: [{ token: 't', port: 1 }, [{ secret: 's' }]] },
+    { servers: [{ token: '******', port: 1 }, [{ secret: '******' }]] }
+  ],
+  [{ passwords: ['a', 'b'] }, { passwords: '******' }],
+  [{ server: 'tcp://u:p@host:1883' }, { server: 'tcp://******@host:1883' }],
+  [{ server: 'tcp://token@host/a@b?c=d@e' }, { server: 'tcp://******@host/a@b?c=d@e' }],
+  [{ url: 'http://u:p@w@host' }, { url: 'http://******@host' }],
+  [
+    { brokers: 'kafka://a:b@h1,kafka://h2,kafka://c:d@h3' },
+    { brokers: 'kafka://******@h1,kafka://h2,kafka://******@h3' }
+  ],
+  [{ urls: ['http://u:p@a/', 'http://b/'] }, { urls: ['http://******@a/', 'http://b/'] }],
+  [
+    { to: 'someone@host', text: 'see http://host/a@b' },
+    { to: 'someone@host', text: 'see http://host/a@b' }
+  ]
+];
+
+describe('The secrets of actions', () => {
+  it('are hidden at every depth, in arrays, and in the user information of URLs', () => {
+    for (const [given, shown] of SHOWN)
+      assert.deepEqual(hideSecrets([{ known: given }], propertiesOf), [{ known: shown }]);
+  });
+
+  it('are the present ones where a change has what was shown', () => {
+    for (const [given, shown] of SHOWN)
+      assert.deepEqual(keepSecrets([{ known: shown }], [{ known: given }]), [{ known: given }]);
+  });
+
+  it('can be kept beside other changes', () => {
+    const present = [{ known: { server: 'tcp://u:p@host', list: [{ token: 't' }, { token: 'u' }] } }];
+    const change = [{ known: { server: 'ssl://******@host:8883', list: [{ token: '******', a: 1 }, { token: 'v' }] } }];
+    assert.deepEqual(keepSecrets(change, present), [
+      { known: { server: 'ssl://u:p@host:8883', list: [{ token: 't', a: 1 }, { token: 'v' }] } }
+    ]);
+  });
+
+  it('are looked for at the position among the actions that are not functions, which are not shown', () => {
+    const call = () => undefined;
+    const kept = keepSecrets([call, { known: { key: '******' } }], [{ known: { key: 'k' } }]);
+    assert.deepEqual(kept, [call, { known: { key: 'k' } }]);
+  });
+
+  it('are refused if there is no present one, with the place', () => {
+    for (const [given, message] of [
+      [{ key: '******' }, 'known sink: property key: ****** stands for the present value, and there is none'],
+      [
+        { a: { b: '******' } },
+        'known sink: property a, field b: ****** stands for the present value, and there is none'
+      ],
+      [
+        { a: [{ b: '******' }] },
+        'known sink: property a, field 0, field b: ****** stands for the present value, and there is none'
+      ],
+      [
+        { url: 'http://******@host' },
+        'known sink: property url: ****** stands for the present value, and there is none'
+      ]
+    ] as const)
+      assert.throws(() => keepSecrets([{ known: given }], [{ known: { url: 'http://host' } }]), {
+        code: 'PROPERTY_INVALID',
+        message
+      });
+  });
+
+  it('are not looked for in more levels than properties may have', () => {
+    const cyclic: Record<string, unknown> = {};
+    cyclic.self = cyclic;
+    assert.throws(() => keepSecrets([{ known: cyclic }], []), {
+      code: 'PROPERTY_INVALID',
+      message: 'known sink: property self has more than 64 levels of objects and arrays'
+    });
+  });
+
+  it('leave objects of classes as they are', () => {
+    const at = new Date(0);
+    assert.deepEqual(hideSecrets([{ known: { at } }], propertiesOf), [{ known: { at } }]);
+    assert.equal((keepSecrets([{ known: { at } }], []) as { known: { at: Date } }[])[0].known.at, at);
+  });
+});
