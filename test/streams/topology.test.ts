@@ -98,6 +98,27 @@ describe('The topology of a stream rule', () => {
       ...['op_6_join_aligner', 'op_7_join', 'op_8_project', 'source_demo', 'source_table1']
     ]);
   });
+
+  it('gives the filter of a window the number of the window', async () => {
+    await using kit = await kitWithStreams();
+    const sql = 'SELECT * FROM demo GROUP BY tumblingwindow(ss, 1) FILTER (WHERE size > 2)';
+    assert.deepEqual(
+      (await topologyOf(kit, sql)).edges,
+      chain(
+        ...['source_demo', 'op_1_preprocessor_demo', 'op_2_windowFilter', 'op_2_window', 'op_3_project'],
+        'sink_mqtt_0'
+      )
+    );
+  });
+
+  it('has a window filter of its own name for each of several streams', async () => {
+    await using kit = await kitWithStreams();
+    const sql =
+      'SELECT * FROM demo INNER JOIN demo1 ON demo.ts = demo1.ts GROUP BY tumblingwindow(ss, 1) FILTER (WHERE demo.ts > 2)';
+    const { edges } = await topologyOf(kit, sql);
+    assert.deepEqual(edges.op_3_windowFilter_demo, ['op_3_window']);
+    assert.deepEqual(edges.op_3_windowFilter_demo1, ['op_3_window']);
+  });
 });
 
 describe('The status of a stream rule', () => {

@@ -105,9 +105,12 @@ class Planner {
     }
     if (window === undefined) return ends[0];
     const { filter } = window;
-    // a window filter has the number of its window
+    // a window filter has the number of its window, and the name of its stream if there are several
     if (filter !== undefined)
-      ends = ends.map((end) => this.#numbered(this.#number + 1, 'windowFilter', windowFilterStep(filter), end));
+      ends = ends.map((end, index) => {
+        const kind = ends.length === 1 ? 'windowFilter' : `windowFilter_${this.#shownName(streams[index])}`;
+        return this.#numbered(this.#number + 1, kind, windowFilterStep(filter), end);
+      });
     const groups = this.#aggregatesEarly ? select : undefined;
     const step = withEmissionSlots(select, windowStep(window, this.#settings, groups));
     return this.#add('window', step, ends[0], ends.slice(1));
@@ -131,20 +134,25 @@ class Planner {
 
   /** Whether the window aggregates its rows as they arrive: nothing stands between it and the groups. */
   get #aggregatesEarly(): boolean {
-    const { sources, analytics } = this.#select;
-    const isAlone = sources.length === 1 && analytics.every(({ phase }) => phase === 'groups' || sources.length === 1);
+    const isAlone = this.#select.sources.length === 1;
     return isAlone && this.#partsBehind().length === 0 && canAggregateEarly(this.#select);
   }
 
-  #source({ position, name, label, role, definition, needed }: BoundSource): PlannedSource {
+  #source(source: BoundSource): PlannedSource {
+    const { position, role, definition, needed } = source;
     this.#streams.push({ definition, position, needed, kind: role });
-    const isTwice = this.#select.sources.some((other) => other.position !== position && other.name === name);
-    const shown = isTwice ? label : name;
+    const shown = this.#shownName(source);
     const word = role === 'table' ? 'tableprocessor' : 'preprocessor';
     const wraps = role === 'stream' && this.#select.sources.length > 1;
     const planned = { name: `op_${++this.#number}_${word}_${shown}`, sourceName: `source_${shown}`, position, wraps };
     this.#sources.push(planned);
     return planned;
+  }
+
+  /** The name of a source, or its alias if the statement has the source twice. */
+  #shownName({ position, name, label }: BoundSource): string {
+    const isTwice = this.#select.sources.some((other) => other.position !== position && other.name === name);
+    return isTwice ? label : name;
   }
 
   /** The parts of WHERE that filter the rows of a source before the window. */
