@@ -150,6 +150,30 @@ describe('sources', () => {
       'the lookup table look can only be joined'
     );
   });
+
+  it('that are lookup tables are joined last, so other joins cannot depend on them', () => {
+    const behind = (kind: JoinKind, text: string, lookupKind: JoinKind = 'inner', fields = ['*']) =>
+      faultOf(
+        select(fields, {
+          joins: [join(lookupKind, 'look', 'demo.a = look.id'), join(kind, 'other', text)],
+          window: WINDOW
+        }),
+        streams
+      );
+    const fault = 'ON of other reads the lookup table look, which is joined behind all streams and scanned tables';
+    assert.equal(behind('inner', 'look.b = other.b'), fault);
+    assert.equal(behind('left', 'demo.b = other.b AND other.c + look.c > 1', 'left'), fault);
+    assert.equal(behind('inner', 'x = other.b', 'inner', ['look.b + demo.b AS x']), fault);
+    assert.equal(behind('inner', 'demo.b = other.b'), 'none');
+    assert.equal(behind('inner', 'b = other.c AND meta(demo.topic) = "t"'), 'none');
+    assert.equal(behind('left', 'demo.b = other.b', 'left'), 'none');
+    assert.equal(behind('full', 'demo.b = other.b', 'left'), 'none');
+    for (const kind of ['right', 'full'] as const)
+      assert.equal(
+        behind(kind, 'demo.b = other.b'),
+        `the INNER JOIN of the lookup table look cannot stand before a ${kind.toUpperCase()} JOIN`
+      );
+  });
 });
 
 describe('aliases', () => {

@@ -54,7 +54,10 @@ class Binder {
     // the fields come first, because the other clauses use their aliases
     const fields = this.#fields();
     const joins = joinNodes.map((_, index) => bindJoin(index, joinNodes, bindings));
-    for (const join of joins) this.#checkLookup(join);
+    for (const join of joins) {
+      this.#checkLookup(join);
+      this.#checkBehindLookups(join);
+    }
     const predicates: BoundPredicate[] = bindWhere(where, joinNodes, bindings);
     const window = this.#window();
     const groupBy = groupNodes.map((node) => bindings.expression(node, GROUP_BY));
@@ -112,6 +115,22 @@ class Binder {
         node,
         this.#keyHint(source)
       );
+  }
+
+  /** Rows of lookup tables are found behind all other joins. @throws SqlError for a join that needs them before */
+  #checkBehindLookups({ kind, source, on }: BoundJoin): void {
+    if (this.#sources.role(source) === 'lookup') return;
+    for (let lookup = 1; lookup < source; lookup++) {
+      if (this.#sources.role(lookup) !== 'lookup') continue;
+      const { name } = this.#sources.node(lookup);
+      const fault = on.some(({ uses }) => uses.certain.includes(lookup))
+        ? `ON of ${this.#sources.label(source)} reads the lookup table ${name}, which is joined behind all streams and scanned tables`
+        : this.#select.joins[lookup - 1].kind === 'inner' && (kind === 'right' || kind === 'full')
+          ? `the INNER JOIN of the lookup table ${name} cannot stand before a ${kind.toUpperCase()} JOIN`
+          : undefined;
+      if (fault !== undefined)
+        throw this.#error(fault, this.#sources.node(source), 'join the lookup table last, or in a rule of its own');
+    }
   }
 
   #keyHint(source: number): string {

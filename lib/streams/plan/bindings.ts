@@ -58,6 +58,7 @@ interface Alias {
 /** What an expression uses, while it is checked. */
 class Recorder {
   readonly sources = new Set<number>();
+  readonly certain = new Set<number>();
   aggregates = false;
   analytics = false;
   frame = false;
@@ -67,15 +68,23 @@ class Recorder {
 
   add(uses: Uses): void {
     for (const source of uses.sources) this.sources.add(source);
+    for (const source of uses.certain) this.certain.add(source);
     this.aggregates ||= uses.aggregates;
     this.analytics ||= uses.analytics;
     this.frame ||= uses.frame;
     this.chance ||= uses.chance;
   }
 
+  /** Note that a name is read, and the sources that can have it. */
+  read(candidates: readonly number[]): void {
+    for (const candidate of candidates) this.sources.add(candidate);
+    if (candidates.length === 1) this.certain.add(candidates[0]);
+  }
+
   uses(): Uses {
     const { aggregates, analytics, frame, chance } = this;
-    return { sources: [...this.sources].sort((a, b) => a - b), aggregates, analytics, frame, chance };
+    const [sources, certain] = [this.sources, this.certain].map((set) => [...set].sort((a, b) => a - b));
+    return { sources, certain, aggregates, analytics, frame, chance };
   }
 }
 
@@ -286,13 +295,13 @@ export class Bindings {
     const { text } = this.context;
     const wildcard = row.kind === 'aggregate' ? row.wildcard : row.kind === 'columns' ? 'rows' : undefined;
     if (wildcard === undefined) throw new SqlError(`${call.name}() does not take *`, text, arg.start);
-    const uses: Uses = { sources: [], aggregates: false, analytics: false, frame: false, chance: false };
-    if (wildcard === 'ones') return { text: '*', uses, make: () => constantOf(1n).evaluate };
+    const recorder = new Recorder();
+    if (wildcard === 'ones') return { text: '*', uses: recorder.uses(), make: () => constantOf(1n).evaluate };
     const source = arg.stream === undefined ? undefined : this.sources.position(arg.stream);
     if (arg.stream !== undefined && source === undefined)
       throw new SqlError(`there is no source ${arg.stream}`, text, arg.start);
-    const sources = this.sources.all(source);
-    return { text: '*', uses: { ...uses, sources }, make: () => (tuple) => tuple.columns(source) };
+    recorder.read(this.sources.all(source));
+    return { text: '*', uses: recorder.uses(), make: () => (tuple) => tuple.columns(source) };
   }
 
   #once(call: Call, visible: number, make: () => Result): Result {
@@ -359,7 +368,7 @@ class BindScope implements Scope {
     const alias = isQualified ? undefined : this.#bindings.aliasOf(path.name, this.#visible);
     if (alias !== undefined) return { type: 'value', evaluate: this.#alias(alias, path) };
     const { candidates, ...column } = sources.column(path);
-    for (const candidate of candidates) this.#recorder.sources.add(candidate);
+    this.#recorder.read(candidates);
     return { type: 'column', ...column };
   }
 
@@ -395,7 +404,7 @@ class BindScope implements Scope {
   }
 
   meta(source: number | undefined, key: string | undefined): void {
-    for (const position of this.#bindings.sources.meta(source, key)) this.#recorder.sources.add(position);
+    this.#recorder.read(this.#bindings.sources.meta(source, key));
   }
 
   row(): void {

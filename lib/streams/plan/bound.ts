@@ -13,6 +13,8 @@ import type { StreamDefinition } from '../types.ts';
 export interface Uses {
   /** The positions of the sources whose columns or metadata it reads, ascending. A name that several sources may have counts for all of them. */
   readonly sources: readonly number[];
+  /** Those of them that it reads for certain: by a name that no other source can have. */
+  readonly certain: readonly number[];
   /** It reads the result of an aggregate call, so it is evaluated over groups. */
   readonly aggregates: boolean;
   /** It reads the result of an analytic call, so it is evaluated behind the operator that writes its slot. */
