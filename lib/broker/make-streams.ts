@@ -65,13 +65,13 @@ class MessageCauses {
 
 /** Make the streams of a broker. */
 export function makeStreams(services: Services, parts: StreamParts, tables: Tables, outboxes: Outboxes): Streams {
-  const { settings, wheel, work, events, alarms, announcer } = services;
+  const { settings, work, events, announcer } = services;
   const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
   const clock = services.clock.internal ?? services.clock;
   const causes = new MessageCauses();
   let start: StartActor<StreamRuleActions> | undefined;
   return new Streams({
-    ...{ options: settings.streams, clock, wheel, outboxes, failed },
+    ...{ options: settings.streams, clock, outboxes, failed },
     definitions: tables.own(STREAMS_TABLE) as never,
     rules: tables.own(STREAM_RULES_TABLE) as never,
     get isOpen() {
@@ -87,8 +87,6 @@ export function makeStreams(services: Services, parts: StreamParts, tables: Tabl
     publisherOf,
     publish: (input, ruleId) => parts.publishing.own.republish(input, causes.publisherOf(ruleId)),
     emit: (event, value) => events.emit(event, value),
-    raise: (id, title, summary) => alarms.raise({ id, title, summary }),
-    clear: (id) => alarms.clear(id),
     during: (promise) => work.forAWhile(promise),
     log: (text) => events.emit('streams.logged', { text }),
     warn: (text) => events.emit('streams.warned', { text })

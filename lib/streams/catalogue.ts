@@ -69,11 +69,15 @@ export class Catalogue {
   /** @throws SqlError SQL_INVALID; InvalidInput STREAM_INVALID; NotFound STREAM_NOT_FOUND: the name is that of the other kind */
   async replace(sql: string): Promise<StreamDefinition> {
     const definition = definitionOf(sql);
-    const { kind, name } = definition;
+    this.checkReplaceable(definition.kind, definition.name);
+    return this.#put(definition);
+  }
+
+  /** @throws NotFound STREAM_NOT_FOUND: the name is that of the other kind; StateError STREAM_OF_APP */
+  checkReplaceable(kind: StreamKind, name: string): void {
     const before = this.#all.get(name);
     if (before !== undefined && before.kind !== kind) throw notFound(kind, name);
     if (this.#ofOptions.has(name)) throw ofOptions(name);
-    return this.#put(definition);
   }
 
   /** @throws NotFound STREAM_NOT_FOUND; StateError STREAM_OF_APP */

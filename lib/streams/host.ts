@@ -1,5 +1,4 @@
 import type { Clock } from '../base/clock.ts';
-import type { TimingWheel } from '../base/timing-wheel.ts';
 import type { BrokerEvents, EventName } from '../events/catalogue.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
@@ -28,7 +27,6 @@ export interface StreamMessages {
 /** What the stream service uses of the broker. */
 export interface StreamsHost extends StreamMessages {
   readonly options: StreamsOptions;
-  readonly wheel: TimingWheel;
   readonly outboxes: Outboxes;
   /** Persisted streams and tables by name, and rules by id: the texts and JSON that define them. */
   readonly definitions: StreamTable<string>;
@@ -39,8 +37,6 @@ export interface StreamsHost extends StreamMessages {
     id: string
   ): { send(event: StreamRuleEvent): void; getSnapshot(): { readonly value: string } };
   emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;
-  raise(id: string, title: string, summary: string): void;
-  clear(id: string): void;
   /** Work of another process is in progress. */
   during(work: Promise<unknown>): void;
   /** Report a line of the sink `log`. */

@@ -5,9 +5,11 @@ import { type ReadRule, readStreamRule } from './definition.ts';
 import type { StreamTable } from './host.ts';
 import type { RulePlan } from './runtime.ts';
 import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
+import { parseStreamStatement } from './statement.ts';
 import { StreamRule, type StreamRuleHost } from './stream-rule.ts';
 import type {
   PlanNode,
+  StreamDefinition,
   StreamRuleDefinition,
   StreamRuleInput,
   StreamRuleStatus,
@@ -53,10 +55,6 @@ export class StreamRules implements StreamRulesApi {
     this.#host = host;
   }
 
-  get size(): number {
-    return this.#rules.size;
-  }
-
   /** The rules, for the service. */
   all(): Iterable<StreamRule> {
     return this.#rules.values();
@@ -71,7 +69,9 @@ export class StreamRules implements StreamRulesApi {
 
   /** The rules whose statement uses a stream or table. */
   usersOf(name: string): string[] {
-    return [...this.#rules.values()].filter(({ sources }) => sources.includes(name)).map(({ id }) => id);
+    return [...this.#rules.values()]
+      .filter(({ definition }) => sourcesOf(definition.sql).includes(name))
+      .map(({ id }) => id);
   }
 
   /** Take over the rules of the options and of the store. Those that ran are started by `startAll`. */
@@ -160,7 +160,8 @@ export class StreamRules implements StreamRulesApi {
 
   /** Run another definition instead. If it cannot run, the present one goes on. */
   async #replace(rule: StreamRule, read: ReadRule): Promise<void> {
-    const { read: before, isRunning } = rule;
+    const { read: before } = rule;
+    const goesOn = rule.isRunning || rule.isWaiting;
     await rule.stop();
     rule.change(read);
     if (!read.definition.triggered) return;
@@ -168,9 +169,27 @@ export class StreamRules implements StreamRulesApi {
       await rule.start();
     } catch (error) {
       rule.change(before);
-      await (isRunning ? rule.start() : rule.stop()).catch(() => undefined); // the reason is in its status
+      await (goesOn ? rule.start() : rule.stop()).catch(() => undefined); // the reason is in its status
       throw error;
     }
+  }
+
+  /** Check a rule that is about to be imported, with the streams and tables that are imported with it. @throws as `create` */
+  async checkImport(input: StreamRuleInput, given: ReadonlyMap<string, StreamDefinition>): Promise<void> {
+    const actions = keepSecrets(input?.actions, this.#rules.get(input.id ?? '')?.definition.actions ?? []);
+    await this.#check(readStreamRule({ ...input, actions }, this.#host.options.ruleDefaults), given);
+  }
+
+  /** Let running rules use the present definitions of streams and tables. */
+  restartUsersOf(names: readonly string[]): Promise<void> {
+    return this.#change(async () => {
+      for (const id of new Set(names.flatMap((name) => this.usersOf(name)))) {
+        const rule = this.#find(id);
+        if (!rule.isRunning) continue;
+        await rule.stop();
+        await rule.start().catch(() => undefined); // the reason is in its status
+      }
+    });
   }
 
   drop(id: string): Promise<void> {
@@ -269,10 +288,10 @@ export class StreamRules implements StreamRulesApi {
     return rule;
   }
 
-  /** Whether it can be planned, and has a schedule that can be read. */
-  async #check(read: ReadRule): Promise<RulePlan> {
+  /** Check that it can be planned, and has a schedule that can be read. */
+  async #check(read: ReadRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan> {
     await this.#host.schedule(read);
-    return this.#host.plan(read);
+    return this.#host.plan(read, given);
   }
 
   #change<T>(run: () => Promise<T>): Promise<T> {
@@ -291,7 +310,18 @@ export class StreamRules implements StreamRulesApi {
   }
 
   async #persist({ definition, isTemporary }: ReadRule): Promise<void> {
-    if (!isTemporary) await this.#host.table.set(definition.id, JSON.stringify(definition));
+    if (isTemporary) await this.#host.table.delete(definition.id);
+    else await this.#host.table.set(definition.id, JSON.stringify(definition));
+  }
+}
+
+/** The streams and tables of a statement; none, if it is invalid. */
+export function sourcesOf(sql: string): string[] {
+  try {
+    const { from, joins } = parseStreamStatement(sql);
+    return [from.name, ...joins.map(({ source }) => source.name)];
+  } catch {
+    return []; // it is checked when the rule starts
   }
 }
 

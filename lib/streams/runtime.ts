@@ -79,10 +79,14 @@ export class StreamRuntime {
   }
 
   /**
+   * @param given streams and tables that count before those of the catalogue
    * @throws SqlError SQL_INVALID; NotFound STREAM_NOT_FOUND, SOURCE_NOT_FOUND, SINK_NOT_FOUND; InvalidInput STREAM_RULE_INVALID, STREAM_INVALID,
    *   PROPERTY_INVALID; BrokerError PACKAGE_MISSING
    */
-  async plan({ definition, actions }: ReadRule): Promise<RulePlan> {
+  async plan(
+    { definition, actions }: ReadRule,
+    given: ReadonlyMap<string, StreamDefinition> = new Map()
+  ): Promise<RulePlan> {
     const { registry, catalogue } = this.#service;
     const { sql, options } = definition;
     const { functions } = registry;
@@ -91,7 +95,7 @@ export class StreamRuntime {
     const names = texts.flatMap((text) => [...text.matchAll(CALL)].map(([, name]) => name.toLowerCase()));
     const usesPatterns = names.some((name) => functions.get(name)?.patternAt !== undefined);
     if (usesPatterns || /regex/i.test(texts[1])) this.#patterns ??= await loadPatterns();
-    const known = { get: (name: string) => catalogue.find(name) };
+    const known = { get: (name: string) => given.get(name) ?? catalogue.find(name) };
     const bound = bind(select, { text: sql, catalogue: known, functions, pattern: this.#patterns });
     for (const { definition: stream } of bound.sources) this.#hub.check(stream);
     const sinks = actions.map((action) => this.#planSink(action));

@@ -38,6 +38,14 @@ export interface SampleSettings {
 export function runSamples(rows: readonly TestRow[], settings: SampleSettings): StreamRuleTest {
   const { plan, options, startsAt, toolsOf } = settings;
   if (!Array.isArray(rows)) throw new InvalidInput('ROW_INVALID', 'rows', 'an array of rows', rows);
+  if (plan.streams.some(({ kind }) => kind === 'lookup'))
+    throw new InvalidInput(
+      'STREAM_RULE_INVALID',
+      'sql',
+      'no lookup table in a test',
+      undefined,
+      'a test has no lookup tables: leave out their joins'
+    );
   if (rows.length > MOST_ROWS) throw new InvalidInput('ROW_INVALID', 'rows', `at most ${MOST_ROWS} rows`, rows.length);
   const clock = new SampleClock(rows[0]?.at ?? startsAt);
   const emissions: Record<string, unknown>[][] = [];
@@ -55,7 +63,7 @@ export function runSamples(rows: readonly TestRow[], settings: SampleSettings): 
   const tables = new Map<string, readonly Row[]>();
   graph.open();
   for (const [index, row] of rows.entries()) {
-    clock.advanceTo(row.at ?? clock.now());
+    clock.advanceTo(row?.at ?? clock.now());
     pushSample(graph, plan, row, { index, options, parseTime: settings.parseTime, tables, now: clock.now() });
   }
   clock.advanceTo(clock.now() + AFTER_MS);

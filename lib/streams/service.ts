@@ -6,7 +6,7 @@ import type { StreamFunction } from './functions/function.ts';
 import type { StreamsHost } from './host.ts';
 import { MemoryTopics } from './memory-topics.ts';
 import { Registry } from './registry.ts';
-import { StreamRules } from './rules.ts';
+import { type RuleEmission, StreamRules } from './rules.ts';
 import { StreamRuntime } from './runtime.ts';
 import { scheduleOf } from './schedule.ts';
 import { discardCaches } from './sinks/cache.ts';
@@ -65,7 +65,7 @@ export class StreamService implements StreamsApi {
       failed: (error, during) => host.failed(error, during),
       checkRunning: () => this.#checkRunning(),
       changed: (rule, isRunning, reason) => this.#changed(rule.id, isRunning, reason),
-      plan: (read) => runtime.plan(read),
+      plan: (read, given) => runtime.plan(read, given),
       open: (rule, plan) => runtime.open(rule, plan, (node, error) => this.#itemFailed(rule.id, node, error)),
       schedule: (read) => scheduleOf(read.definition.options),
       test: (read, rows) => runtime.test(read, rows),
@@ -164,7 +164,9 @@ export class StreamService implements StreamsApi {
 
   async rule(sql: string, input: Omit<StreamRuleInput, 'sql'> = {}): Promise<StreamRule> {
     const { id } = await this.rules.createAs({ ...input, sql, triggered: false }, true);
-    const emissions = this.rules.emissions(id);
+    // a rule with actions may have nobody who iterates
+    let emissions = input.actions === undefined ? this.rules.emissions(id) : undefined;
+    const iterate = () => (emissions ??= this.rules.emissions(id));
     const drop = () => this.rules.drop(id);
     await this.rules.start(id).catch(async (error) => {
       await drop();
@@ -174,12 +176,8 @@ export class StreamService implements StreamsApi {
       id,
       drop,
       status: () => this.rules.status(id),
-      async *[Symbol.asyncIterator]() {
-        try {
-          for await (const { rows } of emissions) yield rows;
-        } finally {
-          await drop().catch(() => undefined); // it may have been dropped already
-        }
+      [Symbol.asyncIterator]() {
+        return rowsOf(iterate(), drop);
       }
     };
   }
@@ -232,12 +230,16 @@ export class StreamService implements StreamsApi {
     this.#checkRunning();
     const { streams = {}, tables = {}, rules = {} } = ruleset ?? {};
     const definitions = [...Object.values(streams), ...Object.values(tables)];
-    for (const sql of definitions) definitionOf(sql);
+    const given = new Map(definitions.map(definitionOf).map((definition) => [definition.name, definition]));
+    for (const { kind, name } of given.values()) this.#catalogue.checkReplaceable(kind, name);
     const inputs = Object.entries(rules).map(([id, json]) => ({ ...readJson(id, json), id }));
+    for (const input of inputs) await this.rules.checkImport(input, given);
+    const changed = [...given.values()].filter(({ name, sql }) => this.#catalogue.find(name)?.sql !== sql);
     for (const sql of definitions) await this.replace(sql);
     for (const input of inputs)
       if ((await this.rules.get(input.id)) === undefined) await this.rules.create(input);
       else await this.rules.update(input.id, input);
+    await this.rules.restartUsersOf(changed.map(({ name }) => name));
     const count = (of: object) => Object.keys(of).length;
     return { streams: count(streams), tables: count(tables), rules: count(rules) };
   }
@@ -316,5 +318,17 @@ function readJson(id: string, json: unknown): StreamRuleInput {
   } catch (error) {
     const text = `Parse rule ${id} error : ${(error as Error).message}.`;
     throw new InvalidInput('STREAM_RULE_INVALID', `rules.${id}`, 'JSON', json, text);
+  }
+}
+
+/** The rows of emissions. When the iteration ends, the rule is dropped. */
+async function* rowsOf(
+  emissions: AsyncIterableIterator<RuleEmission>,
+  drop: () => Promise<void>
+): AsyncGenerator<RuleEmission['rows'], void, undefined> {
+  try {
+    for await (const { rows } of emissions) yield rows;
+  } finally {
+    await drop().catch(() => undefined); // it may have been dropped already
   }
 }

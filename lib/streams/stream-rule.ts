@@ -6,8 +6,8 @@ import { messageOf } from './graph/node.ts';
 import type { Running } from './running.ts';
 import type { RulePlan } from './runtime.ts';
 import type { Schedule } from './schedule.ts';
-import type { StreamRuleDefinition, StreamRuleStatus, StreamRuleSummary, Topology } from './types.ts';
-import { StreamFailure } from './values.ts';
+import type { StreamDefinition, StreamRuleDefinition, StreamRuleStatus, StreamRuleSummary, Topology } from './types.ts';
+import { within } from './within.ts';
 
 /** A running chart. */
 interface RuleActor {
@@ -19,8 +19,8 @@ interface RuleActor {
 export interface StreamRuleHost {
   readonly clock: Clock;
   startActor(actions: StreamRuleActions, id: string): RuleActor;
-  /** @throws what makes a rule invalid */
-  plan(rule: ReadRule): Promise<RulePlan>;
+  /** @param given streams and tables that are not defined yet @throws what makes a rule invalid */
+  plan(rule: ReadRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan>;
   /** Open the sinks, and take over the checkpoint. @throws what prevents the rule from running */
   open(rule: StreamRule, plan: RulePlan): Promise<Running>;
   /** When a rule with a schedule runs. undefined: it has none */
@@ -36,6 +36,8 @@ export interface StreamRuleHost {
 
 /** How long sources and sinks may take to open, in milliseconds. They need no connection for it. */
 const OPEN_MS = 30_000;
+/** How long they may take to close before later changes go on. */
+const CLOSE_MS = 10_000;
 
 const MANUALLY = 'canceled manually.';
 const WAITING = 'waiting for next schedule.';
@@ -76,9 +78,9 @@ export class StreamRule implements StreamRuleActions {
     return this.#actor.getSnapshot().value === 'connected';
   }
 
-  /** The streams and tables of its statement, as far as it was planned. */
-  get sources(): readonly string[] {
-    return this.#plan?.streams.map(({ definition }) => definition.name) ?? [];
+  /** It waits for the next time of its schedule, or for its next attempt. */
+  get isWaiting(): boolean {
+    return !this.isRunning && this.#nextStartAt > 0;
   }
 
   get summary(): StreamRuleSummary {
@@ -194,19 +196,12 @@ export class StreamRule implements StreamRuleActions {
   async #opened(plan: RulePlan): Promise<Running> {
     const { clock, failed } = this.#host;
     const opening = this.#host.open(this, plan);
-    let timer: unknown;
-    const late = new Promise<never>((_, reject) => {
-      const text = `its sources and sinks are not open after ${OPEN_MS} ms`;
-      timer = clock.setTimeout(() => reject(new StreamFailure(text)), OPEN_MS);
-    });
     try {
-      return await Promise.race([opening, late]);
+      return await within(clock, opening, OPEN_MS, `its sources and sinks are not open after ${OPEN_MS} ms`);
     } catch (error) {
       const close = async () => (await opening.catch(() => undefined))?.close();
       close().catch((failure) => failed(failure, `the end of stream rule ${this.id}`));
       throw error;
-    } finally {
-      clock.clearTimeout(timer);
     }
   }
 
@@ -264,7 +259,8 @@ export class StreamRule implements StreamRuleActions {
     const running = this.#running;
     this.#running = undefined;
     if (running === undefined) return;
-    this.#closing = running.close().catch((error) => failed(error, `the stop of stream rule ${this.id}`));
+    const closing = within(clock, running.close(), CLOSE_MS, `sources and sinks are not closed after ${CLOSE_MS} ms`);
+    this.#closing = closing.catch((error) => failed(error, `the stop of stream rule ${this.id}`));
     during(this.#closing);
   }
 

@@ -277,3 +277,80 @@ describe('Stream rules and the app', () => {
     assert.deepEqual(seen, [1]);
   });
 });
+
+describe('Changes of stream rules', () => {
+  const RETRY = { restartStrategy: { attempts: 9, delay: 1000, multiplier: 1, maxDelay: 1000, jitterFactor: 0 } };
+  const SQL = 'SELECT * FROM demo';
+
+  it('let a rule go on waiting for its schedule if they are refused', async () => {
+    const sink = {
+      name: 'broken',
+      about: 'Never opens.',
+      open() {
+        throw new Error('no');
+      }
+    };
+    const clock = new VirtualClock({ now: '2026-03-01T10:03:30Z' });
+    await using kit = await kitWithDemo({ clock, streams: { sinks: [sink] } });
+    const { rules } = kit.broker.streams;
+    const options = { cron: '*/10 * * * *', duration: '2m' };
+    await rules.create({ id: 'r', sql: SQL, actions: NOP, options });
+    await assert.rejects(rules.update('r', { sql: SQL, actions: [{ broken: {} }] }), { message: 'no' });
+    assert.equal((await rules.status('r')).text, 'Stopped: waiting for next schedule.');
+    await kit.clock.advance('7m');
+    assert.equal((await rules.status('r')).text, 'Running');
+  });
+
+  it('delete the record of a rule that becomes temporary', async () => {
+    const store = memoryStore();
+    {
+      await using kit = await kitWithDemo({ store });
+      const { rules } = kit.broker.streams;
+      await rules.create({ id: 'r', sql: SQL, actions: NOP });
+      await rules.update('r', { sql: SQL, actions: NOP, temp: true });
+    }
+    await using kit = await createTestBroker({ store });
+    assert.deepEqual(await kit.broker.streams.rules.list(), []);
+  });
+
+  it('change nothing if one part of an import is invalid, and let unchanged rules use replaced streams', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    await streams.rules.create({ id: 'r', sql: SQL, actions: NOP });
+    const before = await streams.export();
+    const other = DEMO.replace('"demo"', '"other"');
+    const bad = { rules: { x: '{"sql": "SELECT * FROM nothing", "actions": [{"nop": {}}]}' } };
+    await assert.rejects(streams.import({ streams: { demo: other }, tables: {}, ...bad }));
+    assert.deepEqual(await streams.export(), before);
+    await streams.import({ streams: { demo: other }, tables: {}, rules: before.rules });
+    await kit.broker.publish({ topic: 'other', payload: '{"a": 1}' });
+    assert.equal((await streams.rules.status('r')).metrics.source_demo_0_records_in_total, 1);
+  });
+
+  it('are made although a sink neither opens nor closes', async () => {
+    const never = new Promise<never>(() => undefined);
+    const types = [
+      { name: 'shut', about: 'Never opens.', open: () => never },
+      { name: 'stuck', about: 'Never closes.', open: () => ({ send() {}, close: () => never }) }
+    ];
+    await using kit = await kitWithDemo({ streams: { sinks: types } });
+    const { rules } = kit.broker.streams;
+    await rules.create({ id: 'stuck', sql: SQL, actions: [{ stuck: {} }] });
+    const made = assert.rejects(rules.create({ id: 'shut', sql: SQL, actions: [{ shut: {} }], options: RETRY }), {
+      message: 'its sources and sinks are not open after 30000 ms'
+    });
+    await kit.clock.advance('31s');
+    await made;
+    const dropped = rules.drop('stuck');
+    await kit.clock.advance('11s');
+    await dropped;
+    assert.deepEqual(await rules.list(), []);
+  });
+
+  it('know the streams of rules that have never run', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    await streams.rules.create({ id: 'r', sql: SQL, actions: NOP, triggered: false });
+    await assert.rejects(streams.drop('stream', 'demo'), { code: 'STREAM_IN_USE' });
+  });
+});
