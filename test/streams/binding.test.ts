@@ -363,17 +363,11 @@ describe('parts of conditions', () => {
     assert.deepEqual(places(['inner', 'inner'], condition), [undefined, undefined, undefined, undefined]);
   });
 
-  it('of ON move to the side whose rows the join drops', () => {
-    const parts = (kind: JoinKind) => {
-      const joins = [join(kind, 'b', 'demo.x = 1 AND b.x = 1 AND demo.x + 1 = b.y')];
-      return bound(select(['*'], { joins, window: WINDOW }), streams).joins[0].on;
-    };
-    const moves = (kind: JoinKind) => parts(kind).map(({ movesTo }) => movesTo);
-    assert.deepEqual(moves('inner'), [0, 1, undefined]);
-    assert.deepEqual(moves('left'), [undefined, 1, undefined]);
-    assert.deepEqual(moves('right'), [0, undefined, undefined]);
-    assert.deepEqual(moves('full'), [undefined, undefined, undefined]);
-    const { equality } = parts('left')[2];
+  it('of ON are equalities if they compare the joined source with those before it', () => {
+    const joins = [join('left', 'b', 'demo.x > 1 AND b.x = b.y AND demo.x + 1 = b.y')];
+    const { on } = bound(select(['*'], { joins, window: WINDOW }), streams).joins[0];
+    const [other, own, { equality }] = on;
+    assert.deepEqual([other.equality, own.equality], [undefined, undefined]);
     assert.equal(equality?.column, 'y');
     assert.equal(resultOf(equality?.left, new Row({ x: 2 }, 0)), 3);
     assert.equal(resultOf(equality?.right, new Row({ y: 4 }, 0)), 4);

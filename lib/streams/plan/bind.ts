@@ -53,7 +53,7 @@ class Binder {
     } = this.#select;
     // the fields come first, because the other clauses use their aliases
     const fields = this.#fields();
-    const joins = joinNodes.map((_, index) => bindJoin(index, joinNodes, bindings));
+    const joins = joinNodes.map((join, index) => bindJoin(join, index, bindings));
     for (const join of joins) {
       this.#checkLookup(join);
       this.#checkBehindLookups(join);

@@ -37,14 +37,18 @@ export interface BoundExpression {
   readonly make: (tools: FunctionTools) => Evaluate;
 }
 
-/** A part of WHERE or ON: the condition is the conjunction of its parts. */
+/** A part of WHERE: the condition is the conjunction of its parts. */
 export interface BoundPredicate extends BoundExpression {
   /**
-   * The source whose rows may be filtered by this part before they are joined, without a change of the results. undefined: the part stays where
-   * it is written. A part that reads analytic calls, the window or chance always stays.
+   * The source whose rows may be filtered by this part before they are joined, without a change of the results. undefined: the part is evaluated
+   * behind the joins. So is a part that reads analytic calls, the window or chance.
    */
   readonly movesTo: number | undefined;
-  /** For `a.x = b.y` in ON. undefined: the part is something else. */
+}
+
+/** A part of ON: the condition is the conjunction of its parts. */
+export interface BoundMatch extends BoundExpression {
+  /** For `a.x = b.y`. undefined: the part is something else. */
   readonly equality: Equality | undefined;
 }
 
@@ -83,7 +87,7 @@ export interface BoundJoin {
   /** The position of its source; the sources before it are those on its left. */
   readonly source: number;
   /** Empty: every row matches. */
-  readonly on: readonly BoundPredicate[];
+  readonly on: readonly BoundMatch[];
 }
 
 export interface BoundWindow {

@@ -22,47 +22,29 @@ const KEEPS: Readonly<Record<JoinKind, { readonly left: boolean; readonly right:
   cross: { left: true, right: false }
 };
 
-/** The sides of a join whose rows take no part in it if a part of ON is false for them, and which it then leaves out. */
-const ON_DROPS: Readonly<Record<JoinKind, { readonly left: boolean; readonly right: boolean }>> = {
-  inner: { left: true, right: true },
-  left: { left: false, right: true },
-  right: { left: true, right: false },
-  full: { left: false, right: false },
-  cross: { left: false, right: false }
-};
-
 /** Bind WHERE, part by part. @throws SqlError */
 export function bindWhere(where: Expression | undefined, joins: readonly Join[], bindings: Bindings): BoundPredicate[] {
   return conjunctsOf(where).map((node) => {
     const bound = bindings.expression(node, WHERE);
     const source = onlySource(bound.uses);
-    const isLegal = source !== undefined && passes(source, joins, joins.length);
-    return { ...bound, movesTo: isLegal ? source : undefined, equality: undefined };
+    const isLegal = source !== undefined && passes(source, joins);
+    return { ...bound, movesTo: isLegal ? source : undefined };
   });
 }
 
 /** Bind the condition of a join, part by part. @param index number of the join, from 0. @throws SqlError */
-export function bindJoin(index: number, joins: readonly Join[], bindings: Bindings): BoundJoin {
-  const { kind, on } = joins[index];
+export function bindJoin({ kind, on }: Join, index: number, bindings: Bindings): BoundJoin {
   const source = index + 1;
-  const parts = conjunctsOf(on).map((node) => {
-    const bound = bindings.expression(node, ON);
-    return { ...bound, movesTo: onMovesTo(bound.uses, index, joins), equality: equalityOf(node, source, bindings) };
-  });
+  const parts = conjunctsOf(on).map((node) => ({
+    ...bindings.expression(node, ON),
+    equality: equalityOf(node, source, bindings)
+  }));
   return { kind, source, on: parts };
 }
 
-function onMovesTo(uses: Uses, index: number, joins: readonly Join[]): number | undefined {
-  const source = onlySource(uses);
-  if (source === undefined || source > index + 1) return undefined;
-  const drops = ON_DROPS[joins[index].kind];
-  if (source === index + 1) return drops.right ? source : undefined;
-  return drops.left && passes(source, joins, index) ? source : undefined;
-}
-
-/** Whether a filter on the rows of a source can be moved before the first joins of a statement. */
-function passes(source: number, joins: readonly Join[], count: number): boolean {
-  return joins.slice(0, count).every(({ kind }, index) => {
+/** Whether a filter on the rows of a source can be moved before all joins of a statement. */
+function passes(source: number, joins: readonly Join[]): boolean {
+  return joins.every(({ kind }, index) => {
     const position = index + 1;
     return position < source || KEEPS[kind][position === source ? 'right' : 'left'];
   });

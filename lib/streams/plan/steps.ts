@@ -17,15 +17,7 @@ import { checkWindow, type WindowShape, windowShape } from '../operators/windows
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../operators/windows/window.ts';
 import { type Collection, type Evaluate, isCollection, type Tuple } from '../tuple.ts';
 import { plain, type ValueObject } from '../values.ts';
-import type {
-  BoundAnalytic,
-  BoundExpression,
-  BoundJoin,
-  BoundPredicate,
-  BoundSelect,
-  BoundSource,
-  BoundWindow
-} from './bound.ts';
+import type { BoundAnalytic, BoundExpression, BoundJoin, BoundSelect, BoundSource, BoundWindow } from './bound.ts';
 import type { PlanSettings } from './plan.ts';
 import { emissionSlots } from './slots.ts';
 
@@ -245,7 +237,7 @@ function plainRow(row: ValueObject): ValueObject {
 }
 
 /** The conjunction of the parts of a condition, for a rule that starts. */
-export function conjunctionOf(parts: readonly (BoundExpression | BoundPredicate)[], tools: FunctionTools): Evaluate {
+export function conjunctionOf(parts: readonly BoundExpression[], tools: FunctionTools): Evaluate {
   const [first, ...others] = made(parts, tools);
   if (others.length === 0) return first;
   const tests = [first, ...others].map(testOf);
