@@ -109,8 +109,8 @@ export function own(object: ValueObject, key: string): Value {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** Set a key of an object that is being built. */
-export function setKey(object: Record<string, Value>, key: string, value: Value): void {
+/** Set a key of an object that is being built; `__proto__` is a key like any other. */
+export function setKey<T>(object: Record<string, T>, key: string, value: T): void {
   if (key !== '__proto__') object[key] = value;
   else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
 }

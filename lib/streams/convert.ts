@@ -54,7 +54,7 @@ function structReader(columns: readonly Column[], setup: ConversionSetup): Conve
       const value = member(values, name);
       if (value === undefined && isStrict)
         throw new StreamFailure(`invalid data ${shortened(printed(values))}, field ${name} not found`);
-      setKey(converted as never, name, readers[i](value, name) as never);
+      setKey(converted, name, readers[i](value, name));
     }
     return converted;
   };

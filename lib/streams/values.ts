@@ -1,4 +1,5 @@
 import { BrokerError } from '../base/errors.ts';
+import { setKey } from '../sql/values.ts';
 
 /**
  * The values of stream statements.
@@ -239,15 +240,8 @@ function plainObject(value: Value, level: number): unknown {
   if (isArray(value)) return value.map((each) => plainAt(each, level + 1));
   const copy: Record<string, unknown> = {};
   const object = value as ValueObject;
-  for (const key of Object.keys(object)) setMember(copy, key, plainAt(object[key], level + 1));
+  for (const key of Object.keys(object)) setKey(copy, key, plainAt(object[key], level + 1));
   return copy;
-}
-
-/** Set a key of a new object; `__proto__` is a key as any other. */
-export function setMember<T>(object: Record<string, T>, key: string, value: T): void {
-  if (key === '__proto__')
-    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
-  else object[key] = value;
 }
 
 /** The evaluation of an expression or an operator has failed for a row. `code` is `STREAM_FAILED`. */

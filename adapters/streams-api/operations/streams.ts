@@ -1,9 +1,9 @@
 import Type from 'typebox';
-import { SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.ts';
+import { describeStream, describeStreamText, SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.ts';
 import { hasCode, StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { JsonReply } from '../reply.ts';
-import { type Ddl, ddlOf, describedText, STREAM, shownStream } from '../stream-forms.ts';
+import { type Ddl, ddlOf, STREAM } from '../stream-forms.ts';
 
 const NAMES: Readonly<Record<StreamKind, { readonly title: string; readonly example: string; readonly sql: string }>> =
   {
@@ -69,7 +69,7 @@ async function executed(streams: StreamsApi, sql: string): Promise<string> {
   }
   if (verb === 'drop') return drop(streams, kind, name, false);
   const definition = await definitionOf(streams, kind, name);
-  return verb === 'describe' ? describedText(definition) : 'TO BE SUPPORTED';
+  return verb === 'describe' ? describeStreamText(definition) : 'TO BE SUPPORTED';
 }
 
 const BODY = Type.Object({ sql: Type.String({ minLength: 1, description: 'The statement' }) });
@@ -129,7 +129,7 @@ function readingOf(kind: StreamKind): readonly Operation[] {
       answer: STREAM,
       example: { params: { name: example } },
       run: async ({ streams }, { params: { name } }) =>
-        new JsonReply(shownStream(await definitionOf(streams, kind, name)))
+        new JsonReply(describeStream(await definitionOf(streams, kind, name)))
     })
   ];
 }

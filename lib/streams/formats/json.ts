@@ -103,7 +103,9 @@ function integerOf(value: unknown): unknown {
 function normalized(value: unknown, change: (scalar: unknown) => unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Float) return change(value);
   if (Array.isArray(value)) for (let i = 0; i < value.length; i++) value[i] = normalized(value[i], change);
-  else for (const [key, each] of Object.entries(value)) setKey(value as never, key, normalized(each, change) as never);
+  else
+    for (const [key, each] of Object.entries(value))
+      setKey(value as Record<string, unknown>, key, normalized(each, change));
   return value;
 }
 

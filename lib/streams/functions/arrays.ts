@@ -1,14 +1,5 @@
-import {
-  describe,
-  isArray,
-  isNull,
-  isNumber,
-  isStruct,
-  printed,
-  StreamFailure,
-  setMember,
-  type Value
-} from '../values.ts';
+import { setKey } from '../../sql/values.ts';
+import { describe, isArray, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values.ts';
 import { arrayOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { checkElements, MOST_ELEMENTS, TextParts } from './bounds.ts';
 import { Comparisons, DistinctValues } from './equality.ts';
@@ -201,7 +192,7 @@ function fromPairs(array: readonly Value[]): Value {
       throw new StreamFailure(`array item should be map[string]interface{}, but got ${describe(pair)}`);
     if (Object.keys(pair).length !== 2 || typeof pair.key !== 'string' || !Object.hasOwn(pair, 'value'))
       throw new StreamFailure(`array item should be key-value pair, but got ${describe(pair)}`);
-    setMember(result, pair.key, pair.value);
+    setKey(result, pair.key, pair.value);
   }
   return result;
 }

@@ -1,4 +1,5 @@
-import { isArray, isNull, isStruct, StreamFailure, setMember, type Value } from '../values.ts';
+import { setKey } from '../../sql/values.ts';
+import { isArray, isNull, isStruct, StreamFailure, type Value } from '../values.ts';
 import { booleanOf, structOf } from './arguments.ts';
 import { Comparisons } from './equality.ts';
 import type { ArgumentNames, ExpandingFunction, ExpandingState } from './function.ts';
@@ -15,7 +16,7 @@ function changedColumns(names: ArgumentNames, saved: unknown): ExpandingState {
       const compare = (name: string, value: Value) => {
         if ((isIgnored && isNull(value)) || comparisons.isSame(value, previous.get(name))) return;
         previous.set(name, value);
-        setMember(result, prefix + name, value);
+        setKey(result, prefix + name, value);
       };
       for (const [index, value] of values.entries()) {
         const name = names[index + 2];

@@ -1,4 +1,5 @@
-import { describe, isArray, isNull, StreamFailure, setMember, type Value, type ValueObject } from '../values.ts';
+import { setKey } from '../../sql/values.ts';
+import { describe, isArray, isNull, StreamFailure, type Value, type ValueObject } from '../values.ts';
 import { arrayOf, structOf, textOf } from './arguments.ts';
 import { type FunctionRow, family } from './family.ts';
 
@@ -15,7 +16,7 @@ function fromLists(first: Value, second: Value): Value {
   const result: Record<string, Value> = {};
   for (const [index, key] of keys.entries()) {
     if (typeof key !== 'string') throw new StreamFailure(`first argument should be []string, but has ${describe(key)}`);
-    setMember(result, key, values[index]);
+    setKey(result, key, values[index]);
   }
   return result;
 }
@@ -30,7 +31,7 @@ function zip(value: Value): Value {
       throw new StreamFailure(`each argument should be [][2]interface{}, but has ${describe(pair)}`);
     if (typeof pair[0] !== 'string')
       throw new StreamFailure(`the first element in the list item should be string, but is ${describe(pair[0])}`);
-    setMember(result, pair[0], pair[1]);
+    setKey(result, pair[0], pair[1]);
   }
   return result;
 }
@@ -43,7 +44,7 @@ function items(struct: ValueObject): Value {
 function concat(...args: Value[]): Value {
   const result: Record<string, Value> = {};
   for (const arg of args)
-    if (!isNull(arg)) for (const [key, value] of Object.entries(structOf(arg))) setMember(result, key, value);
+    if (!isNull(arg)) for (const [key, value] of Object.entries(structOf(arg))) setKey(result, key, value);
   return result;
 }
 
@@ -54,7 +55,7 @@ function construct(...args: Value[]): Value {
     if (isNull(key) || isNull(value)) continue;
     if (typeof key !== 'string' && !(key instanceof Uint8Array))
       throw new StreamFailure(`key ${describe(key)} is not a string`);
-    setMember(result, textOf(key), value);
+    setKey(result, textOf(key), value);
   }
   return result;
 }
@@ -72,7 +73,7 @@ function select(value: Value, named: Value, isKept: boolean): Value {
     throw new StreamFailure(`the argument should be slice or string, got ${describe(named)}`);
   const keys = new Set(isArray(named) ? named.map(textOf) : [named]);
   const result: Record<string, Value> = {};
-  for (const [key, each] of Object.entries(struct)) if (keys.has(key) === isKept) setMember(result, key, each);
+  for (const [key, each] of Object.entries(struct)) if (keys.has(key) === isKept) setKey(result, key, each);
   return result;
 }
 
