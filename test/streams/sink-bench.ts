@@ -57,6 +57,8 @@ export class TestSink implements SinkType {
   answer: ((item: SinkItem) => void | Promise<void>) | undefined;
   setup: SinkSetup | undefined;
   isClosed = false;
+  /** When it is closed. */
+  closed: Promise<void> | undefined;
 
   open(setup: SinkSetup) {
     this.setup = setup;
@@ -68,6 +70,7 @@ export class TestSink implements SinkType {
       },
       close: () => {
         this.isClosed = true;
+        return this.closed;
       }
     };
   }

@@ -220,6 +220,50 @@ describe('An emitter', () => {
     assert.equal(emitter.pending, 0);
   });
 
+  it('drops what still waits 5 s after it was closed, instead of sending it to a closed sink', async () => {
+    const clock = new ManualClock();
+    const sink = new TestSink();
+    const { emitter, failures } = await openSink(sink, {}, { clock });
+    let end = () => {};
+    sink.answer = () => new Promise<void>((resolve) => (end = resolve));
+    const first = emitter.push([{ a: 1 }]);
+    const second = emitter.push([{ a: 2 }]) as Promise<void>;
+    const dropped = assert.rejects(second, {
+      code: 'STREAM_FAILED',
+      message: 'the test sink is closed: an output that waited is dropped'
+    });
+    const closed = emitter.close();
+    await turns();
+    clock.advance(5000);
+    await closed;
+    assert.deepEqual([failures, sink.isClosed], [['test sink: closing: no answer within 5000 ms'], true]);
+    end();
+    await first;
+    await dropped;
+    assert.deepEqual(sink.sent, ['[{"a":1}]']);
+  });
+
+  it('waits 5 s for a sink to close', async () => {
+    const clock = new ManualClock();
+    const sink = new TestSink();
+    sink.closed = new Promise(() => {});
+    const { emitter } = await openSink(sink, {}, { clock });
+    const failed = assert.rejects(emitter.close(), { message: 'test sink: closing: no answer within 5000 ms' });
+    await turns();
+    clock.advance(5000);
+    await failed;
+  });
+
+  it('sends what it collects for a time once it has a million rows', async () => {
+    const clock = new ManualClock();
+    const sink = new TestSink();
+    const { emitter } = await openSink(sink, { lingerInterval: 3_600_000, dataTemplate: '{{len .}}' }, { clock });
+    emitter.push(new Array(999_999).fill({}));
+    assert.deepEqual(sink.sent, []);
+    emitter.push([{}]);
+    assert.deepEqual([sink.sent, clock.pending], [['1000000'], 0]);
+  });
+
   it('shows the connection once the sink has reported one', async () => {
     const clock = new ManualClock(1000);
     const sink = new TestSink();

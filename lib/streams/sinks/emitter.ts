@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { isThenable } from '../../events/hooks.ts';
 import { ConnectionState } from '../connection-state.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
 import type { OutputRows, SinkTarget } from '../graph/sink-node.ts';
@@ -11,8 +12,10 @@ import type { Transform } from './transform.ts';
 
 /** A send that takes longer has failed. Sinks have shorter limits of their own; this one only keeps a queue from standing still. */
 const SEND_MS = 300_000;
-/** Longest time for which closing waits for what is being sent. */
+/** Longest time for which closing waits for what is being sent, and then for the sink. */
 const CLOSE_MS = 5_000;
+/** Most rows that are collected without a batchSize: as many as it may be. */
+const MOST_COLLECTED = 1_000_000;
 
 /** What an emitter is made with. */
 export interface EmitterSetup {
@@ -41,6 +44,7 @@ export class Emitter implements SinkTarget {
   #usesConnection = false;
   #count = 0;
   #pending = 0;
+  #isClosed = false;
   /** The end of the queue. */
   #last: Promise<unknown> = Promise.resolve();
   /** Rows that are collected. */
@@ -97,13 +101,13 @@ export class Emitter implements SinkTarget {
     await this.#last;
   }
 
-  /** Send what is collected, wait up to 5 s for what is being sent, and close the sink. */
+  /** Send what is collected, wait up to 5 s for what is being sent, and up to 5 s for the sink to close. @throws what the sink throws; StreamFailure */
   async close(): Promise<void> {
-    await within(this.#setup.clock, this.idle(), CLOSE_MS, `${this.#setup.what}: closing`).catch((error: unknown) =>
-      this.#setup.failed(error)
-    );
+    const { clock, what } = this.#setup;
+    await within(clock, this.idle(), CLOSE_MS, `${what}: closing`).catch((error: unknown) => this.#setup.failed(error));
+    this.#isClosed = true;
     this.#cache?.close();
-    await this.#sink?.close();
+    await within(clock, Promise.resolve(this.#sink?.close()), CLOSE_MS, `${what}: closing`);
   }
 
   // --------------------------------------------------------------------------------------------------------------- batches
@@ -111,7 +115,7 @@ export class Emitter implements SinkTarget {
   #collect(rows: OutputRows): void | Promise<void> {
     const { batchSize, lingerInterval } = this.#setup.properties;
     for (const row of rows) this.#batch.push(row);
-    if (batchSize > 0 && this.#batch.length >= batchSize) return this.#emit(this.#takeBatch());
+    if (this.#batch.length >= (batchSize > 0 ? batchSize : MOST_COLLECTED)) return this.#emit(this.#takeBatch());
     if (lingerInterval > 0) this.#timer ??= this.#setup.clock.setTimeout(() => this.#flushBatch(), lingerInterval);
   }
 
@@ -158,17 +162,22 @@ export class Emitter implements SinkTarget {
   #send(item: SinkItem): void | Promise<void> {
     if (this.#cache !== undefined) return this.#cache.add(item);
     if (this.#pending === 0) {
-      const sent = this.#sink?.send(item);
-      return isPending(sent) ? this.#track(sent) : undefined;
+      const sent = this.#deliver(item);
+      return isThenable(sent) ? this.#track(sent) : undefined;
     }
     const { bufferLength, runAsync } = this.#setup.properties;
     if (this.#pending >= bufferLength) {
       const text = `buffer full, drop message to the ${this.#setup.what}: ${bufferLength} wait (bufferLength)`;
       throw new StreamFailure(text);
     }
-    if (!runAsync) return this.#track(this.#last.then(() => this.#sink?.send(item)));
-    const sent = this.#sink?.send(item);
-    return isPending(sent) ? this.#track(sent) : undefined;
+    if (!runAsync) return this.#track(this.#last.then(() => this.#deliver(item)));
+    const sent = this.#deliver(item);
+    return isThenable(sent) ? this.#track(sent) : undefined;
+  }
+
+  #deliver(item: SinkItem): void | Promise<void> {
+    if (this.#isClosed) throw new StreamFailure(`the ${this.#setup.what} is closed: an output that waited is dropped`);
+    return this.#sink?.send(item);
   }
 
   /** What follows waits for this. */
@@ -181,11 +190,6 @@ export class Emitter implements SinkTarget {
     this.#last = this.#setup.properties.runAsync ? Promise.all([this.#last, ended]) : ended;
     return limited;
   }
-}
-
-/** A sink of an app may return anything. */
-function isPending(sent: void | PromiseLike<void> | undefined): sent is PromiseLike<void> {
-  return typeof (sent as Partial<PromiseLike<void>> | undefined)?.then === 'function';
 }
 
 /** Wait for a promise up to a time. */
