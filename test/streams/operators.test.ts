@@ -193,11 +193,12 @@ describe('a lookup join', () => {
     const { emitted, operator, push } = lookupOf(([id]) => new Promise((resolve) => ends.set(id, resolve)));
     push(1, 'first');
     operator.flush?.(5, 0);
-    assert.throws(() => push(2, 'second'), /2 rows wait for a lookup/);
-    ends.get(1)?.([{ b: 10 }, { b: 11 }]);
-    await new Promise(setImmediate);
     push(2, 'second');
+    assert.throws(() => push(3, 'third'), /2 rows wait for a lookup/);
     ends.get(2)?.([]);
+    await new Promise(setImmediate);
+    assert.deepEqual(emitted, []);
+    ends.get(1)?.([{ b: 10 }, { b: 11 }]);
     await new Promise(setImmediate);
     assert.deepEqual(emitted, [
       [
@@ -209,11 +210,36 @@ describe('a lookup join', () => {
     ]);
   });
 
+  it('passes on only the last time that was reached behind a row', async () => {
+    let end: (rows: readonly ValueObject[]) => void = () => undefined;
+    const { emitted, operator, push } = lookupOf(() => new Promise((resolve) => (end = resolve)));
+    push(1, 'first');
+    for (let time = 0; time < 5; time++) operator.flush?.(time, 0);
+    assert.equal((operator.save?.() as unknown[]).length, 1, 'nothing but the row is kept');
+    end([{ b: 10 }]);
+    await new Promise(setImmediate);
+    assert.deepEqual(emitted, [[['first', 10]], ['flush 4']]);
+  });
+
+  it('gives up on a lookup that does not end, and goes on with the next row', async () => {
+    const { clock, emitted, failures, push } = lookupOf(([id]) => (id === 1 ? new Promise(() => {}) : [{ b: 20 }]));
+    push(1, 'first');
+    push(2, 'second');
+    clock.advanceTo(29_999);
+    await new Promise(setImmediate);
+    assert.deepEqual([emitted, failures], [[], []]);
+    clock.advanceTo(30_000);
+    await new Promise(setImmediate);
+    assert.deepEqual(failures, ['a lookup has not ended after 30000 ms: check its source']);
+    assert.deepEqual(emitted, [[['second', 20]]]);
+  });
+
   it('asks once for each key until the cache expires, and reports lookups that fail', () => {
     let asked = 0;
     const { clock, emitted, failures, push } = lookupOf(([id]) => {
       asked++;
       if (id === 9) throw new Error('no connection');
+      if (id === 8) return undefined as never;
       return id === 1 ? [{ b: 10 }] : [];
     });
     for (const id of [1, 1, 2, 2]) push(id, 'x');
@@ -222,7 +248,8 @@ describe('a lookup join', () => {
     push(1, 'y');
     assert.equal(asked, 3);
     push(9, 'z');
-    assert.deepEqual(failures, ['lookup failed: no connection']);
+    push(8, 'z');
+    assert.deepEqual(failures, ['lookup failed: no connection', 'the lookup has returned no list of rows']);
     assert.equal(emitted.length, 5);
   });
 });

@@ -1,10 +1,13 @@
+import { isThenable } from '../../events/hooks.ts';
 import type { Timers } from '../graph/operator.ts';
 import type { OpenLookup } from '../types.ts';
-import type { Value, ValueObject } from '../values.ts';
+import { StreamFailure, type Value, type ValueObject } from '../values.ts';
 import { type Key, keyOfValues } from './keys.ts';
 
 /** Most keys whose rows are cached; the oldest are dropped. */
 const MOST_KEYS = 10_000;
+/** A lookup that takes longer has failed, in milliseconds. */
+const FIND_MS = 30_000;
 
 interface Cached {
   readonly rows: readonly ValueObject[];
@@ -37,15 +40,24 @@ export class LookupCache {
     const underWay = this.#underWay.get(key);
     if (underWay !== undefined) return underWay;
     const rows = this.#spec.lookup.find(this.#spec.keys, values);
-    if (!isPromise(rows)) return this.#keep(key, rows);
-    const found = Promise.resolve(rows)
+    if (!isThenable(rows)) return this.#keep(key, rows);
+    const found = this.#within(rows)
       .then((each) => this.#keep(key, each))
       .finally(() => this.#underWay.delete(key));
     this.#underWay.set(key, found);
     return found;
   }
 
+  #within(rows: Promise<readonly ValueObject[]>): Promise<readonly ValueObject[]> {
+    return new Promise((resolve, reject) => {
+      const late = () => reject(new StreamFailure(`a lookup has not ended after ${FIND_MS} ms: check its source`));
+      const cancel = this.#timers.at(this.#timers.now() + FIND_MS, late);
+      Promise.resolve(rows).finally(cancel).then(resolve, reject);
+    });
+  }
+
   #keep(key: Key, rows: readonly ValueObject[]): readonly ValueObject[] {
+    if (!Array.isArray(rows)) throw new StreamFailure('the lookup has returned no list of rows');
     const { cache } = this.#spec;
     this.#cached.delete(key);
     if (cache === undefined || (rows.length === 0 && !cache.keepsMissing)) return rows;
@@ -53,8 +65,4 @@ export class LookupCache {
     this.#cached.set(key, { rows, expiresAt: this.#timers.now() + cache.ttlMs });
     return rows;
   }
-}
-
-function isPromise(rows: unknown): rows is PromiseLike<readonly ValueObject[]> {
-  return typeof (rows as { then?: unknown }).then === 'function';
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../graph/node.ts';
 import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
 import { type Collection, type Evaluate, type Frame, JoinedRow, Row, type Tuple } from '../tuple.ts';
 import type { OpenLookup } from '../types.ts';
@@ -30,10 +31,11 @@ export interface LookupSpec {
   readonly frame: Frame;
 }
 
-/** A row or window that waits, or a flush behind one. */
+/** A row or window that waits. */
 interface Pending {
-  readonly item: Collection | undefined;
-  readonly time: number;
+  readonly item: Collection;
+  /** The time that has been reached behind it, before the next one. */
+  time: number | undefined;
   /** What is found for each tuple. */
   readonly found: (readonly ValueObject[])[];
   left: number;
@@ -41,9 +43,9 @@ interface Pending {
 }
 
 interface SavedPending {
-  readonly tuples: readonly SavedTuple[] | undefined;
-  readonly range: Collection['range'] | undefined;
-  readonly time: number;
+  readonly tuples: readonly SavedTuple[];
+  readonly range: Collection['range'];
+  readonly time: number | undefined;
 }
 
 /**
@@ -72,9 +74,10 @@ class Lookup implements Operator<Tuple | Collection> {
   open(): void {
     const restored = this.#restored;
     this.#restored = [];
-    for (const { item, time } of restored)
-      if (item === undefined) this.flush(time);
-      else this.#begin(item);
+    for (const { item, time } of restored) {
+      this.#begin(item);
+      if (time !== undefined) this.flush(time);
+    }
   }
 
   push(item: Tuple | Collection): void {
@@ -87,7 +90,7 @@ class Lookup implements Operator<Tuple | Collection> {
 
   flush(time: number): void {
     if (this.#pending.length === 0) this.#setup.output.flush(time);
-    else this.#pending.push({ item: undefined, time, found: [], left: 0 });
+    else this.#pending[this.#pending.length - 1].time = time;
   }
 
   close(): void {
@@ -96,16 +99,15 @@ class Lookup implements Operator<Tuple | Collection> {
 
   save(): SavedPending[] {
     return [...this.#restored, ...this.#pending].map(({ item, time }) => ({
-      tuples: item?.tuples.map((tuple) => saveTuple(tuple)),
-      range: item?.range,
+      tuples: item.tuples.map(saveTuple),
+      range: item.range,
       time
     }));
   }
 
   load(state: unknown): void {
     this.#restored = (state as SavedPending[]).map(({ tuples, range, time }) => {
-      const item = tuples && range && { tuples: tuples.map(loadTuple), range };
-      return { item, time, found: [], left: 0 };
+      return { item: { tuples: tuples.map(loadTuple), range }, time, found: [], left: 0 };
     });
   }
 
@@ -113,7 +115,7 @@ class Lookup implements Operator<Tuple | Collection> {
     const { tuples, range } = item;
     this.#spec.frame.range = range;
     const keys = tuples.map((tuple) => this.#spec.values.map((value) => value(tuple)));
-    const entry: Pending = { item, time: 0, found: new Array(tuples.length), left: tuples.length };
+    const entry: Pending = { item, time: undefined, found: new Array(tuples.length), left: tuples.length };
     this.#pending.push(entry);
     for (const [index, values] of keys.entries()) this.#find(entry, index, values);
     this.#drain();
@@ -150,9 +152,9 @@ class Lookup implements Operator<Tuple | Collection> {
   #drain(): void {
     while (this.#pending.length > 0 && this.#pending[0].left === 0) {
       const entry = this.#pending.shift() as Pending;
-      if (entry.item === undefined) this.#setup.output.flush(entry.time);
-      else if (entry.failure !== undefined) this.#setup.failed(failureOf(entry.failure));
-      else this.#emit(entry.item, entry.found);
+      if (entry.failure === undefined) this.#emit(entry.item, entry.found);
+      else this.#setup.failed(failureOf(entry.failure));
+      if (entry.time !== undefined) this.#setup.output.flush(entry.time);
     }
   }
 
@@ -191,5 +193,5 @@ class Lookup implements Operator<Tuple | Collection> {
 
 function failureOf(reason: unknown): StreamFailure {
   if (reason instanceof StreamFailure) return reason;
-  return new StreamFailure(`lookup failed: ${reason instanceof Error ? reason.message : String(reason)}`, reason);
+  return new StreamFailure(`lookup failed: ${messageOf(reason)}`, reason);
 }

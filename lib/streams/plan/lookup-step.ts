@@ -30,7 +30,7 @@ export function lookupStep({ kind, source, on }: BoundJoin, select: BoundSelect,
         ...(cache === true && {
           cache: { ttlMs: typeof cacheTtl === 'number' ? cacheTtl : CACHE_MS, keepsMissing: cacheMissingKey === true }
         }),
-        mostPending: options.bufferLength,
+        mostPending: Math.max(1, options.bufferLength),
         mostRows: bounds.joinRows,
         frame: tools.frame
       })(setup);
