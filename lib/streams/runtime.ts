@@ -123,7 +123,9 @@ export class StreamRuntime {
       for (const [at, action] of read.actions.entries()) {
         const name = sinkName(action);
         let node: SinkNode | undefined;
-        const target = await this.#openSink(id, action, plan.sinks[at], (error) => node?.fail(error));
+        const { bufferLength } = options;
+        const failure = (error: unknown) => node?.fail(error);
+        const target = await this.#openSink(id, { action, bufferLength }, plan.sinks[at], failure);
         node = new SinkNode(name, target, { clock, sendsErrors: options.sendError, failed, filled });
         opened.sinks.push(node);
       }
@@ -169,11 +171,11 @@ export class StreamRuntime {
 
   async #openSink(
     ruleId: string,
-    { call, index }: PlannedAction,
+    { action: { call, index }, bufferLength }: { readonly action: PlannedAction; readonly bufferLength: number },
     plan: SinkPlan | undefined,
     failed: (error: unknown) => void
   ): Promise<SinkTarget> {
-    if (plan === undefined) return new FunctionTarget(call as EmissionFunction);
+    if (plan === undefined) return new FunctionTarget(call as EmissionFunction, Math.max(1, bufferLength));
     const { clock, options, outboxes } = this.#host;
     const log = (line: string) => this.#host.log(line);
     return plan.open({ ruleId, index, clock, dataDir: options.dataDir, outboxes, log, failed });

@@ -264,6 +264,19 @@ describe('Stream rules and the app', () => {
     );
   });
 
+  it('drop emissions for a function whose promises are not settled', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    let calls = 0;
+    const never = () => new Promise(() => void calls++);
+    const options = { bufferLength: 2 };
+    await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: [never], options });
+    for (let a = 0; a < 5; a++) await streams.push('demo', { a });
+    assert.equal(calls, 2);
+    const { metrics } = await streams.rules.status('r');
+    assert.equal(metrics.sink_function_0_0_exceptions_total, 3);
+  });
+
   it('do not share rows with a function that changes them', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;

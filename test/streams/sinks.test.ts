@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import type { MessageInput } from '../../lib/packets/message.ts';
+import { FunctionTarget } from '../../lib/streams/graph/function-target.ts';
 import type { ConnectionFigures } from '../../lib/streams/graph/metrics.ts';
 import { MemoryTopics } from '../../lib/streams/memory-topics.ts';
 import type { Emitter } from '../../lib/streams/sinks/emitter.ts';
@@ -274,6 +275,24 @@ describe('An emitter', () => {
     assert.deepEqual([status, disconnectedMessage, disconnectedAt], [-1, 'refused', 1000]);
     sink.setup?.connected();
     assert.equal(shown(emitter).status, 1);
+  });
+});
+
+describe('A function of the app', () => {
+  it('is not called while too many of its promises are not settled', async () => {
+    const ends: (() => void)[] = [];
+    const target = new FunctionTarget(() => new Promise<void>((resolve) => ends.push(resolve)), 2);
+    const first = target.push([{ a: 1 }]);
+    target.push([{ a: 2 }]);
+    assert.deepEqual([target.pending, target.isFull], [2, true]);
+    assert.throws(() => target.push([{ a: 3 }]), {
+      code: 'STREAM_FAILED',
+      message: 'buffer full, drop message to the function: 2 calls are not settled (bufferLength)'
+    });
+    assert.equal(ends.length, 2);
+    ends[0]();
+    await first;
+    assert.deepEqual([target.pending, target.isFull], [1, false]);
   });
 });
 
