@@ -215,7 +215,7 @@ describe('a lookup join', () => {
     const { emitted, operator, push } = lookupOf(() => new Promise((resolve) => (end = resolve)));
     push(1, 'first');
     for (let time = 0; time < 5; time++) operator.flush?.(time, 0);
-    assert.equal((operator.save?.() as unknown[]).length, 1, 'nothing but the row is kept');
+    assert.equal((operator.save?.() as unknown[] | undefined)?.length, 1, 'nothing but the row is kept');
     end([{ b: 10 }]);
     await new Promise(setImmediate);
     assert.deepEqual(emitted, [[['first', 10]], ['flush 4']]);

@@ -101,6 +101,27 @@ describe('data templates', () => {
     assert.throws(() => fill(['a', 'b', 'c', 'd']), /longer than 3 characters \(bound templateCharacters\)/);
   });
 
+  it('end when they have no end to speak of', () => {
+    const nested = '{{$l := list 1}}{{range until 60}}{{$l = list $l $l}}{{end}}';
+    const doubled = '{{$l := list (until 900)}}{{range until 12}}{{$l = concat $l $l}}{{end}}';
+    const twice = '{{template "a" (add1 .)}}';
+    const cases: readonly (readonly [template: string, message: RegExp])[] = [
+      [`${nested}{{printf "%d" $l}}`, /longer than 10000 characters/],
+      [`${doubled}{{toStrings $l}}`, /longer than 10000 characters/],
+      [`${doubled}{{join "" $l}}`, /longer than 10000 characters/],
+      ['{{$s := repeat 9000 "a"}}{{cat $s $s}}', /longer than 10000 characters/],
+      ['{{$s := repeat 9000 "a"}}{{regexReplaceAllLiteral "a" $s $s}}', /longer than 10000 characters/],
+      ['{{$s := repeat 9000 "a"}}{{range until 1000}}{{$x := sha1sum $s}}{{end}}', /read and make more than 1000000/],
+      [`{{define "a"}}{{if lt . 60}}${twice}${twice}{{end}}{{end}}{{template "a" 1}}`, /more than 1000000 /]
+    ];
+    for (const [template, message] of cases)
+      assert.throws(() => compileTemplate(template, TOOLS, { most: 10_000 })({}), message, template);
+    const uses = '{{define "a"}}{{if .}}{{template "a" .x}}{{template "a" .x}}{{end}}{{end}}{{template "a" .}}';
+    let data = {};
+    for (let level = 0; level < 60; level++) data = { x: data };
+    assert.throws(() => compileTemplate(uses, TOOLS)({ x: data }), /loops of a template have more than 1000000 turns/);
+  });
+
   it('give names of prototypes no meaning', () => {
     const data: unknown = JSON.parse('{"a":{"__proto__":{"x":1}}}');
     const fill = compileTemplate('{{.constructor}} {{.a.toString}} {{(index .a "__proto__").x}}', TOOLS);

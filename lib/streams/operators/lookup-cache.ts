@@ -9,8 +9,10 @@ const MOST_KEYS = 10_000;
 /** A lookup that takes longer has failed, in milliseconds. */
 const FIND_MS = 30_000;
 
+type Rows = readonly ValueObject[];
+
 interface Cached {
-  readonly rows: readonly ValueObject[];
+  readonly rows: Rows;
   readonly expiresAt: number;
 }
 
@@ -25,7 +27,7 @@ export class LookupCache {
   readonly #spec: CacheSpec;
   readonly #timers: Timers;
   readonly #cached = new Map<Key, Cached>();
-  readonly #underWay = new Map<Key, Promise<readonly ValueObject[]>>();
+  readonly #underWay = new Map<Key, Promise<Rows>>();
 
   constructor(spec: CacheSpec, timers: Timers) {
     this.#spec = spec;
@@ -33,13 +35,13 @@ export class LookupCache {
   }
 
   /** @throws what the lookup throws */
-  find(values: readonly Value[]): readonly ValueObject[] | Promise<readonly ValueObject[]> {
+  find(values: readonly Value[]): Rows | Promise<Rows> {
     const key = keyOfValues(values);
     const cached = this.#cached.get(key);
     if (cached !== undefined && cached.expiresAt > this.#timers.now()) return cached.rows;
     const underWay = this.#underWay.get(key);
     if (underWay !== undefined) return underWay;
-    const rows = this.#spec.lookup.find(this.#spec.keys, values);
+    const rows = this.#spec.lookup.find(this.#spec.keys, values) as Rows | Promise<Rows>;
     if (!isThenable(rows)) return this.#keep(key, rows);
     const found = this.#within(rows)
       .then((each) => this.#keep(key, each))
@@ -48,7 +50,7 @@ export class LookupCache {
     return found;
   }
 
-  #within(rows: Promise<readonly ValueObject[]>): Promise<readonly ValueObject[]> {
+  #within(rows: Promise<Rows>): Promise<Rows> {
     return new Promise((resolve, reject) => {
       const late = () => reject(new StreamFailure(`a lookup has not ended after ${FIND_MS} ms: check its source`));
       const cancel = this.#timers.at(this.#timers.now() + FIND_MS, late);
@@ -56,7 +58,7 @@ export class LookupCache {
     });
   }
 
-  #keep(key: Key, rows: readonly ValueObject[]): readonly ValueObject[] {
+  #keep(key: Key, rows: Rows): Rows {
     if (!Array.isArray(rows)) throw new StreamFailure('the lookup has returned no list of rows');
     const { cache } = this.#spec;
     this.#cached.delete(key);

@@ -177,7 +177,7 @@ export class Emitter implements SinkTarget {
 
   #deliver(item: SinkItem): void | Promise<void> {
     if (this.#isClosed) throw new StreamFailure(`the ${this.#setup.what} is closed: an output that waited is dropped`);
-    return this.#sink?.send(item);
+    return this.#sink?.send(item) as void | Promise<void>;
   }
 
   /** What follows waits for this. */

@@ -14,8 +14,15 @@ import {
 } from './template-value.ts';
 import type { Expression, Node, Pipeline, Tree } from './tree.ts';
 
-/** Most turns of all loops of one output. */
+/** Most turns of all loops of one output, with the uses of templates. */
 const MOST_TURNS = 1_000_000;
+/** How much functions may read and make for one output, as a multiple of its bound: characters, elements and calls. */
+const MOST_WORK = 100;
+/** Functions that look at no elements of a list. */
+const CHEAP: ReadonlySet<string> = new Set([
+  ...['coalesce', 'default', 'dict', 'empty', 'first', 'index', 'kindIs', 'kindOf', 'last', 'len', 'list', 'not'],
+  ...['ternary', 'tuple', 'typeOf']
+]);
 /** Most templates that are used inside each other. */
 const MOST_DEPTH = 100;
 
@@ -26,6 +33,7 @@ export class Run {
   variables: TemplateValue[];
   out = '';
   turns = 0;
+  work = 0;
   depth = 0;
   readonly most: number;
 
@@ -38,6 +46,21 @@ export class Run {
   write(text: string): void {
     this.out += text;
     if (this.out.length > this.most) throw tooLong(this.most);
+  }
+
+  /** Count a turn of a loop, or the use of a template. @throws StreamFailure */
+  turn(): void {
+    if (++this.turns > MOST_TURNS)
+      throw new StreamFailure(`the loops of a template have more than ${MOST_TURNS} turns`);
+  }
+
+  /** Count what a call reads or makes. @param isCheap not the elements of lists @throws StreamFailure */
+  spend(value: TemplateValue, isCheap: boolean): void {
+    this.work += typeof value === 'string' || (isList(value) && !isCheap) ? value.length : 1;
+    if (this.work > MOST_WORK * this.most)
+      throw new StreamFailure(
+        `the functions of a template read and make more than ${MOST_WORK * this.most} characters (bound templateCharacters)`
+      );
   }
 }
 
@@ -158,8 +181,7 @@ class Compiler {
     this.#variables.length = visible;
     const [keySlot, valueSlot] = slots.length === 2 ? slots : [undefined, slots[0]];
     const each = (run: Run, key: TemplateValue, value: TemplateValue): Signal => {
-      if (++run.turns > MOST_TURNS)
-        throw new StreamFailure(`the loops of a template have more than ${MOST_TURNS} turns`);
+      run.turn();
       if (keySlot !== undefined) run.variables[keySlot] = key;
       if (valueSlot !== undefined) run.variables[valueSlot] = value;
       run.dot = value;
@@ -206,6 +228,7 @@ class Compiler {
       if (compiled === undefined) return this.#fail(node, `template ${JSON.stringify(name)} not defined`);
       const value = evaluate(run);
       const { dot, variables } = run;
+      run.turn();
       if (++run.depth > MOST_DEPTH) throw new StreamFailure(`more than ${MOST_DEPTH} templates inside each other`);
       run.dot = value;
       run.variables = [value];
@@ -283,9 +306,13 @@ class Compiler {
     if (last !== undefined) args.push(last);
     if (name === 'and' || name === 'or') return decide(name === 'or', args);
     const call = this.#options.functions(name);
+    const isCheap = CHEAP.has(name);
     return (run) => {
       const values = new Array<TemplateValue>(args.length);
-      for (let i = 0; i < args.length; i++) values[i] = args[i](run);
+      for (let i = 0; i < args.length; i++) {
+        values[i] = args[i](run);
+        run.spend(values[i], isCheap);
+      }
       let result: TemplateValue;
       try {
         result = call(values);
@@ -295,6 +322,7 @@ class Compiler {
         return this.#fail(expression, `error calling ${name}: ${message}`);
       }
       if ((typeof result === 'string' || isList(result)) && result.length > run.most) throw tooLong(run.most);
+      run.spend(result, isCheap);
       return result;
     };
   }

@@ -1,6 +1,6 @@
 import { StreamFailure } from '../values.ts';
 import { fn, type TemplateFunctions } from './function-table.ts';
-import { printAll, printInner } from './print.ts';
+import { joined, printAll, printInner } from './print.ts';
 import { formatted } from './printf.ts';
 import { isList, isObject, isTruthy, memberOf, type TemplateValue, typeOf } from './template-value.ts';
 
@@ -16,7 +16,7 @@ export function goFunctions(most: number): TemplateFunctions {
     slice: fn('any int...', sliced),
     print: fn('any...', (...values) => print(values)),
     printf: fn('string any...', (format: string, ...values) => formatted(format, values, most)),
-    println: fn('any...', (...values) => `${values.map((value) => printInner(value, most)).join(' ')}\n`),
+    println: fn('any...', (...values) => `${joined(values, ' ', (value) => printInner(value, most), most)}\n`),
     html: fn('any...', (...values) => print(values).replace(/[<>&'"\0]/g, (character) => HTML[character])),
     js: fn('any...', (...values) => print(values).replace(/[\\'"<>&=\p{Cc}]/gu, escapedJs)),
     urlquery: fn('any...', (...values) => escapedQuery(print(values))),

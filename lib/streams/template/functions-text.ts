@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { StreamFailure } from '../values.ts';
 import { fn, type TemplateFunctions } from './function-table.ts';
-import { printInner } from './print.ts';
+import { joined, printInner } from './print.ts';
 import { quoted } from './printf.ts';
 import { isList, makeObject, type TemplateValue, tooLong } from './template-value.ts';
 
@@ -9,7 +9,14 @@ import { isList, makeObject, type TemplateValue, tooLong } from './template-valu
 export function textFunctions(most: number): TemplateFunctions {
   const print = (value: TemplateValue) => printInner(value, most);
   const present = (values: readonly TemplateValue[]) => values.filter((value) => value !== undefined && value !== null);
-  const strings = (list: TemplateValue) => (isList(list) ? present(list).map(print) : [print(list)]);
+  const strings = (list: TemplateValue) => {
+    let length = 0;
+    return (isList(list) ? present(list) : [list]).map((value) => {
+      const text = print(value);
+      if ((length += text.length) > most) throw tooLong(most);
+      return text;
+    });
+  };
   const repeat = (count: number, text: string) => {
     if (count > 0 && text.length * count > most) throw tooLong(most);
     return text.repeat(Math.max(0, count));
@@ -19,9 +26,9 @@ export function textFunctions(most: number): TemplateFunctions {
     return margin + text.replaceAll('\n', `\n${margin}`);
   };
   const replaced = (from: string, to: string, text: string) => {
-    const found = from === '' ? text.length + 1 : 1;
-    if (found * to.length > most) throw tooLong(most);
-    return text.split(from).length * to.length > most ? repeat(most, '  ') : text.replaceAll(from, () => to);
+    const parts = from === '' ? text.length + 1 : text.split(from).length;
+    if (parts * to.length > most) throw tooLong(most);
+    return text.replaceAll(from, () => to);
   };
   return {
     toString: fn('any', print),
@@ -32,17 +39,9 @@ export function textFunctions(most: number): TemplateFunctions {
     contains: fn('string string', (part: string, text: string) => text.includes(part)),
     hasPrefix: fn('string string', (part: string, text: string) => text.startsWith(part)),
     hasSuffix: fn('string string', (part: string, text: string) => text.endsWith(part)),
-    quote: fn('any...', (...values) =>
-      present(values)
-        .map((value) => quoted(print(value)))
-        .join(' ')
-    ),
-    squote: fn('any...', (...values) =>
-      present(values)
-        .map((value) => `'${print(value)}'`)
-        .join(' ')
-    ),
-    cat: fn('any...', (...values) => present(values).map(print).join(' ')),
+    quote: fn('any...', (...values) => joined(present(values), ' ', (value) => quoted(print(value)), most)),
+    squote: fn('any...', (...values) => joined(present(values), ' ', (value) => `'${print(value)}'`, most)),
+    cat: fn('any...', (...values) => joined(present(values), ' ', print, most)),
     indent: fn('int string', indent),
     nindent: fn('int string', (count: number, text: string) => `\n${indent(count, text)}`),
     camelcase: fn('string', (text: string) =>

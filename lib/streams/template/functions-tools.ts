@@ -1,16 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { parseDuration } from '../../base/options-table.ts';
 import type { FunctionTools } from '../functions/function.ts';
+import { zoneOffsetMinutes } from '../time-zone.ts';
 import { StreamFailure } from '../values.ts';
 import { fn, type TemplateFunctions } from './function-table.ts';
-import type { TemplateValue } from './template-value.ts';
+import { type TemplateValue, tooLong } from './template-value.ts';
 import { formatTime } from './time-layout.ts';
 
 /** What templates use of the process. */
 export type TemplateTools = Pick<FunctionTools, 'now' | 'pattern' | 'offsetMinutes'>;
 
-/** Functions of time, of regular expressions and of chance. */
-export function toolFunctions({ now, pattern, offsetMinutes }: TemplateTools): TemplateFunctions {
+/** Functions of time, of regular expressions and of chance. @param most characters */
+export function toolFunctions({ now, pattern, offsetMinutes }: TemplateTools, most: number): TemplateFunctions {
   /** A number is in seconds since 1970. */
   const timeOf = (value: TemplateValue): Date => {
     if (value instanceof Date) return value;
@@ -21,11 +22,19 @@ export function toolFunctions({ now, pattern, offsetMinutes }: TemplateTools): T
   };
   const offsetOf = (time: Date, zone: string) => {
     if (zone === 'UTC' || zone === '') return 0;
-    return zone === 'Local' ? offsetMinutes(time.getTime()) : offsetOfZone(time, zone);
+    return zone === 'Local' ? offsetMinutes(time.getTime()) : zoneOffsetMinutes(zone, time.getTime());
   };
   const date = (layout: string, value: TemplateValue, zone = 'Local') => {
     const time = timeOf(value);
     return formatTime(time, offsetOf(time, zone), layout);
+  };
+  const replaced = (regex: string, text: string, make: (groups: readonly string[]) => string) => {
+    let length = 0;
+    return pattern(regex).replace(text, (groups) => {
+      const part = make(groups);
+      if ((length += part.length) > most) throw tooLong(most);
+      return part;
+    });
   };
   const dateInZone = fn('string any string', date);
   const moved = fn('string any', (duration: string, value: TemplateValue) => {
@@ -53,10 +62,10 @@ export function toolFunctions({ now, pattern, offsetMinutes }: TemplateTools): T
       return count < 0 ? all : all.slice(0, count);
     }),
     regexReplaceAll: fn('string string string', (regex: string, text: string, replacement: string) =>
-      pattern(regex).replace(text, (groups) => expanded(replacement, groups))
+      replaced(regex, text, (groups) => expanded(replacement, groups))
     ),
     regexReplaceAllLiteral: fn('string string string', (regex: string, text: string, replacement: string) =>
-      pattern(regex).replace(text, () => replacement)
+      replaced(regex, text, () => replacement)
     )
   };
 }
@@ -75,18 +84,4 @@ function expanded(replacement: string, groups: readonly string[]): string {
   return replacement.replace(/\$(?:\$|(\d+)|\{(\d+)\})/g, (whole, plain?: string, braced?: string) =>
     whole === '$$' ? '$' : (groups[Number(plain ?? braced)] ?? '')
   );
-}
-
-/** Offset of an IANA zone from UTC, in minutes. @throws StreamFailure */
-function offsetOfZone(time: Date, zone: string): number {
-  let format: Intl.DateTimeFormat;
-  try {
-    format = new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
-  } catch {
-    throw new StreamFailure(`there is no time zone ${JSON.stringify(zone)}`);
-  }
-  const text = format.formatToParts(time).find(({ type }) => type === 'timeZoneName')?.value ?? '';
-  const [, sign, hours = '0', minutes = '0'] = /GMT(?:([+-])(\d\d):?(\d\d)?)?/.exec(text) ?? [];
-  const size = Number(hours) * 60 + Number(minutes);
-  return sign === '-' ? -size : size;
 }

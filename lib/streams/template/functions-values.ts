@@ -89,7 +89,7 @@ export const LIST_FUNCTIONS: TemplateFunctions = {
   prepend: fn('list any', (list: List, value) => [value, ...list]),
   concat: fn('list...', (...lists: List[]) => lists.flat(1)),
   reverse: fn('list', (list: List) => [...list].reverse()),
-  uniq: fn('list', (list: List) => list.filter((value, at) => list.findIndex((each) => isSame(each, value)) === at)),
+  uniq: fn('list', distinct),
   without: fn('list any...', (list: List, ...out: List) =>
     list.filter((value) => !out.some((each) => isSame(each, value)))
   ),
@@ -125,6 +125,17 @@ export const LIST_FUNCTIONS: TemplateFunctions = {
     makeObject([...objects].reverse().flatMap((object) => Object.entries(object)))
   )
 };
+
+/** The first ones of equal values. */
+function distinct(list: List): List {
+  const seen = new Set<TemplateValue>();
+  return list.filter((value) => {
+    const key = value ?? null;
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}
 
 /** A key of `dict` is printed if it is no string. */
 function keyOf(value: TemplateValue): string {

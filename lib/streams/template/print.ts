@@ -64,6 +64,18 @@ function writeInner(value: TemplateValue, out: BoundedText): void {
   } else out.add(printInner(value, out.most));
 }
 
+/** Join values. @param print the text of one of them @throws StreamFailure if there are more than `most` characters */
+export function joined(
+  values: readonly TemplateValue[],
+  separator: string,
+  print: (value: TemplateValue) => string,
+  most: number
+): string {
+  const out = new BoundedText(most);
+  for (let i = 0; i < values.length; i++) out.add(i > 0 ? separator + print(values[i]) : print(values[i]));
+  return out.text;
+}
+
 /** Print values as `print` does: with a space between two of which neither is a string. */
 export function printAll(values: readonly TemplateValue[], most: number): string {
   const out = new BoundedText(most);

@@ -1,4 +1,4 @@
-import { BoundedText, printInner } from './print.ts';
+import { BoundedText, joined, printInner } from './print.ts';
 import { isList, isObject, type TemplateValue, typeOf } from './template-value.ts';
 
 /** `%`, flags, width, precision and verb. */
@@ -31,8 +31,8 @@ export function formatted(format: string, values: readonly TemplateValue[], most
   }
   out.add(format.slice(end));
   if (used < values.length) {
-    const extra = values.slice(used).map((value) => `${typeName(value)}=${printInner(value, most)}`);
-    out.add(`%!(EXTRA ${extra.join(', ')})`);
+    const shown = (value: TemplateValue) => `${typeName(value)}=${printInner(value, most)}`;
+    out.add(`%!(EXTRA ${joined(values.slice(used), ', ', shown, most)})`);
   }
   return out.text;
 }
@@ -56,7 +56,7 @@ function textOf(value: TemplateValue, verb: string, directive: Directive, most: 
   if (verb === 'T') return typeName(value);
   const text = byType(value, verb, directive);
   if (text !== undefined) return text;
-  if (isList(value)) return `[${value.map((each) => textOf(each, verb, directive, most)).join(' ')}]`;
+  if (isList(value)) return `[${joined(value, ' ', (each) => textOf(each, verb, directive, most), most)}]`;
   if (isObject(value) && verb === 's') return printInner(value, most);
   return value === null || value === undefined
     ? `%!${verb}(<nil>)`

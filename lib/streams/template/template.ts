@@ -80,7 +80,7 @@ function functionsOf(tools: TemplateTools, most: number): Functions {
     ...LIST_FUNCTIONS,
     ...valueFunctions(most),
     ...goFunctions(most),
-    ...toolFunctions(tools)
+    ...toolFunctions(tools, most)
   };
   const calls = new Map<string, ReturnType<typeof bind>>();
   const call: BoundFunctions = (name) => {
