@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { SqlError, type StreamRuleDefinition, type StreamRuleInput, type StreamRuleStatus } from '../../lib/index.ts';
-import { faultOf, StreamFault } from './faults.ts';
+import { faultOf, hasCode, StreamFault } from './faults.ts';
 import { sorted } from './reply.ts';
 
 const ACTION = Type.Record(Type.String(), Type.Unknown(), {
@@ -112,6 +112,17 @@ export function ruleInput(body: Static<typeof CHANGED_RULE>, id: string): Stream
   const fields = Object.entries(given).filter(([, value]) => value !== undefined);
   return { id, sql, actions, ...Object.fromEntries(fields) } as StreamRuleInput;
 }
+
+/** The documented sentence about a rule that does not exist. */
+export function isNotFound(id: string): string {
+  return `Rule ${id} is not found.`;
+}
+
+/** Make the `faultOf` of operations on a rule: its answer if the rule does not exist. */
+export const unknownRule =
+  (sentence: (id: string) => string) =>
+  (error: unknown, { params: { id } }: { readonly params: { readonly id: string } }): StreamFault | undefined =>
+    hasCode(error, 'STREAM_RULE_NOT_FOUND') ? new StreamFault(404, 'notFound', sentence(id)) : undefined;
 
 /** The fault of a rule that cannot be made or started: always 400, whatever is missing. */
 export function planFault(error: unknown, sql: string | undefined): StreamFault | undefined {

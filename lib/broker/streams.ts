@@ -239,6 +239,10 @@ class StreamRulesFacet implements StreamRulesApi {
     return this.#all().then((all) => all.topology(id));
   }
 
+  tag(id: string, changed: (tags: readonly string[]) => readonly string[]): Promise<void> {
+    return this.#all().then((all) => all.tag(id, changed));
+  }
+
   validate(input: StreamRuleInput): Promise<Validation> {
     return this.#all().then((all) => all.validate(input));
   }

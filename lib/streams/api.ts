@@ -30,6 +30,12 @@ export interface StreamRulesApi {
   create(input: StreamRuleInput): Promise<StreamRuleDefinition>;
   /** Replace a rule. If the new one is invalid, the old one goes on. @throws as `create`; NotFound STREAM_RULE_NOT_FOUND */
   update(id: string, input: StreamRuleInput): Promise<StreamRuleDefinition>;
+  /**
+   * Change the tags of a rule, which runs on.
+   * @param changed makes the new tags from the present ones
+   * @throws InvalidInput STREAM_RULE_INVALID; NotFound STREAM_RULE_NOT_FOUND
+   */
+  tag(id: string, changed: (tags: readonly string[]) => readonly string[]): Promise<void>;
   /** Drop a rule and its checkpoint. @throws NotFound STREAM_RULE_NOT_FOUND */
   drop(id: string): Promise<void>;
   get(id: string): Promise<StreamRuleDefinition | undefined>;

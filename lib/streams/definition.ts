@@ -15,6 +15,8 @@ import type {
 const LONGEST_ID = 256;
 /** Most sinks of a rule. */
 const MOST_ACTIONS = 100;
+/** Most tags of a rule. */
+const MOST_TAGS = 100;
 
 /** A sink of a rule. */
 export interface PlannedAction {
@@ -51,7 +53,7 @@ export function readStreamRule(input: StreamRuleInput, defaults: Partial<RuleOpt
   if (typeof temp !== 'boolean') throw invalid('temp', 'true or false', temp);
   for (const [field, value] of Object.entries({ name, version }))
     if (typeof value !== 'string') throw invalid(field, 'a string', value);
-  if (!Array.isArray(tags) || tags.some((tag) => typeof tag !== 'string')) throw invalid('tags', 'strings', tags);
+  checkTags(tags);
   const actions = readActions(input.actions, isOfApp);
   const options = readRuleOptions(input.options, defaults);
   const shown = (input.actions ?? []).filter((action) => typeof action !== 'function');
@@ -60,6 +62,13 @@ export function readStreamRule(input: StreamRuleInput, defaults: Partial<RuleOpt
     actions,
     isTemporary: temp || actions.some(({ call }) => call !== undefined)
   };
+}
+
+/** Check the tags of a rule. @throws InvalidInput STREAM_RULE_INVALID */
+export function checkTags(tags: readonly string[]): readonly string[] {
+  if (!Array.isArray(tags) || tags.some((tag) => typeof tag !== 'string')) throw invalid('tags', 'strings', tags);
+  if (tags.length > MOST_TAGS) throw invalid('tags', `at most ${MOST_TAGS} tags`, tags.length);
+  return tags;
 }
 
 /** @throws InvalidInput STREAM_RULE_INVALID */

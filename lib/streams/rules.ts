@@ -1,7 +1,7 @@
 import { BoundedIterable } from '../base/bounded-iterable.ts';
 import { NotFound, StateError } from '../base/errors.ts';
 import type { StreamRulesApi } from './api.ts';
-import { type ReadRule, readStreamRule } from './definition.ts';
+import { checkTags, type ReadRule, readStreamRule } from './definition.ts';
 import type { StreamTable } from './host.ts';
 import type { RulePlan } from './runtime.ts';
 import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
@@ -192,6 +192,13 @@ export class StreamRules implements StreamRulesApi {
     });
   }
 
+  tag(id: string, changed: (tags: readonly string[]) => readonly string[]): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#describe(rule, { tags: checkTags(changed(rule.definition.tags)) });
+    });
+  }
+
   drop(id: string): Promise<void> {
     return this.#change(async () => {
       const rule = this.#find(id);
@@ -303,8 +310,12 @@ export class StreamRules implements StreamRulesApi {
 
   /** Remember whether it is to run after a restart. */
   async #trigger(rule: StreamRule, triggered: boolean): Promise<void> {
-    if (rule.definition.triggered === triggered) return;
-    const read = { ...rule.read, definition: { ...rule.definition, triggered } };
+    if (rule.definition.triggered !== triggered) await this.#describe(rule, { triggered });
+  }
+
+  /** Change a part of the definition that has no effect on how the rule runs. */
+  async #describe(rule: StreamRule, changed: Pick<Partial<StreamRuleDefinition>, 'triggered' | 'tags'>): Promise<void> {
+    const read = { ...rule.read, definition: { ...rule.definition, ...changed } };
     await this.#persist(read);
     rule.describe(read);
   }

@@ -9,6 +9,13 @@ import { serve } from '../support/management.ts';
 const DDL = { sql: 'CREATE STREAM demo () WITH (DATASOURCE="t/#")' };
 const RULE = { id: 'a b', sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
 
+/** What the test of examples reads of an operation of the document. */
+interface DocumentedOperation {
+  readonly parameters?: readonly { readonly name: string; readonly example?: string }[];
+  readonly requestBody?: { readonly content: { readonly 'application/json': { readonly example?: unknown } } };
+  readonly responses: Readonly<Record<string, { readonly content: Readonly<Record<string, { example?: unknown }>> }>>;
+}
+
 describe('The interface of streams on a host app', () => {
   it('is mounted on Express below a path, with and without a body parser of the app', async () => {
     for (const parser of [express.json(), express.text({ type: '*/*' }), undefined]) {
@@ -110,17 +117,17 @@ describe('The rows of the interface of streams', () => {
     await using server = await serve(api.node);
     const document = api.openapi();
     const send = async (method: string, path: string) => {
-      // biome-ignore lint/suspicious/noExplicitAny: an operation of a document
-      const row = document.paths[path][method] as any;
-      const filled = path.replace(
-        /\{(\w+)\}/g,
-        (_, name) => row.parameters.find((one: { name: string }) => one.name === name).example
-      );
+      const row = document.paths[path][method] as unknown as DocumentedOperation;
+      const filled = path.replace(/\{(\w+)\}/g, (_, name) => {
+        const example = row.parameters?.find((one) => one.name === name)?.example;
+        assert.ok(example !== undefined, `${path}: ${name} has no example`);
+        return example;
+      });
       const body = row.requestBody?.content['application/json'].example;
       const answer = await server.call(method.toUpperCase(), filled, body, {});
       const status = Object.keys(row.responses)[0];
       assert.equal(`${answer.status}`, status, `${method} ${filled}: ${answer.text}`);
-      const shown = Object.values(row.responses[status].content as Record<string, { example?: unknown }>)[0].example;
+      const shown = Object.values(row.responses[status].content)[0].example;
       if (shown !== undefined) assert.deepEqual(answer.body ?? answer.text, shown, `${method} ${filled}`);
     };
     for (const path of ['/streams', '/tables', '/rules', '/rules/validate', '/ruletest']) await send('post', path);

@@ -1,9 +1,9 @@
 import Type from 'typebox';
-import { NotFound, type StreamsApi } from '../../../lib/index.ts';
-import { faultOf, hasCode, StreamFault } from '../faults.ts';
+import type { StreamsApi } from '../../../lib/index.ts';
+import { faultOf, StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { JsonReply } from '../reply.ts';
-import { planFault } from '../rule-forms.ts';
+import { isNotFound, unknownRule } from '../rule-forms.ts';
 
 const TAGS = Type.Array(Type.String(), { maxItems: 100, description: 'The tags' });
 /** The documents of the original have both names. */
@@ -47,15 +47,10 @@ function change(
     body: BODY,
     answer: 'text',
     example: { params: { id: 'r1' }, body: { tags: ['a'] }, answer: 'Rule r1 tags were updated.' },
-    faultOf: (error, { params: { id } }) =>
-      hasCode(error, 'STREAM_RULE_NOT_FOUND')
-        ? new StreamFault(404, 'notFound', `Rule ${id} is not found.`)
-        : planFault(error, undefined),
+    faultOf: unknownRule(isNotFound),
     run: async ({ streams }, { params: { id }, body }) => {
       const given = tagsOf(body);
-      const rule = await streams.rules.get(id);
-      if (rule === undefined) throw new NotFound('STREAM_RULE_NOT_FOUND', `Rule ${id} is not found.`);
-      await streams.rules.update(id, { ...rule, tags: [...new Set(changed(rule.tags, given))] });
+      await streams.rules.tag(id, (old) => [...new Set(changed(old, given))]);
       return `Rule ${id} tags were updated.`;
     }
   });

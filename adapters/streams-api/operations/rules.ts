@@ -7,6 +7,7 @@ import {
   CHANGED_RULE,
   checkRule,
   extras,
+  isNotFound,
   METRICS,
   NEW_RULE,
   planFault,
@@ -14,19 +15,13 @@ import {
   RULE_ROW,
   ruleInput,
   shownRule,
-  shownStatus
+  shownStatus,
+  unknownRule
 } from '../rule-forms.ts';
 
 const ID = 'r1';
 const RULE_BODY = { id: ID, sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
 
-/** The rest of an operation on one rule that is not there. */
-const unknownRule =
-  (sentence: (id: string) => string) =>
-  (error: unknown, { params: { id } }: { readonly params: { readonly id: string } }): StreamFault | undefined =>
-    hasCode(error, 'STREAM_RULE_NOT_FOUND') ? new StreamFault(404, 'notFound', sentence(id)) : undefined;
-
-const isNotFound = (id: string) => `Rule ${id} is not found.`;
 const isNotFoundShort = (id: string) => `Rule ${id} is not found`;
 
 /** Faults of a rule that is made or changed, whose statement is that of the body. */
@@ -58,7 +53,7 @@ function command(name: 'start' | 'stop' | 'restart', descr: string, sentence: (i
   });
 }
 
-/** A rule that must be there. @throws NotFound with the message of the operation */
+/** A rule that must be there. @throws StreamFault with the sentence of the operation */
 async function ruleOf(streams: StreamsApi, id: string, sentence: string) {
   const rule = await streams.rules.get(id);
   if (rule === undefined) throw new StreamFault(404, 'notFound', sentence);
