@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { hideSecrets, keepSecrets } from '../../lib/streams/secrets.ts';
-import type { PropertyTable } from '../../lib/streams/types.ts';
+import type { Properties, PropertyTable } from '../../lib/streams/types.ts';
 
 const TABLE: PropertyTable = {
   key: { type: 'string', about: 'A key.', isSecret: true },
-  tokenCount: { type: 'integer', about: 'No secret, whatever its name is.' }
+  tokenCount: { type: 'number', about: 'No secret, whatever its name is.' }
 };
 const propertiesOf = (type: string) => (type === 'known' ? TABLE : undefined);
 
 /** Properties, and what is shown of them. */
-const SHOWN: readonly (readonly [given: object, shown: object])[] = [
+const SHOWN: readonly (readonly [given: Properties, shown: Properties])[] = [
   [
     { KEY: 'k', tokenCount: 3 },
     { KEY: '******', tokenCount: 3 }
