@@ -106,6 +106,18 @@ describe('The port of stream rules of serve', () => {
     assert.match(await refusal({ streams: { sinks: [] } }), /c\.json: streams\.sinks/);
   });
 
+  it('does not count as a port of the management interface, nor the other way round, if one of them asks for no credentials', async () => {
+    const shell = testShell();
+    const settingsOf = (config: object, ...flags: string[]) => {
+      shell.files.set('c.json', JSON.stringify(config));
+      return readServeSettings(['--config', 'c.json', '--http-host', '0.0.0.0', ...flags], shell);
+    };
+    const off = ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', '0'];
+    await settingsOf({ management: { credentials: 'none' } }, ...off);
+    await settingsOf({ streamsApi: { credentials: 'none' } }, '--http-port', '0', '--rules-port', 'off');
+    await assert.rejects(settingsOf({ streamsApi: { credentials: 'none' } }, ...off), { code: 'MANAGEMENT_EXPOSED' });
+  });
+
   it('is closed while the stream service is stopped, and opened again with it', async () => {
     const events = new EventEmitter();
     const broker = { state: 'connected', on: events.on.bind(events) } as unknown as Broker;
