@@ -38,7 +38,7 @@ describe('The grammar of streams', () => {
 });
 
 describe('A printed statement over streams', () => {
-  it('has the same tree as the one that was printed, and is printed as it is', () => {
+  it('parses to the same tree after printing, and prints the same text again', () => {
     const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
     const maker = new StreamStatementMaker(new Random(seed));
     for (let count = 0; count < 3000; count++) {

@@ -18,7 +18,7 @@ export interface FileSinkOptions {
   readonly folders?: readonly string[];
 }
 
-/** Most files that are open at the same time, for paths that are templates; beyond it the one that was used first is closed. */
+/** Most files that are open at the same time, for paths that are templates. For one more, the least recently used file is closed. */
 const MOST_FILES = 100;
 const MOST_CHECK_MS = 300_000;
 
@@ -110,7 +110,7 @@ class FileSink implements OpenSink {
   readonly #setup: SinkSetup;
   readonly #properties: FileProperties;
   readonly #folders: readonly string[];
-  /** By path without the time of creation, the one that was used last at the end. */
+  /** By path without the time of creation, the least recently used first. */
   readonly #files = new Map<string, RollingFile>();
   /** Writes and checks are made one after the other. */
   #last: Promise<unknown> = Promise.resolve();

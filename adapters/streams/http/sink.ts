@@ -114,7 +114,7 @@ interface Content {
 class RestSink implements OpenSink {
   readonly #setup: SinkSetup;
   readonly #tls: OutgoingTls;
-  /** By origin, the one that was used last at the end. */
+  /** By origin, the least recently used first. */
   readonly #clients = new Map<string, HttpClient>();
 
   constructor(setup: SinkSetup, tls: OutgoingTls) {
