@@ -7,6 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import { fileSink } from '../../adapters/streams/file/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSink } from './sink-bench.ts';
+import { settled } from './source-fixture.ts';
 
 describe('The file sink', () => {
   let dataDir: string;
@@ -20,8 +21,11 @@ describe('The file sink', () => {
 
   async function write(properties: object, ...emissions: (readonly Record<string, unknown>[])[]): Promise<void> {
     const { emitter } = await openSink(fileSink(), properties, { dataDir, clock });
-    for (const rows of emissions) await emitter.push(rows);
-    await emitter.close();
+    try {
+      for (const rows of emissions) await emitter.push(rows);
+    } finally {
+      await emitter.close();
+    }
   }
 
   const read = (name: string) => readFile(join(dataDir, name), 'utf8');
@@ -111,5 +115,46 @@ describe('The file sink', () => {
     await assert.rejects(write({ path: 'full/x' }, [{}]), { code: 'EEXIST' });
     await write({ path: 'ok' }, [{}]);
     assert.equal(await read('ok'), '[{}]\n');
+  });
+
+  it('completes all other files if one cannot be completed', { skip: process.platform === 'win32' }, async () => {
+    await symlink('/dev/full', join(dataDir, 'full'));
+    const { emitter } = await openSink(fileSink(), { path: '{{.p}}', fileType: 'json' }, { dataDir, clock });
+    await assert.rejects(async () => emitter.push([{ p: 'full' }]), { code: 'ENOSPC' });
+    await emitter.push([{ p: 'ok' }]);
+    await assert.rejects(emitter.close(), { code: 'ENOSPC' });
+    assert.equal(await read('ok'), '[{"p":"ok"}]');
+  });
+
+  it('goes on with completing old files after one could not be', { skip: process.platform === 'win32' }, async () => {
+    await symlink('/dev/full', join(dataDir, 'full'));
+    const timed = new ManualClock(5000);
+    const properties = { path: '{{.p}}', fileType: 'json', rollingInterval: 1000, checkInterval: 1000 };
+    const { emitter } = await openSink(fileSink(), properties, { dataDir, clock: timed });
+    await assert.rejects(async () => emitter.push([{ p: 'full' }]), { code: 'ENOSPC' });
+    await emitter.push([{ p: 'a' }]);
+    timed.advance(500);
+    await emitter.push([{ p: 'b' }]);
+    for (const ms of [500, 1000]) {
+      timed.advance(ms);
+      for (let i = 0; i < 1000 && timed.pending === 0; i++) await settled();
+    }
+    assert.equal(await read('a'), '[{"p":"a"}]');
+    assert.equal(await read('b'), '[{"p":"b"}]');
+    await emitter.close();
+    assert.equal(timed.pending, 0);
+  });
+
+  it('writes the header of a csv file after a write has failed', async () => {
+    const { emitter } = await openSink(
+      fileSink(),
+      { path: 'h.csv', fileType: 'csv', hasHeader: true },
+      { dataDir, clock }
+    );
+    const bad = { toJSON: () => assert.fail('no JSON') };
+    await assert.rejects(async () => emitter.push([{ a: bad }]));
+    await emitter.push([{ a: 1 }]);
+    await emitter.close();
+    assert.equal(await read('h.csv'), 'a\n1\n');
   });
 });

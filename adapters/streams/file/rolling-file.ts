@@ -13,7 +13,8 @@ export class RollingFile {
   readonly openedAt: number;
   /** Outputs that were written since it was opened. */
   count = 0;
-  #columns: readonly string[] | undefined;
+  /** The columns of a csv file. */
+  columns: readonly string[] | undefined;
   readonly #form: FileForm;
   readonly #file: FileHandle;
   /** Bytes of the complete writes. */
@@ -41,16 +42,6 @@ export class RollingFile {
       await handle.close();
       throw error;
     }
-  }
-
-  /** The columns of a csv file, from the first row that was written. */
-  get columns(): readonly string[] | undefined {
-    return this.#columns;
-  }
-
-  /** Note the columns of the first row. */
-  setColumns(columns: readonly string[]): void {
-    this.#columns ??= columns;
   }
 
   get size(): number {

@@ -149,10 +149,10 @@ class FileSink implements OpenSink {
     return this.#inTurn(() => this.#write(item));
   }
 
-  async close(): Promise<void> {
-    this.#setup.clock.clearTimeout(this.#timer);
-    await this.#inTurn(async () => {
-      for (const path of [...this.#files.keys()]) await this.#closeFile(path);
+  close(): Promise<void> {
+    return this.#inTurn(() => {
+      this.#setup.clock.clearTimeout(this.#timer); // which a check before this may have set
+      return this.#closeFiles([...this.#files.keys()]);
     });
   }
 
@@ -200,9 +200,19 @@ class FileSink implements OpenSink {
     const { clock, disconnected } = this.#setup;
     this.#timer = undefined;
     this.#inTurn(async () => {
-      for (const [path, file] of [...this.#files]) if (this.#isOld(file)) await this.#closeFile(path);
-      if (this.#files.size > 0) this.#timer ??= clock.setTimeout(() => this.#check(), this.#properties.checkInterval);
+      const old = [...this.#files].filter(([, file]) => this.#isOld(file));
+      try {
+        await this.#closeFiles(old.map(([path]) => path));
+      } finally {
+        if (this.#files.size > 0) this.#timer ??= clock.setTimeout(() => this.#check(), this.#properties.checkInterval);
+      }
     }).catch(disconnected);
+  }
+
+  /** Complete files. One that cannot be completed does not keep the others open. @throws the error of the first one */
+  async #closeFiles(paths: readonly string[]): Promise<void> {
+    const results = await Promise.allSettled(paths.map((path) => this.#closeFile(path)));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
 
   async #closeFile(path: string): Promise<void> {
@@ -217,9 +227,8 @@ class FileSink implements OpenSink {
     const rows = (Array.isArray(value) ? value : [value]) as readonly Readonly<Record<string, unknown>>[];
     if (rows.length === 0) return '';
     const { delimiter, hasHeader, fields } = this.#properties;
-    const isNew = file.columns === undefined;
-    file.setColumns(fields ?? Object.keys(rows[0]));
-    return csvText(rows, file.columns ?? [], delimiter, isNew && hasHeader && file.size === 0);
+    file.columns ??= fields ?? Object.keys(rows[0]);
+    return csvText(rows, file.columns, delimiter, hasHeader && file.size === 0);
   }
 }
 
