@@ -220,4 +220,30 @@ describe('the source httppush', () => {
     assert.equal((await send('/a')).status, 404);
     assert.deepEqual(kept.values, [{ n: 1 }]);
   });
+
+  it('refuses a body if its rule has no room, or its stream is closed, when it is complete', async () => {
+    const push = mountedHttpPush();
+    const kept = new Kept();
+    const { hub } = makeHub([push.source]);
+    const attachment = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a' }), ALL, kept);
+    await attachment.opened;
+    const { fetch: answer } = push.mounts(createBroker());
+    const during = async (run: () => void | Promise<void>) => {
+      const body = new ReadableStream(
+        {
+          async pull(controller) {
+            await run();
+            controller.enqueue(Buffer.from('{"n":1}'));
+            controller.close();
+          }
+        },
+        { highWaterMark: 0 }
+      );
+      return (await answer(new Request('http://host/a', { method: 'POST', body, duplex: 'half' }))).status;
+    };
+    assert.equal(await during(() => attachment.setFull(true)), 503);
+    attachment.setFull(false);
+    assert.equal(await during(() => attachment.detach()), 404);
+    assert.deepEqual(kept.values, []);
+  });
 });

@@ -131,9 +131,12 @@ class PushPaths implements Service {
     if (setup === undefined) return undefined;
     const method = methodOf(setup);
     if (call.method !== method) return reply(405, `use ${method}`, { allow: method });
-    if (setup.isFull) return reply(503, 'a rule is busy; try again later', { 'retry-after': '1' });
+    if (setup.isFull) return busy();
     try {
       const body = await call.body({ maxBytes: this.#maxBytes, timeoutMs: BODY_MS });
+      // while the body arrived, other requests may have filled the rule, and the stream may have been closed
+      if (setup.isFull) return busy();
+      if (this.#paths.get(call.path) !== setup) return undefined;
       const text = 'text' in body ? body.text : JSON.stringify(body.value);
       setup.bytes(Buffer.from(text), { path: call.path, method, remoteaddress: call.remoteAddress });
       return reply(200, 'ok');
@@ -146,6 +149,10 @@ class PushPaths implements Service {
 
 function methodOf({ properties }: SourceSetup): string {
   return String(properties.method).toUpperCase();
+}
+
+function busy(): Answer {
+  return reply(503, 'a rule is busy; try again later', { 'retry-after': '1' });
 }
 
 function reply(status: number, text: string, headers: Readonly<Record<string, string>> = {}): Answer {
