@@ -110,7 +110,7 @@ export function own(object: ValueObject, key: string): Value {
 }
 
 /** Set a key of an object that is being built; `__proto__` is a key like any other. */
-export function setKey<T>(object: Record<string, T>, key: string, value: T): void {
+export function setKey<T>(object: Record<string, T>, key: string, value: NoInfer<T>): void {
   if (key !== '__proto__') object[key] = value;
   else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
 }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { fileSource } from '../../adapters/streams/file/index.ts';
+import { records } from '../../adapters/streams/file/lines.ts';
 import type { Column, SourceType } from '../../lib/streams/types.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
@@ -140,6 +142,58 @@ describe('the source file', () => {
     const { kept, read } = open({ maxFileBytes: 5 });
     await read();
     assert.match(kept.errors[0], /has more than 5 bytes \(maxFileBytes\)/);
+  });
+
+  it('leaves out a record that is too long since its quotation mark is not closed', async () => {
+    await write('rows', `1\n"${'x\n'.repeat(100)}3`);
+    const { kept, read } = open({ fileType: 'csv', maxLineBytes: 50, columns: ['a'] });
+    await read();
+    assert.match(
+      kept.errors[0],
+      /rows: a record has more than 50 bytes and is left out; is a quotation mark not closed\?$/
+    );
+    assert.deepEqual([kept.values[0], kept.values.at(-1)], [{ a: '1' }, { a: '3' }]);
+  });
+
+  it('takes a time in proportion to the lines of a record', async () => {
+    async function* lines(first: string) {
+      yield Buffer.from(first);
+      for (let i = 0; i < 200_000; i++) yield Buffer.from('');
+    }
+    const cpuUs = async (first: string) => {
+      const before = process.cpuUsage().user;
+      const found: number[] = [];
+      for await (const record of records('rows', lines(first), 1e6, assert.fail)) found.push(record.length);
+      return { us: process.cpuUsage().user - before, found };
+    };
+    const [apart, joined] = [await cpuUs('a'), await cpuUs('"')];
+    assert.deepEqual([apart.found, joined.found], [[1], [200_001]]);
+    assert.ok(joined.us < 10 * apart.us, `${joined.us} us instead of about ${apart.us}`);
+  });
+
+  it('reads no pipe, which may have no writer', { skip: process.platform === 'win32' }, async () => {
+    execFileSync('mkfifo', [join(dataDir, 'rows')]);
+    for (const fileType of ['json', 'lines']) {
+      const { kept, read, attachment } = open({ fileType });
+      await read();
+      assert.deepEqual(kept.errors, [`${join(dataDir, 'rows')} is no file`]);
+      await attachment.detach();
+    }
+  });
+
+  it('keeps a file that was replaced while it was read, instead of deleting it', async () => {
+    await write('rows', '{"n":1}\n{"n":2}');
+    const { kept, clock, read } = open({ fileType: 'lines', sendInterval: 10, actionAfterRead: 1 });
+    while (clock.pending === 0) await settled();
+    await write('new', '{"n":3}');
+    await rename(join(dataDir, 'new'), join(dataDir, 'rows'));
+    clock.advance(10);
+    while (clock.pending === 0) await settled();
+    clock.advance(10);
+    await read();
+    assert.deepEqual(kept.values, [{ n: 1 }, { n: 2 }]);
+    assert.match(kept.errors[0], /rows was changed while it was read, and is kept$/);
+    assert.deepEqual(await readdir(dataDir), ['rows']);
   });
 
   it('waits between rows', async () => {

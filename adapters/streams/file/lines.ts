@@ -64,15 +64,34 @@ export async function* within(lines: AsyncIterable<Buffer>, first: number, last:
   }
 }
 
-/** The records of a CSV file: a line whose quotation marks are open goes on with the next one. */
-export async function* records(lines: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
-  let record = '';
+/**
+ * The records of a CSV file: a line whose quotation marks are open goes on with the next one.
+ * @param tooLong called for a record that has more bytes, which is left out; the line behind it begins a record
+ */
+export async function* records(
+  path: string,
+  lines: AsyncIterable<Buffer>,
+  maxBytes: number,
+  tooLong: (error: BrokerError) => void
+): AsyncGenerator<string> {
+  let parts: string[] = [];
+  let bytes = -1;
+  let isOpen = false;
   for await (const line of lines) {
-    record = record === '' ? line.toString() : `${record}\n${line}`;
-    const isOpen = (record.split('"').length - 1) % 2 === 1;
-    if (isOpen && record.length <= maxBytes) continue;
-    if (record !== '') yield record;
-    record = '';
+    const text = line.toString();
+    parts.push(text);
+    bytes += line.length + 1;
+    if (text.split('"').length % 2 === 0) isOpen = !isOpen;
+    const isTooLong = bytes > maxBytes;
+    if (isOpen && !isTooLong) continue;
+    const record = parts.join('\n');
+    parts = [];
+    bytes = -1;
+    isOpen = false;
+    if (isTooLong) {
+      const text = `${path}: a record has more than ${maxBytes} bytes and is left out; is a quotation mark not closed?`;
+      tooLong(new BrokerError('LINE_TOO_LONG', text));
+    } else if (record !== '') yield record;
   }
-  if (record !== '') yield record;
+  if (parts.length > 0) yield parts.join('\n');
 }

@@ -103,6 +103,13 @@ function invalid(stream: string, name: string, expected: string): InvalidInput {
   return new InvalidInput('PROPERTY_INVALID', name, expected, undefined, text);
 }
 
+/** What a file is like: a change of it shows. @throws BrokerError FILE_INVALID, for example for a pipe, which may have no writer */
+async function stateOf(path: string): Promise<string> {
+  const stats = await stat(path);
+  if (!stats.isFile()) throw new BrokerError('FILE_INVALID', `${path} is no file`);
+  return `${stats.ino} ${stats.mtimeMs} ${stats.size}`;
+}
+
 class FileRows implements OpenSource {
   readonly #setup: SourceSetup;
   readonly #properties: FileProperties;
@@ -166,36 +173,35 @@ class FileRows implements OpenSource {
     if (interval > 0 && !this.#isClosed) this.#timer = this.#setup.clock.setTimeout(() => this.start(), interval);
   }
 
-  /** The files that are to be read now, in the order of their names. */
+  /** The files, in the order of their names. */
   async #files(): Promise<string[]> {
     const isFolder = (await stat(this.#path)).isDirectory();
     const names = isFolder ? (await readdir(this.#path, { withFileTypes: true })).filter((each) => each.isFile()) : [];
     const paths = isFolder ? names.map(({ name }) => join(this.#path, name)).sort() : [this.#path];
-    if (!this.#properties.watch) return paths;
-    const changed: string[] = [];
-    for (const path of paths) {
-      const { mtimeMs, size } = await stat(path);
-      const state = `${mtimeMs} ${size}`;
-      if (this.#seen.get(path) !== state) changed.push(path);
-      this.#seen.set(path, state);
-    }
-    for (const path of this.#seen.keys()) if (!paths.includes(path)) this.#seen.delete(path);
-    return changed;
+    const present = new Set(paths);
+    for (const path of this.#seen.keys()) if (!present.has(path)) this.#seen.delete(path);
+    return paths;
   }
 
-  /** A file that cannot be read is counted, and the next one is read. */
+  /** Read a file, with `watch` if it is new or has changed. A file that cannot be read is counted, and the next one is read. */
   async #readOne(path: string): Promise<void> {
     if (this.#isClosed) return;
+    const { watch, actionAfterRead } = this.#properties;
     try {
+      const before = await stateOf(path);
+      if (watch && this.#seen.get(path) === before) return;
+      if (watch) this.#seen.set(path, before);
       if (this.#root !== undefined) {
         const [real, root] = await Promise.all([realpath(path), realpath(this.#root)]);
         if (!real.startsWith(root + sep))
           throw new BrokerError('FILE_OUTSIDE', `${path} is a link to outside of ${root}`);
       }
       await this.#rowsOf(path);
-      if (this.#isClosed) return;
-      if (this.#properties.actionAfterRead === 1) await rm(path);
-      if (this.#moveTo === undefined || this.#properties.actionAfterRead !== 2) return;
+      if (this.#isClosed || actionAfterRead === 0) return;
+      if ((await stateOf(path)) !== before)
+        throw new BrokerError('FILE_CHANGED', `${path} was changed while it was read, and is kept`);
+      if (actionAfterRead === 1) return await rm(path);
+      if (this.#moveTo === undefined) return;
       await mkdir(this.#moveTo, { recursive: true });
       await rename(path, join(this.#moveTo, basename(path)));
     } catch (error) {
@@ -207,9 +213,10 @@ class FileRows implements OpenSource {
     const { fileType, ignoreStartLines, ignoreEndLines, maxLineBytes } = this.#properties;
     const metadata = { file: path };
     if (fileType === 'json') return this.#jsonOf(path);
-    const lines = readLines(path, maxLineBytes, (error) => this.#setup.failed(error));
+    const tooLong = (error: BrokerError) => this.#setup.failed(error);
+    const lines = readLines(path, maxLineBytes, tooLong);
     const wanted = within(lines, ignoreStartLines, ignoreEndLines);
-    if (fileType === 'csv') return this.#csvOf(wanted, metadata);
+    if (fileType === 'csv') return this.#csvOf(records(path, wanted, maxLineBytes, tooLong), metadata);
     for await (const line of wanted) {
       if (line.length === 0) continue;
       if (!(await this.#ready())) return;
@@ -235,11 +242,11 @@ class FileRows implements OpenSource {
     }
   }
 
-  async #csvOf(lines: AsyncIterable<Buffer>, metadata: { readonly file: string }): Promise<void> {
-    const { hasHeader, delimiter, maxLineBytes } = this.#properties;
+  async #csvOf(rows: AsyncIterable<string>, metadata: { readonly file: string }): Promise<void> {
+    const { hasHeader, delimiter } = this.#properties;
     let { columns } = this.#properties;
     let isHeader = hasHeader;
-    for await (const record of records(lines, maxLineBytes)) {
+    for await (const record of rows) {
       const fields = splitDelimited(record, delimiter);
       if (isHeader) {
         isHeader = false;
