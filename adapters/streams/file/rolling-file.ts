@@ -13,8 +13,7 @@ export class RollingFile {
   readonly openedAt: number;
   /** Outputs that were written since it was opened. */
   count = 0;
-  /** The columns of a csv file. */
-  columns: readonly string[] | undefined;
+  #columns: readonly string[] | undefined;
   readonly #form: FileForm;
   readonly #file: FileHandle;
   /** Bytes of the complete writes. */
@@ -42,6 +41,12 @@ export class RollingFile {
       await handle.close();
       throw error;
     }
+  }
+
+  /** The columns of a csv file: those of its first row. */
+  columnsFrom(first: () => readonly string[]): readonly string[] {
+    this.#columns ??= first();
+    return this.#columns;
   }
 
   get size(): number {

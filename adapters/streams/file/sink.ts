@@ -227,8 +227,8 @@ class FileSink implements OpenSink {
     const rows = (Array.isArray(value) ? value : [value]) as readonly Readonly<Record<string, unknown>>[];
     if (rows.length === 0) return '';
     const { delimiter, hasHeader, fields } = this.#properties;
-    file.columns ??= fields ?? Object.keys(rows[0]);
-    return csvText(rows, file.columns, delimiter, hasHeader && file.size === 0);
+    const columns = file.columnsFrom(() => fields ?? Object.keys(rows[0]));
+    return csvText(rows, columns, delimiter, hasHeader && file.size === 0);
   }
 }
 
