@@ -113,7 +113,14 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     checkZone(place, transport, broker);
   }
   const http = httpListeners(own, merged);
-  for (const { options, place } of [management, streamsApi]) checkHttpExposure(own, http, options.credentials, place);
+  const isRules = (listener: PlannedListener) => listener.http === 'rules';
+  checkHttpExposure(
+    own,
+    http.filter((listener) => !isRules(listener)),
+    management.options.credentials,
+    management.place
+  );
+  checkHttpExposure(own, http.filter(isRules), streamsApi.options.credentials, streamsApi.place);
   const optionPlace = optionPlaceIn(layers);
   const listeners = [...mqtt, ...http];
   return { own, broker, listeners, sources, webhooks, bridges, management, streamsApi, optionPlace };

@@ -5,6 +5,7 @@ import type { ConnectionFigures } from '../graph/metrics.ts';
 import type { OutputRows, SinkTarget } from '../graph/sink-node.ts';
 import type { OpenSink, SinkItem } from '../types.ts';
 import { StreamFailure } from '../values.ts';
+import { within } from '../within.ts';
 import type { SinkCache } from './cache.ts';
 import type { CommonProperties } from './common-properties.ts';
 import { type ItemKind, MadeItem } from './item.ts';
@@ -104,10 +105,12 @@ export class Emitter implements SinkTarget {
   /** Send what is collected, wait up to 5 s for what is being sent, and up to 5 s for the sink to close. @throws what the sink throws; StreamFailure */
   async close(): Promise<void> {
     const { clock, what } = this.#setup;
-    await within(clock, this.idle(), CLOSE_MS, `${what}: closing`).catch((error: unknown) => this.#setup.failed(error));
+    await answered(clock, this.idle(), CLOSE_MS, `${what}: closing`).catch((error: unknown) =>
+      this.#setup.failed(error)
+    );
     this.#isClosed = true;
     this.#cache?.close();
-    await within(clock, Promise.resolve(this.#sink?.close()), CLOSE_MS, `${what}: closing`);
+    await answered(clock, Promise.resolve(this.#sink?.close()), CLOSE_MS, `${what}: closing`);
   }
 
   // --------------------------------------------------------------------------------------------------------------- batches
@@ -183,7 +186,7 @@ export class Emitter implements SinkTarget {
   /** What follows waits for this. */
   #track(sent: PromiseLike<void>): Promise<void> {
     this.#pending++;
-    const limited = within(this.#setup.clock, sent, SEND_MS, this.#setup.what).finally(() => {
+    const limited = answered(this.#setup.clock, sent, SEND_MS, this.#setup.what).finally(() => {
       this.#pending--;
     });
     const ended = limited.catch(() => undefined);
@@ -192,12 +195,6 @@ export class Emitter implements SinkTarget {
   }
 }
 
-/** Wait for a promise up to a time. */
-function within<T>(clock: Clock, promise: PromiseLike<T>, ms: number, what: string): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const timer = clock.setTimeout(() => reject(new StreamFailure(`${what}: no answer within ${ms} ms`)), ms);
-    Promise.resolve(promise)
-      .finally(() => clock.clearTimeout(timer))
-      .then(resolve, reject);
-  });
+function answered<T>(clock: Clock, promise: PromiseLike<T>, ms: number, what: string): Promise<T> {
+  return within(clock, promise, ms, `${what}: no answer within ${ms} ms`);
 }
