@@ -40,7 +40,13 @@ const LARGE: Readonly<Record<string, number>> = {
 };
 
 /** Files that may re-export. */
-const PUBLIC = ['lib/index.ts', 'lib/machines.ts', 'lib/rules/index.ts', 'lib/testing/index.ts'];
+const PUBLIC = [
+  'lib/index.ts',
+  'lib/machines.ts',
+  'lib/rules/index.ts',
+  'lib/streams/index.ts',
+  'lib/testing/index.ts'
+];
 
 /** The entry points of adapters; sources of authentication, sources and sinks of streams, and clients have one of their own. */
 const ENTRY_POINT = /^adapters\/(auth\/|management\/|streams\/|streams-api\/)?[^/]+\/index\.ts$/;

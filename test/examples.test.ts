@@ -16,7 +16,15 @@ function promised(text: string): string | undefined {
 
 describe('examples', () => {
   it('are all there', () => {
-    for (const name of ['embed', 'tcp', 'ws-in-http-app', 'hooks-auth', 'local-client', 'express-host']) {
+    for (const name of [
+      'embed',
+      'tcp',
+      'ws-in-http-app',
+      'hooks-auth',
+      'local-client',
+      'express-host',
+      'stream-window'
+    ]) {
       assert.ok(files.includes(`${name}.ts`), name);
     }
   });

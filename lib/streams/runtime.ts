@@ -11,6 +11,7 @@ import { bind } from './plan/bind.ts';
 import type { StreamPlan } from './plan/plan.ts';
 import { planOf } from './plan/planner.ts';
 import type { Registry } from './registry.ts';
+import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
 import { Running } from './running.ts';
 import { runSamples } from './sample-run.ts';
 import { planSink, type SinkPlan } from './sinks/sink-plan.ts';
@@ -19,9 +20,8 @@ import { parseStreamStatement } from './statement.ts';
 import type { StreamRule } from './stream-rule.ts';
 import { DEFAULT_BOUNDS } from './streams-options.ts';
 import { parseTime } from './time-pattern.ts';
-import { zoneOffsetMinutes } from './time-zone.ts';
 import type { EmissionFunction, StreamBounds, StreamDefinition, StreamRuleTest, TestRow } from './types.ts';
-import { StreamFailure, type ValueObject } from './values.ts';
+import type { ValueObject } from './values.ts';
 
 /** What the runtime uses of the service. */
 export interface RuntimeHost {
@@ -36,9 +36,6 @@ export interface RulePlan extends StreamPlan {
   /** By the order of the actions; undefined: a function of the app. */
   readonly sinks: readonly (SinkPlan | undefined)[];
 }
-
-/** Calls of functions in the text of a statement. */
-const CALL = /\b([a-z_]\w*)\s*\(/gi;
 
 /** Plans rules, and opens what they need to run. */
 export class StreamRuntime {
@@ -67,12 +64,7 @@ export class StreamRuntime {
 
   /** @returns undefined: the text does not fit the pattern */
   readonly #parseTime = (text: string, pattern: string): number | undefined =>
-    parseTime(text, pattern, (timeMs) => this.#offsetMinutes(timeMs));
-
-  #offsetMinutes(timeMs: number): number {
-    const { timezone } = this.#host.options;
-    return timezone === undefined ? -new Date(timeMs).getTimezoneOffset() : zoneOffsetMinutes(timezone, timeMs);
-  }
+    parseTime(text, pattern, (timeMs) => offsetMinutes(this.#host.options.timezone, timeMs));
 
   push(stream: string, row: ValueObject, meta: ValueObject | undefined): void {
     this.#hub.push(stream, row, meta);
@@ -92,9 +84,7 @@ export class StreamRuntime {
     const { functions } = registry;
     const select = parseStreamStatement(sql);
     const texts = [sql, JSON.stringify(actions)];
-    const names = texts.flatMap((text) => [...text.matchAll(CALL)].map(([, name]) => name.toLowerCase()));
-    const usesPatterns = names.some((name) => functions.get(name)?.patternAt !== undefined);
-    if (usesPatterns || /regex/i.test(texts[1])) this.#patterns ??= await loadPatterns();
+    if (usesPatterns(texts, functions) || /regex/i.test(texts[1])) this.#patterns ??= await loadPatterns();
     const known = { get: (name: string) => given.get(name) ?? catalogue.find(name) };
     const bound = bind(select, { text: sql, catalogue: known, functions, pattern: this.#patterns });
     for (const { definition: stream } of bound.sources) this.#hub.check(stream);
@@ -157,7 +147,9 @@ export class StreamRuntime {
     const plan = await this.plan(read);
     const { options, id } = read.definition;
     const toolsOf = (clock: Clock) => this.#toolsOf(id, clock);
-    return runSamples(rows, { plan, options, startsAt: this.#host.clock.now(), toolsOf, parseTime: this.#parseTime });
+    const startsAt = this.#host.clock.now();
+    const { emissions, errors } = runSamples(rows, { plan, options, startsAt, toolsOf, parseTime: this.#parseTime });
+    return { emissions, errors };
   }
 
   #planSink({ type, properties }: PlannedAction): SinkPlan | undefined {
@@ -188,20 +180,8 @@ export class StreamRuntime {
 
   /** What the functions of a rule use. */
   #toolsOf(ruleId: string, clock: Clock): FunctionTools {
-    return {
-      ruleId,
-      startedAt: clock.now(),
-      now: () => clock.now(),
-      random: Math.random,
-      pattern: (text) => {
-        if (this.#patterns === undefined) throw new StreamFailure('regular expressions are not loaded');
-        return this.#patterns(text);
-      },
-      offsetMinutes: (timeMs) => this.#offsetMinutes(timeMs),
-      property: () => undefined,
-      hits: { count: 0, lastAt: 0 },
-      frame: { range: undefined, rowNumber: 0 }
-    };
+    const { timezone } = this.#host.options;
+    return ruleTools({ ruleId, clock, timezone, patterns: () => this.#patterns });
   }
 }
 

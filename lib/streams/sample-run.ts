@@ -17,8 +17,31 @@ const MOST_ROWS = 10_000;
 const MOST_TIMERS = 100_000;
 /** How long time goes on after the last row, so that windows that wait for it end: a day. */
 const AFTER_MS = 86_400_000;
-/** Most emissions that are kept. */
-const MOST_EMISSIONS = 10_000;
+/** Most emissions and errors that are kept. */
+const MOST_OUTPUTS = 10_000;
+
+/** Time that passes. */
+export interface PassingTime {
+  /** Milliseconds. */
+  readonly at: number;
+  readonly stream?: undefined;
+}
+
+/** A step of a test of a statement: a row arrives, or only time passes. */
+export type SampleStep = TestRow | PassingTime;
+
+/** What a statement has produced at one time, in milliseconds: an emission, or the error of a row. */
+export type TimedOutput =
+  | { readonly at: number; readonly rows: readonly Record<string, unknown>[] }
+  | { readonly at: number; readonly error: string };
+
+/** What a test of a statement gives. */
+export interface SampleRun extends StreamRuleTest {
+  /** The emissions and errors with their times, in their order. */
+  readonly outputs: readonly TimedOutput[];
+  /** The figures of the operators at the end, by `KIND_NAME_INDEX_METRIC`. */
+  readonly metrics: Readonly<Record<string, number | string>>;
+}
 
 /** What a test of a statement is run with. */
 export interface SampleSettings {
@@ -27,15 +50,17 @@ export interface SampleSettings {
   /** When the first row arrives, unless it says otherwise: milliseconds since 1970. */
   readonly startsAt: number;
   readonly parseTime: ParseTime;
+  /** When the test ends, in milliseconds. Default: a day after the last row. */
+  readonly until?: number | undefined;
   toolsOf(clock: Clock): FunctionTools;
 }
 
 /**
- * Run a plan over sample rows, on a clock of its own. Time passes from row to row; after the last one, a day passes, so
- * that its windows end.
+ * Run a plan over sample rows, on a clock of its own. Time passes from row to row; after the last one, a day passes
+ * unless `until` is given, so that its windows end.
  * @throws InvalidInput ROW_INVALID
  */
-export function runSamples(rows: readonly TestRow[], settings: SampleSettings): StreamRuleTest {
+export function runSamples(rows: readonly SampleStep[], settings: SampleSettings): SampleRun {
   const { plan, options, startsAt, toolsOf } = settings;
   if (!Array.isArray(rows)) throw new InvalidInput('ROW_INVALID', 'rows', 'an array of rows', rows);
   if (plan.streams.some(({ kind }) => kind === 'lookup'))
@@ -48,27 +73,39 @@ export function runSamples(rows: readonly TestRow[], settings: SampleSettings): 
     );
   if (rows.length > MOST_ROWS) throw new InvalidInput('ROW_INVALID', 'rows', `at most ${MOST_ROWS} rows`, rows.length);
   const clock = new SampleClock(rows[0]?.at ?? startsAt);
-  const emissions: Record<string, unknown>[][] = [];
-  const errors: string[] = [];
-  const keep = <T>(list: T[], item: T) => {
-    if (list.length < MOST_EMISSIONS) list.push(item);
+  const outputs: TimedOutput[] = [];
+  const keep = (output: TimedOutput) => {
+    if (outputs.length < MOST_OUTPUTS) outputs.push(output);
   };
   const tools = toolsOf(clock);
   const output = {
-    push: (item: unknown) => keep(emissions, [...(item as Record<string, unknown>[])]),
+    push: (item: unknown) => keep({ at: clock.now(), rows: [...(item as Record<string, unknown>[])] }),
     flush: () => undefined,
-    passError: (error: unknown) => keep(errors, messageOf(error))
+    passError: (error: unknown) => keep({ at: clock.now(), error: messageOf(error) })
   };
   const graph = new Graph(plan, { clock, tools, lookups: new Map(), failed: () => undefined }, output);
   const tables = new Map<string, readonly Row[]>();
   graph.open();
   for (const [index, row] of rows.entries()) {
+    if (row?.at !== undefined && !Number.isFinite(row.at))
+      throw new InvalidInput('ROW_INVALID', `rows[${index}].at`, 'milliseconds', row.at);
     clock.advanceTo(row?.at ?? clock.now());
-    pushSample(graph, plan, row, { index, options, parseTime: settings.parseTime, tables, now: clock.now() });
+    if (!isTime(row))
+      pushSample(graph, plan, row, { index, options, parseTime: settings.parseTime, tables, now: clock.now() });
   }
-  clock.advanceTo(clock.now() + AFTER_MS);
+  clock.advanceTo(settings.until ?? clock.now() + AFTER_MS);
+  const metrics = Object.fromEntries(graph.metrics(() => undefined));
   graph.close();
-  return { emissions, errors };
+  return {
+    outputs,
+    emissions: outputs.flatMap((output) => ('rows' in output ? [output.rows] : [])),
+    errors: outputs.flatMap((output) => ('error' in output ? [output.error] : [])),
+    metrics
+  };
+}
+
+function isTime(step: SampleStep): step is PassingTime {
+  return typeof step === 'object' && step !== null && !('stream' in step) && !('values' in step) && 'at' in step;
 }
 
 interface Place {

@@ -9,6 +9,7 @@ export const CONSUMER = `
   import { attachWebSocket, listen, upgradeHandler } from 'embermq/net';
   import { levelStore } from 'embermq/level';
   import { ManagementClient } from 'embermq/management/client';
+  import { type CompiledStreamRule, compileStreamRule, type SampleRun, type SampleStep, type TimedOutput } from 'embermq/streams';
   import { createTestBroker } from 'embermq/testing';
 
   const store = levelStore('folder');
@@ -57,6 +58,11 @@ export const CONSUMER = `
   const management = new ManagementClient({ url: 'http://127.0.0.1:8081/api/v4', id: 'me', secret: 'a secret' });
   const names: string[] = (await management.get('/clients', { query: { _limit: 10 } })).map(({ username }) => username);
   for await (const { topic } of management.list('/subscriptions')) names.push(topic);
+  const rises: CompiledStreamRule = await compileStreamRule('SELECT a FROM demo WHERE a > lag(a)', { timezone: undefined });
+  const steps: SampleStep[] = [{ stream: 'demo', values: { a: 1 }, at: 5 }, { at: 10 }];
+  const ran: SampleRun = rises.run(steps, { until: 20 });
+  const texts = ran.outputs.map((output: TimedOutput) => ('rows' in output ? output.rows.length : output.error));
+  console.log(texts, ran.emissions);
   stop();
   remove();
 `;
