@@ -276,6 +276,13 @@ export type { StreamRule, StreamRulesApi, StreamsApi } from './streams/api.ts';
 export { describeJson as describeStream, describeText as describeStreamText } from './streams/describe.ts';
 export { splitFields as splitDelimited } from './streams/formats/delimited.ts';
 export type {
+  Format as StreamFormatCodec,
+  FormatSetup as StreamFormatSetup,
+  FormatType as StreamFormatType,
+  StreamFormat
+} from './streams/formats/format.ts';
+export { jsonText as streamJson } from './streams/formats/json-text.ts';
+export type {
   Accumulator as StreamAccumulator,
   AggregateFunction as StreamAggregateFunction,
   AnalyticFunction as StreamAnalyticFunction,

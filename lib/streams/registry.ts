@@ -1,9 +1,12 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest } from '../base/options-table.ts';
+import type { FormatType, StreamFormat } from './formats/format.ts';
+import { FORMATS, formatTypeOf } from './formats.ts';
 import type { StreamFunction } from './functions/function.ts';
 import type { SinkType, SourceType } from './types.ts';
 
 const NAME = /^[A-Za-z][\w-]{0,63}$/;
+const NAME_TEXT = 'a name (a letter, then at most 63 letters, digits, "_" or "-")';
 const PARAMETER = /^(any|bigint|float|number|string|boolean|datetime|array|struct)(\?|\.\.\.)?$/;
 const FUNCTION_KINDS = ['scalar', 'context', 'aggregate', 'analytic', 'rows', 'columns'];
 
@@ -12,10 +15,16 @@ export class Registry {
   readonly #sources = new Map<string, SourceType>();
   readonly #sinks = new Map<string, SinkType>();
   readonly #functions = new Map<string, StreamFunction>();
+  readonly #formats = new Map<string, FormatType>();
 
   /** The functions by name, in lower case. */
   get functions(): ReadonlyMap<string, StreamFunction> {
     return this.#functions;
+  }
+
+  /** Formats of the app. */
+  formats(): readonly FormatType[] {
+    return [...this.#formats.values()];
   }
 
   sources(): SourceType[] {
@@ -54,6 +63,20 @@ export class Registry {
     add(this.#functions, definition.name.toLowerCase(), definition, 'function');
   }
 
+  /** @throws InvalidInput FORMAT_INVALID; StateError FORMAT_EXISTS */
+  defineFormat(format: StreamFormat | FormatType): void {
+    const { name, make, decode, encode } = (format ?? {}) as Partial<StreamFormat & FormatType>;
+    const hasMethods = typeof make === 'function' || (typeof decode === 'function' && typeof encode === 'function');
+    if (typeof name !== 'string' || !NAME.test(name) || !hasMethods) {
+      const expected = `an object with ${NAME_TEXT} and decode() and encode(), or make()`;
+      throw new InvalidInput('FORMAT_INVALID', 'format', expected, format);
+    }
+    const type = formatTypeOf(format);
+    if (FORMATS.some(({ name }) => name === type.name))
+      throw new StateError('FORMAT_EXISTS', `format ${type.name} is built in: give the format another name`);
+    add(this.#formats, type.name, type, 'format');
+  }
+
   /** @returns false: there is none of this name */
   undefine(what: 'function' | 'source' | 'sink', name: string): boolean {
     const all = { function: this.#functions, source: this.#sources, sink: this.#sinks }[what];
@@ -87,7 +110,7 @@ function checkType(type: object, what: string, methods: readonly string[]): void
     NAME.test(given.name) &&
     methods.some((method) => typeof given[method] === 'function');
   if (!isGood) {
-    const expected = `an object with a name (a letter, then at most 63 letters, digits, "_" or "-") and ${methods.join(' or ')}()`;
+    const expected = `an object with ${NAME_TEXT} and ${methods.join(' or ')}()`;
     throw new InvalidInput(`${what.toUpperCase()}_INVALID`, what, expected, type);
   }
 }

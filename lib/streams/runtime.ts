@@ -55,7 +55,7 @@ export class StreamRuntime {
       dataDir: options.dataDir,
       sourceConfig: options.sourceConfig,
       parseTime: this.#parseTime,
-      formats: () => [],
+      formats: () => service.registry.formats(),
       source: (name) => service.registry.source(name),
       failed: (error, during) => host.failed(error, during),
       warn: (text) => host.warn(text)
@@ -157,6 +157,7 @@ export class StreamRuntime {
     return planSink(this.#service.registry.sink(type), properties, {
       tools: this.#toolsOf('', this.#host.clock),
       templateCharacters: this.#bounds.templateCharacters,
+      formats: this.#service.registry.formats(),
       warn: (text) => this.#host.warn(text)
     });
   }

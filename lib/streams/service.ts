@@ -252,11 +252,12 @@ export class StreamService implements StreamsApi {
   // ------------------------------------------------------------------------------------------------------------------------
 
   #defineTypes(): void {
-    const { sources = [], sinks = [], functions = [] } = this.#host.options;
+    const { sources = [], sinks = [], functions = [], formats = [] } = this.#host.options;
     const topics = new MemoryTopics();
     for (const type of builtInSources(this.#host, topics, sources)) this.#registry.defineSource(type);
     for (const type of builtInSinks(this.#host, topics, sinks)) this.#registry.defineSink(type);
     for (const row of [...streamFunctions(), ...functions]) this.#registry.defineFunction(row);
+    for (const format of formats) this.#registry.defineFormat(format);
   }
 
   /** The properties of a type of sinks. */

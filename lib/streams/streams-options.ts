@@ -2,7 +2,7 @@ import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { StreamBounds, StreamsOptions } from './types.ts';
 
-const LISTS = ['sources', 'sinks', 'functions', 'definitions', 'rules'] as const;
+const LISTS = ['sources', 'sinks', 'functions', 'formats', 'definitions', 'rules'] as const;
 const OBJECTS = ['sourceConfig', 'ruleDefaults', 'bounds'] as const;
 const NAMES = [...LISTS, ...OBJECTS, 'timezone', 'dataDir', 'max'];
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Awaitable } from '../events/hooks.ts';
+import type { FormatType, StreamFormat } from './formats/format.ts';
 import type { StreamFunction } from './functions/function.ts';
 import type { Metadata } from './tuple.ts';
 import type { Value, ValueObject } from './values.ts';
@@ -328,6 +329,8 @@ export interface StreamsOptions {
   readonly sources?: readonly SourceType[] | undefined;
   readonly sinks?: readonly SinkType[] | undefined;
   readonly functions?: readonly StreamFunction[] | undefined;
+  /** Formats, for the option FORMAT of streams and the property `format` of sinks. */
+  readonly formats?: readonly (StreamFormat | FormatType)[] | undefined;
   /** Statements CREATE STREAM and CREATE TABLE, which are not persisted. */
   readonly definitions?: readonly string[] | undefined;
   /** Rules of the app, which are not persisted. */

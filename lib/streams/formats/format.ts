@@ -36,6 +36,17 @@ export interface FormatType {
   make(setup: FormatSetup): Format;
 }
 
+/** A format of the app that needs no setup: the option `formats` of streams. */
+export interface StreamFormat {
+  /** A letter, then at most 63 letters, digits, `_` or `-`; upper and lower case are the same. */
+  readonly name: string;
+  readonly about?: string;
+  /** The row of a payload, or several rows. The bytes may change afterwards, so that rows must not refer to them. */
+  decode(payload: Uint8Array): ValueObject | readonly ValueObject[];
+  /** The bytes of a row, of several rows, or of a string that a template has made. */
+  encode(value: unknown): Uint8Array | string;
+}
+
 /** The bytes as a Buffer, without a copy. */
 export function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

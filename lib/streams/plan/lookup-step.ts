@@ -3,9 +3,6 @@ import type { BoundJoin, BoundSelect } from './bound.ts';
 import type { PlanSettings } from './plan.ts';
 import { conjunctionOf, type Step } from './steps.ts';
 
-/** Milliseconds that rows of a lookup table stay in its cache, unless `cacheTtl` says otherwise. */
-const CACHE_MS = 60_000;
-
 /** The operator that joins rows with those of a lookup table. */
 export function lookupStep({ kind, source, on }: BoundJoin, select: BoundSelect, settings: PlanSettings): Step {
   const { options, bounds } = settings;
@@ -28,7 +25,7 @@ export function lookupStep({ kind, source, on }: BoundJoin, select: BoundSelect,
         ...(others.length > 0 && { on: conjunctionOf(others, tools) }),
         lookup: lookup.open,
         ...(cache === true && {
-          cache: { ttlMs: typeof cacheTtl === 'number' ? cacheTtl : CACHE_MS, keepsMissing: cacheMissingKey === true }
+          cache: { ttlMs: cacheTtl as number, keepsMissing: cacheMissingKey === true }
         }),
         mostPending: Math.max(1, options.bufferLength),
         mostRows: bounds.joinRows,

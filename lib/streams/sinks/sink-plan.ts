@@ -53,16 +53,18 @@ export interface SinkPlan {
 
 /**
  * Check the properties of an action, and prepare it.
- * @param given the properties as they are in the definition of the rule
+ * @param definition the properties as they are in the definition of the rule
  * @throws InvalidInput PROPERTY_INVALID; `field` is the property
  */
-export function planSink(type: SinkType, given: unknown, setup: SinkPlanSetup): SinkPlan {
+export function planSink(type: SinkType, definition: unknown, setup: SinkPlanSetup): SinkPlan {
   const what = `${type.name} sink`;
   const table = { ...COMMON_SINK_PROPERTIES, ...type.properties };
   // a type without a table may know any property
   const warn = type.properties === undefined ? undefined : setup.warn?.bind(setup);
-  const properties = readProperties(table, given, what, warn);
-  const common = properties as unknown as CommonProperties;
+  const properties = readProperties(table, definition, what, warn);
+  const given = properties as unknown as CommonProperties;
+  // a sink with a property fields selects columns by itself, because it uses others as well
+  const common = type.properties?.fields === undefined ? given : { ...given, fields: undefined };
   checkNames(common, what);
   const { tools, templateCharacters: most } = setup;
   const { dataTemplate } = common;

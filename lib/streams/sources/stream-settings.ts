@@ -17,6 +17,13 @@ const COMMON: PropertyTable = {
   format: { type: 'string', about: 'Without effect: the format is that of the stream.' }
 };
 
+/** Properties that all sources of lookup tables have; in the original they are in the object `lookup`, with seconds. */
+const LOOKUP: PropertyTable = {
+  cache: { type: 'boolean', about: 'Keep the rows that were found.', default: false },
+  cacheTtl: { type: 'number', about: 'How long they are kept.', default: 60_000, range: [0, Infinity], unit: 'ms' },
+  cacheMissingKey: { type: 'boolean', about: 'Also keep that there are no rows.', default: false }
+};
+
 /** The type of the source of a stream or table, in lower case. */
 export function sourceTypeName({ kind, options }: StreamDefinition): string {
   return (options.TYPE || (kind === 'table' ? 'file' : 'mqtt')).toLowerCase();
@@ -113,6 +120,20 @@ export function sourceProperties(
     );
   }
   const properties = { ...section('default'), ...(key === 'default' ? {} : section(key)) };
+  if (definition.options.KIND?.toLowerCase() === 'lookup') {
+    const { lookup, ...others } = properties;
+    const all = { ...inMilliseconds(lookup), ...others };
+    const table = { ...COMMON, ...LOOKUP, ...type.properties };
+    return readProperties(table, all, what, type.properties === undefined ? undefined : warn);
+  }
   if (type.properties === undefined) return properties;
   return readProperties({ ...COMMON, ...type.properties }, properties, what, warn);
+}
+
+/** The object `lookup` of the properties, in which a number is one of seconds. */
+function inMilliseconds(lookup: unknown): Properties {
+  if (typeof lookup !== 'object' || lookup === null) return {};
+  const { cacheTtl, ...others } = lookup as Properties;
+  if (cacheTtl === undefined) return others;
+  return { ...others, cacheTtl: typeof cacheTtl === 'number' ? cacheTtl * 1000 : cacheTtl };
 }
