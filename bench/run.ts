@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { markdown, type Sample, troubles } from './report.ts';
 import { ROWS, type Row, shortened } from './rows.ts';
+import { runForeign } from './streams-mqtt.ts';
 import { type Absent, type BrokerKind, type BrokerName, findBroker } from './support/brokers.ts';
 import { endAll, findCores, measure, runProgram } from './support/child.ts';
 import { nameProfile, profileTable } from './support/profile.ts';
@@ -9,7 +10,7 @@ import { nameProfile, profileTable } from './support/profile.ts';
 const HELP = `npm run bench -- [options] [REGEX, the same as --only REGEX]
 
   --only REGEX      measure only rows whose name matches; also: match, store, start, session-life, test-kit,
-                    access, rest, webhook, sql, streams
+                    access, rest, webhook, sql, streams, streams-mqtt
   --brokers A,B     any of embermq, aedes, mosquitto, min, raw (all; a broker that is not found is skipped with a message)
   --reps N          number of repetitions (3)
   --warm MS         duration of the load before the measurement (1000)
@@ -21,6 +22,18 @@ const HELP = `npm run bench -- [options] [REGEX, the same as --only REGEX]
   --profile DIR     write a CPU profile of each embermq process to DIR and list the most expensive functions (slower; not for comparisons)
   --smoke           small sizes, only embermq, no tables; fails if a message is lost, duplicated or reordered
   --list            print the names of the rows
+
+A rule of any engine at any broker, which publishes to a topic what it selects:
+
+  --broker URL      mqtt://HOST:PORT; nothing else is measured
+  --topic NAME      topic of the rows (demo)
+  --output FILTER   topic of the results (out)
+  --rule KIND       filter (WHERE temperature > 30) or window (tumbling, 1 s: count AS c, avg AS a, max AS m) (filter)
+  --passing N       percent of the rows above 30 degrees, in tens (100)
+  --rows N          number of rows (50000)
+  --rate N          rows a second (5000)
+  --burst N         rows that are published at once (100)
+  --pid PID         process whose CPU time is taken
 
 Each measurement starts its own broker and load generator, each on its own core if taskset is available. Repetitions are the outermost
 loop and brokers the innermost, so that values to be compared are measured one right after the other.
@@ -38,7 +51,8 @@ const EXTRAS: Readonly<Record<string, string>> = {
   rest: 'Management interface',
   webhook: 'Webhooks',
   sql: 'Rules',
-  streams: 'Stream rules'
+  streams: 'Stream rules',
+  'streams-mqtt': 'Stream rules over MQTT'
 };
 /** Rows that check nothing in small size that other rows do not check as well. */
 const SMOKE_LEAVES_OUT =
@@ -60,6 +74,15 @@ const { values: options, positionals } = parseArgs({
     profile: { type: 'string' },
     smoke: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
+    broker: { type: 'string' },
+    topic: { type: 'string', default: 'demo' },
+    output: { type: 'string', default: 'out' },
+    rule: { type: 'string', default: 'filter' },
+    passing: { type: 'string', default: '100' },
+    rows: { type: 'string', default: '50000' },
+    rate: { type: 'string', default: '5000' },
+    burst: { type: 'string', default: '100' },
+    pid: { type: 'string' },
     help: { type: 'boolean', default: false }
   }
 });
@@ -69,6 +92,7 @@ const cores = findCores();
 
 if (options.help) console.log(HELP);
 else if (options.list) console.log([...ROWS.map(({ name }) => name), ...Object.keys(EXTRAS)].join('\n'));
+else if (options.broker !== undefined) await measureForeign(options.broker).catch(refuse);
 else await run();
 
 async function run(): Promise<void> {
@@ -91,6 +115,38 @@ async function run(): Promise<void> {
   const text = markdown({ rows, samples, kinds, absent, notes: notes(), extras });
   if (options.out === undefined) console.log(text);
   else writeFileSync(options.out, text);
+}
+
+/** Measure a rule that somebody else has started. */
+async function measureForeign(broker: string): Promise<void> {
+  const { topic, output, rule, pid } = options;
+  if (rule !== 'filter' && rule !== 'window') throw new RangeError(`--rule: expected filter or window, got "${rule}"`);
+  const passing = wholeNumber('passing', 0, 100);
+  if (passing % 10 !== 0) throw new RangeError(`--passing: expected a multiple of 10, got ${passing}`);
+  const { text, problems } = await runForeign({
+    ...{ broker, topic, output, rule, passing, repetitions },
+    rows: wholeNumber('rows', 1, 1e9),
+    rate: wholeNumber('rate', 1, 1e6),
+    burst: wholeNumber('burst', 1, 1000),
+    pid: pid === undefined ? undefined : wholeNumber('pid', 1, 2 ** 31)
+  });
+  if (options.out === undefined) console.log(text);
+  else writeFileSync(options.out, `${text}\n`);
+  judge(problems, repetitions);
+}
+
+/** A broker that is not there, or refuses something. */
+function refuse(error: Error): void {
+  console.error(error instanceof AggregateError ? error.errors.map(String).join(', ') : error.message);
+  process.exitCode = 1;
+}
+
+/** @throws RangeError */
+function wholeNumber(name: 'passing' | 'rows' | 'rate' | 'burst' | 'pid', from: number, to: number): number {
+  const value = Number(options[name]);
+  if (!Number.isInteger(value) || value < from || value > to)
+    throw new RangeError(`--${name}: expected a whole number from ${from} to ${to}, got "${options[name]}"`);
+  return value;
 }
 
 async function measureAll(
@@ -136,7 +192,10 @@ async function measureExtras(only: RegExp): Promise<Map<string, string>> {
 }
 
 function microArgs(name: string): string[] {
-  return [name, options.smoke ? 'short' : 'full', ...(cores === undefined ? [] : [String(cores.broker)])];
+  const length = options.smoke ? 'short' : 'full';
+  if (name !== 'streams-mqtt') return [name, length, ...(cores === undefined ? [] : [String(cores.broker)])];
+  const [broker, load] = cores === undefined ? ['', ''] : [String(cores.broker), String(cores.load)];
+  return [name, length, broker, load, ...(options.profile === undefined ? [] : [options.profile])];
 }
 
 function judge(found: readonly string[], measurements: number): void {

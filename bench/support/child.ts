@@ -107,7 +107,8 @@ export interface Started {
   output(): string;
 }
 
-function start(command: readonly string[]): Started {
+/** Start a process, which `endAll` ends if nothing else does. */
+export function start(command: readonly string[]): Started {
   const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
   child.once('exit', () => running.delete(child));
@@ -120,7 +121,8 @@ function start(command: readonly string[]): Started {
   return { child, output: () => output };
 }
 
-function pinned(command: readonly string[], core: number | undefined): readonly string[] {
+/** The command that runs a command on one core; undefined: on any. */
+export function pinned(command: readonly string[], core: number | undefined): readonly string[] {
   return core === undefined ? command : ['taskset', '-c', String(core), ...command];
 }
 
@@ -157,7 +159,8 @@ function ended(child: ChildProcess, withinMs: number): Promise<number | null> {
   });
 }
 
-async function end(child: ChildProcess): Promise<void> {
+/** Ask a process to end, and make it end after 5 s. */
+export async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGTERM');

@@ -1,6 +1,9 @@
+import { endAll } from './child.ts';
+
 /**
  * Runs a measurement without a broker process in a separate process, with its own heap: `node --expose-gc micro.js
- * match|store|start|session-life|test-kit|access|rest|webhook|sql|streams short|full [CORE of the broker]` prints Markdown tables.
+ * match|store|start|session-life|test-kit|access|rest|webhook|sql|streams|streams-mqtt short|full
+ * [CORE of the broker] [CORE of the load] [FOLDER for CPU profiles]` prints Markdown tables.
  */
 const PUBLISHING = `
 A whole publish, beside subscriptions that do not match: a QoS 0 message of 64 bytes from the bytes that come to the bytes that go to its
@@ -45,6 +48,12 @@ if (name === 'match') {
   const { run, runMemory, table, SHORT, FULL } = await import('../streams.ts');
   const sizes = short ? SHORT : FULL;
   console.log(table(await run(sizes), await runMemory(sizes)));
+} else if (name === 'streams-mqtt') {
+  const { run, table, SHORT, FULL } = await import('../streams-mqtt.ts');
+  process.once('exit', endAll);
+  const [core, loadCore, profiles] = process.argv.slice(4);
+  const cores = core === undefined || core === '' ? undefined : { broker: Number(core), load: Number(loadCore) };
+  console.log(table(await run(short ? SHORT : FULL, { cores, profiles }), profiles));
 } else if (name === 'test-kit') {
   const { run, table } = await import('../test-kit.ts');
   console.log(table(run(short ? 1 : 7, short ? 100 : 1000)));
