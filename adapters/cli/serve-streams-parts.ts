@@ -8,14 +8,22 @@ const DROP_DELAY_MS = 1_000;
 
 /** All types of sources and sinks that need an adapter, for the option `streams`. */
 export async function streamTypes(): Promise<{ readonly sources: SourceType[]; readonly sinks: SinkType[] }> {
-  const [file, http, mqtt] = await Promise.all([
+  const [file, http, mqtt, redis] = await Promise.all([
     import('../streams/file/index.ts'),
     import('../streams/http/index.ts'),
-    import('../streams/mqtt/index.ts')
+    import('../streams/mqtt/index.ts'),
+    import('../streams/redis/index.ts')
   ]);
   return {
-    sources: [file.fileSource(), http.httpPullSource(), http.httpPushSource(), mqtt.mqttSource()],
-    sinks: [file.fileSink(), http.restSink(), mqtt.mqttSink()]
+    sources: [
+      file.fileSource(),
+      http.httpPullSource(),
+      http.httpPushSource(),
+      mqtt.mqttSource(),
+      redis.redisLookup(),
+      redis.redisSubSource()
+    ],
+    sinks: [file.fileSink(), http.restSink(), mqtt.mqttSink(), redis.redisSink()]
   };
 }
 

@@ -1,0 +1,53 @@
+import { type SinkItem, StreamFailure } from '../../lib/index.ts';
+
+/** A row as a sink gets it. */
+export type SinkRow = Readonly<Record<string, unknown>>;
+
+/**
+ * The rows of an item: its list, or its only row; after a template those of its JSON.
+ * @param what for the message: `sql sink`
+ * @throws StreamFailure
+ */
+export function rowsOf({ value }: Pick<SinkItem, 'value'>, what: string): readonly SinkRow[] {
+  const rows = rowsIn(value);
+  if (rows !== undefined) return rows;
+  throw new StreamFailure(`${what}: what is sent is no row and no list of rows`);
+}
+
+/** The rows of a value, or of JSON; undefined: it is something else. */
+export function rowsIn(value: unknown): readonly SinkRow[] | undefined {
+  const rows = typeof value === 'string' ? parsed(value) : value;
+  const list: readonly unknown[] = Array.isArray(rows) ? rows : [rows];
+  return list.every(isRow) ? list : undefined;
+}
+
+function isRow(value: unknown): value is SinkRow {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return !(value instanceof Uint8Array) && !(value instanceof Date);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+const ROW_KINDS = ['insert', 'update', 'upsert', 'delete'] as const;
+
+/** What a sink does with a row. */
+export type RowKind = (typeof ROW_KINDS)[number];
+
+/**
+ * What the column `rowkindField` of a row says.
+ * @param field undefined: all rows are inserted, and so is a row without the column
+ * @throws StreamFailure
+ */
+export function rowKindOf(row: SinkRow, field: string | undefined, what: string): RowKind {
+  const kind = field === undefined ? undefined : row[field];
+  if (kind === undefined || kind === null) return 'insert';
+  const known = ROW_KINDS.find((each) => each === kind);
+  if (known !== undefined) return known;
+  throw new StreamFailure(`${what}: the column ${field} must be one of ${ROW_KINDS.join(', ')}`);
+}
