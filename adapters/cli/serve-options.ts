@@ -27,6 +27,21 @@ export const SERVE_OPTIONS = {
     false,
     'end with code 100, after a drain, when a plugin of streams was dropped with restart=1; else only the stream service stops'
   ),
+  pluginHosts: flag(
+    'object',
+    undefined as readonly string[] | undefined,
+    'servers that offer plugins of streams, separated by commas: GET /plugins/TYPE/prebuild lists their offers',
+    { value: 'URLS', check: checkHosts }
+  ),
+  installScripts: flag(
+    'boolean',
+    true,
+    'run install.sh of the archives of plugins, with the rights of the process; if off, an archive that has one is refused'
+  ),
+  httpPushPort: port(
+    10_081,
+    'rows of streams of the type httppush over HTTP, on loopback without credentials; open while a rule uses such a stream'
+  ),
   httpsPort: port('off', 'what --http-port serves, over TLS; needs --cert and --key'),
   app: flag(
     'text',
@@ -160,6 +175,15 @@ function checkOrigins(value: unknown): unknown {
   const origins = typeof value === 'string' ? value.split(',').map((origin) => origin.trim()) : value;
   ws({ port: 0, origins: origins as string[] });
   return origins;
+}
+
+/** Check the servers that offer plugins, so that the error names the flag. */
+function checkHosts(value: unknown, field: string): unknown {
+  const hosts = typeof value === 'string' ? value.split(',').map((host) => host.trim()) : value;
+  const isHost = (host: unknown) => typeof host === 'string' && /^https?:/.test(host) && URL.canParse(host);
+  if (!Array.isArray(hosts) || !hosts.every(isHost))
+    throw new InvalidInput('OPTION_INVALID', field, 'URLs that begin with http:// or https://', value);
+  return hosts;
 }
 
 function notEmpty(expected: string) {

@@ -2,23 +2,31 @@ import type { Broker, SinkType, SourceType, StreamsOptions } from '../../lib/ind
 import type { StreamPlugins } from '../streams-plugins/index.ts';
 import type { Shell } from './command.ts';
 import { log } from './command.ts';
+import type { FlagValues } from './flags.ts';
+import type { Port, SERVE_OPTIONS } from './serve-options.ts';
 
 /** How long after the drop of a plugin the process begins to end, in milliseconds: the answer is sent before. */
 const DROP_DELAY_MS = 1_000;
 
-/** All types of sources and sinks that need an adapter, for the option `streams`. */
-export async function streamTypes(): Promise<{ readonly sources: SourceType[]; readonly sinks: SinkType[] }> {
+/**
+ * All types of sources and sinks that need an adapter, for the option `streams`.
+ * @param pushPort where the source `httppush` listens; `off`: there is no such source
+ */
+export async function streamTypes(
+  pushPort: Port
+): Promise<{ readonly sources: SourceType[]; readonly sinks: SinkType[] }> {
   const [file, http, mqtt, redis] = await Promise.all([
     import('../streams/file/index.ts'),
     import('../streams/http/index.ts'),
     import('../streams/mqtt/index.ts'),
     import('../streams/redis/index.ts')
   ]);
+  const push = pushPort === 'off' ? [] : [http.httpPushSource({ port: pushPort })];
   return {
     sources: [
       file.fileSource(),
       http.httpPullSource(),
-      http.httpPushSource(),
+      ...push,
       mqtt.mqttSource(),
       redis.redisLookup(),
       redis.redisSubSource()
@@ -26,6 +34,9 @@ export async function streamTypes(): Promise<{ readonly sources: SourceType[]; r
     sinks: [file.fileSink(), http.restSink(), mqtt.mqttSink(), redis.redisSink()]
   };
 }
+
+/** The options of `serve` for plugins. */
+type PluginFlags = Pick<FlagValues<typeof SERVE_OPTIONS>, 'exitOnPluginDrop' | 'pluginHosts' | 'installScripts'>;
 
 /** The plugins of the streams, and when the process is to end because one of them was dropped. */
 export interface ServedPlugins {
@@ -36,12 +47,11 @@ export interface ServedPlugins {
 
 /**
  * Load the plugins from the folder of the streams; without a folder there are none.
- * @param endsOnDrop the process is to end when a plugin was dropped with `restart=1`
  */
 export async function servePlugins(
   broker: Broker,
   { dataDir }: StreamsOptions,
-  endsOnDrop: boolean,
+  { exitOnPluginDrop, pluginHosts = [], installScripts }: PluginFlags,
   shell: Shell
 ): Promise<ServedPlugins> {
   let end = (_reason: string) => {};
@@ -52,9 +62,11 @@ export async function servePlugins(
   const { streamPlugins } = await import('../streams-plugins/index.ts');
   const plugins = await streamPlugins(broker, {
     dataDir,
+    pluginHosts,
+    installScripts,
     onLog: (name, text) => log(shell, `${name}: ${text}`),
     onStop: ({ type, name }) => {
-      if (endsOnDrop)
+      if (exitOnPluginDrop)
         void shell
           .delay(DROP_DELAY_MS, new AbortController().signal)
           .then(() => end(`the ${type} plugin ${name} was dropped`));

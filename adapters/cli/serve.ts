@@ -70,7 +70,7 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
       const streams = await streamsOf(settings);
       const broker = prepare({ ...settings, broker: { ...settings.broker, streams } }, store, shell);
       logStreams(broker, shell);
-      ofPlugins = await servePlugins(broker, streams, settings.own.exitOnPluginDrop, shell);
+      ofPlugins = await servePlugins(broker, streams, settings.own, shell);
       files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
       const { options, place } = settings.management;
       const management = { options: { ...options, optionSource: settings.optionPlace }, place };
@@ -144,8 +144,9 @@ async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
 }
 
 /** The options of streams, with all types of sources and sinks. */
-async function streamsOf({ own: { memory, dataDir }, broker }: ServeSettings): Promise<StreamsOptions> {
-  return { ...(memory ? {} : { dataDir: join(dataDir, 'streams') }), ...broker.streams, ...(await streamTypes()) };
+async function streamsOf({ own, broker }: ServeSettings): Promise<StreamsOptions> {
+  const folder = own.memory ? {} : { dataDir: join(own.dataDir, 'streams') };
+  return { ...folder, ...broker.streams, ...(await streamTypes(own.httpPushPort)) };
 }
 
 function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {

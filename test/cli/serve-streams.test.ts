@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict';
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
-import { describe, it } from 'node:test';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import type { Opened } from '../../adapters/cli/serve-listeners.ts';
 import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve-settings.ts';
 import { followStreams } from '../../adapters/cli/serve-streams-port.ts';
 import type { Broker } from '../../lib/index.ts';
+import { functionModule } from '../support/plugins.ts';
+import { type ZipEntry, zip } from '../support/zip.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
 
 const FLAGS = ['serve', '--memory', '--mqtt-port', '0', '--ws-port', 'off'];
@@ -25,6 +32,35 @@ async function serving(args: readonly string[], use: (ready: Record<string, numb
   return shell.err();
 }
 
+/** Run `serve` with a data folder, for plugins. @param end the exit code when `use` is over; undefined: a signal ends it, with 0 */
+async function servingPlugins(
+  args: readonly string[],
+  use: (url: string, archive: (...entries: readonly ZipEntry[]) => string) => Promise<void>,
+  end?: number
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-plugins-'));
+  const shell = testShell();
+  const data = ['--data-dir', join(folder, 'data'), '--reserve', '0'];
+  const code = runCommand(
+    ['serve', '--mqtt-port', '0', '--ws-port', 'off', '--rules-port', '0', ...data, ...args],
+    shell
+  );
+  try {
+    const { rules } = await readyPorts(shell, code);
+    await use(`http://127.0.0.1:${rules}`, (...entries) => {
+      const path = join(folder, `a${entries.length}.zip`);
+      writeFileSync(path, zip(...entries));
+      return pathToFileURL(path).href;
+    });
+    if (end === undefined) shell.signal('SIGTERM');
+    assert.equal(await code, end ?? 0);
+  } finally {
+    shell.signal('SIGTERM');
+    await code;
+    rmSync(folder, { recursive: true });
+  }
+}
+
 /** The first line of what `serve` says of a config file. */
 async function refusal(config: object, ...flags: string[]): Promise<string> {
   const shell: TestShell = testShell();
@@ -32,6 +68,65 @@ async function refusal(config: object, ...flags: string[]): Promise<string> {
   assert.equal(await runCommand([...FLAGS, '--config', 'c.json', ...flags], shell), 2);
   return shell.err().split('\n')[0];
 }
+
+describe('The options of serve for streams', () => {
+  const MODULE = { name: 'Echo@v1.js', content: functionModule('Echo', 1) };
+  const create = (url: string, file: string) =>
+    fetch(`${url}/plugins/functions`, { method: 'POST', body: JSON.stringify({ name: 'echo', file }) });
+
+  it('have the hosts of plugins, and refuse scripts of archives', async () => {
+    const host = createHttpServer((_, response) => response.end('<a href="none.zip">')).listen(0, '127.0.0.1');
+    await once(host, 'listening');
+    after(() => host.close());
+    const hosts = `http://127.0.0.1:${(host.address() as AddressInfo).port}/`;
+    await servingPlugins(['--plugin-hosts', hosts, '--no-install-scripts'], async (url, archive) => {
+      assert.deepEqual(await (await fetch(`${url}/plugins/functions/prebuild`)).json(), {});
+      const refused = await create(url, archive(MODULE, { name: 'install.sh', content: 'exit 0' }));
+      assert.match(await refused.text(), /the archive has install\.sh, and the option installScripts is false/);
+      assert.equal((await create(url, archive(MODULE))).status, 201);
+    });
+    const shell = testShell();
+    assert.equal(await runCommand([...FLAGS, '--plugin-hosts', 'ftp://x'], shell), 2);
+    assert.match(shell.err(), /^embermq: --plugin-hosts: expected URLs that begin with http/);
+    assert.match(await refusal({ pluginHosts: ['x'] }), /c\.json: pluginHosts/);
+    assert.match(await refusal({ installScripts: 'maybe' }), /c\.json: installScripts/);
+  });
+
+  it('end the process with code 100 after the drop of a plugin, if that is wanted', async () => {
+    const drop = async (url: string, archive: (...entries: readonly ZipEntry[]) => string) => {
+      await create(url, archive(MODULE));
+      const dropped = await fetch(`${url}/plugins/functions/echo?restart=1`, { method: 'DELETE' });
+      assert.equal(dropped.status, 200, await dropped.text());
+    };
+    await servingPlugins(['--exit-on-plugin-drop'], drop, 100);
+    await servingPlugins([], drop);
+  });
+
+  it('have the port of streams of the type httppush, which is open while a rule uses one', async () => {
+    const free = createServer().listen(0, '127.0.0.1');
+    await once(free, 'listening');
+    const { port } = free.address() as AddressInfo;
+    await new Promise((resolve) => free.close(resolve));
+    await serving(['--rules-port', '0', '--http-push-port', String(port)], async ({ rules }) => {
+      const post = (at: string | number, path: string, body: object) =>
+        fetch(`http://127.0.0.1:${at}${path}`, { method: 'POST', body: JSON.stringify(body) });
+      await post(rules, '/streams', {
+        sql: 'CREATE STREAM pushed () WITH (DATASOURCE="/in", TYPE="httppush", FORMAT="json")'
+      });
+      await assert.rejects(post(port, '/in', { a: 1 }), TypeError);
+      const rule = { id: 'r1', sql: 'SELECT * FROM pushed', actions: [{ nop: {} }] };
+      assert.equal((await post(rules, '/rules', rule)).status, 201);
+      assert.equal((await post(port, '/in', { a: 1 })).status, 200);
+    });
+    await serving(['--rules-port', '0', '--http-push-port', 'off'], async ({ rules }) => {
+      const list = (await (await fetch(`http://127.0.0.1:${rules}/metadata/sources`)).json()) as { name: string }[];
+      assert.equal(
+        list.some(({ name }) => name === 'httppush'),
+        false
+      );
+    });
+  });
+});
 
 describe('The port of stream rules of serve', () => {
   it('is in the ready line, and answers this machine without credentials', async () => {
