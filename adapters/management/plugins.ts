@@ -67,7 +67,7 @@ const CONNECTOR_TEXTS: Readonly<Record<string, string>> = {
   bridge: 'Exchanges messages with another broker.'
 };
 
-/** The plugins of a broker, sorted by name: its features, its webhooks and bridges, its sources of authentication and rules, and the management interface. */
+/** The plugins of a broker, sorted by name: its features, its stream service, its webhooks and bridges, its sources of authentication and rules, and the management interface. */
 export function pluginsOf(broker: Broker): Plugin[] {
   const { features, access, connectors } = broker;
   const ofFeatures = features.list().map(
@@ -114,7 +114,34 @@ export function pluginsOf(broker: Broker): Plugin[] {
       }
     })
   );
-  return [...ofFeatures, ...ofSources, ...ofConnectors, MANAGEMENT_PLUGIN].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return [...ofFeatures, streamService(broker), ...ofSources, ...ofConnectors, MANAGEMENT_PLUGIN].sort((a, b) =>
+    a.name < b.name ? -1 : 1
+  );
+}
+
+/** The stream service, which the drop of a plugin of streams may have stopped. */
+function streamService({ streams }: Broker): Plugin {
+  return {
+    name: 'streams',
+    description: 'Rules over streams: continuous queries with windows and joins.',
+    type: 'feature',
+    isActive: streams.isRunning,
+    settings: undefined,
+    start: async () => {
+      if (streams.isRunning) return false;
+      await streams.start();
+      return true;
+    },
+    stop: async () => {
+      if (!streams.isRunning) return false;
+      await streams.stop();
+      return true;
+    },
+    restart: async () => {
+      await streams.stop();
+      await streams.start();
+    }
+  };
 }
 
 const MANAGEMENT_PLUGIN: Plugin = {

@@ -44,7 +44,8 @@ describe('Plugins over REST', () => {
           'records true auth',
           'retainer true feature',
           'rewrite false feature',
-          'rules true feature'
+          'rules true feature',
+          'streams true feature'
         ]
       );
       for (const { version, description } of plugins) {
@@ -76,6 +77,31 @@ describe('Plugins over REST', () => {
         broker.access.list().map(({ isStarted }) => isStarted),
         [true, true]
       );
+    });
+  });
+
+  it('include the stream service, whose rules stop and start with it', async () => {
+    await inEach(async (call, broker) => {
+      const { streams } = broker;
+      await streams.define('CREATE STREAM demo () WITH (DATASOURCE="demo", FORMAT="json")');
+      await streams.rules.create({ id: 'r1', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
+      const active = async () => {
+        const { body } = await call('GET', NODE);
+        return body.data.find(({ name }: { name: string }) => name === 'streams').active;
+      };
+      const status = async () => (await streams.rules.status('r1')).text;
+      assert.deepEqual(await put(call, `${NODE}/streams/unload`), [200, 0, undefined]);
+      assert.deepEqual([await active(), streams.isRunning], [false, false]);
+      await assert.rejects(status, { code: 'STREAMS_STOPPED' });
+      assert.deepEqual((await put(call, `${NODE}/streams/unload`)).slice(0, 2), [400, 111]);
+      assert.equal((await call('PUT', `${NODE}/streams/load`)).status, 200);
+      assert.deepEqual([await active(), await status()], [true, 'Running']);
+      assert.deepEqual((await put(call, `${NODE}/streams/load`)).slice(0, 2), [400, 110]);
+      assert.deepEqual(await put(call, `${NODE}/streams/reload`), [200, 0, undefined]);
+      assert.deepEqual([await active(), await status()], [true, 'Running']);
+      await streams.stop(); // as the drop of a plugin with restart=1 does
+      assert.deepEqual(await put(call, '/api/plugins/streams/reload'), [200, 0, undefined]);
+      assert.equal(await status(), 'Running');
     });
   });
 
