@@ -12,20 +12,14 @@ import {
   type TlsFacts,
   verifiedCertificate
 } from '../../lib/index.ts';
+import { type Claimant, respond, upgradesOf } from '../upgrades/index.ts';
 import { boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
 import { type Acceptor, Gate, type Stage } from './gate.ts';
 import { AppListener, Listening } from './listen.ts';
 import { freeName, type Listener, withoutTlsError } from './net-listener.ts';
 import { LISTENER_OPTIONS, type ListenerOptions } from './options.ts';
-import { type Claimant, upgradesOf } from './upgrades.ts';
-import {
-  respond,
-  WEBSOCKET_OPTIONS,
-  WebSocketEndpoint,
-  type WebSocketRead,
-  type WebSocketSettings
-} from './websocket.ts';
+import { WEBSOCKET_OPTIONS, WebSocketEndpoint, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
 /** Options of `attachWebSocket`. PROXY headers are not among them: they are up to the HTTP server. */
 export type AttachOptions = Omit<ListenerOptions, 'proxyProtocol' | 'trustedProxies'> & WebSocketSettings;

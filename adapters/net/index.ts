@@ -1,12 +1,12 @@
 /// <reference types="node" preserve="true" />
 /** Listeners: TCP, TLS, WebSocket and Unix sockets for an embedded broker, and HTTP for its interfaces. */
+export type { OriginCheck } from '../upgrades/index.ts';
 export { type AttachOptions, attachWebSocket, UpgradeListener, type UpgradeOptions, upgradeHandler } from './attach.ts';
 export type { Acceptor, Disconnected, RefusalReason, ZoneSizes } from './gate.ts';
 export { listenHttp } from './http-listener.ts';
 export { type Listening, type ListenOptions, listen } from './listen.ts';
 export type { Listener } from './net-listener.ts';
 export type { ListenerOptions, TcpOptions, UnixOptions } from './options.ts';
-export type { OriginCheck } from './origins.ts';
 export { type PresharedKey, type PresharedKeys, parsePskFile } from './psk.ts';
 export type { Pem, ServerCertificate, TlsMaterial, TlsSettings } from './tls-options.ts';
 export {

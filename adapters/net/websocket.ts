@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
@@ -11,8 +11,8 @@ import {
   optionRow as row,
   type Size
 } from '../../lib/index.ts';
+import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck, pathOf, respond } from '../upgrades/index.ts';
 import { type Arrival, type Gate, ignore, type Stage, type ZoneSizes } from './gate.ts';
-import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from './origins.ts';
 import { WebSocketStream } from './websocket-stream.ts';
 
 /** WebSocket settings of a listener. */
@@ -194,22 +194,6 @@ export function upgradeStage(endpoint: WebSocketEndpoint, next: Stage): Stage {
     arrivals.set(arrival.stream, arrival);
     server.emit('connection', arrival.stream);
   };
-}
-
-/** Return the path of a request without its query. */
-export function pathOf({ url = '' }: IncomingMessage): string {
-  const end = url.indexOf('?');
-  return end < 0 ? url : url.slice(0, end);
-}
-
-/** Answer an upgrade request with a status, and close the socket. */
-export function respond(socket: Duplex, status: number): void {
-  const text = STATUS_CODES[status] as string;
-  socket.on('error', ignore);
-  socket.once('finish', () => socket.destroy());
-  socket.end(
-    `HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}\r\n\r\n${text}`
-  );
 }
 
 function refuseRequest(arrival: Arrival | undefined, response: ServerResponse): void {

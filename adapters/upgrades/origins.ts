@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { InvalidInput } from '../../lib/index.ts';
-import { checkTexts } from './options.ts';
 
 /** Decides whether a page of this origin may connect. `origin` is undefined if the client sends none, so it is not a browser. */
 export type OriginCheck = (origin: string | undefined, request: IncomingMessage) => boolean;
@@ -17,7 +16,9 @@ export const LOOPBACK_ORIGINS: OriginCheck = (origin) => origin === undefined ||
 /** Read the option `origins`. @throws InvalidInput OPTION_INVALID */
 export function checkOrigins(value: unknown, field: string): OriginCheck {
   if (typeof value === 'function') return value as OriginCheck;
-  const list = checkTexts(value, field);
+  const list = typeof value === 'string' ? [value] : value;
+  if (!Array.isArray(list) || !list.every((item): item is string => typeof item === 'string'))
+    throw new InvalidInput('OPTION_INVALID', field, 'a list of strings', value);
   const pattern = list.find((origin) => origin.includes('*') && origin !== '*');
   if (pattern !== undefined) {
     const expected = 'whole origins without wildcards, or a function that compares';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { BrokerError } from '../../lib/index.ts';
-import { pathOf, respond } from './websocket.ts';
+import { pathOf, respond } from './requests.ts';
 
 /** A listener that accepts the upgrade requests for one path. */
 export interface Claimant {
