@@ -10,18 +10,22 @@ const DROP_DELAY_MS = 1_000;
 
 /**
  * All types of sources and sinks that need an adapter, for the option `streams`.
- * @param pushPort where the source `httppush` listens; `off`: there is no such source
+ * @param pushPort where the source `httppush` and paths of `websocket` are served; `off`: nowhere
  */
 export async function streamTypes(
   pushPort: Port
 ): Promise<{ readonly sources: SourceType[]; readonly sinks: SinkType[] }> {
-  const [file, http, mqtt, redis] = await Promise.all([
+  const [file, http, mqtt, redis, kafka, { webSockets }] = await Promise.all([
     import('../streams/file/index.ts'),
     import('../streams/http/index.ts'),
     import('../streams/mqtt/index.ts'),
-    import('../streams/redis/index.ts')
+    import('../streams/redis/index.ts'),
+    import('../streams/kafka/index.ts'),
+    import('../streams/websocket/index.ts')
   ]);
-  const push = pushPort === 'off' ? [] : [http.httpPushSource({ port: pushPort })];
+  const port = pushPort === 'off' ? pushPort : new http.StreamsPort({ port: pushPort });
+  const push = port === 'off' ? [] : [http.httpPushSource({ port })];
+  const sockets = webSockets({ port });
   return {
     sources: [
       file.fileSource(),
@@ -29,9 +33,11 @@ export async function streamTypes(
       ...push,
       mqtt.mqttSource(),
       redis.redisLookup(),
-      redis.redisSubSource()
+      redis.redisSubSource(),
+      kafka.kafkaSource(),
+      sockets.source
     ],
-    sinks: [file.fileSink(), http.restSink(), mqtt.mqttSink(), redis.redisSink()]
+    sinks: [file.fileSink(), http.restSink(), mqtt.mqttSink(), redis.redisSink(), kafka.kafkaSink(), sockets.sink]
   };
 }
 

@@ -144,9 +144,9 @@ describe('The port of stream rules of serve', () => {
       const names = async (what: string) =>
         ((await (await get(`/metadata/${what}`)).json()) as { readonly name: string }[]).map(({ name }) => name);
       const sources = await names('sources');
-      for (const name of ['file', 'httppull', 'httppush', 'mqtt']) assert.ok(sources.includes(name), name);
+      for (const name of ['file', 'httppull', 'httppush', 'kafka', 'mqtt', 'websocket']) assert.ok(sources.includes(name), name);
       const sinks = await names('sinks');
-      for (const name of ['file', 'rest', 'mqtt']) assert.ok(sinks.includes(name), name);
+      for (const name of ['file', 'kafka', 'mqtt', 'rest', 'websocket']) assert.ok(sinks.includes(name), name);
       assert.equal((await get('/plugins/sources')).status, 404);
     });
   });

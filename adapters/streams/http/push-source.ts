@@ -1,28 +1,18 @@
-import { createServer, type Server } from 'node:http';
 import {
   type Broker,
-  type Clock,
   InvalidInput,
   type OpenSource,
   type PropertyTable,
   type SourceSetup,
   type SourceType
 } from '../../../lib/index.ts';
-import {
-  type Answer,
-  type Call,
-  Fault,
-  type HttpMounts,
-  MountedServices,
-  mountsOf,
-  type Service,
-  toNode
-} from '../../rest/index.ts';
+import { type Answer, type Call, Fault, type HttpMounts, mountsOf, type Service } from '../../rest/index.ts';
+import { portOf, type StreamsPort } from '../port.ts';
 
 /** Options of the source `httppush`. */
 export interface HttpPushOptions {
-  /** Default 10081. It is open while a rule uses a stream of this type. 0: any free port. */
-  readonly port?: number;
+  /** Default 10081. It is open while a rule uses a stream of this type. 0: any free port. A `StreamsPort` is shared with other types. */
+  readonly port?: number | StreamsPort;
   /** Default 127.0.0.1. The requests need no credentials. */
   readonly host?: string;
   /** Most bytes of a body. Default 1048576. */
@@ -48,9 +38,10 @@ const BODY_MS = 30_000;
  *
  * Requests are answered with 200 when the rules have the row, with 503 while one has no room, with 404 and 405 for other paths and methods.
  */
-export function httpPushSource({ port = 10_081, host = '127.0.0.1', maxBodyBytes }: HttpPushOptions = {}): SourceType {
+export function httpPushSource({ port, host, maxBodyBytes }: HttpPushOptions = {}): SourceType {
   const paths = new PushPaths('', maxBodyBytes);
-  const listener = new PushListener(paths, port, host);
+  const shared = portOf(port, host);
+  const user = { service: paths };
   return {
     name: 'httppush',
     about: ABOUT,
@@ -58,18 +49,18 @@ export function httpPushSource({ port = 10_081, host = '127.0.0.1', maxBodyBytes
     async open(setup) {
       const release = paths.add(setup);
       try {
-        await listener.use(setup);
+        const leave = await shared.use(user, setup);
+        setup.connected();
+        return {
+          async close() {
+            release();
+            await leave();
+          }
+        };
       } catch (error) {
         release();
         throw error;
       }
-      setup.connected();
-      return {
-        async close() {
-          release();
-          await listener.leave();
-        }
-      };
     }
   };
 }
@@ -157,60 +148,4 @@ function busy(): Answer {
 
 function reply(status: number, text: string, headers: Readonly<Record<string, string>> = {}): Answer {
   return { status, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers }, body: `${text}\n` };
-}
-
-/** The port, which is open while a stream uses it. */
-class PushListener {
-  readonly #paths: PushPaths;
-  readonly #port: number;
-  readonly #host: string;
-  #users = 0;
-  #server: Server | undefined;
-  /** The last opening or closing. */
-  #last: Promise<void> = Promise.resolve();
-
-  constructor(paths: PushPaths, port: number, host: string) {
-    this.#paths = paths;
-    this.#port = port;
-    this.#host = host;
-  }
-
-  /** @throws the error of the port */
-  use({ clock, failed }: Pick<SourceSetup, 'clock' | 'failed'>): Promise<void> {
-    return this.#inTurn(async () => {
-      if (this.#server === undefined) this.#server = await this.#open(clock, failed);
-      this.#users++;
-    });
-  }
-
-  leave(): Promise<void> {
-    return this.#inTurn(async () => {
-      if (--this.#users > 0) return;
-      const server = this.#server;
-      this.#server = undefined;
-      if (server === undefined) return;
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      });
-    });
-  }
-
-  #open(clock: Clock, failed: (error: unknown) => void): Promise<Server> {
-    const server = createServer(toNode(new MountedServices([this.#paths]), { clock, failed }));
-    return new Promise((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(this.#port, this.#host, () => {
-        server.off('error', reject);
-        server.on('error', failed);
-        resolve(server);
-      });
-    });
-  }
-
-  #inTurn(run: () => Promise<void>): Promise<void> {
-    const result = this.#last.then(run);
-    this.#last = result.catch(() => undefined);
-    return result;
-  }
 }

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import {
   BrokerError,
   type Clock,
@@ -11,6 +10,7 @@ import {
   type SinkType
 } from '../../../lib/index.ts';
 import { checkUrl, type HttpAnswer, HttpClient, type OutgoingTls } from '../../outgoing/index.ts';
+import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head'];
 /** The header Content-Type, by `bodyType`. */
@@ -56,9 +56,7 @@ const PROPERTIES: PropertyTable = {
   timeout: { type: 'number', unit: 'ms', default: 5000, range: [1, 290_000], about: 'Longest time for a request.' },
   debugResp: { type: 'boolean', default: false, about: 'Write responses to the log of the service.' },
   insecureSkipVerify: { type: 'boolean', default: true, about: 'Do not verify the certificate of the server.' },
-  certificationPath: { type: 'string', about: 'Path of a client certificate.' },
-  privateKeyPath: { type: 'string', about: 'Path of its private key.' },
-  rootCaPath: { type: 'string', about: 'Path of certificate authorities.' }
+  ...TLS_FILE_PROPERTIES
 };
 
 /**
@@ -75,7 +73,7 @@ export function restSink(): SinkType {
     async open(setup) {
       const url = String(setup.properties.url);
       if (!url.includes('{{')) readUrl(url);
-      return new RestSink(setup, await readTls(setup.properties));
+      return new RestSink(setup, await readTlsFiles(setup.properties, setup.dataDir, 'rest sink'));
     }
   };
 }
@@ -88,21 +86,6 @@ function readUrl(text: string): URL {
     const { expected, got } = error as InvalidInput;
     throw new InvalidInput('PROPERTY_INVALID', 'url', expected, got, `rest sink: property ${(error as Error).message}`);
   }
-}
-
-async function readTls(properties: SinkSetup['properties']): Promise<OutgoingTls> {
-  const tls: OutgoingTls = {};
-  for (const [option, name] of Object.entries({ cert: 'certificationPath', key: 'privateKeyPath', ca: 'rootCaPath' })) {
-    const path = properties[name];
-    if (typeof path !== 'string' || path === '') continue;
-    try {
-      tls[option as 'cert' | 'key' | 'ca'] = await readFile(path);
-    } catch (error) {
-      const text = `rest sink: property ${name}: ${(error as Error).message}`;
-      throw new InvalidInput('PROPERTY_INVALID', name, 'a file that can be read', path, text);
-    }
-  }
-  return tls;
 }
 
 /** A request body with the header Content-Type. */

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { InvalidInput, type PropertyTable, type SourceSetup } from '../../../lib/index.ts';
 import type { DialSettings } from '../../outgoing/index.ts';
+import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
 
 /** Properties of connections to another MQTT server. */
 export const MQTT_PROPERTIES: PropertyTable = {
@@ -20,9 +19,7 @@ export const MQTT_PROPERTIES: PropertyTable = {
   },
   username: { type: 'string', about: 'User name at the server.' },
   password: { type: 'string', about: 'Password at the server.', isSecret: true },
-  certificationPath: { type: 'string', about: 'File of the certificate of the client, PEM.' },
-  privateKeyPath: { type: 'string', about: 'File of its private key, PEM.' },
-  rootCaPath: { type: 'string', about: 'File of the certificate authorities, PEM, instead of those of Node.' },
+  ...TLS_FILE_PROPERTIES,
   insecureSkipVerify: {
     type: 'boolean',
     about: 'Only false: the certificate of the server is always verified.',
@@ -52,7 +49,7 @@ export interface MqttSourceSettings {
   readonly password: string | undefined;
 }
 
-/** @throws InvalidInput PROPERTY_INVALID; the error of reading a file */
+/** @throws InvalidInput PROPERTY_INVALID */
 export async function readMqttSettings(
   { properties, dataDir }: Pick<SourceSetup, 'properties' | 'dataDir'>,
   what: string
@@ -60,21 +57,10 @@ export async function readMqttSettings(
   const given = properties as Readonly<Record<string, string | undefined>>;
   const { qos, servers } = properties as { qos: 0 | 1 | 2; servers?: readonly unknown[] };
   const url = readServer(given.server ?? servers?.[0], what);
-  const pem = async (path: string | undefined) =>
-    path === undefined ? undefined : readFile(resolve(dataDir ?? '.', path), 'utf8');
-  const [cert, key, ca] = await Promise.all([
-    pem(given.certificationPath),
-    pem(given.privateKeyPath),
-    pem(given.rootCaPath)
-  ]);
-  const hasCertificate = cert !== undefined;
+  const tls = await readTlsFiles(properties, dataDir, what);
+  const hasCertificate = tls.cert !== undefined;
   return {
-    dial: {
-      url,
-      ...(hasCertificate ? { cert } : {}),
-      ...(key === undefined ? {} : { key }),
-      ...(ca === undefined ? {} : { ca })
-    },
+    dial: { url, ...tls },
     qos,
     clientId: given.clientid || undefined,
     protocolVersion: VERSIONS[given.protocolVersion ?? '3.1.1'],

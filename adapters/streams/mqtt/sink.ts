@@ -31,7 +31,7 @@ export function mqttSink(): SinkType {
   };
 }
 
-/** @throws InvalidInput PROPERTY_INVALID; the error of reading a file */
+/** @throws InvalidInput PROPERTY_INVALID */
 async function readLinkSettings({ properties, dataDir }: SinkSetup): Promise<LinkSettings> {
   const { clientId, insecureSkipVerify } = properties;
   const settings = await readMqttSettings({ properties: { ...properties, clientid: clientId }, dataDir }, 'mqtt sink');

@@ -1,0 +1,177 @@
+import type { ConnectionOptions } from 'node:tls';
+import { BrokerError, InvalidInput, type PropertyTable } from '../../../lib/index.ts';
+import { tlsOf } from '../../outgoing/index.ts';
+import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
+
+/** What the source and the sink use of a client: the class `Kafka` of kafkajs has it. */
+export interface KafkaClient {
+  producer(config?: { readonly allowAutoTopicCreation?: boolean }): KafkaProducer;
+  consumer(config: { readonly groupId: string; readonly maxBytes?: number }): KafkaConsumer;
+}
+
+export interface KafkaProducer {
+  connect(): Promise<void>;
+  disconnect(): Promise<void>;
+  send(record: {
+    readonly topic: string;
+    readonly acks: number;
+    readonly timeout: number;
+    readonly compression: number;
+    readonly messages: {
+      readonly key: string | null;
+      readonly value: Buffer;
+      readonly headers: Record<string, string>;
+    }[];
+  }): Promise<unknown>;
+}
+
+export interface KafkaConsumer {
+  connect(): Promise<void>;
+  disconnect(): Promise<void>;
+  subscribe(topics: { readonly topics: string[]; readonly fromBeginning: boolean }): Promise<void>;
+  run(config: { readonly eachMessage: (payload: KafkaRecord) => Promise<void> }): Promise<void>;
+  on(
+    event: 'consumer.group_join' | 'consumer.crash',
+    listener: (event: { readonly payload: { readonly error?: Error; readonly restart?: boolean } }) => void
+  ): unknown;
+}
+
+/** A record, as kafkajs hands it over. */
+export interface KafkaRecord {
+  readonly topic: string;
+  readonly partition: number;
+  readonly message: {
+    readonly key?: Buffer | null;
+    readonly value: Buffer | null;
+    readonly timestamp: string;
+    readonly offset: string;
+    readonly headers?: Readonly<Record<string, Buffer | string | (Buffer | string)[] | undefined>>;
+  };
+  heartbeat(): Promise<void>;
+}
+
+interface Login<M extends string> {
+  readonly mechanism: M;
+  readonly username: string;
+  readonly password: string;
+}
+
+/** What a client is made with: the configuration of kafkajs. */
+export interface KafkaConfig {
+  readonly clientId: string;
+  readonly brokers: string[];
+  readonly ssl?: ConnectionOptions;
+  readonly sasl?: Login<'plain'> | Login<'scram-sha-256'> | Login<'scram-sha-512'>;
+  readonly connectionTimeout: number;
+  readonly requestTimeout: number;
+  readonly retry: { readonly retries: number };
+  /** 0: it writes no log. Errors are in the status of rules. */
+  readonly logLevel: 0;
+}
+
+/** Options of `kafkaSource` and `kafkaSink`. */
+export interface KafkaOptions {
+  /**
+   * A client of the app, or a function that makes one of the properties of a stream or an action. With a client, the properties of the connection
+   * have no effect. Default: a client of the package kafkajs.
+   */
+  readonly client?: KafkaClient | ((config: KafkaConfig) => KafkaClient);
+}
+
+/** Time for connecting to a broker, and for a request, in milliseconds. */
+const CONNECT_MS = 10_000;
+export const REQUEST_MS = 20_000;
+/** Attempts of the client itself; then the next one comes after a delay of ours. */
+const RETRIES = 2;
+
+const MECHANISMS = { plain: 'plain', scram: 'scram-sha-512', scram256: 'scram-sha-256' } as const;
+
+/** The properties of a connection. */
+export const KAFKA_PROPERTIES: PropertyTable = {
+  brokers: { type: 'string', about: 'Brokers to begin with, with commas between them: host:9092,other:9092.' },
+  saslAuthType: {
+    type: 'string',
+    default: 'none',
+    choices: ['none', ...Object.keys(MECHANISMS)],
+    about: 'How to log in: none, plain, scram (SHA-512) or scram256.'
+  },
+  saslUserName: { type: 'string', about: 'User name.' },
+  saslPassword: { type: 'string', isSecret: true, about: 'Password.' },
+  clientId: { type: 'string', default: 'embermq', about: 'Client id.' },
+  tls: {
+    type: 'boolean',
+    default: false,
+    about: 'Connect with TLS. One of the paths of files means it, too.'
+  },
+  ...TLS_FILE_PROPERTIES,
+  insecureSkipVerify: {
+    type: 'boolean',
+    about: 'Only false: the certificate of the brokers is always verified.',
+    choices: [false]
+  }
+};
+
+interface Connection {
+  readonly properties: Readonly<Record<string, unknown>>;
+  readonly dataDir: string | undefined;
+}
+
+/**
+ * The client for a stream or an action.
+ * @param what for messages
+ * @throws InvalidInput PROPERTY_INVALID; BrokerError PACKAGE_MISSING
+ */
+export async function clientFor(
+  { properties, dataDir }: Connection,
+  { client }: KafkaOptions,
+  what: string
+): Promise<KafkaClient> {
+  if (client !== undefined && typeof client !== 'function') return client;
+  const { brokers = '', clientId, saslAuthType } = properties as Record<string, string | undefined>;
+  const list = brokers
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+  const expected = 'hosts with ports, such as "kafka:9092,other:9092"';
+  if (list.length === 0 || list.some((each) => !/^[^\s/@]+:\d{1,5}$/.test(each)))
+    throw new InvalidInput(
+      'PROPERTY_INVALID',
+      'brokers',
+      expected,
+      brokers,
+      `${what}: property brokers must be ${expected}`
+    );
+  const files = await readTlsFiles(properties, dataDir, what);
+  const hasTls = properties.tls === true || Object.keys(files).length > 0;
+  const mechanism = MECHANISMS[saslAuthType as keyof typeof MECHANISMS];
+  const config: KafkaConfig = {
+    clientId: clientId ?? 'embermq',
+    brokers: list,
+    ...(hasTls ? { ssl: tlsOf(files) as ConnectionOptions } : {}),
+    ...(mechanism === undefined ? {} : { sasl: { mechanism, ...readLogin(properties, what) } as KafkaConfig['sasl'] }),
+    connectionTimeout: CONNECT_MS,
+    requestTimeout: REQUEST_MS,
+    retry: { retries: RETRIES },
+    logLevel: 0
+  };
+  return client === undefined ? ownClient(config, what) : client(config);
+}
+
+/** @throws InvalidInput PROPERTY_INVALID */
+function readLogin(properties: Connection['properties'], what: string): { username: string; password: string } {
+  const { saslUserName: username, saslPassword: password } = properties;
+  if (typeof username === 'string' && typeof password === 'string' && username !== '') return { username, password };
+  const text = `${what}: saslAuthType needs the properties saslUserName and saslPassword`;
+  throw new InvalidInput('PROPERTY_INVALID', 'saslUserName', 'a user name and a password', undefined, text);
+}
+
+/** @throws BrokerError PACKAGE_MISSING */
+async function ownClient(config: KafkaConfig, what: string): Promise<KafkaClient> {
+  try {
+    const { Kafka } = await import('kafkajs');
+    return new Kafka(config) as KafkaClient;
+  } catch (cause) {
+    if ((cause as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw cause;
+    throw new BrokerError('PACKAGE_MISSING', `${what} needs the package kafkajs: npm install kafkajs`, { cause });
+  }
+}

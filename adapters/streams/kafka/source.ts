@@ -1,0 +1,169 @@
+import {
+  InvalidInput,
+  type OpenSource,
+  type PropertyTable,
+  type SourceSetup,
+  type SourceType
+} from '../../../lib/index.ts';
+import { BackOff } from '../back-off.ts';
+import {
+  clientFor,
+  KAFKA_PROPERTIES,
+  type KafkaClient,
+  type KafkaConsumer,
+  type KafkaOptions,
+  type KafkaRecord
+} from './client.ts';
+
+/** How often the group hears from a consumer whose rule has no room, in milliseconds. */
+const HEARTBEAT_MS = 3_000;
+
+const PROPERTIES: PropertyTable = {
+  ...KAFKA_PROPERTIES,
+  topic: { type: 'string', about: 'Topic. DATASOURCE goes over it.' },
+  groupId: {
+    type: 'string',
+    about: 'Consumer group, whose position is kept by the brokers. Default: embermq- and the name of the stream.'
+  },
+  groupID: { type: 'string', about: 'The same as groupId.' },
+  offset: {
+    type: 'string',
+    default: 'latest',
+    choices: ['latest', 'earliest'],
+    about: 'Where a group without a position begins.'
+  },
+  maxBytes: {
+    type: 'number',
+    default: 1_048_576,
+    range: [1, 104_857_600],
+    about: 'Most bytes that one request fetches.'
+  }
+};
+
+/**
+ * The source `kafka`: records of a topic, which DATASOURCE names. Their values are decoded by the FORMAT of the stream; records without a value
+ * are left out. Metadata: `topic`, `partition`, `offset`, `timestamp`, `key` and `headers`.
+ *
+ * The position of the group is committed by the client after rules have the rows. While a rule has no room, nothing is fetched.
+ */
+export function kafkaSource(options: KafkaOptions = {}): SourceType {
+  return {
+    name: 'kafka',
+    about: 'Records of a topic of Kafka.',
+    properties: PROPERTIES,
+    async open(setup) {
+      const what = `source kafka of ${setup.stream}`;
+      const topic = setup.datasource || String(setup.properties.topic ?? '');
+      if (!/^[\w.-]{1,249}$/.test(topic)) {
+        const expected = 'the name of a topic';
+        const text = `${what}: DATASOURCE must be ${expected} of letters, digits, ".", "_" and "-"`;
+        throw new InvalidInput('STREAM_INVALID', 'DATASOURCE', expected, topic, text);
+      }
+      return new Records(setup, await clientFor(setup, options, what), topic);
+    }
+  };
+}
+
+class Records implements OpenSource {
+  readonly #setup: SourceSetup;
+  readonly #client: KafkaClient;
+  readonly #topic: string;
+  readonly #backOff: BackOff;
+  #consumer: KafkaConsumer | undefined;
+  #isClosed = false;
+  /** Ends waiting for room. */
+  #wake = () => {};
+  #waits = false;
+
+  constructor(setup: SourceSetup, client: KafkaClient, topic: string) {
+    this.#setup = setup;
+    this.#client = client;
+    this.#topic = topic;
+    this.#backOff = new BackOff(setup.clock);
+    this.#try();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#backOff.cancel();
+    this.#wake();
+    await this.#consumer?.disconnect();
+  }
+
+  #try(): void {
+    const { properties, stream } = this.#setup;
+    const { groupId, groupID, maxBytes } = properties as { groupId?: string; groupID?: string; maxBytes?: number };
+    const group = groupId || groupID || `embermq-${stream}`;
+    const consumer = this.#client.consumer({ groupId: group, ...(maxBytes === undefined ? {} : { maxBytes }) });
+    this.#consumer = consumer;
+    consumer.on('consumer.group_join', () => {
+      if (this.#isClosed || this.#consumer !== consumer) return;
+      this.#backOff.reset();
+      this.#setup.connected();
+    });
+    consumer.on('consumer.crash', ({ payload: { error, restart } }) => {
+      if (restart === true) this.#report(consumer, error);
+      else this.#lost(consumer, error);
+    });
+    this.#run(consumer).catch((error: unknown) => this.#lost(consumer, error));
+  }
+
+  async #run(consumer: KafkaConsumer): Promise<void> {
+    await consumer.connect();
+    await consumer.subscribe({ topics: [this.#topic], fromBeginning: this.#setup.properties.offset === 'earliest' });
+    await consumer.run({ eachMessage: (record) => this.#take(record) });
+  }
+
+  #report(consumer: KafkaConsumer, error: unknown): void {
+    if (!this.#isClosed && this.#consumer === consumer) this.#setup.disconnected(error);
+  }
+
+  /** A consumer has ended: another one takes its place after a delay. */
+  #lost(consumer: KafkaConsumer, error: unknown): void {
+    if (this.#isClosed || this.#consumer !== consumer) return;
+    this.#setup.disconnected(error);
+    this.#consumer = undefined;
+    consumer.disconnect().catch(() => undefined); // it has failed already
+    this.#backOff.later(() => this.#try());
+  }
+
+  async #take({ topic, partition, message, heartbeat }: KafkaRecord): Promise<void> {
+    while (this.#setup.isFull && !this.#isClosed) {
+      await this.#roomOrHeartbeat();
+      await heartbeat();
+    }
+    const { value, key, offset, timestamp, headers } = message;
+    if (this.#isClosed) throw new Error('the source is closed'); // the record is not committed
+    if (value === null) return;
+    this.#setup.bytes(value, {
+      topic,
+      partition,
+      offset: Number(offset),
+      timestamp: Number(timestamp),
+      ...(key === null || key === undefined ? {} : { key: key.toString() }),
+      ...(headers === undefined ? {} : { headers: textsOf(headers) })
+    });
+  }
+
+  #roomOrHeartbeat(): Promise<void> {
+    const { clock } = this.#setup;
+    return new Promise((resolve) => {
+      const timer = clock.setTimeout(() => resolve(), HEARTBEAT_MS);
+      this.#wake = () => {
+        clock.clearTimeout(timer);
+        resolve();
+      };
+      if (this.#waits) return;
+      this.#waits = true;
+      this.#setup.whenRoom(() => {
+        this.#waits = false;
+        this.#wake();
+      });
+    });
+  }
+}
+
+function textsOf(headers: NonNullable<KafkaRecord['message']['headers']>): Record<string, string> {
+  const texts = Object.entries(headers).map(([name, value]) => [name, String(Array.isArray(value) ? value[0] : value)]);
+  return Object.fromEntries(texts);
+}

@@ -1,0 +1,127 @@
+import { createServer, type Server } from 'node:http';
+import type { Clock } from '../../lib/index.ts';
+import { type Answer, type Call, MountedServices, type Service, toNode } from '../rest/index.ts';
+
+/** The port of the sources and sinks that are served over HTTP. */
+export interface StreamsPortOptions {
+  /** Default 10081. It is open while a rule uses it. 0: any free port. */
+  readonly port?: number;
+  /** Default 127.0.0.1. The requests need no credentials. */
+  readonly host?: string;
+}
+
+/** What is served at a port. */
+export interface PortUser {
+  readonly service: Service;
+  /** Called with the server when it is open. @returns what to do before it is closed */
+  attach?(server: Server): () => void;
+}
+
+/** What opening a port needs. */
+export interface PortNeeds {
+  readonly clock: Clock;
+  failed(error: unknown): void;
+}
+
+/** Time from the begin of a request to the end of its headers, in milliseconds, so also for the handshake of a WebSocket. */
+const HEADERS_MS = 10_000;
+const LIMITS = { headersTimeout: HEADERS_MS, requestTimeout: 60_000, connectionsCheckingInterval: 2_000 };
+
+interface Use {
+  count: number;
+  detach: (() => void) | undefined;
+}
+
+/**
+ * A port that several types of sources and sinks share. It is open while one of them is used.
+ *
+ * ```ts
+ * const port = new StreamsPort({ port: 10081 });
+ * const { source, sink } = webSockets({ port });
+ * createBroker({ streams: { sources: [httpPushSource({ port }), source], sinks: [sink] } });
+ * ```
+ */
+export class StreamsPort implements Service {
+  readonly prefixes = [''];
+  readonly #port: number;
+  readonly #host: string;
+  readonly #uses = new Map<PortUser, Use>();
+  #server: Server | undefined;
+  /** The last opening or closing. */
+  #last: Promise<void> = Promise.resolve();
+
+  constructor({ port = 10_081, host = '127.0.0.1' }: StreamsPortOptions = {}) {
+    this.#port = port;
+    this.#host = host;
+  }
+
+  /** The port that is open; undefined: none is. */
+  get number(): number | undefined {
+    const address = this.#server?.address();
+    return typeof address === 'object' && address !== null ? address.port : undefined;
+  }
+
+  /** Have a user served, from now on until the function is called that this resolves to. @throws the error of the port @internal */
+  async use(user: PortUser, needs: PortNeeds): Promise<() => Promise<void>> {
+    await this.#inTurn(async () => {
+      const server = (this.#server ??= await this.#open(needs));
+      const use = this.#uses.get(user) ?? { count: 0, detach: user.attach?.(server) };
+      this.#uses.set(user, use);
+      use.count++;
+    });
+    return () => this.#inTurn(() => this.#leave(user));
+  }
+
+  /** @internal */
+  methods(path: string): readonly string[] {
+    return [...this.#uses.keys()].flatMap(({ service }) => service.methods(path));
+  }
+
+  /** @internal */
+  async answer(call: Call): Promise<Answer | undefined> {
+    for (const { service } of this.#uses.keys()) {
+      const answer = await service.answer(call);
+      if (answer !== undefined) return answer;
+    }
+    return undefined;
+  }
+
+  async #leave(user: PortUser): Promise<void> {
+    const use = this.#uses.get(user);
+    if (use === undefined || --use.count > 0) return;
+    this.#uses.delete(user);
+    use.detach?.();
+    const server = this.#server;
+    if (this.#uses.size > 0 || server === undefined) return;
+    this.#server = undefined;
+    await new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  }
+
+  #open({ clock, failed }: PortNeeds): Promise<Server> {
+    const server = createServer(LIMITS, toNode(new MountedServices([this]), { clock, failed }));
+    return new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(this.#port, this.#host, () => {
+        server.off('error', reject);
+        server.on('error', failed);
+        resolve(server);
+      });
+    });
+  }
+
+  #inTurn(run: () => Promise<void>): Promise<void> {
+    const result = this.#last.then(run);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
+/** The port that an option names, or that it is. */
+export function portOf(port: number | StreamsPort | undefined, host: string | undefined): StreamsPort {
+  return port instanceof StreamsPort
+    ? port
+    : new StreamsPort({ ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) });
+}

@@ -1,0 +1,66 @@
+import { type Duration, type PropertyTable, optionRow as row, type Size } from '../../../lib/index.ts';
+import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from '../../upgrades/index.ts';
+import { TLS_FILE_PROPERTIES } from '../tls-files.ts';
+
+/** Bounds of WebSockets of streams. */
+export interface WebSocketLimits {
+  /** Largest message that is received; a larger one ends its connection with code 1009. Default 1 MB. */
+  readonly maxPayload?: Size;
+  /** Most connections of clients to all paths; further ones are refused with 503. Default 1024. */
+  readonly maxConnections?: number;
+  /**
+   * Most bytes that wait for a peer that does not read. A client of a path that exceeds it is disconnected, and the log says so; outputs for a
+   * server fail meanwhile. Default 1 MB.
+   */
+  readonly maxBuffered?: Size;
+  /** Interval of pings; a connection is closed if nothing was received since the last one. Default 30s; 0: no pings. */
+  readonly pingInterval?: Duration;
+  /** Longest time for connecting to a server, up to its answer to the handshake. Default 10s. */
+  readonly handshakeTimeout?: Duration;
+  /**
+   * Web pages that may connect to paths in addition to those of loopback origins, as the option `origins` of `ws` in `embermq/net`. Clients that
+   * are no browsers send no origin, and may connect. A function decides alone.
+   */
+  readonly origins?: string | readonly string[] | OriginCheck;
+}
+
+export const LIMIT_OPTIONS = {
+  maxPayload: row('size', 1_048_576, 'Largest message that is received.', { unit: 'bytes', min: 1 }),
+  maxConnections: row('integer', 1024, 'Most connections of clients.', { min: 1 }),
+  maxBuffered: row('size', 1_048_576, 'Most bytes that wait for a peer.', { unit: 'bytes', min: 1 }),
+  pingInterval: row('duration', 30_000, 'Interval of pings; 0: never.', { unit: 'ms' }),
+  handshakeTimeout: row('duration', 10_000, 'Longest time for connecting.', { unit: 'ms', min: 1 }),
+  origins: row('object', LOOPBACK_ORIGINS, 'Origins that may connect in addition to loopback origins.', {
+    check: checkOrigins
+  })
+};
+
+/** The limits, with defaults filled in. */
+export interface Limits {
+  readonly maxPayload: number;
+  readonly maxConnections: number;
+  readonly maxBuffered: number;
+  readonly pingInterval: number;
+  readonly handshakeTimeout: number;
+  readonly origins: OriginCheck;
+}
+
+/** Properties of the source and the sink. */
+export const WEBSOCKET_PROPERTIES: PropertyTable = {
+  addr: {
+    type: 'string',
+    about:
+      'Server to connect to: ws://host:port, wss://host:port, or host:port. Default: clients connect to a path here.'
+  },
+  path: { type: 'string', about: 'Path of the URL, such as /measurements.' },
+  headers: { type: 'object', default: {}, about: 'Further headers of the handshake with a server.' },
+  ...TLS_FILE_PROPERTIES,
+  insecureSkipVerify: {
+    type: 'boolean',
+    about: 'Only false: the certificate of the server is always verified.',
+    choices: [false]
+  }
+};
+
+/** How long a peer may take to answer a close frame, in milliseconds. */
+export const CLOSE_MS = 1_000;

@@ -1,0 +1,235 @@
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
+import { BrokerError, type Clock, InvalidInput, type SinkSetup, type SourceSetup } from '../../../lib/index.ts';
+import type { Answer, Call, Service } from '../../rest/index.ts';
+import { type Claimant, pathOf, respond, upgradesOf } from '../../upgrades/index.ts';
+import type { PortUser } from '../port.ts';
+import { Intake } from './intake.ts';
+import { CLOSE_MS, type Limits } from './options.ts';
+import { Peer } from './peer.ts';
+
+const PLAIN: Answer = {
+  status: 426,
+  headers: { 'content-type': 'text/plain; charset=utf-8', upgrade: 'websocket', connection: 'close' },
+  body: 'this path speaks WebSocket\n'
+};
+
+/** The paths of streams and sinks, and the servers that have them. */
+export class ServedPaths implements Service, PortUser {
+  readonly prefixes = [''];
+  readonly service = this;
+  readonly #limits: Limits;
+  readonly #prefix: string;
+  readonly #sockets: WebSocketServer;
+  readonly #paths = new Map<string, ServedPath>();
+  readonly #servers = new Set<Server>();
+  /** Open connections of all paths. */
+  #count = 0;
+
+  constructor(limits: Limits, prefix: string) {
+    this.#limits = limits;
+    this.#prefix = prefix;
+    // closeTimeout is missing in the type definitions of ws
+    const options: ServerOptions & { closeTimeout: number } = {
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: limits.maxPayload,
+      closeTimeout: CLOSE_MS
+    };
+    this.#sockets = new WebSocketServer(options);
+  }
+
+  /** Serve a path for a stream. @returns ends it @throws InvalidInput STREAM_INVALID; BrokerError LISTENER_BIND_FAILED */
+  addSource(setup: SourceSetup, path: string): () => Promise<void> {
+    const known = this.#paths.get(this.#nameOf(path))?.stream;
+    if (known !== undefined) {
+      const text = `stream ${setup.stream}: the path ${path} belongs to the stream ${known}`;
+      throw new InvalidInput('STREAM_INVALID', 'DATASOURCE', 'a path that no other stream has', path, text);
+    }
+    const served = this.#use(path, setup.clock);
+    served.setSource(setup);
+    return () => {
+      served.setSource(undefined);
+      return this.#leave(served);
+    };
+  }
+
+  /** Serve a path for a sink. @throws BrokerError LISTENER_BIND_FAILED */
+  addSink(setup: SinkSetup, path: string): { send(data: Buffer, isBinary: boolean): void; close(): Promise<void> } {
+    const served = this.#use(path, setup.clock);
+    served.sinks.add(setup);
+    return {
+      send: (data, isBinary) => served.send(data, isBinary),
+      close: () => {
+        served.sinks.delete(setup);
+        return this.#leave(served);
+      }
+    };
+  }
+
+  /** Take the upgrade requests of a server for the paths that there are and will be. @returns ends it @throws BrokerError LISTENER_BIND_FAILED */
+  attach(server: Server): () => void {
+    for (const path of this.#paths.values()) upgradesOf(server).add(path);
+    this.#servers.add(server);
+    return () => {
+      if (!this.#servers.delete(server)) return;
+      for (const path of this.#paths.values()) upgradesOf(server).delete(path);
+    };
+  }
+
+  /** Accept or refuse an upgrade request for one of the paths. @returns false: the path is not one of them, and nothing was done */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
+    const path = this.#paths.get(pathOf(request));
+    path?.handleUpgrade(request, socket, head);
+    return path !== undefined;
+  }
+
+  methods(path: string): readonly string[] {
+    return this.#paths.has(path) ? ['GET'] : [];
+  }
+
+  async answer({ path }: Call): Promise<Answer | undefined> {
+    return this.#paths.has(path) ? PLAIN : undefined;
+  }
+
+  #nameOf(path: string): string {
+    return this.#prefix + (path.startsWith('/') ? path : `/${path}`);
+  }
+
+  #use(path: string, clock: Clock): ServedPath {
+    const name = this.#nameOf(path);
+    const known = this.#paths.get(name);
+    if (known !== undefined) return known;
+    const served = new ServedPath(name, clock, this.#limits, (...request) => this.#accept(served, ...request));
+    const claimed: Server[] = [];
+    try {
+      for (const server of this.#servers) {
+        upgradesOf(server).add(served);
+        claimed.push(server);
+      }
+    } catch (error) {
+      for (const server of claimed) upgradesOf(server).delete(served);
+      throw error;
+    }
+    this.#paths.set(name, served);
+    return served;
+  }
+
+  async #leave(served: ServedPath): Promise<void> {
+    if (served.isUsed) return;
+    if (this.#paths.get(served.path) === served) this.#paths.delete(served.path);
+    for (const server of this.#servers) upgradesOf(server).delete(served);
+    await served.close();
+  }
+
+  #accept(served: ServedPath, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (!served.allows(request)) {
+      respond(socket, 403);
+      return;
+    }
+    if (this.#count >= this.#limits.maxConnections) {
+      respond(socket, 503);
+      return;
+    }
+    try {
+      this.#sockets.handleUpgrade(request, socket, head, (webSocket) => {
+        this.#count++;
+        webSocket.once('close', () => this.#count--);
+        served.add(webSocket, request.socket.remoteAddress ?? '');
+      });
+    } catch (error) {
+      served.report(error); // another listener has taken the socket
+      socket.destroy();
+    }
+  }
+}
+
+/** A path with its stream, its sinks and its connections. */
+class ServedPath implements Claimant {
+  readonly name: string;
+  readonly path: string;
+  readonly sinks = new Set<SinkSetup>();
+  readonly handleUpgrade: Claimant['handleUpgrade'];
+  readonly #clock: Clock;
+  readonly #limits: Limits;
+  readonly #peers = new Set<Peer>();
+  #source: { readonly setup: SourceSetup; readonly intake: Intake } | undefined;
+  #isClosed = false;
+
+  constructor(path: string, clock: Clock, limits: Limits, accept: Claimant['handleUpgrade']) {
+    this.name = `of streams at ${path}`;
+    this.path = path;
+    this.handleUpgrade = accept;
+    this.#clock = clock;
+    this.#limits = limits;
+  }
+
+  /** The name of its stream. */
+  get stream(): string | undefined {
+    return this.#source?.setup.stream;
+  }
+
+  get isUsed(): boolean {
+    return this.#source !== undefined || this.sinks.size > 0;
+  }
+
+  setSource(setup: SourceSetup | undefined): void {
+    this.#source?.intake.close();
+    if (this.#source?.intake.isPaused) for (const peer of this.#peers) peer.resume();
+    this.#source = setup && { setup, intake: new Intake(setup, () => this.#peers) };
+  }
+
+  allows(request: IncomingMessage): boolean {
+    try {
+      const answer: unknown = this.#limits.origins(request.headers.origin, request);
+      if (typeof answer === 'boolean') return answer;
+      // a promise that rejects must not end the process
+      Promise.resolve(answer).catch(() => undefined);
+      throw new InvalidInput('OPTION_INVALID', 'origins', 'a function that returns true or false at once', answer);
+    } catch (error) {
+      this.report(error);
+      return false;
+    }
+  }
+
+  add(socket: WebSocket, remoteaddress: string): void {
+    const metadata = { path: this.path, remoteaddress };
+    const peer: Peer = new Peer(socket, this.#clock, this.#limits.pingInterval, {
+      // without a stream, what clients send is discarded
+      message: (data) => this.#source?.intake.take(data, metadata),
+      closed: () => this.#peers.delete(peer)
+    });
+    this.#peers.add(peer);
+    if (this.#source?.intake.isPaused) peer.pause();
+    if (this.#isClosed) void peer.end('the path is no longer served');
+  }
+
+  /** Send to all connections. One that does not read is closed. */
+  send(data: Buffer, isBinary: boolean): void {
+    for (const peer of this.#peers) {
+      if (!peer.isOpen) continue;
+      const { bufferedBytes } = peer;
+      if (bufferedBytes === 0 || bufferedBytes + data.length <= this.#limits.maxBuffered) {
+        peer.send(data, isBinary);
+        continue;
+      }
+      const text = `WebSocket ${this.path}: a client does not read, and more than ${this.#limits.maxBuffered} bytes wait for it (maxBuffered); it is disconnected`;
+      const error = new BrokerError('BUFFER_FULL', text);
+      peer.drop(error);
+      this.report(error);
+    }
+  }
+
+  report(error: unknown): void {
+    const [sink] = this.sinks;
+    if (sink !== undefined) sink.log((error as Error).message);
+    else this.#source?.setup.failed(error);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#peers].map((peer) => peer.end('the path is no longer served')));
+  }
+}

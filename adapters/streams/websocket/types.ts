@@ -1,0 +1,235 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage, Server } from 'node:http';
+import type { Server as HttpsServer } from 'node:https';
+import type { Duplex } from 'node:stream';
+import {
+  InvalidInput,
+  type OpenSink,
+  type OpenSource,
+  readOptions,
+  type SinkSetup,
+  type SinkType,
+  type SourceSetup,
+  type SourceType
+} from '../../../lib/index.ts';
+import { portOf, type StreamsPort } from '../port.ts';
+import { readTlsFiles } from '../tls-files.ts';
+import { Intake } from './intake.ts';
+import { Link, type LinkListener, type LinkTarget } from './link.ts';
+import { LIMIT_OPTIONS, type Limits, WEBSOCKET_PROPERTIES, type WebSocketLimits } from './options.ts';
+import { ServedPaths } from './served.ts';
+
+/** Options of `webSockets`. */
+export interface WebSocketsOptions extends WebSocketLimits {
+  /**
+   * The port of paths, default 10081. It is open while a rule uses one. 0: any free port; `off`: only clients of servers. A `StreamsPort` is shared
+   * with other types.
+   */
+  readonly port?: number | 'off' | StreamsPort;
+  /** Default 127.0.0.1. Connections need no credentials. */
+  readonly host?: string;
+}
+
+/** The types `websocket`. */
+export interface WebSocketTypes {
+  readonly source: SourceType;
+  readonly sink: SinkType;
+}
+
+/** The types `websocket` on the HTTP server of the app. */
+export interface MountedWebSockets extends WebSocketTypes {
+  /**
+   * Take the upgrade requests of a server for the paths of streams and sinks. Those for other paths are left to the `upgrade` listeners of the app.
+   * For an Express app, pass what its `listen` returns; for a Fastify app, `fastify.server`.
+   * @returns a function that ends it
+   * @throws BrokerError LISTENER_BIND_FAILED if a listener has one of the paths
+   */
+  attach(server: Server | HttpsServer): () => void;
+  /**
+   * For a host that routes upgrade requests itself, with the arguments of its `upgrade` event.
+   * @returns false: the path belongs to no stream and no sink, and nothing was done
+   */
+  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
+}
+
+/** Opens the paths for a stream or a sink. @returns a function that leaves them */
+type Serve = (needs: Parameters<StreamsPort['use']>[1]) => Promise<() => Promise<void>>;
+
+/**
+ * The source and the sink `websocket`, which share a port.
+ *
+ * With the property `addr` they are clients of a server; a connection that is lost is made again after 1 to 30 seconds. Without it, clients
+ * connect to a path of the port: that of DATASOURCE or of the property `path`. What they send are the rows of its stream, and the sinks of the
+ * path send to all clients that are connected. Outputs are text frames; those that are no text, because they are compressed for example, are binary frames.
+ * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
+ */
+export function webSockets({ port, host, ...given }: WebSocketsOptions = {}): WebSocketTypes {
+  const limits = readLimits(given);
+  const paths = new ServedPaths(limits, '');
+  if (port === 'off') return typesOf(limits, paths, refuse);
+  const shared = portOf(port, host);
+  return typesOf(limits, paths, (needs) => shared.use(paths, needs));
+}
+
+/**
+ * The source and the sink `websocket` for an app with an HTTP server.
+ *
+ * ```ts
+ * const sockets = mountedWebSockets({ prefix: '/streams' });
+ * const broker = createBroker({ streams: { sources: [sockets.source], sinks: [sockets.sink] } });
+ * sockets.attach(server);
+ * ```
+ * @param options prefix: what stands in front of the paths, by default nothing
+ * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
+ */
+export function mountedWebSockets({
+  prefix = '',
+  ...given
+}: WebSocketLimits & { readonly prefix?: string } = {}): MountedWebSockets {
+  const limits = readLimits(given);
+  const paths = new ServedPaths(limits, prefix);
+  return {
+    ...typesOf(limits, paths, async () => async () => undefined),
+    attach: (server) => paths.attach(server as Server),
+    handleUpgrade: (request, socket, head) => paths.upgrade(request, socket, head)
+  };
+}
+
+/** @throws InvalidInput PROPERTY_INVALID */
+async function refuse(): Promise<never> {
+  const text = 'websocket: property addr is missing, and the port for paths is off';
+  throw new InvalidInput('PROPERTY_INVALID', 'addr', 'a server such as "ws://host:8080"', undefined, text);
+}
+
+function readLimits(given: object): Limits {
+  return readOptions(LIMIT_OPTIONS, given, 'webSockets') as unknown as Limits;
+}
+
+function typesOf(limits: Limits, paths: ServedPaths, serve: Serve): WebSocketTypes {
+  return {
+    source: {
+      name: 'websocket',
+      about: 'Messages of WebSockets: of a server, or of clients of a path.',
+      properties: WEBSOCKET_PROPERTIES,
+      async open(setup) {
+        const what = `source websocket of ${setup.stream}`;
+        const path = setup.datasource || textOf(setup.properties.path);
+        const target = await readTarget(setup, path, what);
+        return target === undefined
+          ? servedSource(setup, pathOf(path, what), paths, serve)
+          : remoteSource(setup, target, limits);
+      }
+    },
+    sink: {
+      name: 'websocket',
+      about: 'Sends outputs over WebSockets: to a server, or to all clients of a path.',
+      properties: WEBSOCKET_PROPERTIES,
+      async open(setup) {
+        const path = textOf(setup.properties.path);
+        const target = await readTarget(setup, path, 'websocket sink');
+        return target === undefined
+          ? servedSink(setup, pathOf(path, 'websocket sink'), paths, serve)
+          : remoteSink(setup, target, limits);
+      }
+    }
+  };
+}
+
+async function servedSource(setup: SourceSetup, path: string, paths: ServedPaths, serve: Serve): Promise<OpenSource> {
+  const release = paths.addSource(setup, path);
+  const leave = await serve(setup).catch(async (error) => {
+    await release();
+    throw error;
+  });
+  setup.connected();
+  return { close: () => release().finally(leave) };
+}
+
+async function servedSink(setup: SinkSetup, path: string, paths: ServedPaths, serve: Serve): Promise<OpenSink> {
+  const served = paths.addSink(setup, path);
+  const failed = (error: unknown) => setup.log(`WebSocket ${path}: ${(error as Error).message}`);
+  const leave = await serve({ clock: setup.clock, failed }).catch(async (error) => {
+    await served.close();
+    throw error;
+  });
+  setup.connected();
+  return {
+    send: ({ bytes, value }) => served.send(bytes, isBinary(value, bytes)),
+    close: () => served.close().finally(leave)
+  };
+}
+
+function remoteSource(setup: SourceSetup, target: LinkTarget, limits: Limits): OpenSource {
+  const { origin, pathname } = target.url;
+  const metadata = { url: `${origin}${pathname}` };
+  const intake = new Intake(setup, () => (link.peer === undefined ? [] : [link.peer]));
+  const listener: LinkListener = {
+    connected: () => {
+      if (intake.isPaused) link.peer?.pause();
+      setup.connected();
+    },
+    disconnected: (reason) => setup.disconnected(reason),
+    message: (payload) => intake.take(payload, metadata)
+  };
+  const link: Link = new Link(target, setup.clock, limits, listener);
+  return {
+    close() {
+      intake.close();
+      return link.close();
+    }
+  };
+}
+
+function remoteSink(setup: SinkSetup, target: LinkTarget, limits: Limits): OpenSink {
+  const link = new Link(target, setup.clock, limits, {
+    connected: () => setup.connected(),
+    disconnected: (reason) => setup.disconnected(reason),
+    message: () => undefined // answers of the server are of no use to a sink
+  });
+  return {
+    send: ({ bytes, value }) => link.send(bytes, isBinary(value, bytes)),
+    close: () => link.close()
+  };
+}
+
+/** Whether an output is no text: it was bytes, or it is compressed. */
+function isBinary(value: unknown, bytes: Buffer): boolean {
+  return value instanceof Uint8Array || !isUtf8(bytes);
+}
+
+/** @returns undefined: there is no server to connect to @throws InvalidInput PROPERTY_INVALID */
+async function readTarget(
+  { properties, dataDir }: Pick<SourceSetup, 'properties' | 'dataDir'>,
+  path: string,
+  what: string
+): Promise<LinkTarget | undefined> {
+  const addr = textOf(properties.addr);
+  if (addr === '') return undefined;
+  const tls = await readTlsFiles(properties, dataDir, what);
+  const scheme = Object.keys(tls).length > 0 ? 'wss' : 'ws';
+  const base = /^[a-z]+:\/\//i.test(addr) ? addr : `${scheme}://${addr}`;
+  const text = path === '' ? base : base.replace(/\/+$/, '') + (path.startsWith('/') ? path : `/${path}`);
+  const isGood = /^wss?:\/\/[^@#]+$/i.test(base) && !text.includes('#') && URL.canParse(text);
+  if (!isGood) {
+    const expected = 'a URL without credentials such as "ws://host:8080"';
+    const message = `${what}: property addr must be ${expected}; use headers for credentials`;
+    throw new InvalidInput('PROPERTY_INVALID', 'addr', expected, undefined, message);
+  }
+  const headers = Object.entries((properties.headers ?? {}) as object).map(([name, value]) => [name, String(value)]);
+  const url = new URL(text);
+  return { url, headers: Object.fromEntries(headers), tls };
+}
+
+/** @throws InvalidInput PROPERTY_INVALID */
+function pathOf(path: string, what: string): string {
+  const wanted = path.startsWith('/') ? path : `/${path}`;
+  const url = 'http://host';
+  if (path !== '' && URL.canParse(wanted, url) && new URL(wanted, url).pathname === wanted) return wanted;
+  const expected = 'the path of a URL, such as "/measurements", or addr a server';
+  const text = `${what}: property path must be ${expected}`;
+  throw new InvalidInput('PROPERTY_INVALID', 'path', expected, path, text);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
