@@ -28,7 +28,13 @@ const MOST_HOPS = 16;
 class MessageCauses {
   /** The message that rules evaluate at present. */
   #cause: Message | undefined;
-  #cascade = { count: 0 };
+  /** Counts the messages that it has led to, or that have led to it; made when one does. */
+  #cascade: { count: number } | undefined;
+
+  /** A message has come, and rules evaluate it: its time is the present one. */
+  get isActive(): boolean {
+    return this.#cause !== undefined;
+  }
 
   /** The watcher, so that messages published meanwhile are known to be caused by the one that it sees. */
   of(watcher: Watcher): Watcher {
@@ -40,7 +46,7 @@ class MessageCauses {
         if (message !== before) {
           this.#cause = message;
           const { origin } = message;
-          this.#cascade = origin instanceof RulePublisher ? origin.cascade : { count: 0 };
+          this.#cascade = origin instanceof RulePublisher ? origin.cascade : undefined;
         }
         try {
           watcher.watched(message, shared);
@@ -55,11 +61,16 @@ class MessageCauses {
   /** @throws BrokerError RULE_LOOP */
   publisherOf(ruleId: string): RulePublisher {
     const origin = this.#cause?.origin;
-    const chain = origin instanceof RulePublisher ? origin.chain : [];
+    if (!(origin instanceof RulePublisher)) return new RulePublisher([ruleId], this.#counter());
+    const { chain } = origin;
     const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
     if (chain.includes(ruleId)) throw fail(`the stream rule ${ruleId} has led to this message already`);
     if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} rules have led to this message`);
-    return new RulePublisher([...chain, ruleId], this.#cause === undefined ? { count: 0 } : this.#cascade);
+    return new RulePublisher([...chain, ruleId], this.#counter());
+  }
+
+  #counter(): { count: number } {
+    return this.#cause === undefined ? { count: 0 } : (this.#cascade ??= { count: 0 });
   }
 }
 
@@ -85,7 +96,7 @@ export function makeStreams(services: Services, parts: StreamParts, tables: Tabl
     },
     watch: (filter, watcher) => parts.routing.watch(filter, causes.of(watcher)),
     publisherOf,
-    publish: (input, ruleId) => parts.publishing.own.republish(input, causes.publisherOf(ruleId)),
+    publish: (input, ruleId) => parts.publishing.own.republish(input, causes.publisherOf(ruleId), causes.isActive),
     emit: (event, value) => events.emit(event, value),
     during: (promise) => work.forAWhile(promise),
     log: (text) => events.emit('streams.logged', { text }),

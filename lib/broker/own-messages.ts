@@ -153,14 +153,15 @@ export class OwnMessages {
   /**
    * Publish a message of a rule at once, also while another message is published: the rules limit how deep this goes.
    * @param input with a topic name that is checked
+   * @param isTimely the time has been read for the message that has led to this one
    * @returns the number of subscribers that accepted it
    */
-  republish(input: MessageInput, publisher: NamedPublisher): number | Promise<number> {
+  republish(input: MessageInput, publisher: NamedPublisher, isTimely = false): number | Promise<number> {
     const { topic, payload = '', qos = 0, retain = false, properties } = input;
     const { time } = this.#services;
     if (properties !== undefined || payload.length > MAX_PLAIN_PAYLOAD || !(qos === 0 || qos === 1 || qos === 2))
       return this.#publish(newMessage(input, publisher, time));
-    time.read();
+    if (!isTimely) time.read();
     return this.#publish(Message.plain(topic, payload, qos, retain, publisher, time.nowMs, time.wallMs));
   }
 
@@ -182,45 +183,49 @@ export class OwnMessages {
   }
 
   #publish(message: Message): number | Promise<number> {
-    const services = this.#services;
-    const host = this.#host;
-    const { ledger } = host;
-    const act = (outcome: PublishDecision): number => {
-      if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
-      if (outcome.route.kind !== TopicKind.delayed) {
-        const route = host.routing.freshened(outcome.route);
-        if (host.pressure.isRefusing && this.#publishing.refuses(outcome.message, route))
-          throw this.#noRoom(outcome.message);
-        return this.#publishing.route(outcome.message, route);
-      }
-      const code = this.#publishing.delay(outcome.message);
-      if (code >= 0x80) throw this.#notDelayed(code, outcome.message);
-      return 0;
-    };
-    const finish = (outcome: PublishDecision): number | Promise<number> => {
-      if (ledger === undefined) return act(outcome);
-      const { message: changed, route } = outcome;
-      const isPersisted =
-        changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && host.routing.persistsAny(route));
-      if (ledger.isFailed && isPersisted && outcome.reasonCode === 0) {
-        services.announcer.dropped(changed, 'store_failed', undefined);
-        throw ledger.refusal();
-      }
-      const { promises } = ledger;
-      awaitCommit(changed, ledger.ticket);
-      const taken = act(outcome);
-      if (ledger.promises !== promises) return ledger.committed(ledger.ticket).then(() => taken);
-      awaitCommit(changed, 0); // its publisher is answered now, so a commit that fails later may not refuse it
-      return taken;
-    };
     const isNested = this.#isPublishing;
     this.#isPublishing = true;
     try {
-      const decided = this.#publishing.hooks.change(message, host.routing.of(message.topic), undefined);
-      return isThenable(decided) ? decided.then(finish) : finish(decided);
+      const route = this.#host.routing.of(message.topic);
+      const decided = this.#publishing.hooks.change(message, route, undefined);
+      return isThenable(decided) ? decided.then((outcome) => this.#finish(outcome)) : this.#finish(decided);
     } finally {
       this.#isPublishing = isNested;
     }
+  }
+
+  /** The hooks have decided: what has to be persisted is on its way to the store before the promise is settled. */
+  #finish(outcome: PublishDecision): number | Promise<number> {
+    const services = this.#services;
+    const { ledger, routing } = this.#host;
+    if (ledger === undefined) return this.#act(outcome);
+    const { message: changed, route } = outcome;
+    const isPersisted =
+      changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && routing.persistsAny(route));
+    if (ledger.isFailed && isPersisted && outcome.reasonCode === 0) {
+      services.announcer.dropped(changed, 'store_failed', undefined);
+      throw ledger.refusal();
+    }
+    const { promises } = ledger;
+    awaitCommit(changed, ledger.ticket);
+    const taken = this.#act(outcome);
+    if (ledger.promises !== promises) return ledger.committed(ledger.ticket).then(() => taken);
+    awaitCommit(changed, 0); // its publisher is answered now, so a commit that fails later may not refuse it
+    return taken;
+  }
+
+  #act(outcome: PublishDecision): number {
+    if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
+    const host = this.#host;
+    if (outcome.route.kind !== TopicKind.delayed) {
+      const route = host.routing.freshened(outcome.route);
+      if (host.pressure.isRefusing && this.#publishing.refuses(outcome.message, route))
+        throw this.#noRoom(outcome.message);
+      return this.#publishing.route(outcome.message, route);
+    }
+    const code = this.#publishing.delay(outcome.message);
+    if (code >= 0x80) throw this.#notDelayed(code, outcome.message);
+    return 0;
   }
 
   /** The error of `broker.publish` if a message has to be queued and there is no room. No subscriber has received the message. */

@@ -36,13 +36,26 @@ export class Members {
  * numbers and ASCII text, or a member is a list or an object: decode it as a whole
  */
 export function readMembers(bytes: Buffer, start: number, end: number, members: Members): Output | undefined {
+  return read(bytes, start, end, members, false);
+}
+
+/**
+ * Read a JSON object that has exactly these members, in this order.
+ * @returns undefined: it has others, or another order, or decode it as a whole for the reasons of `readMembers`
+ */
+export function readObject(bytes: Buffer, start: number, end: number, members: Members): Output | undefined {
+  return read(bytes, start, end, members, true);
+}
+
+function read(bytes: Buffer, start: number, end: number, members: Members, isWhole: boolean): Output | undefined {
+  const { names, keys } = members;
   if (end - start > MOST_BYTES) return undefined;
   let at = skipSpace(bytes, start, end);
   if (bytes[at] !== 0x7b || at >= end) return undefined;
   const output: Output = {};
   at = skipSpace(bytes, at + 1, end);
-  if (bytes[at] === 0x7d && at < end) return skipSpace(bytes, at + 1, end) === end ? output : undefined;
-  for (;;) {
+  if (bytes[at] === 0x7d && at < end) return !isWhole && skipSpace(bytes, at + 1, end) === end ? output : undefined;
+  for (let count = 0; ; count++) {
     if (bytes[at] !== 0x22 || at >= end) return undefined;
     const keyAt = at + 1;
     const keyEnd = skipPlainString(bytes, keyAt, end);
@@ -53,17 +66,18 @@ export function readMembers(bytes: Buffer, start: number, end: number, members: 
     const valueAt = at;
     at = skipValue(bytes, at, end, 0);
     if (at === -1) return undefined;
-    const index = indexOf(bytes, keyAt, keyEnd - 1, members.keys);
+    const index = indexOf(bytes, keyAt, keyEnd - 1, keys, isWhole ? count : 0);
+    if (isWhole && index !== count) return undefined;
     if (index !== -1) {
       const value = scalar(bytes, valueAt, at);
       if (value === undefined) return undefined;
-      output[members.names[index]] = value;
+      output[names[index]] = value;
     }
     at = skipSpace(bytes, at, end);
     if (at >= end) return undefined;
     const next = bytes[at];
     at = skipSpace(bytes, at + 1, end);
-    if (next === 0x7d) return at === end ? output : undefined;
+    if (next === 0x7d) return at === end && (!isWhole || count === names.length - 1) ? output : undefined;
     if (next !== 0x2c) return undefined;
   }
 }
@@ -163,10 +177,10 @@ function skipNumber(bytes: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** The index of the key that is between two offsets; -1: it is none of them. */
-function indexOf(bytes: Buffer, start: number, end: number, keys: readonly Uint8Array[]): number {
+/** The index of the key that is between two offsets; -1: it is none of them. @param from the index of the first one that it may be */
+function indexOf(bytes: Buffer, start: number, end: number, keys: readonly Uint8Array[], from: number): number {
   const length = end - start;
-  for (let index = 0; index < keys.length; index++) {
+  for (let index = from; index < keys.length; index++) {
     const key = keys[index];
     if (key.length !== length) continue;
     let i = 0;

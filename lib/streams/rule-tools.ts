@@ -31,7 +31,7 @@ export function ruleTools({ ruleId, clock, timezone, patterns }: ToolSettings): 
     },
     offsetMinutes: (timeMs) => offsetMinutes(timezone, timeMs),
     property: () => undefined,
-    hits: { count: 0, lastAt: 0 },
+    hits: { count: 0, lastAt: 0, isTimed: false },
     frame: { range: undefined, rowNumber: 0 }
   };
 }

@@ -132,6 +132,11 @@ export interface SinkItem {
   readonly value: unknown;
   /** `value` as bytes of the format of the sink: JSON by default. Encoded at the first use. */
   readonly bytes: Buffer;
+  /**
+   * `bytes` as text, for a sink that encodes text by itself, which is cheaper. Made at each use. Absent or undefined: there is none, as for an item of the
+   * cache, or for bytes that are no text.
+   */
+  readonly text?: string | undefined;
   /** A property that is a template, filled in for this item. @throws StreamFailure */
   property(name: string): unknown;
   /** The same at each attempt to send the item. */

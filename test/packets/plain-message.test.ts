@@ -5,14 +5,17 @@ import type { QoS } from '../../lib/packets/types.ts';
 
 const PUBLISHER = { clientId: 'c', username: undefined };
 const PAYLOADS = ['', 'text', 'ü😀', '\ud800', 'x'.repeat(300), Buffer.from([0, 255, 128])];
+/** Around the length at which topic and payload are written in another way. */
+const LENGTHS = [117, 118, 119, 120, 121, 127];
 
 describe('A message without properties that is encoded in one step', () => {
   it('has the same fields and packets as one that is made of the input of the app', () => {
-    for (const payload of PAYLOADS)
+    const payloads = [...PAYLOADS, ...LENGTHS.flatMap((length) => ['x'.repeat(length), `${'x'.repeat(length - 1)}ü`])];
+    for (const [payload, topic] of payloads.flatMap((each) => [[each, 'a/ü'] as const, [each, 'a'] as const]))
       for (const qos of [0, 1, 2] as QoS[])
         for (const retain of [false, true]) {
-          const plain = Message.plain('a/ü', payload, qos, retain, PUBLISHER, 5, 7);
-          const usual = Message.from({ topic: 'a/ü', payload, qos, retain }, PUBLISHER, 5, 7);
+          const plain = Message.plain(topic, payload, qos, retain, PUBLISHER, 5, 7);
+          const usual = Message.from({ topic, payload, qos, retain }, PUBLISHER, 5, 7);
           for (const layout of [4, 5] as const)
             for (const withPacketId of [false, true])
               assert.deepEqual(bytesOf(plain, layout, withPacketId), bytesOf(usual, layout, withPacketId));

@@ -114,6 +114,67 @@ describe('format json', () => {
     assert.ok(pruned >= 1000, String(pruned));
   });
 
+  it('reads objects like the last one as the decoder of the engine does, also those that only look like it', () => {
+    const { decode } = makeFormat('json', { what: 'x' });
+    const read = (text: string) => {
+      try {
+        return JSON.stringify(decode(Buffer.from(text)));
+      } catch (error) {
+        return (error as { code: string }).code;
+      }
+    };
+    for (const text of [
+      '{"a":1.5,"b":"x"}',
+      '{"a":2.0,"b":"y"}',
+      ' { "a" : -3 , "b" : null } ',
+      '{"b":"y","a":1}',
+      '{"a":1,"b":2,"c":3}',
+      '{"a":1,"b":2}',
+      '{"a":1}',
+      '{"a":1,"a":2}',
+      '{"a":2,"b":{"c":1}}',
+      '{"a":12345678901234567,"b":1e3}',
+      '{"a":"\\u00e9","b":"é"}',
+      '{"2":1,"1":2}',
+      '{"1":1,"2":2}',
+      '{}',
+      '[{"a":1,"b":2}]'
+    ]) {
+      const expected = JSON.stringify(JSON.parse(text));
+      for (const first of ['{"a":1,"b":2}', '{"1":1,"2":2}', '{"a":1}', text]) {
+        read(first);
+        assert.equal(read(text), expected, `${text} after ${first}`);
+      }
+    }
+    assert.ok(Object.is((decode(Buffer.from('{"a":-0}')) as { a: number }).a, -0));
+    for (const text of ['{"a":1,"b":2', '{"a":1,"b":2}}', '{"a":1,"b":}', '{"a":01,"b":2}', '{"a":1 "b":2}', '']) {
+      read('{"a":1,"b":2}');
+      assert.equal(read(text), 'STREAM_FAILED', text);
+    }
+  });
+
+  it('reads objects of many forms in turn', () => {
+    const { decode } = makeFormat('json', { what: 'x' });
+    for (let i = 0; i < 5000; i++) {
+      const row = i % 3 === 0 ? { a: i } : i % 3 === 1 ? { [`k${i}`]: true, a: [i] } : { a: i, b: 'x' };
+      assert.deepEqual(decode(Buffer.from(JSON.stringify(row))), row);
+    }
+  });
+
+  it('encodes objects of short values as the engine does', () => {
+    for (const value of [
+      {},
+      { a: 1, b: -0, c: 1e21, d: 1 / 3, e: NaN, f: -Infinity },
+      { a: true, b: false, c: 'text', d: '', 'k"e\ny': 'ü', ü: '"\\' },
+      { a: 'x'.repeat(500), b: '\u2028\ud800' },
+      { a: null, b: undefined, c: [1], d: { e: {} } },
+      { 2: 1, 1: 2, ['x'.repeat(300)]: 3 },
+      JSON.parse('{"__proto__":1,"toJSON":2}')
+    ])
+      for (let times = 0; times < 2; times++) assert.equal(encode('json', value), JSON.stringify(value));
+    assert.equal(makeFormat('json', { what: 'x' }).text?.({ a: 1n }), '{"a":1}');
+  });
+
   it('encodes bigints with all digits, bytes as base64 and times as ISO 8601', () => {
     assert.equal(encode('json', [{ a: 1, b: undefined, c: NaN }]), '[{"a":1,"c":null}]');
     const value = { a: 2n ** 63n - 1n, b: Buffer.from('hi'), c: new Date(0), d: [1n, null], e: undefined, 'f"': 'g"' };

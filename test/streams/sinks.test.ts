@@ -351,7 +351,7 @@ describe('The mqtt sink', () => {
     const type = mqttSink({ messages, isOwn: (server) => server === 'tcp://127.0.0.1:1883' });
     const { emitter } = await openSink(type, { topic: 'out/{{.id}}', qos: 1, retained: true, sendSingle: true });
     assert.equal(emitter.push([{ id: 7 }]), undefined);
-    const payload = Buffer.from('{"id":7}');
+    const payload = '{"id":7}';
     assert.deepEqual(published, [[{ topic: 'out/7', payload, qos: 1, retain: true }, 'r1']]);
     const own = await openSink(type, { server: 'tcp://127.0.0.1:1883', topic: 'a', clientId: 'x' });
     own.emitter.push([]);

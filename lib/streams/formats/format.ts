@@ -25,6 +25,8 @@ export interface Format {
   decode(payload: Uint8Array): ValueObject | readonly ValueObject[];
   /** The bytes of a row, of several rows, or of a string that a template has made. @throws StreamFailure */
   encode(value: unknown): Buffer;
+  /** What `encode` gives, as text. Absent: the format is no text, or has no use for it. @throws StreamFailure */
+  text?(value: unknown): string;
 }
 
 /** A type of formats: the option FORMAT of streams, and the property `format` of sinks. */

@@ -8,7 +8,43 @@ const MOST_LEVELS = 1000;
  * @throws StreamFailure for more than 1000 levels, which objects that contain themselves have
  */
 export function jsonText(value: unknown): string {
+  return flatText(value) ?? textOfAny(value);
+}
+
+function textOfAny(value: unknown): string {
   return isPlain(value, 0) ? (JSON.stringify(value) ?? 'null') : textOf(value, 0);
+}
+
+/** The names of columns as JSON with a colon. */
+const KEYS = new Map<string, string>();
+const MOST_KEYS = 10_000;
+const MOST_KEY_CHARACTERS = 100;
+/** Strings that are the same in JSON. */
+const PLAIN_TEXT = /^[ !#-[\]-~]{0,100}$/;
+
+/** The JSON of an object that has only short values; undefined: it has others. It is the most frequent form, and faster than JSON.stringify. */
+function flatText(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return undefined;
+  let text = '';
+  for (const key in value) {
+    const each = (value as Record<string, unknown>)[key];
+    if (typeof each === 'number') text += `${keyText(key, text)}${Number.isFinite(each) ? each : null}`;
+    else if (typeof each === 'boolean') text += keyText(key, text) + each;
+    else if (typeof each === 'string' && PLAIN_TEXT.test(each)) text += `${keyText(key, text)}"${each}"`;
+    else return undefined;
+  }
+  return text === '' ? '{}' : `${text}}`;
+}
+
+/** @param before the text before it */
+function keyText(key: string, before: string): string {
+  let text = KEYS.get(key);
+  if (text === undefined) {
+    text = `${JSON.stringify(key)}:`;
+    if (key.length <= MOST_KEY_CHARACTERS && KEYS.size < MOST_KEYS) KEYS.set(key, text);
+  }
+  return before === '' ? `{${text}` : `,${text}`;
 }
 
 /** Whether JSON.stringify gives the same, at much less cost. */

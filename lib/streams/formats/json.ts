@@ -1,5 +1,5 @@
 import { decodeJson } from '../../sql/json.ts';
-import { Members, readMembers } from '../../sql/json-members.ts';
+import { Members, readMembers, readObject } from '../../sql/json-members.ts';
 import { Float, setKey } from '../../sql/values.ts';
 import type { ColumnType } from '../types.ts';
 import { describe, StreamFailure, type Value, type ValueObject } from '../values.ts';
@@ -19,25 +19,73 @@ const GREATEST_INTEGER = 2n ** 63n - 1n;
 export const JSON_FORMAT: FormatType = {
   name: 'json',
   about: 'A JSON object, or an array of objects with one row for each.',
-  make: (setup) => ({ name: 'json', decode: decoder(setup), encode: (value) => Buffer.from(jsonText(value)) })
+  make: (setup) => ({
+    name: 'json',
+    decode: decoder(setup),
+    encode: (value) => Buffer.from(jsonText(value)),
+    text: jsonText
+  })
 };
 
 function decoder({ columns, needed, integers = false }: FormatSetup): Format['decode'] {
   const isExact = columns?.some(({ type }) => hasIntegers(type)) ?? false;
   const whole = columns === undefined && integers ? withIntegers : isExact ? parseExact : parse;
-  const members = needed === undefined || whole === withIntegers ? undefined : Members.of(needed);
-  return members === undefined ? (payload) => rowsOf(whole(textOf(payload))) : pruned(members, whole);
+  const decodeWhole = (payload: Uint8Array) => rowsOf(whole(textOf(payload)));
+  if (whole === withIntegers) return decodeWhole;
+  if (needed === undefined) return alike(decodeWhole);
+  const members = Members.of(needed);
+  return members === undefined ? decodeWhole : pruned(members, decodeWhole);
+}
+
+type Rows = ValueObject | readonly ValueObject[];
+
+/** Reads objects that have the same members, in the same order, as the last one that was decoded as a whole. */
+function alike(decodeWhole: (payload: Uint8Array) => Rows): Format['decode'] {
+  let members: Members | undefined;
+  let misses = 0;
+  let skips = 0;
+  return (payload) => {
+    if (skips > 0) {
+      skips--;
+      return decodeWhole(payload);
+    }
+    const found = members === undefined ? undefined : readObject(bufferOf(payload), 0, payload.length, members);
+    if (found !== undefined) {
+      if (misses > 0) misses--;
+      return withoutFloats(found as Record<string, unknown>);
+    }
+    const rows = decodeWhole(payload);
+    members = isFlat(rows) ? Members.of(Object.keys(rows)) : undefined;
+    if (++misses > MOST_MISSES) {
+      misses = 0;
+      skips = SKIPPED;
+    }
+    return rows;
+  };
+}
+
+/** Make floats of the numbers. */
+function withoutFloats(found: Record<string, unknown>): ValueObject {
+  for (const name in found) {
+    const value = found[name];
+    if (value instanceof Float) found[name] = value.value;
+  }
+  return found as ValueObject;
+}
+
+function isFlat(rows: Rows): boolean {
+  return !Array.isArray(rows) && Object.values(rows).every((value) => typeof value !== 'object' || value === null);
 }
 
 /** Reads only the members that are needed. What has another form, or lacks one of them, is decoded as a whole. */
-function pruned(members: Members, whole: (text: string) => unknown): Format['decode'] {
+function pruned(members: Members, decodeWhole: (payload: Uint8Array) => Rows): Format['decode'] {
   const { names } = members;
   let misses = 0;
   let skips = 0;
   return (payload) => {
     if (skips > 0) {
       skips--;
-      return rowsOf(whole(textOf(payload)));
+      return decodeWhole(payload);
     }
     const found = readMembers(bufferOf(payload), 0, payload.length, members) as Record<string, unknown> | undefined;
     if (found !== undefined && completed(found, names)) {
@@ -48,7 +96,7 @@ function pruned(members: Members, whole: (text: string) => unknown): Format['dec
       misses = 0;
       skips = SKIPPED;
     }
-    return rowsOf(whole(textOf(payload)));
+    return decodeWhole(payload);
   };
 }
 
@@ -109,7 +157,7 @@ function normalized(value: unknown, change: (scalar: unknown) => unknown): unkno
   return value;
 }
 
-function rowsOf(value: unknown): ValueObject | readonly ValueObject[] {
+function rowsOf(value: unknown): Rows {
   if (isObject(value)) return value;
   if (Array.isArray(value) && value.every(isObject)) return value;
   const found = Array.isArray(value) ? value.find((each) => !isObject(each)) : value;

@@ -77,7 +77,10 @@ export const CONTEXT_FUNCTIONS = family('other', [
     name: 'last_hit_time',
     params: [],
     about: 'When the rule has last produced an emission, in milliseconds since 1970; 0: never.',
-    make: (tools) => () => BigInt(Math.trunc(tools.hits.lastAt))
+    make: (tools) => {
+      tools.hits.isTimed = true;
+      return () => BigInt(Math.trunc(tools.hits.lastAt));
+    }
   },
   {
     name: 'props',

@@ -38,8 +38,8 @@ export interface FunctionTools {
   offsetMinutes(timeMs: number): number;
   /** A property of the service that is shared by its rules: `get_keyed_state`, `props`. */
   property(name: string): Value;
-  /** How often, and when last, the rule has produced an emission. */
-  readonly hits: { count: number; lastAt: number };
+  /** How often, and when last, the rule has produced an emission. The time is taken only if `isTimed`, which a function sets that shows it. */
+  readonly hits: { count: number; lastAt: number; isTimed?: boolean };
   readonly frame: Frame;
 }
 

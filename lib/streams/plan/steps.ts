@@ -217,7 +217,7 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
           }
         }
         tools.hits.count++;
-        tools.hits.lastAt = tools.now();
+        if (tools.hits.isTimed) tools.hits.lastAt = tools.now();
         for (let index = 0; index < rows.length; index++) rows[index] = plainRow(rows[index]);
         output.push(rows);
       }

@@ -10,6 +10,8 @@ export interface ItemKind {
   readonly prefix: string;
   /** @throws StreamFailure */
   encode(value: unknown): Buffer;
+  /** What `encode` gives for a value that is not encoded yet, as text; undefined: the bytes are no text. @throws StreamFailure */
+  readonly text: ((value: unknown) => string) | undefined;
 }
 
 /** An item that is sent from memory. Its bytes and properties are made when a sink asks for them. */
@@ -34,6 +36,12 @@ export class MadeItem implements SinkItem {
 
   get bytes(): Buffer {
     return (this.#bytes ??= this.#kind.encode(this.value));
+  }
+
+  get text(): string | undefined {
+    const { value } = this;
+    if (this.#kind.text === undefined || value instanceof Uint8Array) return undefined;
+    return typeof value === 'string' ? value : this.#kind.text(value);
   }
 
   property(name: string): unknown {

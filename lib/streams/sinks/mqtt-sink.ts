@@ -64,7 +64,8 @@ export function mqttSink({ messages, isOwn, remote }: MqttSinkHost): SinkType {
       }
       return {
         send(item) {
-          const input = { topic: String(item.property('topic')), payload: item.bytes, qos, retain: retained };
+          const topic = String(item.property('topic'));
+          const input = { topic, payload: item.text ?? item.bytes, qos, retain: retained };
           const sent = messages.publish(input, ruleId);
           return typeof sent === 'number' ? undefined : sent.then(() => undefined);
         },

@@ -93,7 +93,7 @@ async function openSink(
   const { ruleId, index, clock, dataDir, outboxes } = run;
   const common = properties as unknown as CommonProperties;
   const prefix = randomBytes(6).toString('base64url');
-  const kind = { properties, dynamic, prefix, encode: encoder.encode };
+  const kind = { properties, dynamic, prefix, encode: encoder.encode, text: encoder.text };
   const failed = (error: unknown) => run.failed(error);
   const emitter = new Emitter({ what, properties: common, transform, kind, clock, failed });
   const sink = await type.open({
@@ -125,6 +125,8 @@ function checkNames({ fields, excludeFields }: CommonProperties, what: string): 
 
 interface Encoder {
   encode(value: unknown): Buffer;
+  /** What `encode` gives, as text; undefined: the bytes are no text. */
+  readonly text: ((value: unknown) => string) | undefined;
   /** The bytes are the JSON of the value. */
   readonly isJson: boolean;
 }
@@ -159,9 +161,10 @@ function makeEncoder(
     return isJson && typeof value === 'string' ? Buffer.from(value) : format.encode(value);
   };
   const compress = ownsCompression ? undefined : COMPRESSIONS[compression];
-  if (compress === undefined) return { encode: plain, isJson };
+  if (compress === undefined) return { encode: plain, text: format.text?.bind(format), isJson };
   return {
     isJson: false,
+    text: undefined,
     encode(value) {
       try {
         return compress(plain(value));
