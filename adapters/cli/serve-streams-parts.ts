@@ -15,11 +15,12 @@ const DROP_DELAY_MS = 1_000;
 export async function streamTypes(
   pushPort: Port
 ): Promise<{ readonly sources: SourceType[]; readonly sinks: SinkType[] }> {
-  const [file, http, mqtt, redis, kafka, { webSockets }] = await Promise.all([
+  const [file, http, mqtt, redis, influx, kafka, { webSockets }] = await Promise.all([
     import('../streams/file/index.ts'),
     import('../streams/http/index.ts'),
     import('../streams/mqtt/index.ts'),
     import('../streams/redis/index.ts'),
+    import('../streams/influx/index.ts'),
     import('../streams/kafka/index.ts'),
     import('../streams/websocket/index.ts')
   ]);
@@ -37,7 +38,16 @@ export async function streamTypes(
       kafka.kafkaSource(),
       sockets.source
     ],
-    sinks: [file.fileSink(), http.restSink(), mqtt.mqttSink(), redis.redisSink(), kafka.kafkaSink(), sockets.sink]
+    sinks: [
+      file.fileSink(),
+      http.restSink(),
+      mqtt.mqttSink(),
+      redis.redisSink(),
+      influx.influxSink(),
+      influx.influx2Sink(),
+      kafka.kafkaSink(),
+      sockets.sink
+    ]
   };
 }
 
