@@ -123,7 +123,7 @@ export class Broker<Data = unknown> {
   constructor(options: BrokerOptions = {}) {
     this.handle = this.handle.bind(this);
     this.settings = readBrokerOptions(options);
-    const engine = new Engine(this.settings, this);
+    const engine = new Engine(this.settings, this, () => this.listeners());
     const { services, routing, sessions, ledger, retainer, subscribing, directory } = engine;
     this.#engine = engine;
     this.#services = services;

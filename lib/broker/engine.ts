@@ -17,6 +17,7 @@ import { SystemMonitor } from '../monitor/system-monitor.ts';
 import { TopicFigures } from '../monitor/topic-figures.ts';
 import { Outboxes } from '../outbox/outboxes.ts';
 import type { Message } from '../packets/message.ts';
+import type { ListenerHandle } from '../records/listener.ts';
 import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
 import { remapTopics } from '../session/handlers/publish.ts';
@@ -97,9 +98,14 @@ export class Engine {
   readonly #sourceReview: SourceReview;
   readonly #systemMonitor: SystemMonitor;
   readonly #machine: MachineMonitor;
+  readonly listeners: () => Iterable<ListenerHandle>;
 
-  /** @param broker the `Broker` named in messages of the diagnostics channels, and passed to kinds of connectors */
-  constructor(settings: Settings, broker: object) {
+  /**
+   * @param broker the `Broker` named in messages of the diagnostics channels, and passed to kinds of connectors
+   * @param listeners the attached listeners
+   */
+  constructor(settings: Settings, broker: object, listeners: () => Iterable<ListenerHandle>) {
+    this.listeners = listeners;
     this.services = new Services(settings, broker, {
       gauges: this.#gauges(),
       heardChanged: () => this.publishing.hooks.watch(),

@@ -2,9 +2,11 @@ import { BrokerError } from '../base/errors.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
 import type { Message } from '../packets/message.ts';
 import { RulePublisher } from '../packets/named-publisher.ts';
+import type { ListenerHandle } from '../records/listener.ts';
 import type { Routing } from '../routing/routing.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { StreamRuleActions } from '../streams/chart-actions.ts';
+import { isOwnServer } from '../streams/own-server.ts';
 import { streamRuleMachine } from '../streams/stream-rule.machine.ts';
 import type { Actors, StartActor } from './actors.ts';
 import { publisherOf } from './new-message.ts';
@@ -19,6 +21,8 @@ interface StreamParts {
   readonly actors: Actors;
   readonly routing: Routing;
   readonly publishing: Publishing;
+  /** The attached listeners. */
+  listeners(): Iterable<ListenerHandle>;
 }
 
 /** Most rules that publish because of each other, one after the other. */
@@ -96,6 +100,7 @@ export function makeStreams(services: Services, parts: StreamParts, tables: Tabl
     },
     watch: (filter, watcher) => parts.routing.watch(filter, causes.of(watcher)),
     publisherOf,
+    isOwn: (server) => isOwnServer(server, parts.listeners()),
     publish: (input, ruleId) => parts.publishing.own.republish(input, causes.publisherOf(ruleId), causes.isActive),
     emit: (event, value) => events.emit(event, value),
     during: (promise) => work.forAWhile(promise),

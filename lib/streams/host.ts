@@ -22,6 +22,8 @@ export interface StreamMessages {
   publisherOf(message: Message): ClientInfo | undefined;
   /** Publish a message of a rule at once. @throws InvalidInput, NotAuthorized, BrokerError */
   publish(input: MessageInput, ruleId: string): number | Promise<number>;
+  /** Whether the URL of an MQTT server names a listener of this broker. */
+  isOwn(server: string): boolean;
 }
 
 /** What the stream service uses of the broker. */

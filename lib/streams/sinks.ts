@@ -10,7 +10,7 @@ import type { SinkType } from './types.ts';
  * @param own those of the app: its `mqtt` becomes the part of ours that is for other servers
  */
 export function builtInSinks(
-  messages: Pick<StreamMessages, 'publish'>,
+  messages: Pick<StreamMessages, 'publish' | 'isOwn'>,
   topics: MemoryTopics,
   own: readonly SinkType[]
 ): SinkType[] {

@@ -348,7 +348,7 @@ describe('The mqtt sink', () => {
   const messages = { publish: (input: MessageInput, ruleId: string) => published.push([input, ruleId]) };
 
   it('publishes at this broker if there is no server, or if it is this broker', async () => {
-    const type = mqttSink({ messages, isOwn: (server) => server === 'tcp://127.0.0.1:1883' });
+    const type = mqttSink({ messages: { ...messages, isOwn: (server) => server === 'tcp://127.0.0.1:1883' } });
     const { emitter } = await openSink(type, { topic: 'out/{{.id}}', qos: 1, retained: true, sendSingle: true });
     assert.equal(emitter.push([{ id: 7 }]), undefined);
     const payload = '{"id":7}';

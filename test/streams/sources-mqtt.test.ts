@@ -16,7 +16,9 @@ async function start(port = 0) {
 }
 
 function attach(server: string, more: Record<string, unknown> = {}, manual = true) {
-  const types = builtInSources({ watch: () => () => undefined }, new MemoryTopics(), [mqttSource()]);
+  const types = builtInSources({ watch: () => () => undefined, isOwn: () => false }, new MemoryTopics(), [
+    mqttSource()
+  ]);
   const sourceConfig = { mqtt: { default: { server, ...more } } };
   const fixture = makeHub(types, manual ? { sourceConfig } : { sourceConfig, clock: systemClock });
   const kept = new Kept();

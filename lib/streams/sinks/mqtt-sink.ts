@@ -9,7 +9,8 @@ const REMOTE = 'Only for another broker.';
 export const MQTT_SINK_PROPERTIES: PropertyTable = {
   server: {
     type: 'string',
-    about: 'URL of another broker, such as tcp://host:1883. Default: this broker, without a connection.'
+    about:
+      'URL of another broker, such as tcp://host:1883. Default: this broker, without a connection, as with the address of one of its listeners.'
   },
   topic: { type: 'string', required: true, isTemplate: true, about: 'Topic.' },
   qos: { type: 'number', default: 0, choices: [0, 1, 2], about: 'Quality of service.' },
@@ -36,15 +37,13 @@ export const MQTT_SINK_PROPERTIES: PropertyTable = {
 
 /** What the sink `mqtt` uses of the service. */
 export interface MqttSinkHost {
-  readonly messages: Pick<StreamMessages, 'publish'>;
-  /** Whether a server is this broker. Default: no server is. */
-  isOwn?(server: string): boolean;
+  readonly messages: Pick<StreamMessages, 'publish'> & Partial<Pick<StreamMessages, 'isOwn'>>;
   /** The type that publishes at another broker; undefined: none is registered. */
   remote?(): SinkType | undefined;
 }
 
-/** Publishes outputs as messages of this broker, without a connection; with a server, at another one. */
-export function mqttSink({ messages, isOwn, remote }: MqttSinkHost): SinkType {
+/** Publishes outputs as messages of this broker, without a connection; with a server that is no listener of it, at another one. */
+export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
   return {
     name: 'mqtt',
     about: 'Publishes messages at this broker, or with a server at another one.',
@@ -56,7 +55,7 @@ export function mqttSink({ messages, isOwn, remote }: MqttSinkHost): SinkType {
         readonly qos: QoS;
         readonly retained: boolean;
       };
-      if (server !== undefined && server !== '' && isOwn?.(server) !== true) {
+      if (server !== undefined && server !== '' && messages.isOwn?.(server) !== true) {
         const type = remote?.();
         if (type !== undefined) return type.open(setup);
         const text = `mqtt sink: property server is ${server}, but publishing at other brokers needs mqttSink() of embermq/streams/mqtt`;

@@ -11,8 +11,11 @@ import type { Value, ValueObject } from '../values.ts';
 /** Rules of streams see a message after the rules over events. */
 const ORDER = 2 ** 52;
 
-/** With one of these properties, the messages are those of another server. */
+/** With one of these properties, the messages are those of another server, unless it is a listener of this broker. */
 const REMOTE = ['server', 'servers', 'connectionSelector'];
+
+/** What the source uses of the broker. */
+type SourceMessages = Pick<StreamMessages, 'watch'> & Partial<Pick<StreamMessages, 'isOwn'>>;
 
 /**
  * The source `mqtt`: messages of this broker, without a connection; or those of another server, if a server is given.
@@ -21,19 +24,23 @@ const REMOTE = ['server', 'servers', 'connectionSelector'];
  * `properties`, which has the user properties by name, and the others such as `contentType`.
  * @param remote the source for other servers; undefined: the app has registered none
  */
-export function mqttSource(messages: Pick<StreamMessages, 'watch'>, remote?: SourceType): SourceType {
+export function mqttSource(messages: SourceMessages, remote?: SourceType): SourceType {
   const metadataOf = sharedMetadata();
   return {
     name: 'mqtt',
     about: 'Messages of this broker, or of another MQTT server.',
     ...(remote?.properties === undefined ? {} : { properties: remote.properties }),
     ...(remote?.sections === undefined ? {} : { sections: remote.sections }),
-    open: (setup) => (isRemote(setup) ? openRemote(setup, remote) : openLocal(setup, messages, metadataOf))
+    open: (setup) => (isRemote(setup, messages) ? openRemote(setup, remote) : openLocal(setup, messages, metadataOf))
   };
 }
 
-function isRemote({ properties }: SourceSetup): boolean {
-  return REMOTE.some((name) => properties[name] !== undefined && properties[name] !== '');
+function isRemote({ properties, datasource }: SourceSetup, { isOwn }: SourceMessages): boolean {
+  if (!REMOTE.some((name) => properties[name] !== undefined && properties[name] !== '')) return false;
+  const [first] = Array.isArray(properties.servers) ? (properties.servers as readonly unknown[]) : [];
+  const server = properties.server ?? first;
+  // only a client can be a member of a share group
+  return typeof server !== 'string' || parseSharedFilter(datasource) !== undefined || isOwn?.(server) !== true;
 }
 
 function openRemote(setup: SourceSetup, remote: SourceType | undefined): Awaitable<OpenSource> {
@@ -44,7 +51,7 @@ function openRemote(setup: SourceSetup, remote: SourceType | undefined): Awaitab
 
 function openLocal(
   setup: SourceSetup,
-  messages: Pick<StreamMessages, 'watch'>,
+  messages: SourceMessages,
   metadataOf: (message: Message) => Metadata
 ): OpenSource {
   const filter = checkFilter(setup);
