@@ -19,6 +19,9 @@ LOOPBACK.addAddress('::1', 'ipv6');
 /** Headers with which proxies say that a request is not their own. */
 const FORWARDED = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
 
+/** A request of this machine, which needs no credentials. */
+const OF_MACHINE: Caller = { scope: 'administrator', kind: 'none' };
+
 /** Decides which requests are answered. */
 export class Access {
   readonly #settings: StreamsSettings;
@@ -33,17 +36,19 @@ export class Access {
     this.#credentials = new CredentialCheck(broker, asked, trustedProxies, { acceptsBearer: true, what: 'streams' });
   }
 
-  /** Let a request through. @throws Fault unauthorized, notPermitted, tooManyLogins */
-  async check(call: Call, row: Operation | undefined): Promise<void> {
-    const isChange = call.method !== 'GET' && call.method !== 'HEAD';
-    this.#browsers.check(call, isChange);
-    const isOwn = this.#isLocal(call) && call.header('origin') === undefined;
-    const isInstallation = row?.isInstallation === true;
-    if (this.#settings.credentials === 'remote' && this.#isLocal(call) && (isOwn || !isInstallation)) return;
-    const caller = await this.#checked(call);
-    if (caller.scope === 'viewer' && isChange && row?.isReading !== true)
+  /** Who has sent a request. @throws Fault unauthorized, tooManyLogins, notPermitted: the page that has sent it is of another origin */
+  async callerOf(call: Call, row: Operation | undefined): Promise<Caller> {
+    this.#browsers.check(call, isChange(call));
+    const isOpen = this.#isOwn(call) || row?.isInstallation !== true;
+    if (this.#settings.credentials === 'remote' && this.#isLocal(call) && isOpen) return OF_MACHINE;
+    return this.#checked(call);
+  }
+
+  /** Let a caller do an operation. @throws Fault notPermitted */
+  permit(caller: Caller, call: Call, row: Operation | undefined): void {
+    if (caller.scope === 'viewer' && isChange(call) && row?.isReading !== true)
       throw new Fault('notPermitted', 'these credentials may only read');
-    if (isInstallation && caller.kind === 'none' && !isOwn)
+    if (row?.isInstallation === true && caller.kind === 'none' && !this.#isOwn(call))
       throw new Fault(
         'notPermitted',
         'plugins and functions are code: installing them needs credentials (option credentials), or a request of this machine to a loopback address without an Origin header'
@@ -67,6 +72,11 @@ export class Access {
     }
   }
 
+  /** A request of this machine that no web page has sent. */
+  #isOwn(call: Call): boolean {
+    return this.#isLocal(call) && call.header('origin') === undefined;
+  }
+
   #isLocal(call: Call): boolean {
     const address = clientAddress(call, this.#settings.trustedProxies);
     if (address === undefined || !isLoopback(address)) return false;
@@ -74,6 +84,10 @@ export class Access {
     const name = hostName(call.header('host') ?? '');
     return name !== undefined && (name === 'localhost' || isLoopback(name.replace(/^\[(.*)\]$/, '$1')));
   }
+}
+
+function isChange({ method }: Call): boolean {
+  return method !== 'GET' && method !== 'HEAD';
 }
 
 function isLoopback(address: string): boolean {

@@ -14,6 +14,7 @@ import {
 } from '../rest/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 import { Access } from './access.ts';
+import { auditChange, type ChangeRequest } from './audit.ts';
 import { bodyOf, noBody } from './body.ts';
 import { faultOf, StreamFault } from './faults.ts';
 import { openApi } from './openapi.ts';
@@ -91,10 +92,15 @@ class StreamsRest implements Service {
     { params, methods }: { readonly params: Readonly<Record<string, string>>; readonly methods: readonly string[] }
   ): Promise<Answer> {
     const isJson = this.#settings.errors === 'json' || wantsJson(call.header('accept'));
-    const given: { input?: Input } = {};
+    const given: ChangeRequest & { input?: Input } = { row, params };
     try {
-      await this.#access.check(call, row);
-      if (row !== undefined) return await this.#run(row, params, call, given);
+      given.caller = await this.#access.callerOf(call, row);
+      this.#access.permit(given.caller, call, row);
+      if (row !== undefined) {
+        const answer = await this.#run(row, params, call, given);
+        this.#audit(given, call, undefined);
+        return answer;
+      }
       if (methods.length > 0) return { status: 405, headers: { allow: allowed(methods) }, body: '' };
       throw new StreamFault(404, 'notFound', UNKNOWN_PATH, true);
     } catch (error) {
@@ -103,9 +109,14 @@ class StreamsRest implements Service {
       if (fault === undefined) this.#broker.failed(error, `answering ${call.method} ${call.path}`);
       const shown =
         fault ?? new StreamFault(500, 'undefined', 'an internal error has occurred; the broker has reported it');
+      this.#audit(given, call, shown);
       const prefix = typeof row?.errorPrefix === 'function' ? row.errorPrefix(params) : row?.errorPrefix;
       return answerTo(shown, prefix ?? '', { wantsJson: isJson, cause: error });
     }
+  }
+
+  #audit(request: ChangeRequest, call: Call, fault: StreamFault | undefined): void {
+    auditChange(this.#broker, request, { call, trustedProxies: this.#settings.trustedProxies, fault });
   }
 
   async #run(

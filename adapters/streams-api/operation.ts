@@ -67,7 +67,9 @@ export interface Operation {
   readonly isTextByDefault?: true;
   /** It brings code into the process: it needs credentials, or a request from this machine that no web page has sent. */
   readonly isInstallation?: true;
-  /** Viewers may use it, although it is no GET. */
+  /** What the audit log has of a body, beside the parameters that it records of all operations: names, never values that can be secrets. */
+  audited?(body: Readonly<Record<string, unknown>>): Readonly<Record<string, string | undefined>>;
+  /** It only reads, although it is no GET: viewers may use it, and the audit log does not have it. */
   readonly isReading?: true;
   readonly example?: Example;
   /** The fault that an error of this operation means. Undefined: what the table of faults says. */

@@ -99,6 +99,10 @@ function readingOf(kind: StreamKind): readonly Operation[] {
       status: 201,
       answer: 'text',
       example: { body: { sql }, answer: `${title} ${example} is created.` },
+      audited: ({ sql }) => {
+        const ddl = ddlOf(String(sql));
+        return { statement: ddl && `${ddl.verb} ${ddl.kind} ${ddl.name}` };
+      },
       run: ({ streams }, { body }) => executed(streams, body.sql)
     }),
     operation({
