@@ -5,10 +5,12 @@ import { checkTags, type ReadRule, readStreamRule } from './definition.ts';
 import type { StreamTable } from './host.ts';
 import type { RulePlan } from './runtime.ts';
 import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
+import type { HeldRows } from './sources/held-rows.ts';
 import { parseStreamStatement } from './statement.ts';
 import { StreamRule, type StreamRuleHost } from './stream-rule.ts';
 import type {
   PlanNode,
+  RuleOptions,
   StreamDefinition,
   StreamRuleDefinition,
   StreamRuleInput,
@@ -36,6 +38,8 @@ export interface StreamRulesHost extends StreamRuleHost {
   checkRunning(): void;
   /** Run a plan over sample rows. */
   test(input: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest>;
+  /** Hold the rows of the streams that two plans have in common. @param options of the rule with the next plan */
+  hold(before: RulePlan, next: RulePlan, options: RuleOptions): HeldRows;
   /** The properties of types of sinks. */
   readonly propertiesOf: PropertiesOf;
   /** Delete the checkpoint of a rule. */
@@ -160,6 +164,21 @@ export class StreamRules implements StreamRulesApi {
 
   /** Run another definition instead. If it cannot run, the present one goes on. */
   async #replace(rule: StreamRule, read: ReadRule): Promise<void> {
+    const { options, triggered } = read.definition;
+    const next = triggered ? await this.#check(read) : undefined;
+    const { plan, isRunning } = rule;
+    // in the turn in which the rule is stopped: each row is for the one or for the other
+    if (isRunning && plan !== undefined && next !== undefined) rule.hold(this.#host.hold(plan, next, options));
+    try {
+      await this.#exchange(rule, read);
+    } finally {
+      const { held } = rule;
+      rule.hold(undefined);
+      await held?.release();
+    }
+  }
+
+  async #exchange(rule: StreamRule, read: ReadRule): Promise<void> {
     const { read: before } = rule;
     const goesOn = rule.isRunning || rule.isWaiting;
     await rule.stop();

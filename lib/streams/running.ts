@@ -13,6 +13,8 @@ export interface RunningHost {
   readonly clock: Clock;
   /** Let the rows of a stream or table reach the rule. @throws why its source cannot be used */
   attach(stream: PlannedStream, consumer: Consumer): Attachment;
+  /** Rows reach the rule: those that were held for it come first. */
+  attached(stream: PlannedStream, consumer: Consumer): void;
   /** An emission, for those who iterate. */
   emitted(rows: OutputRows): void;
   /** Something has failed for an item, in a node. */
@@ -54,7 +56,11 @@ export class Running {
       const streams = this.#plan.streams.filter((stream) => stream.kind === kind);
       for (const stream of streams) {
         const entry = this.graph.entries.get(stream.position);
-        if (entry !== undefined) this.#attachments.set(stream.position, this.#host.attach(stream, entry));
+        if (entry === undefined) continue;
+        const attachment = this.#host.attach(stream, entry);
+        this.#attachments.set(stream.position, attachment);
+        if (this.#full.size > 0) attachment.setFull(true);
+        this.#host.attached(stream, entry);
       }
       await Promise.all(streams.map(({ position }) => this.#attachments.get(position)?.opened));
     }

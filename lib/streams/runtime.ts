@@ -15,12 +15,20 @@ import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
 import { Running } from './running.ts';
 import { runSamples } from './sample-run.ts';
 import { planSink, type SinkPlan } from './sinks/sink-plan.ts';
+import { HeldRows } from './sources/held-rows.ts';
 import { SourceHub } from './sources/hub.ts';
 import { parseStreamStatement } from './statement.ts';
 import type { StreamRule } from './stream-rule.ts';
 import { DEFAULT_BOUNDS } from './streams-options.ts';
 import { parseTime } from './time-pattern.ts';
-import type { EmissionFunction, StreamBounds, StreamDefinition, StreamRuleTest, TestRow } from './types.ts';
+import type {
+  EmissionFunction,
+  RuleOptions,
+  StreamBounds,
+  StreamDefinition,
+  StreamRuleTest,
+  TestRow
+} from './types.ts';
 import type { ValueObject } from './values.ts';
 
 /** What the runtime uses of the service. */
@@ -93,9 +101,26 @@ export class StreamRuntime {
     return { ...plan, sinks };
   }
 
+  /**
+   * Hold the rows of the streams of a running rule while it is replaced, as far as the next plan has these streams as well. The rule is to be
+   * stopped in the same turn.
+   */
+  hold(before: RulePlan, next: RulePlan, { bufferLength, isEventTime, schemalessIntegers }: RuleOptions): HeldRows {
+    const same = next.streams.flatMap((stream) => {
+      const { kind, position, definition } = stream;
+      const other = before.streams.find((each) => each.position === position && each.definition.sql === definition.sql);
+      if (kind !== 'stream' || other === undefined) return [];
+      return [{ ...stream, needed: united(stream.needed, other.needed) }]; // the previous rule may go on with them
+    });
+    const need = { isEventTime, integers: schemalessIntegers };
+    return new HeldRows(same, bufferLength, ({ definition, needed }, consumer) =>
+      this.#hub.attach(definition, { ...need, columns: columnsOf(definition, needed, isEventTime) }, consumer)
+    );
+  }
+
   /** Open the sinks and lookup tables of a rule, and let rows flow. @throws what prevents it */
   async open(
-    { id, read }: StreamRule,
+    { id, read, held }: StreamRule,
     plan: RulePlan,
     failed: (node: string, error: unknown) => void
   ): Promise<Running> {
@@ -125,6 +150,7 @@ export class StreamRuntime {
         clock,
         attach: ({ definition, needed }, consumer) =>
           this.#hub.attach(definition, { ...need, columns: columnsOf(definition, needed, need.isEventTime) }, consumer),
+        attached: (stream, consumer) => held?.passTo(consumer, stream),
         emitted: (rows) => this.#service.emitted(id, rows),
         failed
       });
@@ -184,6 +210,10 @@ export class StreamRuntime {
     const { timezone } = this.#host.options;
     return ruleTools({ ruleId, clock, timezone, patterns: () => this.#patterns });
   }
+}
+
+function united(a: ReadonlySet<string> | 'all', b: ReadonlySet<string> | 'all'): ReadonlySet<string> | 'all' {
+  return a === 'all' || b === 'all' ? 'all' : new Set([...a, ...b]);
 }
 
 /** The columns that a source reads: those of the statement, and that of the time of events. */

@@ -69,6 +69,7 @@ export class StreamService implements StreamsApi {
       open: (rule, plan) => runtime.open(rule, plan, (node, error) => this.#itemFailed(rule.id, node, error)),
       schedule: (read) => scheduleOf(read.definition.options),
       test: (read, rows) => runtime.test(read, rows),
+      hold: (before, next, options) => runtime.hold(before, next, options),
       propertiesOf: (type) => this.#propertiesOf(type),
       forget: async (id) => {
         this.#reported.delete(id);

@@ -6,6 +6,7 @@ import { messageOf } from './graph/node.ts';
 import type { Running } from './running.ts';
 import type { RulePlan } from './runtime.ts';
 import type { Schedule } from './schedule.ts';
+import type { HeldRows } from './sources/held-rows.ts';
 import type { StreamDefinition, StreamRuleDefinition, StreamRuleStatus, StreamRuleSummary, Topology } from './types.ts';
 import { within } from './within.ts';
 
@@ -46,6 +47,7 @@ const WAITING = 'waiting for next schedule.';
 export class StreamRule implements StreamRuleActions {
   readonly id: string;
   read: ReadRule;
+  #held: HeldRows | undefined;
   readonly #host: StreamRuleHost;
   readonly #actor: RuleActor;
   /** The last plan that was started. */
@@ -101,6 +103,21 @@ export class StreamRule implements StreamRuleActions {
       nextStartAt: this.#nextStartAt,
       metrics: this.isRunning ? (this.#running?.metrics() ?? {}) : {}
     };
+  }
+
+  /** While it is replaced: the rows that its streams have produced meanwhile. */
+  get held(): HeldRows | undefined {
+    return this.#held;
+  }
+
+  /** It is about to be replaced, or has been: undefined. */
+  hold(held: HeldRows | undefined): void {
+    this.#held = held;
+  }
+
+  /** How it runs, as of its last start. */
+  get plan(): RulePlan | undefined {
+    return this.#plan;
   }
 
   /** @throws StateError STREAM_RULE_NOT_STARTED */

@@ -1,0 +1,86 @@
+import type { PlannedStream } from '../plan/plan.ts';
+import { StreamFailure } from '../values.ts';
+import type { Consumer } from './consumer.ts';
+import type { Attachment } from './hub.ts';
+
+/** The rows of one stream that have arrived while no graph takes them. */
+class HeldStream implements Consumer {
+  readonly #most: number;
+  readonly #waiting: ((consumer: Consumer) => void)[] = [];
+  #dropped = 0;
+  attachment: Attachment | undefined;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  push(row: Parameters<Consumer['push']>[0]): void {
+    this.#hold((consumer) => consumer.push(row));
+  }
+
+  fail(error: unknown): void {
+    this.#hold((consumer) => consumer.fail(error));
+  }
+
+  passTo(consumer: Consumer): void {
+    for (const pass of this.#waiting.splice(0)) pass(consumer);
+    if (this.#dropped === 0) return;
+    const text = `buffer full: ${this.#dropped} rows were dropped while the rule was updated (bufferLength ${this.#most})`;
+    consumer.fail(new StreamFailure(text));
+    this.#dropped = 0;
+  }
+
+  #hold(pass: (consumer: Consumer) => void): void {
+    if (this.#waiting.length >= this.#most) {
+      this.#dropped++;
+      return;
+    }
+    this.#waiting.push(pass);
+    if (this.#waiting.length === this.#most) this.attachment?.setFull(true); // sources that can wait do
+  }
+}
+
+/**
+ * Holds the rows of streams while the running rule that uses them is replaced. The streams stay open meanwhile, so that each row is passed on once:
+ * to the previous rule, or to the next one.
+ */
+export class HeldRows {
+  readonly #streams = new Map<string, HeldStream>();
+
+  /**
+   * Begin to hold rows. The previous rule is to be detached in the same turn.
+   * @param most most rows of each stream
+   * @param attach lets rows of a stream reach a consumer
+   */
+  constructor(
+    streams: readonly PlannedStream[],
+    most: number,
+    attach: (stream: PlannedStream, consumer: Consumer) => Attachment
+  ) {
+    for (const stream of streams) {
+      const held = new HeldStream(Math.max(1, most));
+      held.attachment = attach(stream, held);
+      this.#streams.set(keyOf(stream), held);
+    }
+  }
+
+  /** Pass the rows of a stream on to a rule that has been attached in the same turn, and hold no more of them. */
+  passTo(consumer: Consumer, stream: PlannedStream): void {
+    const held = this.#streams.get(keyOf(stream));
+    if (held === undefined) return;
+    this.#streams.delete(keyOf(stream));
+    void held.attachment?.detach(); // the source stays open for the rule
+    held.passTo(consumer);
+  }
+
+  /** Drop what nobody has taken. Resolves when sources without rules are closed. */
+  async release(): Promise<void> {
+    const held = [...this.#streams.values()];
+    this.#streams.clear();
+    await Promise.all(held.map(({ attachment }) => attachment?.detach()));
+  }
+}
+
+function keyOf({ position, definition }: PlannedStream): string {
+  return `${position} ${definition.sql}`;
+}
