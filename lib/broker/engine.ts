@@ -50,6 +50,7 @@ import { SessionIndex } from './session-index.ts';
 import { effectsOf } from './setting-effects.ts';
 import { SourceReview } from './source-review.ts';
 import { StoredSessions } from './stored-sessions.ts';
+import type { StreamRecords } from './stream-records.ts';
 import type { Streams } from './streams.ts';
 import { Subscribing } from './subscribing.ts';
 import { Tables } from './tables.ts';
@@ -76,6 +77,7 @@ export class Engine {
     readonly connectors: Connectors;
     readonly rules: Rules;
     readonly streams: Streams;
+    readonly streamRecords: StreamRecords | undefined;
     readonly ruleFeature: Feature;
   };
   readonly access: AccessControl;
@@ -126,7 +128,7 @@ export class Engine {
     const outboxes = this.#makeOutboxes();
     const connectors = this.#makeConnectors(tables, broker);
     const streams = makeStreams(services, this, tables, outboxes);
-    this.kept = { tables, outboxes, connectors, streams, ...makeRules(services, this, tables, outboxes) };
+    this.kept = { tables, outboxes, connectors, ...streams, ...makeRules(services, this, tables, outboxes) };
     this.access = this.#accessControl(tables);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),

@@ -5,6 +5,7 @@ import { RulePublisher } from '../packets/named-publisher.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import type { Routing } from '../routing/routing.ts';
 import type { Watcher } from '../routing/watchers.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { StreamRuleActions } from '../streams/chart-actions.ts';
 import { isOwnServer } from '../streams/own-server.ts';
 import { streamRuleMachine } from '../streams/stream-rule.machine.ts';
@@ -12,12 +13,13 @@ import type { Actors, StartActor } from './actors.ts';
 import { publisherOf } from './new-message.ts';
 import type { Publishing } from './publishing.ts';
 import type { Services } from './services.ts';
+import { StreamRecords } from './stream-records.ts';
 import { STREAM_RULES_TABLE, STREAMS_TABLE, Streams } from './streams.ts';
 import type { Tables } from './tables.ts';
 
 /** The parts of the broker that streams use. Some are made later. */
 interface StreamParts {
-  readonly ledger: { readonly isOpen: boolean } | undefined;
+  readonly ledger: Ledger | undefined;
   readonly actors: Actors;
   readonly routing: Routing;
   readonly publishing: Publishing;
@@ -79,14 +81,20 @@ class MessageCauses {
 }
 
 /** Make the streams of a broker. */
-export function makeStreams(services: Services, parts: StreamParts, tables: Tables, outboxes: Outboxes): Streams {
+export function makeStreams(
+  services: Services,
+  parts: StreamParts,
+  tables: Tables,
+  outboxes: Outboxes
+): { readonly streams: Streams; readonly streamRecords: StreamRecords | undefined } {
+  const records = parts.ledger && new StreamRecords(parts.ledger);
   const { settings, work, events, announcer } = services;
   const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
   const clock = services.clock.internal ?? services.clock;
   const causes = new MessageCauses();
   let start: StartActor<StreamRuleActions> | undefined;
-  return new Streams({
-    ...{ options: settings.streams, clock, outboxes, failed },
+  const streams = new Streams({
+    ...{ options: settings.streams, clock, outboxes, records, failed },
     definitions: tables.own(STREAMS_TABLE) as never,
     rules: tables.own(STREAM_RULES_TABLE) as never,
     get isOpen() {
@@ -102,9 +110,11 @@ export function makeStreams(services: Services, parts: StreamParts, tables: Tabl
     publisherOf,
     isOwn: (server) => isOwnServer(server, parts.listeners()),
     publish: (input, ruleId) => parts.publishing.own.republish(input, causes.publisherOf(ruleId), causes.isActive),
+    prepare: (input, ruleId) => parts.publishing.own.prepare(input, causes.publisherOf(ruleId)),
     emit: (event, value) => events.emit(event, value),
     during: (promise) => work.forAWhile(promise),
     log: (text) => events.emit('streams.logged', { text }),
     warn: (text) => events.emit('streams.warned', { text })
   });
+  return { streams, streamRecords: records };
 }

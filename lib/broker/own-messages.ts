@@ -13,6 +13,7 @@ import type { PublishDecision } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
 import type { WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
+import type { PreparedMessage } from '../streams/host.ts';
 import type { DelayedMessages } from './features/delayed.ts';
 import type { MessageHooks } from './message-hooks.ts';
 import { newMessage, publisherOf, retopic } from './new-message.ts';
@@ -157,12 +158,35 @@ export class OwnMessages {
    * @returns the number of subscribers that accepted it
    */
   republish(input: MessageInput, publisher: NamedPublisher, isTimely = false): number | Promise<number> {
+    return this.#publish(this.#messageOf(input, publisher, isTimely));
+  }
+
+  /**
+   * Let the hooks decide about a message of a rule that is published later, with the changes of another turn.
+   * @param input as for `republish`
+   */
+  prepare(input: MessageInput, publisher: NamedPublisher): PreparedMessage | Promise<PreparedMessage> {
+    const prepared = (outcome: PublishDecision): PreparedMessage => {
+      let next: PublishDecision | undefined = outcome;
+      const publish = async (): Promise<void> => {
+        // a message that was refused is never published again, so each attempt has one of its own
+        const decided = next ?? (await this.#decide(this.#messageOf(input, publisher)));
+        next = undefined;
+        await this.#nested(() => this.#withCommit(decided));
+      };
+      return { publish };
+    };
+    const decided = this.#nested(() => this.#decide(this.#messageOf(input, publisher)));
+    return isThenable(decided) ? decided.then(prepared) : prepared(decided);
+  }
+
+  #messageOf(input: MessageInput, publisher: NamedPublisher, isTimely = false): Message {
     const { topic, payload = '', qos = 0, retain = false, properties } = input;
     const { time } = this.#services;
     if (properties !== undefined || payload.length > MAX_PLAIN_PAYLOAD || !(qos === 0 || qos === 1 || qos === 2))
-      return this.#publish(newMessage(input, publisher, time));
+      return newMessage(input, publisher, time);
     if (!isTimely) time.read();
-    return this.#publish(Message.plain(topic, payload, qos, retain, publisher, time.nowMs, time.wallMs));
+    return Message.plain(topic, payload, qos, retain, publisher, time.nowMs, time.wallMs);
   }
 
   /** The publisher of a name: as long as it publishes, share groups see one and the same. @throws InvalidInput MESSAGE_INVALID */
@@ -186,24 +210,37 @@ export class OwnMessages {
     const isNested = this.#isPublishing;
     this.#isPublishing = true;
     try {
-      const route = this.#host.routing.of(message.topic);
-      const decided = this.#publishing.hooks.change(message, route, undefined);
+      const decided = this.#decide(message);
       return isThenable(decided) ? decided.then((outcome) => this.#finish(outcome)) : this.#finish(decided);
     } finally {
       this.#isPublishing = isNested;
     }
   }
 
-  /** The hooks have decided: what has to be persisted is on its way to the store before the promise is settled. */
+  /** What the app publishes meanwhile waits for the next turn. */
+  #nested<T>(run: () => T): T {
+    const isNested = this.#isPublishing;
+    this.#isPublishing = true;
+    try {
+      return run();
+    } finally {
+      this.#isPublishing = isNested;
+    }
+  }
+
+  #decide(message: Message): PublishDecision | Promise<PublishDecision> {
+    return this.#publishing.hooks.change(message, this.#host.routing.of(message.topic), undefined);
+  }
+
+  /** Publish a message after its decision. @returns the number of subscribers that accepted it, when what it promises is in the store */
   #finish(outcome: PublishDecision): number | Promise<number> {
-    const services = this.#services;
     const { ledger, routing } = this.#host;
     if (ledger === undefined) return this.#act(outcome);
     const { message: changed, route } = outcome;
     const isPersisted =
       changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && routing.persistsAny(route));
     if (ledger.isFailed && isPersisted && outcome.reasonCode === 0) {
-      services.announcer.dropped(changed, 'store_failed', undefined);
+      this.#services.announcer.dropped(changed, 'store_failed', undefined);
       throw ledger.refusal();
     }
     const { promises } = ledger;
@@ -214,13 +251,22 @@ export class OwnMessages {
     return taken;
   }
 
+  /** Publish a message after its decision, so that subscribers receive it after the commit of this turn only. @throws BrokerError STORE_FAILED */
+  #withCommit(outcome: PublishDecision): Promise<unknown> {
+    const { ledger } = this.#host;
+    const { message } = outcome;
+    if (ledger !== undefined) awaitCommit(message, ledger.ticket, true);
+    this.#act(outcome);
+    return ledger === undefined ? Promise.resolve() : ledger.committed(ledger.ticket);
+  }
+
+  /** @returns the number of subscribers that accepted it */
   #act(outcome: PublishDecision): number {
+    const { routing, pressure } = this.#host;
     if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
-    const host = this.#host;
     if (outcome.route.kind !== TopicKind.delayed) {
-      const route = host.routing.freshened(outcome.route);
-      if (host.pressure.isRefusing && this.#publishing.refuses(outcome.message, route))
-        throw this.#noRoom(outcome.message);
+      const route = routing.freshened(outcome.route);
+      if (pressure.isRefusing && this.#publishing.refuses(outcome.message, route)) throw this.#noRoom(outcome.message);
       return this.#publishing.route(outcome.message, route);
     }
     const code = this.#publishing.delay(outcome.message);

@@ -13,6 +13,7 @@ import { type Commits, readAll } from '../store/commits.ts';
 import type { DelayedMessage } from '../store/delayed-record.ts';
 import type { Fold } from '../store/journal.ts';
 import { Kind } from '../store/keys.ts';
+import type { StreamRecord } from '../store/stream-record.ts';
 import type { TableEntry } from '../store/table-record.ts';
 import { checkStore } from '../tools/check.ts';
 import { COMMITS_LOST, Faults, listed } from '../tools/faults.ts';
@@ -27,6 +28,7 @@ import type { Services } from './services.ts';
 import type { SessionFactory } from './session-factory.ts';
 import type { SessionIndex } from './session-index.ts';
 import type { StoredSessions } from './stored-sessions.ts';
+import type { StreamRecords } from './stream-records.ts';
 import type { Tables } from './tables.ts';
 import { WillRecord } from './will-record.ts';
 import type { Wills } from './wills.ts';
@@ -46,6 +48,7 @@ interface PersistenceHost extends SpaceHost {
   readonly delayed: DelayedMessages;
   readonly tables: Tables;
   readonly outboxes: { restore(records: Iterable<OutboxRecord>): void };
+  readonly streamRecords: StreamRecords | undefined;
   readonly connectors: { isKnown(kind: string, name: string): boolean };
   readonly wills: Wills;
   readonly handOvers: HandOvers;
@@ -183,17 +186,18 @@ export class Persistence {
     await read(RECORDS.retained, (record) => content.retained.push(record));
     await read(RECORDS.delayed, (delayed) => content.delayed.push(delayed));
     await read(RECORDS.outbox, (entry) => content.outboxes.push(entry));
+    await read(RECORDS.stream, (record) => content.streams.push(record));
     faults.check();
     return content;
   }
 
   /** Pass the content of the store to the parts of the broker. */
   #restoreAll(content: Content): void {
-    const { sessions, subscriptions, pending, partlyPending, wills, garbage, retained, delayed, outboxes, tables } =
-      content;
+    const { sessions, subscriptions, pending, partlyPending, wills, garbage, retained, delayed, tables } = content;
     const host = this.#host;
     this.#cutOff = content.cutOff;
-    host.outboxes.restore(outboxes); // first, because what follows may cause events, and they come after these
+    host.streamRecords?.restore(content.streams);
+    host.outboxes.restore(content.outboxes); // first, because what follows may cause events, and they come after these
     for (const [zone, count] of content.zonesGone) {
       const text = `zone "${zone}" is not defined any more, but ${count} stored sessions or wills belong to it; they use zone "${DEFAULT_ZONE}" until their clients connect again. If this is not intended, define the zone (option zones)`;
       this.#services.announcer.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
@@ -312,6 +316,7 @@ class Content {
   readonly retained: RetainedMessage[] = [];
   readonly delayed: (DelayedMessage & { readonly number: number })[] = [];
   readonly outboxes: OutboxRecord[] = [];
+  readonly streams: (StreamRecord & { readonly number: number })[] = [];
   readonly tables: TableEntry[] = [];
   /** The number of sessions and wills by the names of zones that no longer exist. */
   readonly zonesGone = new Map<string, number>();

@@ -16,6 +16,7 @@
  * | retained | topic | message, sequence number |
  * | delayed | number, 48 bit | message, time at which it is published |
  * | outbox | number, 48 bit | name of the outbox, entry |
+ * | stream | number, 48 bit | id of a stream rule, a part of its last checkpoint or a row since then |
  * | table | name, 0, key | value of the application, as JSON |
  * | garbage | session number | the session has ended; its segments must be deleted |
  */
@@ -33,6 +34,7 @@ export const Kind = {
   retained: 0x20,
   delayed: 0x21,
   outbox: 0x22,
+  stream: 0x23,
   table: 0x30
 } as const;
 
@@ -47,7 +49,8 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
   [Kind.will]: 7,
   [Kind.garbage]: 7,
   [Kind.delayed]: 7,
-  [Kind.outbox]: 7
+  [Kind.outbox]: 7,
+  [Kind.stream]: 7
 };
 
 /**
@@ -62,9 +65,10 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
  * sequence number of retained messages, and the pending retained messages of flows and subscriptions. Nothing can be appended to segments
  * and journals, because they are read to their end.
  *
- * Version 2: packet ids that wait for PUBREL may be stored as bits. Version 3: entries of outboxes.
+ * Version 2: packet ids that wait for PUBREL may be stored as bits. Version 3: entries of outboxes. Version 4: checkpoints of
+ * stream rules.
  */
-export const FORMAT = 3;
+export const FORMAT = 4;
 
 /** Number of commit records in a store. The log of LevelDB contains fewer batches, so that a gap in the log is always detected. */
 export const COMMITS_KEPT = 65_536;
@@ -112,6 +116,8 @@ export function describeKey(key: Buffer): string {
       return `delayed message ${number}`;
     case Kind.outbox:
       return `entry ${number} of the outboxes`;
+    case Kind.stream:
+      return `record ${number} of the stream rules`;
     case Kind.table:
       return `table entry ${JSON.stringify(key.toString('utf8', 1).replace('\0', '/'))}`;
     default:

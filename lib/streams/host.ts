@@ -4,6 +4,7 @@ import type { Outboxes } from '../outbox/outboxes.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
+import type { StreamRecord } from '../store/stream-record.ts';
 import type { StreamRuleActions, StreamRuleEvent } from './chart-actions.ts';
 import type { StreamsOptions } from './types.ts';
 
@@ -11,6 +12,41 @@ import type { StreamsOptions } from './types.ts';
 export interface StreamTable<V> extends Iterable<readonly [key: string, value: V]> {
   set(key: string, value: V): Promise<void>;
   delete(key: string): Promise<boolean>;
+}
+
+/** A record of a rule in the store. */
+export interface KeptStreamRecord extends StreamRecord {
+  /** Called when it is in the store. */
+  committed?(): void;
+  /** Called if its commit has failed: what depends on it is refused, and it is not written any more. */
+  refused?(): void;
+}
+
+/** The records of rules in the store. What is changed in one turn of the event loop is committed together, with the messages of this turn. */
+export interface StreamRecordStore {
+  /** The store cannot be written at present. */
+  readonly isFailed: boolean;
+  /** How many records have been added. */
+  readonly added: number;
+  /** The records of a rule that the store had at the start, in the order in which they were added. Only the first call has them. */
+  take(rule: string): readonly KeptStreamRecord[];
+  /** The rules whose records have not been taken. */
+  rules(): readonly string[];
+  /** Add a record. The publisher of what is processed in this turn is answered when it is committed. */
+  add(record: KeptStreamRecord): void;
+  remove(record: KeptStreamRecord): void;
+  /** Resolves when the changes of this turn are in the store. @throws BrokerError STORE_FAILED */
+  committed(): Promise<void>;
+}
+
+/** A message of a rule that leaves later. */
+export interface PreparedMessage {
+  /**
+   * Publish it. It reaches subscribers when the changes of this turn are in the store.
+   * @returns a promise that rejects if the commit fails: it has reached nobody then
+   * @throws NotAuthorized; BrokerError QUOTA_EXCEEDED
+   */
+  publish(): Promise<void>;
 }
 
 /** What the in-process source and sink use of the broker. */
@@ -24,6 +60,8 @@ export interface StreamMessages {
   publish(input: MessageInput, ruleId: string): number | Promise<number>;
   /** Whether the URL of an MQTT server names a listener of this broker. */
   isOwn(server: string): boolean;
+  /** Let the hooks decide about a message of a rule that leaves later. @throws as `publish` */
+  prepare(input: MessageInput, ruleId: string): PreparedMessage | Promise<PreparedMessage>;
 }
 
 /** What the stream service uses of the broker. */
@@ -33,6 +71,8 @@ export interface StreamsHost extends StreamMessages {
   /** Persisted streams and tables by name, and rules by id: the texts and JSON that define them. */
   readonly definitions: StreamTable<string>;
   readonly rules: StreamTable<string>;
+  /** undefined: there is no store. */
+  readonly records: StreamRecordStore | undefined;
   /** Start the actor of a rule. */
   startActor(
     actions: StreamRuleActions,

@@ -39,14 +39,6 @@ function count(least: number, most: number): Read {
   };
 }
 
-/** Checkpoints are not implemented yet. */
-const onlyAtMostOnce: Read = (value, field) => {
-  const checked = oneOf(0, 1, 2)(value, field);
-  if (checked === 0) return 0;
-  const text = `rule option ${field} ${checked} is not supported yet: only 0 is`;
-  throw new InvalidInput('STREAM_RULE_INVALID', field, '0', value, text);
-};
-
 function oneOf(...choices: readonly unknown[]): Read {
   return (value, field) => {
     if (!choices.includes(value)) throw invalid(field, `one of ${choices.join(', ')}`, value);
@@ -101,7 +93,7 @@ const OPTIONS: Readonly<Record<keyof RuleOptions, readonly [value: unknown, read
   bufferLength: [1024, count(0, 10_000_000)],
   sendMetaToSink: [false, boolean],
   sendError: [true, boolean],
-  qos: [0, onlyAtMostOnce],
+  qos: [0, oneOf(0, 1, 2)],
   checkpointInterval: [300_000, milliseconds],
   restartStrategy: [restartStrategy({}, 'restartStrategy'), restartStrategy],
   cron: ['', anyText],

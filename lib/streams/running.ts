@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import type { Checkpoints } from './checkpoints/checkpoints.ts';
 import type { FunctionTools } from './functions/function.ts';
 import { Graph } from './graph/graph.ts';
 import type { LookupTable } from './graph/node.ts';
@@ -19,6 +20,8 @@ export interface RunningHost {
   emitted(rows: OutputRows): void;
   /** Something has failed for an item, in a node. */
   failed(node: string, error: unknown): void;
+  /** The checkpoints of the rule; undefined: it makes none. */
+  checkpoints?(graph: Graph): Checkpoints;
 }
 
 /** What a rule has opened before it runs. */
@@ -36,6 +39,7 @@ export class Running {
   readonly #opened: Opened;
   readonly #host: RunningHost;
   readonly #attachments = new Map<number, Attachment>();
+  readonly #checkpoints: Checkpoints | undefined;
   /** Sinks without room. */
   readonly #full = new Set<SinkNode>();
 
@@ -47,20 +51,28 @@ export class Running {
     const outputs = new Outputs(sinks, (rows) => host.emitted(rows));
     const failed = (node: string, error: unknown) => host.failed(node, error);
     this.graph = new Graph(plan, { clock: host.clock, tools, lookups, failed }, outputs);
+    this.#checkpoints = host.checkpoints?.(this.graph);
   }
 
-  /** Let rows flow. Tables come first, so that streams find them. @throws why a source cannot be used */
+  /**
+   * Let rows flow. Tables come first, so that streams find them.
+   * @throws why a source cannot be used; StreamFailure if the last checkpoint cannot be used
+   */
   async begin(): Promise<void> {
+    this.#checkpoints?.load();
     this.graph.open();
     for (const kind of ['table', 'stream'] as const) {
+      if (kind === 'stream') this.#checkpoints?.replay();
       const streams = this.#plan.streams.filter((stream) => stream.kind === kind);
       for (const stream of streams) {
-        const entry = this.graph.entries.get(stream.position);
+        const { position } = stream;
+        const entry = this.graph.entries.get(position);
         if (entry === undefined) continue;
-        const attachment = this.#host.attach(stream, entry);
-        this.#attachments.set(stream.position, attachment);
+        const consumer = this.#checkpoints?.consumerOf(position, entry) ?? entry;
+        const attachment = this.#host.attach(stream, consumer);
+        this.#attachments.set(position, attachment);
         if (this.#full.size > 0) attachment.setFull(true);
-        this.#host.attached(stream, entry);
+        this.#host.attached(stream, consumer);
       }
       await Promise.all(streams.map(({ position }) => this.#attachments.get(position)?.opened));
     }
@@ -84,6 +96,7 @@ export class Running {
     const { sinks, lookups } = this.#opened;
     const detached = [...this.#attachments.values()].map((attachment) => attachment.detach());
     this.#attachments.clear();
+    const save = this.#checkpoints?.end();
     this.graph.close();
     const closed = [
       ...detached,
@@ -92,5 +105,6 @@ export class Running {
     ];
     for (const result of await Promise.allSettled(closed))
       if (result.status === 'rejected') this.#host.failed('close', result.reason);
+    await save?.();
   }
 }

@@ -1,12 +1,16 @@
 import type { Clock } from '../base/clock.ts';
 import { loadPatterns, type PatternCompiler } from '../sql/patterns.ts';
 import type { Catalogue } from './catalogue.ts';
+import { Checkpoints } from './checkpoints/checkpoints.ts';
+import { RuleLog } from './checkpoints/rule-log.ts';
+import { type AllRuleMessages, RuleMessages } from './checkpoints/rule-messages.ts';
 import type { PlannedAction, ReadRule } from './definition.ts';
 import type { FunctionTools } from './functions/function.ts';
 import { FunctionTarget } from './graph/function-target.ts';
+import type { Graph } from './graph/graph.ts';
 import type { LookupTable } from './graph/node.ts';
 import { type OutputRows, SinkNode, type SinkTarget } from './graph/sink-node.ts';
-import type { StreamsHost } from './host.ts';
+import type { StreamRecordStore, StreamsHost } from './host.ts';
 import { bind } from './plan/bind.ts';
 import type { StreamPlan } from './plan/plan.ts';
 import { planOf } from './plan/planner.ts';
@@ -35,8 +39,18 @@ import type { ValueObject } from './values.ts';
 export interface RuntimeHost {
   readonly registry: Registry;
   readonly catalogue: Catalogue;
+  /** What the sink `mqtt` publishes. */
+  readonly messages: AllRuleMessages;
   /** A rule has produced an emission. */
   emitted(rule: string, rows: OutputRows): void;
+}
+
+/** What a rule that runs reports. */
+export interface RuleReports {
+  /** Something has failed for an item, in a node. */
+  failed(node: string, error: unknown): void;
+  /** The rule cannot go on. */
+  broken(error: unknown): void;
 }
 
 /** How a rule runs: its statement, and its sinks. */
@@ -52,6 +66,8 @@ export class StreamRuntime {
   readonly #hub: SourceHub;
   readonly #bounds: StreamBounds;
   #patterns: PatternCompiler | undefined;
+  /** What the store has of the rules with checkpoints, by id. */
+  readonly #logs = new Map<string, RuleLog>();
 
   constructor(host: StreamsHost, service: RuntimeHost) {
     this.#host = host;
@@ -119,12 +135,9 @@ export class StreamRuntime {
   }
 
   /** Open the sinks and lookup tables of a rule, and let rows flow. @throws what prevents it */
-  async open(
-    { id, read, held }: StreamRule,
-    plan: RulePlan,
-    failed: (node: string, error: unknown) => void
-  ): Promise<Running> {
+  async open({ id, read, held }: StreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
     const { clock } = this.#host;
+    const failed = (node: string, error: unknown) => reports.failed(node, error);
     const opened = {
       tools: this.#toolsOf(id, clock),
       sinks: [] as SinkNode[],
@@ -152,7 +165,8 @@ export class StreamRuntime {
           this.#hub.attach(definition, { ...need, columns: columnsOf(definition, needed, need.isEventTime) }, consumer),
         attached: (stream, consumer) => held?.passTo(consumer, stream),
         emitted: (rows) => this.#service.emitted(id, rows),
-        failed
+        failed,
+        ...this.#checkpointing(read, plan, opened, reports)
       });
     } catch (error) {
       const closing = opened.sinks.map(async ({ target }) => target.close());
@@ -166,6 +180,60 @@ export class StreamRuntime {
       throw error;
     }
     return running;
+  }
+
+  /** Delete what the store has of a rule. */
+  forget(id: string): void {
+    const { records } = this.#host;
+    if (records === undefined) return;
+    this.#logOf(id, records).discard();
+    this.#logs.delete(id);
+  }
+
+  /** Delete what the store has of rules that are not there any more. @param isKnown whether there is a rule of an id */
+  forgetOthers(isKnown: (id: string) => boolean): void {
+    for (const id of this.#host.records?.rules() ?? []) if (!isKnown(id)) this.forget(id);
+  }
+
+  /** How a rule makes checkpoints, if it does. */
+  #checkpointing(
+    { definition: { id, sql, options } }: ReadRule,
+    plan: RulePlan,
+    { tools, sinks }: { readonly tools: FunctionTools; readonly sinks: readonly SinkNode[] },
+    { failed, broken }: RuleReports
+  ): { checkpoints?(graph: Graph): Checkpoints } {
+    const { records: store } = this.#host;
+    const { messages } = this.#service;
+    messages.delete(id);
+    if (store === undefined || options.qos === 0) {
+      if (store !== undefined) this.forget(id);
+      else if (options.qos > 0)
+        this.#host.warn(`stream rule ${id}: option qos has no effect, because the broker has no store`);
+      return {};
+    }
+    const log = this.#logOf(id, store);
+    const streams = plan.streams.map(({ definition }) => definition.sql);
+    const own = new RuleMessages(options.qos === 2, (error) => failed('sink_mqtt', error));
+    messages.set(id, own);
+    return {
+      checkpoints: (graph) =>
+        new Checkpoints(
+          {
+            ...{ store, log, tools, sinks, broken, clock: this.#host.clock, bounds: this.#bounds },
+            messages: own,
+            intervalMs: options.checkpointInterval,
+            fingerprint: JSON.stringify([sql, options, streams]),
+            failed: (error) => failed('checkpoint', error)
+          },
+          graph
+        )
+    };
+  }
+
+  #logOf(id: string, store: StreamRecordStore): RuleLog {
+    let log = this.#logs.get(id);
+    if (log === undefined) this.#logs.set(id, (log = new RuleLog(id, store)));
+    return log;
   }
 
   /** Run a statement over sample rows, without its sinks. @throws as `plan`; InvalidInput ROW_INVALID */

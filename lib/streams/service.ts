@@ -1,6 +1,7 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import type { StreamRule, StreamsApi } from './api.ts';
 import { Catalogue, definitionOf, notFound } from './catalogue.ts';
+import { AllRuleMessages } from './checkpoints/rule-messages.ts';
 import { streamFunctions } from './functions/all.ts';
 import type { StreamFunction } from './functions/function.ts';
 import type { StreamsHost } from './host.ts';
@@ -34,6 +35,7 @@ export class StreamService implements StreamsApi {
   readonly #registry: Registry;
   readonly #catalogue: Catalogue;
   readonly #runtime: StreamRuntime;
+  readonly #messages: AllRuleMessages;
   readonly #beforeStart: Set<() => Promise<void>>;
   /** When an error of an item of a rule was reported last. */
   readonly #reported = new Map<string, number>();
@@ -49,7 +51,9 @@ export class StreamService implements StreamsApi {
     const { options } = host;
     this.#registry = new Registry();
     this.#catalogue = new Catalogue(host.definitions);
+    this.#messages = new AllRuleMessages(host);
     this.#runtime = new StreamRuntime(host, {
+      messages: this.#messages,
       registry: this.#registry,
       catalogue: this.#catalogue,
       emitted: (rule, rows) => this.rules.observe(rule, rows)
@@ -66,13 +70,18 @@ export class StreamService implements StreamsApi {
       checkRunning: () => this.#checkRunning(),
       changed: (rule, isRunning, reason) => this.#changed(rule.id, isRunning, reason),
       plan: (read, given) => runtime.plan(read, given),
-      open: (rule, plan) => runtime.open(rule, plan, (node, error) => this.#itemFailed(rule.id, node, error)),
+      open: (rule, plan) =>
+        runtime.open(rule, plan, {
+          failed: (node, error) => this.#itemFailed(rule.id, node, error),
+          broken: (error) => void this.#inTurn(async () => rule.isRunning && rule.fail(error))
+        }),
       schedule: (read) => scheduleOf(read.definition.options),
       test: (read, rows) => runtime.test(read, rows),
       hold: (before, next, options) => runtime.hold(before, next, options),
       propertiesOf: (type) => this.#propertiesOf(type),
       forget: async (id) => {
         this.#reported.delete(id);
+        runtime.forget(id);
         discardCaches(host.outboxes, id);
       }
     });
@@ -88,6 +97,8 @@ export class StreamService implements StreamsApi {
     const faults = this.#catalogue.restore(this.#host.options.definitions ?? []);
     for (const fault of faults) this.#host.failed(new Error(fault), 'reading a stored stream');
     this.rules.restore();
+    const known = new Set(Array.from(this.rules.all(), ({ id }) => id));
+    this.#runtime.forgetOthers((id) => known.has(id));
   }
 
   /** Start the rules that are to run, before the broker accepts connections. Nothing happens if this is done. */
@@ -160,7 +171,10 @@ export class StreamService implements StreamsApi {
     if (definition === undefined) throw new NotFound('STREAM_NOT_FOUND', `stream ${stream} is not found`);
     if (typeof row !== 'object' || row === null || Array.isArray(row))
       throw new InvalidInput('ROW_INVALID', 'row', 'an object', row);
+    const { records } = this.#host;
+    const before = records?.added;
     this.#runtime.push(definition.name, row as ValueObject, meta as ValueObject | undefined);
+    if (records?.added !== before) await records?.committed();
   }
 
   async rule(sql: string, input: Omit<StreamRuleInput, 'sql'> = {}): Promise<StreamRule> {
@@ -256,7 +270,7 @@ export class StreamService implements StreamsApi {
     const { sources = [], sinks = [], functions = [], formats = [] } = this.#host.options;
     const topics = new MemoryTopics();
     for (const type of builtInSources(this.#host, topics, sources)) this.#registry.defineSource(type);
-    for (const type of builtInSinks(this.#host, topics, sinks)) this.#registry.defineSink(type);
+    for (const type of builtInSinks(this.#messages, topics, sinks)) this.#registry.defineSink(type);
     for (const row of [...streamFunctions(), ...functions]) this.#registry.defineFunction(row);
     for (const format of formats) this.#registry.defineFormat(format);
   }

@@ -10,7 +10,9 @@ export const DEFAULT_BOUNDS: StreamBounds = {
   windowRows: 1_000_000,
   groups: 100_000,
   joinRows: 1_000_000,
-  templateCharacters: 1_048_576
+  templateCharacters: 1_048_576,
+  checkpointRows: 100_000,
+  checkpointBytes: 67_108_864
 };
 
 /**

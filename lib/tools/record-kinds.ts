@@ -10,6 +10,7 @@ import { Kind } from '../store/keys.ts';
 import { type Now, readMessage } from '../store/message-record.ts';
 import { RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
+import { readStreamRecord } from '../store/stream-record.ts';
 import { readTableEntry } from '../store/table-record.ts';
 
 /** How the records of one kind are read. */
@@ -36,6 +37,7 @@ export const RECORDS = {
   retained: row(Kind.retained, readRetained, ({ message }) => showMessage(message)),
   delayed: row(Kind.delayed, readDelayed, showDelayed),
   outbox: row(Kind.outbox, readOutboxRecord, ({ number, outbox, entry }) => ({ number, outbox, ...entry })),
+  stream: row(Kind.stream, readStreamRecord, ({ body, ...record }) => ({ ...record, bytes: body.length })),
   table: row(Kind.table, readTableEntry, (record) => record)
 } satisfies Record<RecordName, unknown>;
 
@@ -53,6 +55,7 @@ export type RecordName =
   | 'retained'
   | 'delayed'
   | 'outbox'
+  | 'stream'
   | 'table';
 
 const BY_KIND = new Map(

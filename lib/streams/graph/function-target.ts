@@ -11,13 +11,17 @@ import type { OutputRows, SinkTarget } from './sink-node.ts';
 export class FunctionTarget implements SinkTarget {
   readonly #call: EmissionFunction;
   /** Calls whose promises are not settled. */
-  pending = 0;
+  readonly #calls = new Set<Promise<void>>();
   readonly #most: number;
 
   /** @param most how many promises may be unsettled: the option `bufferLength` of the rule */
   constructor(call: EmissionFunction, most: number) {
     this.#call = call;
     this.#most = most;
+  }
+
+  get pending(): number {
+    return this.#calls.size;
   }
 
   get isFull(): boolean {
@@ -35,14 +39,15 @@ export class FunctionTarget implements SinkTarget {
     return isThenable(result) ? this.#track(result) : undefined;
   }
 
+  idle(): Promise<void> | undefined {
+    return this.#calls.size === 0 ? undefined : Promise.allSettled(this.#calls).then(() => undefined);
+  }
+
   async close(): Promise<void> {}
 
-  async #track(result: PromiseLike<void>): Promise<void> {
-    this.pending++;
-    try {
-      await result;
-    } finally {
-      this.pending--;
-    }
+  #track(result: PromiseLike<void>): Promise<void> {
+    const call = Promise.resolve(result).finally(() => this.#calls.delete(call));
+    this.#calls.add(call);
+    return call;
   }
 }

@@ -11,6 +11,8 @@ export interface SinkTarget {
   push(rows: OutputRows): void | Promise<void>;
   /** Items that are not sent yet. */
   readonly pending: number;
+  /** Send what is collected. @returns a promise that resolves when everything so far is sent or has failed; undefined: nothing is being sent */
+  idle?(): Promise<void> | undefined;
   /** Whether further items would be dropped. Absent: never. */
   readonly isFull?: boolean;
   /** undefined: it has no connection. */

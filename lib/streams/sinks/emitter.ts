@@ -96,16 +96,16 @@ export class Emitter implements SinkTarget {
     return batchSize > 0 || lingerInterval > 0 ? this.#collect(rows) : this.#emit(rows);
   }
 
-  /** Resolves when everything that was pushed so far has been sent, or is in the cache, or has failed. */
-  async idle(): Promise<void> {
+  /** Send what is collected. Resolves when everything that was pushed so far has been sent, or is in the cache, or has failed. */
+  idle(): Promise<void> | undefined {
     this.#flushBatch();
-    await this.#last;
+    return this.#pending === 0 ? undefined : this.#last.then(() => undefined);
   }
 
   /** Send what is collected, wait up to 5 s for what is being sent, and up to 5 s for the sink to close. @throws what the sink throws; StreamFailure */
   async close(): Promise<void> {
     const { clock, what } = this.#setup;
-    await answered(clock, this.idle(), CLOSE_MS, `${what}: closing`).catch((error: unknown) =>
+    await answered(clock, Promise.resolve(this.idle()), CLOSE_MS, `${what}: closing`).catch((error: unknown) =>
       this.#setup.failed(error)
     );
     this.#isClosed = true;

@@ -1,0 +1,274 @@
+import { deserialize, serialize } from 'node:v8';
+import type { Clock } from '../../base/clock.ts';
+import type { FunctionTools } from '../functions/function.ts';
+import type { Graph } from '../graph/graph.ts';
+import { messageOf } from '../graph/node.ts';
+import type { SinkNode } from '../graph/sink-node.ts';
+import type { PreparedMessage, StreamRecordStore } from '../host.ts';
+import type { Consumer } from '../sources/consumer.ts';
+import type { Row } from '../tuple.ts';
+import type { StreamBounds } from '../types.ts';
+import { StreamFailure } from '../values.ts';
+import { within } from '../within.ts';
+import type { RuleLog } from './rule-log.ts';
+import type { RuleMessages, TakenMessages } from './rule-messages.ts';
+
+/** Version of the form of checkpoints. One of another version is not used. */
+const VERSION = 1;
+/** How long a checkpoint waits for sinks that are sending. What they have not sent by then is lost if the process is killed. */
+const SINKS_MS = 5_000;
+/** Rows that have been taken are removed from the list of those that wait when there are this many. */
+const MOST_TAKEN = 1_024;
+
+/** What a checkpoint has. */
+interface Saved {
+  readonly version: number;
+  /** What the rule was made of: a checkpoint of another rule does not fit. */
+  readonly fingerprint: string;
+  /** The states of the operators, by node. */
+  readonly states: Readonly<Record<string, unknown>>;
+  readonly hits: { readonly count: number; readonly lastAt: number };
+}
+
+/** A state of the rule that is about to be saved. */
+interface Captured {
+  readonly state: Buffer;
+  /** Number of the first row that it has not seen. */
+  readonly end: number;
+  readonly taken: TakenMessages;
+  /** What the sinks are sending. */
+  readonly sending: readonly Promise<unknown>[];
+}
+
+/** What checkpoints are made with. */
+export interface CheckpointSetup {
+  readonly store: StreamRecordStore;
+  readonly log: RuleLog;
+  readonly messages: RuleMessages;
+  /** The option `checkpointInterval`. */
+  readonly intervalMs: number;
+  readonly bounds: Pick<StreamBounds, 'checkpointRows' | 'checkpointBytes'>;
+  readonly fingerprint: string;
+  readonly clock: Clock;
+  readonly tools: FunctionTools;
+  readonly sinks: readonly SinkNode[];
+  /** Report an error that does not end the rule. */
+  failed(error: unknown): void;
+  /** No checkpoint can be made: the rule has to stop. */
+  broken(error: unknown): void;
+}
+
+/**
+ * The checkpoints of a rule that delivers at least once (`qos` 1) or exactly once (`qos` 2).
+ *
+ * A row is added to the log when it arrives, and its publisher is answered when it is in the store. A checkpoint has the states of all operators and
+ * replaces the rows that they have seen; after a crash, the rule continues with the last checkpoint and the rows since then. With `qos` 2, a row
+ * reaches the operators when it is in the store, and messages of this broker leave in the commit of the next checkpoint.
+ */
+export class Checkpoints {
+  readonly #setup: CheckpointSetup;
+  readonly #graph: Graph;
+  /** The rows of the log from `#seenTo` on, with what takes them; those before `#waitingAt` have been taken. */
+  readonly #waiting: { readonly entry: Consumer; readonly row: Row }[] = [];
+  #waitingAt = 0;
+  /** Number of the first row that the operators have not seen. */
+  #seenTo: number;
+  #timer: unknown;
+  #isDue = false;
+  #isEnded = false;
+  #last: Promise<void> = Promise.resolve();
+  /** Called when the log is full while a checkpoint waits for sinks. */
+  #hurry: () => void = () => undefined;
+
+  constructor(setup: CheckpointSetup, graph: Graph) {
+    this.#setup = setup;
+    this.#graph = graph;
+    this.#seenTo = setup.log.end;
+  }
+
+  /** Take over the last checkpoint, before the operators are opened. @throws StreamFailure if it cannot be used; it is deleted then */
+  load(): void {
+    const { log, fingerprint, tools, failed } = this.#setup;
+    const { state } = log;
+    if (state === undefined) return;
+    try {
+      const saved = deserialize(state) as Saved;
+      if (saved.version !== VERSION || saved.fingerprint !== fingerprint) {
+        log.discard();
+        failed(new StreamFailure('its checkpoint belongs to another definition of the rule and is not used'));
+        return;
+      }
+      this.#graph.load(saved.states);
+      Object.assign(tools.hits, saved.hits);
+    } catch (error) {
+      log.discard();
+      throw new StreamFailure(`its checkpoint cannot be used and is deleted: ${messageOf(error)}`, error);
+    }
+  }
+
+  /** Let the operators see the rows since the last checkpoint again. */
+  replay(): void {
+    const { log } = this.#setup;
+    for (const { position, row } of log.rows()) this.#graph.entries.get(position)?.push(row);
+    this.#seenTo = log.end;
+    this.#arm();
+  }
+
+  /** What a source feeds instead of an entry of the graph. */
+  consumerOf(position: number, entry: Consumer): Consumer {
+    const { messages } = this.#setup;
+    const atOnce = (row: Row) => {
+      this.#append(position, row);
+      entry.push(row);
+      this.#seenTo++;
+    };
+    const whenCommitted = (row: Row) => {
+      this.#append(position, row, this.#takeCommitted);
+      this.#waiting.push({ entry, row });
+    };
+    return {
+      push: messages.isHolding ? whenCommitted : atOnce,
+      fail: (error) => entry.fail(error),
+      replace: (rows) => entry.replace?.(rows)
+    };
+  }
+
+  /** The rule stops: make the last checkpoint of what the operators have seen. @returns a function that writes it, when the sinks are closed */
+  end(): () => Promise<void> {
+    const { clock, failed } = this.#setup;
+    clock.clearTimeout(this.#timer);
+    this.#isEnded = true;
+    let captured: Captured;
+    try {
+      captured = this.#capture();
+    } catch (error) {
+      failed(error);
+      return () => this.#last;
+    }
+    return async () => {
+      await this.#last;
+      await this.#write(captured);
+    };
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------- rows
+
+  #append(position: number, row: Row, committed?: () => void): void {
+    const { log, bounds } = this.#setup;
+    log.append(position, row, committed);
+    const { length, bytes } = log;
+    if (2 * length >= bounds.checkpointRows || 2 * bytes >= bounds.checkpointBytes) this.#takeSoon();
+    if (length >= bounds.checkpointRows || bytes >= bounds.checkpointBytes) this.#hurry();
+  }
+
+  /** Pass on the rows that are in the store, up to the first one that is not. */
+  readonly #takeCommitted = (): void => {
+    const { log, messages, bounds } = this.#setup;
+    if (this.#isEnded) return;
+    for (; this.#waitingAt < this.#waiting.length; this.#waitingAt++) {
+      const logged = log.at(this.#seenTo);
+      if (logged === undefined || !(logged.isCommitted || logged.isRefused)) break;
+      const { entry, row } = this.#waiting[this.#waitingAt];
+      this.#seenTo++;
+      if (!logged.isRefused) entry.push(row);
+    }
+    if (this.#waitingAt >= MOST_TAKEN && 2 * this.#waitingAt >= this.#waiting.length) {
+      this.#waiting.splice(0, this.#waitingAt);
+      this.#waitingAt = 0;
+    }
+    if (2 * messages.bytes >= bounds.checkpointBytes) this.#takeSoon();
+  };
+
+  // ------------------------------------------------------------------------------------------------------------ checkpoints
+
+  #arm(): void {
+    const { clock, intervalMs } = this.#setup;
+    clock.clearTimeout(this.#timer);
+    if (this.#isEnded) return;
+    this.#timer = clock.setTimeout(() => this.#take(), Math.max(1, intervalMs));
+  }
+
+  /** Make a checkpoint when the row at hand has passed through the operators. */
+  #takeSoon(): void {
+    if (!this.#isDue) this.#take();
+  }
+
+  /** Make a checkpoint after those before it. It never begins in the middle of a row. */
+  #take(): void {
+    this.#isDue = true;
+    this.#last = this.#last.then(async () => {
+      if (this.#isEnded) return;
+      try {
+        await this.#write(this.#capture());
+      } catch (error) {
+        this.#isEnded = true;
+        this.#setup.broken(error);
+      }
+      this.#isDue = false;
+      this.#arm();
+    });
+  }
+
+  /** @throws StreamFailure if the state cannot be saved */
+  #capture(): Captured {
+    const { messages, bounds, fingerprint, tools, sinks } = this.#setup;
+    const targets = [...sinks.map(({ target }) => target), messages]; // in this order: what sinks have collected leaves now
+    const sending = targets.flatMap((target) => target.idle?.() ?? []);
+    const states = this.#graph.save();
+    const { count, lastAt } = tools.hits;
+    const state = serialized({ version: VERSION, fingerprint, states, hits: { count, lastAt } });
+    if (state.length > bounds.checkpointBytes) {
+      const text = `its checkpoint has ${state.length} bytes: more than the bound checkpointBytes, ${bounds.checkpointBytes}; make its windows shorter, or raise the bound`;
+      throw new StreamFailure(text);
+    }
+    return { state, end: this.#seenTo, taken: messages.take(), sending };
+  }
+
+  async #write({ state, end, taken, sending }: Captured): Promise<void> {
+    const { log, store, messages, failed } = this.#setup;
+    if (sending.length > 0) await this.#sent(sending);
+    const prepared: PreparedMessage[] = [];
+    for (const result of await Promise.allSettled(taken.messages))
+      if (result.status === 'fulfilled') prepared.push(result.value);
+      else failed(result.reason);
+    if (store.isFailed) {
+      messages.putBack(taken); // the next checkpoint has them
+      return;
+    }
+    const isSame = log.length === 0 && taken.messages.length === 0 && log.state?.equals(state);
+    if (isSame) return;
+    // in one turn, so in one commit
+    log.save(state, end);
+    for (const message of prepared) messages.publish(message);
+    await store.committed().catch(() => undefined); // what it has is written again
+  }
+
+  /** Wait until what the operators have emitted is sent: the checkpoint does not have it any more. */
+  async #sent(sending: readonly Promise<unknown>[]): Promise<void> {
+    const full = new Promise<void>((resolve) => {
+      this.#hurry = resolve;
+    });
+    const text = `sinks have not sent everything after ${SINKS_MS} ms: a kill of the process would lose it; use enableCache`;
+    const sent = within(this.#setup.clock, Promise.allSettled(sending), SINKS_MS, text);
+    await Promise.race([sent, full]).catch((error) => this.#setup.failed(error));
+  }
+}
+
+/** @throws StreamFailure which names the node whose state cannot be saved */
+function serialized(saved: Saved): Buffer {
+  try {
+    return serialize(saved);
+  } catch (error) {
+    const [node] = Object.entries(saved.states).find(([, state]) => !canSerialize(state)) ?? ['the rule'];
+    throw new StreamFailure(`the state of ${node} cannot be saved: ${messageOf(error)}; use qos 0`, error);
+  }
+}
+
+function canSerialize(state: unknown): boolean {
+  try {
+    serialize(state);
+    return true;
+  } catch {
+    return false;
+  }
+}

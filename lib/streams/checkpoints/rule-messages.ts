@@ -1,0 +1,117 @@
+import { isThenable } from '../../events/hooks.ts';
+import type { MessageInput } from '../../packets/message.ts';
+import type { PreparedMessage, StreamMessages } from '../host.ts';
+
+/** Approximate memory of a message beside its topic and its payload, in bytes. */
+const OVERHEAD_BYTES = 200;
+
+/** Messages that leave with a checkpoint. */
+export interface TakenMessages {
+  readonly messages: readonly (PreparedMessage | Promise<PreparedMessage>)[];
+  readonly bytes: number;
+}
+
+/**
+ * The messages that a rule with checkpoints publishes at this broker. None is lost because the store fails for a while: a message whose commit
+ * fails has reached nobody, and is published again.
+ */
+export class RuleMessages {
+  /** They wait for a checkpoint (`qos` 2); else they leave at once. */
+  readonly isHolding: boolean;
+  readonly #failed: (error: unknown) => void;
+  readonly #sending = new Set<Promise<void>>();
+  #held: (PreparedMessage | Promise<PreparedMessage>)[] = [];
+  #bytes = 0;
+
+  /** @param failed called if a message is refused */
+  constructor(isHolding: boolean, failed: (error: unknown) => void) {
+    this.isHolding = isHolding;
+    this.#failed = failed;
+  }
+
+  /** Approximate memory of those that wait for a checkpoint. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Resolves when those that have left are in the store; undefined: they are. */
+  idle(): Promise<unknown> | undefined {
+    return this.#sending.size === 0 ? undefined : Promise.all(this.#sending);
+  }
+
+  add(prepared: PreparedMessage | Promise<PreparedMessage>, bytes: number): void {
+    if (!this.isHolding) {
+      if (isThenable(prepared)) this.#track(prepared.then((message) => this.#leave(message)));
+      else this.publish(prepared);
+      return;
+    }
+    if (isThenable(prepared)) prepared.then(undefined, () => undefined); // it is reported when it is to leave
+    this.#held.push(prepared);
+    this.#bytes += bytes;
+  }
+
+  /** Take those that wait. */
+  take(): TakenMessages {
+    const taken = { messages: this.#held, bytes: this.#bytes };
+    this.#held = [];
+    this.#bytes = 0;
+    return taken;
+  }
+
+  /** Let messages wait again that could not leave; they are the first ones. */
+  putBack({ messages, bytes }: TakenMessages): void {
+    this.#held = [...messages, ...this.#held];
+    this.#bytes += bytes;
+  }
+
+  /** Publish a message with the changes of this turn. */
+  publish(message: PreparedMessage): void {
+    this.#track(this.#leave(message));
+  }
+
+  async #leave(message: PreparedMessage): Promise<void> {
+    for (;;) {
+      try {
+        await message.publish();
+        return;
+      } catch (error) {
+        if ((error as { readonly code?: string }).code !== 'STORE_FAILED') throw error;
+      }
+    }
+  }
+
+  #track(leaving: PromiseLike<void>): void {
+    const sending: Promise<void> = Promise.resolve(leaving)
+      .catch((error) => this.#failed(error))
+      .finally(() => this.#sending.delete(sending));
+    this.#sending.add(sending);
+  }
+}
+
+/** Publishes the messages of all rules at this broker: those of rules with checkpoints in their way. */
+export class AllRuleMessages implements Pick<StreamMessages, 'publish'> {
+  readonly #messages: Pick<StreamMessages, 'publish' | 'prepare'>;
+  readonly #byRule = new Map<string, RuleMessages>();
+
+  constructor(messages: Pick<StreamMessages, 'publish' | 'prepare'>) {
+    this.#messages = messages;
+  }
+
+  /** From now on, the messages of a rule go this way. */
+  set(ruleId: string, messages: RuleMessages): void {
+    this.#byRule.set(ruleId, messages);
+  }
+
+  /** From now on, the messages of a rule are published as those of any other rule. */
+  delete(ruleId: string): void {
+    this.#byRule.delete(ruleId);
+  }
+
+  publish(input: MessageInput, ruleId: string): number | Promise<number> {
+    const own = this.#byRule.get(ruleId);
+    if (own === undefined) return this.#messages.publish(input, ruleId);
+    const bytes = input.topic.length + (input.payload?.length ?? 0) + OVERHEAD_BYTES;
+    own.add(this.#messages.prepare(input, ruleId), bytes);
+    return 0;
+  }
+}

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { Random } from '../fuzz/random.ts';
+import { Lives } from '../store/support.ts';
+
+const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="demo/#", FORMAT="JSON")';
+const THREES = 'SELECT collect(n) AS ns FROM demo GROUP BY COUNTWINDOW(3)';
+
+/** Brokers with a rule that publishes at `out`, for a client that is away. */
+async function livesWith(qos: 0 | 1 | 2, sql = THREES, options: object = {}): Promise<Lives> {
+  const lives = await new Lives().begin();
+  lives.kit.broker.on('error', () => undefined);
+  const { streams } = lives.kit.broker;
+  await streams.define(DEMO);
+  const actions = [{ mqtt: { topic: 'out', qos: 2, sendSingle: true } }];
+  await streams.rules.create({ id: 'r', sql, actions, options: { qos, ...options } });
+  await lives.leave('reader', 'out', 2);
+  return lives;
+}
+
+/** What the reader receives when it comes back. */
+async function received(lives: Lives): Promise<Record<string, unknown>[]> {
+  await lives.kit.clock.advance(2_000);
+  const { client, got } = await lives.listen({ clientId: 'reader' });
+  await lives.kit.clock.advance(1_000);
+  await client.disconnect();
+  return got.map(({ payload }) => JSON.parse(`${payload}`));
+}
+
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+console.log(`# kills of stream rules: SEED=${SEED}`);
+const FAULTS = ['rejects', 'applies', 'refuses'] as const;
+
+describe('A stream rule with qos', () => {
+  for (const qos of [1, 2] as const) {
+    it(`${qos} goes on in the middle of a window after a crash`, async () => {
+      await using lives = await livesWith(qos);
+      const writer = await lives.connect({ clientId: 'w' });
+      for (const n of [1, 2]) await writer.publish('demo/a', JSON.stringify({ n }), { qos: 1 });
+      await lives.kill();
+      const again = await lives.connect({ clientId: 'w' });
+      await again.publish('demo/a', JSON.stringify({ n: 3 }), { qos: 1 });
+      assert.deepEqual(await received(lives), [{ ns: [1, 2, 3] }]);
+    });
+
+    it(`${qos} goes on in the middle of a window after a stop of the broker, of the rule, and after both`, async () => {
+      await using lives = await livesWith(qos);
+      const publish = async (n: number) =>
+        (await lives.connect({ clientId: 'w' })).publish('demo/a', JSON.stringify({ n }), { qos: 1 });
+      await publish(1);
+      await lives.restart();
+      await publish(2);
+      await lives.kit.clock.settle();
+      const { rules } = lives.kit.broker.streams;
+      await rules.stop('r');
+      await rules.start('r');
+      await publish(3);
+      await publish(4);
+      await lives.kit.clock.settle();
+      await rules.stop('r');
+      await lives.restart();
+      await lives.kit.broker.streams.rules.start('r');
+      await publish(5);
+      await publish(6);
+      assert.deepEqual(await received(lives), [{ ns: [1, 2, 3] }, { ns: [4, 5, 6] }]);
+    });
+
+    it(`${qos} loses no row that was acknowledged${qos === 2 ? ', and has none twice' : ''}, whenever the process is killed`, async () => {
+      const random = new Random(SEED);
+      for (let round = 0; round < 6; round++) {
+        await using lives = await livesWith(qos);
+        const acknowledged = new Set<number>();
+        let n = 0;
+        for (let life = 0; life < 4; life++) {
+          lives.kit.broker.on('error', () => undefined);
+          const [before, after] = [random.below(4), random.below(4)];
+          lives.store.turnsBefore = () => before;
+          lives.store.turnsAfter = () => after;
+          if (round % 2 === 1) lives.store.fault = () => (random.once(12) ? random.pick(FAULTS) : undefined);
+          const writer = await lives.connect({ clientId: 'w' });
+          for (let count = random.below(12); count > 0; count--) {
+            const own = ++n;
+            const sent = writer.publish('demo/a', JSON.stringify({ n: own }), { qos: (1 + random.below(2)) as 1 | 2 });
+            const noted = sent.then(
+              () => acknowledged.add(own),
+              () => undefined
+            );
+            if (random.next() < 0.6) await Promise.race([noted, lives.kit.clock.settle()]);
+            if (random.next() < 0.3) await lives.kit.clock.advance(random.below(1_500));
+          }
+          lives.store.fault = () => undefined; // a broker does not start on a store that fails
+          if (random.next() < 0.8) await lives.kill({ isPendingKept: random.once(2) });
+          else {
+            await lives.kit.clock.advance(10_000); // it is stopped when it works again
+            await lives.restart();
+          }
+        }
+        await lives.kit.clock.advance(10_000);
+        const filler = await lives.connect({ clientId: 'filler' });
+        for (let at = 0; at < 3; at++) await filler.publish('demo/a', JSON.stringify({ n: -1 }), { qos: 1 });
+        const all = (await received(lives)).flatMap(({ ns }) => ns as number[]).filter((each) => each > 0);
+        const counts = new Map<number, number>();
+        for (const each of all) counts.set(each, (counts.get(each) ?? 0) + 1);
+        const what = `SEED=${SEED}, round ${round}: ${JSON.stringify(all)}, acknowledged ${[...acknowledged]}`;
+        for (const own of acknowledged) assert.ok(counts.has(own), `${own} is lost; ${what}`);
+        if (qos === 2) for (const [own, count] of counts) assert.equal(count, 1, `${own} twice; ${what}`);
+      }
+    });
+  }
+
+  it('0 begins anew after a crash', async () => {
+    await using lives = await livesWith(0);
+    const writer = await lives.connect({ clientId: 'w' });
+    for (const n of [1, 2]) await writer.publish('demo/a', JSON.stringify({ n }), { qos: 1 });
+    await lives.crash();
+    const again = await lives.connect({ clientId: 'w' });
+    for (const n of [3, 4, 5]) await again.publish('demo/a', JSON.stringify({ n }), { qos: 1 });
+    assert.deepEqual(await received(lives), [{ ns: [3, 4, 5] }]);
+  });
+
+  it('2 publishes with its checkpoint, after a second', async () => {
+    await using lives = await livesWith(2);
+    const { clock } = lives.kit;
+    const { got } = await lives.listen({ clientId: 'reader' });
+    const writer = await lives.connect({ clientId: 'w' });
+    for (const n of [1, 2, 3]) await writer.publish('demo/a', JSON.stringify({ n }), { qos: 1 });
+    await clock.advance(500);
+    assert.equal(got.length, 0);
+    await clock.advance(1_000);
+    assert.deepEqual(
+      got.map(({ payload }) => `${payload}`),
+      ['{"ns":[1,2,3]}']
+    );
+  });
+
+  it('2 sends nothing before its checkpoint is in the store', async () => {
+    await using lives = await livesWith(2);
+    const { streams } = lives.kit.broker;
+    const actions = [{ mqtt: { topic: 'at/once', qos: 0 } }];
+    await streams.rules.update('r', { sql: 'SELECT n FROM demo', actions, options: { qos: 2 } });
+    const { client, texts } = await lives.listen({ clientId: 'online' });
+    await client.subscribe({ topic: 'at/once', qos: 0 });
+    await streams.push('demo', { n: 1 });
+    const seen: number[] = [];
+    lives.store.turnsBefore = () => 50;
+    lives.store.turnsAfter = () => {
+      seen.push(texts().length);
+      return 0;
+    };
+    await lives.kit.clock.advance(1_200);
+    assert.deepEqual([...new Set(seen)], [0]);
+    assert.deepEqual(texts(), ['[{"n":1}]']);
+  });
+
+  it('1 makes a checkpoint when half of the bound is used, which deletes the rows before it', async () => {
+    await using lives = await new Lives({ streams: { bounds: { checkpointRows: 20 } } }).begin();
+    const { streams } = lives.kit.broker;
+    await streams.define(DEMO);
+    await streams.rules.create({ id: 'r', sql: THREES, actions: [{ nop: {} }], options: { qos: 1 } });
+    const records = async () => (await lives.store.contents()).filter((text) => text.includes('stream rules')).length;
+    const writer = await lives.connect({ clientId: 'w' });
+    const publish = async (count: number) => {
+      for (let at = 0; at < count; at++) await writer.publish('demo/a', '{"n":1}', { qos: 1 });
+      await lives.kit.clock.advance(100);
+      return records();
+    };
+    assert.equal(await publish(9), 9);
+    assert.ok((await publish(1)) <= 2);
+    await streams.rules.drop('r');
+    await lives.kit.clock.advance(100);
+    assert.equal(await records(), 0);
+  });
+
+  it('1 stops with a reason if its state cannot be saved', async () => {
+    await using lives = await new Lives({ streams: { bounds: { checkpointBytes: 2_000 } } }).begin();
+    lives.kit.broker.on('error', () => undefined);
+    const { streams } = lives.kit.broker;
+    await streams.define(DEMO);
+    const sql = 'SELECT collect(n) FROM demo GROUP BY COUNTWINDOW(1000)';
+    await streams.rules.create({ id: 'r', sql, actions: [{ nop: {} }], options: { qos: 1 } });
+    for (let n = 0; n < 200; n++) await streams.push('demo', { n });
+    await lives.kit.clock.advance(100);
+    assert.match(
+      (await streams.rules.status('r')).text,
+      /^Stopped: its checkpoint has \d+ bytes: more than the bound checkpointBytes, 2000/
+    );
+  });
+
+  it('1 begins anew with another statement', async () => {
+    await using lives = await livesWith(1);
+    const { streams } = lives.kit.broker;
+    await streams.push('demo', { n: 1 });
+    const actions = [{ mqtt: { topic: 'out', qos: 2, sendSingle: true } }];
+    const sql = 'SELECT collect(n) AS m FROM demo GROUP BY COUNTWINDOW(2)';
+    await streams.rules.update('r', { sql, actions, options: { qos: 1 } });
+    for (const n of [2, 3]) await streams.push('demo', { n });
+    assert.deepEqual(await received(lives), [{ m: [2, 3] }]);
+  });
+
+  it('1 refuses what the store refuses, and goes on with the rest', async () => {
+    await using lives = await livesWith(2);
+    const { streams } = lives.kit.broker;
+    lives.store.fault = () => 'rejects';
+    await assert.rejects(streams.push('demo', { n: 1 }), { code: 'STORE_FAILED' });
+    lives.store.fault = () => undefined;
+    await lives.kit.clock.advance(10_000);
+    for (const n of [2, 3, 4]) await streams.push('demo', { n });
+    assert.deepEqual(await received(lives), [{ ns: [2, 3, 4] }]);
+  });
+
+  it('1 without a store has no effect, and says so', async () => {
+    await using kit = await createTestBroker();
+    const warnings: string[] = [];
+    kit.broker.on('streams.warned', ({ text }) => warnings.push(text));
+    await kit.broker.streams.define(DEMO);
+    await kit.broker.streams.rules.create({ id: 'r', sql: THREES, actions: [{ nop: {} }], options: { qos: 1 } });
+    assert.deepEqual(warnings, ['stream rule r: option qos has no effect, because the broker has no store']);
+  });
+});
