@@ -50,7 +50,6 @@ describe('A stream rule', () => {
       [{ sql: 'SELECT * FROM demo', actions: [{ nosink: {} }] }, /there is no sink of the type nosink/],
       [{ sql: 'SELECT * FROM demo', actions: [{ mqtt: {} }] }, /mqtt sink is missing property topic/],
       [{ sql: 'SELECT * FROM demo', options: { bufferLength: -1 } }, /rule option bufferLength -1 is invalid/],
-      [{ sql: 'SELECT * FROM demo', options: { qos: 1 } }, /qos 1 is not supported yet/],
       [{ sql: 'SELECT * FROM demo', options: { buferLength: 1 } }, /did you mean.*bufferLength/],
       [{ sql: 'SELECT * FROM demo', options: { isEventTime: true } }, /needs the option TIMESTAMP/]
     ] as const;
