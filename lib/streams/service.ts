@@ -269,8 +269,12 @@ export class StreamService implements StreamsApi {
   #defineTypes(): void {
     const { sources = [], sinks = [], functions = [], formats = [] } = this.#host.options;
     const topics = new MemoryTopics();
+    const messages = {
+      isOwn: (server: string) => this.#host.isOwn(server),
+      publish: (...message: Parameters<AllRuleMessages['publish']>) => this.#messages.publish(...message)
+    };
     for (const type of builtInSources(this.#host, topics, sources)) this.#registry.defineSource(type);
-    for (const type of builtInSinks(this.#messages, topics, sinks)) this.#registry.defineSink(type);
+    for (const type of builtInSinks(messages, topics, sinks)) this.#registry.defineSink(type);
     for (const row of [...streamFunctions(), ...functions]) this.#registry.defineFunction(row);
     for (const format of formats) this.#registry.defineFormat(format);
   }
