@@ -100,14 +100,12 @@ export class Engine {
   readonly #sourceReview: SourceReview;
   readonly #systemMonitor: SystemMonitor;
   readonly #machine: MachineMonitor;
-  readonly listeners: () => Iterable<ListenerHandle>;
 
   /**
    * @param broker the `Broker` named in messages of the diagnostics channels, and passed to kinds of connectors
    * @param listeners the attached listeners
    */
   constructor(settings: Settings, broker: object, listeners: () => Iterable<ListenerHandle>) {
-    this.listeners = listeners;
     this.services = new Services(settings, broker, {
       gauges: this.#gauges(),
       heardChanged: () => this.publishing.hooks.watch(),
@@ -127,7 +125,7 @@ export class Engine {
     const tables = new Tables(this.ledger);
     const outboxes = this.#makeOutboxes();
     const connectors = this.#makeConnectors(tables, broker);
-    const streams = makeStreams(services, this, tables, outboxes);
+    const streams = makeStreams(services, this, { tables, outboxes, listeners });
     this.kept = { tables, outboxes, connectors, ...streams, ...makeRules(services, this, tables, outboxes) };
     this.access = this.#accessControl(tables);
     this.routing = new Routing(

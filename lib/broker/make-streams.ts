@@ -23,8 +23,6 @@ interface StreamParts {
   readonly actors: Actors;
   readonly routing: Routing;
   readonly publishing: Publishing;
-  /** The attached listeners. */
-  listeners(): Iterable<ListenerHandle>;
 }
 
 /** Most rules that publish because of each other, one after the other. */
@@ -80,12 +78,19 @@ class MessageCauses {
   }
 }
 
+/** What was made before streams. */
+interface StreamBase {
+  readonly tables: Tables;
+  readonly outboxes: Outboxes;
+  /** The attached listeners. */
+  listeners(): Iterable<ListenerHandle>;
+}
+
 /** Make the streams of a broker. */
 export function makeStreams(
   services: Services,
   parts: StreamParts,
-  tables: Tables,
-  outboxes: Outboxes
+  { tables, outboxes, listeners }: StreamBase
 ): { readonly streams: Streams; readonly streamRecords: StreamRecords | undefined } {
   const records = parts.ledger && new StreamRecords(parts.ledger);
   const { settings, work, events, announcer } = services;
@@ -108,7 +113,7 @@ export function makeStreams(
     },
     watch: (filter, watcher) => parts.routing.watch(filter, causes.of(watcher)),
     publisherOf,
-    isOwn: (server) => isOwnServer(server, parts.listeners()),
+    isOwn: (server) => isOwnServer(server, listeners()),
     publish: (input, ruleId) => parts.publishing.own.republish(input, causes.publisherOf(ruleId), causes.isActive),
     prepare: (input, ruleId) => parts.publishing.own.prepare(input, causes.publisherOf(ruleId)),
     emit: (event, value) => events.emit(event, value),

@@ -1,83 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { type Client, type ClientOptions, connectClient, type QoS } from '../../lib/index.ts';
+import type { QoS } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
-
-/** A durable broker in a process that can be killed. It keeps its port and its folder. */
-class Victim {
-  port = 0;
-  #child!: ChildProcess;
-  readonly #folder = mkdtempSync(join(tmpdir(), 'bridge-'));
-  readonly #link: object | undefined;
-
-  constructor(link?: object) {
-    this.#link = link;
-  }
-
-  async begin(): Promise<this> {
-    const settings = JSON.stringify({ folder: this.#folder, port: this.port, link: this.#link });
-    const file = join(import.meta.dirname, 'bridge-broker.ts');
-    const flags = ['--import', 'tsx', '--conditions=embermq-source'];
-    this.#child = spawn(process.execPath, [...flags, file, settings], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [line] = await once(this.#child.stdout as NonNullable<ChildProcess['stdout']>, 'data');
-    this.port = Number(line);
-    return this;
-  }
-
-  async kill(): Promise<void> {
-    const ended = once(this.#child, 'exit');
-    this.#child.kill('SIGKILL');
-    await ended;
-  }
-
-  async end(): Promise<void> {
-    await this.kill();
-    rmSync(this.#folder, { recursive: true });
-  }
-}
-
-/** A client with a lasting session that connects again until it ends. */
-class Peer {
-  client: Client | undefined;
-  readonly #victim: Victim;
-  readonly #options: ClientOptions;
-  readonly #seen: (payload: string) => void;
-  #isEnded = false;
-
-  constructor(victim: Victim, clientId: string, seen: (payload: string) => void = () => undefined) {
-    this.#victim = victim;
-    this.#options = { clientId, clean: false, sessionExpiry: '1h' };
-    this.#seen = seen;
-  }
-
-  /** Resolves when the peer is connected. */
-  async ready(): Promise<Client> {
-    while (this.client?.isConnected !== true && !this.#isEnded) {
-      await setImmediate();
-      const socket = connect({ port: this.#victim.port, host: '127.0.0.1', noDelay: true });
-      try {
-        await once(socket, 'connect');
-        const session = this.client?.session;
-        const client = await connectClient(socket, { ...this.#options, ...(session === undefined ? {} : { session }) });
-        client.on('message', ({ payload }) => this.#seen(String(payload)));
-        this.client = client;
-      } catch {
-        socket.destroy();
-      }
-    }
-    return this.client as Client;
-  }
-
-  end(): void {
-    this.#isEnded = true;
-    this.client?.destroy();
-  }
-}
+import { Peer, Victim } from './victim.ts';
 
 /** What is published at one broker and received at the other. */
 interface Flow {
@@ -92,6 +16,7 @@ const FLOWS: readonly Flow[] = [
   { topic: 'in/1', qos: 1, isOut: false },
   { topic: 'in/2', qos: 2, isOut: false }
 ];
+const BROKER = 'bridge-broker.ts';
 /** Messages of a flow that are sent without waiting for the acknowledgements of the first ones. */
 const BURST = 20;
 
@@ -109,8 +34,8 @@ export interface BridgeOutcome {
  */
 export async function runBridge(seed: number, kills: number): Promise<BridgeOutcome> {
   const random = new Random(seed);
-  const far = await new Victim().begin();
-  const near = await new Victim({
+  const far = await new Victim(BROKER).begin();
+  const link = {
     url: `mqtt://127.0.0.1:${far.port}`,
     isPersisted: true,
     backOff: 20,
@@ -119,7 +44,8 @@ export async function runBridge(seed: number, kills: number): Promise<BridgeOutc
     maxQueueBytes: 0,
     out: FLOWS.filter(({ isOut }) => isOut).map(({ topic, qos }) => ({ filter: topic, qos })),
     in: FLOWS.filter(({ isOut }) => !isOut).map(({ topic, qos }) => ({ filter: topic, qos }))
-  }).begin();
+  };
+  const near = await new Victim(BROKER, { link }).begin();
   const runs = FLOWS.map((flow) => new FlowRun(flow, near, far));
   try {
     await Promise.all(runs.map((run) => run.begin()));
