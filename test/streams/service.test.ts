@@ -30,6 +30,34 @@ describe('The stream service', () => {
     await client.disconnect();
   });
 
+  it('publishes to topic names only, and to none that rows make a reserved one', async () => {
+    await using kit = await createTestBroker();
+    const { streams } = kit.broker;
+    await streams.define(DEMO);
+    const sql = 'SELECT * FROM demo';
+    for (const topic of ['a/#', 'a/+/b', '', 'a\0b']) {
+      await assert.rejects(streams.rules.create({ sql, actions: [{ mqtt: { topic } }] }), { code: 'PROPERTY_INVALID' });
+    }
+    const topics: string[] = [];
+    const stops = ['#', '$x/#'].map((filter) => kit.broker.subscribe(filter, ({ topic }) => void topics.push(topic)));
+    const errors: string[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error.message));
+    for (const qos of [0, 1, 2] as const) {
+      await streams.rules.create({
+        id: 'r',
+        sql,
+        actions: [{ mqtt: { topic: '{{.t}}', sendSingle: true } }],
+        options: { qos }
+      });
+      for (const t of ['ok', 'a/#', '$x/a', '']) await streams.push('demo', { t });
+      await kit.clock.advance('2s');
+      await streams.rules.drop('r');
+      assert.deepEqual(topics.splice(0), ['ok'], `qos ${qos}`);
+    }
+    for (const stop of stops) stop();
+    assert.match(errors[0], /mqtt sink: topic name "a\/#": /);
+  });
+
   it('counts each row of a filter exactly', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;

@@ -1,5 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { QoS } from '../../packets/types.ts';
+import { checkTopicName } from '../../topics/topic.ts';
 import type { StreamMessages } from '../host.ts';
 import type { PropertyTable, SinkType } from '../types.ts';
 
@@ -50,6 +51,9 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
     properties: MQTT_SINK_PROPERTIES,
     open(setup) {
       const { properties, ruleId } = setup;
+      const text = String(properties.topic);
+      const check = topicCheck(text);
+      if (!text.includes('{{')) check(text);
       const { server, qos, retained } = properties as {
         readonly server?: string;
         readonly qos: QoS;
@@ -58,12 +62,13 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
       if (server !== undefined && server !== '' && messages.isOwn?.(server) !== true) {
         const type = remote?.();
         if (type !== undefined) return type.open(setup);
-        const text = `mqtt sink: property server is ${server}, but publishing at other brokers needs mqttSink() of embermq/streams/mqtt`;
-        throw new InvalidInput('PROPERTY_INVALID', 'server', 'no server, or a registered sink for it', server, text);
+        const fault = `mqtt sink: property server is ${server}, but publishing at other brokers needs mqttSink() of embermq/streams/mqtt`;
+        throw new InvalidInput('PROPERTY_INVALID', 'server', 'no server, or a registered sink for it', server, fault);
       }
       return {
         send(item) {
           const topic = String(item.property('topic'));
+          check(topic);
           const input = { topic, payload: item.text ?? item.bytes, qos, retain: retained };
           const sent = messages.publish(input, ruleId);
           return typeof sent === 'number' ? undefined : sent.then(() => undefined);
@@ -71,5 +76,22 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
         close: () => undefined
       };
     }
+  };
+}
+
+/**
+ * Make a check of the topics of a sink. Only a topic that differs from the one before is checked.
+ * @param text the property: a topic, or a template whose values cannot begin a topic with "$"
+ */
+function topicCheck(text: string): (topic: string) => void {
+  const mayBeReserved = text.startsWith('$') && !text.split('/', 1)[0].includes('{{');
+  let last: string | undefined;
+  return (topic) => {
+    if (topic === last) return;
+    const reserved = `topic ${JSON.stringify(topic)}: only a topic whose first level is no template may begin with "$"`;
+    const fault = checkTopicName(topic) ?? (topic.startsWith('$') && !mayBeReserved ? reserved : undefined);
+    if (fault !== undefined)
+      throw new InvalidInput('PROPERTY_INVALID', 'topic', 'a topic name', topic, `mqtt sink: ${fault}`);
+    last = topic;
   };
 }
