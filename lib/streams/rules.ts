@@ -101,8 +101,10 @@ export class StreamRules implements StreamRulesApi {
       if (rule.definition.triggered && !rule.isRunning) await rule.start().catch(() => undefined);
   }
 
+  /** Stop the rules that run or wait. Others keep the reason why they do not run. */
   async stopAll(reason: string): Promise<void> {
-    await Promise.all([...this.#rules.values()].map((rule) => rule.stop(reason)));
+    const going = [...this.#rules.values()].filter(({ isRunning, isWaiting }) => isRunning || isWaiting);
+    await Promise.all(going.map((rule) => rule.stop(reason)));
   }
 
   endObservers(): void {
