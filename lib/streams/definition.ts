@@ -74,9 +74,12 @@ export function checkTags(tags: readonly string[]): readonly string[] {
 /** @throws InvalidInput STREAM_RULE_INVALID */
 export function checkRuleId(id: unknown): string {
   if (id === undefined || id === '') throw missing('id', 'Missing rule id.', id);
-  const isFit = typeof id === 'string' && !/[/\p{Cc}]/u.test(id) && Buffer.byteLength(id) <= LONGEST_ID;
-  if (!isFit || id === '.' || id === '..')
-    throw invalid('id', `a string of at most ${LONGEST_ID} bytes without "/" and control characters`, id);
+  const isFit = typeof id === 'string' && !/[/\p{Cc}\p{Cs}]/u.test(id) && Buffer.byteLength(id) <= LONGEST_ID;
+  if (!isFit) {
+    const expected = `a string of at most ${LONGEST_ID} bytes without "/", control characters and unpaired surrogates`;
+    throw invalid('id', expected, id);
+  }
+  if (id === '.' || id === '..') throw invalid('id', 'another string than "." and "..", which paths cannot have', id);
   return id;
 }
 

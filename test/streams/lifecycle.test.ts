@@ -43,6 +43,9 @@ describe('A stream rule', () => {
     const { rules } = kit.broker.streams;
     const refused = [
       [{ sql: '' }, /Missing rule SQL/],
+      [{ id: 'a/b' }, /id: expected a string .* without "\/", control characters/],
+      [{ id: '..' }, /id: expected another string than "\." and "\.\."/],
+      [{ id: '\ud800' }, /id: expected a string .* unpaired surrogates/],
       [{ sql: 'SELECT * FROM demo', actions: [] }, /Missing rule actions/],
       [{ sql: 'SELECT * FROM nothing' }, /fail to get stream nothing, please check if stream is created/],
       [{ sql: 'SELECT FROM demo' }, /syntax error/],
@@ -54,7 +57,11 @@ describe('A stream rule', () => {
       [{ sql: 'SELECT * FROM demo', options: { isEventTime: true } }, /needs the option TIMESTAMP/]
     ] as const;
     for (const [input, message] of refused)
-      await assert.rejects(rules.create({ id: 'r', actions: NOP, ...input } as never), { message }, String(message));
+      await assert.rejects(
+        rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP, ...input } as never),
+        { message },
+        String(message)
+      );
     assert.deepEqual(await rules.list(), []);
   });
 
@@ -171,11 +178,13 @@ describe('The stream service', () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
+    await streams.rules.create({ id: 's', sql: 'SELECT * FROM demo', actions: NOP, triggered: false });
     await streams.stop();
     assert.equal(streams.isRunning, false);
     await assert.rejects(streams.rules.list(), { code: 'STREAMS_STOPPED' });
     await streams.start();
-    assert.deepEqual((await streams.rules.list())[0].status, 'Running');
+    const statuses = (await streams.rules.list()).map(({ status }) => status);
+    assert.deepEqual(statuses, ['Running', 'Stopped: canceled manually.']);
   });
 
   it('refuses to drop a stream that a rule uses, unless it is forced to', async () => {
