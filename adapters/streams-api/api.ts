@@ -22,6 +22,7 @@ import type { Context, Input, Operation } from './operation.ts';
 import { OPERATIONS } from './operations/all.ts';
 import { readStreamsOptions, type StreamsApiOptions, type StreamsSettings } from './options.ts';
 import { answerTo, answerWith, wantsJson } from './reply.ts';
+import { idOf } from './rule-forms.ts';
 
 /** The REST interface of the streams of a broker, ready to be mounted. */
 export interface StreamsHttp extends HttpMounts {
@@ -47,6 +48,8 @@ export function streamsApi(broker: Broker, options: StreamsApiOptions = {}): Str
 }
 
 const ROUTER = new Router(OPERATIONS);
+/** The paths of one rule. */
+const OF_RULE = /^(\/v2)?\/rules\/:id(\/|$)/;
 const UNKNOWN_PATH = '404 page not found';
 /** What pages of other origins may send, as the original allows it, and credentials. */
 const CORS_HEADERS = 'Accept, Accept-Language, Authorization, Content-Type, Content-Language, Origin';
@@ -139,7 +142,9 @@ class StreamsRest implements Service {
         check(row.body, value, 'body');
       }
     }
-    const input = { params, query, body } as Input;
+    const { streams } = this.#broker;
+    const named = OF_RULE.test(row.path) ? { ...params, id: await idOf(streams, params.id) } : params;
+    const input = { params: named, query, body } as Input;
     given.input = input;
     return answerWith(row.status ?? 200, await row.run(this.#context(call), input));
   }

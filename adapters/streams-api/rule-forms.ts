@@ -1,5 +1,11 @@
 import Type, { type Static } from 'typebox';
-import { SqlError, type StreamRuleDefinition, type StreamRuleInput, type StreamRuleStatus } from '../../lib/index.ts';
+import {
+  SqlError,
+  type StreamRuleDefinition,
+  type StreamRuleInput,
+  type StreamRuleStatus,
+  type StreamsApi
+} from '../../lib/index.ts';
 import { faultOf, hasCode, StreamFault } from './faults.ts';
 import { sorted } from './reply.ts';
 
@@ -111,6 +117,13 @@ export function ruleInput(body: Static<typeof CHANGED_RULE>, id: string): Stream
   const given = { options, triggered, name, version, tags, temp };
   const fields = Object.entries(given).filter(([, value]) => value !== undefined);
   return { id, sql, actions, ...Object.fromEntries(fields) } as StreamRuleInput;
+}
+
+/** The id of the rule that a path means: by its id, or by its name if it is the only one of this name. Otherwise what was given. */
+export async function idOf(streams: StreamsApi, given: string): Promise<string> {
+  if ((await streams.rules.get(given)) !== undefined) return given;
+  const named = (await streams.rules.list()).filter(({ name }) => name === given);
+  return named.length === 1 ? named[0].id : given;
 }
 
 /** The documented sentence about a rule that does not exist. */
