@@ -63,7 +63,11 @@ function rulesetOf(body: Readonly<Record<string, unknown>>): Ruleset {
 }
 
 function filled(value: unknown): Ruleset {
-  const { streams = {}, tables = {}, rules = {} } = check<Partial<Ruleset>>(RULESET, value, 'ruleset');
+  const given = check<Partial<Ruleset>>(RULESET, value, 'ruleset');
+  const hasNone = given.streams === undefined && given.tables === undefined && given.rules === undefined;
+  if (hasNone && Object.keys(given).length > 0)
+    throw new StreamFault(400, 'configuration', 'it is no export: it has none of streams, tables and rules');
+  const { streams = {}, tables = {}, rules = {} } = given;
   return { streams, tables, rules };
 }
 
