@@ -32,6 +32,7 @@ export function ruleTools({ ruleId, clock, timezone, patterns }: ToolSettings): 
     offsetMinutes: (timeMs) => offsetMinutes(timezone, timeMs),
     property: () => undefined,
     hits: { count: 0, lastAt: 0, isTimed: false },
+    groupHits: { count: 0, lastAt: 0 },
     frame: { range: undefined, rowNumber: 0 }
   };
 }

@@ -34,6 +34,20 @@ describe('Stream statements without a broker', () => {
     assert.deepEqual(rule.run(steps).outputs, outputs, 'a run begins anew');
   });
 
+  it('count the groups that HAVING lets pass', async () => {
+    const window = 'FROM demo GROUP BY k, TUMBLINGWINDOW(ss, 10) HAVING count(*) > 1';
+    const rule = await compileStreamRule(`SELECT k, last_agg_hit_count() AS n, last_agg_hit_time() AS t ${window}`);
+    const rows = ['a', 'a', 'b'].map((k) => ({ stream: 'demo', values: { k }, at: 1_000 }));
+    const later = ['a', 'a', 'b', 'b'].map((k) => ({ stream: 'demo', values: { k }, at: 11_000 }));
+    assert.deepEqual(rule.run([...rows, ...later]).emissions, [
+      [{ k: 'a', n: 1, t: 10_000 }],
+      [
+        { k: 'a', n: 3, t: 20_000 },
+        { k: 'b', n: 3, t: 20_000 }
+      ]
+    ]);
+  });
+
   it('end at a time of the test, and time passes without rows', async () => {
     const rule = await compileStreamRule(TUMBLING, { options: { emitEmptyWindows: true } });
     assert.deepEqual(

@@ -25,6 +25,7 @@ export function toolsOf(frame: Frame = { range: undefined, rowNumber: 0 }): Func
     offsetMinutes: () => 0,
     property: () => null,
     hits: { count: 0, lastAt: 0 },
+    groupHits: { count: 0, lastAt: 0 },
     frame
   };
 }

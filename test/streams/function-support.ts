@@ -32,6 +32,7 @@ export const TOOLS: FunctionTools = {
   offsetMinutes: () => 480,
   property: (name) => PROPERTIES[name],
   hits: { count: 5, lastAt: 2000 },
+  groupHits: { count: 7, lastAt: 3000 },
   frame: { range: undefined, rowNumber: 0 }
 };
 

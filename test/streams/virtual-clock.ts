@@ -68,6 +68,7 @@ export function testTools(timers: Pick<Timers, 'now'>): FunctionTools {
     offsetMinutes: () => 0,
     property: () => undefined,
     hits: { count: 0, lastAt: 0 },
+    groupHits: { count: 0, lastAt: 0 },
     frame: { range: undefined, rowNumber: 0 }
   } as FunctionTools;
 }

@@ -27,7 +27,13 @@ interface Saved {
   readonly fingerprint: string;
   /** The states of the operators, by node. */
   readonly states: Readonly<Record<string, unknown>>;
-  readonly hits: { readonly count: number; readonly lastAt: number };
+  readonly hits: Hits;
+  readonly groupHits: Hits;
+}
+
+interface Hits {
+  readonly count: number;
+  readonly lastAt: number;
 }
 
 /** A state of the rule that is about to be saved. */
@@ -100,6 +106,7 @@ export class Checkpoints {
       }
       this.#graph.load(saved.states);
       Object.assign(tools.hits, saved.hits);
+      Object.assign(tools.groupHits, saved.groupHits);
     } catch (error) {
       log.discard();
       throw new StreamFailure(`its checkpoint cannot be used and is deleted: ${messageOf(error)}`, error);
@@ -215,8 +222,9 @@ export class Checkpoints {
     const targets = [...sinks.map(({ target }) => target), messages]; // in this order: what sinks have collected leaves now
     const sending = targets.flatMap((target) => target.idle?.() ?? []);
     const states = this.#graph.save();
-    const { count, lastAt } = tools.hits;
-    const state = serialized({ version: VERSION, fingerprint, states, hits: { count, lastAt } });
+    const { hits, groupHits } = tools;
+    const { count, lastAt } = hits;
+    const state = serialized({ version: VERSION, fingerprint, states, hits: { count, lastAt }, groupHits });
     if (state.length > bounds.checkpointBytes) {
       const text = `its checkpoint has ${state.length} bytes: more than the bound checkpointBytes, ${bounds.checkpointBytes}; make its windows shorter, or raise the bound`;
       throw new StreamFailure(text);

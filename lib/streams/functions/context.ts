@@ -83,6 +83,18 @@ export const CONTEXT_FUNCTIONS = family('other', [
     }
   },
   {
+    name: 'last_agg_hit_count',
+    params: [],
+    about: 'How many groups HAVING has let pass.',
+    make: (tools) => () => BigInt(tools.groupHits.count)
+  },
+  {
+    name: 'last_agg_hit_time',
+    params: [],
+    about: 'When HAVING has last let a group pass, in milliseconds since 1970; 0: never.',
+    make: (tools) => () => BigInt(Math.trunc(tools.groupHits.lastAt))
+  },
+  {
     name: 'props',
     params: ['string'],
     about: 'A property of the service.',

@@ -40,6 +40,8 @@ export interface FunctionTools {
   property(name: string): Value;
   /** How often, and when last, the rule has produced an emission. The time is taken only if `isTimed`, which a function sets that shows it. */
   readonly hits: { count: number; lastAt: number; isTimed?: boolean };
+  /** How many groups HAVING has let pass, and when last. */
+  readonly groupHits: { count: number; lastAt: number };
   readonly frame: Frame;
 }
 

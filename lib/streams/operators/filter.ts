@@ -5,9 +5,15 @@ import { testOf } from './condition.ts';
 
 /**
  * Make the operator of WHERE and HAVING. Of a collection it keeps the tuples for which the condition is true; if there are none, nothing is emitted
- * [stream rules 5.1]. A collection that is empty already is passed on. @returns its `push` throws StreamFailure
+ * [stream rules 5.1]. A collection that is empty already is passed on.
+ * @param kept called with the number of tuples of a collection that are kept
+ * @returns its `push` throws StreamFailure
  */
-export function makeFilter(condition: Evaluate, frame: Frame): MakeOperator<Tuple | Collection, Tuple | Collection> {
+export function makeFilter(
+  condition: Evaluate,
+  frame: Frame,
+  kept?: (count: number) => void
+): MakeOperator<Tuple | Collection, Tuple | Collection> {
   const accepts = testOf(condition);
   return ({ output }) => ({
     condition: condition as (item: Tuple | Collection) => Value, // asked for rows alone
@@ -18,13 +24,14 @@ export function makeFilter(condition: Evaluate, frame: Frame): MakeOperator<Tupl
       }
       const { tuples, range } = item;
       frame.range = range;
-      const kept: Tuple[] = [];
+      const passed: Tuple[] = [];
       for (let index = 0; index < tuples.length; index++) {
         frame.rowNumber = index + 1;
-        if (accepts(tuples[index])) kept.push(tuples[index]);
+        if (accepts(tuples[index])) passed.push(tuples[index]);
       }
-      if (kept.length === tuples.length) output.push(item);
-      else if (kept.length > 0) output.push({ ...item, tuples: kept });
+      kept?.(passed.length);
+      if (passed.length === tuples.length) output.push(item);
+      else if (passed.length > 0) output.push({ ...item, tuples: passed });
     }
   });
 }

@@ -10,6 +10,7 @@ import {
   analyticStep,
   canAggregateEarly,
   filterStep,
+  havingStep,
   joinStep,
   limitStep,
   orderStep,
@@ -126,7 +127,7 @@ class Planner {
     else if (isGrouped)
       end = this.#add('aggregate', withEmissionSlots(select, aggregateStep(select, this.#settings)), end);
     end = this.#analyzed(end, 'groups');
-    if (having !== undefined) end = this.#add('having', filterStep([having], 'HAVING'), end);
+    if (having !== undefined) end = this.#add('having', havingStep(having), end);
     if (orderBy.length > 0) end = this.#add('order', orderStep(select), end);
     if (limit !== undefined) end = this.#add('limit', limitStep(limit), end);
     return this.#add('project', projectStep(select, this.#settings), end);

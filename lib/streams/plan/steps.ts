@@ -33,9 +33,21 @@ function step(about: string, make: (tools: FunctionTools) => MakeOperator<any, a
   return { about, make: (setup) => make(setup.tools)(setup) };
 }
 
-/** The operator of a part of WHERE, or of HAVING. The condition is the conjunction of the parts. */
+/** The operator of a part of WHERE. The condition is the conjunction of the parts. */
 export function filterStep(parts: readonly BoundExpression[], word: string): Step {
   return step(`${word} ${textOf(parts, ' AND ')}`, (tools) => makeFilter(conjunctionOf(parts, tools), tools.frame));
+}
+
+/** The operator of HAVING. It counts the groups that pass. */
+export function havingStep(having: BoundExpression): Step {
+  return step(`HAVING ${having.text}`, (tools) => {
+    const { groupHits } = tools;
+    return makeFilter(conjunctionOf([having], tools), tools.frame, (count) => {
+      if (count === 0) return;
+      groupHits.count += count;
+      groupHits.lastAt = tools.now();
+    });
+  });
 }
 
 /** @param streams number of streams of the window */
