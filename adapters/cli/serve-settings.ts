@@ -11,6 +11,7 @@ import { type OptionPlace, optionPlaceIn } from './serve-overrides.ts';
 import { configuredRules } from './serve-rules.ts';
 import { type ConfiguredSource, configuredSources } from './serve-sources.ts';
 import { configuredStreams, readServedStreamsOptions, type ServedStreamsOptions } from './serve-streams.ts';
+import { configuredSchemas, type Schemas } from './serve-streams-schemas.ts';
 import { type ConfiguredWebhook, configuredWebhooks } from './serve-webhooks.ts';
 
 /** A listener to open. */
@@ -42,6 +43,8 @@ export interface ServeSettings {
   readonly management: { readonly options: ServedOptions; readonly place: string };
   /** The same of the interface of stream rules. */
   readonly streamsApi: { readonly options: ServedStreamsOptions; readonly place: string };
+  /** Schemas of the format protobuf. */
+  readonly schemas: Schemas;
   /** Tells where an option of the broker is given. */
   readonly optionPlace: OptionPlace;
 }
@@ -56,6 +59,7 @@ const LISTS = {
   rules: { kind: 'object', default: undefined, about: 'rules over broker events, and their resources' },
   streams: { kind: 'object', default: undefined, about: 'streams, tables, and rules over them' },
   streamsApi: { kind: 'object', default: undefined, about: 'options of the interface of stream rules' },
+  streamsSchemas: { kind: 'object', default: undefined, about: 'schemas of the format protobuf by their names' },
   [WEBHOOK_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of a webhook' },
   [RULE_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of the rule engine' }
 } as const;
@@ -96,6 +100,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     options: readServedStreamsOptions(merged.streamsApi, `${config}: streamsApi`),
     place: `${config}: streamsApi`
   };
+  const schemas = await configuredSchemas(merged.streamsSchemas, config, shell);
   const mqtt = [...portListeners(own, merged), ...furtherListeners(merged.listeners, config)];
   if (mqtt.length === 0) {
     const message =
@@ -123,7 +128,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   checkHttpExposure(own, http.filter(isRules), streamsApi.options.credentials, streamsApi.place);
   const optionPlace = optionPlaceIn(layers);
   const listeners = [...mqtt, ...http];
-  return { own, broker, listeners, sources, webhooks, bridges, management, streamsApi, optionPlace };
+  return { own, broker, listeners, sources, webhooks, bridges, management, streamsApi, schemas, optionPlace };
 }
 
 /** Refuse to show the interface to other machines without asking for credentials. @throws InvalidInput MANAGEMENT_EXPOSED */

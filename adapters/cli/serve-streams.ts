@@ -7,7 +7,7 @@ import { filledOptions } from './config-values.ts';
 export type ServedStreamsOptions = Omit<StreamsApiOptions, 'prefix' | 'unmatched' | 'plugins'>;
 
 /** Parts of the option `streams` that need code. */
-const IN_CODE = ['sources', 'sinks', 'functions'] as const;
+const IN_CODE = ['sources', 'sinks', 'functions', 'formats'] as const;
 /** Options of the interface that the port decides. */
 const DECIDED = ['prefix', 'unmatched', 'plugins'] as const;
 

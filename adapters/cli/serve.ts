@@ -26,6 +26,7 @@ import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 import type { ConfiguredSource } from './serve-sources.ts';
 import { type ServedPlugins, servePlugins, streamTypes } from './serve-streams-parts.ts';
 import { followStreams, logStreams } from './serve-streams-port.ts';
+import { protobufOf } from './serve-streams-schemas.ts';
 import { beginWebhooks } from './serve-webhooks.ts';
 
 /** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
@@ -67,7 +68,7 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
       const settings = await readServeSettings(args, shell);
       const { memory, dataDir, durability, verifyStore, reserve } = settings.own;
       const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve });
-      const streams = await streamsOf(settings);
+      const streams = await streamsOf(settings, shell);
       const broker = prepare({ ...settings, broker: { ...settings.broker, streams } }, store, shell);
       logStreams(broker, shell);
       ofPlugins = await servePlugins(broker, streams, settings.own, shell);
@@ -143,10 +144,11 @@ async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
   if (source.failure !== undefined) throw source.failure;
 }
 
-/** The options of streams, with all types of sources and sinks. */
-async function streamsOf({ own, broker }: ServeSettings): Promise<StreamsOptions> {
+/** The options of streams, with all types of sources and sinks, and the format protobuf. */
+async function streamsOf({ own, broker, schemas }: ServeSettings, shell: Shell): Promise<StreamsOptions> {
   const folder = own.memory ? {} : { dataDir: join(own.dataDir, 'streams') };
-  return { ...folder, ...broker.streams, ...(await streamTypes(own.httpPushPort)) };
+  const options = { ...folder, ...broker.streams, ...(await streamTypes(own.httpPushPort)) };
+  return { ...options, formats: [await protobufOf(schemas, options.dataDir, shell)] };
 }
 
 function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {

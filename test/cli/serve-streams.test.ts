@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -128,6 +128,58 @@ describe('The options of serve for streams', () => {
   });
 });
 
+describe('The format protobuf of serve', () => {
+  const BOOK = 'syntax = "proto3"; import "parts/author.proto"; message Book { string title = 1; Author author = 2; }';
+  const AUTHOR = 'syntax = "proto3"; message Author { string name = 1; }';
+  let streams = 0;
+  /** What a rule over a stream with a SCHEMAID is answered. */
+  const use = async (port: number, schemaId: string) => {
+    const post = async (path: string, body: object) => {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', body: JSON.stringify(body) });
+      return `${answer.status} ${await answer.text()}`;
+    };
+    const name = `demo${++streams}`;
+    const sql = `CREATE STREAM ${name} () WITH (DATASOURCE="t", FORMAT="protobuf", SCHEMAID="${schemaId}")`;
+    assert.match(await post('/streams', { sql }), /^201 /);
+    return post('/rules', { id: name, sql: `SELECT * FROM ${name}`, actions: [{ nop: {} }] });
+  };
+
+  it('has the schemas of the data folder, which may import each other, and those of the config file', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-schemas-'));
+    after(() => rmSync(folder, { recursive: true }));
+    const schemas = join(folder, 'streams', 'schemas', 'protobuf');
+    mkdirSync(join(schemas, 'parts'), { recursive: true });
+    writeFileSync(join(schemas, 'book.proto'), BOOK);
+    writeFileSync(join(schemas, 'parts', 'author.proto'), AUTHOR);
+    const shell = testShell();
+    shell.files.set('own.proto', AUTHOR);
+    shell.files.set('c.json', JSON.stringify({ streamsSchemas: { own: { fromFile: 'own.proto' } } }));
+    const data = ['--data-dir', folder, '--reserve', '0', '--config', 'c.json'];
+    const code = runCommand(['serve', ...FLAGS.slice(2), '--rules-port', '0', ...data], shell);
+    try {
+      const { rules } = await readyPorts(shell, code);
+      assert.match(await use(rules, 'book.Journal'), /^400 .*known: book\.Book, book\.Author; got/);
+      assert.match(await use(rules, 'book.Book'), /^201 /);
+      assert.match(await use(rules, 'own.Book'), /known: own\.Author/);
+    } finally {
+      shell.signal('SIGTERM');
+      assert.equal(await code, 0);
+    }
+    writeFileSync(join(schemas, 'wrong.proto'), 'message {');
+    const again = testShell();
+    assert.notEqual(await runCommand(['serve', ...FLAGS.slice(2), '--data-dir', folder, '--reserve', '0'], again), 0);
+    assert.match(again.err(), /schema "wrong" of the format protobuf: illegal/);
+  });
+
+  it('says where schemas are expected if there are none', async () => {
+    await serving(['--rules-port', '0'], async ({ rules }) => {
+      assert.match(await use(rules, 'a.A'), /^400 .*has no schemas: set .?"streamsSchemas.?" in the config file/);
+    });
+    assert.match(await refusal({ streamsSchemas: [] }), /c\.json: streamsSchemas: expected an object/);
+    assert.match(await refusal({ streamsSchemas: { a: 5 } }), /c\.json: streamsSchemas\.a: expected/);
+  });
+});
+
 describe('The port of stream rules of serve', () => {
   it('is in the ready line, and answers this machine without credentials', async () => {
     await serving(['--rules-port', '0'], async ({ rules }) => {
@@ -144,7 +196,8 @@ describe('The port of stream rules of serve', () => {
       const names = async (what: string) =>
         ((await (await get(`/metadata/${what}`)).json()) as { readonly name: string }[]).map(({ name }) => name);
       const sources = await names('sources');
-      for (const name of ['file', 'httppull', 'httppush', 'kafka', 'mqtt', 'websocket']) assert.ok(sources.includes(name), name);
+      for (const name of ['file', 'httppull', 'httppush', 'kafka', 'mqtt', 'websocket'])
+        assert.ok(sources.includes(name), name);
       const sinks = await names('sinks');
       for (const name of ['file', 'kafka', 'mqtt', 'rest', 'websocket']) assert.ok(sinks.includes(name), name);
       assert.equal((await get('/plugins/sources')).status, 404);

@@ -1,0 +1,96 @@
+import type protobuf from 'protobufjs';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
+
+/** The package `protobufjs`. */
+export type Protobuf = typeof protobuf;
+export type MessageType = protobuf.Type;
+export type MessageField = protobuf.Field;
+
+/** Most characters of a .proto file. */
+const MOST_CHARACTERS = 1_048_576;
+/** Most files of a schema, with those that it imports. */
+const MOST_FILES = 1000;
+
+/** @throws BrokerError PACKAGE_MISSING */
+export async function loadProtobuf(): Promise<Protobuf> {
+  try {
+    return (await import('protobufjs')).default;
+  } catch (cause) {
+    if ((cause as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw cause;
+    const text = 'the format protobuf needs the package protobufjs: npm install protobufjs';
+    throw new BrokerError('PACKAGE_MISSING', text, { cause });
+  }
+}
+
+/** The texts of .proto files by their names. */
+type Texts = Readonly<Record<string, string>>;
+
+/** @throws InvalidInput OPTION_INVALID, which names the schema */
+export function readSchemas(library: Protobuf, schemas: Texts, files: Texts): ReadonlyMap<string, protobuf.Root> {
+  if (typeof schemas !== 'object' || schemas === null)
+    throw new InvalidInput('OPTION_INVALID', 'schemas', 'an object with the texts of .proto files', schemas);
+  const roots = new Map<string, protobuf.Root>();
+  for (const [name, text] of Object.entries(schemas)) {
+    try {
+      if (!/^[^.\s]+$/.test(name)) throw new Error('its name must not be empty and must not contain a dot or blanks');
+      roots.set(name, readSchema(library, text, files));
+    } catch (cause) {
+      const message = `schema "${name}" of the format protobuf: ${(cause as Error).message}`;
+      throw new InvalidInput('OPTION_INVALID', `schemas.${name}`, 'the text of a .proto file', undefined, message);
+    }
+  }
+  return roots;
+}
+
+function readSchema(library: Protobuf, schema: string, files: Texts): protobuf.Root {
+  const root = new library.Root();
+  const seen = new Set<string>();
+  const parse = (text: unknown): void => {
+    if (typeof text !== 'string') throw new Error('the text of a .proto file is needed');
+    if (text.length > MOST_CHARACTERS) throw new Error(`a file has more than ${MOST_CHARACTERS} characters`);
+    const { imports = [], weakImports = [] } = library.parse(text, root, { keepCase: true });
+    for (const file of [...imports, ...weakImports]) {
+      if (seen.has(file)) continue;
+      if (seen.size >= MOST_FILES) throw new Error(`it imports more than ${MOST_FILES} files`);
+      seen.add(file);
+      const ofGoogle = library.common.get(file);
+      if (Object.hasOwn(files, file)) parse(files[file]);
+      else if (ofGoogle === null) throw new Error(`it imports "${file}", which is not among the files`);
+      else root.addJSON(ofGoogle.nested as Parameters<protobuf.Root['addJSON']>[0]);
+    }
+  };
+  parse(schema);
+  root.resolveAll();
+  return root;
+}
+
+/**
+ * The message that a SCHEMAID names.
+ * @throws InvalidInput STREAM_INVALID
+ */
+export function typeOf(roots: ReadonlyMap<string, protobuf.Root>, id: string | undefined, what: string): MessageType {
+  const [, schema = '', message = ''] = /^([^.]+)\.(.+)$/.exec(id ?? '') ?? [];
+  const root = roots.get(schema);
+  const type = root === undefined ? undefined : messageOf(root, message);
+  if (type !== undefined) return type;
+  const known = root === undefined ? [...roots.keys()].map((name) => `${name}.MESSAGE`) : namesOf(root, schema);
+  const expected = `SCHEMA.MESSAGE; known: ${known.slice(0, 20).join(', ') || 'none'}`;
+  const text = `${what}: SCHEMAID (schemaId of a sink) must be ${expected}; got "${id ?? ''}"`;
+  throw new InvalidInput('STREAM_INVALID', 'SCHEMAID', expected, id, text);
+}
+
+function messageOf(root: protobuf.Root, name: string): MessageType | undefined {
+  try {
+    return root.lookupType(name);
+  } catch {
+    return undefined; // the library throws if there is none
+  }
+}
+
+/** The messages of the schema, without those inside of others. */
+function namesOf(space: protobuf.NamespaceBase, prefix: string): string[] {
+  return space.nestedArray.flatMap((each) => {
+    if ('fieldsArray' in each) return [`${prefix}.${each.name}`];
+    return 'nestedArray' in each ? namesOf(each as protobuf.NamespaceBase, `${prefix}.${each.name}`) : [];
+  });
+}
