@@ -69,6 +69,12 @@ export function actionOf(words: readonly string[]): { readonly action: Action; r
   );
 }
 
+/** What a command line asks for help about: `help clients` and `clients help`. @returns undefined if it does not */
+export function helpWords(words: readonly string[]): readonly string[] | undefined {
+  if (words[0] === 'help') return words.slice(1);
+  return words.length === 2 && words[1] === 'help' && matching(words) === undefined ? words.slice(0, 1) : undefined;
+}
+
 /**
  * The actions that a command line may mean: one, or all whose first word it has.
  * @throws InvalidInput COMMAND_UNKNOWN

@@ -3,7 +3,7 @@ import { ManagementClient, ManagementError } from '../management/client/index.ts
 import { StreamsClient, StreamsError } from '../streams-api/client/index.ts';
 import { type Command, log, readFileFor, type Shell } from './command.ts';
 import { ACTION_FLAGS, type Action, type ActionContext, type ActionFlag } from './ctl-action.ts';
-import { ACTION_GROUPS, actionOf, actionsOf } from './ctl-actions.ts';
+import { ACTION_GROUPS, actionOf, actionsOf, helpWords } from './ctl-actions.ts';
 import { certificateRemedy, fetchTrusting } from './ctl-fetch.ts';
 import { print } from './ctl-output.ts';
 import { INTERRUPTED, interrupted } from './dial.ts';
@@ -59,8 +59,9 @@ export const ctl: Command = {
   help,
   async run(args, shell) {
     const { given: givenFlags, words } = gatherFlags(CTL_FLAGS, args);
-    if (words[0] === 'help') {
-      shell.stdout.write(`${help(words.slice(1))}\n`);
+    const asked = helpWords(words);
+    if (asked !== undefined) {
+      shell.stdout.write(`${help(asked)}\n`);
       return 0;
     }
     const flags = readAs(CTL_FLAGS, givenFlags, spelledAsFlag) as CtlFlags;

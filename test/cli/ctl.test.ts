@@ -391,7 +391,9 @@ describe('ctl', () => {
     }
     const { out } = await ctl(['traces', '--help']);
     assert.match(out, /ctl traces list\n.*ctl traces start \[flags\]\n/s);
+    assert.equal((await ctl(['stream', 'help'])).out, (await ctl(['help', 'stream'])).out);
     assert.equal((await ctl(['help', 'clint'])).code, 2);
+    assert.equal((await ctl(['clint', 'help'])).code, 2);
     for (const action of Object.values(ACTION_GROUPS).flat()) assert.match(action.about, /^[a-z]/, action.usage);
   });
 });
