@@ -89,7 +89,8 @@ export class Streams implements StreamsApi {
     row: Readonly<Record<string, unknown>>,
     meta?: Readonly<Record<string, unknown>>
   ): Promise<void> {
-    const copy = { ...row }; // the app may change its object meanwhile
+    // the app may change its object meanwhile; what is no object is refused by the service
+    const copy = typeof row === 'object' && row !== null && !Array.isArray(row) ? { ...row } : row;
     return this.#loaded().then((service) => service.push(stream, copy, meta));
   }
 

@@ -97,6 +97,7 @@ export class Catalogue {
 
 /** @throws SqlError SQL_INVALID; InvalidInput STREAM_INVALID */
 export function definitionOf(sql: string): StreamDefinition {
+  if (typeof sql !== 'string') throw new InvalidInput('STREAM_INVALID', 'sql', 'a statement', sql);
   const ddl = parseDdl(sql);
   if (ddl.type !== 'create')
     throw new InvalidInput('STREAM_INVALID', 'sql', 'a statement CREATE STREAM or CREATE TABLE', sql);

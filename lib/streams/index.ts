@@ -1,6 +1,7 @@
 /** Stream statements without a broker: `embermq/streams`. A broker loads its stream service itself, see `broker.streams`. */
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
 import { loadPatterns } from '../sql/patterns.ts';
 import { definitionOf } from './catalogue.ts';
 import { streamFunctions as builtInFunctions } from './functions/all.ts';
@@ -38,6 +39,8 @@ export interface StreamCompileOptions {
   readonly ruleId?: string | undefined;
 }
 
+const COMPILE_OPTIONS = ['definitions', 'functions', 'options', 'bounds', 'timezone', 'ruleId'];
+
 /** When a run begins and ends. */
 export interface StreamRunOptions {
   /** When rows arrive that do not say it, in milliseconds. Default 0. */
@@ -72,6 +75,8 @@ export interface CompiledStreamRule {
  */
 export async function compileStreamRule(sql: string, given: StreamCompileOptions = {}): Promise<CompiledStreamRule> {
   checkStatement(sql);
+  checkObject(given, 'options');
+  checkNames(given, COMPILE_OPTIONS, 'compileStreamRule');
   const { definitions = [], functions: own = [], bounds = {}, timezone, ruleId = 'test' } = given;
   readStreamsOptions({ definitions, functions: own, bounds, ...(timezone === undefined ? {} : { timezone }) });
   const registry = new Registry();
@@ -109,7 +114,6 @@ export function formatStreamRule(sql: string): string {
 
 /** Read CREATE STREAM or CREATE TABLE. @throws SqlError SQL_INVALID; InvalidInput STREAM_INVALID */
 export function parseStream(ddl: string): StreamDefinition {
-  if (typeof ddl !== 'string') throw new InvalidInput('STREAM_INVALID', 'ddl', 'a statement', ddl);
   return definitionOf(ddl);
 }
 

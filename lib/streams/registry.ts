@@ -129,6 +129,10 @@ function checkFunction(definition: StreamFunction): void {
   const methods = definition as Partial<Record<'run' | 'make' | 'load', unknown>>;
   const needed = kind === 'scalar' ? (['run'] as const) : (['make'] as const);
   const also = kind === 'aggregate' || kind === 'analytic' ? (['load'] as const) : [];
-  for (const method of [...needed, ...also])
-    if (typeof methods[method] !== 'function') throw fault(`${name}.${method}`, 'a function', methods[method]);
+  for (const method of [...needed, ...also]) {
+    const call = methods[method];
+    if (typeof call !== 'function') throw fault(`${name}.${method}`, 'a function', call);
+    if (call.constructor.name === 'AsyncFunction')
+      throw fault(`${name}.${method}`, 'a function that is not async: rows do not wait', call);
+  }
 }

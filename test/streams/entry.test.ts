@@ -134,6 +134,14 @@ describe('Stream statements without a broker', () => {
       await assert.rejects(async () => run(), { code });
     });
 
+  it('are refused with options that do not exist', async () => {
+    const given = { definition: [] } as never;
+    await assert.rejects(compileStreamRule(TUMBLING, given), {
+      code: 'OPTION_UNKNOWN',
+      message: /did you mean "definitions"/
+    });
+  });
+
   it('are printed in one form', () => {
     assert.equal(
       formatStreamRule('select  a.b as c from demo where c>1 group by tumblingwindow(ss,1)'),

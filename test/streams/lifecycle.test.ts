@@ -223,6 +223,19 @@ describe('The stream service', () => {
 });
 
 describe('Stream rules and the app', () => {
+  it('refuse what is no statement, no row and no function', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    await assert.rejects(streams.define(5 as never), { code: 'STREAM_INVALID', message: /sql: expected a statement/ });
+    await assert.rejects(streams.push('demo', [{ a: 1 }] as never), { code: 'ROW_INVALID' });
+    const own = { name: 'own', kind: 'scalar', family: 'own', about: 'x', params: ['any'] } as const;
+    for (const run of [5, async (value: number) => value])
+      await assert.rejects(streams.defineFunction({ ...own, run: run as never }), {
+        code: 'FUNCTION_INVALID',
+        message: /own\.run: expected a function/
+      });
+  });
+
   it('end a circle through topics of the memory', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
