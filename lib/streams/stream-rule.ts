@@ -168,7 +168,8 @@ export class StreamRule implements StreamRuleActions {
   fail(error: unknown): void {
     const { restartStrategy } = this.definition.options;
     const { attempts, delay, multiplier, maxDelay, jitterFactor } = restartStrategy;
-    this.#reason = `${messageOf(error).replace(/\.$/, '')}.`;
+    const [sentence] = messageOf(error).split('\n', 1); // the message of a statement goes on with its text
+    this.#reason = `${sentence.replace(/\.$/, '')}.`;
     if (this.#attempts < attempts) {
       const baseMs = Math.min(maxDelay, delay * multiplier ** this.#attempts++);
       const jitterMs = baseMs * jitterFactor * (2 * Math.random() - 1);

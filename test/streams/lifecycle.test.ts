@@ -161,6 +161,20 @@ describe('A stream rule', () => {
     assert.equal((await streams.rules.status('r')).text, 'Running');
   });
 
+  it('is stopped with one sentence while a function that it calls is not there', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    await streams.defineFunction({
+      ...{ name: 'own', kind: 'scalar', family: 'own', about: 'x', params: ['any'] },
+      run: () => 1
+    });
+    await streams.rules.create({ id: 'r', sql: 'SELECT own(a) FROM demo', actions: NOP });
+    await streams.undefine('function', 'own');
+    await assert.rejects(streams.rules.restart('r'), { code: 'SQL_INVALID' });
+    const [{ status }] = await streams.rules.list();
+    assert.equal(status, 'Stopped: error getting function own: not found at line 1, column 8.');
+  });
+
   it('does not publish without end because of its own messages', async () => {
     await using kit = await kitWithDemo();
     const { broker } = kit;
