@@ -96,6 +96,8 @@ export class Running {
     const { sinks, lookups } = this.#opened;
     const detached = [...this.#attachments.values()].map((attachment) => attachment.detach());
     this.#attachments.clear();
+    const drained = this.#checkpoints?.drained();
+    if (drained !== undefined) await drained;
     const save = this.#checkpoints?.end();
     this.graph.close();
     const closed = [

@@ -187,6 +187,22 @@ describe('A stream rule with qos', () => {
     );
   });
 
+  it('2 passes on the rows that are on their way into the store when it is updated', async () => {
+    await using lives = await livesWith(2, 'SELECT n FROM demo');
+    const { broker } = lives.kit;
+    const [{ actions, options }] = [(await broker.streams.rules.get('r')) ?? assert.fail()];
+    const publish = (n: number) => broker.publish('demo/a', JSON.stringify({ n }), { qos: 1 });
+    await publish(1);
+    const published = [publish(2), publish(3)];
+    const updated = broker.streams.rules.update('r', { sql: 'SELECT n FROM demo WHERE n > 0', actions, options });
+    await Promise.all([...published, publish(4), updated]);
+    await publish(5);
+    assert.deepEqual(
+      (await received(lives)).map(({ n }) => n),
+      [1, 2, 3, 4, 5]
+    );
+  });
+
   it('1 begins anew with another statement', async () => {
     await using lives = await livesWith(1);
     const { streams } = lives.kit.broker;

@@ -140,6 +140,15 @@ export class Checkpoints {
     };
   }
 
+  /**
+   * The rule stops: resolves when the operators have seen the rows that are on their way into the store. Another definition of the rule would not
+   * see them. undefined: there are none.
+   */
+  drained(): Promise<unknown> | undefined {
+    if (this.#isEnded || this.#waitingAt === this.#waiting.length) return undefined;
+    return this.#setup.store.committed().catch(() => undefined); // what is refused is no row
+  }
+
   /** The rule stops: make the last checkpoint of what the operators have seen. @returns a function that writes it, when the sinks are closed */
   end(): () => Promise<void> {
     const { clock, failed } = this.#setup;
