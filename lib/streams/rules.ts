@@ -168,11 +168,21 @@ export class StreamRules implements StreamRulesApi {
   async #replace(rule: StreamRule, read: ReadRule): Promise<void> {
     const { options, triggered } = read.definition;
     const next = triggered ? await this.#check(read) : undefined;
+    await this.#holding(rule, next, options, () => this.#exchange(rule, read));
+  }
+
+  /** Stop a rule and start it again, with the rows that the streams which it keeps produce meanwhile. @param next undefined: it is not started */
+  async #holding(
+    rule: StreamRule,
+    next: RulePlan | undefined,
+    options: RuleOptions,
+    run: () => Promise<void>
+  ): Promise<void> {
     const { plan, isRunning } = rule;
     // in the turn in which the rule is stopped: each row is for the one or for the other
     if (isRunning && plan !== undefined && next !== undefined) rule.hold(this.#host.hold(plan, next, options));
     try {
-      await this.#exchange(rule, read);
+      await run();
     } finally {
       const { held } = rule;
       rule.hold(undefined);
@@ -263,8 +273,10 @@ export class StreamRules implements StreamRulesApi {
     return this.#change(async () => {
       const rule = this.#find(id);
       await this.#trigger(rule, true);
-      await rule.stop();
-      await rule.start();
+      await this.#holding(rule, rule.plan, rule.definition.options, async () => {
+        await rule.stop();
+        await rule.start();
+      });
     });
   }
 

@@ -203,6 +203,21 @@ describe('A stream rule with qos', () => {
     );
   });
 
+  it('1 sees the rows that arrive while it is started again', async () => {
+    await using lives = await livesWith(1, 'SELECT n FROM demo');
+    const { broker } = lives.kit;
+    const publish = (n: number) => broker.publish('demo/a', JSON.stringify({ n }), { qos: 1 });
+    await publish(1);
+    const restarted = broker.streams.rules.restart('r');
+    for (const n of [2, 3, 4]) await publish(n);
+    await restarted;
+    await publish(5);
+    assert.deepEqual(
+      (await received(lives)).map(({ n }) => n),
+      [1, 2, 3, 4, 5]
+    );
+  });
+
   it('1 begins anew with another statement', async () => {
     await using lives = await livesWith(1);
     const { streams } = lives.kit.broker;
