@@ -16,6 +16,8 @@ const TOGETHER = [
   'access',
   'auth',
   'base',
+  'bench',
+  'bridge',
   'broker',
   'cli',
   'client',
@@ -26,6 +28,7 @@ const TOGETHER = [
   'management',
   'monitor',
   'net',
+  'outbox',
   'packets',
   'robustness',
   'routing',
@@ -33,9 +36,13 @@ const TOGETHER = [
   'session',
   'sql',
   'store',
+  'streams',
+  'streams-api',
+  'streams-plugins',
   'rest',
   'testing',
-  'topics'
+  'topics',
+  'webhook'
 ];
 const FILES_PER_PROCESS = 14;
 /** Files of these folders that take so long that they have a process of their own. */
