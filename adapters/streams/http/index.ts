@@ -1,4 +1,5 @@
 /** Sources and sinks of stream rules that speak HTTP. */
+export type { HttpMounts } from '../../rest/index.ts';
 export { StreamsPort, type StreamsPortOptions } from '../port.ts';
 export { httpPullSource } from './pull-source.ts';
 export { type HttpPushOptions, httpPushSource, type MountedHttpPush, mountedHttpPush } from './push-source.ts';

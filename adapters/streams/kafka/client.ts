@@ -50,7 +50,8 @@ export interface KafkaRecord {
   heartbeat(): Promise<void>;
 }
 
-interface Login<M extends string> {
+/** How a client logs in. */
+export interface KafkaLogin<M extends string> {
   readonly mechanism: M;
   readonly username: string;
   readonly password: string;
@@ -61,7 +62,7 @@ export interface KafkaConfig {
   readonly clientId: string;
   readonly brokers: string[];
   readonly ssl?: ConnectionOptions;
-  readonly sasl?: Login<'plain'> | Login<'scram-sha-256'> | Login<'scram-sha-512'>;
+  readonly sasl?: KafkaLogin<'plain'> | KafkaLogin<'scram-sha-256'> | KafkaLogin<'scram-sha-512'>;
   readonly connectionTimeout: number;
   readonly requestTimeout: number;
   readonly retry: { readonly retries: number };
