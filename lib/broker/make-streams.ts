@@ -1,4 +1,3 @@
-import { BrokerError } from '../base/errors.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
 import type { Message } from '../packets/message.ts';
 import { RulePublisher } from '../packets/named-publisher.ts';
@@ -6,6 +5,7 @@ import type { ListenerHandle } from '../records/listener.ts';
 import type { Routing } from '../routing/routing.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { Ledger } from '../store/ledger.ts';
+import { type Cause, causedBy } from '../streams/cause.ts';
 import type { StreamRuleActions } from '../streams/chart-actions.ts';
 import { isOwnServer } from '../streams/own-server.ts';
 import { streamRuleMachine } from '../streams/stream-rule.machine.ts';
@@ -25,10 +25,7 @@ interface StreamParts {
   readonly publishing: Publishing;
 }
 
-/** Most rules that publish because of each other, one after the other. */
-const MOST_HOPS = 16;
-
-/** Ends circles of rules that publish the messages that they select from. */
+/** Knows the message because of which rules publish: the cause of outputs that have none of their own. */
 class MessageCauses {
   /** The message that rules evaluate at present. */
   #cause: Message | undefined;
@@ -62,15 +59,11 @@ class MessageCauses {
     };
   }
 
-  /** @throws BrokerError RULE_LOOP */
-  publisherOf(ruleId: string): RulePublisher {
+  /** @param cause what has led to the output @throws BrokerError RULE_LOOP */
+  publisherOf(ruleId: string, cause: Cause | undefined): RulePublisher {
     const origin = this.#cause?.origin;
-    if (!(origin instanceof RulePublisher)) return new RulePublisher([ruleId], this.#counter());
-    const { chain } = origin;
-    const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
-    if (chain.includes(ruleId)) throw fail(`the stream rule ${ruleId} has led to this message already`);
-    if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} rules have led to this message`);
-    return new RulePublisher([...chain, ruleId], this.#counter());
+    const present = origin instanceof RulePublisher ? origin.chain : undefined;
+    return new RulePublisher(causedBy(ruleId, cause ?? present), this.#counter());
   }
 
   #counter(): { count: number } {
@@ -114,8 +107,9 @@ export function makeStreams(
     watch: (filter, watcher) => parts.routing.watch(filter, causes.of(watcher)),
     publisherOf,
     isOwn: (server) => isOwnServer(server, listeners()),
-    publish: (input, ruleId) => parts.publishing.own.republish(input, causes.publisherOf(ruleId), causes.isActive),
-    prepare: (input, ruleId) => parts.publishing.own.prepare(input, causes.publisherOf(ruleId)),
+    publish: (input, ruleId, cause) =>
+      parts.publishing.own.republish(input, causes.publisherOf(ruleId, cause), causes.isActive),
+    prepare: (input, ruleId, cause) => parts.publishing.own.prepare(input, causes.publisherOf(ruleId, cause)),
     emit: (event, value) => events.emit(event, value),
     during: (promise) => work.forAWhile(promise),
     log: (text) => events.emit('streams.logged', { text }),

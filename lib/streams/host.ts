@@ -5,6 +5,7 @@ import type { Message, MessageInput } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { StreamRecord } from '../store/stream-record.ts';
+import type { Cause } from './cause.ts';
 import type { StreamRuleActions, StreamRuleEvent } from './chart-actions.ts';
 import type { StreamsOptions } from './types.ts';
 
@@ -56,12 +57,16 @@ export interface StreamMessages {
   watch(filter: string, watcher: Watcher): () => void;
   /** The client that published a message; undefined: it was no client. */
   publisherOf(message: Message): ClientInfo | undefined;
-  /** Publish a message of a rule at once. @throws InvalidInput, NotAuthorized, BrokerError */
-  publish(input: MessageInput, ruleId: string): number | Promise<number>;
+  /**
+   * Publish a message of a rule at once.
+   * @param cause what has led to it
+   * @throws InvalidInput, NotAuthorized, BrokerError; RULE_LOOP if the rule itself has led to it
+   */
+  publish(input: MessageInput, ruleId: string, cause?: Cause): number | Promise<number>;
   /** Whether the URL of an MQTT server names a listener of this broker. */
   isOwn(server: string): boolean;
   /** Let the hooks decide about a message of a rule that leaves later. @throws as `publish` */
-  prepare(input: MessageInput, ruleId: string): PreparedMessage | Promise<PreparedMessage>;
+  prepare(input: MessageInput, ruleId: string, cause?: Cause): PreparedMessage | Promise<PreparedMessage>;
 }
 
 /** What the stream service uses of the broker. */

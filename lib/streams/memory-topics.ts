@@ -1,6 +1,7 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkTopicFilter, checkTopicName, parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
+import type { Cause } from './cause.ts';
 import type { Metadata } from './tuple.ts';
 import { StreamFailure, type ValueObject } from './values.ts';
 
@@ -14,6 +15,8 @@ export interface MemoryMessage {
   readonly keyField: string | undefined;
   /** The column that says what happens to a row: `insert`, `update`, `upsert` or `delete`; undefined: each row is inserted. */
   readonly rowkindField: string | undefined;
+  /** What has led to it. */
+  readonly cause: Cause | undefined;
 }
 
 /** Takes what is published. */
@@ -36,12 +39,12 @@ export class MemoryTopics {
     topic: string,
     rows: readonly ValueObject[],
     meta: Metadata,
-    more: Partial<Pick<MemoryMessage, 'keyField' | 'rowkindField'>> = {}
+    more: Partial<Pick<MemoryMessage, 'keyField' | 'rowkindField' | 'cause'>> = {}
   ): void {
     const fault = checkTopicName(topic);
     if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', topic, fault);
-    const { keyField, rowkindField } = more;
-    const message = { topic, rows, meta, keyField, rowkindField };
+    const { keyField, rowkindField, cause } = more;
+    const message = { topic, rows, meta, keyField, rowkindField, cause };
     const found: MemoryListener[] = [];
     this.#listeners.match(topic, found);
     if (this.#depth >= MOST_DEPTH) {

@@ -48,7 +48,7 @@ export class Running {
     this.#opened = opened;
     this.#host = host;
     const { tools, sinks, lookups } = opened;
-    const outputs = new Outputs(sinks, (rows) => host.emitted(rows));
+    const outputs = new Outputs(sinks, tools.frame, (rows) => host.emitted(rows));
     const failed = (node: string, error: unknown) => host.failed(node, error);
     this.graph = new Graph(plan, { clock: host.clock, tools, lookups, failed }, outputs);
     this.#checkpoints = host.checkpoints?.(this.graph);

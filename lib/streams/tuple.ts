@@ -1,3 +1,4 @@
+import { type Cause, deeper } from './cause.ts';
 import { isNull, member, type Value, type ValueObject } from './values.ts';
 
 /** What a source says of a row besides its columns, such as its topic. */
@@ -20,6 +21,8 @@ export interface Tuple {
   readonly timestamp: number;
   /** The values of aliases that other clauses use, and of functions with a state; `PENDING` until they are computed. */
   readonly slots: Value[];
+  /** What has led to it; undefined for most rows. */
+  readonly cause: Cause | undefined;
   /** The value of a column, of the first stream that has it. undefined: there is none. */
   column(name: string): Value;
   /** The value of a column of one stream. */
@@ -41,12 +44,20 @@ export class Row implements Tuple {
   readonly timestamp: number;
   readonly source: Metadata;
   readonly slots: Value[];
+  readonly cause: Cause | undefined;
 
-  constructor(values: ValueObject, timestamp: number, metadata: Metadata = NO_METADATA, slots: Value[] = NO_SLOTS) {
+  constructor(
+    values: ValueObject,
+    timestamp: number,
+    metadata: Metadata = NO_METADATA,
+    slots: Value[] = NO_SLOTS,
+    cause?: Cause
+  ) {
     this.values = values;
     this.timestamp = timestamp;
     this.source = metadata;
     this.slots = slots;
+    this.cause = cause;
   }
 
   column(name: string): Value {
@@ -74,12 +85,12 @@ export class Row implements Tuple {
   }
 
   with(slots: Value[]): Row {
-    return new Row(this.values, this.timestamp, this.source, slots);
+    return new Row(this.values, this.timestamp, this.source, slots, this.cause);
   }
 
   /** The same row at another time. */
   at(timestamp: number): Row {
-    return new Row(this.values, timestamp, this.source, this.slots);
+    return new Row(this.values, timestamp, this.source, this.slots, this.cause);
   }
 }
 
@@ -103,6 +114,13 @@ export class JoinedRow implements Tuple {
       if (part !== undefined) return part.timestamp;
     }
     return 0;
+  }
+
+  /** The deepest one of its rows. */
+  get cause(): Cause | undefined {
+    let cause: Cause | undefined;
+    for (const position of this.order) cause = deeper(cause, this.parts[position]?.cause);
+    return cause;
   }
 
   column(name: string): Value {
@@ -171,6 +189,10 @@ export class GroupRow implements Tuple {
     return this.first.timestamp;
   }
 
+  get cause(): Cause | undefined {
+    return this.first.cause;
+  }
+
   column(name: string): Value {
     return this.first.column(name);
   }
@@ -206,6 +228,8 @@ export interface WindowRange {
   readonly end: number;
   /** When it was emitted. */
   readonly trigger: number;
+  /** The deepest cause of its rows. Absent: they have none. */
+  readonly cause?: Cause;
 }
 
 /** The tuples of one emission of a window; behind an aggregation, its groups. */
@@ -218,12 +242,25 @@ export function isCollection(item: Tuple | Collection): item is Collection {
   return 'tuples' in item;
 }
 
+/** What has led to an item. */
+export function causeOf(item: Tuple | Collection): Cause | undefined {
+  return isCollection(item) ? item.range.cause : item.cause;
+}
+
+/** The bounds of a window, with what has led to it. */
+export function rangeOf(start: number, end: number, cause: Cause | undefined): WindowRange {
+  const range = { start, end, trigger: end };
+  return cause === undefined ? range : { ...range, cause };
+}
+
 /** What expressions see besides their tuple. There is one for each running rule; operators set it before they evaluate. */
 export interface Frame {
   /** The window that is evaluated. */
   range: WindowRange | undefined;
   /** Number of the row in its emission, from 1. */
   rowNumber: number;
+  /** What has led to the emission, or to the item whose error is passed on. */
+  cause?: Cause | undefined;
 }
 
 /** An expression, ready to be evaluated. @throws StreamFailure */

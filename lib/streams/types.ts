@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Awaitable } from '../events/hooks.ts';
+import type { Cause } from './cause.ts';
 import type { FormatType, StreamFormat } from './formats/format.ts';
 import type { StreamFunction } from './functions/function.ts';
 import type { Metadata } from './tuple.ts';
@@ -62,10 +63,11 @@ export interface SourceSetup {
    * Bytes have arrived. They are decoded by the FORMAT of the stream, to one row or to several. They may change when this has returned and the
    * turn of the event loop has ended.
    * @param timestamp when they arrived, in milliseconds since 1970; default: now
+   * @param cause the ids of the rules of this broker that have led to them, the first one first; default: none has
    */
-  bytes(payload: Uint8Array, metadata?: Metadata, timestamp?: number): void;
+  bytes(payload: Uint8Array, metadata?: Metadata, timestamp?: number, cause?: Cause): void;
   /** A row that needs no decoding. Its numbers are floats, its bigints integers. The object is not changed afterwards. */
-  row(values: ValueObject, metadata?: Metadata, timestamp?: number): void;
+  row(values: ValueObject, metadata?: Metadata, timestamp?: number, cause?: Cause): void;
   /** The source has produced everything that it had: a table is complete. */
   end(): void;
   /** The connection is there. */
@@ -141,6 +143,8 @@ export interface SinkItem {
   property(name: string): unknown;
   /** The same at each attempt to send the item. */
   readonly id: string;
+  /** The ids of the rules of this broker that have led to it, the first one first. Absent or undefined: none has. */
+  readonly cause?: Cause | undefined;
 }
 
 export interface OpenSink {

@@ -135,7 +135,7 @@ export class Checkpoints {
     };
     return {
       push: messages.isHolding ? whenCommitted : atOnce,
-      fail: (error) => entry.fail(error),
+      fail: (error, cause) => entry.fail(error, cause),
       replace: (rows) => entry.replace?.(rows)
     };
   }

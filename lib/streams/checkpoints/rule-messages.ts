@@ -1,5 +1,6 @@
 import { isThenable } from '../../events/hooks.ts';
 import type { MessageInput } from '../../packets/message.ts';
+import type { Cause } from '../cause.ts';
 import type { PreparedMessage, StreamMessages } from '../host.ts';
 
 /** Approximate memory of a message beside its topic and its payload, in bytes. */
@@ -107,11 +108,11 @@ export class AllRuleMessages implements Pick<StreamMessages, 'publish'> {
     this.#byRule.delete(ruleId);
   }
 
-  publish(input: MessageInput, ruleId: string): number | Promise<number> {
+  publish(input: MessageInput, ruleId: string, cause?: Cause): number | Promise<number> {
     const own = this.#byRule.get(ruleId);
-    if (own === undefined) return this.#messages.publish(input, ruleId);
+    if (own === undefined) return this.#messages.publish(input, ruleId, cause);
     const bytes = input.topic.length + (input.payload?.length ?? 0) + OVERHEAD_BYTES;
-    own.add(this.#messages.prepare(input, ruleId), bytes);
+    own.add(this.#messages.prepare(input, ruleId, cause), bytes);
     return 0;
   }
 }

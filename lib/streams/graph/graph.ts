@@ -1,10 +1,11 @@
 import type { Clock } from '../../base/clock.ts';
+import type { Cause } from '../cause.ts';
 import type { FunctionTools } from '../functions/function.ts';
 import { isTrue } from '../operators/condition.ts';
 import { streamRow } from '../operators/stream-row.ts';
 import type { StreamPlan } from '../plan/plan.ts';
 import type { Consumer } from '../sources/consumer.ts';
-import { type Evaluate, PENDING, type Row, type Tuple } from '../tuple.ts';
+import { type Evaluate, type Frame, PENDING, type Row, type Tuple } from '../tuple.ts';
 import type { Value } from '../values.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 import { Figures, isSource, type LookupTable, type Next, Node, type PlannedNode, type PlannedSource } from './node.ts';
@@ -40,12 +41,14 @@ export class Entry implements Consumer {
   readonly source: PlannedSource;
   readonly #figures = new Figures();
   readonly #clock: Clock;
+  readonly #frame: Frame;
 
   constructor(source: PlannedSource, plan: StreamPlan, host: GraphHost, node: Node, port: number) {
     this.source = source;
     this.#node = node;
     this.#port = port;
     this.#clock = host.clock;
+    this.#frame = host.tools.frame;
     this.#tupleOf = tupleMaker(source, plan);
     this.#condition = node.operator.condition;
   }
@@ -69,7 +72,7 @@ export class Entry implements Consumer {
         return;
       }
     } catch (error) {
-      this.#node.failed(error);
+      this.#node.failed(error, item);
       return;
     }
     this.#node.pass(item);
@@ -87,7 +90,8 @@ export class Entry implements Consumer {
   }
 
   /** Something of the source could not be read. */
-  fail(error: unknown): void {
+  fail(error: unknown, cause?: Cause): void {
+    this.#frame.cause = cause;
     this.#figures.arrived();
     this.#figures.failed(error, this.#clock.now());
     this.#node.passError(error);

@@ -1,5 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
+import type { Cause } from '../cause.ts';
 import type { FunctionTools } from '../functions/function.ts';
+import { type Collection, causeOf, type Tuple } from '../tuple.ts';
 import type { OpenLookup, Properties } from '../types.ts';
 import { StreamFailure } from '../values.ts';
 import type { Operator, OperatorSetup, Output, Timers } from './operator.ts';
@@ -152,7 +154,7 @@ export class Node implements Next {
       timers: this.#makeTimers(),
       tools: host.tools,
       lookups: host.lookups,
-      failed: (reason) => this.#fail(reason),
+      failed: (reason, cause) => this.#fail(reason, cause),
       count: (name, by = 1) => figures.count(name, by)
     });
   }
@@ -171,7 +173,7 @@ export class Node implements Next {
     try {
       this.operator.push(item, port);
     } catch (error) {
-      this.#fail(error);
+      this.#fail(error, causeOf(item as Tuple | Collection));
     }
   }
 
@@ -188,9 +190,9 @@ export class Node implements Next {
   }
 
   /** The operator has failed for an item in `accepts`. */
-  failed(error: unknown): void {
+  failed(error: unknown, item: unknown): void {
     this.figures.arrived();
-    this.#fail(error);
+    this.#fail(error, causeOf(item as Tuple | Collection));
   }
 
   #pushMeasured(item: unknown, port: number): void {
@@ -200,7 +202,7 @@ export class Node implements Next {
     try {
       this.operator.push(item, port);
     } catch (error) {
-      this.#fail(error);
+      this.#fail(error, causeOf(item as Tuple | Collection));
     }
     this.figures.took(clock, startedAt);
   }
@@ -233,8 +235,10 @@ export class Node implements Next {
     for (const { node, port } of this.#next) node.flush(time, port);
   }
 
-  #fail(cause: unknown): void {
-    const error = this.#prefix === '' ? cause : new StreamFailure(`${this.#prefix}${messageOf(cause)}`, cause);
+  /** @param cause what has led to the item that has failed */
+  #fail(reason: unknown, cause?: Cause): void {
+    const error = this.#prefix === '' ? reason : new StreamFailure(`${this.#prefix}${messageOf(reason)}`, reason);
+    this.#host.tools.frame.cause = cause;
     this.figures.failed(error, this.#host.clock.now());
     this.#host.failed(this, error);
     this.#next[0]?.node.passError(error);

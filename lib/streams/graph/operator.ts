@@ -1,3 +1,4 @@
+import type { Cause } from '../cause.ts';
 import type { Value } from '../values.ts';
 
 /** Takes what an operator produces. */
@@ -21,8 +22,11 @@ export interface OperatorSetup<O> {
   readonly timers: Timers;
   /** Count something that the status of the rule shows, such as `late_total`. */
   count(name: string, by?: number): void;
-  /** Something has failed outside of `push`, `flush` and timers, such as a lookup. It counts as an exception, and its error goes to the sinks. */
-  failed(reason: unknown): void;
+  /**
+   * Something has failed outside of `push`, `flush` and timers, such as a lookup. It counts as an exception, and its error goes to the sinks.
+   * @param cause what has led to the item that has failed
+   */
+  failed(reason: unknown, cause?: Cause): void;
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Frame } from '../tuple.ts';
 import { StreamFailure } from '../values.ts';
 import type { Next } from './node.ts';
 import type { OutputRows, SinkNode } from './sink-node.ts';
@@ -7,21 +8,29 @@ export class Outputs implements Next {
   readonly #sinks: readonly SinkNode[];
   readonly #emitted: (rows: OutputRows) => void;
 
-  /** @param emitted called with each emission, before the sinks */
-  constructor(sinks: readonly SinkNode[], emitted: (rows: OutputRows) => void) {
+  readonly #frame: Pick<Frame, 'cause'>;
+
+  /**
+   * @param frame has the cause of what arrives
+   * @param emitted called with each emission, before the sinks
+   */
+  constructor(sinks: readonly SinkNode[], frame: Pick<Frame, 'cause'>, emitted: (rows: OutputRows) => void) {
     this.#sinks = sinks;
+    this.#frame = frame;
     this.#emitted = emitted;
   }
 
   push(item: unknown): void {
+    const { cause } = this.#frame; // what the emission leads to at once may change it
     this.#emitted(item as OutputRows);
-    for (const sink of this.#sinks) sink.push(item);
+    for (const sink of this.#sinks) sink.push(item as OutputRows, cause);
   }
 
   flush(): void {}
 
   passError(error: unknown): void {
     const failure = error instanceof Error ? error : new StreamFailure(String(error));
-    for (const sink of this.#sinks) sink.passError(failure);
+    const { cause } = this.#frame;
+    for (const sink of this.#sinks) sink.passError(failure, cause);
   }
 }

@@ -1,14 +1,15 @@
 import type { Clock } from '../../base/clock.ts';
+import type { Cause } from '../cause.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
-import { Figures, messageOf, type Next } from './node.ts';
+import { Figures, messageOf } from './node.ts';
 
 /** Rows as the app and sinks see them. */
 export type OutputRows = readonly Record<string, unknown>[];
 
 /** What a sink node sends to. */
 export interface SinkTarget {
-  /** Send an emission. It has failed if this throws or rejects. */
-  push(rows: OutputRows): void | Promise<void>;
+  /** Send an emission. It has failed if this throws or rejects. @param cause what has led to it */
+  push(rows: OutputRows, cause?: Cause): void | Promise<void>;
   /** Items that are not sent yet. */
   readonly pending: number;
   /** Send what is collected. @returns a promise that resolves when everything so far is sent or has failed; undefined: nothing is being sent */
@@ -31,7 +32,7 @@ export interface SinkNodeHost {
 }
 
 /** A sink of a running rule, with its figures. */
-export class SinkNode implements Next {
+export class SinkNode {
   readonly name: string;
   readonly target: SinkTarget;
   readonly figures = new Figures();
@@ -45,25 +46,25 @@ export class SinkNode implements Next {
     this.#host = host;
   }
 
-  push(item: unknown): void {
+  /** Send an emission. @param cause what has led to it */
+  push(rows: OutputRows, cause: Cause | undefined): void {
     const { figures } = this;
     if (figures.arrived()) figures.seen(this.#host.clock.now());
-    this.#send(item as OutputRows, true);
+    this.#send(rows, cause, true);
   }
 
-  flush(): void {}
-
-  passError(error: unknown): void {
+  /** An emission has failed, or an item before it. */
+  passError(error: unknown, cause: Cause | undefined): void {
     const { figures } = this;
     figures.arrived();
     figures.failed(error, this.#host.clock.now());
-    if (this.#host.sendsErrors) this.#send([{ error: messageOf(error) }], false);
+    if (this.#host.sendsErrors) this.#send([{ error: messageOf(error) }], cause, false);
   }
 
   /** @param isCounted it counts as sent */
-  #send(rows: OutputRows, isCounted: boolean): void {
+  #send(rows: OutputRows, cause: Cause | undefined, isCounted: boolean): void {
     try {
-      const sent = this.target.push(rows);
+      const sent = this.target.push(rows, cause);
       if (sent === undefined) {
         if (isCounted) this.figures.passed();
       } else this.#track(sent, isCounted);

@@ -1,8 +1,8 @@
-import { type Collection, isCollection, type Tuple } from '../tuple.ts';
+import { type Collection, isCollection, rangeOf, type Tuple } from '../tuple.ts';
 
 /** A tuple that belongs to no window, as a collection: its time is the window. */
 export function collectionOf(item: Tuple | Collection): Collection {
   if (isCollection(item)) return item;
-  const { timestamp } = item;
-  return { tuples: [item], range: { start: timestamp, end: timestamp, trigger: timestamp } };
+  const { timestamp, cause } = item;
+  return { tuples: [item], range: rangeOf(timestamp, timestamp, cause) };
 }

@@ -153,7 +153,7 @@ class Lookup implements Operator<Tuple | Collection> {
     while (this.#pending.length > 0 && this.#pending[0].left === 0) {
       const entry = this.#pending.shift() as Pending;
       if (entry.failure === undefined) this.#emit(entry.item, entry.found);
-      else this.#setup.failed(failureOf(entry.failure));
+      else this.#setup.failed(failureOf(entry.failure), entry.item.range.cause);
       if (entry.time !== undefined) this.#setup.output.flush(entry.time);
     }
   }
@@ -179,7 +179,7 @@ class Lookup implements Operator<Tuple | Collection> {
         if (rows.length === before && kind === 'left') rows.push(left);
       }
     } catch (error) {
-      this.#setup.failed(error);
+      this.#setup.failed(error, range.cause);
       return;
     }
     if (rows.length > 0) this.#setup.output.push({ tuples: rows, range });

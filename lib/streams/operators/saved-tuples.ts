@@ -1,9 +1,16 @@
+import type { Cause } from '../cause.ts';
 import { JoinedRow, PENDING, Row, type Tuple } from '../tuple.ts';
 import type { Value, ValueObject } from '../values.ts';
 
 /** Slots in a checkpoint: the value in an array, or 0 for one that is not computed. */
 type SavedSlots = readonly (readonly [Value] | 0)[];
-type SavedRow = readonly [values: ValueObject, timestamp: number, metadata: ValueObject, slots: SavedSlots];
+type SavedRow = readonly [
+  values: ValueObject,
+  timestamp: number,
+  metadata: ValueObject,
+  slots: SavedSlots,
+  cause?: Cause
+];
 interface SavedJoinedRow {
   readonly parts: readonly (SavedRow | undefined)[];
   readonly order: readonly number[];
@@ -17,7 +24,7 @@ export type SavedTuple = SavedRow | SavedJoinedRow;
 export function saveTuple(tuple: Tuple): SavedTuple {
   if (tuple instanceof Row) return saveRow(tuple);
   if (!(tuple instanceof JoinedRow))
-    return saveRow(new Row(tuple.columns(), tuple.timestamp, tuple.metadata(), tuple.slots));
+    return saveRow(new Row(tuple.columns(), tuple.timestamp, tuple.metadata(), tuple.slots, tuple.cause));
   const parts = tuple.parts.map((part) => part && saveRow(part));
   return { parts, order: tuple.order, slots: saveSlots(tuple.slots) };
 }
@@ -29,12 +36,13 @@ export function loadTuple(saved: SavedTuple): Row | JoinedRow {
   return new JoinedRow(parts, saved.order, loadSlots(saved.slots));
 }
 
-function saveRow({ values, timestamp, source, slots }: Row): SavedRow {
-  return [values, timestamp, source, saveSlots(slots)];
+function saveRow({ values, timestamp, source, slots, cause }: Row): SavedRow {
+  const saved = [values, timestamp, source, saveSlots(slots)] as const;
+  return cause === undefined ? saved : [...saved, cause];
 }
 
-function loadRow([values, timestamp, metadata, slots]: SavedRow): Row {
-  return new Row(values, timestamp, metadata, loadSlots(slots));
+function loadRow([values, timestamp, metadata, slots, cause]: SavedRow): Row {
+  return new Row(values, timestamp, metadata, loadSlots(slots), cause);
 }
 
 function saveSlots(slots: readonly Value[]): SavedSlots {

@@ -219,10 +219,12 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
         const rows: ValueObject[] = [];
         if (!isCollection(item)) {
           frame.range = undefined;
+          frame.cause = item.cause;
           frame.rowNumber = 1;
           project(item, rows);
         } else {
           frame.range = item.range;
+          frame.cause = item.range.cause;
           for (let index = 0; index < item.tuples.length; index++) {
             frame.rowNumber = index + 1;
             project(item.tuples[index], rows);

@@ -57,7 +57,8 @@ export class SinkCache {
           await sink.send(new KeptItem(id, content as Buffer, kind.properties));
         } catch (error) {
           setup.failed(error);
-          if (retryCount === undefined || attempts + 1 < Math.max(1, retryCount)) throw error;
+          const isLoop = (error as { readonly code?: unknown }).code === 'RULE_LOOP'; // at each attempt
+          if (!isLoop && (retryCount === undefined || attempts + 1 < Math.max(1, retryCount))) throw error;
           throw new SendError((error as Error).message, { isFinal: true, cause: error });
         }
       },

@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { isThenable } from '../../events/hooks.ts';
+import { type Cause, deeper } from '../cause.ts';
 import { ConnectionState } from '../connection-state.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
 import type { OutputRows, SinkTarget } from '../graph/sink-node.ts';
@@ -9,7 +10,7 @@ import { within } from '../within.ts';
 import type { SinkCache } from './cache.ts';
 import type { CommonProperties } from './common-properties.ts';
 import { type ItemKind, MadeItem } from './item.ts';
-import type { Transform } from './transform.ts';
+import type { Output, Transform } from './transform.ts';
 
 /** A send that takes longer has failed. Sinks have shorter limits of their own; this one only keeps a queue from standing still. */
 const SEND_MS = 300_000;
@@ -50,6 +51,8 @@ export class Emitter implements SinkTarget {
   #last: Promise<unknown> = Promise.resolve();
   /** Rows that are collected. */
   #batch: Record<string, unknown>[] = [];
+  /** The deepest cause of these. */
+  #batchCause: Cause | undefined;
   #timer: unknown;
 
   constructor(setup: EmitterSetup) {
@@ -91,9 +94,9 @@ export class Emitter implements SinkTarget {
   }
 
   /** Send an emission. @throws StreamFailure; what the sink throws */
-  push(rows: OutputRows): void | Promise<void> {
+  push(rows: OutputRows, cause?: Cause): void | Promise<void> {
     const { batchSize, lingerInterval } = this.#setup.properties;
-    return batchSize > 0 || lingerInterval > 0 ? this.#collect(rows) : this.#emit(rows);
+    return batchSize > 0 || lingerInterval > 0 ? this.#collect(rows, cause) : this.#emit(rows, cause);
   }
 
   /** Send what is collected. Resolves when everything that was pushed so far has been sent, or is in the cache, or has failed. */
@@ -115,25 +118,28 @@ export class Emitter implements SinkTarget {
 
   // --------------------------------------------------------------------------------------------------------------- batches
 
-  #collect(rows: OutputRows): void | Promise<void> {
+  #collect(rows: OutputRows, cause: Cause | undefined): void | Promise<void> {
     const { batchSize, lingerInterval } = this.#setup.properties;
     for (const row of rows) this.#batch.push(row);
-    if (this.#batch.length >= (batchSize > 0 ? batchSize : MOST_COLLECTED)) return this.#emit(this.#takeBatch());
+    this.#batchCause = deeper(this.#batchCause, cause);
+    if (this.#batch.length >= (batchSize > 0 ? batchSize : MOST_COLLECTED)) return this.#emitBatch();
     if (lingerInterval > 0) this.#timer ??= this.#setup.clock.setTimeout(() => this.#flushBatch(), lingerInterval);
   }
 
-  #takeBatch(): OutputRows {
+  #emitBatch(): void | Promise<void> {
     const rows = this.#batch;
+    const cause = this.#batchCause;
     this.#batch = [];
+    this.#batchCause = undefined;
     this.#setup.clock.clearTimeout(this.#timer);
     this.#timer = undefined;
-    return rows;
+    return this.#emit(rows, cause);
   }
 
   #flushBatch(): void {
     if (this.#batch.length === 0) return;
     try {
-      this.#emit(this.#takeBatch())?.catch((error: unknown) => this.#setup.failed(error));
+      this.#emitBatch()?.catch((error: unknown) => this.#setup.failed(error));
     } catch (error) {
       this.#setup.failed(error);
     }
@@ -141,12 +147,13 @@ export class Emitter implements SinkTarget {
 
   // --------------------------------------------------------------------------------------------------------------- sending
 
-  #emit(rows: OutputRows): void | Promise<void> {
+  #emit(rows: OutputRows, cause: Cause | undefined): void | Promise<void> {
     const outputs = this.#setup.transform(rows);
-    if (outputs.length === 1) return this.#send(new MadeItem(outputs[0], this.#setup.kind, ++this.#count));
+    const itemOf = (output: Output) => new MadeItem(output, this.#setup.kind, ++this.#count, cause);
+    if (outputs.length === 1) return this.#send(itemOf(outputs[0]));
     const sent = outputs.map((output) => {
       try {
-        return this.#send(new MadeItem(output, this.#setup.kind, ++this.#count));
+        return this.#send(itemOf(output));
       } catch (error) {
         return Promise.reject(error);
       }

@@ -1,3 +1,4 @@
+import type { Cause } from '../cause.ts';
 import type { Properties, SinkItem } from '../types.ts';
 import type { DynamicProperties } from './dynamic.ts';
 import type { Output } from './transform.ts';
@@ -17,14 +18,16 @@ export interface ItemKind {
 /** An item that is sent from memory. Its bytes and properties are made when a sink asks for them. */
 export class MadeItem implements SinkItem {
   readonly value: unknown;
+  readonly cause: Cause | undefined;
   readonly #rows: unknown;
   readonly #kind: ItemKind;
   readonly #number: number;
   #bytes: Buffer | undefined;
   #filled: Map<string, unknown> | undefined;
 
-  constructor({ rows, value }: Output, kind: ItemKind, number: number) {
+  constructor({ rows, value }: Output, kind: ItemKind, number: number, cause?: Cause) {
     this.value = value;
+    this.cause = cause;
     this.#rows = rows;
     this.#kind = kind;
     this.#number = number;
@@ -58,6 +61,7 @@ export class KeptItem implements SinkItem {
   readonly id: string;
   readonly bytes: Buffer;
   readonly value: unknown;
+  readonly cause: Cause | undefined;
   readonly #filled: Readonly<Record<string, unknown>>;
   readonly #properties: Properties;
 
@@ -66,6 +70,7 @@ export class KeptItem implements SinkItem {
     const head = JSON.parse(content.toString('utf8', 4, end)) as KeptHead;
     this.id = id;
     this.bytes = content.subarray(end);
+    this.cause = head.cause;
     this.#filled = head.filled;
     this.#properties = properties;
     if (head.kind === 'bytes') this.value = this.bytes;
@@ -83,6 +88,7 @@ interface KeptHead {
   readonly kind: 'bytes' | 'text' | 'json' | 'value';
   readonly value?: unknown;
   readonly filled: Readonly<Record<string, unknown>>;
+  readonly cause?: Cause;
 }
 
 /**
@@ -91,10 +97,10 @@ interface KeptHead {
  * @throws StreamFailure
  */
 export function keptContent(item: SinkItem, dynamic: DynamicProperties, isJson: boolean): Buffer {
-  const { value, bytes } = item;
+  const { value, bytes, cause } = item;
   const filled = Object.fromEntries([...dynamic.keys()].map((name) => [name, item.property(name)]));
   const kind = value instanceof Uint8Array ? 'bytes' : !isJson ? 'value' : typeof value === 'string' ? 'text' : 'json';
-  const head: KeptHead = { kind, filled, ...(kind === 'value' ? { value } : {}) };
+  const head: KeptHead = { kind, filled, ...(kind === 'value' && { value }), ...(cause && { cause }) };
   const text = Buffer.from(
     JSON.stringify(head, (_, each: unknown) => (typeof each === 'bigint' ? Number(each) : each))
   );

@@ -1,3 +1,4 @@
+import { causedBy } from '../cause.ts';
 import type { MemoryTopics } from '../memory-topics.ts';
 import type { SinkType } from '../types.ts';
 import { StreamFailure, type ValueObject } from '../values.ts';
@@ -24,7 +25,8 @@ export function memorySink(topics: MemoryTopics): SinkType {
       return {
         send(item) {
           const topic = String(item.property('topic'));
-          topics.publish(topic, rowsOf(item.value), { topic, rule: ruleId }, { keyField, rowkindField });
+          const cause = causedBy(ruleId, item.cause);
+          topics.publish(topic, rowsOf(item.value), { topic, rule: ruleId }, { keyField, rowkindField, cause });
         },
         close: () => undefined
       };

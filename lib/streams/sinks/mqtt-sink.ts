@@ -70,7 +70,7 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
           const topic = String(item.property('topic'));
           check(topic);
           const input = { topic, payload: item.text ?? item.bytes, qos, retain: retained };
-          const sent = messages.publish(input, ruleId);
+          const sent = messages.publish(input, ruleId, item.cause);
           return typeof sent === 'number' ? undefined : sent.then(() => undefined);
         },
         close: () => undefined

@@ -1,3 +1,4 @@
+import type { Cause } from '../cause.ts';
 import type { Row } from '../tuple.ts';
 
 /** What a rule needs of the rows of a stream. */
@@ -14,8 +15,8 @@ export interface Need {
 export interface Consumer {
   /** A row of a stream. It is shared with other rules, and may have more columns than were needed. */
   push(row: Row): void;
-  /** Something could not be read or converted. */
-  fail(error: unknown): void;
+  /** Something could not be read or converted. @param cause what has led to it */
+  fail(error: unknown, cause?: Cause): void;
   /** The rows of a table have changed: these are all of them. Needed for tables; rows of tables are not pushed. */
   replace?(rows: readonly Row[]): void;
 }

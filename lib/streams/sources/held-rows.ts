@@ -18,8 +18,8 @@ class HeldStream implements Consumer {
     this.#hold((consumer) => consumer.push(row));
   }
 
-  fail(error: unknown): void {
-    this.#hold((consumer) => consumer.fail(error));
+  fail(...[error, cause]: Parameters<Consumer['fail']>): void {
+    this.#hold((consumer) => consumer.fail(error, cause));
   }
 
   passTo(consumer: Consumer): void {

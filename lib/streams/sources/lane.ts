@@ -1,3 +1,4 @@
+import type { Cause } from '../cause.ts';
 import { type Convert, compileConversion } from '../convert.ts';
 import { timeOf } from '../convert-column.ts';
 import type { Format } from '../formats/format.ts';
@@ -62,28 +63,28 @@ export class Lane {
     return this.#consumers.delete(consumer);
   }
 
-  /** @returns how many rows there were */
-  bytes(payload: Uint8Array, metadata: Metadata, arrivedAt: number): number {
+  /** @param cause what has led to them @returns how many rows there were */
+  bytes(payload: Uint8Array, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): number {
     const format = this.#format ?? this.#compile();
     let decoded: ValueObject | readonly ValueObject[];
     try {
       decoded = format.decode(payload);
     } catch (error) {
       this.#host.failed(error);
-      this.fail(error);
+      this.fail(error, cause);
       return 1;
     }
     if (!Array.isArray(decoded)) {
-      this.#row(decoded as ValueObject, metadata, arrivedAt);
+      this.#row(decoded as ValueObject, metadata, arrivedAt, cause);
       return 1;
     }
-    for (const values of decoded) this.#row(values, metadata, arrivedAt);
+    for (const values of decoded) this.#row(values, metadata, arrivedAt, cause);
     return decoded.length;
   }
 
-  values(values: ValueObject, metadata: Metadata, arrivedAt: number): void {
+  values(values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): void {
     if (this.#format === undefined) this.#compile();
-    this.#row(values, metadata, arrivedAt);
+    this.#row(values, metadata, arrivedAt, cause);
   }
 
   end(): void {
@@ -91,29 +92,31 @@ export class Lane {
   }
 
   /** Tell the rules of an error, which has been counted. */
-  fail(error: unknown): void {
-    this.#consumers.each((consumer) => consumer.fail(error));
+  fail(error: unknown, cause?: Cause): void {
+    this.#consumers.each((consumer) => consumer.fail(error, cause));
   }
 
-  #row(values: ValueObject, metadata: Metadata, arrivedAt: number): void {
+  #row(values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): void {
     let row: Row;
     try {
-      row = this.#rowOf(this.#convert, values, metadata, arrivedAt);
+      row = this.#rowOf(this.#convert, values, metadata, arrivedAt, cause);
     } catch (error) {
-      this.#apart(values, metadata, arrivedAt, error);
+      this.#apart((convert) => this.#rowOf(convert, values, metadata, arrivedAt, cause), error, cause);
       return;
     }
     if (this.#table === undefined) this.#consumers.push(row);
     else this.#keep(this.#table, row);
   }
 
-  #rowOf(convert: Convert, values: ValueObject, metadata: Metadata, arrivedAt: number): Row {
+  #rowOf(convert: Convert, values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): Row {
     const converted = convert(values);
-    return new Row(converted, this.#isEventTime ? this.#timeOf(converted) : arrivedAt, metadata);
+    const timestamp = this.#isEventTime ? this.#timeOf(converted) : arrivedAt;
+    // a row of a table leads to nothing
+    return new Row(converted, timestamp, metadata, undefined, this.#table === undefined ? cause : undefined);
   }
 
   /** A column cannot be converted: only the rules that need it get an error. */
-  #apart(values: ValueObject, metadata: Metadata, arrivedAt: number, error: unknown): void {
+  #apart(rowOf: (convert: Convert) => Row, error: unknown, cause: Cause | undefined): void {
     this.#host.failed(error);
     const results = new Map<string, Row | StreamFailure>();
     this.#consumers.each((consumer) => {
@@ -123,14 +126,14 @@ export class Lane {
       let result = results.get(key);
       if (result === undefined) {
         try {
-          result = this.#rowOf(this.#conversion([need]), values, metadata, arrivedAt);
+          result = rowOf(this.#conversion([need]));
         } catch (failure) {
           result = failure as StreamFailure;
         }
         results.set(key, result);
       }
       if (result instanceof Row && this.#table === undefined) consumer.push(result);
-      else consumer.fail(result instanceof Row ? error : result);
+      else consumer.fail(result instanceof Row ? error : result, cause);
     });
   }
 

@@ -44,9 +44,9 @@ interface SharedTable {
 }
 
 function open(setup: SourceSetup, topics: MemoryTopics): OpenSource {
-  const unsubscribe = topics.subscribe(setup.datasource, ({ topic, rows, meta }) => {
+  const unsubscribe = topics.subscribe(setup.datasource, ({ topic, rows, meta, cause }) => {
     const metadata = { ...meta, topic };
-    for (const row of rows) setup.row(row, metadata);
+    for (const row of rows) setup.row(row, metadata, undefined, cause);
   });
   setup.connected();
   return { close: unsubscribe };

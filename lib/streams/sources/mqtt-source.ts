@@ -1,6 +1,7 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { Awaitable } from '../../events/hooks.ts';
 import type { Message } from '../../packets/message.ts';
+import { RulePublisher } from '../../packets/named-publisher.ts';
 import type { Properties as PacketProperties } from '../../packets/types.ts';
 import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
 import type { StreamMessages } from '../host.ts';
@@ -57,7 +58,11 @@ function openLocal(
   const filter = checkFilter(setup);
   const unwatch = messages.watch(filter, {
     order: ORDER,
-    watched: (message) => setup.bytes(message.payload, metadataOf(message), message.timestamp)
+    watched: (message) => {
+      const { origin } = message;
+      const cause = origin instanceof RulePublisher ? origin.chain : undefined;
+      setup.bytes(message.payload, metadataOf(message), message.timestamp, cause);
+    }
   });
   setup.connected();
   return { close: unwatch };

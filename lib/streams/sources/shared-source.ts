@@ -1,3 +1,4 @@
+import type { Cause } from '../cause.ts';
 import { ConnectionState } from '../connection-state.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
 import { messageOf } from '../graph/node.ts';
@@ -29,6 +30,7 @@ interface Waiting {
   readonly values: ValueObject;
   readonly metadata: Metadata;
   readonly arrivedAt: number;
+  readonly cause: Cause | undefined;
   /** How many rows have led to it. */
   readonly depth: number;
 }
@@ -110,9 +112,14 @@ export class SharedSource {
     if (at !== -1 && this.#lanes[at].isEmpty) this.#lanes.splice(at, 1);
   }
 
-  /** A row of the app. */
-  push(values: ValueObject, metadata: Metadata = NO_METADATA, timestamp = this.#ports.clock.now()): void {
-    this.#arrive(undefined, values, metadata, timestamp);
+  /** A row of the app, or one that needs no decoding. @param cause what has led to it */
+  push(
+    values: ValueObject,
+    metadata: Metadata = NO_METADATA,
+    timestamp = this.#ports.clock.now(),
+    cause?: Cause
+  ): void {
+    this.#arrive(undefined, values, metadata, timestamp, cause);
   }
 
   /** A rule has no room any more, or has it again. */
@@ -151,9 +158,9 @@ export class SharedSource {
       properties,
       dataDir,
       clock,
-      bytes: (payload, metadata = NO_METADATA, timestamp = clock.now()) =>
-        this.#arrive(payload, NO_VALUES, metadata, timestamp),
-      row: (values, metadata, timestamp) => this.push(values, metadata, timestamp),
+      bytes: (payload, metadata = NO_METADATA, timestamp = clock.now(), cause) =>
+        this.#arrive(payload, NO_VALUES, metadata, timestamp, cause),
+      row: (values, metadata, timestamp, cause) => this.push(values, metadata, timestamp, cause),
       end: () => {
         for (const lane of this.#lanes) lane.end();
       },
@@ -187,7 +194,13 @@ export class SharedSource {
   }
 
   /** What a rule causes in the middle of a row is taken after it, so that all rules see rows in the same order. */
-  #arrive(payload: Uint8Array | undefined, values: ValueObject, metadata: Metadata, arrivedAt: number): void {
+  #arrive(
+    payload: Uint8Array | undefined,
+    values: ValueObject,
+    metadata: Metadata,
+    arrivedAt: number,
+    cause: Cause | undefined
+  ): void {
     if (this.#isClosed) return;
     if (this.#isBusy) {
       const depth = this.#depth + 1;
@@ -196,13 +209,14 @@ export class SharedSource {
           new StreamFailure('rules send rows to each other in a circle'),
           `stream ${this.definition.name}`
         );
-      else if (this.#waiting.length < MOST_WAITING) this.#waiting.push({ payload, values, metadata, arrivedAt, depth });
+      else if (this.#waiting.length < MOST_WAITING)
+        this.#waiting.push({ payload, values, metadata, arrivedAt, cause, depth });
       else this.#count(new StreamFailure(`more than ${MOST_WAITING} rows wait for each other; one is dropped`));
       return;
     }
     this.#isBusy = true;
     try {
-      this.#take(payload, values, metadata, arrivedAt);
+      this.#take(payload, values, metadata, arrivedAt, cause);
       if (this.#waiting.length > 0) this.#takeWaiting();
     } finally {
       this.#isBusy = false;
@@ -212,9 +226,9 @@ export class SharedSource {
 
   #takeWaiting(): void {
     for (let at = 0; at < this.#waiting.length; at++) {
-      const { payload, values, metadata, arrivedAt, depth } = this.#waiting[at];
+      const { payload, values, metadata, arrivedAt, cause, depth } = this.#waiting[at];
       this.#depth = depth;
-      this.#take(payload, values, metadata, arrivedAt);
+      this.#take(payload, values, metadata, arrivedAt, cause);
       if (at < 1024) continue;
       this.#waiting.splice(0, at + 1);
       at = -1;
@@ -222,12 +236,18 @@ export class SharedSource {
     this.#waiting.length = 0;
   }
 
-  #take(payload: Uint8Array | undefined, values: ValueObject, metadata: Metadata, arrivedAt: number): void {
+  #take(
+    payload: Uint8Array | undefined,
+    values: ValueObject,
+    metadata: Metadata,
+    arrivedAt: number,
+    cause: Cause | undefined
+  ): void {
     const lanes = this.#lanes;
     let count = 1;
     for (let at = 0; at < lanes.length; at++)
-      if (payload === undefined) lanes[at].values(values, metadata, arrivedAt);
-      else count = lanes[at].bytes(payload, metadata, arrivedAt);
+      if (payload === undefined) lanes[at].values(values, metadata, arrivedAt, cause);
+      else count = lanes[at].bytes(payload, metadata, arrivedAt, cause);
     this.#recordsIn += count;
   }
 

@@ -1,6 +1,8 @@
+import type { Cause } from '../../cause.ts';
 import type { Tuple } from '../../tuple.ts';
 import { StreamFailure } from '../../values.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
+import { HeldCauses } from './held-causes.ts';
 
 /** What a window holds: rows, or groups that are aggregated as rows arrive. Rows are added in the order of their times. */
 export interface Contents {
@@ -9,6 +11,8 @@ export interface Contents {
   /** Times of the first and the last row. */
   readonly firstTime: number;
   readonly lastTime: number;
+  /** The deepest cause of the rows; undefined: they have none. */
+  readonly cause: Cause | undefined;
   /** @throws StreamFailure if there are too many rows */
   add(tuple: Tuple, time: number): void;
   /** Drop the rows with an earlier time. */
@@ -57,6 +61,9 @@ export class RowContents implements Contents {
   #tuples: (Tuple | undefined)[] = [];
   #times: number[] = [];
   #head = 0;
+  /** Number of the row at position 0 of the arrays. */
+  #base = 0;
+  readonly #causes = new HeldCauses();
 
   constructor(budget: RowBudget) {
     this.#budget = budget;
@@ -74,8 +81,14 @@ export class RowContents implements Contents {
     return this.#times[this.#times.length - 1];
   }
 
+  get cause(): Cause | undefined {
+    return this.#causes.deepest;
+  }
+
   add(tuple: Tuple, time: number): void {
     this.#budget.take();
+    const { cause } = tuple;
+    if (cause !== undefined) this.#causes.add(cause, this.#base + this.#tuples.length);
     this.#tuples.push(tuple);
     this.#times.push(time);
   }
@@ -97,6 +110,8 @@ export class RowContents implements Contents {
 
   clear(): void {
     this.#budget.release(this.length);
+    this.#base += this.#tuples.length;
+    this.#causes.dropBefore(this.#base);
     this.#tuples = [];
     this.#times = [];
     this.#head = 0;
@@ -114,9 +129,11 @@ export class RowContents implements Contents {
     this.#budget.release(end - this.#head);
     this.#tuples.fill(undefined, this.#head, end);
     this.#head = end;
+    this.#causes.dropBefore(this.#base + end);
     if (end < LEAST_DROPPED || end * 2 < this.#tuples.length) return;
     this.#tuples = this.#tuples.slice(end);
     this.#times = this.#times.slice(end);
+    this.#base += end;
     this.#head = 0;
   }
 }

@@ -1,26 +1,34 @@
 import type { OperatorSetup, Timers } from '../../graph/operator.ts';
-import type { Collection, Tuple } from '../../tuple.ts';
+import { type Collection, rangeOf, type Tuple } from '../../tuple.ts';
 import type { Contents } from './contents.ts';
 
 /** Emit what a window holds. If it cannot be read, the emission is an error. */
 export function emit(setup: OperatorSetup<Collection>, contents: Contents, start: number, end: number): void {
+  emitThen(setup, contents, { start, end }, false);
+}
+
+/** Emit what a window holds, and begin anew. What the emission leads to at once belongs to the next window. */
+export function emitAndClear(setup: OperatorSetup<Collection>, contents: Contents, start: number, end: number): void {
+  emitThen(setup, contents, { start, end }, true);
+}
+
+function emitThen(
+  setup: OperatorSetup<Collection>,
+  contents: Contents,
+  { start, end }: { readonly start: number; readonly end: number },
+  isCleared: boolean
+): void {
+  const { cause } = contents;
   let tuples: readonly Tuple[];
   try {
     tuples = contents.read(end);
   } catch (error) {
-    setup.failed(error);
+    if (isCleared) contents.clear();
+    setup.failed(error, cause);
     return;
   }
-  setup.output.push({ tuples, range: { start, end, trigger: end } });
-}
-
-/** Emit what a window holds, and begin anew. */
-export function emitAndClear(setup: OperatorSetup<Collection>, contents: Contents, start: number, end: number): void {
-  try {
-    emit(setup, contents, start, end);
-  } finally {
-    contents.clear();
-  }
+  if (isCleared) contents.clear();
+  setup.output.push({ tuples, range: rangeOf(start, end, cause) });
 }
 
 /**

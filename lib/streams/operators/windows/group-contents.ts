@@ -1,3 +1,4 @@
+import { type Cause, deeper } from '../../cause.ts';
 import type { Accumulator } from '../../functions/function.ts';
 import type { Tuple } from '../../tuple.ts';
 import { StreamFailure } from '../../values.ts';
@@ -12,6 +13,7 @@ interface SavedGroups {
   readonly firstTime: number;
   readonly lastTime: number;
   readonly failure: string | undefined;
+  readonly cause?: Cause | undefined;
   readonly groups: readonly (readonly [key: Key, first: SavedTuple, accumulators: readonly unknown[]])[];
 }
 
@@ -28,6 +30,7 @@ export class GroupContents implements Contents {
   length = 0;
   firstTime = Number.NaN;
   lastTime = Number.NaN;
+  cause: Cause | undefined;
 
   constructor(spec: GroupSpec) {
     this.#spec = spec;
@@ -39,6 +42,8 @@ export class GroupContents implements Contents {
     if (this.length === 0) this.firstTime = time;
     this.lastTime = time;
     this.length++;
+    const { cause } = tuple;
+    if (cause !== undefined) this.cause = deeper(this.cause, cause);
     if (this.#failure !== undefined) return;
     try {
       this.#add(this.#groups.of(tuple).accumulators, tuple);
@@ -60,22 +65,23 @@ export class GroupContents implements Contents {
   clear(): void {
     this.#groups.clear();
     this.#failure = undefined;
+    this.cause = undefined;
     this.length = 0;
   }
 
   save(): SavedGroups {
-    const { length, firstTime, lastTime } = this;
+    const { length, firstTime, lastTime, cause } = this;
     const failure = this.#failure === undefined ? undefined : String((this.#failure as Error).message);
     const groups = Array.from(
       this.#groups.values(),
       ({ key, first, accumulators }) => [key, saveTuple(first), accumulators.map((each) => each.save())] as const
     );
-    return { length, firstTime, lastTime, failure, groups };
+    return { length, firstTime, lastTime, failure, cause, groups };
   }
 
   load(state: unknown): void {
-    const { length, firstTime, lastTime, failure, groups } = state as SavedGroups;
-    Object.assign(this, { length, firstTime, lastTime });
+    const { length, firstTime, lastTime, failure, cause, groups } = state as SavedGroups;
+    Object.assign(this, { length, firstTime, lastTime, cause });
     if (failure !== undefined) this.#failure = new StreamFailure(failure);
     const { aggregates, tools } = this.#spec;
     for (const [key, first, states] of groups) {

@@ -1,3 +1,4 @@
+import type { Cause } from '../../cause.ts';
 import type { Accumulator } from '../../functions/function.ts';
 import type { Tuple } from '../../tuple.ts';
 import type { Value } from '../../values.ts';
@@ -5,6 +6,7 @@ import { type GroupSpec, GroupTable, groupRow, groupsOfNothing } from '../groups
 import type { Key } from '../keys.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
 import type { Contents, RowBudget } from './contents.ts';
+import { HeldCauses } from './held-causes.ts';
 
 interface SlidingGroup {
   readonly key: Key;
@@ -45,6 +47,7 @@ export class SlidingGroupContents implements Contents {
   #args: Value[] = [];
   #failed = 0;
   #failure: unknown;
+  readonly #causes = new HeldCauses();
 
   constructor(spec: GroupSpec, budget: RowBudget) {
     const { aggregates, tools } = spec;
@@ -70,9 +73,15 @@ export class SlidingGroupContents implements Contents {
     return this.#times[this.#times.length - 1];
   }
 
+  get cause(): Cause | undefined {
+    return this.#causes.deepest;
+  }
+
   add(tuple: Tuple, time: number): void {
     this.#budget.take();
     const argsAt = this.#args.length;
+    const { cause } = tuple;
+    if (cause !== undefined) this.#causes.add(cause, this.#base + this.#tuples.length);
     for (let index = 0; index < this.#width; index++) this.#args.push(undefined);
     this.#tuples.push(tuple);
     this.#times.push(time);
@@ -170,6 +179,7 @@ export class SlidingGroupContents implements Contents {
     this.#rowGroups.fill(undefined, this.#head, end);
     this.#args.fill(undefined, this.#head * this.#width, end * this.#width);
     this.#head = end;
+    this.#causes.dropBefore(this.#base + end);
     if (end < LEAST_DROPPED || end * 2 < this.#times.length) return;
     this.#tuples = this.#tuples.slice(end);
     this.#times = this.#times.slice(end);
