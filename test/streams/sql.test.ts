@@ -126,7 +126,7 @@ for (const { name, skip, open } of DATABASES) {
       await attachment.detach();
     });
 
-    it('tries again after a query that fails, and tells of it', async () => {
+    it('tries again after a query that fails, and reports it', async () => {
       await db.run('DROP TABLE items');
       const { kept, attachment, pull } = attach(db.options, {}, { DATASOURCE: 'items' });
       await pull();
