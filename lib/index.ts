@@ -273,6 +273,7 @@ export { Float, type Value, type ValueObject } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export type { StreamRule, StreamRulesApi, StreamsApi } from './streams/api.ts';
+export type { Cause as StreamCause } from './streams/cause.ts';
 export { describeJson as describeStream, describeText as describeStreamText } from './streams/describe.ts';
 export { splitFields as splitDelimited } from './streams/formats/delimited.ts';
 export type {
