@@ -16,7 +16,7 @@ export class StreamRecords implements StreamRecordStore {
   readonly #records: NumberedRecords<Recorded>;
   added = 0;
   /** Those of the store, by rule, until the rule takes them. */
-  #restored = new Map<string, Recorded[]>();
+  readonly #restored = new Map<string, Recorded[]>();
 
   constructor(ledger: Ledger) {
     this.#ledger = ledger;
@@ -35,9 +35,11 @@ export class StreamRecords implements StreamRecordStore {
     });
   }
 
-  /** Take over the records of the store. */
+  /** Take over the records of the store. Those that are known since an earlier start of this broker are left out. */
   restore(records: Iterable<StreamRecord & { readonly number: number }>): void {
+    const known = this.#records.numbers();
     for (const { number, ...record } of records) {
+      if (known.has(number)) continue;
       const recorded = { ...record, ticket: 0 };
       this.#records.restored(recorded, number);
       const others = this.#restored.get(record.rule);

@@ -69,6 +69,11 @@ export class NumberedRecords<T extends object> implements Durable {
     this.#numbers.set(item, number);
   }
 
+  /** The numbers of all items. */
+  numbers(): ReadonlySet<number> {
+    return new Set(this.#numbers.values());
+  }
+
   write(draft: Draft): void {
     const { commit } = this.#ledger;
     if (commit > this.#lastCommit) {

@@ -60,9 +60,12 @@ export class Running {
    */
   async begin(): Promise<void> {
     this.#checkpoints?.load();
-    this.graph.open();
     for (const kind of ['table', 'stream'] as const) {
-      if (kind === 'stream') this.#checkpoints?.replay();
+      if (kind === 'stream') {
+        // in one turn: no window may end before it has its rows
+        this.graph.open();
+        this.#checkpoints?.replay();
+      }
       const streams = this.#plan.streams.filter((stream) => stream.kind === kind);
       for (const stream of streams) {
         const { position } = stream;
@@ -76,6 +79,7 @@ export class Running {
       }
       await Promise.all(streams.map(({ position }) => this.#attachments.get(position)?.opened));
     }
+    this.#checkpoints?.begun();
   }
 
   /** A sink has no room, or has it again: sources that can wait do not read meanwhile. */

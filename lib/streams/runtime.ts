@@ -179,14 +179,18 @@ export class StreamRuntime {
       await running.close();
       throw error;
     }
+    if (options.qos === 0) this.forget(id); // not before it runs, because its previous definition goes on if it does not
     return running;
   }
 
   /** Delete what the store has of a rule. */
   forget(id: string): void {
     const { records } = this.#host;
+    this.#service.messages.delete(id);
     if (records === undefined) return;
-    this.#logOf(id, records).discard();
+    const log = this.#logOf(id, records);
+    log.owner = undefined;
+    log.discard();
     this.#logs.delete(id);
   }
 
@@ -206,14 +210,14 @@ export class StreamRuntime {
     const { messages } = this.#service;
     messages.delete(id);
     if (store === undefined || options.qos === 0) {
-      if (store !== undefined) this.forget(id);
-      else if (options.qos > 0)
+      if (options.qos > 0)
         this.#host.warn(`stream rule ${id}: option qos has no effect, because the broker has no store`);
       return {};
     }
     const log = this.#logOf(id, store);
     const streams = plan.streams.map(({ definition }) => definition.sql);
-    const own = new RuleMessages(options.qos === 2, (error) => failed('sink_mqtt', error));
+    const { checkpointBytes } = this.#bounds;
+    const own = new RuleMessages(options.qos === 2, checkpointBytes, (error) => failed('sink_mqtt', error));
     messages.set(id, own);
     return {
       checkpoints: (graph) =>

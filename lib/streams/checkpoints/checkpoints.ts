@@ -10,7 +10,7 @@ import type { Row } from '../tuple.ts';
 import type { StreamBounds } from '../types.ts';
 import { StreamFailure } from '../values.ts';
 import { within } from '../within.ts';
-import type { RuleLog } from './rule-log.ts';
+import type { LoggedRow, LogOwner, RuleLog } from './rule-log.ts';
 import type { RuleMessages, TakenMessages } from './rule-messages.ts';
 
 /** Version of the form of checkpoints. One of another version is not used. */
@@ -19,6 +19,17 @@ const VERSION = 1;
 const SINKS_MS = 5_000;
 /** Rows that have been taken are removed from the list of those that wait when there are this many. */
 const MOST_TAKEN = 1_024;
+
+/** How long a rule that stops waits for its last rows to be in the store. */
+const ROWS_MS = 5_000;
+const REFUSED = 'a row was refused, because the store cannot be written at present';
+
+/** A row that waits for its commit. */
+interface WaitingRow {
+  readonly entry: Consumer;
+  readonly row: Row;
+  readonly logged: LoggedRow;
+}
 
 /** What a checkpoint has. */
 interface Saved {
@@ -71,28 +82,38 @@ export interface CheckpointSetup {
  * replaces the rows that they have seen; after a crash, the rule continues with the last checkpoint and the rows since then. With `qos` 2, a row
  * reaches the operators when it is in the store, and messages of this broker leave in the commit of the next checkpoint.
  */
-export class Checkpoints {
+export class Checkpoints implements LogOwner {
   readonly #setup: CheckpointSetup;
   readonly #graph: Graph;
-  /** The rows of the log from `#seenTo` on, with what takes them; those before `#waitingAt` have been taken. */
-  readonly #waiting: { readonly entry: Consumer; readonly row: Row }[] = [];
+  /** The rows that are not in the store yet (`qos` 2), with what takes them; those before `#waitingAt` have been taken. */
+  readonly #waiting: WaitingRow[] = [];
   #waitingAt = 0;
-  /** Number of the first row that the operators have not seen. */
-  #seenTo: number;
+  /** Number of the first row that this run has added to the log. */
+  readonly #begin: number;
+  /** The operators have seen the rows of the previous run. */
+  #isReplayed = false;
+  /** The sources are open: checkpoints are made. */
+  #isBegun = false;
   #timer: unknown;
   #isDue = false;
   #isEnded = false;
   #last: Promise<void> = Promise.resolve();
   /** Called when the log is full while a checkpoint waits for sinks. */
   #hurry: () => void = () => undefined;
+  /** Called when no row waits. */
+  #arrived: () => void = () => undefined;
 
   constructor(setup: CheckpointSetup, graph: Graph) {
     this.#setup = setup;
     this.#graph = graph;
-    this.#seenTo = setup.log.end;
+    this.#begin = setup.log.end;
+    setup.log.owner = this;
   }
 
-  /** Take over the last checkpoint, before the operators are opened. @throws StreamFailure if it cannot be used; it is deleted then */
+  /**
+   * Take over the last checkpoint, before the operators are opened. One of another definition stays in the store until `begun`.
+   * @throws StreamFailure if it cannot be used; it is deleted then
+   */
   load(): void {
     const { log, fingerprint, tools, failed } = this.#setup;
     const { state } = log;
@@ -100,7 +121,7 @@ export class Checkpoints {
     try {
       const saved = deserialize(state) as Saved;
       if (saved.version !== VERSION || saved.fingerprint !== fingerprint) {
-        log.discard();
+        log.setAside();
         failed(new StreamFailure('its checkpoint belongs to another definition of the rule and is not used'));
         return;
       }
@@ -113,12 +134,34 @@ export class Checkpoints {
     }
   }
 
-  /** Let the operators see the rows since the last checkpoint again. */
+  /** Let the operators see the rows since the last checkpoint again. @throws StreamFailure if they cannot be read; they are deleted then */
   replay(): void {
+    const { log, messages } = this.#setup;
+    const waiting: WaitingRow[] = [];
+    try {
+      for (const { logged, position, row } of log.rows(this.#begin)) {
+        const entry = this.#graph.entries.get(position);
+        if (entry === undefined) continue;
+        if (messages.isHolding && (waiting.length > 0 || !logged.isCommitted)) waiting.push({ entry, row, logged });
+        else entry.push(row);
+      }
+    } catch (error) {
+      log.discard();
+      const text = `the rows since its checkpoint cannot be read, and are deleted with it: ${messageOf(error)}`;
+      throw new StreamFailure(text, error);
+    }
+    this.#waiting.unshift(...waiting);
+    this.#isReplayed = true;
+    this.committed();
+  }
+
+  /** The sources are open. The first checkpoint is made at once, because it has where windows end. */
+  begun(): void {
     const { log } = this.#setup;
-    for (const { position, row } of log.rows()) this.#graph.entries.get(position)?.push(row);
-    this.#seenTo = log.end;
-    this.#arm();
+    log.forgetAside();
+    this.#isBegun = true;
+    if (log.state === undefined) this.#takeSoon();
+    else this.#arm();
   }
 
   /** What a source feeds instead of an entry of the graph. */
@@ -127,11 +170,9 @@ export class Checkpoints {
     const atOnce = (row: Row) => {
       this.#append(position, row);
       entry.push(row);
-      this.#seenTo++;
     };
     const whenCommitted = (row: Row) => {
-      this.#append(position, row, this.#takeCommitted);
-      this.#waiting.push({ entry, row });
+      this.#waiting.push({ entry, row, logged: this.#append(position, row) });
     };
     return {
       push: messages.isHolding ? whenCommitted : atOnce,
@@ -141,19 +182,25 @@ export class Checkpoints {
   }
 
   /**
-   * The rule stops: resolves when the operators have seen the rows that are on their way into the store. Another definition of the rule would not
-   * see them. undefined: there are none.
+   * The rule stops, and its sources are detached: resolves when the operators have seen the rows that are on their way into the store. Another
+   * definition of the rule would not see them. undefined: there are none.
    */
-  drained(): Promise<unknown> | undefined {
-    if (this.#isEnded || this.#waitingAt === this.#waiting.length) return undefined;
-    return this.#setup.store.committed().catch(() => undefined); // what is refused is no row
+  drained(): Promise<void> | undefined {
+    if (this.#isEnded || !this.#isBegun || this.#waitingAt === this.#waiting.length) return undefined;
+    const arrived = new Promise<void>((resolve) => {
+      this.#arrived = resolve;
+    });
+    // the next run takes those that are not there after a while, because they are in the log
+    return within(this.#setup.clock, arrived, ROWS_MS, 'rows are not in the store').catch(() => undefined);
   }
 
   /** The rule stops: make the last checkpoint of what the operators have seen. @returns a function that writes it, when the sinks are closed */
   end(): () => Promise<void> {
-    const { clock, failed } = this.#setup;
+    const { clock, failed, log, messages } = this.#setup;
     clock.clearTimeout(this.#timer);
     this.#isEnded = true;
+    const isBack = log.owner === this && log.takeBack();
+    if (isBack || !this.#isReplayed) return () => this.#last;
     let captured: Captured;
     try {
       captured = this.#capture();
@@ -163,37 +210,42 @@ export class Checkpoints {
     }
     return async () => {
       await this.#last;
-      await this.#write(captured);
+      const { messages: back, bytes } = messages.take(); // those that the last checkpoint has put back are the first ones
+      const { taken } = captured;
+      const all = { messages: [...back, ...taken.messages], bytes: bytes + taken.bytes };
+      await this.#write({ ...captured, taken: all });
     };
   }
 
   // ------------------------------------------------------------------------------------------------------------------- rows
 
-  #append(position: number, row: Row, committed?: () => void): void {
+  #append(position: number, row: Row): LoggedRow {
     const { log, bounds } = this.#setup;
-    log.append(position, row, committed);
+    const logged = log.append(position, row);
     const { length, bytes } = log;
     if (2 * length >= bounds.checkpointRows || 2 * bytes >= bounds.checkpointBytes) this.#takeSoon();
     if (length >= bounds.checkpointRows || bytes >= bounds.checkpointBytes) this.#hurry();
+    return logged;
   }
 
   /** Pass on the rows that are in the store, up to the first one that is not. */
-  readonly #takeCommitted = (): void => {
-    const { log, messages, bounds } = this.#setup;
-    if (this.#isEnded) return;
-    for (; this.#waitingAt < this.#waiting.length; this.#waitingAt++) {
-      const logged = log.at(this.#seenTo);
-      if (logged === undefined || !(logged.isCommitted || logged.isRefused)) break;
-      const { entry, row } = this.#waiting[this.#waitingAt];
-      this.#seenTo++;
-      if (!logged.isRefused) entry.push(row);
+  committed(): void {
+    const { messages, bounds } = this.#setup;
+    if (this.#isEnded || !this.#isReplayed) return;
+    while (this.#waitingAt < this.#waiting.length) {
+      const { entry, row, logged } = this.#waiting[this.#waitingAt];
+      if (!(logged.isCommitted || logged.isRefused)) break;
+      this.#waitingAt++;
+      if (logged.isRefused) this.#setup.failed(new StreamFailure(REFUSED));
+      else entry.push(row);
     }
+    if (this.#waitingAt === this.#waiting.length) this.#arrived();
     if (this.#waitingAt >= MOST_TAKEN && 2 * this.#waitingAt >= this.#waiting.length) {
       this.#waiting.splice(0, this.#waitingAt);
       this.#waitingAt = 0;
     }
     if (2 * messages.bytes >= bounds.checkpointBytes) this.#takeSoon();
-  };
+  }
 
   // ------------------------------------------------------------------------------------------------------------ checkpoints
 
@@ -206,7 +258,7 @@ export class Checkpoints {
 
   /** Make a checkpoint when the row at hand has passed through the operators. */
   #takeSoon(): void {
-    if (!this.#isDue) this.#take();
+    if (!this.#isDue && this.#isBegun && !this.#setup.store.isFailed) this.#take();
   }
 
   /** Make a checkpoint after those before it. It never begins in the middle of a row. */
@@ -215,7 +267,7 @@ export class Checkpoints {
     this.#last = this.#last.then(async () => {
       if (this.#isEnded) return;
       try {
-        await this.#write(this.#capture());
+        if (!this.#setup.store.isFailed) await this.#write(this.#capture());
       } catch (error) {
         this.#isEnded = true;
         this.#setup.broken(error);
@@ -238,7 +290,8 @@ export class Checkpoints {
       const text = `its checkpoint has ${state.length} bytes: more than the bound checkpointBytes, ${bounds.checkpointBytes}; make its windows shorter, or raise the bound`;
       throw new StreamFailure(text);
     }
-    return { state, end: this.#seenTo, taken: messages.take(), sending };
+    const end = this.#waiting[this.#waitingAt]?.logged.number ?? this.#setup.log.end;
+    return { state, end, taken: messages.take(), sending };
   }
 
   async #write({ state, end, taken, sending }: Captured): Promise<void> {
@@ -248,6 +301,7 @@ export class Checkpoints {
     for (const result of await Promise.allSettled(taken.messages))
       if (result.status === 'fulfilled') prepared.push(result.value);
       else failed(result.reason);
+    if (log.owner !== this) return; // the next run has the rows that have led to these messages
     if (store.isFailed) {
       messages.putBack(taken); // the next checkpoint has them
       return;

@@ -10,6 +10,8 @@ const RECORD_BYTES = 32;
 
 /** A row in the log. */
 export interface LoggedRow extends KeptStreamRecord {
+  /** Rows are numbered from 0, in the order in which they arrive. */
+  readonly number: number;
   /** It is in the store. */
   isCommitted: boolean;
   /** The store has refused it, and its publisher was told. */
@@ -18,20 +20,38 @@ export interface LoggedRow extends KeptStreamRecord {
 
 /** A row of the log, as it reaches the rule again. */
 export interface ReplayedRow {
+  readonly logged: LoggedRow;
   /** Position of its source. */
   readonly position: number;
   readonly row: Row;
 }
 
+/** A run of the rule. */
+export interface LogOwner {
+  /** Rows are in the store, or have been refused. */
+  committed(): void;
+}
+
+interface LogContent {
+  readonly parts: readonly KeptStreamRecord[];
+  readonly rows: readonly LoggedRow[];
+}
+
 /** What the store has of a rule: its last checkpoint, and the rows that have arrived since then. */
 export class RuleLog {
+  /** The run that uses it. A run that has ended while it wrote does not change it any more. */
+  owner: LogOwner | undefined;
   readonly #rule: string;
   readonly #store: StreamRecordStore;
   #parts: KeptStreamRecord[] = [];
   #rows: LoggedRow[] = [];
-  /** Number of the first row. Rows are numbered from 0, in the order in which they arrive. */
-  #first = 0;
+  /** Number of the next row. */
+  #next = 0;
   #bytes = 0;
+  /** How many of the rows have been refused. */
+  #refused = 0;
+  /** What belongs to another definition of the rule. */
+  #aside: LogContent | undefined;
 
   /** It begins with the records that the store had at the start. */
   constructor(rule: string, store: StreamRecordStore) {
@@ -39,23 +59,18 @@ export class RuleLog {
     this.#store = store;
     for (const record of store.take(rule)) {
       if (record.kind === 'state') this.#parts.push(record);
-      else this.#note(Object.assign(record, { isCommitted: true, isRefused: false }));
+      else this.#note(Object.assign(record, { number: this.#next++, isCommitted: true, isRefused: false }));
     }
   }
 
   /** Number of rows since the last checkpoint. */
   get length(): number {
-    return this.#rows.length;
+    return this.#rows.length - this.#refused;
   }
 
   /** Number of the next row. */
   get end(): number {
-    return this.#first + this.#rows.length;
-  }
-
-  /** A row by its number. */
-  at(number: number): LoggedRow | undefined {
-    return this.#rows[number - this.#first];
+    return this.#next;
   }
 
   /** Approximate size of these rows in the store. */
@@ -68,31 +83,29 @@ export class RuleLog {
     return this.#parts.length === 0 ? undefined : Buffer.concat(this.#parts.map(({ body }) => body));
   }
 
-  /** The rows since the last checkpoint, in the order in which they arrived. */
-  *rows(): Iterable<ReplayedRow> {
-    for (const { body, isRefused } of this.#rows) {
-      if (isRefused) continue;
-      const [position, saved] = deserialize(body) as [number, SavedTuple];
-      yield { position, row: loadTuple(saved) as Row };
+  /** The rows since the last checkpoint, in the order in which they arrived. @param end number of the first one that is not wanted */
+  *rows(end: number): Iterable<ReplayedRow> {
+    for (const logged of [...this.#rows]) {
+      if (logged.isRefused || logged.number >= end) continue;
+      const [position, saved] = deserialize(logged.body) as [number, SavedTuple];
+      yield { logged, position, row: loadTuple(saved) as Row };
     }
   }
 
-  /** Add a row. Its publisher is answered when it is in the store. @param committed called when it is there, or has been refused */
-  append(position: number, row: Row, committed?: () => void): LoggedRow {
+  /** Add a row. Its publisher is answered when it is in the store. */
+  append(position: number, row: Row): LoggedRow {
     const logged: LoggedRow = {
       rule: this.#rule,
       kind: 'row',
       body: serialize([position, saveTuple(row)]),
+      number: this.#next++,
       isCommitted: false,
       isRefused: false,
-      committed() {
+      committed: () => {
         logged.isCommitted = true;
-        committed?.();
+        this.owner?.committed();
       },
-      refused() {
-        logged.isRefused = true;
-        committed?.();
-      }
+      refused: () => this.#refuse(logged)
     };
     this.#note(logged);
     this.#store.add(logged);
@@ -116,24 +129,79 @@ export class RuleLog {
     for (const record of [...before, ...gone]) this.#store.remove(record);
   }
 
+  /** Begin anew. What there is stays in the store until `forgetAside`, because the rule may go back to its previous definition. */
+  setAside(): void {
+    this.#aside = { parts: this.#parts, rows: this.#rows };
+    this.#reset();
+  }
+
+  /** Delete what was set aside. */
+  forgetAside(): void {
+    if (this.#aside === undefined) return;
+    for (const record of [...this.#aside.parts, ...this.#aside.rows]) this.#store.remove(record);
+    this.#aside = undefined;
+  }
+
+  /** Go back to what was set aside, and delete what has come since then. @returns false if nothing was */
+  takeBack(): boolean {
+    if (this.#aside === undefined) return false;
+    const { parts, rows } = this.#aside;
+    this.#aside = undefined;
+    this.discard();
+    this.#parts = [...parts];
+    for (const row of rows) if (!row.isRefused) this.#note(row);
+    return true;
+  }
+
   /** Delete everything. */
   discard(): void {
+    this.forgetAside();
     for (const record of [...this.#parts, ...this.#rows]) this.#store.remove(record);
+    this.#reset();
+  }
+
+  #reset(): void {
     this.#parts = [];
-    this.#first = this.end;
     this.#rows = [];
     this.#bytes = 0;
+    this.#refused = 0;
   }
 
   #note(row: LoggedRow): void {
     this.#rows.push(row);
-    this.#bytes += row.body.length + RECORD_BYTES;
+    this.#bytes += sizeOf(row);
+  }
+
+  /** Rows that are refused would fill the memory while the store fails, so they are removed in batches. */
+  #refuse(row: LoggedRow): void {
+    row.isRefused = true;
+    if (this.#has(row)) {
+      this.#bytes -= sizeOf(row);
+      this.#refused++;
+      if (2 * this.#refused >= this.#rows.length) {
+        this.#rows = this.#rows.filter(({ isRefused }) => !isRefused);
+        this.#refused = 0;
+      }
+    }
+    this.owner?.committed();
+  }
+
+  /** Whether it is a row since the last checkpoint. */
+  #has({ number }: LoggedRow): boolean {
+    return this.#rows.length > 0 && number >= this.#rows[0].number;
   }
 
   #takeTo(end: number): readonly LoggedRow[] {
-    const taken = this.#rows.splice(0, Math.max(0, end - this.#first));
-    this.#first += taken.length;
-    for (const { body } of taken) this.#bytes -= body.length + RECORD_BYTES;
+    let count = 0;
+    while (count < this.#rows.length && this.#rows[count].number < end) count++;
+    const taken = this.#rows.splice(0, count);
+    for (const row of taken)
+      if (row.isRefused) this.#refused--;
+      else this.#bytes -= sizeOf(row);
     return taken;
   }
+}
+
+function sizeOf({ body }: KeptStreamRecord): number {
+  return body.length + RECORD_BYTES;
 }

@@ -2,6 +2,7 @@ import { isThenable } from '../../events/hooks.ts';
 import type { MessageInput } from '../../packets/message.ts';
 import type { Cause } from '../cause.ts';
 import type { PreparedMessage, StreamMessages } from '../host.ts';
+import { StreamFailure } from '../values.ts';
 
 /** Approximate memory of a message beside its topic and its payload, in bytes. */
 const OVERHEAD_BYTES = 200;
@@ -19,14 +20,21 @@ export interface TakenMessages {
 export class RuleMessages {
   /** They wait for a checkpoint (`qos` 2); else they leave at once. */
   readonly isHolding: boolean;
+  readonly #mostBytes: number;
   readonly #failed: (error: unknown) => void;
   readonly #sending = new Set<Promise<void>>();
   #held: (PreparedMessage | Promise<PreparedMessage>)[] = [];
   #bytes = 0;
+  /** The same, of those that are on their way to the store. */
+  #leavingBytes = 0;
 
-  /** @param failed called if a message is refused */
-  constructor(isHolding: boolean, failed: (error: unknown) => void) {
+  /**
+   * @param mostBytes how much may be on its way to the store if it does not wait for a checkpoint: the bound `checkpointBytes`
+   * @param failed called if a message is refused
+   */
+  constructor(isHolding: boolean, mostBytes: number, failed: (error: unknown) => void) {
     this.isHolding = isHolding;
+    this.#mostBytes = mostBytes;
     this.#failed = failed;
   }
 
@@ -42,8 +50,7 @@ export class RuleMessages {
 
   add(prepared: PreparedMessage | Promise<PreparedMessage>, bytes: number): void {
     if (!this.isHolding) {
-      if (isThenable(prepared)) this.#track(prepared.then((message) => this.#leave(message)));
-      else this.publish(prepared);
+      this.#leaveNow(prepared, bytes);
       return;
     }
     if (isThenable(prepared)) prepared.then(undefined, () => undefined); // it is reported when it is to leave
@@ -68,6 +75,22 @@ export class RuleMessages {
   /** Publish a message with the changes of this turn. */
   publish(message: PreparedMessage): void {
     this.#track(this.#leave(message));
+  }
+
+  #leaveNow(prepared: PreparedMessage | Promise<PreparedMessage>, bytes: number): void {
+    if (this.#leavingBytes + bytes > this.#mostBytes) {
+      if (isThenable(prepared)) prepared.then(undefined, () => undefined);
+      const text = `an output is dropped: ${this.#leavingBytes} bytes wait for the store already (bound checkpointBytes, ${this.#mostBytes})`;
+      this.#failed(new StreamFailure(text));
+      return;
+    }
+    this.#leavingBytes += bytes;
+    const leaving = isThenable(prepared) ? prepared.then((message) => this.#leave(message)) : this.#leave(prepared);
+    this.#track(
+      leaving.finally(() => {
+        this.#leavingBytes -= bytes;
+      })
+    );
   }
 
   async #leave(message: PreparedMessage): Promise<void> {
