@@ -151,9 +151,9 @@ export class StreamRuntime {
       for (const [at, action] of read.actions.entries()) {
         const name = sinkName(action);
         let node: SinkNode | undefined;
-        const { bufferLength } = options;
+        const { bufferLength, qos } = options;
         const failure = (error: unknown) => node?.fail(error);
-        const target = await this.#openSink(id, { action, bufferLength }, plan.sinks[at], failure);
+        const target = await this.#openSink(id, { action, bufferLength, qos }, plan.sinks[at], failure);
         node = new SinkNode(name, target, { clock, sendsErrors: options.sendError, failed, filled });
         opened.sinks.push(node);
       }
@@ -189,7 +189,7 @@ export class StreamRuntime {
     this.#service.messages.delete(id);
     if (records === undefined) return;
     const log = this.#logOf(id, records);
-    log.owner = undefined;
+    log.ownedBy(undefined);
     log.discard();
     this.#logs.delete(id);
   }
@@ -262,14 +262,19 @@ export class StreamRuntime {
 
   async #openSink(
     ruleId: string,
-    { action: { call, index }, bufferLength }: { readonly action: PlannedAction; readonly bufferLength: number },
+    {
+      action: { call, index },
+      bufferLength,
+      qos
+    }: { readonly action: PlannedAction } & Pick<RuleOptions, 'bufferLength' | 'qos'>,
     plan: SinkPlan | undefined,
     failed: (error: unknown) => void
   ): Promise<SinkTarget> {
     if (plan === undefined) return new FunctionTarget(call as EmissionFunction, Math.max(1, bufferLength));
-    const { clock, options, outboxes } = this.#host;
+    const { clock, options, outboxes, records } = this.#host;
+    const isHolding = qos === 2 && records !== undefined;
     const log = (line: string) => this.#host.log(line);
-    return plan.open({ ruleId, index, clock, dataDir: options.dataDir, outboxes, log, failed });
+    return plan.open({ ruleId, index, clock, dataDir: options.dataDir, outboxes, isHolding, log, failed });
   }
 
   #openLookup(definition: StreamDefinition, needed: ReadonlySet<string> | 'all'): Promise<LookupTable> {

@@ -337,6 +337,18 @@ describe('A stream rule with qos', () => {
     );
   });
 
+  it('2 sends nothing twice because of enableCache', async () => {
+    await using lives = await livesWith(2);
+    const { streams } = lives.kit.broker;
+    const actions = [{ mqtt: { topic: 'out', qos: 2, sendSingle: true, enableCache: true } }];
+    await streams.rules.update('r', { sql: 'SELECT n FROM demo', actions, options: { qos: 2 } });
+    await lives.kit.clock.advance(2_000);
+    await streams.push('demo', { n: 1 });
+    await lives.kit.clock.advance(100);
+    await lives.kill();
+    assert.deepEqual(await received(lives), [{ n: 1 }]);
+  });
+
   it('2 has no row twice after two starts of one broker', async () => {
     await using lives = await livesWith(2);
     for (const n of [1, 2]) await lives.kit.broker.streams.push('demo', { n });
@@ -349,6 +361,103 @@ describe('A stream rule with qos', () => {
     for (const n of [3, 4, 5, 6]) await broker.streams.push('demo', { n });
     assert.deepEqual(await received(lives), [{ ns: [1, 2, 3] }, { ns: [4, 5, 6] }]);
   });
+});
+
+const OTHER = 'CREATE STREAM other () WITH (DATASOURCE="other/#", FORMAT="JSON", TIMESTAMP="t")';
+const EVENTS = 'CREATE STREAM demo () WITH (DATASOURCE="demo/#", FORMAT="JSON", TIMESTAMP="t")';
+/** Statements with a state. */
+const STATEMENTS = [
+  'SELECT collect(n) AS ns FROM demo GROUP BY TUMBLINGWINDOW(ss, 2)',
+  'SELECT k, sum(n) AS s, count(*) AS c, last_value(n, true) AS l FROM demo GROUP BY k, TUMBLINGWINDOW(ss, 3)',
+  'SELECT collect(n) AS ns, window_start() AS b, window_end() AS e FROM demo GROUP BY HOPPINGWINDOW(ss, 4, 2)',
+  'SELECT k, avg(n) AS a, max(n) AS m FROM demo GROUP BY k, HOPPINGWINDOW(ss, 4, 1)',
+  'SELECT collect(n) AS ns FROM demo GROUP BY SLIDINGWINDOW(ss, 3)',
+  'SELECT sum(n) AS s, min(n) AS m FROM demo GROUP BY SLIDINGWINDOW(ss, 3)',
+  'SELECT collect(n) AS ns FROM demo GROUP BY SLIDINGWINDOW(ss, 3, 1)',
+  'SELECT collect(n) AS ns FROM demo GROUP BY SESSIONWINDOW(ss, 6, 2)',
+  'SELECT demo.n AS a, other.n AS b FROM demo INNER JOIN other ON demo.k = other.k GROUP BY TUMBLINGWINDOW(ss, 3)',
+  'SELECT demo.n AS a, other.n AS b FROM demo FULL JOIN other ON demo.k = other.k GROUP BY SLIDINGWINDOW(ss, 2)',
+  'SELECT n, lag(n) AS p, lag(n, 2, 0) OVER (PARTITION BY k) AS q FROM demo',
+  'SELECT n, acc_sum(n) AS s, had_changed(true, k) AS h, changed_col(true, k) AS c, latest(k) AS l FROM demo',
+  'SELECT collect(n) AS ns, lag(count(*)) AS p FROM demo WHERE lag(k) != 1 GROUP BY TUMBLINGWINDOW(ss, 2)',
+  'SELECT n, last_hit_count() AS c FROM demo WHERE k > 0'
+];
+/** Those that are only for processing time. */
+const COUNTS = [
+  'SELECT collect(n) AS ns FROM demo GROUP BY COUNTWINDOW(4, 2)',
+  'SELECT k, sum(n) AS s FROM demo GROUP BY k, COUNTWINDOW(3)',
+  'SELECT collect(n) AS ns FROM demo GROUP BY STATEWINDOW(k = 0, k > 0)'
+];
+
+/** A row that is pushed, and what happens before it. */
+interface Step {
+  readonly gapMs: number;
+  readonly stream: 'demo' | 'other';
+  readonly row: Readonly<Record<string, number>>;
+  readonly before: 'nothing' | 'kill' | 'kill a while' | 'stop' | 'stop rule';
+}
+
+const START = Date.UTC(2024, 0, 1);
+
+function randomSteps(random: Random): Step[] {
+  let time = START;
+  return Array.from({ length: 30 }, (_, n) => {
+    const gapMs = random.below(3) === 0 ? 0 : random.below(1_800);
+    time += gapMs;
+    return {
+      gapMs,
+      stream: random.next() < 0.7 ? 'demo' : 'other',
+      row: { n, k: random.below(3), t: time - random.below(800) },
+      before: random.pick(['nothing', 'nothing', 'nothing', 'kill', 'kill a while', 'stop', 'stop rule'] as const)
+    };
+  });
+}
+
+/** What a rule sends. @param isCalm nothing but the rows happens */
+async function outputsOf(steps: readonly Step[], sql: string, options: object, isCalm: boolean): Promise<string[]> {
+  await using lives = await new Lives().begin(START - 10_000);
+  lives.kit.broker.on('error', () => undefined);
+  for (const ddl of [EVENTS, OTHER]) await lives.kit.broker.streams.define(ddl);
+  const actions = [{ mqtt: { topic: 'out', qos: 2 } }];
+  await lives.kit.broker.streams.rules.create({
+    id: 'r',
+    sql,
+    actions,
+    options: { qos: 2, sendError: true, ...options }
+  });
+  await lives.leave('reader', 'out', 2);
+  await lives.kit.clock.advanceTo(START);
+  let time = START;
+  for (const { gapMs, stream, row, before } of steps) {
+    time += gapMs;
+    const what = isCalm ? 'nothing' : before;
+    if (what === 'kill a while') await lives.kill({ downForMs: gapMs });
+    else await lives.kit.clock.advanceTo(time);
+    if (what === 'kill') await lives.kill();
+    else if (what === 'stop') await lives.restart();
+    else if (what === 'stop rule') await lives.kit.broker.streams.rules.restart('r');
+    await lives.kit.broker.streams.push(stream, row);
+  }
+  await lives.kit.clock.advance(20_000);
+  const { client, texts } = await lives.listen({ clientId: 'reader' });
+  await lives.kit.clock.advance(1_000);
+  await client.disconnect();
+  return texts();
+}
+
+describe('A stream rule with qos 2 that is killed and stopped', () => {
+  const cases = [
+    ...[...STATEMENTS, ...COUNTS].map((sql) => ({ sql, options: {} })),
+    ...STATEMENTS.map((sql) => ({ sql, options: { isEventTime: true, lateTolerance: 500 } }))
+  ];
+  for (const { sql, options } of cases)
+    it(`sends what it sends without that: ${sql} ${JSON.stringify(options)}`, async () => {
+      const seed = Number(process.env.STEPS_SEED ?? SEED);
+      const steps = randomSteps(new Random(seed));
+      const expected = await outputsOf(steps, sql, options, true);
+      assert.ok(expected.length > 0, `SEED=${seed}`);
+      assert.deepEqual(await outputsOf(steps, sql, options, false), expected, `SEED=${seed}`);
+    });
 });
 
 /** A type of sources which cannot be opened at times. */

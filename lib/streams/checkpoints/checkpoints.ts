@@ -107,7 +107,7 @@ export class Checkpoints implements LogOwner {
     this.#setup = setup;
     this.#graph = graph;
     this.#begin = setup.log.end;
-    setup.log.owner = this;
+    setup.log.ownedBy(this);
   }
 
   /**
@@ -199,7 +199,7 @@ export class Checkpoints implements LogOwner {
     const { clock, failed, log, messages } = this.#setup;
     clock.clearTimeout(this.#timer);
     this.#isEnded = true;
-    const isBack = log.owner === this && log.takeBack();
+    const isBack = log.isOwnedBy(this) && log.takeBack();
     if (isBack || !this.#isReplayed) return () => this.#last;
     let captured: Captured;
     try {
@@ -301,7 +301,7 @@ export class Checkpoints implements LogOwner {
     for (const result of await Promise.allSettled(taken.messages))
       if (result.status === 'fulfilled') prepared.push(result.value);
       else failed(result.reason);
-    if (log.owner !== this) return; // the next run has the rows that have led to these messages
+    if (!log.isOwnedBy(this)) return; // the next run has the rows that have led to these messages
     if (store.isFailed) {
       messages.putBack(taken); // the next checkpoint has them
       return;

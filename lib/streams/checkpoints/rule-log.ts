@@ -10,7 +10,7 @@ const RECORD_BYTES = 32;
 
 /** A row in the log. */
 export interface LoggedRow extends KeptStreamRecord {
-  /** Rows are numbered from 0, in the order in which they arrive. */
+  /** Its place in the order of arrival. */
   readonly number: number;
   /** It is in the store. */
   isCommitted: boolean;
@@ -39,8 +39,7 @@ interface LogContent {
 
 /** What the store has of a rule: its last checkpoint, and the rows that have arrived since then. */
 export class RuleLog {
-  /** The run that uses it. A run that has ended while it wrote does not change it any more. */
-  owner: LogOwner | undefined;
+  #owner: LogOwner | undefined;
   readonly #rule: string;
   readonly #store: StreamRecordStore;
   #parts: KeptStreamRecord[] = [];
@@ -61,6 +60,15 @@ export class RuleLog {
       if (record.kind === 'state') this.#parts.push(record);
       else this.#note(Object.assign(record, { number: this.#next++, isCommitted: true, isRefused: false }));
     }
+  }
+
+  /** Another run begins, or none. A run that has ended while it wrote does not change the log any more. */
+  ownedBy(owner: LogOwner | undefined): void {
+    this.#owner = owner;
+  }
+
+  isOwnedBy(owner: LogOwner): boolean {
+    return this.#owner === owner;
   }
 
   /** Number of rows since the last checkpoint. */
@@ -103,7 +111,7 @@ export class RuleLog {
       isRefused: false,
       committed: () => {
         logged.isCommitted = true;
-        this.owner?.committed();
+        this.#owner?.committed();
       },
       refused: () => this.#refuse(logged)
     };
@@ -183,7 +191,7 @@ export class RuleLog {
         this.#refused = 0;
       }
     }
-    this.owner?.committed();
+    this.#owner?.committed();
   }
 
   /** Whether it is a row since the last checkpoint. */

@@ -2,7 +2,7 @@ import { InvalidInput } from '../../base/errors.ts';
 import type { QoS } from '../../packets/types.ts';
 import { checkTopicName } from '../../topics/topic.ts';
 import type { StreamMessages } from '../host.ts';
-import type { PropertyTable, SinkType } from '../types.ts';
+import type { OpenSink, PropertyTable, SinkType } from '../types.ts';
 
 const REMOTE = 'Only for another broker.';
 
@@ -43,6 +43,11 @@ export interface MqttSinkHost {
   remote?(): SinkType | undefined;
 }
 
+/** A sink that publishes at this broker. */
+export interface LocalSink extends OpenSink {
+  readonly isLocal: true;
+}
+
 /** Publishes outputs as messages of this broker, without a connection; with a server that is no listener of it, at another one. */
 export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
   return {
@@ -65,7 +70,8 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
         const fault = `mqtt sink: property server is ${server}, but publishing at other brokers needs mqttSink() of embermq/streams/mqtt`;
         throw new InvalidInput('PROPERTY_INVALID', 'server', 'no server, or a registered sink for it', server, fault);
       }
-      return {
+      const sink: LocalSink = {
+        isLocal: true,
         send(item) {
           const topic = String(item.property('topic'));
           check(topic);
@@ -75,6 +81,7 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
         },
         close: () => undefined
       };
+      return sink;
     }
   };
 }

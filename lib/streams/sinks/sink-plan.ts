@@ -36,6 +36,8 @@ export interface SinkRun {
   readonly clock: Clock;
   readonly dataDir: string | undefined;
   readonly outboxes: Pick<Outboxes, 'open'>;
+  /** Messages of this broker leave with the checkpoints of the rule, which needs no cache. A cache would forget them too early. Default false. */
+  readonly isHolding?: boolean;
   /** Write a line to the log of the service. */
   log(text: string): void;
   /** Count a failure that belongs to no call of `push`. */
@@ -105,7 +107,8 @@ async function openSink(
   try {
     const { isJson } = encoder;
     const cacheSetup = { outboxes, ruleId, index, type: type.name, properties: common, kind, isJson, failed };
-    emitter.begin(sink, common.enableCache ? new SinkCache(cacheSetup, sink) : undefined);
+    const usesCache = common.enableCache && !(run.isHolding === true && 'isLocal' in sink);
+    emitter.begin(sink, usesCache ? new SinkCache(cacheSetup, sink) : undefined);
   } catch (error) {
     await sink.close();
     throw error;
