@@ -337,6 +337,27 @@ describe('A stream rule with qos', () => {
     );
   });
 
+  for (const qos of [1, 2] as const)
+    it(`${qos} goes on after the store has failed for long`, async () => {
+      await using lives = await livesWith(qos);
+      const { broker, clock } = lives.kit;
+      const errors: string[] = [];
+      broker.on('error', ({ error }) => errors.push(error.message));
+      lives.store.fault = () => 'rejects';
+      await assert.rejects(broker.streams.push('demo', { n: 0 }));
+      const writer = await lives.connect({ clientId: 'w' });
+      for (let n = 1; n <= 300; n++) await writer.publish('demo/a', JSON.stringify({ n }), { qos: 0 });
+      await clock.advance(60_000);
+      lives.store.fault = () => undefined;
+      await clock.advance(60_000);
+      for (let n = 301; n <= 306; n++) await broker.streams.push('demo', { n });
+      await clock.advance(400_000);
+      assert.ok((await lives.store.contents()).filter((text) => text.includes('stream rules')).length <= 2);
+      const numbers = (await received(lives)).flatMap(({ ns }) => ns as number[]);
+      assert.deepEqual(numbers.slice(-3), qos === 1 ? [303, 304, 305] : [304, 305, 306]);
+      if (qos === 2) assert.ok(errors.includes('a row was refused, because the store cannot be written at present'));
+    });
+
   it('2 sends nothing twice because of enableCache', async () => {
     await using lives = await livesWith(2);
     const { streams } = lives.kit.broker;
