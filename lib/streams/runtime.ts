@@ -227,7 +227,8 @@ export class StreamRuntime {
             messages: own,
             intervalMs: options.checkpointInterval,
             fingerprint: JSON.stringify([sql, options, streams]),
-            failed: (error) => failed('checkpoint', error)
+            failed: (error) => failed('checkpoint', error),
+            warn: (text) => this.#host.warn(`stream rule ${id}: ${text}`)
           },
           graph
         )

@@ -223,10 +223,13 @@ describe('A stream rule with qos', () => {
     await using lives = await livesWith(1);
     const { streams } = lives.kit.broker;
     await streams.push('demo', { n: 1 });
+    const warnings: string[] = [];
+    lives.kit.broker.on('streams.warned', ({ text }) => warnings.push(text));
     const actions = [{ mqtt: { topic: 'out', qos: 2, sendSingle: true } }];
     const sql = 'SELECT collect(n) AS m FROM demo GROUP BY COUNTWINDOW(2)';
     await streams.rules.update('r', { sql, actions, options: { qos: 1 } });
     for (const n of [2, 3]) await streams.push('demo', { n });
+    assert.deepEqual(warnings, ['stream rule r: its checkpoint belongs to another definition and is not used']);
     assert.deepEqual(await received(lives), [{ m: [2, 3] }]);
   });
 

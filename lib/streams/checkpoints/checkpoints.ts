@@ -71,6 +71,8 @@ export interface CheckpointSetup {
   readonly sinks: readonly SinkNode[];
   /** Report an error that does not end the rule. */
   failed(error: unknown): void;
+  /** Report something that is as it should be, but may surprise. */
+  warn(text: string): void;
   /** No checkpoint can be made: the rule has to stop. */
   broken(error: unknown): void;
 }
@@ -115,14 +117,14 @@ export class Checkpoints implements LogOwner {
    * @throws StreamFailure if it cannot be used; it is deleted then
    */
   load(): void {
-    const { log, fingerprint, tools, failed } = this.#setup;
+    const { log, fingerprint, tools, warn } = this.#setup;
     const { state } = log;
     if (state === undefined) return;
     try {
       const saved = deserialize(state) as Saved;
       if (saved.version !== VERSION || saved.fingerprint !== fingerprint) {
         log.setAside();
-        failed(new StreamFailure('its checkpoint belongs to another definition of the rule and is not used'));
+        warn('its checkpoint belongs to another definition and is not used');
         return;
       }
       this.#graph.load(saved.states);
