@@ -1,9 +1,11 @@
+import { serialize } from 'node:v8';
 import { crc32 } from 'node:zlib';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import { memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
 import { Batch, type Entry, type Store } from '../../lib/store/store.ts';
+import { writeStreamRecord } from '../../lib/store/stream-record.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 /** Broker options that make every kind of record possible. */
@@ -11,7 +13,7 @@ export const ALL_KINDS: Omit<BrokerOptions, 'clock' | 'store'> = { delayedPublis
 
 /**
  * Creates the store of a crashed broker with records of every kind: sessions `reader` and `other`, the first with 20 queued messages,
- * retained and delayed messages, the will of a connected client, an entry of an outbox, a table.
+ * retained and delayed messages, the will of a connected client, an entry of an outbox, a row of a stream rule, a table.
  */
 export async function fill(store: Store): Promise<void> {
   const living = memoryStore();
@@ -43,9 +45,12 @@ export async function fill(store: Store): Promise<void> {
   await kit[Symbol.asyncDispose]();
   const draft = new Draft();
   draft.key(Kind.table).tail('colours').u8(0).tail('sky').value().bytes(Buffer.from('"blue"')).put();
+  draft.key(Kind.stream).u48(1).value();
+  writeStreamRecord(draft, { rule: 'mean', kind: 'row', body: serialize([0, [{ a: 1 }, 0, {}, []]]) });
+  draft.put();
   await change(store, (batch) => {
     for (const { key, value } of entries) batch.put(key, value);
-    batch.put(draft.batch.keys[0], draft.batch.values[0] as Buffer);
+    for (const [at, key] of draft.batch.keys.entries()) batch.put(key, draft.batch.values[at] as Buffer);
   });
 }
 
