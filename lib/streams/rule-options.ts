@@ -108,6 +108,11 @@ const OPTIONS: Readonly<Record<keyof RuleOptions, readonly [value: unknown, read
   logFilename: ['', anyText]
 };
 
+/** The options of a rule that sets none. */
+const PRESETS: RuleOptions = Object.freeze(
+  Object.fromEntries(Object.entries(OPTIONS).map(([name, [preset]]) => [name, preset]))
+) as unknown as RuleOptions;
+
 /** Options of later versions of the original that have no meaning here. They are accepted and left out. */
 const IGNORED = new Set([
   'planOptimizeStrategy',
@@ -132,6 +137,7 @@ export function readRuleOptions(given: unknown, defaults: Partial<RuleOptions> =
   const own = (given ?? {}) as Readonly<Record<string, unknown>>;
   for (const name of Object.keys(own))
     if (!(name in OPTIONS) && !IGNORED.has(name)) throw unknownKey(name, Object.keys(OPTIONS), 'the options of a rule');
+  if (Object.keys(own).length === 0 && Object.keys(defaults).length === 0) return PRESETS; // most rules share them
   const values = Object.entries(OPTIONS).map(([name, [preset, read]]) => {
     const value = own[name] ?? defaults[name as keyof RuleOptions];
     return [name, value === undefined ? preset : read(value, name)] as const;

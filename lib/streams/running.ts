@@ -40,8 +40,8 @@ export class Running {
   readonly #host: RunningHost;
   readonly #attachments = new Map<number, Attachment>();
   readonly #checkpoints: Checkpoints | undefined;
-  /** Sinks without room. */
-  readonly #full = new Set<SinkNode>();
+  /** Sinks without room; undefined: there have been none. */
+  #full: Set<SinkNode> | undefined;
 
   constructor(plan: StreamPlan, opened: Opened, host: RunningHost) {
     this.#plan = plan;
@@ -74,7 +74,7 @@ export class Running {
         const consumer = this.#checkpoints?.consumerOf(position, entry) ?? entry;
         const attachment = this.#host.attach(stream, consumer);
         this.#attachments.set(position, attachment);
-        if (this.#full.size > 0) attachment.setFull(true);
+        if (this.#isFull) attachment.setFull(true);
         this.#host.attached(stream, consumer);
       }
       await Promise.all(streams.map(({ position }) => this.#attachments.get(position)?.opened));
@@ -84,9 +84,13 @@ export class Running {
 
   /** A sink has no room, or has it again: sources that can wait do not read meanwhile. */
   filled(sink: SinkNode, isFull: boolean): void {
-    if (isFull) this.#full.add(sink);
-    else this.#full.delete(sink);
-    for (const attachment of this.#attachments.values()) attachment.setFull(this.#full.size > 0);
+    if (isFull) (this.#full ??= new Set()).add(sink);
+    else this.#full?.delete(sink);
+    for (const attachment of this.#attachments.values()) attachment.setFull(this.#isFull);
+  }
+
+  get #isFull(): boolean {
+    return this.#full !== undefined && this.#full.size > 0;
   }
 
   /** The figures of all nodes, in the order of the data. */

@@ -10,8 +10,8 @@ import type { OutputRows, SinkTarget } from './sink-node.ts';
  */
 export class FunctionTarget implements SinkTarget {
   readonly #call: EmissionFunction;
-  /** Calls whose promises are not settled. */
-  readonly #calls = new Set<Promise<void>>();
+  /** Calls whose promises are not settled; undefined: there have been none. */
+  #calls: Set<Promise<void>> | undefined;
   readonly #most: number;
 
   /** @param most how many promises may be unsettled: the option `bufferLength` of the rule */
@@ -21,7 +21,7 @@ export class FunctionTarget implements SinkTarget {
   }
 
   get pending(): number {
-    return this.#calls.size;
+    return this.#calls?.size ?? 0;
   }
 
   get isFull(): boolean {
@@ -40,14 +40,16 @@ export class FunctionTarget implements SinkTarget {
   }
 
   idle(): Promise<void> | undefined {
-    return this.#calls.size === 0 ? undefined : Promise.allSettled(this.#calls).then(() => undefined);
+    const calls = this.#calls;
+    return calls === undefined || calls.size === 0 ? undefined : Promise.allSettled(calls).then(() => undefined);
   }
 
   async close(): Promise<void> {}
 
   #track(result: PromiseLike<void>): Promise<void> {
-    const call = Promise.resolve(result).finally(() => this.#calls.delete(call));
-    this.#calls.add(call);
+    const calls = (this.#calls ??= new Set());
+    const call: Promise<void> = Promise.resolve(result).finally(() => calls.delete(call));
+    calls.add(call);
     return call;
   }
 }

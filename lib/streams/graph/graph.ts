@@ -123,7 +123,6 @@ function tupleMaker({ position, wraps }: PlannedSource, { slotCount, sourceCount
 
 /** The running operators of a rule. */
 export class Graph {
-  readonly #nodes = new Map<PlannedNode, Node>();
   readonly #order: readonly Node[];
   /** By position of the source. */
   readonly entries = new Map<number, Entry>();
@@ -136,16 +135,17 @@ export class Graph {
       lookups: host.lookups,
       failed: (node: Node, error: unknown) => host.failed(node.name, error)
     };
+    const nodes = new Map<PlannedNode, Node>();
     for (const planned of plan.nodes) {
       const node = new Node(planned, nodeHost);
-      this.#nodes.set(planned, node);
+      nodes.set(planned, node);
       for (const [port, input] of planned.inputs.entries()) {
         if (isSource(input)) this.entries.set(input.position, new Entry(input, plan, host, node, port));
-        else this.#nodes.get(input)?.connect(node, port);
+        else nodes.get(input)?.connect(node, port);
       }
     }
-    this.#nodes.get(plan.root)?.connect(output, 0);
-    this.#order = [...this.#nodes.values()];
+    nodes.get(plan.root)?.connect(output, 0);
+    this.#order = [...nodes.values()];
   }
 
   open(): void {
