@@ -71,7 +71,7 @@ export interface CheckpointSetup {
   readonly sinks: readonly SinkNode[];
   /** Report an error that does not end the rule. */
   failed(error: unknown): void;
-  /** Report something that is as it should be, but may surprise. */
+  /** Report something that is no error. */
   warn(text: string): void;
   /** No checkpoint can be made: the rule has to stop. */
   broken(error: unknown): void;
