@@ -36,7 +36,7 @@ export interface Sizes {
   readonly repetitions: number;
 }
 
-export const FULL: Sizes = { warmMs: 700, measureMs: 1500, repetitions: 3 };
+export const FULL: Sizes = { warmMs: 5000, measureMs: 3000, repetitions: 3 };
 export const SHORT: Sizes = { warmMs: 50, measureMs: 100, repetitions: 1 };
 
 const FAST = { rate: 50_000, burst: 100 };
