@@ -1,252 +1,55 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import ts from 'typescript';
-import { BRIDGE_OPTIONS } from '../adapters/bridge/index.ts';
-import { ACTION_FLAGS } from '../adapters/cli/ctl-action.ts';
-import { ACTION_GROUPS } from '../adapters/cli/ctl-actions.ts';
-import { type FlagTable, spelledAsFlag } from '../adapters/cli/flags.ts';
-import { CONFIG_FLAG, SERVE_OPTIONS } from '../adapters/cli/serve-options.ts';
-import { bodyOf, WEBHOOK_EVENTS } from '../adapters/webhook/bodies.ts';
-import { WEBHOOK_OPTIONS } from '../adapters/webhook/index.ts';
-import {
-  BROKER_OPTIONS,
-  COUNTER_ABOUT,
-  createBroker,
-  DISCONNECT_REASONS,
-  DROP_REASONS,
-  type DropRow,
-  EVENTS,
-  type EventRow,
-  GAUGE_ABOUT,
-  LOG_LEVELS,
-  LOG_ROWS,
-  type OptionRow,
-  type OptionTable,
-  PLAIN_GAUGE_ABOUT,
-  reasonName,
-  ZONE_OPTIONS
-} from '../lib/index.ts';
+import { PAGE_TABLES } from './support/page-tables.ts';
+import { anchors, links, type Page, pages, type Snippet, snippets } from './support/pages.ts';
 
 const root = join(import.meta.dirname, '..');
-const path = join(root, 'README.md');
-const readme = readFileSync(path, 'utf8');
-/** The tables of the README, by the names in its marks. */
-const tables: Readonly<Record<string, () => string>> = {
-  events,
-  features,
-  'disconnect reasons': disconnectReasons,
-  'drop reasons': dropReasons,
-  counters: () => abouts('counter', COUNTER_ABOUT),
-  gauges: () => abouts('gauge', { ...GAUGE_ABOUT, ...PLAIN_GAUGE_ABOUT }),
-  log: logLines,
-  'webhook bodies': bodies,
-  'webhook options': () => options(WEBHOOK_OPTIONS),
-  'bridge options': () => options(BRIDGE_OPTIONS),
-  'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
-  'ctl actions': actions,
-  'zone options': () => options(ZONE_OPTIONS),
-  'broker options': () => options(BROKER_OPTIONS)
-};
+const all = pages();
+const [readme] = all;
+/** Pages whose code blocks are not complete programs yet. */
+const UNFINISHED = new Set([
+  'lib/README.md',
+  'lib/access/README.md',
+  'lib/broker/README.md',
+  'lib/events/README.md',
+  'lib/monitor/README.md',
+  'lib/rules/README.md',
+  'lib/streams/README.md',
+  'lib/testing/README.md',
+  'adapters/bridge/README.md',
+  'adapters/cli/README.md',
+  'adapters/level/README.md',
+  'adapters/management/README.md',
+  'adapters/net/README.md',
+  'adapters/streams-api/README.md',
+  'adapters/streams-plugins/README.md',
+  'adapters/webhook/README.md',
+  'adapters/auth/database/README.md',
+  'adapters/auth/http/README.md',
+  'adapters/auth/jwt/README.md',
+  'adapters/auth/ldap/README.md',
+  'adapters/level/files/README.md'
+]);
+/** The pages whose code blocks are checked. */
+const checked = all.filter(({ path }) => !UNFINISHED.has(path));
+/** Entry points that have no page yet. */
+const WITHOUT_PAGE = new Set<string>(
+  ['machines', 'trace', 'streams-api/client', 'streams/file', 'streams/http', 'streams/mqtt'].map(
+    (name) => `embermq/${name}`
+  )
+);
 
-/** Descriptions of the defaults that depend on the machine or on the registered hooks. */
-const IN_WORDS: Readonly<Record<string, string>> = {
-  memoryHighWatermark: '85 % of the heap limit of Node',
-  allowAnonymous: '`true` without an authenticate hook or source, else `false`',
-  aclNomatch: '`allow` without such a hook or source, else `deny`',
-  maxTotalMqueueBytes: 'half of `memoryHighWatermark`',
-  maxTotalMqueueStoreBytes: 'a third of the space available to the store',
-  headers: 'none'
-};
-
-/** The values of options that are objects. */
-const OF_OBJECTS: Readonly<Record<string, string>> = {
-  url: 'URL',
-  rules: 'list of `{ event, topic }`',
-  headers: 'object with strings',
-  ca: 'PEM',
-  cert: 'PEM',
-  key: 'PEM',
-  out: 'list, see above',
-  in: 'list, see above'
-};
-
-function markdown(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  return [line(heads), `|${heads.map(() => '---|').join('')}`, ...rows.map(line)].join('\n');
-}
-
-function options(table: OptionTable): string {
-  const rows = Object.entries(table).map(([name, row]) => [
-    code(name),
-    IN_WORDS[name] ?? shown(row),
-    (row.kind === 'object' && OF_OBJECTS[name]) || range(row),
-    row.about
-  ]);
-  return markdown(['option', 'default', 'values', 'what it is for'], rows);
-}
-
-/** The keys of the body of each event. */
-function bodies(): string {
-  const clientId = 'sensor-1';
-  const client = {
-    clientId,
-    username: undefined,
-    transportInfo: {},
-    keepalive: 60,
-    protocolVersion: 5,
-    connectedAt: 0
-  };
-  const message = {
-    clientId,
-    username: undefined,
-    topic: 'a',
-    qos: 0,
-    retain: false,
-    payload: Buffer.alloc(0),
-    timestamp: 0
-  };
-  const options = { qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 };
-  const event = { client, message, options, filter: 'a', reason: 'normal', reasonCode: 0, qos: 0, retain: false };
-  const rows = WEBHOOK_EVENTS.map((name) => {
-    const { action, ...others } = bodyOf(name, event as never, { encoding: 'text', node: '' }) as { action: string };
-    return [code(name), code(action), Object.keys(others).map(code).join(', ')];
-  });
-  return markdown(['event', '`action`', 'the other keys'], rows);
-}
-
-function events(): string {
-  const rows = Object.entries<EventRow>(EVENTS).map(([name, { about, fields, notice }]) => {
-    const values = Object.entries(fields).map(([field, type]) => code(`${field}: ${type}`));
-    const topic = notice?.replace(/[{}]/g, (brace) => (brace === '{' ? '<' : '>'));
-    const also = topic === undefined ? '' : ` Also published to ${code(`$SYS/brokers/<node>/${topic}`)}.`;
-    return [code(name), about + also, values.join(', ')];
-  });
-  return markdown(['event', 'what has happened', 'value'], rows);
-}
-
-function features(): string {
-  const { features } = createBroker();
-  return markdown(
-    ['feature', 'what it does'],
-    features.list().map(({ name, about }) => [code(name), about])
-  );
-}
-
-function abouts(head: string, table: Readonly<Record<string, string>>): string {
-  return markdown(
-    [head, 'what it counts'],
-    Object.entries(table).map(([name, about]) => [code(name), about])
-  );
-}
-
-function flags(table: FlagTable): string {
-  const rows = Object.entries(table).map(([name, row]) => {
-    const value = row.kind === 'boolean' ? '' : ` ${row.value}`;
-    const isTime = row.value === 'SECONDS';
-    const fallback = row.default === undefined ? '' : code(String(isTime ? Number(row.default) / 1000 : row.default));
-    return [code(spelledAsFlag(name) + value), fallback, row.about];
-  });
-  return markdown(['flag', 'default', 'what it is for'], rows);
-}
-
-function actions(): string {
-  const rows = Object.values(ACTION_GROUPS)
-    .flat()
-    .map(({ usage, about, flags: own = [] }) => {
-      const taken = own.map((name) => {
-        const { kind, value } = ACTION_FLAGS[name];
-        return code(kind === 'boolean' ? spelledAsFlag(name) : `${spelledAsFlag(name)} ${value}`);
-      });
-      return [code(usage), about, taken.join(', ')];
-    });
-  return markdown(['action', 'what it does', 'flags'], rows);
-}
-
-/** Levels and messages that depend on the event are listed by hand. */
-const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>> = {
-  'client.disconnected': ['`info`; `warn` if the cause is not the client'],
-  'client.connack': ['`info`, unless it is accepted'],
-  'connection.closed': ['`debug`, unless its client was accepted'],
-  'access.unguarded': [undefined, 'unknown clients still get in although there are records'],
-  'source.reloaded': ['`info`; `error` if it has failed', 'source of authentication reloaded, or not'],
-  'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],
-  'alarm.cleared': [undefined, 'alarm cleared: its title'],
-  error: ['`error`; `info` for a protocol error of a client', 'what failed, and the message of the error']
-};
-
-function logLines(): string {
-  const rows = Object.entries(LOG_ROWS).map(([name, { level, message }]) => {
-    const [levels = code(level as string), text = message as string] = LOG_IN_WORDS[name] ?? [];
-    assert.ok(typeof level === 'function' || LOG_LEVELS.includes(level));
-    return [code(name), levels, text];
-  });
-  return markdown(['event', 'level', 'message'], rows);
-}
-
-function disconnectReasons(): string {
-  const rows = Object.entries(DISCONNECT_REASONS).map(([name, { about, reasonCode }]) => [
-    code(name),
-    about,
-    shownCode(reasonCode)
-  ]);
-  return markdown(['reason', 'what has happened', 'reason code'], rows);
-}
-
-function dropReasons(): string {
-  const rows = Object.entries<DropRow>(DROP_REASONS).map(([name, { about, reasonCode }]) => [
-    code(name),
-    about,
-    reasonCode === undefined ? '' : shownCode(reasonCode)
-  ]);
-  return markdown(['reason', 'why', 'reason code for the publisher'], rows);
-}
-
-function shownCode(reasonCode: number): string {
-  return `0x${reasonCode.toString(16).toUpperCase().padStart(2, '0')} ${reasonName(reasonCode)}`;
-}
-
-function code(text: string): string {
-  return `\`${text}\``;
-}
-
-function shown({ default: value, kind, unit }: OptionRow): string {
-  if (value === undefined) return 'none';
-  if (value === Infinity) return '`infinity`';
-  if (kind === 'size' && (value as number) > 0) return `${size(value as number)}`;
-  if (Array.isArray(value)) return `\`[${value.join(', ')}]\``;
-  const isNumber = typeof value === 'number';
-  return isNumber ? `${value}${unit === undefined || value === 0 ? '' : ` ${unit}`}` : `\`${String(value)}\``;
-}
-
-function size(bytes: number): string {
-  for (const [unit, factor] of [
-    ['GB', 1024 ** 3],
-    ['MB', 1024 ** 2],
-    ['KB', 1024]
-  ] as const) {
-    if (bytes % factor === 0) return `${bytes / factor} ${unit}`;
-  }
-  return `${bytes} bytes`;
-}
-
-function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
-  if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(', ');
-  if (kind === 'percent') return 'percent from 0 to 100';
-  if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind === 'text' ? 'string' : kind;
-  const of = unit === undefined ? '' : ` ${unit}`;
-  return max === undefined || max === Infinity ? `${kind} from ${min}${of}` : `${kind} from ${min} to ${max}${of}`;
-}
-
+/** Returns the page with its tables generated anew. */
 function withTables(text: string): string {
-  return Object.entries(tables).reduce((changed, [name, table]) => {
-    const [begin, end] = [`<!-- ${name}: begin -->\n`, `<!-- ${name}: end -->`];
-    const [head, rest] = changed.split(begin);
-    return `${head}${begin}\n${table()}\n\n${end}${rest.split(end)[1]}`;
-  }, text);
+  return text.replace(/<!-- ([^:>\n]+): begin -->\n.*?<!-- \1: end -->/gs, (before, name: string) => {
+    const table = PAGE_TABLES[name];
+    return table === undefined ? before : `<!-- ${name}: begin -->\n\n${table()}\n\n<!-- ${name}: end -->`;
+  });
 }
 
 /** Returns the lines of a text that the other text does not have. This keeps the message of a failed assertion short. */
@@ -255,52 +58,126 @@ function linesOnlyIn(text: string, other: string): string[] {
   return text.split('\n').filter((line) => !known.has(line));
 }
 
-describe('README', () => {
-  it('lists every option, event and reason as its table in lib (UPDATE_README=1 writes the tables)', () => {
-    const right = withTables(readme);
-    if (process.env.UPDATE_README === '1') writeFileSync(path, right);
-    else assert.deepEqual(linesOnlyIn(readme, right), linesOnlyIn(right, readme));
-  });
-
-  it('begins with a program that runs', async () => {
-    const program = /```js\n(.*?)```/s.exec(readme)?.[1].replace('1883', '0');
-    assert.ok(program);
-    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval'];
-    const run = promisify(execFile)(process.execPath, [...flags, `${program}\nawait broker.stop();`], {
-      cwd: root,
-      timeout: 30_000
-    });
-    assert.equal((await run).stdout, 'sensors/attic 21.5\n');
-  });
-
-  it('contains calls that type-check', () => {
-    const [calls, ...programs] = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code);
-    const given = "import { createBroker } from 'embermq';\nimport type { Duplex } from 'node:stream';\n";
-    const declared = 'declare const signal: AbortSignal, duplex: Duplex;\nconst broker = createBroker();\n';
-    const directory = mkdtempSync(join(root, 'dist-test-'));
-    try {
-      const files = [given + declared + calls, ...programs].map((code, at) => {
-        const file = join(directory, `${at}.ts`);
+/** Runs the snippets of a page one after the other in one process. Returns what each of them has printed. */
+async function printed(page: Page): Promise<string[]> {
+  const folder = mkdtempSync(join(root, 'dist-test-'));
+  try {
+    const files = snippets(page)
+      .filter(({ runs }) => runs)
+      .map(({ code, line }) => {
+        const file = join(folder, `line-${line}.ts`);
         writeFileSync(file, code);
         return file;
       });
-      const { options } = ts.parseJsonConfigFileContent(
-        ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config,
-        ts.sys,
-        root
-      );
-      const program = ts.createProgram(files, { ...options, noUnusedLocals: false, noUnusedParameters: false });
-      const faults = files.flatMap((file) => ts.getPreEmitDiagnostics(program, program.getSourceFile(file)));
-      assert.deepEqual(
-        faults.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')),
-        []
-      );
-    } finally {
-      rmSync(directory, { recursive: true });
+    const flags = ['--import', 'tsx', '--conditions=embermq-source', join(root, 'test/support/run-snippets.ts')];
+    const { stdout } = await promisify(execFile)(process.execPath, [...flags, ...files], {
+      cwd: root,
+      timeout: 120_000
+    });
+    return JSON.parse(stdout);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Returns the lines after `// prints:` at the end of a snippet. */
+function promised({ code }: Snippet): string | undefined {
+  return /^\/\/ prints:\n((?:\/\/.*\n)+)$/m.exec(code)?.[1].replace(/^\/\/ ?/gm, '');
+}
+
+/** Returns the faults that the compiler finds in the snippets. */
+function faults(list: readonly Snippet[]): string[] {
+  const folder = mkdtempSync(join(root, 'dist-test-'));
+  try {
+    const files = list.map(({ code }, at) => {
+      const file = join(folder, `${at}.ts`);
+      writeFileSync(file, code);
+      return file;
+    });
+    const read = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config;
+    const { options } = ts.parseJsonConfigFileContent(read, ts.sys, root);
+    const program = ts.createProgram(files, { ...options, noUnusedLocals: false, noUnusedParameters: false });
+    return list.flatMap(({ page, line }, at) => {
+      const source = program.getSourceFile(files[at]);
+      return ts.getPreEmitDiagnostics(program, source).map(({ messageText, start = 0 }) => {
+        const row = line + (source?.getLineAndCharacterOfPosition(start).line ?? 0);
+        return `${page}:${row}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+      });
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+describe('The pages', () => {
+  it('list every option, event and reason as its rows say (UPDATE_PAGES=1 writes the tables)', () => {
+    for (const { path, text } of all) {
+      const right = withTables(text);
+      if (process.env.UPDATE_PAGES === '1') writeFileSync(join(root, path), right);
+      else assert.deepEqual(linesOnlyIn(text, right), linesOnlyIn(right, text), path);
     }
   });
 
-  it('contains the commands for setup, start and tests', () => {
-    for (const command of ['npm ci && npm start', 'npm ci && npm test']) assert.ok(readme.includes(`\n${command}\n`));
+  it('contain every generated table', () => {
+    const missing = Object.keys(PAGE_TABLES).filter(
+      (name) => !all.some(({ text }) => text.includes(`<!-- ${name}: begin -->`))
+    );
+    assert.deepEqual(missing, []);
   });
+
+  it('link to files and headings that exist', () => {
+    const broken = all.flatMap((page) =>
+      links(page)
+        .filter(([target, anchor]) => {
+          const file = join(root, target);
+          if (!existsSync(file)) return true;
+          return anchor !== undefined && target.endsWith('.md') && !anchors(readFileSync(file, 'utf8')).has(anchor);
+        })
+        .map(([target, anchor]) => `${page.path}: ${target}${anchor === undefined ? '' : `#${anchor}`}`)
+    );
+    assert.deepEqual(broken, []);
+  });
+
+  it('contain programs that type-check', () => {
+    assert.deepEqual(faults(checked.flatMap(snippets)), []);
+  });
+
+  for (const page of checked) {
+    const programs = snippets(page).filter(({ runs }) => runs);
+    if (programs.length === 0) continue;
+
+    it(`${page.path} contains programs that run and print what they say`, async () => {
+      const outputs = await printed(page);
+      for (const [at, snippet] of programs.entries()) {
+        const expected = promised(snippet);
+        if (expected !== undefined) assert.equal(outputs[at], expected, `${page.path}:${snippet.line}`);
+      }
+    });
+  }
+});
+
+describe('README', () => {
+  it('has at most 10 kB', () => {
+    assert.ok(Buffer.byteLength(readme.text) <= 10_000, `${Buffer.byteLength(readme.text)} bytes`);
+  });
+
+  it('contains the commands for setup, start and tests', () => {
+    for (const command of ['npm ci && npm start', 'npm ci && npm test']) assert.ok(readme.text.includes(command));
+  });
+});
+
+describe('Each entry point', () => {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
+  for (const [name, { 'embermq-source': source }] of Object.entries<{ 'embermq-source'?: string }>(exports)) {
+    const entry = `embermq${name.slice(1)}`;
+    if (source === undefined || WITHOUT_PAGE.has(entry)) continue;
+
+    it(`${entry} has a page`, () => {
+      assert.ok(
+        all.some(({ path, text }) => path !== 'README.md' && text.includes(`\`${entry}\``)),
+        `no README.md below lib or adapters contains \`${entry}\``
+      );
+    });
+  }
 });

@@ -16,7 +16,7 @@ import { type Certificates, makeCertificates } from '../support/certificates.ts'
 import { service, servicesCa } from '../support/services.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
 
-const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+const PAGE = readFileSync(join(import.meta.dirname, '../../lib/access/README.md'), 'utf8');
 /** Secrets of tokens. */
 const [SECRET, FIRST, SECOND] = ['s'.repeat(32), '1'.repeat(32), '2'.repeat(32)];
 const AUTH = { url: 'http://127.0.0.1:9/' };
@@ -151,8 +151,10 @@ describe('the list "auth" of the config file', () => {
     return { url: `ldaps://${new URL(process.env.TEST_LDAPS_URL as string).host}`, names };
   }
 
-  it('makes sources in their order, as the example of the README shows', { skip: directory.skip }, async () => {
-    const example = /```json\n(\{[^`]*"auth"[^`]*)```/.exec(README)?.[1];
+  it('makes sources in their order, as the example of the page about access shows', {
+    skip: directory.skip
+  }, async () => {
+    const example = /```json\n(\{[^`]*"auth"[^`]*)```/.exec(PAGE)?.[1];
     assert.ok(example);
     await using server = await authServer();
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

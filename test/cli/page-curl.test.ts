@@ -9,11 +9,11 @@ import { runCommand } from '../../adapters/cli/commands.ts';
 import { connectClient, type ReceivedMessage } from '../../lib/index.ts';
 import { readyPorts, testShell } from './shell.ts';
 
-const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
-const block = /<!-- curl: begin -->\n```sh\n(.*?)```/s.exec(readme)?.[1] ?? '';
+const page = readFileSync(join(import.meta.dirname, '../../adapters/management/README.md'), 'utf8');
+const block = /<!-- curl: begin -->\n```sh\n(.*?)```/s.exec(page)?.[1] ?? '';
 const [first, ...commands] = block.replaceAll('\\\n', '').trimEnd().split('\n');
 
-describe('The curl lines of the README', () => {
+describe('The curl lines of the page about the management interface', () => {
   it('begin with the credentials and have a line for each interface', () => {
     assert.match(first, /^APP=/);
     assert.ok(commands.length >= 10);

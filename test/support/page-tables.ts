@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict';
+import { BRIDGE_OPTIONS } from '../../adapters/bridge/index.ts';
+import { ACTION_FLAGS } from '../../adapters/cli/ctl-action.ts';
+import { ACTION_GROUPS } from '../../adapters/cli/ctl-actions.ts';
+import { type FlagTable, spelledAsFlag } from '../../adapters/cli/flags.ts';
+import { CONFIG_FLAG, SERVE_OPTIONS } from '../../adapters/cli/serve-options.ts';
+import { bodyOf, WEBHOOK_EVENTS } from '../../adapters/webhook/bodies.ts';
+import { WEBHOOK_OPTIONS } from '../../adapters/webhook/index.ts';
+import {
+  BROKER_OPTIONS,
+  COUNTER_ABOUT,
+  createBroker,
+  DISCONNECT_REASONS,
+  DROP_REASONS,
+  type DropRow,
+  EVENTS,
+  type EventRow,
+  GAUGE_ABOUT,
+  LOG_LEVELS,
+  LOG_ROWS,
+  type OptionRow,
+  type OptionTable,
+  PLAIN_GAUGE_ABOUT,
+  reasonName,
+  ZONE_OPTIONS
+} from '../../lib/index.ts';
+
+/** The tables of the pages, each generated from its rows, by the names in the marks around them. */
+export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
+  events,
+  features,
+  'disconnect reasons': disconnectReasons,
+  'drop reasons': dropReasons,
+  counters: () => abouts('counter', COUNTER_ABOUT),
+  gauges: () => abouts('gauge', { ...GAUGE_ABOUT, ...PLAIN_GAUGE_ABOUT }),
+  log: logLines,
+  'webhook bodies': bodies,
+  'webhook options': () => options(WEBHOOK_OPTIONS),
+  'bridge options': () => options(BRIDGE_OPTIONS),
+  'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
+  'ctl actions': actions,
+  'zone options': () => options(ZONE_OPTIONS),
+  'broker options': () => options(BROKER_OPTIONS)
+};
+
+/** Descriptions of the defaults that depend on the machine or on the registered hooks. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  memoryHighWatermark: '85 % of the heap limit of Node',
+  allowAnonymous: '`true` without an authenticate hook or source, else `false`',
+  aclNomatch: '`allow` without such a hook or source, else `deny`',
+  maxTotalMqueueBytes: 'half of `memoryHighWatermark`',
+  maxTotalMqueueStoreBytes: 'a third of the space available to the store',
+  headers: 'none'
+};
+
+/** The values of options that are objects. */
+const OF_OBJECTS: Readonly<Record<string, string>> = {
+  url: 'URL',
+  rules: 'list of `{ event, topic }`',
+  headers: 'object with strings',
+  ca: 'PEM',
+  cert: 'PEM',
+  key: 'PEM',
+  out: 'list, see above',
+  in: 'list, see above'
+};
+
+function markdown(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(heads), `|${heads.map(() => '---|').join('')}`, ...rows.map(line)].join('\n');
+}
+
+function options(table: OptionTable): string {
+  const rows = Object.entries(table).map(([name, row]) => [
+    code(name),
+    IN_WORDS[name] ?? shown(row),
+    (row.kind === 'object' && OF_OBJECTS[name]) || range(row),
+    row.about
+  ]);
+  return markdown(['option', 'default', 'values', 'what it is for'], rows);
+}
+
+/** The keys of the body of each event. */
+function bodies(): string {
+  const clientId = 'sensor-1';
+  const client = {
+    clientId,
+    username: undefined,
+    transportInfo: {},
+    keepalive: 60,
+    protocolVersion: 5,
+    connectedAt: 0
+  };
+  const message = {
+    clientId,
+    username: undefined,
+    topic: 'a',
+    qos: 0,
+    retain: false,
+    payload: Buffer.alloc(0),
+    timestamp: 0
+  };
+  const options = { qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 };
+  const event = { client, message, options, filter: 'a', reason: 'normal', reasonCode: 0, qos: 0, retain: false };
+  const rows = WEBHOOK_EVENTS.map((name) => {
+    const { action, ...others } = bodyOf(name, event as never, { encoding: 'text', node: '' }) as { action: string };
+    return [code(name), code(action), Object.keys(others).map(code).join(', ')];
+  });
+  return markdown(['event', '`action`', 'the other keys'], rows);
+}
+
+function events(): string {
+  const rows = Object.entries<EventRow>(EVENTS).map(([name, { about, fields, notice }]) => {
+    const values = Object.entries(fields).map(([field, type]) => code(`${field}: ${type}`));
+    const topic = notice?.replace(/[{}]/g, (brace) => (brace === '{' ? '<' : '>'));
+    const also = topic === undefined ? '' : ` Also published to ${code(`$SYS/brokers/<node>/${topic}`)}.`;
+    return [code(name), about + also, values.join(', ')];
+  });
+  return markdown(['event', 'what has happened', 'value'], rows);
+}
+
+function features(): string {
+  const { features } = createBroker();
+  return markdown(
+    ['feature', 'what it does'],
+    features.list().map(({ name, about }) => [code(name), about])
+  );
+}
+
+function abouts(head: string, table: Readonly<Record<string, string>>): string {
+  return markdown(
+    [head, 'what it counts'],
+    Object.entries(table).map(([name, about]) => [code(name), about])
+  );
+}
+
+function flags(table: FlagTable): string {
+  const rows = Object.entries(table).map(([name, row]) => {
+    const value = row.kind === 'boolean' ? '' : ` ${row.value}`;
+    const isTime = row.value === 'SECONDS';
+    const fallback = row.default === undefined ? '' : code(String(isTime ? Number(row.default) / 1000 : row.default));
+    return [code(spelledAsFlag(name) + value), fallback, row.about];
+  });
+  return markdown(['flag', 'default', 'what it is for'], rows);
+}
+
+function actions(): string {
+  const rows = Object.values(ACTION_GROUPS)
+    .flat()
+    .map(({ usage, about, flags: own = [] }) => {
+      const taken = own.map((name) => {
+        const { kind, value } = ACTION_FLAGS[name];
+        return code(kind === 'boolean' ? spelledAsFlag(name) : `${spelledAsFlag(name)} ${value}`);
+      });
+      return [code(usage), about, taken.join(', ')];
+    });
+  return markdown(['action', 'what it does', 'flags'], rows);
+}
+
+/** Levels and messages that depend on the event are listed by hand. */
+const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>> = {
+  'client.disconnected': ['`info`; `warn` if the cause is not the client'],
+  'client.connack': ['`info`, unless it is accepted'],
+  'connection.closed': ['`debug`, unless its client was accepted'],
+  'access.unguarded': [undefined, 'unknown clients still get in although there are records'],
+  'source.reloaded': ['`info`; `error` if it has failed', 'source of authentication reloaded, or not'],
+  'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],
+  'alarm.cleared': [undefined, 'alarm cleared: its title'],
+  error: ['`error`; `info` for a protocol error of a client', 'what failed, and the message of the error']
+};
+
+function logLines(): string {
+  const rows = Object.entries(LOG_ROWS).map(([name, { level, message }]) => {
+    const [levels = code(level as string), text = message as string] = LOG_IN_WORDS[name] ?? [];
+    assert.ok(typeof level === 'function' || LOG_LEVELS.includes(level));
+    return [code(name), levels, text];
+  });
+  return markdown(['event', 'level', 'message'], rows);
+}
+
+function disconnectReasons(): string {
+  const rows = Object.entries(DISCONNECT_REASONS).map(([name, { about, reasonCode }]) => [
+    code(name),
+    about,
+    shownCode(reasonCode)
+  ]);
+  return markdown(['reason', 'what has happened', 'reason code'], rows);
+}
+
+function dropReasons(): string {
+  const rows = Object.entries<DropRow>(DROP_REASONS).map(([name, { about, reasonCode }]) => [
+    code(name),
+    about,
+    reasonCode === undefined ? '' : shownCode(reasonCode)
+  ]);
+  return markdown(['reason', 'why', 'reason code for the publisher'], rows);
+}
+
+function shownCode(reasonCode: number): string {
+  return `0x${reasonCode.toString(16).toUpperCase().padStart(2, '0')} ${reasonName(reasonCode)}`;
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+function shown({ default: value, kind, unit }: OptionRow): string {
+  if (value === undefined) return 'none';
+  if (value === Infinity) return '`infinity`';
+  if (kind === 'size' && (value as number) > 0) return `${size(value as number)}`;
+  if (Array.isArray(value)) return `\`[${value.join(', ')}]\``;
+  const isNumber = typeof value === 'number';
+  return isNumber ? `${value}${unit === undefined || value === 0 ? '' : ` ${unit}`}` : `\`${String(value)}\``;
+}
+
+function size(bytes: number): string {
+  for (const [unit, factor] of [
+    ['GB', 1024 ** 3],
+    ['MB', 1024 ** 2],
+    ['KB', 1024]
+  ] as const) {
+    if (bytes % factor === 0) return `${bytes / factor} ${unit}`;
+  }
+  return `${bytes} bytes`;
+}
+
+function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
+  if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(', ');
+  if (kind === 'percent') return 'percent from 0 to 100';
+  if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind === 'text' ? 'string' : kind;
+  const of = unit === undefined ? '' : ` ${unit}`;
+  return max === undefined || max === Infinity ? `${kind} from ${min}${of}` : `${kind} from ${min} to ${max}${of}`;
+}
