@@ -106,7 +106,7 @@ interface Side {
 }
 
 /** The values of a figure, by repetition. */
-function valuesOf(samples: readonly Sample[], { row, broker, key }: Side): [number, number][] {
+export function valuesOf(samples: readonly Sample[], { row, broker, key }: Side): [number, number][] {
   return samples
     .filter((sample) => sample.row === row && sample.broker === broker)
     .flatMap(({ repetition, outcome }) =>

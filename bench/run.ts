@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { chart } from './chart.ts';
 import { markdown, type Sample, troubles } from './report.ts';
 import { ROWS, type Row, shortened } from './rows.ts';
 import { runForeign } from './streams-mqtt.ts';
@@ -18,6 +19,7 @@ const HELP = `npm run bench -- [options] [REGEX, the same as --only REGEX]
   --peers DIR       folder whose node_modules contains aedes, and for its durable rows aedes-persistence-level and level
   --set JSON        options that override those of the measured embermq, such as '{"maxInflight":128}'
   --out FILE        write the Markdown to FILE instead of standard output
+  --chart FILE      draw the cost of a message for a few rows as an SVG picture
   --json FILE       write every measurement to FILE as JSON
   --profile DIR     write a CPU profile of each embermq process to DIR and list the most expensive functions (slower; not for comparisons)
   --smoke           small sizes, only embermq, no tables; fails if a message is lost, duplicated or reordered
@@ -70,6 +72,7 @@ const { values: options, positionals } = parseArgs({
     peers: { type: 'string' },
     set: { type: 'string' },
     out: { type: 'string' },
+    chart: { type: 'string' },
     json: { type: 'string' },
     profile: { type: 'string' },
     smoke: { type: 'boolean', default: false },
@@ -108,6 +111,7 @@ async function run(): Promise<void> {
   if (samples.length + extras.size === 0) throw new RangeError(`--only: no row has a name that matches ${only}`);
   if (options.json !== undefined)
     writeFileSync(options.json, samples.map((sample) => `${JSON.stringify(sample)}\n`).join(''));
+  if (options.chart !== undefined) draw(options.chart, samples, kinds);
   if (options.smoke) {
     judge(troubles({ rows, samples }), samples.length);
     return;
@@ -115,6 +119,18 @@ async function run(): Promise<void> {
   const text = markdown({ rows, samples, kinds, absent, notes: notes(), extras });
   if (options.out === undefined) console.log(text);
   else writeFileSync(options.out, text);
+}
+
+/** @throws Error if no row of the picture was measured */
+function draw(path: string, samples: readonly Sample[], kinds: readonly BrokerKind[]): void {
+  const peers = kinds.filter(({ name }) => name !== 'min' && name !== 'raw');
+  const versions = peers.map(({ name, version }) => `${name} ${version}`).join(', ');
+  const picture = chart(
+    samples,
+    `${versions}; Node ${process.versions.node}, ${new Date().toISOString().slice(0, 10)}`
+  );
+  if (picture === undefined) throw new Error('--chart: none of the rows in the picture was measured with two brokers');
+  writeFileSync(path, picture);
 }
 
 /** Measure a rule that somebody else has started. */
