@@ -107,7 +107,7 @@ export interface StreamsApi {
    */
   beforeStart(run: () => Promise<void>): () => void;
   export(): Promise<Ruleset>;
-  /** Define what is not there yet, and replace what is. @throws as `define` and `rules.create`; nothing is changed then */
+  /** Define what is not there yet, and replace what is. @throws InvalidInput RULESET_INVALID; as `define` and `rules.create`. Nothing is changed then */
   import(ruleset: Ruleset): Promise<{ readonly streams: number; readonly tables: number; readonly rules: number }>;
   /** Start the service again after `stop()`, with the rules that ran. */
   start(): Promise<void>;

@@ -8,6 +8,7 @@ import type { StreamsHost } from './host.ts';
 import { MemoryTopics } from './memory-topics.ts';
 import { Registry } from './registry.ts';
 import { type RuleEmission, StreamRules } from './rules.ts';
+import { readRuleJson, readRuleset } from './ruleset.ts';
 import { StreamRuntime } from './runtime.ts';
 import { scheduleOf } from './schedule.ts';
 import { discardCaches } from './sinks/cache.ts';
@@ -243,11 +244,11 @@ export class StreamService implements StreamsApi {
 
   async import(ruleset: Ruleset): Promise<{ streams: number; tables: number; rules: number }> {
     this.#checkRunning();
-    const { streams = {}, tables = {}, rules = {} } = ruleset ?? {};
+    const { streams, tables, rules } = readRuleset(ruleset);
     const definitions = [...Object.values(streams), ...Object.values(tables)];
     const given = new Map(definitions.map(definitionOf).map((definition) => [definition.name, definition]));
     for (const { kind, name } of given.values()) this.#catalogue.checkReplaceable(kind, name);
-    const inputs = Object.entries(rules).map(([id, json]) => ({ ...readJson(id, json), id }));
+    const inputs = Object.entries(rules).map(([id, json]) => ({ ...readRuleJson(id, json), id }));
     for (const input of inputs) await this.rules.checkImport(input, given);
     const changed = [...given.values()].filter(({ name, sql }) => this.#catalogue.find(name)?.sql !== sql);
     for (const sql of definitions) await this.replace(sql);
@@ -328,16 +329,6 @@ export class StreamService implements StreamsApi {
     const result = this.#last.then(run);
     this.#last = result.catch(() => undefined);
     return result;
-  }
-}
-
-/** @throws InvalidInput STREAM_RULE_INVALID */
-function readJson(id: string, json: unknown): StreamRuleInput {
-  try {
-    return JSON.parse(String(json));
-  } catch (error) {
-    const text = `Parse rule ${id} error : ${(error as Error).message}.`;
-    throw new InvalidInput('STREAM_RULE_INVALID', `rules.${id}`, 'JSON', json, text);
   }
 }
 

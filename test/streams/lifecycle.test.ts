@@ -375,6 +375,25 @@ describe('Changes of stream rules', () => {
     assert.equal((await streams.rules.status('r')).metrics.source_demo_0_records_in_total, 1);
   });
 
+  it('refuse an import that is no export, naming what is expected', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    const before = await streams.export();
+    const bad: [given: unknown, message: string][] = [
+      [null, 'ruleset: expected an object with streams, tables and rules, got null'],
+      [undefined, 'ruleset: expected an object with streams, tables and rules, got undefined'],
+      [[], 'ruleset: expected an object with streams, tables and rules, got []'],
+      ['{}', 'ruleset: expected an object with streams, tables and rules, got "{}"'],
+      [{ streams: 'demo' }, 'ruleset.streams: expected an object of strings by name, got "demo"'],
+      [{ rules: null }, 'ruleset.rules: expected an object of strings by name, got null'],
+      [{ stream: {} }, 'ruleset: expected an object with streams, tables and rules, got {"stream":{}}']
+    ];
+    for (const [given, message] of bad)
+      await assert.rejects(streams.import(given as never), { code: 'RULESET_INVALID', message }, message);
+    assert.deepEqual(await streams.import({} as never), { streams: 0, tables: 0, rules: 0 });
+    assert.deepEqual(await streams.export(), before);
+  });
+
   it('are made although a sink neither opens nor closes', async () => {
     const never = new Promise<never>(() => undefined);
     const types = [
