@@ -1,5 +1,6 @@
 import { InvalidInput } from '../../lib/index.ts';
-import type { Action, ActionContext, ActionFlag, Output } from './ctl-action.ts';
+import type { PluginType } from '../streams-plugins/index.ts';
+import { type Action, type ActionContext, type ActionFlag, choice, type Output } from './ctl-action.ts';
 import { settingsOf } from './ctl-connectors.ts';
 
 /** A body of a request. What is undefined is not sent. */
@@ -8,11 +9,17 @@ type Fields = Readonly<Record<string, unknown>>;
 type RuleBody = { readonly id: string; readonly sql: string; readonly actions: Record<string, unknown>[] };
 
 const RULE_FLAGS: readonly ActionFlag[] = ['sql', 'action'];
-const PLUGIN_TYPES = 'sources, sinks or functions';
+const PLUGIN_TYPES = ['sources', 'sinks', 'functions'] as const satisfies readonly PluginType[];
+const PLUGIN_TYPES_TEXT = 'sources, sinks or functions';
 
 /** The sentence with which a command is answered. */
 function said(sentence: string): Output {
   return { lines: sentence.split('\n').filter((line) => line !== ''), isWhole: true };
+}
+
+/** @throws InvalidInput OPTION_INVALID */
+function pluginType(text: string): PluginType {
+  return choice(text, PLUGIN_TYPES, 'TYPE');
 }
 
 /** The text in a file, or of the flag `--sql`. @throws InvalidInput OPTION_MISSING */
@@ -177,18 +184,19 @@ const RULES: readonly Action[] = [
 const PLUGINS: readonly Action[] = [
   {
     usage: 'stream plugins TYPE',
-    about: `list the plugins of a type: ${PLUGIN_TYPES}`,
+    about: `list the plugins of a type: ${PLUGIN_TYPES_TEXT}`,
     columns: ['name', 'version', 'functions'],
-    run: async function* ({ streams }, [type]) {
+    run: async function* ({ streams }, [word]) {
+      const type = pluginType(word);
       for (const name of await streams.get('/plugins/{type}', { params: { type } }))
         yield await streams.get('/plugins/{type}/{name}', { params: { type, name } });
     }
   },
   {
     usage: 'stream add-plugin TYPE NAME URL',
-    about: `install a plugin from a zip archive (http, https or file); TYPE: ${PLUGIN_TYPES}`,
+    about: `install a plugin from a zip archive (http, https or file); TYPE: ${PLUGIN_TYPES_TEXT}`,
     run: async ({ streams }, [type, name, file]) =>
-      said(await streams.post('/plugins/{type}', { params: { type }, body: { name, file } }))
+      said(await streams.post('/plugins/{type}', { params: { type: pluginType(type) }, body: { name, file } }))
   },
   {
     usage: 'stream drop-plugin TYPE NAME',
@@ -196,7 +204,9 @@ const PLUGINS: readonly Action[] = [
     flags: ['force'],
     run: async ({ streams, flags: { force } }, [type, name]) => {
       const query = force ? { query: { restart: '1' } } : {};
-      return said(await streams.delete('/plugins/{type}/{name}', { params: { type, name }, ...query }));
+      return said(
+        await streams.delete('/plugins/{type}/{name}', { params: { type: pluginType(type), name }, ...query })
+      );
     }
   },
   {

@@ -102,6 +102,17 @@ describe('embermq ctl stream', () => {
     assert.match(await out(['drop-plugin', 'functions', 'p', '--force']), /will be stopped\n$/);
   });
 
+  it('names the types of plugins if it is given another one', async () => {
+    for (const args of [
+      ['plugins', 'foo'],
+      ['add-plugin', 'foo', 'p', 'http://127.0.0.1/p.zip'],
+      ['drop-plugin', 'foo', 'p']
+    ]) {
+      const { code, err } = await ctl(['stream', ...args]);
+      assert.deepEqual([code, err.split('\n')[0]], [2, 'embermq: TYPE: expected sources, sinks, functions, got "foo"']);
+    }
+  });
+
   it('prints what the service refuses, and what is missing on the command line', async () => {
     const refused = await ctl(['stream', 'show', 'x']);
     assert.deepEqual([refused.code, refused.err], [1, 'embermq: describe rule error: Rule x is not found.\n']);
