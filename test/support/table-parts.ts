@@ -1,0 +1,83 @@
+// The parts of generated tables.
+import type { OptionRow, OptionTable } from '../../lib/index.ts';
+
+/** Descriptions of the defaults that depend on the machine or on the registered hooks. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  memoryHighWatermark: '85 % of the heap limit of Node',
+  allowAnonymous: '`true` without an authenticate hook or source, else `false`',
+  aclNomatch: '`allow` without such a hook or source, else `deny`',
+  maxTotalMqueueBytes: 'half of `memoryHighWatermark`',
+  maxTotalMqueueStoreBytes: 'a third of the space available to the store',
+  headers: 'none'
+};
+
+/** The values of options that are objects. */
+const OF_OBJECTS: Readonly<Record<string, string>> = {
+  url: 'URL',
+  rules: 'list of `{ event, topic }`',
+  headers: 'object with strings',
+  ca: 'PEM',
+  cert: 'PEM',
+  key: 'PEM',
+  out: 'list, see above',
+  in: 'list, see above'
+};
+
+/** Returns a table in Markdown. */
+export function markdown(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(heads), `|${heads.map(() => '---|').join('')}`, ...rows.map(line)].join('\n');
+}
+
+/**
+ * Returns a table of options.
+ * @param words what the table says about an option in place of its row: the default, and the values
+ */
+export function options(
+  table: OptionTable,
+  words: Readonly<Record<string, readonly [fallback?: string, values?: string]>> = {}
+): string {
+  const rows = Object.entries(table).map(([name, row]) => {
+    const [fallback, values] = words[name] ?? [];
+    return [
+      code(name),
+      fallback ?? IN_WORDS[name] ?? shown(row),
+      values ?? ((row.kind === 'object' && OF_OBJECTS[name]) || range(row)),
+      row.about
+    ];
+  });
+  return markdown(['option', 'default', 'values', 'what it is for'], rows);
+}
+
+/** Returns a text as code. */
+export function code(text: string): string {
+  return `\`${text}\``;
+}
+
+function shown({ default: value, kind, unit }: OptionRow): string {
+  if (value === undefined) return 'none';
+  if (value === Infinity) return '`infinity`';
+  if (kind === 'size' && (value as number) > 0) return `${size(value as number)}`;
+  if (Array.isArray(value)) return `\`[${value.join(', ')}]\``;
+  const isNumber = typeof value === 'number';
+  return isNumber ? `${value}${unit === undefined || value === 0 ? '' : ` ${unit}`}` : `\`${String(value)}\``;
+}
+
+function size(bytes: number): string {
+  for (const [unit, factor] of [
+    ['GB', 1024 ** 3],
+    ['MB', 1024 ** 2],
+    ['KB', 1024]
+  ] as const) {
+    if (bytes % factor === 0) return `${bytes / factor} ${unit}`;
+  }
+  return `${bytes} bytes`;
+}
+
+function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
+  if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(', ');
+  if (kind === 'percent') return 'percent from 0 to 100';
+  if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind === 'text' ? 'string' : kind;
+  const of = unit === undefined ? '' : ` ${unit}`;
+  return max === undefined || max === Infinity ? `${kind} from ${min}${of}` : `${kind} from ${min} to ${max}${of}`;
+}
