@@ -1,4 +1,4 @@
-// A broker inside an app, without a port or socket. The app and its devices communicate through topics.
+// A broker inside an app, without a port: the app publishes, subscribes and reads retained messages.
 import { createBroker } from 'embermq';
 
 const broker = createBroker();

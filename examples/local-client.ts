@@ -1,4 +1,4 @@
-// Clients without a socket: a client of the broker with a will, QoS 2 and a session that persists, and MQTT.js over a stream of the broker.
+// Clients without a socket: a client of the broker with a will and a session that outlives its connection, and MQTT.js over a stream.
 import { createBroker } from 'embermq';
 import mqtt from 'mqtt';
 

@@ -1,43 +1,32 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { examples } from './support/example-tables.ts';
 
 const root = join(import.meta.dirname, '..');
-const files = readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'));
+/** It is a file of tests; see `test/testing/example.test.ts`. */
+const TESTS = 'unit-test-your-device';
+/** "About a screen". */
+const MOST_LINES = 60;
 
-/** The lines behind `// prints:` at the end of an example. */
+/** The lines after `// prints:` at the end of an example. */
 function promised(text: string): string | undefined {
-  const lines = /^\/\/ prints:\n((?:\/\/.*\n)+)$/m.exec(text)?.[1];
-  return lines?.replace(/^\/\/ ?/gm, '');
+  return /^\/\/ prints:\n((?:\/\/.*\n)+)$/m.exec(text)?.[1].replace(/^\/\/ ?/gm, '');
 }
 
 describe('examples', () => {
-  it('are all there', () => {
-    for (const name of [
-      'embed',
-      'tcp',
-      'ws-in-http-app',
-      'hooks-auth',
-      'local-client',
-      'express-host',
-      'stream-window'
-    ]) {
-      assert.ok(files.includes(`${name}.ts`), name);
-    }
-  });
-
-  for (const name of files) {
-    const text = readFileSync(join(root, 'examples', name), 'utf8');
-    const expected = promised(text);
-    if (expected === undefined) continue; // a part of another example
+  for (const { name, text, about } of examples()) {
+    if (name === TESTS) continue;
 
     it(`${name} prints what it says`, async () => {
-      const flags = ['--import', 'tsx', '--conditions=embermq-source', `examples/${name}`];
-      const { stdout, stderr } = await promisify(execFile)(process.execPath, flags, { cwd: root, timeout: 30_000 });
-      assert.equal(stdout, expected, stderr);
+      assert.notEqual(about, '', 'it begins with a comment that says what it shows');
+      assert.ok(text.split('\n').length <= MOST_LINES, 'it fits on a screen');
+      const flags = ['--import', 'tsx', '--conditions=embermq-source', `examples/${name}.ts`];
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, flags, { cwd: root, timeout: 60_000 });
+      assert.equal(stdout, promised(text), stderr);
+      assert.equal(stderr, '');
     });
   }
 });

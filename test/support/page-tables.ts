@@ -22,10 +22,12 @@ import {
   reasonName,
   ZONE_OPTIONS
 } from '../../lib/index.ts';
+import { EXAMPLE_TABLES } from './example-tables.ts';
 import { code, markdown, options } from './table-parts.ts';
 
 /** The tables of the pages, each generated from its rows, by the names in the marks around them. */
 export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
+  ...EXAMPLE_TABLES,
   events,
   features,
   'disconnect reasons': disconnectReasons,

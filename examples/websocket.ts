@@ -1,4 +1,4 @@
-// MQTT over WebSocket on the existing HTTP server of an app: the same port, on the path /mqtt, next to the routes of the app.
+// MQTT over WebSocket on the HTTP server that an app already has: the same port, on the path /mqtt.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createBroker } from 'embermq';

@@ -1,4 +1,4 @@
-// Hooks decide which clients may connect and what they may do. They can be async, for example to ask a database. Events report afterwards.
+// Hooks decide who may connect and what clients may do, also asynchronously, for example after a database has answered.
 import { covers, createBroker, type Hooks } from 'embermq';
 
 const tokens = new Map([['meter-7', 'secret']]);

@@ -1,4 +1,4 @@
-// An Express app with routes of its own embeds a broker: the management interface in all revisions, metrics and health stand beside them.
+// An Express app with routes of its own serves the management interface in all revisions, metrics and health beside them.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createBroker } from 'embermq';

@@ -1,0 +1,43 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+
+const folder = join(import.meta.dirname, '../../examples');
+
+/** An example that is one file. */
+export interface Example {
+  /** The name of the file without `.ts`. */
+  readonly name: string;
+  /** The first sentence of the comment at its top. */
+  readonly about: string;
+  /** The packages that it imports besides this one. */
+  readonly packages: readonly string[];
+  readonly text: string;
+}
+
+/** Returns the examples that are one file, by name. */
+export function examples(): Example[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.ts'))
+    .sort()
+    .map((file) => {
+      const text = readFileSync(join(folder, file), 'utf8');
+      const comment = /^(?:\/\/ .*\n)+/.exec(text)?.[0].replace(/^\/\/ (.*)\n/gm, '$1 ') ?? '';
+      const names = ts.preProcessFile(text).importedFiles.map(({ fileName }) => fileName);
+      const packages = names.filter((name) => !/^(?:\.|node:|embermq\b)/.test(name));
+      return { name: file.slice(0, -3), about: /^.*?\.(?= )/.exec(comment)?.[0] ?? '', packages, text };
+    });
+}
+
+/** The table of the examples, for their page. */
+export const EXAMPLE_TABLES: Readonly<Record<string, () => string>> = {
+  examples: () =>
+    [
+      '| example | what it shows | packages besides `embermq` |',
+      '|---|---|---|',
+      ...examples().map(
+        ({ name, about, packages }) =>
+          `| [\`${name}\`](${name}.ts) | ${about} | ${packages.map((used) => `\`${used}\``).join(', ')} |`
+      )
+    ].join('\n')
+};
