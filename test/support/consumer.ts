@@ -66,3 +66,14 @@ export const CONSUMER = `
   stop();
   remove();
 `;
+
+/** Code as an app with Fastify would add it. */
+export const FASTIFY_CONSUMER = `
+  import { fastifyMqtt } from 'embermq/fastify';
+  import type { FastifyInstance } from 'fastify';
+
+  export async function mount(app: FastifyInstance): Promise<void> {
+    await app.register(fastifyMqtt, { broker, listen: 0, management: { revision: 'later' } });
+    await app.mqtt.publish('a', 'b');
+  }
+`;

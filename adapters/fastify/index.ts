@@ -1,0 +1,4 @@
+/// <reference types="node" preserve="true" />
+/** The broker as a plugin of Fastify. */
+export type { FastifyMqttListener, FastifyMqttOptions } from './options.ts';
+export { fastifyMqtt } from './plugin.ts';

@@ -1,0 +1,90 @@
+import {
+  type Broker,
+  type BrokerOptions,
+  type Duration,
+  InvalidInput,
+  type OptionValues,
+  readOptions,
+  optionRow as row
+} from '../../lib/index.ts';
+import type { ManagementOptions } from '../management/index.ts';
+import type { AttachOptions, ListenOptions, Transport } from '../net/index.ts';
+import type { StreamsApiOptions } from '../streams-api/index.ts';
+import type { WebhookOptions } from '../webhook/index.ts';
+
+/** A listener of its own port: what `listen` of `embermq/net` takes. */
+export type FastifyMqttListener = number | string | ListenOptions | Transport;
+
+/** Options of the plugin `fastifyMqtt`. */
+export interface FastifyMqttOptions {
+  /**
+   * The broker, or the options of a new one. Default: a new one with default options. A new broker logs to the logger of the app, unless
+   * its options have a `logger`. A broker that the app has started itself is not stopped when the app closes.
+   */
+  readonly broker?: Broker | BrokerOptions;
+  /** MQTT over WebSocket on the server of the app: the path, or options of `attachWebSocket`; false: none. Default `/mqtt`. */
+  readonly webSocket?: string | false | AttachOptions;
+  /** Ports of their own, for MQTT over TCP, TLS and so on: one description or several, as for `listen`. Default: none. */
+  readonly listen?: FastifyMqttListener | readonly FastifyMqttListener[];
+  /** Mount the management interface: options of one revision or of several, as for `managementApis`; true: the defaults. Default false. */
+  readonly management?: boolean | ManagementOptions | readonly ManagementOptions[];
+  /** Mount the interface of stream rules: options of `streamsApi`, with the prefix `/streams-api` by default. Default false. */
+  readonly streamsApi?: boolean | StreamsApiOptions;
+  /** Webhooks that send events while the app runs: options of `webhook`, or a list of them. Default: none. */
+  readonly webhooks?: WebhookOptions | readonly WebhookOptions[];
+  /**
+   * Longest time that the broker keeps running for HTTP requests in progress when the app closes. Default `2s`.
+   */
+  readonly closeTimeout?: Duration;
+}
+
+/** Longest delay of a timer of Node. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+const OPTIONS = {
+  broker: row('object', {} as Broker | BrokerOptions, 'The broker, or its options.', {
+    check: (value, field) => objectOf(value, field, 'a broker, or options of createBroker')
+  }),
+  webSocket: row('object', { path: '/mqtt' } as AttachOptions | false, 'MQTT over WebSocket.', {
+    check: (value, field) => {
+      if (value === false) return false;
+      if (value === true) return {};
+      return typeof value === 'string' ? { path: value } : objectOf(value, field, 'a path, options, or false');
+    }
+  }),
+  listen: row('object', [] as readonly FastifyMqttListener[], 'Ports of their own.', { check: listOf }),
+  management: row('object', [] as readonly ManagementOptions[], 'The management interface.', { check: mountsOf }),
+  streamsApi: row('object', [] as readonly StreamsApiOptions[], 'The interface of stream rules.', { check: mountsOf }),
+  webhooks: row('object', [] as readonly WebhookOptions[], 'Webhooks.', { check: listOf }),
+  closeTimeout: row('duration', 2_000, 'Time for HTTP requests in progress.', { unit: 'ms', max: LONGEST_MS })
+};
+
+/** Options after checks. */
+export type FastifyMqttSettings = OptionValues<typeof OPTIONS>;
+
+/** Read the options of the plugin. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
+export function readFastifyOptions(given: FastifyMqttOptions): FastifyMqttSettings {
+  // @fastify/autoload and `register` pass options that Fastify itself uses
+  const { prefix, logLevel, logSerializers, ...rest } = given as FastifyMqttOptions & Record<string, unknown>;
+  if (prefix !== undefined && prefix !== '' && prefix !== '/') {
+    const text =
+      'prefix: the plugin has none; give the paths in webSocket.path, management.prefix and streamsApi.prefix instead';
+    throw new InvalidInput('OPTION_UNKNOWN', 'prefix', 'no prefix', prefix, text);
+  }
+  return readOptions(OPTIONS, rest, 'fastifyMqtt') as FastifyMqttSettings;
+}
+
+function objectOf(value: unknown, field: string, expected: string): object {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw new InvalidInput('OPTION_INVALID', field, expected, value);
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+function mountsOf(value: unknown, field: string): readonly unknown[] {
+  if (value === false) return [];
+  if (value === true) return [{}];
+  return listOf(value).map((item) => objectOf(item, field, 'true, or options of the interface'));
+}
