@@ -131,6 +131,8 @@ export {
   type FieldTypes,
   type SubscribeResult
 } from './events/catalogue.ts';
+export type { ErrorCodeRow } from './events/error-codes/row.ts';
+export { ERROR_CODES } from './events/error-codes.ts';
 export type {
   Approval,
   AuthenticateRequest,

@@ -1,0 +1,27 @@
+import type { ErrorCodeRow } from './row.ts';
+
+/** Codes of the command `embermq`. */
+export const COMMAND_CODES = {
+  ANONYMOUS_EXPOSED: {
+    about: 'Anyone could connect from other machines.',
+    remedy: 'Add a source of authentication, or allow it with `--allow-anonymous`.'
+  },
+  BENCH_UNKNOWN: { about: 'There is no such benchmark.', remedy: 'Use the name that the message suggests.' },
+  BROKER_UNREACHABLE: { about: 'No broker answers at the address.', remedy: 'Check address and network.' },
+  COMMAND_UNKNOWN: { about: 'There is no such command.', remedy: 'See `embermq --help`.' },
+  CONFIG_INVALID: { about: 'The configuration file is invalid.', remedy: 'The message names the line.' },
+  FILE_EXISTS: { about: 'The file exists.', remedy: 'Choose another name, or pass `--force`.' },
+  FLAG_INVALID: { about: 'A flag has an invalid value.', remedy: 'See the help of the command.' },
+  FLAG_UNKNOWN: { about: 'There is no such flag.', remedy: 'Use the name that the message suggests.' },
+  IMPORT_FAILED: { about: 'Some entries were not imported.', remedy: 'The message lists them.' },
+  MANAGEMENT_EXPOSED: {
+    about: 'The management interface could be reached from other machines without credentials.',
+    remedy: 'Give credentials, or bind it to a loopback address.'
+  },
+  NOT_FOUND: { about: 'What was asked for does not exist.', remedy: 'List what there is.' },
+  REQUEST_FAILED: {
+    about: 'The management interface could not be called.',
+    remedy: 'Check its address, and whether the broker runs.'
+  },
+  URL_INVALID: { about: 'A URL is invalid.', remedy: 'Write it like `mqtt://host:1883`.' }
+} as const satisfies Readonly<Record<string, ErrorCodeRow>>;

@@ -1,0 +1,101 @@
+import type { ErrorCodeRow } from './row.ts';
+
+/** Codes of streams, of their sources, sinks and plugins. */
+export const STREAM_CODES = {
+  BUFFER_FULL: {
+    about: 'The buffer of a connection is full, so something was not sent.',
+    remedy: 'Read faster at the other end.'
+  },
+  FILE_CHANGED: {
+    about: 'A file was changed while it was read, and is kept.',
+    remedy: 'Write files under another name first.'
+  },
+  FILE_INVALID: { about: 'The path is no file.', remedy: 'Correct the path.' },
+  FILE_OUTSIDE: { about: 'A link leads out of the folder.', remedy: 'Remove the link, or change the folder.' },
+  FILE_TOO_LARGE: { about: 'A file is larger than the limit.', remedy: 'Split it, or raise `maxFileBytes`.' },
+  FORMAT_EXISTS: { about: 'There is a format of this name already.', remedy: 'Use another name.' },
+  FORMAT_INVALID: { about: 'A format is invalid.', remedy: 'See `expected` of the error.' },
+  FUNCTION_NOT_FOUND: { about: 'There is no function of this name.', remedy: 'List the functions.' },
+  LINE_TOO_LONG: { about: 'A line is longer than the limit, and is left out.', remedy: 'Correct the file.' },
+  PLUGINS_BUSY: { about: 'Too many changes of plugins wait.', remedy: 'Wait until they have ended.' },
+  PLUGINS_CLOSED: { about: 'The plugins are closed.', remedy: 'Start the broker again.' },
+  PLUGINS_FULL: {
+    about: 'There are as many plugins as `maxPlugins` allows.',
+    remedy: 'Delete one, or raise the option.'
+  },
+  PLUGINS_STATE_FAILED: { about: 'The list of plugins cannot be read or written.', remedy: 'Check the folder.' },
+  PLUGIN_ARCHIVE_INVALID: { about: 'An archive of a plugin is no valid zip file.', remedy: 'Pack it again.' },
+  PLUGIN_DELETED: {
+    about: 'A plugin of this name was deleted and is in use until the process restarts.',
+    remedy: 'Restart, or use another name.'
+  },
+  PLUGIN_DOWNLOAD_FAILED: { about: 'A plugin cannot be downloaded.', remedy: 'Check the URL and the server.' },
+  PLUGIN_EXISTS: { about: 'There is a plugin of this name already.', remedy: 'Delete it first, or use another name.' },
+  PLUGIN_FILE_INVALID: {
+    about: 'The address of the file of a plugin is invalid.',
+    remedy: 'See `expected` of the error.'
+  },
+  PLUGIN_FUNCTIONS_INVALID: {
+    about: 'The list of functions of a plugin is invalid.',
+    remedy: 'See `expected` of the error.'
+  },
+  PLUGIN_HOSTS_MISSING: { about: 'No server of plugins is known.', remedy: 'Set the option `pluginHosts`.' },
+  PLUGIN_HOST_FAILED: { about: 'A server of plugins failed.', remedy: 'Check the server.' },
+  PLUGIN_INPUT_INVALID: {
+    about: 'A request about a plugin has an invalid field.',
+    remedy: 'See `expected` of the error.'
+  },
+  PLUGIN_INSTALL_FAILED: { about: 'A plugin cannot be installed.', remedy: 'The message names the cause.' },
+  PLUGIN_NAME_INVALID: { about: 'The name of a plugin is invalid.', remedy: 'See `expected` of the error.' },
+  PLUGIN_NOT_FOUND: { about: 'There is no plugin of this name.', remedy: 'List the plugins.' },
+  PLUGIN_SCRIPT_REFUSED: {
+    about: 'An archive has `install.sh`, and the option `installScripts` is false.',
+    remedy: 'Install what it needs by hand, and leave it out.'
+  },
+  PLUGIN_TYPE_UNKNOWN: { about: 'There is no such type of plugins.', remedy: 'Use one that the message names.' },
+  PROPERTY_INVALID: {
+    about: 'A property of a stream, source or sink is invalid.',
+    remedy: 'See `expected` of the error.'
+  },
+  REDIS_DOWN: { about: 'There is no connection to Redis.', remedy: 'Check the server.' },
+  ROW_INVALID: { about: 'A row for a trial run is invalid.', remedy: 'See `expected` of the error.' },
+  RULESET_INVALID: {
+    about: 'A document of streams and rules cannot be imported.',
+    remedy: 'Import what an export has returned, unchanged.'
+  },
+  SCRIPTS_FULL: {
+    about: 'There are as many JavaScript functions as `maxScripts` allows.',
+    remedy: 'Delete one, or raise the option.'
+  },
+  SCRIPT_INVALID: { about: 'A JavaScript function is invalid.', remedy: 'The message names the fault.' },
+  SCRIPT_NOT_FOUND: { about: 'There is no JavaScript function of this name.', remedy: 'List the functions.' },
+  SINK_EXISTS: { about: 'There is a type of sinks of this name already.', remedy: 'Use another name.' },
+  SINK_FAILED: { about: 'A sink could not write.', remedy: 'The message names the cause.' },
+  SINK_INVALID: { about: 'A type of sinks is invalid.', remedy: 'See `expected` of the error.' },
+  SINK_NOT_FOUND: { about: 'There is no type of sinks of this name.', remedy: 'Add it to the option `streams`.' },
+  SOURCE_DOWN: { about: 'A source has no connection.', remedy: 'Check the server; it connects again by itself.' },
+  SOURCE_EXISTS: { about: 'There is a type of sources of this name already.', remedy: 'Use another name.' },
+  SOURCE_NOT_FOUND: { about: 'There is no type of sources of this name.', remedy: 'Add it to the option `streams`.' },
+  SQL_NAME_INVALID: { about: 'A name cannot be that of a table or a column.', remedy: 'Use another name.' },
+  SQL_ROWS_INVALID: {
+    about: 'The function that queries a database returned no list of rows.',
+    remedy: 'Return a list of objects.'
+  },
+  SQL_ROWS_TOO_MANY: { about: 'A query has too many rows.', remedy: 'Limit it.' },
+  SQL_TIMEOUT: { about: 'A database did not answer in time.', remedy: 'Check the database and the query.' },
+  STREAMS_STOPPED: { about: 'The stream service is stopped.', remedy: 'Start it again.' },
+  STREAM_EXISTS: { about: 'There is a stream or table of this name already.', remedy: 'Drop it, or use another name.' },
+  STREAM_FAILED: { about: 'A value could not be computed.', remedy: 'The message names the function or the value.' },
+  STREAM_INVALID: {
+    about: 'A stream, table or format, or what is passed as a stream, is invalid.',
+    remedy: 'See `expected` of the error.'
+  },
+  STREAM_LIMIT: { about: 'There are as many streams and tables as are possible.', remedy: 'Drop one.' },
+  STREAM_NOT_FOUND: { about: 'There is no stream or table of this name.', remedy: 'List them.' },
+  STREAM_OF_APP: { about: 'The stream is in the options of the broker.', remedy: 'Change it there.' },
+  STREAM_RULE_EXISTS: { about: 'There is a stream rule of this id already.', remedy: 'Use another id.' },
+  STREAM_RULE_INVALID: { about: 'A stream rule has an invalid field.', remedy: 'See `expected` of the error.' },
+  STREAM_RULE_LIMIT: { about: 'There are as many stream rules as are possible.', remedy: 'Delete one.' },
+  STREAM_RULE_NOT_FOUND: { about: 'There is no stream rule of this id.', remedy: 'List the rules.' },
+  STREAM_RULE_NOT_STARTED: { about: 'A stream rule is not started.', remedy: 'Start it first.' }
+} as const satisfies Readonly<Record<string, ErrorCodeRow>>;

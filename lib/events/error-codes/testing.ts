@@ -1,0 +1,24 @@
+import type { ErrorCodeRow } from './row.ts';
+
+/** Codes of the test kit. */
+export const TESTING_CODES = {
+  CLOCK_BUSY: {
+    about: 'The clock was advanced inside a hook that it waits for.',
+    remedy: 'Use `clock.setTimeout` to wait in a hook.'
+  },
+  CLOCK_STUCK: {
+    about: 'Work did not end, so virtual time cannot go on.',
+    remedy: 'Make sure that it ends, or raise `stuckMs`.'
+  },
+  DATE_INVALID: {
+    about: 'A date cannot be read, or is in the past of the clock.',
+    remedy: 'Use `stepWall` to set the wall clock back.'
+  },
+  LINK_NOT_FOUND: {
+    about: 'The client is not connected through the kit.',
+    remedy: 'Use `kit.connect` or `kit.stream`.'
+  },
+  MESSAGE_EXPECTED: { about: 'An expected message did not come.', remedy: 'The message lists those that came.' },
+  MESSAGE_UNEXPECTED: { about: 'A message came that was not expected.', remedy: 'The message names it.' },
+  TEST_LEAKS: { about: 'The app under test left something open.', remedy: 'Close what the message lists.' }
+} as const satisfies Readonly<Record<string, ErrorCodeRow>>;
