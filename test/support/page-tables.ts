@@ -22,6 +22,7 @@ import {
   reasonName,
   ZONE_OPTIONS
 } from '../../lib/index.ts';
+import { errorCodes, sysFigures } from './core-tables.ts';
 import { EXAMPLE_TABLES } from './example-tables.ts';
 import { code, markdown, options } from './table-parts.ts';
 
@@ -30,6 +31,8 @@ export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
   ...EXAMPLE_TABLES,
   events,
   features,
+  'error codes': errorCodes,
+  'sys figures': sysFigures,
   'disconnect reasons': disconnectReasons,
   'drop reasons': dropReasons,
   counters: () => abouts('counter', COUNTER_ABOUT),

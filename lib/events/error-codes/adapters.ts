@@ -63,6 +63,10 @@ export const ADAPTER_CODES = {
     remedy: 'Install it with the command in the message.'
   },
   PATH_INVALID: { about: 'The path of a request would have a segment `.` or `..`.', remedy: 'Correct the template.' },
+  PLUGIN_REGISTERED: {
+    about: 'The Fastify plugin is registered twice.',
+    remedy: 'Register it once.'
+  },
   SEND_FAILED: {
     about: 'A delivery to a target failed; `isFinal` says whether it is repeated.',
     remedy: 'Check the target.'

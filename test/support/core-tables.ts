@@ -1,0 +1,85 @@
+import type { Timer, TimingWheel } from '../../lib/base/timing-wheel.ts';
+import type { ErrorCodeRow } from '../../lib/events/error-codes/row.ts';
+import { ERROR_AREAS } from '../../lib/events/error-codes.ts';
+import { COUNTER_ABOUT, createBroker, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT, systemClock } from '../../lib/index.ts';
+import { SysTopics } from '../../lib/monitor/sys.ts';
+import { code, markdown } from './table-parts.ts';
+
+const NODE = '<node>';
+const PREFIX = `$SYS/brokers/${NODE}/`;
+
+/** Returns the tables of error codes, one for each area. */
+export function errorCodes(): string {
+  return Object.entries<Readonly<Record<string, ErrorCodeRow>>>(ERROR_AREAS)
+    .map(([title, rows]) => {
+      const lines = Object.entries(rows).map(([name, { about, remedy }]) => [code(name), about, remedy]);
+      return `#### ${title}\n\n${markdown(['code', 'what it means', 'what to do'], lines)}`;
+    })
+    .join('\n\n');
+}
+
+/** Returns the table of the figures that are published under `$SYS`. */
+export function sysFigures(): string {
+  const plain = publishedTopics(false);
+  const dotted = publishedTopics(true).filter((topic) => !plain.includes(topic));
+  const rows = plain
+    .filter((topic) => /\/(?:stats|metrics)\//.test(topic))
+    .map((topic) => {
+      const suffix = topic.slice(PREFIX.length);
+      const also = dotted.filter((other) => isAnotherSpelling(other.slice(PREFIX.length), suffix));
+      return [
+        code(suffix),
+        aboutOf(suffix),
+        also
+          .map((other) => other.slice(PREFIX.length))
+          .map(code)
+          .join(', ')
+      ];
+    });
+  return markdown(['topic below `$SYS/brokers/<node>/`', 'number', 'with `sysDottedTopics` also'], rows);
+}
+
+/** Returns the topics that the broker publishes at intervals. */
+function publishedTopics(isDotted: boolean): string[] {
+  const timers: Timer[] = [];
+  const topics: string[] = [];
+  const sys = new SysTopics({
+    node: NODE,
+    version: '',
+    clock: systemClock,
+    wheel: { armAt: (timer: Timer) => void timers.push(timer), disarm: () => undefined } as unknown as TimingWheel,
+    metrics: createBroker().metrics,
+    settings: { sysInterval: 1, sysHeartbeat: 1, sysDottedTopics: isDotted },
+    publish: (topic) => void topics.push(topic),
+    hasSubscribers: () => true,
+    nodes: () => [NODE],
+    startedAtMs: 0
+  });
+  sys.start();
+  for (const timer of timers.splice(0)) timer.ring(0);
+  return topics;
+}
+
+function isAnotherSpelling(other: string, suffix: string): boolean {
+  if (other.replaceAll('.', '/') === suffix) return true;
+  return suffix.startsWith('metrics/packets/') && /^\/(?:received|sent)$/.test(other.slice(suffix.length))
+    ? other.startsWith(suffix)
+    : false;
+}
+
+function aboutOf(suffix: string): string {
+  const [, kind, name] = /^(stats|metrics)\/(.*)$/.exec(suffix) as RegExpExecArray;
+  const counters: Readonly<Record<string, string>> = { ...COUNTER_ABOUT, ...PLAIN_GAUGE_ABOUT };
+  if (kind === 'metrics') {
+    const dotted = name.replaceAll('/', '.');
+    const own = counters[dotted];
+    if (own !== undefined) return own;
+    const directions = ['received', 'sent'].filter((way) => counters[`${dotted}.${way}`] !== undefined);
+    return directions.length === 1
+      ? counters[`${dotted}.${directions[0]}`]
+      : `${dotted.split('.')[1].toUpperCase()} packets ${directions.join(' and ')}`;
+  }
+  const [, gauge, value] = /^(.*)\/(count|max)$/.exec(name) as RegExpExecArray;
+  const about = GAUGE_ABOUT[gauge.replaceAll('/', '.') as keyof typeof GAUGE_ABOUT];
+  return value === 'count' ? about : `The highest number of: ${about[0].toLowerCase()}${about.slice(1)}`;
+}
