@@ -13,7 +13,7 @@ export const ACTION_GROUPS: Readonly<Record<string, readonly Action[]>> = {
   'clients and messages': CLIENTS,
   'access control': ACCESS_CONTROL,
   monitoring: MONITORING,
-  webhooks: CONNECTORS,
+  'webhooks and bridges': CONNECTORS,
   'rules and their resources': RULES,
   'stream rules, streams and plugins': STREAMS,
   'settings and data': SETTINGS

@@ -32,7 +32,7 @@ export const CLIENTS: readonly Action[] = [
   },
   {
     usage: 'clients show ID',
-    about: 'show all that is known of a client',
+    about: 'show everything that is known about a client',
     run: async ({ client }, [clientid]) =>
       one(await client.get('/clients/{clientid}', { params: { clientid } }), `client "${clientid}"`)
   },

@@ -25,7 +25,7 @@ export const MONITORING: readonly Action[] = [
   },
   {
     usage: 'alarms list',
-    about: 'list the present alarms',
+    about: 'list the alarms that are raised now',
     columns: ALARM_COLUMNS.slice(0, -1),
     run: async ({ client }) => (await client.get('/alarms/present')).flatMap(({ alarms }) => alarms)
   },
@@ -37,7 +37,7 @@ export const MONITORING: readonly Action[] = [
   },
   {
     usage: 'stats',
-    about: 'print how many clients, sessions, subscriptions and so on there are, and have been at most',
+    about: 'print the present and the highest numbers of clients, sessions, subscriptions and so on',
     run: async ({ client }) => ({ record: (await client.get('/stats'))[0].stats })
   },
   {
@@ -77,7 +77,7 @@ export const MONITORING: readonly Action[] = [
   {
     usage: 'events [NAMES]',
     about:
-      'print events as they happen, until interrupted; NAMES are separated by commas. Default: all but client.ping, and without --topic those of messages',
+      'print events as they happen, until interrupted; NAMES are separated by commas. Default: all except client.ping and, without --topic, the events of messages',
     flags: ['client', 'topic', 'payload'],
     line: (row) => {
       const { at, event, ...fields } = row as { readonly at?: number; readonly event: string };
@@ -114,7 +114,7 @@ export const MONITORING: readonly Action[] = [
   },
   {
     usage: 'traces stop NUMBER',
-    about: 'stop a trace, and forget its lines',
+    about: 'stop a trace and delete its lines',
     run: ({ client }, [id]) => client.delete('/x/traces/{id}', { params: { id } })
   },
   {
@@ -137,7 +137,7 @@ export const MONITORING: readonly Action[] = [
   },
   {
     usage: 'topic-figures remove FILTER',
-    about: 'count no longer for a topic filter',
+    about: 'stop counting messages for a topic filter',
     run: ({ client }, [topic]) => client.delete('/x/topic_figures/{topic}', { params: { topic } })
   },
   {
@@ -166,7 +166,7 @@ export const MONITORING: readonly Action[] = [
   },
   {
     usage: 'slow consumers',
-    about: 'list the clients that do not read as fast as messages are sent to them now',
+    about: 'list the clients that read more slowly than messages are sent to them',
     columns: ['clientid', 'stalled_since', 'unsent_bytes', 'queued_messages', 'queued_bytes'],
     run: ({ client }) => client.list('/x/slow_consumers')
   },

@@ -95,7 +95,7 @@ export const RULES: readonly Action[] = [
   },
   {
     usage: 'rules change ID [FILE]',
-    about: 'change of a rule what a JSON file (-: standard input) or flags have',
+    about: 'change the parts of a rule that a JSON file (-: standard input) or flags name',
     flags: RULE_FLAGS,
     run: async (context, [id, file]) => {
       const body = await ruleOf(context, file);

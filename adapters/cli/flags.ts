@@ -166,5 +166,6 @@ function shownDefault(row: FlagRow): string {
   const { default: value } = row;
   if (row.check === checkTime) return value === 0 ? '' : ` [${Number(value) / 1000}]`;
   if (value === undefined || value === false || (Array.isArray(value) && value.length === 0) || value === '') return '';
+  if (value === Infinity || value === Number.MAX_SAFE_INTEGER) return ' [no limit]';
   return ` [${String(value)}${row.unit === undefined ? '' : ` ${row.unit}`}]`;
 }

@@ -21,32 +21,32 @@ export const SERVE_OPTIONS = {
   }),
   httpPort: port(8081, 'management interface (/api/v3, /api/v4, /api), /metrics, /livez and /readyz over HTTP'),
   httpEarlierPort: port(8080, 'earlier revision of the management interface (/api/v3) over HTTP'),
-  rulesPort: port(9081, 'stream rules: the REST interface of rules over streams, streams, tables and plugins'),
+  rulesPort: port(9081, 'REST interface of stream rules, streams, tables and plugins'),
   exitOnPluginDrop: flag(
     'boolean',
     false,
-    'end with code 100, after a drain, when a plugin of streams was dropped with restart=1; else only the stream service stops'
+    'exit with code 100, after a graceful stop, when a plugin of stream rules is dropped with restart=1; otherwise only the stream service stops'
   ),
   pluginHosts: flag(
     'object',
     undefined as readonly string[] | undefined,
-    'servers that offer plugins of streams, separated by commas: GET /plugins/TYPE/prebuild lists their offers',
+    'servers that offer plugins of stream rules, separated by commas; GET /plugins/TYPE/prebuild lists what they offer',
     { value: 'URLS', check: checkHosts }
   ),
   installScripts: flag(
     'boolean',
     true,
-    'run install.sh of the archives of plugins, with the rights of the process; if off, an archive that has one is refused'
+    'run install.sh of plugin archives, with the rights of the process; if off, archives that contain one are refused'
   ),
   httpPushPort: port(
     10_081,
-    'rows of streams of the type httppush over HTTP, on loopback without credentials; open while a rule uses such a stream'
+    'receives rows for streams of the type httppush over HTTP, on loopback without credentials; open while a rule uses such a stream'
   ),
-  httpsPort: port('off', 'what --http-port serves, over TLS; needs --cert and --key'),
+  httpsPort: port('off', 'the same as --http-port over TLS; needs --cert and --key'),
   app: flag(
     'text',
     undefined as string | undefined,
-    'application that may use the management interface; it is added, or gets this secret. Default: one is made at the first start',
+    'application that may use the management interface; it is added, or its secret is replaced. Default: one is made at the first start',
     { value: 'ID:SECRET', check: checkApp }
   ),
   wsOrigins: flag(
