@@ -57,16 +57,26 @@ export interface LevelStoreOptions {
   scratch?: string;
 }
 
-const OPTIONS = {
-  durability: optionRow('choice', 'process', 'What a commit survives: a crash of the process, or a loss of power.', {
-    choices: ['process', 'power']
-  }),
-  verify: optionRow('boolean', true, 'Verify the checksums of all files of a folder when it is opened.'),
-  reserve: optionRow<number | undefined>('size', undefined, 'Disk space that a folder keeps for a full disk.'),
+/** The options of `levelStore`. */
+export const LEVEL_OPTIONS = {
+  durability: optionRow(
+    'choice',
+    'process',
+    'What a commit survives: a crash of the process; or also a loss of power, for which each commit waits for the disk.',
+    {
+      choices: ['process', 'power']
+    }
+  ),
+  verify: optionRow(
+    'boolean',
+    true,
+    'Verify the checksums of all files of a folder when it is opened (about 300 MB/s).'
+  ),
+  reserve: optionRow<number | undefined>('size', undefined, 'Disk space that a folder keeps for a full disk; 0: none.'),
   scratch: optionRow<string | undefined>(
     'text',
     undefined,
-    'Folder for the files that LevelDB writes when a store is only read.'
+    'Folder on another disk for what LevelDB writes when a store is only read. Commits are refused (`STORE_READ_ONLY`).'
   )
 };
 
@@ -84,7 +94,7 @@ const READ_BYTES = 1_048_576;
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
  */
 export function levelStore(where: string | LevelDatabase, options: LevelStoreOptions = {}): Store {
-  const settings = readOptions(OPTIONS, options, 'levelStore') as OptionValues<typeof OPTIONS>;
+  const settings = readOptions(LEVEL_OPTIONS, options, 'levelStore') as OptionValues<typeof LEVEL_OPTIONS>;
   const { durability, verify, reserve, scratch } = settings;
   const sync = durability === 'power';
   if (scratch === '' || (scratch !== undefined && typeof where !== 'string'))

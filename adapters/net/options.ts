@@ -42,26 +42,58 @@ export interface ListenerOptions {
 }
 
 export const LISTENER_OPTIONS = {
-  name: row('text', undefined as string | undefined, 'Name of the listener.'),
-  zone: row('text', undefined as string | undefined, 'Zone whose settings apply.'),
-  mountpoint: row('text', undefined as string | undefined, 'Prefix of all topics.'),
-  protocolVersions: { ...ZONE_OPTIONS.protocolVersions, default: undefined as readonly ProtocolVersion[] | undefined },
-  maxConnections: row('integer', 1_024_000, 'Connections at one time; 0: unlimited.', {
+  name: row('text', undefined as string | undefined, 'Name in logs, events and the management interface.'),
+  zone: row('text', undefined as string | undefined, 'Zone whose settings apply to its connections.'),
+  mountpoint: row(
+    'text',
+    undefined as string | undefined,
+    'Prefix of all topics of its connections; `%c` and `%u` stand for client id and user name. Overrides that of the zone.'
+  ),
+  protocolVersions: {
+    ...ZONE_OPTIONS.protocolVersions,
+    default: undefined as readonly ProtocolVersion[] | undefined,
+    about: 'Accepted protocol versions: 3 (MQTT 3.1), 4 (3.1.1), 5. Overrides those of the zone.'
+  },
+  maxConnections: row('integer', 1_024_000, 'Connections at one time; further ones are closed at once. 0: unlimited.', {
     unit: 'connections',
     aliases: ['maxConns', 'max_conns']
   }),
-  maxConnRate: row('number', 0, 'Connections accepted per second; 0: unlimited.', { unit: 'connections' }),
-  reservedDescriptors: row('integer', 64, 'File descriptors that connections leave free; 0: none.'),
-  handshakeTimeout: row('duration', 10_000, 'Longest time for PROXY header, TLS handshake and WebSocket upgrade.', {
-    unit: 'ms',
-    min: 1
-  }),
-  proxyProtocol: row('boolean', false, 'Connections begin with a PROXY protocol header.'),
-  trustedProxies: row('object', [] as readonly string[], 'Addresses and networks of proxies.', { check: checkTexts }),
-  usernameFrom: row('choice', undefined as 'cn' | 'subject' | undefined, 'User name from the client certificate.', {
-    choices: ['cn', 'subject'],
-    aliases: ['peerCertAsUsername', 'peer_cert_as_username']
-  })
+  maxConnRate: row(
+    'number',
+    0,
+    'Connections accepted per second, with a burst of one second; further ones are closed at once. 0: unlimited.',
+    { unit: 'connections' }
+  ),
+  reservedDescriptors: row(
+    'integer',
+    64,
+    'File descriptors that connections leave free for the files of a store, on Linux; at most a quarter of the limit. 0: none.'
+  ),
+  handshakeTimeout: row(
+    'duration',
+    10_000,
+    'Longest time for PROXY header, TLS handshake and WebSocket upgrade together.',
+    {
+      unit: 'ms',
+      min: 1
+    }
+  ),
+  proxyProtocol: row('boolean', false, 'Every connection begins with a PROXY protocol header, version 1 or 2.'),
+  trustedProxies: row(
+    'object',
+    [] as readonly string[],
+    'Addresses and networks whose PROXY headers are trusted. Needed with `proxyProtocol`, except on a Unix socket.',
+    { check: checkTexts }
+  ),
+  usernameFrom: row(
+    'choice',
+    undefined as 'cn' | 'subject' | undefined,
+    'Take the user name from the client certificate: its common name or its whole subject. A connection without one is closed.',
+    {
+      choices: ['cn', 'subject'],
+      aliases: ['peerCertAsUsername', 'peer_cert_as_username']
+    }
+  )
 };
 
 /** Address and socket options of a TCP listener, also with TLS and WebSocket. */
@@ -89,14 +121,19 @@ const KEEP_ALIVE_MAX_MS = 32_767_000;
 export const TCP_OPTIONS = {
   ...LISTENER_OPTIONS,
   port: row('integer', undefined as number | undefined, 'Port; 0 for a free one.', { max: 65_535 }),
-  host: row('text', '127.0.0.1', 'Address to bind.'),
-  ipv6Only: row('boolean', false, 'With host "::", do not bind IPv4.'),
+  host: row('text', '127.0.0.1', 'Address or host name to bind. `0.0.0.0`: every IPv4 address; `::`: every address.'),
+  ipv6Only: row('boolean', false, 'With the host `::`, do not bind IPv4.'),
   backlog: row('integer', 1024, 'Connections the kernel holds until they are accepted.', { min: 1, max: 2 ** 31 - 1 }),
   noDelay: row('boolean', true, 'Send small packets at once (TCP_NODELAY).', { aliases: ['nodelay'] }),
-  tcpKeepAlive: row('duration', 0, 'Idle time before keep-alive probes; 0: none.', {
-    unit: 'ms',
-    max: KEEP_ALIVE_MAX_MS
-  })
+  tcpKeepAlive: row(
+    'duration',
+    0,
+    'Idle time after which the kernel probes a peer, rounded up to whole seconds; 0: never.',
+    {
+      unit: 'ms',
+      max: KEEP_ALIVE_MAX_MS
+    }
+  )
 };
 
 /** Options of a listener on a Unix socket. */
@@ -111,8 +148,15 @@ export interface UnixOptions extends ListenerOptions {
 
 export const UNIX_OPTIONS = {
   ...LISTENER_OPTIONS,
-  path: row('text', undefined as string | undefined, 'Path of the socket.', { check: checkSocketPath }),
-  mode: row('object', undefined as number | undefined, 'File mode of the socket.', { check: checkMode }),
+  path: row('text', undefined as string | undefined, 'Path of the socket; on Windows the name of a pipe.', {
+    check: checkSocketPath
+  }),
+  mode: row(
+    'object',
+    undefined as number | undefined,
+    'File mode of the socket, such as `0o660`. Without it, the umask of the process decides.',
+    { check: checkMode }
+  ),
   backlog: TCP_OPTIONS.backlog
 };
 

@@ -67,11 +67,18 @@ export interface TlsSettings extends TlsMaterial {
 }
 
 const CERTIFICATE_OPTIONS = {
-  cert: row('object', undefined as Pem | undefined, 'Certificate, PEM.', { check: checkPem }),
+  cert: row(
+    'object',
+    undefined as Pem | undefined,
+    'Certificate of the server with its chain, without the root, as PEM.',
+    { check: checkPem }
+  ),
   certFile: row('text', undefined as string | undefined, 'File of the certificate.', { aliases: ['certfile'] }),
-  key: row('object', undefined as Pem | undefined, 'Private key, PEM.', { check: checkPem }),
+  key: row('object', undefined as Pem | undefined, 'Private key of the certificate, as PEM.', { check: checkPem }),
   keyFile: row('text', undefined as string | undefined, 'File of the private key.', { aliases: ['keyfile'] }),
-  passphrase: row('object', undefined as string | undefined, 'Passphrase of the key.', { check: checkPassphrase })
+  passphrase: row('object', undefined as string | undefined, 'Passphrase of an encrypted key.', {
+    check: checkPassphrase
+  })
 };
 
 /** Options of a certificate after checks. */
@@ -79,26 +86,50 @@ export type CertificateRead = OptionValues<typeof CERTIFICATE_OPTIONS>;
 
 const MATERIAL_OPTIONS = {
   ...CERTIFICATE_OPTIONS,
-  serverNames: row('object', new Map() as ReadonlyMap<string, CertificateRead>, 'Certificates by server name (SNI).', {
-    check: checkServerNames
-  }),
-  ca: row('object', undefined as Pem | undefined, 'Certificate authorities for client certificates, PEM.', {
-    check: checkPem
-  }),
+  serverNames: row(
+    'object',
+    new Map() as ReadonlyMap<string, CertificateRead>,
+    'Certificates by the server name that clients send (SNI): `{ name: { certFile, keyFile } }`. `*` stands for one level.',
+    {
+      check: checkServerNames
+    }
+  ),
+  ca: row(
+    'object',
+    undefined as Pem | undefined,
+    'Certificate authorities for client certificates, as PEM, instead of those of Node.',
+    {
+      check: checkPem
+    }
+  ),
   caFile: row('object', [] as readonly string[], 'Files of certificate authorities.', {
     check: checkTexts,
     aliases: ['cacertfile']
   }),
-  crl: row('object', undefined as Pem | undefined, 'Certificate revocation lists, PEM.', { check: checkPem }),
+  crl: row(
+    'object',
+    undefined as Pem | undefined,
+    'Certificate revocation lists, as PEM. Every authority in the chain of a client needs one.',
+    { check: checkPem }
+  ),
   crlFile: row('object', [] as readonly string[], 'Files of certificate revocation lists.', { check: checkTexts }),
-  psk: row('object', undefined as PresharedKeys | undefined, 'Pre-shared keys.', { check: checkKeys }),
-  pskFile: row('text', undefined as string | undefined, 'File of pre-shared keys.', { aliases: ['psk.file.path'] })
+  psk: row(
+    'object',
+    undefined as PresharedKeys | undefined,
+    'Pre-shared keys by identity, as bytes or hexadecimal strings; or a function that returns the key of an identity.',
+    { check: checkKeys }
+  ),
+  pskFile: row('text', undefined as string | undefined, 'File of pre-shared keys, with lines `identity:KEY`.', {
+    aliases: ['psk.file.path']
+  })
 };
 
 export const TLS_OPTIONS = {
   ...MATERIAL_OPTIONS,
-  pskDelimiter: row('text', ':', 'Delimiter between identity and key.', { aliases: ['psk.file.delimiter'] }),
-  requestCert: row('boolean', undefined as boolean | undefined, 'Ask for a client certificate.'),
+  pskDelimiter: row('text', ':', 'Delimiter between identity and key in `pskFile`.', {
+    aliases: ['psk.file.delimiter']
+  }),
+  requestCert: row('boolean', undefined as boolean | undefined, 'Ask clients for a certificate.'),
   rejectUnauthorized: row(
     'boolean',
     undefined as boolean | undefined,
@@ -107,15 +138,25 @@ export const TLS_OPTIONS = {
       aliases: ['failIfNoPeerCert', 'fail_if_no_peer_cert']
     }
   ),
-  ciphers: row('text', undefined as string | undefined, 'Cipher suites.'),
+  ciphers: row('text', undefined as string | undefined, 'Cipher suites in the format of OpenSSL.'),
   minVersion: row('choice', 'TLSv1.2' as SecureVersion, 'Lowest TLS version.', {
     choices: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
   }),
   maxVersion: row('choice', undefined as SecureVersion | undefined, 'Highest TLS version.', {
     choices: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
   }),
-  alpn: row('object', undefined as readonly string[] | undefined, 'ALPN protocols.', { check: checkAlpn }),
-  watchInterval: row('duration', 0, 'Interval for checking the files for changes; 0: never.', { unit: 'ms' })
+  alpn: row(
+    'object',
+    undefined as readonly string[] | undefined,
+    'Protocols that a client may name in the handshake (ALPN). A client may also name none.',
+    { check: checkAlpn }
+  ),
+  watchInterval: row(
+    'duration',
+    0,
+    'Interval at which the files are checked; they are loaded again if one has changed. 0: never.',
+    { unit: 'ms' }
+  )
 };
 
 /** TLS options after checks, with the defaults that depend on other options. */

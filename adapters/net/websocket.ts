@@ -48,19 +48,31 @@ export interface WebSocketSettings {
 }
 
 export const WEBSOCKET_OPTIONS = {
-  path: row('text', '/mqtt', 'Path of the URL.', { aliases: ['mqttPath', 'mqtt_path'], check: checkPath }),
-  origins: row('object', LOOPBACK_ORIGINS, 'Origins that may connect in addition to loopback origins.', {
+  path: row(
+    'text',
+    '/mqtt',
+    'Path of the URL as in requests: with a leading slash, percent-encoded, without a query.',
+    { aliases: ['mqttPath', 'mqtt_path'], check: checkPath }
+  ),
+  origins: row('object', LOOPBACK_ORIGINS, 'Web pages that may connect in addition to those of loopback origins.', {
     check: checkOrigins
   }),
-  requireSubprotocol: row('boolean', true, 'Refuse clients without an MQTT subprotocol.'),
+  requireSubprotocol: row('boolean', true, 'Refuse clients that offer none of the subprotocols of MQTT.'),
   maxPayload: row(
     'size',
     undefined as number | undefined,
-    'Largest WebSocket message; by default 4 times maxPacketSize.',
+    'Largest WebSocket message; a larger one closes the connection with 1009.',
     { unit: 'bytes', min: 16 }
   ),
-  perMessageDeflate: row('boolean', false, 'Compress frames.', { aliases: ['compress'] }),
-  pingInterval: row('duration', 0, 'Interval of pings; 0: never.', { unit: 'ms' })
+  perMessageDeflate: row('boolean', false, 'Compress frames, which costs memory and time for each connection.', {
+    aliases: ['compress']
+  }),
+  pingInterval: row(
+    'duration',
+    0,
+    'Interval of pings; a connection that answers none is closed. 0: never, MQTT has its own keep alive.',
+    { unit: 'ms' }
+  )
 };
 
 /** WebSocket options after checks, with `noDelay` if the listener owns the socket. Without `path`, requests for any path are accepted. */

@@ -21,11 +21,19 @@ export interface OutgoingTls {
 
 /** Rows of these options. */
 export const OUTGOING_TLS_OPTIONS = {
-  ca: row('object', undefined as Pem | undefined, 'Certificate authorities, PEM.', { check: checkPem }),
-  cert: row('object', undefined as Pem | undefined, 'Certificate of the broker, PEM.', { check: checkPem }),
-  key: row('object', undefined as Pem | undefined, 'Private key of the certificate, PEM.', { check: checkPem }),
+  ca: row('object', undefined as Pem | undefined, 'Certificate authorities, instead of those of Node.', {
+    check: checkPem
+  }),
+  cert: row('object', undefined as Pem | undefined, 'Certificate of the broker, for servers that ask for one.', {
+    check: checkPem
+  }),
+  key: row('object', undefined as Pem | undefined, 'Private key of `cert`.', { check: checkPem }),
   passphrase: row('text', undefined as string | undefined, 'Passphrase of the key.'),
-  servername: row('text', undefined as string | undefined, 'Name that the certificate of the server must have.')
+  servername: row(
+    'text',
+    undefined as string | undefined,
+    'Name that the certificate of the server must have, and that is sent to it (SNI). Default: the host name.'
+  )
 };
 
 /** What of settings concerns TLS, without what is undefined. */

@@ -22,6 +22,7 @@ import {
   reasonName,
   ZONE_OPTIONS
 } from '../../lib/index.ts';
+import { ACCESS_TABLES } from './access-tables.ts';
 import { errorCodes, sysFigures } from './core-tables.ts';
 import { EXAMPLE_TABLES } from './example-tables.ts';
 import { code, markdown, options } from './table-parts.ts';
@@ -44,7 +45,8 @@ export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
   'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
   'ctl actions': actions,
   'zone options': () => options(ZONE_OPTIONS),
-  'broker options': () => options(BROKER_OPTIONS)
+  'broker options': () => options(BROKER_OPTIONS),
+  ...ACCESS_TABLES
 };
 
 /** The keys of the body of each event. */

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { format } from 'node:util';
 
 /** Ports in programs: after a colon, in a call or as a property. Other numbers with four or five digits are left alone. */
-const PORT = /(?<=localhost:|127\.0\.0\.1:|port: |listen\((?:\w+, )?)\d{4,5}\b/g;
+const PORT = /(?<=localhost:|127\.0\.0\.1:|port: |listen(?:Http)?\((?:\w+, )?)\d{4,5}\b/g;
 
 const files = process.argv.slice(2);
 const outputs: string[] = [];

@@ -40,21 +40,31 @@ export interface DatabaseOptions extends LimitOptions {
   name?: string;
 }
 
-function tableOf(name: string) {
+/** Returns the common options of a kind of database. */
+export function databaseOptions(name: string) {
   const limits = limitRows(32);
   return {
     ...limits,
     maxQueued: { ...limits.maxQueued, default: 10_000 },
-    passwordHash: row('text', readPasswordFormat('auto', '') as PasswordFormat, 'How passwords are stored.', {
-      check: readPasswordFormat
-    }),
-    bcrypt: row('function', undefined as ForeignCheck | undefined, 'Checks bcrypt hashes.'),
+    passwordHash: row(
+      'text',
+      readPasswordFormat('auto', '') as PasswordFormat,
+      'How passwords are stored, see above.',
+      {
+        check: readPasswordFormat
+      }
+    ),
+    bcrypt: row(
+      'function',
+      undefined as ForeignCheck | undefined,
+      'Checks a password against a bcrypt hash, for example `compare` of the package `bcrypt`.'
+    ),
     name: row('text', name, 'Name of the source.')
   };
 }
 
 /** The common options after checks. */
-export type DatabaseSettings = OptionValues<ReturnType<typeof tableOf>>;
+export type DatabaseSettings = OptionValues<ReturnType<typeof databaseOptions>>;
 
 /**
  * Read the options of a kind of database.
@@ -66,7 +76,7 @@ export function readDatabaseOptions<T extends OptionTable>(
   given: object,
   rows: T
 ): { readonly settings: DatabaseSettings; readonly own: OptionValues<T> } {
-  const values = readOptions({ ...tableOf(kind), ...rows }, given, kind);
+  const values = readOptions({ ...databaseOptions(kind), ...rows }, given, kind);
   for (const name of ['authenticate', 'superuser']) {
     const query = (values as Readonly<Record<string, Pick<Lookup, 'letters'> | undefined>>)[name];
     if (query?.letters.length === 0)

@@ -40,12 +40,17 @@ function request(letters: string, defaults: Readonly<Record<string, string>>, ab
   });
 }
 
-const HTTP_OPTIONS = {
+/** The options of `http`. */
+export const HTTP_OPTIONS = {
   ...OUTGOING_TLS_OPTIONS,
   ...limitRows(32),
-  authenticate: request('P', LOGIN_PARAMETERS, 'Request for a login.'),
-  superuser: request('P', SUPERUSER_PARAMETERS, 'Request for superusers.'),
-  acl: request('At', ACL_PARAMETERS, 'Request for a topic.'),
+  authenticate: request('P', LOGIN_PARAMETERS, 'Request for each CONNECT.'),
+  superuser: request(
+    'P',
+    SUPERUSER_PARAMETERS,
+    'Request for each client that was let in: whether it is exempt from access control.'
+  ),
+  acl: request('At', ACL_PARAMETERS, 'Request for each topic and filter about which no rule of the broker decides.'),
   name: row('text', 'http', 'Name of the source.')
 };
 

@@ -57,28 +57,70 @@ export interface JwtOptions<Data = unknown> extends OutgoingTls {
 
 const MINUTE_MS = 60_000;
 
-const JWT_OPTIONS = {
+/** The options of `jwt`. */
+export const JWT_OPTIONS = {
   ...OUTGOING_TLS_OPTIONS,
-  secret: row('object', undefined as FixedKey | undefined, 'Secret of HS tokens.', { check: secretKeyOf }),
+  secret: row(
+    'object',
+    undefined as FixedKey | undefined,
+    'Secret of tokens signed with HS256, HS384 or HS512. A string is used as UTF-8.',
+    { check: secretKeyOf }
+  ),
   publicKey: row('object', undefined as FixedKey | undefined, 'Key that verifies tokens.', { check: publicKeyOf }),
   jwksUrl: row('object', undefined as URL | undefined, 'Where the issuer publishes its keys.', { check: checkUrl }),
-  algorithms: row('object', undefined as readonly string[] | undefined, 'Accepted algorithms.', { check: checkList }),
-  from: row('choice', 'password' as 'password' | 'username', 'Where the token is.', {
+  algorithms: row('object', undefined as readonly string[] | undefined, 'Signature algorithms that are accepted.', {
+    check: checkList
+  }),
+  from: row('choice', 'password' as 'password' | 'username', 'Where the token is in CONNECT.', {
     choices: ['password', 'username']
   }),
-  method: row('text', 'JWT', 'Authentication Method of MQTT 5.0.'),
-  claims: row('object', new Map() as ReadonlyMap<string, string>, 'Required claims.', { check: checkClaims }),
-  issuer: row('object', undefined as string[] | undefined, 'Required issuer.', { check: checkTexts }),
-  audience: row('object', undefined as string[] | undefined, 'Required audience.', { check: checkTexts }),
-  requireExpiry: row('boolean', false, 'Refuse tokens that never expire.'),
-  clockToleranceMs: row('duration', 0, 'Tolerated difference of clocks.', { unit: 'ms' }),
-  usernameClaim: row('text', undefined as string | undefined, 'Claim that becomes the user name.'),
-  aclClaim: row('text', 'acl', 'Claim with access rules.'),
-  superuserClaim: row('text', undefined as string | undefined, 'Claim that makes a superuser.'),
-  data: row('function', undefined as JwtOptions['data'], 'Makes the data of the client.'),
-  jwksCacheMs: row('duration', 10 * MINUTE_MS, 'Age at which keys are fetched again.', { unit: 'ms' }),
-  jwksStaleMs: row('duration', 60 * MINUTE_MS, 'Age up to which keys are used.', { unit: 'ms' }),
-  timeoutMs: row('duration', 5_000, 'Time for a request.', { unit: 'ms', min: 1 }),
+  method: row('text', 'JWT', 'Authentication Method of MQTT 5.0 for tokens in the Authentication Data.'),
+  claims: row(
+    'object',
+    new Map() as ReadonlyMap<string, string>,
+    'Claims that a token must have, with their values; `%c` stands for the client id and `%u` for the user name.',
+    { check: checkClaims }
+  ),
+  issuer: row(
+    'object',
+    undefined as string[] | undefined,
+    'The required claim `iss`, or several of which it must be one.',
+    { check: checkTexts }
+  ),
+  audience: row(
+    'object',
+    undefined as string[] | undefined,
+    'The required claim `aud`, or several of which it must contain one.',
+    { check: checkTexts }
+  ),
+  requireExpiry: row('boolean', false, 'Refuse tokens that never expire (without `exp`).'),
+  clockToleranceMs: row(
+    'duration',
+    0,
+    'Difference between the clocks of issuer and broker that is tolerated for `exp` and `nbf`.',
+    { unit: 'ms' }
+  ),
+  usernameClaim: row(
+    'text',
+    undefined as string | undefined,
+    'Claim that becomes the user name. With `from: username` the default is `sub`.'
+  ),
+  aclClaim: row('text', 'acl', 'Claim with access rules for the client.'),
+  superuserClaim: row(
+    'text',
+    undefined as string | undefined,
+    'Claim that exempts a client from access control if it is `true`.'
+  ),
+  data: row(
+    'function',
+    undefined as JwtOptions['data'],
+    'Function of the claims that returns what to keep as `data` of the client.'
+  ),
+  jwksCacheMs: row('duration', 10 * MINUTE_MS, 'Age at which the keys of `jwksUrl` are fetched again.', { unit: 'ms' }),
+  jwksStaleMs: row('duration', 60 * MINUTE_MS, 'Age up to which they stay in use if the URL does not answer.', {
+    unit: 'ms'
+  }),
+  timeoutMs: row('duration', 5_000, 'Time for the request to `jwksUrl`.', { unit: 'ms', min: 1 }),
   name: row('text', 'jwt', 'Name of the source.')
 };
 

@@ -84,25 +84,55 @@ const ACL_OPTIONS = {
   all: attribute('mqttPubSubTopic', 'Topics for both.')
 };
 
-const LDAP_OPTIONS = {
+/** The options of `ldap`. */
+export const LDAP_OPTIONS = {
   ...OUTGOING_TLS_OPTIONS,
   ...limitRows(8),
-  url: row('object', undefined as URL | undefined, 'The server.', { check: checkUrl }),
-  startTls: row('boolean', false, 'Begin TLS.'),
-  bindDn: row('text', undefined as string | undefined, 'Name for searches.', { check: checkFilled }),
-  bindPassword: row('text', undefined as string | undefined, 'Password of the name.', { check: checkFilled }),
-  baseDn: row('text', undefined as string | undefined, 'Where to search.'),
-  filter: template('uc', 'Filter of the search.'),
-  scope: row('choice', 'sub' as 'sub' | 'one', 'How deep to search.', { choices: ['sub', 'one'] }),
-  userDn: template('uc', 'Name of the entry.'),
+  url: row(
+    'object',
+    undefined as URL | undefined,
+    'The server: `ldaps://host` or `ldap://host`, with a port unless it is 636 or 389.',
+    { check: checkUrl }
+  ),
+  startTls: row('boolean', false, 'Begin TLS on a connection to `ldap://` before anything else is sent.'),
+  bindDn: row(
+    'text',
+    undefined as string | undefined,
+    'Name under which the broker searches; without it, it searches without authentication.',
+    { check: checkFilled }
+  ),
+  bindPassword: row('text', undefined as string | undefined, 'Password of `bindDn`.', { check: checkFilled }),
+  baseDn: row('text', undefined as string | undefined, 'Where to search for the entry of a client.'),
+  filter: template('uc', 'Filter of this search, with `%u` and `%c`.'),
+  scope: row(
+    'choice',
+    'sub' as 'sub' | 'one',
+    'How deep to search: all entries below `baseDn`, or those directly below.',
+    { choices: ['sub', 'one'] }
+  ),
+  userDn: template('uc', 'Name of the entry instead of a search, with `%u` and `%c`.'),
   method: row('choice', 'bind' as 'bind' | 'compare', 'How to check a password.', { choices: ['bind', 'compare'] }),
-  passwordAttribute: attribute('userPassword', 'Attribute with the password.'),
-  enabledAttribute: attribute(undefined as string | undefined, 'Attribute that admits a client.'),
-  usernameAttribute: attribute(undefined as string | undefined, 'Attribute with the user name.'),
-  superuserAttribute: attribute(undefined as string | undefined, 'Attribute that makes a superuser.'),
-  superuserFilter: template('ucd', 'Filter that finds superusers.'),
-  superuserBaseDn: row('text', undefined as string | undefined, 'Where to search for superusers.'),
-  acl: row('object', undefined as AclNames | undefined, 'Attributes with access rules.', { check: checkAcl }),
+  passwordAttribute: attribute('userPassword', 'Attribute with the password, for `compare`.'),
+  enabledAttribute: attribute(
+    undefined as string | undefined,
+    'A client whose entry has the value `FALSE` here is refused.'
+  ),
+  usernameAttribute: attribute(undefined as string | undefined, 'Attribute that becomes the user name of the client.'),
+  superuserAttribute: attribute(
+    undefined as string | undefined,
+    'A client whose entry has the value `TRUE` here is exempt from access control.'
+  ),
+  superuserFilter: template(
+    'ucd',
+    'A client for whom this filter finds an entry is exempt from access control; `%d` is the name of its entry.'
+  ),
+  superuserBaseDn: row('text', undefined as string | undefined, 'Where to search with `superuserFilter`.'),
+  acl: row(
+    'object',
+    undefined as AclNames | undefined,
+    'Attributes with access rules; `true` takes the default names.',
+    { check: checkAcl }
+  ),
   name: row('text', 'ldap', 'Name of the source.')
 };
 

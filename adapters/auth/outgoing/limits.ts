@@ -37,15 +37,33 @@ type Breaker = OptionValues<typeof BREAKER_OPTIONS>;
 /** Rows of these options. @param maxConcurrent default of the option */
 export function limitRows(maxConcurrent: number) {
   return {
-    onError: row('choice', 'deny' as 'deny' | 'ignore', 'Answer if the server fails.', { choices: ['deny', 'ignore'] }),
-    timeoutMs: row('duration', 5_000, 'Time for a request.', { unit: 'ms', min: 1 }),
-    cacheMs: row('duration', 0, 'Time for which answers are kept.', { unit: 'ms' }),
+    onError: row(
+      'choice',
+      'deny' as 'deny' | 'ignore',
+      'Answer if the server fails; `ignore`: the next source decides.',
+      { choices: ['deny', 'ignore'] }
+    ),
+    timeoutMs: row('duration', 5_000, 'Time for a request, with its time in the queue.', { unit: 'ms', min: 1 }),
+    cacheMs: row(
+      'duration',
+      0,
+      'Time for which answers about logins are kept; a password that was changed counts until then. 0: not at all.',
+      { unit: 'ms' }
+    ),
     cacheSize: row('integer', 10_000, 'Answers that are kept.', { min: 1, max: 1_000_000 }),
     maxConcurrent: row('integer', maxConcurrent, 'Requests at the same time.', { min: 1, max: 10_000 }),
-    maxQueued: row('integer', 1_000, 'Requests that wait.', { min: 256, max: 1_000_000 }),
-    breaker: row('object', readOptions(BREAKER_OPTIONS, {}, '') as unknown as Breaker, 'When to stop asking.', {
-      check: (value, field) => readOptions(BREAKER_OPTIONS, value as object, field)
-    })
+    maxQueued: row('integer', 1_000, 'Requests that wait. Beyond them, the answer is that of `onError` at once.', {
+      min: 256,
+      max: 1_000_000
+    }),
+    breaker: row(
+      'object',
+      readOptions(BREAKER_OPTIONS, {}, '') as unknown as Breaker,
+      'After `failures` in a row, the server is not asked for `pauseMs`, and then with one request.',
+      {
+        check: (value, field) => readOptions(BREAKER_OPTIONS, value as object, field)
+      }
+    )
   };
 }
 
