@@ -7,8 +7,11 @@ export {
   LeakError,
   type LeakPolicy,
   type LinkTarget,
+  type OpenPort,
+  type PortOptions,
   TestBroker,
-  type TestBrokerOptions
+  type TestBrokerOptions,
+  type TestPort
 } from './kit.ts';
 export type { Direction, Link, LoggedPacket } from './link.ts';
 export type { Command, PacketChoice } from './link-direction.ts';

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
-import { BrokerError, InvalidInput, NotFound } from '../base/errors.ts';
+import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { Broker, engineOf, handledFiltersOf, serveLocal } from '../broker/broker.ts';
 import type { BrokerOptions } from '../broker/options.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
@@ -50,6 +50,26 @@ export class LeakError extends BrokerError {
   }
 }
 
+/** Options of `kit.listen`. */
+export interface PortOptions {
+  /** Port on 127.0.0.1. Default: 0, a free one. */
+  readonly port?: number;
+  /** MQTT over WebSocket instead of TCP, on the path `/mqtt`, or on another one. Default false. */
+  readonly webSocket?: boolean | string;
+}
+
+/** A port of a kit, which closes with the kit. */
+export interface TestPort extends AsyncDisposable {
+  readonly port: number;
+  /** For clients: `mqtt://127.0.0.1:PORT` or `ws://127.0.0.1:PORT/mqtt`. */
+  readonly url: string;
+  /** Close the port earlier than the kit. Connected clients stay connected. */
+  close(): Promise<void>;
+}
+
+/** Opens a port for the broker of a kit. lib opens none, so the entry point `embermq/testing` passes it the listeners of `embermq/net`. */
+export type OpenPort = (broker: Broker, options: PortOptions) => Promise<TestPort>;
+
 const POLICIES: readonly LeakPolicy[] = ['warn', 'error', 'ignore'];
 
 /** A client of the kit: its client id (for its newest connection), the client itself, or its stream. */
@@ -72,10 +92,16 @@ export type LinkTarget = string | Client | Duplex;
  * `kit.clock.advance`. The reconnect, connect timeout and keep alive of MQTT.js use real timers. For its keep alive pass
  * `timerVariant: kit.mqttTimers`; disable reconnecting (`reconnectPeriod: 0`) and call `reconnect` from a timer of the clock.
  */
-export async function createTestBroker(options?: TestBrokerOptions): Promise<TestBroker>;
-export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>>;
-export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>> {
-  const kit = new TestBroker<Data>(options);
+export async function createTestBroker(options?: TestBrokerOptions, openPort?: OpenPort): Promise<TestBroker>;
+export async function createTestBroker<Data>(
+  options?: TestBrokerOptions<Data>,
+  openPort?: OpenPort
+): Promise<TestBroker<Data>>;
+export async function createTestBroker<Data>(
+  options?: TestBrokerOptions<Data>,
+  openPort?: OpenPort
+): Promise<TestBroker<Data>> {
+  const kit = new TestBroker<Data>(options, openPort);
   await kit.broker.start();
   return kit;
 }
@@ -91,6 +117,7 @@ export class TestBroker<Data = unknown> {
     readonly set: (run: () => void, delayMs?: number) => number;
     readonly clear: (id: number) => void;
   };
+  readonly #openPort: OpenPort | undefined;
   readonly #policy: LeakPolicy;
   readonly #links: Link[] = [];
   readonly #linkOf = new Map<object, Link>();
@@ -106,7 +133,8 @@ export class TestBroker<Data = unknown> {
   #lastInterval = 0;
   #lastClient = 0;
 
-  constructor(options: TestBrokerOptions = {}) {
+  constructor(options: TestBrokerOptions = {}, openPort?: OpenPort) {
+    this.#openPort = openPort;
     const { clock, leakCheck = true, leaks = leakCheck ? 'warn' : 'ignore', ...rest } = options;
     if (!POLICIES.includes(leaks))
       throw new InvalidInput('OPTION_INVALID', 'leaks', `one of ${POLICIES.join(', ')}`, leaks);
@@ -143,6 +171,18 @@ export class TestBroker<Data = unknown> {
     const link = this.#open(end, client, transportInfo);
     if (link !== undefined) this.#linkOf.set(client, link);
     return client;
+  }
+
+  /**
+   * Open a port on loopback for devices in other processes. It closes with the kit.
+   *
+   * The clock stays virtual: keep alives and expiries of these clients run while the test advances it. What they send takes real time, for
+   * which the clock does not wait, unless the test gives it a promise with `clock.track`. Their connections have no `link`.
+   * @throws BrokerError LISTENER_BIND_FAILED; InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+   */
+  async listen(options: PortOptions = {}): Promise<TestPort> {
+    if (this.#openPort !== undefined) return this.#openPort(this.broker as Broker, options);
+    throw new StateError('PORTS_MISSING', 'this kit has no ports; create it with createTestBroker of embermq/testing');
   }
 
   /** Connect a client's stream to the broker over a link. @param end the peer of the client's stream @returns undefined: it is refused */

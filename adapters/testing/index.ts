@@ -1,0 +1,27 @@
+/// <reference types="node" preserve="true" />
+/** The test kit: a virtual clock, links with simulated faults, ports for other processes. It works with any test runner. */
+export {
+  type ArmedTimer,
+  type Command,
+  type Direction,
+  ExpectationFailed,
+  type ExpectOptions,
+  LeakError,
+  type LeakPolicy,
+  type Link,
+  type LinkTarget,
+  type LoggedPacket,
+  type PacketChoice,
+  type PortOptions,
+  type SeenMessage,
+  type StoreCase,
+  type StoreContractOptions,
+  storeContract,
+  TestBroker,
+  type TestBrokerOptions,
+  type TestPort,
+  VirtualClock,
+  type VirtualClockOptions
+} from '../../lib/testing/index.ts';
+export { createTestBroker } from './kit.ts';
+export { type BrokerSetup, setupBroker, type TestHooks } from './setup.ts';

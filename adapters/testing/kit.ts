@@ -1,0 +1,52 @@
+import { type Broker, InvalidInput } from '../../lib/index.ts';
+import {
+  createTestBroker as createKit,
+  type PortOptions,
+  type TestBroker,
+  type TestBrokerOptions,
+  type TestPort
+} from '../../lib/testing/index.ts';
+
+const HOST = '127.0.0.1';
+const NAMES: readonly (keyof PortOptions)[] = ['port', 'webSocket'];
+
+/**
+ * Create and start a broker for one test, with virtual time. It opens no port, except with `kit.listen()`.
+ *
+ * ```ts
+ * await using kit = await createTestBroker();
+ * await using client = await kit.connect({ clientId: 'c', keepalive: 60 });
+ * kit.link('c').halfOpen();
+ * await kit.clock.advance('90s'); // the keep alive of the client times out
+ * ```
+ *
+ * The options are those of the broker. Two defaults differ: `timerResolution` is 1 ms, so that timeouts are exact to the millisecond, and
+ * `memoryHighWatermark` is 0 (disabled), because the memory usage of the process differs from run to run.
+ *
+ * Pass the clock to the device under test as an argument: `kit.clock` in tests and `systemClock` in production. Its timers then fire during
+ * `kit.clock.advance`. The reconnect, connect timeout and keep alive of MQTT.js use real timers. For its keep alive pass
+ * `timerVariant: kit.mqttTimers`; disable reconnecting (`reconnectPeriod: 0`) and call `reconnect` from a timer of the clock.
+ * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; the errors of `broker.start`
+ */
+export async function createTestBroker(options?: TestBrokerOptions): Promise<TestBroker>;
+export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>>;
+export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>> {
+  return createKit<Data>(options, openPort);
+}
+
+async function openPort(broker: Broker, options: PortOptions): Promise<TestPort> {
+  const unknown = Object.keys(options).find((name) => !(NAMES as readonly string[]).includes(name));
+  if (unknown !== undefined) {
+    const text = `kit.listen: unknown option "${unknown}"; it has ${NAMES.join(' and ')}`;
+    throw new InvalidInput('OPTION_UNKNOWN', unknown, NAMES.join(', '), undefined, text);
+  }
+  const { port: wanted = 0, webSocket = false } = options;
+  const path = webSocket === true ? '/mqtt' : webSocket;
+  const { listen, tcp, ws } = await import('../net/index.ts'); // tests without a port do not load it
+  const place = { port: wanted, host: HOST };
+  const listener = await listen(broker, path === false ? tcp(place) : ws({ ...place, path }));
+  const port = listener.port as number;
+  const close = () => listener.close();
+  const url = path === false ? `mqtt://${HOST}:${port}` : `ws://${HOST}:${port}${path}`;
+  return { port, url, close, [Symbol.asyncDispose]: close };
+}

@@ -1,0 +1,74 @@
+import { type Broker, StateError } from '../../lib/index.ts';
+import type { TestBroker, TestBrokerOptions, VirtualClock } from '../../lib/testing/index.ts';
+import { createTestBroker } from './kit.ts';
+
+/** The hooks of a test runner: those of Vitest, Jest, node:test, Mocha and the like. */
+export interface TestHooks {
+  beforeEach(run: () => Promise<void>): unknown;
+  afterEach(run: () => Promise<void>): unknown;
+}
+
+/** The kit of the test that runs. */
+export interface BrokerSetup<Data = unknown> {
+  /** @throws StateError KIT_MISSING outside of a test */
+  readonly kit: TestBroker<Data>;
+  /** The broker of the kit. */
+  readonly broker: Broker<Data>;
+  /** The virtual clock of the kit. */
+  readonly clock: VirtualClock;
+}
+
+/**
+ * Create a kit before each test and dispose of it afterwards, with the hooks of any test runner.
+ *
+ * ```ts
+ * import { afterEach, beforeEach, expect, it } from 'vitest';
+ *
+ * const test = setupBroker({ beforeEach, afterEach });
+ * it('reports that it is online', async () => {
+ *   await startDevice(test.kit.stream());
+ *   expect((await test.kit.expectMessage('state')).text).toBe('online');
+ * });
+ * ```
+ *
+ * The default of `leaks` is `error` here: a test that leaves something open fails, and a test that fails shows its own error.
+ * @param options those of `createTestBroker`, or a function that returns them for each test, for example with a new store
+ * @throws StateError KIT_IN_USE in the hook if tests run concurrently
+ */
+export function setupBroker<Data = unknown>(
+  { beforeEach, afterEach }: TestHooks,
+  options: TestBrokerOptions<Data> | (() => TestBrokerOptions<Data> | Promise<TestBrokerOptions<Data>>) = {}
+): BrokerSetup<Data> {
+  let current: TestBroker<Data> | undefined;
+  beforeEach(async () => {
+    if (current !== undefined) {
+      const text = 'setupBroker: the previous test still runs; call createTestBroker in tests that run concurrently';
+      throw new StateError('KIT_IN_USE', text);
+    }
+    const chosen = typeof options === 'function' ? await options() : options;
+    const leaks = chosen.leakCheck === false ? 'ignore' : 'error';
+    current = await createTestBroker<Data>({ leaks, ...chosen });
+  });
+  afterEach(async () => {
+    const kit = current;
+    current = undefined;
+    await kit?.[Symbol.asyncDispose]();
+  });
+  const kitOf = (): TestBroker<Data> => {
+    if (current !== undefined) return current;
+    const text =
+      'setupBroker: there is no kit outside of a test; use it in tests, and in hooks that are added after it';
+    throw new StateError('KIT_MISSING', text);
+  };
+  return {
+    get kit() {
+      return kitOf();
+    },
+    get broker() {
+      return kitOf().broker;
+    },
+    get clock() {
+      return kitOf().clock;
+    }
+  };
+}
