@@ -26,7 +26,7 @@ const UNFINISHED = new Set([
 const checked = all.filter(({ path }) => !UNFINISHED.has(path));
 /** Entry points that have no page yet. */
 const WITHOUT_PAGE = new Set<string>(
-  ['streams-api/client', 'streams/file', 'streams/http', 'streams/mqtt'].map((name) => `embermq/${name}`)
+  ['aedes', 'streams-api/client', 'streams/file', 'streams/http', 'streams/mqtt'].map((name) => `embermq/${name}`)
 );
 
 /** Returns the page with its tables generated anew. */

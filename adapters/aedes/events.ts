@@ -1,0 +1,176 @@
+import { type Broker, DISCONNECT_REASONS, type DisconnectReason, type Message } from '../../lib/index.ts';
+import { after, ask } from './ask.ts';
+import type { Backpressure } from './backpressure.ts';
+import type { Client } from './client.ts';
+import { type ClientLinks, failed, type HandlerHooks } from './hooks.ts';
+import {
+  connackOf,
+  type PacketSource,
+  type PubrelPacket,
+  packetOf,
+  refusalOf,
+  type Subscription,
+  subscriptionOf
+} from './packets.ts';
+import type { AedesEvents, Handlers } from './types.ts';
+
+/** What the events use of the broker of Aedes. */
+export interface EventsHost extends PacketSource, Pick<Handlers, 'published'> {
+  readonly broker: Broker;
+  emit<E extends keyof AedesEvents>(event: E, ...args: AedesEvents[E]): boolean;
+  /** Whether `published` is a function of the app. */
+  hasPublished(): boolean;
+  listenerCount(event: keyof AedesEvents): number;
+  /** The connected client with this id. */
+  clientOf(clientId: string): Client | undefined;
+  /** A client has subscribed. */
+  subscribed(client: Client, subscriptions: Subscription[]): void;
+}
+
+/** Reasons of the broker for which a connection ends without an error. */
+const QUIET: readonly DisconnectReason[] = [
+  'normal',
+  'disconnect_with_will',
+  'closed',
+  'kicked',
+  'discarded',
+  'takeovered',
+  'expired',
+  'server_shutting_down'
+];
+
+/** What the errors of Aedes say in these cases. */
+const TEXTS: Partial<Record<DisconnectReason, string>> = {
+  keepalive_timeout: 'keep alive timeout',
+  slow_consumer: 'drain timeout'
+};
+
+/** Emits the events of Aedes when the broker emits its own. */
+export class EventRelay {
+  readonly #host: EventsHost;
+  readonly #links: ClientLinks;
+  readonly #hooks: HandlerHooks;
+  readonly #backpressure: Backpressure;
+  #hearsAcks = false;
+
+  constructor(host: EventsHost, links: ClientLinks, hooks: HandlerHooks, backpressure: Backpressure) {
+    this.#host = host;
+    this.#links = links;
+    this.#hooks = hooks;
+    this.#backpressure = backpressure;
+    this.#relayConnections();
+    this.#relaySubscriptions();
+    host.broker.on('client.ping', ({ client: info }) => {
+      const client = links.of(info);
+      if (client !== undefined) host.emit('ping', { cmd: 'pingreq' }, client);
+    });
+    host.broker.on('message.publish', ({ message, client }) => this.#published(message, client && links.of(client)));
+    host.broker.on('error', ({ error, client: info }) => this.#failed(error, info && links.of(info)));
+  }
+
+  /** Emit `ack` from now on. The broker keeps messages in flight for it, so this happens with the first listener only. */
+  hearAcks(): void {
+    if (this.#hearsAcks) return;
+    this.#hearsAcks = true;
+    this.#host.broker.on('message.acked', ({ message, client: info, qos }) => {
+      const client = this.#links.of(info);
+      if (client === undefined) return;
+      const pubrel: PubrelPacket = { cmd: 'pubrel' };
+      this.#host.emit('ack', qos === 2 ? pubrel : packetOf(message, this.#host), client);
+    });
+  }
+
+  #relayConnections(): void {
+    const { broker } = this.#host;
+    broker.on('client.connack', ({ client: info, reasonCode }) => {
+      const client = this.#links.of(info);
+      if (client === undefined) return;
+      if (reasonCode === 0) {
+        client.register();
+        return;
+      }
+      this.#host.emit('connackSent', connackOf(reasonCode, false, info.protocolVersion), client);
+      client.refusalSent(refusalOf(reasonCode)?.about ?? 'the client is refused');
+    });
+    broker.on('client.connected', ({ client: info, sessionPresent }) => {
+      const client = this.#links.of(info);
+      if (client === undefined) return;
+      this.#host.emit('connackSent', connackOf(0, sessionPresent, info.protocolVersion), client);
+      client.ready();
+    });
+    broker.on('client.disconnected', ({ client: info, reason }) => {
+      const client = this.#links.of(info);
+      if (client === undefined) return;
+      if (reason === 'keepalive_timeout') this.#host.emit('keepaliveTimeout', client);
+      if (!QUIET.includes(reason)) client.closedFor(new Error(TEXTS[reason] ?? DISCONNECT_REASONS[reason].about));
+      client.ended();
+    });
+    broker.on('session.resumed', ({ client: info }) => {
+      const client = this.#links.of(info);
+      if (client !== undefined)
+        for (const subscription of this.#restored(client)) this.#authorizeAgain(client, subscription);
+    });
+  }
+
+  #restored({ id, version }: Client): Subscription[] {
+    const { sessions } = this.#host.broker;
+    return [...sessions.get(id).subscriptions()].map((record) => subscriptionOf(record.filter, record, version === 5));
+  }
+
+  /** `authorizeSubscribe` decides about the subscriptions of a session that a client resumes, too. */
+  #authorizeAgain(client: Client, subscription: Subscription): void {
+    const { topic, qos } = subscription;
+    void after(this.#hooks.authorizeSubscribe(client, subscription), ({ error, value }) => {
+      if (client.closed) return;
+      if (error !== undefined) {
+        failed(client, error);
+        return;
+      }
+      if (value?.topic === topic && value.qos === qos) return;
+      const session = this.#host.broker.sessions.get(client.id);
+      if (value?.topic !== topic) session.unsubscribe(topic);
+      if (value) session.subscribe(value.topic, { qos: value.qos, retainHandling: 2 });
+    });
+  }
+
+  #relaySubscriptions(): void {
+    const { broker } = this.#host;
+    broker.on('client.suback', ({ client: info, results }) => {
+      const client = this.#links.of(info);
+      if (client === undefined) return;
+      const last = new Map<string, Subscription>();
+      for (const { filter, grantedFilter = filter, options, reasonCode } of results) {
+        const subscription = subscriptionOf(grantedFilter, options, info.protocolVersion === 5);
+        const qos = (reasonCode >= 0x80 ? 128 : reasonCode) as Subscription['qos'];
+        last.set(filter, { ...subscription, qos });
+      }
+      this.#host.subscribed(client, [...last.values()]);
+    });
+    broker.on('session.subscribed', ({ client, filter }) => this.#links.of(client)?.noteSubscription(filter, true));
+    broker.on('session.unsubscribed', ({ client, filter }) => this.#links.of(client)?.noteSubscription(filter, false));
+    broker.on('client.unsubscribe', ({ client, filter }) => this.#links.of(client)?.unsubscribing(filter));
+  }
+
+  /** Call `published` and emit `publish`, after the message was delivered. */
+  #published(message: Message, by: Client | undefined): void {
+    const host = this.#host;
+    const client = by ?? host.clientOf(message.clientId) ?? null;
+    const packet = packetOf(message, host);
+    const call = (): Promise<Error | undefined> | Error | undefined => {
+      const answered = ask<never>((callback) => host.published(packet, client as Client, callback)); // null, as in Aedes
+      return after(answered, ({ error }) => {
+        if (error !== undefined) failed(client, error);
+        return error;
+      });
+    };
+    // at once, so that the next packet of the client waits
+    if (host.hasPublished()) this.#backpressure.add(client, Promise.resolve().then(call));
+    queueMicrotask(() => host.emit('publish', packet, client));
+  }
+
+  #failed(error: Error, client: Client | undefined): void {
+    if (client !== undefined) client.closedFor(error);
+    else if (this.#host.listenerCount('error') > 0) this.#host.emit('error', error);
+    else process.emitWarning(error);
+  }
+}

@@ -1,0 +1,244 @@
+import {
+  CONNECT_REFUSALS,
+  type ConnectPacket as ConnectOfBroker,
+  type ConnectRefusalRow,
+  type Message,
+  type MessageInput,
+  type Properties,
+  type QoS,
+  type SubscriptionOptions
+} from '../../lib/index.ts';
+
+/** User properties as Aedes has them: a name that occurs more than once has a list of values. */
+export type UserProperties = Record<string, string | string[]>;
+
+/** The MQTT 5.0 properties of a PUBLISH. */
+export interface PublishProperties {
+  payloadFormatIndicator?: boolean;
+  messageExpiryInterval?: number;
+  contentType?: string;
+  responseTopic?: string;
+  correlationData?: Buffer;
+  userProperties?: UserProperties;
+}
+
+/** PUBLISH. */
+export interface PublishPacket {
+  cmd: 'publish';
+  topic: string;
+  payload: string | Buffer;
+  qos: QoS;
+  dup: boolean;
+  retain: boolean;
+  messageId?: number | undefined;
+  properties?: PublishProperties;
+}
+
+/** A PUBLISH that the app publishes. What it does not contain has the default of MQTT. */
+export type PublishInput = Partial<Omit<PublishPacket, 'topic'>> & { topic: string };
+
+/** A PUBLISH in the broker. */
+export interface AedesPublishPacket extends PublishPacket {
+  /** The `id` of the broker. */
+  brokerId: string;
+  /** Number of the packet in this broker. */
+  brokerCounter: number;
+  /** Client id of the publisher, if a client has published the packet. */
+  clientId?: string;
+}
+
+/** The will of a CONNECT. */
+export interface WillPacket {
+  topic: string;
+  payload: string | Buffer;
+  qos?: QoS;
+  retain?: boolean;
+  properties?: Properties;
+}
+
+/** CONNECT. `preConnect` may change `username`, `password`, `keepalive` and `will`. */
+export interface ConnectPacket {
+  cmd: 'connect';
+  protocolId?: 'MQTT' | 'MQIsdp';
+  protocolVersion?: 3 | 4 | 5;
+  clientId: string;
+  clean?: boolean;
+  keepalive?: number;
+  username?: string;
+  password?: Buffer;
+  will?: WillPacket;
+  properties?: Properties;
+}
+
+/** CONNACK. */
+export interface ConnackPacket {
+  cmd: 'connack';
+  /** Return code of MQTT 3.x; 0: the client is accepted. */
+  returnCode?: number;
+  /** Reason code of MQTT 5.0. */
+  reasonCode?: number;
+  sessionPresent: boolean;
+}
+
+/** PUBREL. */
+export interface PubrelPacket {
+  cmd: 'pubrel';
+  messageId?: number;
+}
+
+/** PINGREQ. */
+export interface PingreqPacket {
+  cmd: 'pingreq';
+}
+
+/** A topic filter with the options of its subscription. */
+export interface Subscription {
+  topic: string;
+  qos: QoS;
+  /** No Local. */
+  nl?: boolean;
+  /** Retain As Published. */
+  rap?: boolean;
+  /** Retain Handling. */
+  rh?: number;
+  clientId?: string;
+}
+
+/** Several subscriptions. */
+export interface Subscriptions {
+  subscriptions: Subscription[];
+}
+
+/** SUBSCRIBE. */
+export interface SubscribePacket extends Subscriptions {
+  cmd: 'subscribe';
+  messageId?: number;
+}
+
+/** UNSUBSCRIBE. */
+export interface UnsubscribePacket {
+  cmd: 'unsubscribe';
+  messageId?: number;
+  unsubscriptions: string[];
+}
+
+/** What numbers the packets of a broker. */
+export interface PacketSource {
+  readonly id: string;
+  /** Returns the number of the next packet. */
+  nextCount(): number;
+}
+
+/** A message as a packet of Aedes. */
+export function packetOf(message: Message, source: PacketSource): AedesPublishPacket {
+  const packet: AedesPublishPacket = {
+    cmd: 'publish',
+    brokerId: source.id,
+    brokerCounter: source.nextCount(),
+    topic: message.topic,
+    payload: message.payload,
+    qos: message.qos,
+    retain: message.retain,
+    dup: false
+  };
+  if (message.qos > 0) packet.messageId = undefined;
+  if (message.clientId !== '') packet.clientId = message.clientId;
+  const properties = propertiesOf(message.properties);
+  if (properties !== undefined) packet.properties = properties;
+  return packet;
+}
+
+function propertiesOf(given: Properties): PublishProperties | undefined {
+  const { payloadFormatIndicator, userProperties, ...rest } = given;
+  const properties: PublishProperties = rest;
+  if (payloadFormatIndicator !== undefined) properties.payloadFormatIndicator = payloadFormatIndicator === 1;
+  if (userProperties !== undefined) properties.userProperties = namedValues(userProperties);
+  return Object.keys(properties).length === 0 ? undefined : properties;
+}
+
+function namedValues(pairs: NonNullable<Properties['userProperties']>): UserProperties {
+  const named: UserProperties = Object.create(null);
+  for (const [name, value] of pairs) {
+    const known = named[name];
+    named[name] = known === undefined ? value : [known, value].flat();
+  }
+  return named;
+}
+
+/** A packet of Aedes as the input of a message. */
+export function inputOf(packet: PublishInput): MessageInput {
+  const { topic, payload = '', qos = 0, retain = false, properties } = packet;
+  return properties === undefined
+    ? { topic, payload, qos, retain }
+    : { topic, payload, qos, retain, properties: givenProperties(properties) };
+}
+
+function givenProperties(given: PublishProperties): NonNullable<MessageInput['properties']> {
+  const { payloadFormatIndicator, userProperties, messageExpiryInterval, contentType, responseTopic, correlationData } =
+    given;
+  return {
+    messageExpiryInterval,
+    contentType,
+    responseTopic,
+    correlationData,
+    payloadFormatIndicator: payloadFormatIndicator === undefined ? undefined : payloadFormatIndicator ? 1 : 0,
+    userProperties:
+      userProperties === undefined
+        ? undefined
+        : Object.entries(userProperties).flatMap(([name, values]) =>
+            [values].flat().map((value) => [name, value] as const)
+          )
+  };
+}
+
+/** The fields of a packet that a handler has changed; undefined if it has changed none. */
+export function changesOf(packet: PublishInput, before: PublishInput): Partial<MessageInput> | undefined {
+  const isSame =
+    packet.topic === before.topic &&
+    packet.payload === before.payload &&
+    packet.qos === before.qos &&
+    packet.retain === before.retain &&
+    packet.properties === before.properties;
+  return isSame ? undefined : inputOf(packet);
+}
+
+/** The CONNECT that `preConnect` receives. */
+export function connectPacketOf(packet: ConnectOfBroker): ConnectPacket {
+  return { ...packet, protocolId: packet.protocolVersion === 3 ? 'MQIsdp' : 'MQTT' };
+}
+
+/**
+ * Take over what `preConnect` has changed.
+ * @throws Error if it has changed what the broker has used already
+ */
+export function applyChanges(given: ConnectPacket, packet: ConnectOfBroker): void {
+  for (const name of ['clientId', 'clean', 'protocolVersion'] as const)
+    if (given[name] !== packet[name])
+      throw new Error(`preConnect cannot change "${name}" of the CONNECT, only username, password, keepalive and will`);
+  const { username, password, keepalive = 0, will } = given;
+  Object.assign(packet, { username, password, keepalive });
+  if (will === undefined) delete packet.will;
+  else {
+    const { payload, qos = 0, retain = false } = will;
+    packet.will = { ...will, qos, retain, payload: typeof payload === 'string' ? Buffer.from(payload) : payload };
+  }
+}
+
+/** A subscription as `authorizeSubscribe` receives it. @param isV5 with the options of MQTT 5.0 */
+export function subscriptionOf(topic: string, options: Omit<SubscriptionOptions, 'id'>, isV5: boolean): Subscription {
+  const { qos, noLocal, retainAsPublished, retainHandling } = options;
+  return isV5 ? { topic, qos, nl: noLocal, rap: retainAsPublished, rh: retainHandling } : { topic, qos };
+}
+
+/** The CONNACK that was sent. @param reasonCode of MQTT 5.0 */
+export function connackOf(reasonCode: number, sessionPresent: boolean, version: number): ConnackPacket {
+  const row = refusalOf(reasonCode);
+  const returnCode = reasonCode === 0 ? 0 : (row?.returnCode ?? 5);
+  const connack: ConnackPacket = { cmd: 'connack', returnCode, sessionPresent };
+  return version === 5 ? { ...connack, reasonCode } : connack;
+}
+
+/** Why a client is refused, by the reason code of MQTT 5.0. */
+export function refusalOf(reasonCode: number): ConnectRefusalRow | undefined {
+  return Object.values<ConnectRefusalRow>(CONNECT_REFUSALS).find((row) => row.reasonCode === reasonCode);
+}

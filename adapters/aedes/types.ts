@@ -1,0 +1,145 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { BrokerOptions, Store } from '../../lib/index.ts';
+import type { Client } from './client.ts';
+import type {
+  AedesPublishPacket,
+  ConnackPacket,
+  ConnectPacket,
+  PingreqPacket,
+  PublishPacket,
+  PubrelPacket,
+  Subscription
+} from './packets.ts';
+
+/** A stream with a client at its other end. */
+export type Connection = Duplex;
+
+/** The callback of most operations. `error` is null or undefined if the operation has succeeded. */
+export type Done = (error?: Error | null) => void;
+
+/** The return codes with which `authenticate` can refuse a client. */
+export const AuthErrorCode = {
+  UNNACCEPTABLE_PROTOCOL: 1, // spelled as in Aedes
+  IDENTIFIER_REJECTED: 2,
+  SERVER_UNAVAILABLE: 3,
+  BAD_USERNAME_OR_PASSWORD: 4,
+  NOT_AUTHORIZED: 5
+} as const;
+
+/** One of the return codes with which `authenticate` can refuse a client. */
+export type AuthErrorCode = (typeof AuthErrorCode)[keyof typeof AuthErrorCode];
+
+/** The error of `authenticate`. With a `returnCode` from 2 to 5, the CONNACK has this code; otherwise it has 5. */
+export type AuthenticateError = Error & { returnCode: AuthErrorCode };
+
+/** Decides whether a client may try to connect. `client.id` is null at this time. */
+export type PreConnectHandler = (
+  client: Client,
+  packet: ConnectPacket,
+  callback: (error: Error | null, success: boolean) => void
+) => void;
+
+/** Decides whether a client may connect. */
+export type AuthenticateHandler = (
+  client: Client,
+  username: Readonly<string | undefined>,
+  password: Readonly<Buffer | undefined>,
+  done: (error: AuthenticateError | null, success: boolean | null) => void
+) => void;
+
+/** Decides whether a client may publish a packet or its will, and may change it. `client` is null for the will of a client that is gone. */
+export type AuthorizePublishHandler = (client: Client | null, packet: PublishPacket, callback: Done) => void;
+
+/** Decides whether a client may subscribe, and may change topic filter and QoS. null in place of the subscription refuses it. */
+export type AuthorizeSubscribeHandler = (
+  client: Client,
+  subscription: Subscription,
+  callback: (error: Error | null, subscription?: Subscription | null) => void
+) => void;
+
+/** Decides whether a client receives a packet, and may change it for this client. Anything but a packet drops it. */
+export type AuthorizeForwardHandler = (
+  client: Client,
+  packet: AedesPublishPacket
+  // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing drops the packet
+) => AedesPublishPacket | null | undefined | void;
+
+/** Is called after a packet was published. The next packet of the same client is published after the callback. */
+export type PublishedHandler = (packet: AedesPublishPacket, client: Client, callback: Done) => void;
+
+/** The handlers that decide what clients may do. Each can be passed as an option and assigned to the broker at any time. */
+export interface Handlers {
+  preConnect: PreConnectHandler;
+  authenticate: AuthenticateHandler;
+  authorizePublish: AuthorizePublishHandler;
+  authorizeSubscribe: AuthorizeSubscribeHandler;
+  authorizeForward: AuthorizeForwardHandler;
+  published: PublishedHandler;
+}
+
+/** The options of `Aedes`. */
+export interface AedesOptions extends Partial<Handlers> {
+  /** Not available, because the broker delivers messages itself: use `embermq/bridge` between brokers. */
+  readonly mq?: undefined;
+  /** Name of the broker, part of its `$SYS` topics. Default: a random UUID. */
+  readonly id?: string;
+  /** A store of embermq: `levelStore(folder)` of `embermq/level`. Persistence modules of Aedes are not available. Default: memory. */
+  readonly persistence?: Store;
+  /** Has no effect: a slow client never holds up messages to others. */
+  readonly concurrency?: number;
+  /** Interval of the messages to `$SYS/<id>/heartbeat`, in milliseconds. Default 60000. */
+  readonly heartbeatInterval?: number;
+  /** Time in which a new connection has to send CONNECT, in milliseconds. Default 30000. */
+  readonly connectTimeout?: number;
+  /** Time after which a client that accepts no output is disconnected, in milliseconds; 0: never. Default 60000. */
+  readonly drainTimeout?: number;
+  /** Maximum keep alive, in seconds; a client without keep alive exceeds it, too. 0 (default): unlimited. */
+  readonly keepaliveLimit?: number;
+  /** Has no effect: what a client sends before its CONNACK is limited in bytes (`maxHeldBytes` in `embermq`). */
+  readonly queueLimit?: number;
+  /** Maximum number of QoS 2 messages of one client that wait for PUBREL; 0: unlimited. Default 1000. */
+  readonly maxInflightInbound?: number;
+  /** Maximum length of the client id of MQTT 3.1 clients. Default 23. */
+  readonly maxClientsIdLength?: number;
+  /** Maximum number of levels of topic names and filters, from 1 to 100. Default 100. */
+  readonly maxTopicLevels?: number;
+  /** Not available: a listener of `embermq/net` with `proxyProtocol` reads the addresses that a proxy reports. */
+  readonly decodeProtocol?: undefined;
+  /** Only false, see `decodeProtocol`. */
+  readonly trustProxy?: false;
+  /** Only an empty list, see `decodeProtocol`. */
+  readonly trustedProxies?: readonly never[];
+  /** Options of `createBroker` of embermq, which Aedes does not have. They win over those that follow from the options above. */
+  readonly embermq?: BrokerOptions;
+}
+
+/** The events of `Aedes`, with the arguments of their listeners. */
+export interface AedesEvents {
+  client: [client: Client];
+  clientReady: [client: Client];
+  clientDisconnect: [client: Client];
+  clientError: [client: Client, error: Error];
+  connectionError: [client: Client, error: Error];
+  keepaliveTimeout: [client: Client];
+  publish: [packet: AedesPublishPacket, client: Client | null];
+  ack: [packet: PublishPacket | PubrelPacket, client: Client];
+  ping: [packet: PingreqPacket, client: Client];
+  subscribe: [subscriptions: Subscription[], client: Client];
+  unsubscribe: [unsubscriptions: string[], client: Client];
+  connackSent: [packet: ConnackPacket, client: Client];
+  closed: [];
+  error: [error: Error];
+}
+
+/** The events of `Client`, with the arguments of their listeners. */
+export interface ClientEvents {
+  connected: [];
+  error: [error: Error];
+}
+
+/** Receives the packets of `aedes.subscribe`. The callback has no effect. */
+export type DeliverFunction = (packet: AedesPublishPacket, callback: () => void) => void;
+
+/** The upgrade request of a WebSocket connection. */
+export type UpgradeRequest = IncomingMessage;
