@@ -64,8 +64,8 @@ export const ADAPTER_CODES = {
   },
   PATH_INVALID: { about: 'The path of a request would have a segment `.` or `..`.', remedy: 'Correct the template.' },
   PLUGIN_REGISTERED: {
-    about: 'The Fastify plugin is registered twice.',
-    remedy: 'Register it once.'
+    about: 'The Fastify app has the plugin already.',
+    remedy: 'Register it once, in the outermost context that uses the broker.'
   },
   SEND_FAILED: {
     about: 'A delivery to a target failed; `isFinal` says whether it is repeated.',

@@ -14,11 +14,23 @@ export const TESTING_CODES = {
     about: 'A date cannot be read, or is in the past of the clock.',
     remedy: 'Use `stepWall` to set the wall clock back.'
   },
+  KIT_IN_USE: {
+    about: 'A test of `setupBroker` began while another one was running.',
+    remedy: 'Call `createTestBroker` in tests that run concurrently.'
+  },
+  KIT_MISSING: {
+    about: 'The kit of `setupBroker` was used outside of a test.',
+    remedy: 'Use it in tests, and in hooks that are added after it.'
+  },
   LINK_NOT_FOUND: {
     about: 'The client is not connected through the kit.',
     remedy: 'Use `kit.connect` or `kit.stream`.'
   },
   MESSAGE_EXPECTED: { about: 'An expected message did not come.', remedy: 'The message lists those that came.' },
   MESSAGE_UNEXPECTED: { about: 'A message came that was not expected.', remedy: 'The message names it.' },
+  PORTS_MISSING: {
+    about: 'This kit cannot open ports.',
+    remedy: 'Create it with `createTestBroker` of `embermq/testing`.'
+  },
   TEST_LEAKS: { about: 'The app under test left something open.', remedy: 'Close what the message lists.' }
 } as const satisfies Readonly<Record<string, ErrorCodeRow>>;
