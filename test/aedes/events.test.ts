@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import { Duplex } from 'node:stream';
+import { describe, it } from 'node:test';
+import { called, Fixture, IMPLEMENTATIONS, message } from './implementations.ts';
+
+for (const implementation of IMPLEMENTATIONS) {
+  describe(`${implementation.name}: events`, () => {
+    it('client, connackSent and clientReady are emitted in this order while a client connects', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const seen: unknown[] = [];
+      fixture.aedes.on('client', ({ id, connecting, connected }) => {
+        seen.push(['client', id, connecting, connected, fixture.aedes.connectedClients]);
+      });
+      fixture.aedes.on('connackSent', ({ cmd, returnCode, sessionPresent }, { id }) => {
+        seen.push([cmd, returnCode, sessionPresent, id]);
+      });
+      const ready = fixture.next('clientReady');
+      const [, [client]] = await Promise.all([fixture.connect(), ready]);
+      seen.push(['ready', client.id, client.connecting, client.connected, client.clean, client.version]);
+      assert.deepEqual(seen, [
+        ['client', 'device', true, false, 1],
+        ['connack', 0, false, 'device'],
+        ['ready', 'device', false, true, true, 4]
+      ]);
+    });
+
+    it('connected is emitted by the client itself', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const connected = new Promise<void>((resolve) =>
+        fixture.aedes.on('client', (client) => client.on('connected', resolve))
+      );
+      await fixture.connect();
+      await connected;
+    });
+
+    it('clientDisconnect is emitted when a client disconnects, after its subscriptions are reported', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const client = await fixture.connect();
+      await client.subscribeAsync('a');
+      const seen: unknown[] = [];
+      fixture.aedes.on('unsubscribe', (filters) => seen.push(filters));
+      const gone = fixture.next('clientDisconnect');
+      client.end();
+      const [{ id, connected, closed }] = await gone;
+      seen.push([id, connected, closed, fixture.aedes.connectedClients]);
+      assert.deepEqual(seen, [['a'], ['device', false, true, 0]]);
+    });
+
+    it('clientDisconnect comes before client when a connection takes over the client id', async () => {
+      await using fixture = await Fixture.start(implementation);
+      await fixture.connect();
+      const seen: string[] = [];
+      fixture.aedes.on('clientDisconnect', () => seen.push('gone'));
+      fixture.aedes.on('client', () => seen.push('client'));
+      const ready = fixture.next('clientReady');
+      await fixture.connect();
+      await ready;
+      assert.deepEqual(seen, ['gone', 'client']);
+      assert.equal(fixture.aedes.connectedClients, 1);
+    });
+
+    it('connectionError is emitted when CONNECT does not arrive in time', async () => {
+      await using fixture = await Fixture.start(implementation, { connectTimeout: 20 });
+      const failed = fixture.next('connectionError');
+      const stream = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
+      const client = fixture.aedes.handle(stream);
+      const [same, error] = await failed;
+      assert.equal(same, client);
+      assert.equal(error.message, 'connect did not arrive in time');
+      assert.equal(client.closed, true);
+    });
+
+    it('connectionError is emitted for bytes that are not MQTT', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const failed = fixture.next('connectionError');
+      const stream = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
+      fixture.aedes.handle(stream);
+      stream.push(Buffer.from('GET / HTTP/1.1\r\n\r\n'));
+      await failed;
+    });
+
+    it('clientError is emitted when a connected client violates the protocol', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const client = await fixture.connect();
+      const failed = fixture.next('clientError');
+      client.stream.write(Buffer.from([0x00, 0x00]));
+      const [{ id }, error] = await failed;
+      assert.equal(id, 'device');
+      assert.ok(error instanceof Error);
+    });
+
+    it('clientError is emitted for an error that the app emits on the client, which is then closed', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const ready = fixture.next('clientReady');
+      await fixture.connect();
+      const [client] = await ready;
+      const failed = fixture.next('clientError');
+      const gone = fixture.next('clientDisconnect');
+      client.emit('error', new Error('enough'));
+      assert.equal((await failed)[1].message, 'enough');
+      await gone;
+    });
+
+    it('keepaliveTimeout is emitted when a client is silent for one and a half keep alives', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const timeout = fixture.next('keepaliveTimeout');
+      const failed = fixture.next('clientError');
+      const client = await fixture.connect({ keepalive: 1, reschedulePings: false });
+      client.stream.cork(); // its PINGREQ are not sent
+      assert.equal((await timeout)[0].id, 'device');
+      assert.equal((await failed)[1].message, 'keep alive timeout');
+    });
+
+    it('publish is emitted with packet and client, and with null for packets of the app', async () => {
+      await using fixture = await Fixture.start(implementation, { id: 'broker-1' });
+      const client = await fixture.connect();
+      const byClient = fixture.next('publish', ({ topic }) => topic === 'a');
+      client.publish('a', 'x', { qos: 1, retain: true });
+      const [packet, publisher] = await byClient;
+      assert.equal(publisher?.id, 'device');
+      const { cmd, topic, qos, retain } = packet;
+      assert.deepEqual([cmd, topic, String(packet.payload), qos, retain], ['publish', 'a', 'x', 1, true]);
+      const byApp = fixture.next('publish', (sent) => sent.topic === 'b');
+      fixture.aedes.publish({ topic: 'b', payload: 'x' }, () => undefined); // without a callback, Aedes passes undefined
+      const [sent, nobody] = await byApp;
+      assert.deepEqual([sent.topic, nobody], ['b', null]);
+    });
+
+    for (const [topic, act] of [
+      ['new/clients', (fixture: Fixture) => fixture.connect()],
+      ['disconnect/clients', async (fixture: Fixture) => (await fixture.connect()).end()],
+      ['new/subscribes', async (fixture: Fixture) => (await fixture.connect()).subscribe('a')],
+      ['heartbeat', () => undefined]
+    ] as const)
+      it(`publish is emitted for the message to $SYS/<id>/${topic}`, async () => {
+        await using fixture = await Fixture.start(implementation, { id: 'x', heartbeatInterval: 20 });
+        const published = fixture.next('publish', (packet) => packet.topic === `$SYS/x/${topic}`);
+        await act(fixture);
+        const [{ payload }] = await published;
+        const expected: Record<string, string> = {
+          heartbeat: 'x',
+          'new/subscribes': JSON.stringify({ clientId: 'device', subs: [{ topic: 'a', qos: 0 }] })
+        };
+        assert.equal(String(payload), expected[topic] ?? 'device');
+      });
+
+    it('ack is emitted when a client acknowledges a packet of QoS 1 or 2', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const client = await fixture.connect({ clean: false });
+      await client.subscribeAsync('a', { qos: 2 });
+      const first = fixture.next('ack');
+      fixture.aedes.publish({ topic: 'a', payload: 'x', qos: 1 });
+      const [packet, { id }] = await first;
+      assert.deepEqual([packet.cmd, id], ['publish', 'device']);
+      const second = fixture.next('ack');
+      fixture.aedes.publish({ topic: 'a', payload: 'x', qos: 2 });
+      assert.equal((await second)[0].cmd, 'pubrel');
+    });
+
+    it('ping is emitted for a PINGREQ', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const client = await fixture.connect();
+      const ping = fixture.next('ping');
+      client.sendPing();
+      const [{ cmd }, { id }] = await ping;
+      assert.deepEqual([cmd, id], ['pingreq', 'device']);
+    });
+
+    it('subscribe and unsubscribe are emitted with all topic filters of the packet', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const client = await fixture.connect();
+      const subscribed = fixture.next('subscribe');
+      await client.subscribeAsync({ a: { qos: 1 }, b: { qos: 0 } });
+      const [subscriptions, { id }] = await subscribed;
+      assert.deepEqual(
+        [id, subscriptions.map(({ topic, qos }) => [topic, qos])],
+        [
+          'device',
+          [
+            ['a', 1],
+            ['b', 0]
+          ]
+        ]
+      );
+      const unsubscribed = fixture.next('unsubscribe');
+      await client.unsubscribeAsync(['a', 'b']);
+      assert.deepEqual((await unsubscribed)[0], ['a', 'b']);
+    });
+
+    it('closed is emitted by close, which disconnects all clients', async () => {
+      await using fixture = await Fixture.start(implementation);
+      await fixture.connect();
+      const gone = fixture.next('clientDisconnect');
+      const closed = fixture.next('closed');
+      await called((callback) => fixture.aedes.close(() => callback()));
+      await Promise.all([gone, closed]);
+      assert.equal(fixture.aedes.closed, true);
+      await called((callback) => fixture.aedes.close(() => callback()));
+    });
+  });
+
+  describe(`${implementation.name}: the client`, () => {
+    async function ready(fixture: Fixture, options = {}) {
+      const next = fixture.next('clientReady');
+      const device = await fixture.connect(options);
+      return { device, client: (await next)[0] };
+    }
+
+    it('publishes a packet to itself, without a subscription', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const { device, client } = await ready(fixture);
+      await called((callback) =>
+        client.publish({ cmd: 'publish', topic: 'a', payload: 'x', qos: 1, dup: false, retain: false }, callback)
+      );
+      assert.equal(await message(device), 'a: x');
+    });
+
+    it('subscribes and unsubscribes on behalf of its device, with authorizeSubscribe and the events', async () => {
+      await using fixture = await Fixture.start(implementation, {
+        authorizeSubscribe: (_client, subscription, callback) => callback(null, subscription)
+      });
+      const subscribed = fixture.next('subscribe');
+      fixture.aedes.on('client', (client) =>
+        client.subscribe({ topic: `commands/${client.id}`, qos: 1 }, () => undefined)
+      );
+      const { device, client } = await ready(fixture);
+      assert.equal((await subscribed)[0][0].topic, 'commands/device');
+      fixture.aedes.publish({ topic: 'commands/device', payload: 'on' });
+      assert.equal(await message(device), 'commands/device: on');
+      const unsubscribed = fixture.next('unsubscribe');
+      await called((callback) =>
+        client.unsubscribe({ unsubscriptions: ['commands/device'], cmd: 'unsubscribe' }, callback)
+      );
+      assert.deepEqual((await unsubscribed)[0], ['commands/device']);
+    });
+
+    it('closes its connection, and a will is published', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
+      const { client } = await ready(fixture, { will });
+      const { device } = await ready(fixture, { clientId: 'watcher' });
+      await device.subscribeAsync('will');
+      assert.equal(String(client.will?.payload), 'gone');
+      await called((callback) => client.close(() => callback()));
+      assert.equal(client.closed, true);
+      assert.equal(await message(device), 'will: gone');
+    });
+
+    it('empties its queue', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const { client } = await ready(fixture, { clean: false });
+      await called((callback) => client.emptyOutgoingQueue(() => callback()));
+    });
+
+    it('is the property client of its stream', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const { client } = await ready(fixture);
+      assert.equal((client.conn as unknown as { client: unknown }).client, client);
+    });
+  });
+}

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
+import { connectAsync } from 'mqtt';
+import { createWebSocketStream, WebSocketServer } from 'ws';
+import { Aedes, type AedesOptions, type DeliverFunction } from '../../adapters/aedes/index.ts';
+import { levelStore } from '../../adapters/level/index.ts';
+import { memoryStore } from '../../lib/index.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import { called, Fixture, IMPLEMENTATIONS, message } from './implementations.ts';
+
+for (const implementation of IMPLEMENTATIONS) {
+  const closing = (aedes: Aedes) => called((callback) => aedes.close(() => callback()));
+
+  describe(`${implementation.name}: servers`, () => {
+    it('serves clients over TLS, with the certificate of the client in client.conn', async () => {
+      using certificates = makeCertificates();
+      const { ca, server: identity, client: own } = certificates;
+      const aedes = await implementation.Aedes.createBroker();
+      const server = createTlsServer(
+        { key: identity.key, cert: identity.cert, ca: ca.cert, requestCert: true },
+        aedes.handle
+      );
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const names: unknown[] = [];
+      aedes.authenticate = (client, _username, _password, done) => {
+        const socket = client.conn as unknown as { getPeerCertificate(): { subject: { CN: string } } };
+        names.push(socket.getPeerCertificate().subject.CN);
+        done(null, true);
+      };
+      const { port } = server.address() as AddressInfo;
+      const device = await connectAsync(`mqtts://127.0.0.1:${port}`, {
+        ca: ca.cert,
+        key: own.key,
+        cert: own.cert,
+        reconnectPeriod: 0
+      });
+      await device.endAsync();
+      assert.deepEqual(names, ['device-1']);
+      await closing(aedes);
+      server.close();
+    });
+
+    it('serves clients over WebSocket, with the upgrade request in client.req', async () => {
+      const aedes = await implementation.Aedes.createBroker();
+      const server = createHttpServer();
+      const sockets = new WebSocketServer({ server });
+      sockets.on('connection', (socket, request) => void aedes.handle(createWebSocketStream(socket), request));
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const paths: unknown[] = [];
+      aedes.on('client', (client) => paths.push(client.req?.url));
+      const { port } = server.address() as AddressInfo;
+      const device = await connectAsync(`ws://127.0.0.1:${port}/mqtt`, { reconnectPeriod: 0 });
+      const received = once(device as never, 'message');
+      await device.subscribeAsync('a');
+      device.publish('a', 'x'.repeat(100_000));
+      assert.equal(((await received) as [string, Buffer])[1].length, 100_000);
+      await device.endAsync();
+      assert.deepEqual(paths, ['/mqtt']);
+      await closing(aedes);
+      sockets.close();
+      server.close();
+    });
+  });
+
+  describe(`${implementation.name}: messages of the app`, () => {
+    it('passes packets to subscribe until unsubscribe with the same function', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const { aedes } = fixture;
+      const topics: string[] = [];
+      const deliver: DeliverFunction = (packet, callback) => {
+        topics.push(`${packet.cmd} ${packet.topic} ${packet.payload} ${packet.retain}`);
+        callback();
+      };
+      await called((callback) => aedes.publish({ topic: 'a/0', payload: 'before', retain: true }, callback));
+      await called((callback) => aedes.subscribe('a/+', deliver, callback));
+      const device = await fixture.connect();
+      await device.publishAsync('a/1', 'x', { qos: 1, retain: true });
+      await called((callback) => aedes.publish({ topic: 'a/2', payload: Buffer.from('y') }, callback));
+      await called((callback) => aedes.unsubscribe('a/+', deliver, callback));
+      await called((callback) => aedes.publish({ topic: 'a/3' }, callback));
+      assert.deepEqual(topics, ['publish a/1 x true', 'publish a/2 y false']);
+    });
+
+    it('refuses topics with too many levels', async () => {
+      await using fixture = await Fixture.start(implementation, { maxTopicLevels: 3 });
+      const { aedes } = fixture;
+      await assert.rejects(
+        called((callback) => aedes.publish({ topic: 'a/b/c/d' }, callback)),
+        { message: 'topic has too many levels' }
+      );
+    });
+
+    it('keeps QoS 1 messages and retained messages for a session, and reports it as present', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const first = await fixture.connect({ clean: false });
+      await first.subscribeAsync('a/#', { qos: 1 });
+      await first.endAsync();
+      await called((callback) => fixture.aedes.publish({ topic: 'a/b', payload: 'kept', qos: 1 }, callback));
+      const sent = fixture.next('connackSent');
+      const second = await fixture.connect({ clean: false });
+      assert.equal((await sent)[0].sessionPresent, true);
+      assert.equal(await message(second), 'a/b: kept');
+    });
+  });
+}
+
+describe('embermq/aedes', () => {
+  const unavailable: readonly [string, object, RegExp][] = [
+    ['mq', { mq: {} }, /bridge\(\) of embermq\/bridge/],
+    ['persistence', { persistence: { setup: async () => undefined } }, /levelStore\(folder\) of embermq\/level/],
+    ['decodeProtocol', { decodeProtocol: () => undefined }, /proxyProtocol: true/],
+    ['trustProxy', { trustProxy: true }, /proxyProtocol: true/]
+  ];
+  for (const [name, options, remedy] of unavailable)
+    it(`names the replacement of the option ${name}`, () => {
+      assert.throws(() => new Aedes(options as AedesOptions), { code: 'OPTION_INVALID', field: name, message: remedy });
+    });
+
+  it('names the replacements of aedes.mq and aedes.persistence', () => {
+    const aedes = new Aedes();
+    assert.throws(() => aedes.mq, { code: 'AEDES_UNAVAILABLE', message: /aedes\.subscribe/ });
+    assert.throws(() => aedes.persistence, { code: 'AEDES_UNAVAILABLE', message: /aedes\.broker\.retained/ });
+  });
+
+  it('keeps its state in a store of embermq', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-aedes-'));
+    const start = () => Fixture.start({ Aedes }, { persistence: levelStore(folder) });
+    {
+      await using fixture = await start();
+      const device = await fixture.connect({ clean: false });
+      await device.publishAsync('a', 'retained', { qos: 1, retain: true });
+      await device.subscribeAsync('b', { qos: 1 });
+    }
+    {
+      await using fixture = await start();
+      const device = await fixture.connect({ clean: false });
+      fixture.aedes.publish({ topic: 'b', payload: 'subscribed', qos: 1 });
+      assert.equal(await message(device), 'b: subscribed');
+      await device.subscribeAsync('a');
+      assert.equal(await message(device), 'a: retained');
+    }
+    rmSync(folder, { recursive: true });
+  });
+
+  it('accepts MQTT 5.0 clients, and passes their properties on', async () => {
+    await using fixture = await Fixture.start({ Aedes }, { persistence: memoryStore() });
+    const device = await fixture.connect({ protocolVersion: 5 });
+    const published = fixture.next('publish', ({ topic }) => topic === 'a');
+    const properties = {
+      contentType: 'text/plain',
+      userProperties: { unit: ['C', 'F'] },
+      payloadFormatIndicator: true
+    };
+    await device.publishAsync('a', '21', { qos: 1, properties });
+    const [{ properties: seen }, client] = await published;
+    assert.deepEqual({ ...seen, userProperties: { ...seen?.userProperties } }, properties);
+    assert.equal(client?.version, 5);
+  });
+
+  it('refuses clients whose keep alive exceeds keepaliveLimit, and long client ids of MQTT 3.1', async () => {
+    await using fixture = await Fixture.start({ Aedes }, { keepaliveLimit: 10, maxClientsIdLength: 5 });
+    const first = fixture.next('connectionError');
+    await assert.rejects(fixture.connect({ keepalive: 11 }));
+    assert.equal((await first)[1].message, 'keep alive limit exceeded');
+    const second = fixture.next('connectionError');
+    await assert.rejects(
+      fixture.connect({ keepalive: 5, protocolVersion: 3, protocolId: 'MQIsdp', clientId: 'device-1' })
+    );
+    assert.equal((await second)[1].message, 'identifier rejected');
+    await fixture.connect({ keepalive: 10 });
+  });
+
+  it('says that preConnect cannot change the client id', async () => {
+    await using fixture = await Fixture.start(
+      { Aedes },
+      {
+        preConnect(_client, packet, callback) {
+          packet.clientId = 'other';
+          callback(null, true);
+        }
+      }
+    );
+    const failed = fixture.next('connectionError');
+    await assert.rejects(fixture.connect());
+    assert.match((await failed)[1].message, /preConnect cannot change "clientId"/);
+  });
+
+  it('refuses clients of other listeners unless hooks of embermq accept them', async () => {
+    await using fixture = await Fixture.start({ Aedes });
+    const { broker } = fixture.aedes;
+    await assert.rejects(broker.connect({ clientId: 'inside' }), { code: 'CONNECT_REFUSED' });
+    broker.hook('authenticate', ({ client }) => client.clientId === 'inside' || undefined);
+    const client = await broker.connect({ clientId: 'inside' });
+    await client.disconnect();
+  });
+
+  it('closes a stream that arrives before listen, and reports it', async () => {
+    const aedes = new Aedes();
+    const errors: unknown[] = [];
+    aedes.on('connectionError', (_client, error) => errors.push((error as Error & { code?: string }).code));
+    const server = (await import('node:net')).createServer(aedes.handle).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    await assert.rejects(connectAsync(`mqtt://127.0.0.1:${port}`, { reconnectPeriod: 0 }, false));
+    assert.deepEqual(errors, ['BROKER_NOT_STARTED']);
+    server.close();
+  });
+
+  it('has as many public methods and properties as Aedes and its clients document', () => {
+    const documented = readFileSync(join(import.meta.dirname, '../../node_modules/aedes/docs/Aedes.md'), 'utf8');
+    const names = [...documented.matchAll(/^## (?:aedes\.|Handler: )(\w+)/gm)].map(([, name]) => name);
+    const aedes = new Aedes();
+    assert.ok(names.length > 12);
+    assert.deepEqual(
+      names.filter((name) => !(name in aedes)),
+      []
+    );
+  });
+});
