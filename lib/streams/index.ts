@@ -32,6 +32,7 @@ export interface StreamCompileOptions {
   readonly functions?: readonly StreamFunction[] | undefined;
   /** Options of the rule, such as `isEventTime`. */
   readonly options?: Partial<RuleOptions> | undefined;
+  /** What the rule may take. Default: the bounds of a broker. */
   readonly bounds?: Partial<StreamBounds> | undefined;
   /** IANA name of the zone of times without one. Default: that of the process. */
   readonly timezone?: string | undefined;

@@ -177,12 +177,13 @@ export interface RuleOptions {
   readonly qos: 0 | 1 | 2;
   /** Milliseconds between checkpoints. Default 300000; 1000 with qos 2. */
   readonly checkpointInterval: number;
+  /** How a rule that has failed is started again. */
   readonly restartStrategy: RestartStrategy;
   /** When the rule runs, as a cron expression. Default: always. */
   readonly cron: string;
   /** How long it runs each time, such as `10m`. Default: until it is stopped. */
   readonly duration: string;
-  /** Times outside of which the rule does not run. */
+  /** Times outside of which the rule does not run: a list of `{ begin, end }`. Default: none. */
   readonly cronDatetimeRange: readonly { readonly begin: string; readonly end: string }[];
   /** Have null for columns without a value, instead of leaving them out. Default false. */
   readonly sendNilField: boolean;
@@ -194,7 +195,9 @@ export interface RuleOptions {
   readonly joinRows: 'merged' | 'pairs';
   /** Whole numbers of streams without a schema are integers. Default false: they are floats. */
   readonly schemalessIntegers: boolean;
+  /** Accepted for compatibility, without effect. */
   readonly debug: boolean;
+  /** Accepted for compatibility, without effect. */
   readonly logFilename: string;
 }
 
@@ -204,9 +207,9 @@ export interface RestartStrategy {
   readonly attempts: number;
   /** Milliseconds before the first one. Default 1000. */
   readonly delay: number;
-  /** Default 2. */
+  /** Factor from each delay to the next one. Default 2. */
   readonly multiplier: number;
-  /** Default 30000. */
+  /** Longest delay in milliseconds. Default 30000. */
   readonly maxDelay: number;
   /** Share by which delays vary. Default 0.1. */
   readonly jitterFactor: number;
@@ -334,9 +337,11 @@ export interface Ruleset {
 
 /** Options of streams: `createBroker({ streams: ... })`. */
 export interface StreamsOptions {
-  /** Types of sources and sinks, such as those of `embermq/streams/file`. */
+  /** Types of sources, such as `fileSource()` of `embermq/streams/file`. */
   readonly sources?: readonly SourceType[] | undefined;
+  /** Types of sinks, such as `fileSink()` of `embermq/streams/file`. */
   readonly sinks?: readonly SinkType[] | undefined;
+  /** Functions for statements. */
   readonly functions?: readonly StreamFunction[] | undefined;
   /** Formats, for the option FORMAT of streams and the property `format` of sinks. */
   readonly formats?: readonly (StreamFormat | FormatType)[] | undefined;
@@ -354,6 +359,7 @@ export interface StreamsOptions {
   readonly dataDir?: string | undefined;
   /** Most rules. Default 10000. */
   readonly max?: number | undefined;
+  /** What one rule may take. */
   readonly bounds?: Partial<StreamBounds> | undefined;
 }
 
@@ -369,6 +375,6 @@ export interface StreamBounds {
   readonly templateCharacters: number;
   /** Rows of a rule with `qos` 1 or 2 that are kept until its next checkpoint, which begins when there are half as many. Default 100000. */
   readonly checkpointRows: number;
-  /** Bytes of one checkpoint, and of the rows that are kept until the next one. Default 67108864. */
+  /** Bytes of one checkpoint, and of the rows that are kept until the next one. Default 67108864 (64 MB). */
   readonly checkpointBytes: number;
 }

@@ -25,6 +25,7 @@ import {
 import { ACCESS_TABLES } from './access-tables.ts';
 import { errorCodes, sysFigures } from './core-tables.ts';
 import { EXAMPLE_TABLES } from './example-tables.ts';
+import { STREAM_TABLES } from './stream-tables.ts';
 import { code, markdown, options } from './table-parts.ts';
 
 /** The tables of the pages, each generated from its rows, by the names in the marks around them. */
@@ -46,7 +47,8 @@ export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
   'ctl actions': actions,
   'zone options': () => options(ZONE_OPTIONS),
   'broker options': () => options(BROKER_OPTIONS),
-  ...ACCESS_TABLES
+  ...ACCESS_TABLES,
+  ...STREAM_TABLES
 };
 
 /** The keys of the body of each event. */

@@ -18,7 +18,7 @@ const COMMON: PropertyTable = {
 };
 
 /** Properties that all sources of lookup tables have; in the original they are in the object `lookup`, with seconds. */
-const LOOKUP: PropertyTable = {
+export const LOOKUP_PROPERTIES: PropertyTable = {
   cache: { type: 'boolean', about: 'Keep the rows that were found.', default: false },
   cacheTtl: { type: 'number', about: 'How long they are kept.', default: 60_000, range: [0, Infinity], unit: 'ms' },
   cacheMissingKey: { type: 'boolean', about: 'Also keep that there are no rows.', default: false }
@@ -123,7 +123,7 @@ export function sourceProperties(
   if (definition.options.KIND?.toLowerCase() === 'lookup') {
     const { lookup, ...others } = properties;
     const all = { ...inMilliseconds(lookup), ...others };
-    const table = { ...COMMON, ...LOOKUP, ...type.properties };
+    const table = { ...COMMON, ...LOOKUP_PROPERTIES, ...type.properties };
     return readProperties(table, all, what, type.properties === undefined ? undefined : warn);
   }
   if (type.properties === undefined) return properties;
