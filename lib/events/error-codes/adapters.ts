@@ -6,6 +6,10 @@ export const ADAPTER_CODES = {
     about: 'A host has a private address, which is not allowed here.',
     remedy: 'Use a public address, or leave out the option `publicOnly`.'
   },
+  AEDES_UNAVAILABLE: {
+    about: 'An option or method of Aedes cannot be had here.',
+    remedy: 'Use the replacement that the message names.'
+  },
   BRIDGE_CLOSED: { about: 'This broker closed the bridge.', remedy: 'The message names the reason.' },
   BRIDGE_PROTOCOL: { about: 'The remote server of a bridge violates the protocol.', remedy: 'Check the server.' },
   BRIDGE_QUOTA: {
