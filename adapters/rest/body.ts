@@ -59,7 +59,7 @@ export function checkParsed(contentType: string | undefined): void {
 }
 
 /** The body has more bytes than are allowed. */
-export function bodyTooLarge(maxBytes: number): Fault {
+function bodyTooLarge(maxBytes: number): Fault {
   return new Fault('bodyTooLarge', `the body is larger than ${maxBytes} bytes (option maxBodyBytes)`);
 }
 

@@ -1,7 +1,7 @@
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
 
 /** Whether a string can be the name of a header. */
-export function isHeaderName(name: string): boolean {
+function isHeaderName(name: string): boolean {
   return /^[\w!#$%&'*+.^`|~-]+$/.test(name);
 }
 

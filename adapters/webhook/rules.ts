@@ -23,7 +23,7 @@ const EVENT_NAMES = new Map<string, WebhookEvent>(
 );
 
 /** @throws InvalidInput OPTION_INVALID */
-export function eventOf(name: unknown, field: string): WebhookEvent {
+function eventOf(name: unknown, field: string): WebhookEvent {
   const event = typeof name === 'string' ? EVENT_NAMES.get(name) : undefined;
   if (event === undefined) throw new InvalidInput('OPTION_INVALID', field, `one of ${WEBHOOK_EVENTS.join(', ')}`, name);
   return event;

@@ -2,7 +2,7 @@
 import type { ParamTable } from '../../lib/index.ts';
 
 /** The methods of requests. Those with GET and DELETE have no body. */
-export const METHODS = ['POST', 'PUT', 'GET', 'DELETE'] as const;
+const METHODS = ['POST', 'PUT', 'GET', 'DELETE'] as const;
 
 /** Parameters of the resource `web_hook`: first the documented ones, then those of its connections. */
 export const WEB_HOOK_PARAMS: ParamTable = {

@@ -1,5 +1,5 @@
 /** The length of the header of every payload: send time (us), publisher and sequence number, with 32 bits each. */
-export const STAMP_BYTES = 12;
+const STAMP_BYTES = 12;
 
 /** The number of packet ids that a publisher uses: a power of two, much larger than any window. */
 const IDS = 4096;

@@ -113,7 +113,7 @@ export class EventFeeds {
  * Read the option `events`: the names of events with `on`, `off` or `on, qos1`. The default of the QoS is 1.
  * @throws InvalidInput OPTION_INVALID
  */
-export function readEvents(given: Readonly<Record<string, unknown>> = {}): Partial<Record<RuleEventName, QoS>> {
+function readEvents(given: Readonly<Record<string, unknown>> = {}): Partial<Record<RuleEventName, QoS>> {
   const events: Partial<Record<RuleEventName, QoS>> = {};
   for (const [key, setting] of Object.entries(given)) {
     const name = ruleEventOfTopic(`$events/${key.replace('.', '_')}`);

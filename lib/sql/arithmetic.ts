@@ -74,7 +74,7 @@ export function negate(value: Value): Value {
 }
 
 /** Join two strings. @throws SqlFailure */
-export function join(left: string, right: string): string {
+function join(left: string, right: string): string {
   return bounded(left.length + right.length, () => left + right);
 }
 

@@ -45,7 +45,7 @@ function overOf({ partitionBy, when }: Over): readonly Expression[] {
 }
 
 /** Call a function for an expression and all expressions inside. */
-export function visit(node: Expression, seen: (node: Expression) => void): void {
+function visit(node: Expression, seen: (node: Expression) => void): void {
   seen(node);
   for (const child of childrenOf(node)) visit(child, seen);
 }
@@ -57,7 +57,7 @@ function expressionsOf(fields: readonly Field[]): Expression[] {
 }
 
 /** All expressions of a statement. */
-export function expressionsIn(statement: Statement): Expression[] {
+function expressionsIn(statement: Statement): Expression[] {
   const { fields, where } = statement;
   const others = statement.type === 'foreach' ? [...expressionsOf(statement.does ?? [])] : [];
   const incase = statement.type === 'foreach' && statement.incase ? [statement.incase] : [];

@@ -1,15 +1,7 @@
 import { negate } from './arithmetic.ts';
-import { COMPARING, type Dialect, NOT_PRECEDENCE, type Operator, type Predicate, SIGN_PRECEDENCE } from './dialect.ts';
+import { COMPARING, NOT_PRECEDENCE, type Operator, type Predicate, SIGN_PRECEDENCE } from './dialect.ts';
 import { TokenReader } from './token-reader.ts';
 import type { Access, Binary, Call, Case, Expression, Literal, Over, Path, Range, Step, Wildcard } from './tree.ts';
-
-/** Parse an expression that is the whole text. @throws SqlError */
-export function parseExpression(text: string, dialect: Dialect): Expression {
-  const parser = new Parser(text, dialect);
-  const expression = parser.expression();
-  if (parser.token.type !== 'end') throw parser.unexpected('the end of the expression');
-  return expression;
-}
 
 /** Most levels of an expression; each operator of a chain counts. */
 export const MOST_LEVELS = 500;

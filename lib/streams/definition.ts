@@ -72,7 +72,7 @@ export function checkTags(tags: readonly string[]): readonly string[] {
 }
 
 /** @throws InvalidInput STREAM_RULE_INVALID */
-export function checkRuleId(id: unknown): string {
+function checkRuleId(id: unknown): string {
   if (id === undefined || id === '') throw missing('id', 'Missing rule id.', id);
   const isFit = typeof id === 'string' && !/[/\p{Cc}\p{Cs}]/u.test(id) && Buffer.byteLength(id) <= LONGEST_ID;
   if (!isFit) {

@@ -360,7 +360,7 @@ export class StreamRules implements StreamRulesApi {
 }
 
 /** The streams and tables of a statement; none, if it is invalid. */
-export function sourcesOf(sql: string): string[] {
+function sourcesOf(sql: string): string[] {
   try {
     const { from, joins } = parseStreamStatement(sql);
     return [from.name, ...joins.map(({ source }) => source.name)];

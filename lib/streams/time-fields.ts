@@ -222,7 +222,7 @@ function zone(separator: string, hasMinutes: boolean): Field {
 }
 
 /** An offset such as `-07`, `-0700` or `-07:00`. */
-export function offsetText(offsetMinutes: number, separator: string, hasMinutes: boolean): string {
+function offsetText(offsetMinutes: number, separator: string, hasMinutes: boolean): string {
   const size = Math.abs(Math.trunc(offsetMinutes));
   const hours = String(Math.floor(size / 60)).padStart(2, '0');
   const minutes = hasMinutes ? separator + String(size % 60).padStart(2, '0') : '';

@@ -102,7 +102,7 @@ export function typeName(value: Value): string {
 }
 
 /** Most levels of arrays and structs in a value that is printed or compared. */
-export const MOST_LEVELS = 1000;
+const MOST_LEVELS = 1000;
 
 /** A value in messages, as the original has it: `string(32)`. Long values are shortened. */
 export function describe(value: Value): string {
@@ -204,11 +204,6 @@ export function printedFloat(number: number): string {
 /** An integer of 64 bits; larger ones wrap around, as in the original. */
 export function integer(value: bigint): bigint {
   return BigInt.asIntN(64, value);
-}
-
-/** An integer from a number without a fraction. */
-export function integerFrom(number: number): bigint {
-  return BigInt.asIntN(64, BigInt(number));
 }
 
 /**

@@ -20,7 +20,7 @@ const COUNTS: Readonly<Partial<Record<WindowKind, readonly number[]>>> = {
 };
 
 /** Milliseconds of the units of lengths. */
-export const UNIT_MS: Readonly<Record<TimeUnit, number>> = {
+const UNIT_MS: Readonly<Record<TimeUnit, number>> = {
   dd: 86_400_000,
   hh: 3_600_000,
   mi: 60_000,

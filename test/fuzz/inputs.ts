@@ -490,7 +490,7 @@ function packet(random: Random, version: ProtocolVersion): Packet {
 }
 
 /** Builds a valid CONNECT; its client id is one of few, so that sessions are taken over and resumed. */
-export function connect(random: Random, version: ProtocolVersion): Packet {
+function connect(random: Random, version: ProtocolVersion): Packet {
   const isFive = version === 5;
   const hasName = random.once(3);
   return {

@@ -52,7 +52,7 @@ export function hostileValue(random: Random): Value {
 }
 
 /** A value that a function accepts for a parameter, so that the function is reached. */
-export function hostileArgument(param: Parameter, random: Random): Value {
+function hostileArgument(param: Parameter, random: Random): Value {
   const accepts = ACCEPTS[param.replace(/\?$|\.\.\.$/, '')];
   return accepts === undefined ? hostileValue(random) : random.pick(HOSTILE.filter(accepts));
 }

@@ -24,9 +24,9 @@ export const text = (maxLength = 12) =>
     .map((points) => String.fromCodePoint(...points));
 
 export const topicName = text().map((it) => `t${it.replace(/[#+]/g, '/')}`);
-export const topicFilter = text().map((it) => `f/${it}/#`);
+const topicFilter = text().map((it) => `f/${it}/#`);
 export const bytes = fc.uint8Array({ maxLength: 20 }).map((it) => Buffer.from(it));
-export const packetId = fc.integer({ min: 1, max: 0xffff });
+const packetId = fc.integer({ min: 1, max: 0xffff });
 export const qos = fc.constantFrom<QoS>(0, 1, 2);
 const flag = fc.constantFrom<0 | 1>(0, 1);
 const u16 = fc.integer({ min: 0, max: 0xffff });

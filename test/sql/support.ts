@@ -15,7 +15,7 @@ export const DIALECT = ruleDialect((topic, filter) => matches(filter, topic));
 export const FUNCTIONS = new Map([...commonFunctions(DIALECT), ...EVENT_FUNCTIONS].map((row) => [row.name, row]));
 
 /** 2026-01-02T03:04:05.678Z */
-export const NOW = 1_767_323_045_678;
+const NOW = 1_767_323_045_678;
 
 const pattern = await loadPatterns();
 

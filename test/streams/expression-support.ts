@@ -31,7 +31,7 @@ export function toolsOf(frame: Frame = { range: undefined, rowNumber: 0 }): Func
 }
 
 /** Functions of each kind, so that these tests need no others. */
-export const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map<string, StreamFunction>(
+const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map<string, StreamFunction>(
   (
     [
       {
@@ -122,7 +122,7 @@ export function expression(text: string): Expression {
 }
 
 /** A column of SELECT: `a + 1 AS b`. */
-export function selected(text: string): Selected {
+function selected(text: string): Selected {
   const [, inner, alias, invisible] = /^(.*?)(?: AS (\w+))?( INVISIBLE)?$/.exec(text) as RegExpExecArray;
   return {
     type: 'selected',

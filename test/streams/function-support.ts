@@ -8,7 +8,7 @@ import { isStruct, StreamFailure, type Value, type ValueObject } from '../../lib
 import { definition, select } from './expression-support.ts';
 
 /** 2023-06-15T22:30:45.678Z */
-export const NOW = 1_686_868_245_678;
+const NOW = 1_686_868_245_678;
 
 export const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map(streamFunctions().map((row) => [row.name, row]));
 

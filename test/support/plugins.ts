@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import {
-  type PluginInput,
   type PluginOptions,
   type PluginsHost,
   type StreamPlugins,
@@ -121,9 +120,4 @@ async function openFixture(folder: string, options: Partial<PluginOptions>): Pro
 /** A module with a function that returns a number, for `functions`. */
 export function functionModule(name: string, result: number): string {
   return `exports.${name} = class { exec() { return ${result}; } };`;
-}
-
-/** What `create` takes for an archive. */
-export function input(name: string, file: string, more: Partial<PluginInput> = {}): PluginInput {
-  return { name, file, ...more };
 }

@@ -67,7 +67,7 @@ export const DIALECTS: Readonly<Record<SqlDialectName, Dialect>> = {
 };
 
 /** The name of a column, quoted. @throws BrokerError SQL_NAME_INVALID */
-export function quoted(name: string, { open, close }: Dialect): string {
+function quoted(name: string, { open, close }: Dialect): string {
   if (name === '' || name.length > 256 || name.includes('\0'))
     throw new BrokerError('SQL_NAME_INVALID', `"${name.slice(0, 40)}" cannot be the name of a table or a column`);
   return open + name.replaceAll(close, close + close) + close;

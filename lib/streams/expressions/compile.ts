@@ -2,7 +2,7 @@ import { SqlError } from '../../sql/sql-error.ts';
 import type { Between, Binary, Case, Expression, Like, Membership, Path, Step, Unary } from '../../sql/tree.ts';
 import { Float, type Value as SqlValue } from '../../sql/values.ts';
 import type { Evaluate } from '../tuple.ts';
-import { describe, integer, isNull, StreamFailure, type Value } from '../values.ts';
+import { integer, type Value } from '../values.ts';
 import { COMPUTATIONS, type Computing, negate, not } from './arithmetic.ts';
 import { compileCall } from './calls.ts';
 import { COMPARISONS, type Comparing } from './compare.ts';
@@ -23,7 +23,7 @@ import { type CompiledStep, indexStep, keyStep, partStep } from './paths.ts';
 import { type Compiled, constantOf, type Scope } from './scope.ts';
 
 /**
- * The values of expressions. The first row that applies decides.
+ * Compiles an expression. The first row of this table that applies decides its value.
  *
  * | expression | operands | value |
  * |---|---|---|
@@ -62,20 +62,8 @@ import { type Compiled, constantOf, type Scope } from './scope.ts';
  * functions with constants, are evaluated once; if this fails, each row fails.
  * @throws SqlError for a name or a function that does not exist, or arguments that it does not take
  */
-export function compileExpression(node: Expression, scope: Scope): Evaluate {
-  return compileNode(node, scope).evaluate;
-}
-
-/** The same, with what is known of the expression. @throws as `compileExpression` */
 export function compileNode(node: Expression, scope: Scope): Compiled {
   return new ExpressionCompiler(scope).compile(node);
-}
-
-/** Whether a condition holds. @throws StreamFailure if it has a value that is no boolean */
-export function isTrue(value: Value): boolean {
-  if (typeof value === 'boolean') return value;
-  if (isNull(value)) return false;
-  throw new StreamFailure(`invalid condition that returns non-bool value ${describe(value)}`);
 }
 
 class ExpressionCompiler {

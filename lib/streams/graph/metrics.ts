@@ -46,7 +46,7 @@ function connectionRows(connection: ConnectionFigures): [string, number | string
 }
 
 /** A time in the zone of the process as ISO 8601 without a zone, or 0 for never: `2026-01-02T15:04:05.999`. */
-export function localTime(timeMs: number): string | number {
+function localTime(timeMs: number): string | number {
   if (timeMs === 0) return 0;
   const date = new Date(timeMs);
   const local = new Date(timeMs - date.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);

@@ -28,7 +28,7 @@ export interface JoinSpec {
 }
 
 /**
- * Make the operator that joins the rows of each collection, from left to right. Its input are rows of `makeStreamRow`, and tables by a join aligner.
+ * Make the operator that joins the rows of each collection, from left to right. Its input is rows of `streamRow`, and tables by a join aligner.
  *
  * With `merged`, a row of LEFT, RIGHT, FULL and CROSS is joined with its first match only, as in the original [stream rules 5.4]. If nothing is
  * left, nothing is emitted. @returns its `push` throws StreamFailure

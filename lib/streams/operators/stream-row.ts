@@ -1,4 +1,3 @@
-import type { MakeOperator } from '../graph/operator.ts';
 import { JoinedRow, PENDING, type Row } from '../tuple.ts';
 import type { Value } from '../values.ts';
 
@@ -15,12 +14,6 @@ export function streamRow(
   const parts = new Array<Row | undefined>(sources).fill(undefined);
   parts[position] = row;
   return new JoinedRow(parts, order, row.slots);
-}
-
-/** Make the operator in front of the window of a statement with several streams, one for each. */
-export function makeStreamRow(position: number, sources: number): MakeOperator<Row, JoinedRow> {
-  const order = [position];
-  return ({ output }) => ({ push: (row) => output.push(streamRow(row, position, sources, order)) });
 }
 
 /** The slots of a joined row: for each, the value that one of the sides has computed; the first one wins. */

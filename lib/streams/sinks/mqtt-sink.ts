@@ -7,7 +7,7 @@ import type { OpenSink, PropertyTable, SinkType } from '../types.ts';
 const REMOTE = 'Only for another broker.';
 
 /** The properties of the sink `mqtt`. Those that only another broker uses are accepted without a server, too. */
-export const MQTT_SINK_PROPERTIES: PropertyTable = {
+const MQTT_SINK_PROPERTIES: PropertyTable = {
   server: {
     type: 'string',
     about:
