@@ -1,4 +1,5 @@
 // Compile the project. `node .ci/build.mjs [--if-stale] [bench]` writes `dist`, or with `bench` the code of the benchmarks to `dist-bench`.
+// `node .ci/build.mjs --no-check --out DIR` writes the code of the package to DIR without checking types.
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -7,22 +8,29 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { buildSync } from 'esbuild';
+import ts from 'typescript';
 
 const root = join(import.meta.dirname, '..');
-const forBench = process.argv.includes('bench');
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { 'if-stale': { type: 'boolean' }, 'no-check': { type: 'boolean' }, out: { type: 'string' } }
+});
+const forBench = positionals.includes('bench');
 const config = forBench ? 'tsconfig.bench.json' : 'tsconfig.build.json';
 const trees = forBench ? ['lib', 'adapters', 'bench'] : ['lib', 'adapters'];
-const out = join(root, forBench ? 'dist-bench' : 'dist');
+const out = resolve(root, flags.out ?? (forBench ? 'dist-bench' : 'dist'));
 const stamp = join(out, '.built');
 
-if (!process.argv.includes('--if-stale') || isStale()) build();
+if (!flags['if-stale'] || isStale()) build();
 
 /** Build into a new directory, which then replaces the old one, so that concurrent builds do not interfere and no one sees a partial build. */
 function build() {
@@ -32,15 +40,13 @@ function build() {
     mkdirSync(fresh);
     writeFileSync(join(fresh, '.built'), ''); // written before the sources are read, so that later changes make the build stale
     const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-    const { status } = spawnSync(process.execPath, [tsc, '-p', config, '--outDir', fresh], {
-      cwd: root,
-      stdio: ['ignore', 2, 2]
-    });
+    const args = [tsc, '-p', config, '--outDir', fresh, ...(flags['no-check'] ? ['--noCheck'] : [])];
+    const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2] });
     if (status !== 0) {
       process.exitCode = status ?? 1;
       return;
     }
-    if (!forBench) bundle(fresh);
+    if (!forBench) pack(fresh);
     rmSync(out, { recursive: true, force: true });
     renameSync(fresh, out);
   } finally {
@@ -48,18 +54,32 @@ function build() {
   }
 }
 
+/** Bring the compiled modules into the form in which they are published. */
+function pack(folder) {
+  const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const entries = Object.values(exports).filter((entry) => typeof entry === 'object');
+  const paths = (condition) => entries.map((entry) => entry[condition]?.replace('./dist/', '')).filter(Boolean);
+  const commands = Object.values(bin).map((path) => path.replace('dist/', ''));
+  const modules = paths('default').filter((path) => path.endsWith('.js'));
+  joinModules(folder, [...modules, ...commands]);
+  removeUnusedDeclarations(folder, paths('types'));
+  for (const path of paths('default').filter((name) => name.endsWith('.json'))) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), JSON.stringify(JSON.parse(readFileSync(join(root, path), 'utf8'))));
+  }
+  for (const path of commands) chmodSync(join(folder, path), 0o755);
+}
+
 /**
  * Join the modules of the package into few files: to find, read and link some 150 of them takes half of the time of an import. What several
- * entry points share is in files of its own, so that each module exists once. The declarations stay as they are.
+ * entry points share is in files of its own, so that each module exists once. There are no source maps: the code keeps its names and its
+ * lines, and maps with the sources would be more than half of the package.
  */
-function bundle(folder) {
-  const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const entries = [...Object.values(exports).map((entry) => entry.default), ...Object.values(bin)]
-    .filter((path) => path !== undefined)
-    .map((path) => join(folder, path.replace(/^(\.\/)?dist\//, '')));
+function joinModules(folder, entries) {
   const joined = `${folder}-joined`;
   try {
     buildSync({
+      absWorkingDir: folder, // the names of modules in comments are relative to it
       entryPoints: entries,
       outdir: joined,
       outbase: folder,
@@ -69,17 +89,40 @@ function bundle(folder) {
       platform: 'node',
       packages: 'external',
       target: 'node20',
-      sourcemap: true,
       chunkNames: 'chunks/[name]-[hash]',
       logLevel: 'warning'
     });
-    for (const name of readdirSync(folder, { recursive: true }))
-      if (/\.js(\.map)?$/.test(name)) rmSync(join(folder, name));
+    for (const name of readdirSync(folder, { recursive: true })) if (name.endsWith('.js')) rmSync(join(folder, name));
     cpSync(joined, folder, { recursive: true });
+    // esbuild keeps the order of modules with imports of nothing. No module has effects (`sideEffects` in package.json), and bundlers warn of these.
+    for (const name of readdirSync(joined, { recursive: true }).filter((path) => path.endsWith('.js'))) {
+      const path = join(folder, name);
+      writeFileSync(path, readFileSync(path, 'utf8').replace(/^import "\.[^"]*";\n/gm, ''));
+    }
   } finally {
     rmSync(joined, { recursive: true, force: true });
   }
-  for (const path of Object.values(bin)) chmodSync(join(folder, path.replace(/^dist\//, '')), 0o755);
+}
+
+/** Remove the declarations that no entry point reaches: those of modules that are private to the package. */
+function removeUnusedDeclarations(folder, entries) {
+  const used = new Set();
+  const waiting = entries.map((path) => join(folder, path));
+  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+    if (used.has(file)) continue;
+    used.add(file);
+    for (const { fileName } of ts.preProcessFile(readFileSync(file, 'utf8')).importedFiles)
+      if (fileName.startsWith('.')) waiting.push(resolve(dirname(file), fileName.replace(/\.(js|ts)$/, '.d.ts')));
+  }
+  for (const name of readdirSync(folder, { recursive: true }))
+    if (name.endsWith('.d.ts') && !used.has(join(folder, name))) rmSync(join(folder, name));
+  removeEmptyFolders(folder);
+}
+
+function removeEmptyFolders(folder) {
+  for (const entry of readdirSync(folder, { withFileTypes: true }))
+    if (entry.isDirectory()) removeEmptyFolders(join(folder, entry.name));
+  if (readdirSync(folder).length === 0) rmdirSync(folder);
 }
 
 function isStale() {

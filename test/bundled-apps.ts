@@ -66,7 +66,7 @@ const LEVEL_APP = {
 `
 };
 
-/** The options for esbuild that the README recommends. */
+/** The options for esbuild that lib/PACKAGE.md recommends. */
 const WITH_REQUIRE = {
   banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" }
 };

@@ -1,7 +1,7 @@
-import '../base/async-dispose.ts';
 import type { Duplex } from 'node:stream';
 import type { Applications } from '../access/applications.ts';
 import type { ManagementUsers } from '../access/management-users.ts';
+import { defineAsyncDispose } from '../base/async-dispose.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
@@ -45,6 +45,8 @@ import type { Services } from './services.ts';
 import { Sessions } from './sessions.ts';
 import type { Table } from './tables.ts';
 import { VERSION } from './version.ts';
+
+defineAsyncDispose();
 
 /** The engine of a broker. Not public: the tests of this project use it to inspect internal state. */
 export let engineOf: (broker: Broker) => Engine;

@@ -1,5 +1,5 @@
-import '../base/async-dispose.ts';
 import type { Duplex } from 'node:stream';
+import { defineAsyncDispose } from '../base/async-dispose.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { ProtocolError } from '../base/errors.ts';
@@ -31,6 +31,8 @@ import type { Pending } from './pending.ts';
 import { refusal } from './refusal.ts';
 import { ClientSession } from './session.ts';
 import { ClientSubscriptions } from './subscriptions.ts';
+
+defineAsyncDispose();
 
 const DEFAULT_HIGH_WATER_MARK = 1_000;
 

@@ -8,7 +8,7 @@ import ts from 'typescript';
 const source = readFileSync(join(import.meta.dirname, '../../lib/base/async-dispose.ts'), 'utf8');
 const script = `(() => { const exports = {};
 ${ts.transpile(source, { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022 })}
-})()`;
+exports.defineAsyncDispose(); })()`;
 
 describe('Symbol.asyncDispose', () => {
   it('is defined in a realm that lacks it, as under Jest on Node 20 and 22, and unchanged where it exists', () => {
