@@ -31,7 +31,8 @@ const OWN_FLAGS = {
   json: flag('boolean', false, 'print the result as JSON, also on a terminal')
 };
 
-const BENCH_FLAGS = { ...OWN_FLAGS, ...DIAL_FLAGS };
+/** All flags of the command. */
+export const BENCH_FLAGS = { ...OWN_FLAGS, ...DIAL_FLAGS };
 type BenchFlags = FlagValues<typeof BENCH_FLAGS>;
 
 /** The benchmarks, with their default rate and the unit that they count. */

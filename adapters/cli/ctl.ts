@@ -16,7 +16,8 @@ const APP_VARIABLE = spelledAsVariable('app');
 /** Files that are read may have this size. */
 const MAX_FILE_BYTES = 256 * 1_048_576;
 
-const CONNECTION_FLAGS = {
+/** The flags of all actions. */
+export const CONNECTION_FLAGS = {
   url: flag(
     'text',
     'http://127.0.0.1:8081/api/v4',

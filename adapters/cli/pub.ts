@@ -29,7 +29,8 @@ const OWN_FLAGS = {
   repeatDelay: timeFlag(0, 'time between repetitions')
 };
 
-const PUB_FLAGS = { ...OWN_FLAGS, ...MESSAGE_PROPERTY_FLAGS, ...DIAL_FLAGS };
+/** All flags of the command. */
+export const PUB_FLAGS = { ...OWN_FLAGS, ...MESSAGE_PROPERTY_FLAGS, ...DIAL_FLAGS };
 type PubFlags = FlagValues<typeof PUB_FLAGS>;
 
 /** Maximum number of unacknowledged QoS 1 and 2 messages while further input is read. */

@@ -18,7 +18,8 @@ import { type Command, log, type Shell } from './command.ts';
 import { describeFlags, type FlagValues, flag, readFlags } from './flags.ts';
 import { ProgressBar } from './progress-bar.ts';
 
-const STORE_FLAGS = {
+/** The flags of the command. */
+export const STORE_FLAGS = {
   repair: flag(
     'boolean',
     false,

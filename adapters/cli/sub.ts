@@ -38,7 +38,8 @@ const OWN_FLAGS = {
   retainHandling: flag('integer', 0, 'Retain Handling (MQTT 5.0)', { value: '0|1|2', max: 2 })
 };
 
-const SUB_FLAGS = { ...OWN_FLAGS, ...DIAL_FLAGS };
+/** All flags of the command. */
+export const SUB_FLAGS = { ...OWN_FLAGS, ...DIAL_FLAGS };
 type SubFlags = FlagValues<typeof SUB_FLAGS>;
 
 /** The exit code when the time of `--wait` has elapsed, as for mosquitto_sub. */

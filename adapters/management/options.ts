@@ -80,13 +80,14 @@ export interface ManagementOptions {
  */
 export type OptionSource = (name: string, zone?: string) => string | undefined;
 
-const MANAGEMENT_OPTIONS = {
+/** The options of `managementApi`. */
+export const MANAGEMENT_OPTIONS = {
   revision: row('choice', 'later' as RevisionName, 'The revision that is served.', { choices: REVISIONS }),
   prefix: prefixRow(undefined),
   unmatched: row(
     'object',
     404 as 404 | 'next',
-    'What happens to paths that the interface does not have: 404 or "next".',
+    'What happens to paths below the prefix that the interface does not have: they are answered with 404, or left to the app ("next").',
     {
       check: (value, field) => {
         if (value === 404 || value === 'next') return value;
@@ -94,26 +95,51 @@ const MANAGEMENT_OPTIONS = {
       }
     }
   ),
-  errors: row('choice', 'documented' as 'documented' | 'original', 'Statuses and codes of errors.', {
-    choices: ['documented', 'original']
-  }),
+  errors: row(
+    'choice',
+    'documented' as 'documented' | 'original',
+    'Statuses and codes of errors: as documented, or as the original products answer.',
+    {
+      choices: ['documented', 'original']
+    }
+  ),
   ...GUARD_OPTIONS,
   credentials: { ...GUARD_OPTIONS.credentials, default: 'applications' as Credentials },
-  appOperations: row('boolean', true, 'Whether operations for applications are allowed.'),
-  origins: row('object', new Set<string>() as BrowserSettings['origins'], 'Origins that may change something.', {
-    check: readOrigins
-  }),
-  maxRowLimit: row('integer', 10_000, 'Greatest _limit of a list, and its default.', { min: 1, max: 10_000 }),
-  audit: row('object', undefined as ((entry: AuditEntry) => void) | undefined, 'Called with changes.', {
-    check: (value, field) => {
-      if (typeof value === 'function') return value as (entry: AuditEntry) => void;
-      throw new InvalidInput('OPTION_INVALID', field, 'a function', value);
+  appOperations: row('boolean', true, 'Whether the operations for applications and backups are allowed.'),
+  origins: row(
+    'object',
+    new Set<string>() as BrowserSettings['origins'],
+    'Origins whose pages may change something; "any": all of them.',
+    {
+      check: readOrigins
     }
+  ),
+  maxRowLimit: row('integer', 10_000, 'Greatest _limit of a list, and its default.', { min: 1, max: 10_000 }),
+  audit: row(
+    'object',
+    undefined as ((entry: AuditEntry) => void) | undefined,
+    'Called with each entry of the audit log.',
+    {
+      check: (value, field) => {
+        if (typeof value === 'function') return value as (entry: AuditEntry) => void;
+        throw new InvalidInput('OPTION_INVALID', field, 'a function', value);
+      }
+    }
+  ),
+  maxEventStreams: row('integer', 16, 'Most streams of events (/x/events) that may be open at a time.', { min: 0 }),
+  maxBodyBytes: row('size', 1_048_576, 'Greatest size of a request body. An import may have 64 MB in any case.', {
+    unit: 'bytes',
+    min: 1
   }),
-  maxEventStreams: row('integer', 16, 'Most streams of events at a time.', { min: 0 }),
-  maxBodyBytes: row('size', 1_048_576, 'Greatest size of a request body.', { unit: 'bytes', min: 1 }),
-  bodyTimeout: row('duration', 15_000, 'Time for a request body.', { unit: 'ms', min: 1 }),
-  optionSource: row('function', undefined as OptionSource | undefined, 'Tells where an option is from.')
+  bodyTimeout: row('duration', 15_000, 'Time from the first look at a request body to its end.', {
+    unit: 'ms',
+    min: 1
+  }),
+  optionSource: row(
+    'function',
+    undefined as OptionSource | undefined,
+    'Tells where the app has an option of the broker from, for GET /x/options.'
+  )
 };
 
 /** Options after checks. */

@@ -6,9 +6,14 @@ import type { TrustedProxies } from './proxies.ts';
 /** Options about who may send requests, of everything that is mounted. */
 export const GUARD_OPTIONS = {
   credentials: row('object', 'host' as Credentials, 'Who may use the interface.', { check: readCredentials }),
-  trustedProxies: row('object', { networks: [], isUnixTrusted: false } as TrustedProxies, 'Proxies in front.', {
-    check: readProxies
-  }),
+  trustedProxies: row(
+    'object',
+    { networks: [], isUnixTrusted: false } as TrustedProxies,
+    'Proxies in front of the server: IP addresses, networks, or "unix".',
+    {
+      check: readProxies
+    }
+  ),
   hosts: row('object', undefined as ReadonlySet<string> | undefined, 'Names by which the server is reached.', {
     check: readHosts
   })

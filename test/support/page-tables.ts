@@ -1,9 +1,5 @@
 import assert from 'node:assert/strict';
 import { BRIDGE_OPTIONS } from '../../adapters/bridge/index.ts';
-import { ACTION_FLAGS } from '../../adapters/cli/ctl-action.ts';
-import { ACTION_GROUPS } from '../../adapters/cli/ctl-actions.ts';
-import { type FlagTable, spelledAsFlag } from '../../adapters/cli/flags.ts';
-import { CONFIG_FLAG, SERVE_OPTIONS } from '../../adapters/cli/serve-options.ts';
 import { bodyOf, WEBHOOK_EVENTS } from '../../adapters/webhook/bodies.ts';
 import { WEBHOOK_OPTIONS } from '../../adapters/webhook/index.ts';
 import {
@@ -23,8 +19,10 @@ import {
   ZONE_OPTIONS
 } from '../../lib/index.ts';
 import { ACCESS_TABLES } from './access-tables.ts';
+import { COMMAND_TABLES } from './command-tables.ts';
 import { errorCodes, sysFigures } from './core-tables.ts';
 import { EXAMPLE_TABLES } from './example-tables.ts';
+import { MANAGEMENT_TABLES } from './management-tables.ts';
 import { STREAM_TABLES } from './stream-tables.ts';
 import { code, markdown, options } from './table-parts.ts';
 
@@ -43,11 +41,11 @@ export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
   'webhook bodies': bodies,
   'webhook options': () => options(WEBHOOK_OPTIONS),
   'bridge options': () => options(BRIDGE_OPTIONS),
-  'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
-  'ctl actions': actions,
   'zone options': () => options(ZONE_OPTIONS),
   'broker options': () => options(BROKER_OPTIONS),
   ...ACCESS_TABLES,
+  ...COMMAND_TABLES,
+  ...MANAGEMENT_TABLES,
   ...STREAM_TABLES
 };
 
@@ -103,29 +101,6 @@ function abouts(head: string, table: Readonly<Record<string, string>>): string {
     [head, 'what it counts'],
     Object.entries(table).map(([name, about]) => [code(name), about])
   );
-}
-
-function flags(table: FlagTable): string {
-  const rows = Object.entries(table).map(([name, row]) => {
-    const value = row.kind === 'boolean' ? '' : ` ${row.value}`;
-    const isTime = row.value === 'SECONDS';
-    const fallback = row.default === undefined ? '' : code(String(isTime ? Number(row.default) / 1000 : row.default));
-    return [code(spelledAsFlag(name) + value), fallback, row.about];
-  });
-  return markdown(['flag', 'default', 'what it is for'], rows);
-}
-
-function actions(): string {
-  const rows = Object.values(ACTION_GROUPS)
-    .flat()
-    .map(({ usage, about, flags: own = [] }) => {
-      const taken = own.map((name) => {
-        const { kind, value } = ACTION_FLAGS[name];
-        return code(kind === 'boolean' ? spelledAsFlag(name) : `${spelledAsFlag(name)} ${value}`);
-      });
-      return [code(usage), about, taken.join(', ')];
-    });
-  return markdown(['action', 'what it does', 'flags'], rows);
 }
 
 /** Levels and messages that depend on the event are listed by hand. */

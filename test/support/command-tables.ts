@@ -1,0 +1,52 @@
+import { BENCH_FLAGS } from '../../adapters/cli/bench.ts';
+import { CONNECTION_FLAGS } from '../../adapters/cli/ctl.ts';
+import { ACTION_FLAGS } from '../../adapters/cli/ctl-action.ts';
+import { ACTION_GROUPS } from '../../adapters/cli/ctl-actions.ts';
+import { DIAL_FLAGS } from '../../adapters/cli/dial.ts';
+import { type FlagTable, spelledAsFlag } from '../../adapters/cli/flags.ts';
+import { PUB_FLAGS } from '../../adapters/cli/pub.ts';
+import { CONFIG_FLAG, SERVE_OPTIONS } from '../../adapters/cli/serve-options.ts';
+import { STORE_FLAGS } from '../../adapters/cli/store.ts';
+import { SUB_FLAGS } from '../../adapters/cli/sub.ts';
+import { code, markdown } from './table-parts.ts';
+
+/** The tables of the page about the command. */
+export const COMMAND_TABLES: Readonly<Record<string, () => string>> = {
+  'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
+  'pub flags': () => flags(without(PUB_FLAGS, DIAL_FLAGS)),
+  'sub flags': () => flags(without(SUB_FLAGS, DIAL_FLAGS)),
+  'bench flags': () => flags(without(BENCH_FLAGS, DIAL_FLAGS)),
+  'connection flags': () => flags(DIAL_FLAGS),
+  'store flags': () => flags(STORE_FLAGS),
+  'ctl flags': () => flags(CONNECTION_FLAGS),
+  'ctl actions': actions
+};
+
+function without(table: FlagTable, others: FlagTable): FlagTable {
+  return Object.fromEntries(Object.entries(table).filter(([name]) => !(name in others)));
+}
+
+function flags(table: FlagTable): string {
+  const rows = Object.entries(table).map(([name, { kind, value, short, default: fallback, unit, about }]) => {
+    const spelled = spelledAsFlag(name) + (kind === 'boolean' ? '' : ` ${value}`);
+    const isMs = value === 'SECONDS' && unit !== 's';
+    const isUnset = fallback === undefined || (Array.isArray(fallback) && fallback.length === 0);
+    const shown =
+      isUnset || fallback === Number.MAX_SAFE_INTEGER ? '' : code(String(isMs ? Number(fallback) / 1000 : fallback));
+    return [code(short === undefined ? spelled : `-${short}, ${spelled}`), shown, about];
+  });
+  return markdown(['flag', 'default', 'what it is for'], rows);
+}
+
+function actions(): string {
+  const rows = Object.values(ACTION_GROUPS)
+    .flat()
+    .map(({ usage, about, flags: own = [] }) => {
+      const taken = own.map((name) => {
+        const { kind, value } = ACTION_FLAGS[name];
+        return code(kind === 'boolean' ? spelledAsFlag(name) : `${spelledAsFlag(name)} ${value}`);
+      });
+      return [code(usage), about, taken.join(', ')];
+    });
+  return markdown(['action', 'what it does', 'flags'], rows);
+}
