@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events';
 import type { Broker, Clock, QoS } from '../../lib/index.ts';
 import { noop } from './ask.ts';
 import {
-  type ConnectPacket,
   inputOf,
   type PublishInput,
   type SubscribePacket,
@@ -42,14 +41,14 @@ export class Client extends EventEmitter<ClientEvents> {
   #clean = true;
   #version: number | null = null;
   #will: WillPacket | null = null;
+  /** The will of the CONNECT, which is in force when the client is accepted. */
+  #agreedWill: WillPacket | null = null;
   #connecting = false;
   #connected = false;
   #closed = false;
   #isRegistered = false;
   #hasEnded = false;
   #hasFailed = false;
-  /** The CONNECT as `preConnect` has left it. */
-  #connect: ConnectPacket | undefined;
   /** Why the client is refused; reported after the CONNACK. */
   #refusal: Error | undefined;
   #connectTimer: unknown;
@@ -165,19 +164,14 @@ export class Client extends EventEmitter<ClientEvents> {
   // --------------------------------------------------------------------------------------------------- for the broker
 
   /** The CONNECT has arrived. @internal */
-  connectArrived(packet: ConnectPacket): void {
-    this.#connect = packet;
+  connectArrived(): void {
     this.#connecting = true;
     this.#stopConnectTimer();
   }
 
-  /** The CONNECT as `preConnect` has left it. @internal */
-  get connectPacket(): ConnectPacket | undefined {
-    return this.#connect;
-  }
-
   /** `preConnect` has accepted the CONNECT. @internal */
-  identified(id: string, clean: boolean, version: number): void {
+  identified(id: string, clean: boolean, version: number, will: WillPacket | null): void {
+    this.#agreedWill = will;
     this.#id = id;
     this.#clean = clean;
     this.#version = version;
@@ -197,7 +191,7 @@ export class Client extends EventEmitter<ClientEvents> {
   /** The client is accepted; its CONNACK follows. @internal */
   register(): void {
     this.#isRegistered = true;
-    this.#will = this.#connect?.will ?? null;
+    this.#will = this.#agreedWill;
     this.#host.registered(this);
   }
 

@@ -20,6 +20,7 @@ import type { Client } from './client.ts';
 import type { Settings } from './options.ts';
 import {
   applyChanges,
+  type ConnectPacket,
   changesOf,
   connectPacketOf,
   type PacketSource,
@@ -74,6 +75,8 @@ export class HandlerHooks {
   readonly #settings: Settings;
   readonly #links: ClientLinks;
   readonly #backpressure: Backpressure;
+  /** The CONNECT of each client, as `preConnect` has left it. */
+  readonly #connects = new WeakMap<Client, ConnectPacket>();
 
   constructor(host: HooksHost, settings: Settings, links: ClientLinks, backpressure: Backpressure) {
     this.#host = host;
@@ -109,7 +112,8 @@ export class HandlerHooks {
       return undefined;
     }
     const given = connectPacketOf(packet);
-    client.connectArrived(given);
+    this.#connects.set(client, given);
+    client.connectArrived();
     const asked = ask<boolean>((callback) => this.#host.preConnect(client, given, callback));
     return after(asked, ({ error, value }) => {
       if (error !== undefined) {
@@ -150,8 +154,8 @@ export class HandlerHooks {
     const client = this.#links.of(request.client);
     if (client === undefined || request.method !== undefined) return undefined;
     const { clientId, cleanStart, protocolVersion } = request.client;
-    client.identified(clientId, cleanStart, protocolVersion);
-    const { username, password } = client.connectPacket ?? {};
+    const { username, password, will = null } = this.#connects.get(client) ?? {};
+    client.identified(clientId, cleanStart, protocolVersion, will);
     const asked = ask<boolean>((callback) => this.#host.authenticate(client, username, password, callback));
     return after(asked, (answer): Approval | Refusal => {
       if (answer.error === undefined && answer.value) {
