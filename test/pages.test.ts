@@ -7,16 +7,11 @@ import { promisify } from 'node:util';
 import ts from 'typescript';
 import { PAGE_TABLES } from './support/page-tables.ts';
 import { anchors, links, type Page, pages, type Snippet, snippets } from './support/pages.ts';
+import type { PageRun } from './support/run-snippets.ts';
 
 const root = join(import.meta.dirname, '..');
 const all = pages();
 const [readme] = all;
-/** Pages whose code blocks are not complete programs yet. */
-const UNFINISHED = new Set<string>([]);
-/** The pages whose code blocks are checked. */
-const checked = all.filter(({ path }) => !UNFINISHED.has(path));
-/** Entry points that have no page yet. */
-const WITHOUT_PAGE = new Set<string>();
 
 /** Returns the page with its tables generated anew. */
 function withTables(text: string): string {
@@ -32,23 +27,31 @@ function linesOnlyIn(text: string, other: string): string[] {
   return text.split('\n').filter((line) => !known.has(line));
 }
 
-/** Runs the snippets of a page one after the other in one process. Returns what each of them has printed. */
-async function printed(page: Page): Promise<string[]> {
+/** Runs the programs of the pages, in two processes. Returns what those of each page have printed. */
+async function runPages(list: readonly Page[]): Promise<Record<string, PageRun>> {
   const folder = mkdtempSync(join(root, 'dist-test-'));
   try {
-    const files = snippets(page)
-      .filter(({ runs }) => runs)
-      .map(({ code, line }) => {
-        const file = join(folder, `line-${line}.ts`);
-        writeFileSync(file, code);
-        return file;
-      });
+    const halves: Record<string, string[]>[] = [{}, {}];
+    for (const [at, page] of list.entries()) {
+      halves[at % 2][page.path] = snippets(page)
+        .filter(({ runs }) => runs)
+        .map(({ code, line }) => {
+          const file = join(folder, `${at}-line-${line}.ts`);
+          writeFileSync(file, code);
+          return file;
+        });
+    }
     const flags = ['--import', 'tsx', '--conditions=embermq-source', join(root, 'test/support/run-snippets.ts')];
-    const { stdout } = await promisify(execFile)(process.execPath, [...flags, ...files], {
-      cwd: root,
-      timeout: 120_000
+    const runs = halves.map(async (half, at) => {
+      const names = join(folder, `${at}.json`);
+      writeFileSync(names, JSON.stringify(half));
+      const { stdout } = await promisify(execFile)(process.execPath, [...flags, names], {
+        cwd: root,
+        timeout: 200_000
+      });
+      return JSON.parse(stdout) as Record<string, PageRun>;
     });
-    return JSON.parse(stdout);
+    return Object.assign({}, ...(await Promise.all(runs)));
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -113,15 +116,17 @@ describe('The pages', () => {
   });
 
   it('contain programs that type-check', () => {
-    assert.deepEqual(faults(checked.flatMap(snippets)), []);
+    assert.deepEqual(faults(all.flatMap(snippets)), []);
   });
 
-  for (const page of checked) {
-    const programs = snippets(page).filter(({ runs }) => runs);
-    if (programs.length === 0) continue;
-
+  const withPrograms = all.filter((page) => snippets(page).some(({ runs }) => runs));
+  let runs: Promise<Record<string, PageRun>> | undefined;
+  for (const page of withPrograms) {
     it(`${page.path} contains programs that run and print what they say`, async () => {
-      const outputs = await printed(page);
+      runs ??= runPages(withPrograms);
+      const { outputs, error } = (await runs)[page.path];
+      const programs = snippets(page).filter(({ runs }) => runs);
+      assert.equal(error, undefined, `${page.path}:${programs[outputs.length - 1]?.line}: ${error}`);
       for (const [at, snippet] of programs.entries()) {
         const expected = promised(snippet);
         if (expected !== undefined) assert.equal(outputs[at], expected, `${page.path}:${snippet.line}`);
@@ -145,7 +150,7 @@ describe('Each entry point', () => {
 
   for (const [name, { 'embermq-source': source }] of Object.entries<{ 'embermq-source'?: string }>(exports)) {
     const entry = `embermq${name.slice(1)}`;
-    if (source === undefined || WITHOUT_PAGE.has(entry)) continue;
+    if (source === undefined || source.endsWith('.json')) continue;
 
     it(`${entry} has a page`, () => {
       assert.ok(

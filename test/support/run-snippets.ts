@@ -1,5 +1,6 @@
-// Runs the programs whose paths are given, one after the other, and prints a JSON array with what each of them has printed. Programs of one page
-// share a process and a working directory. The ports that they name are replaced by free ones, the same in all programs.
+// Runs the programs of pages, and prints a JSON object with what each of them has printed, by page. The argument is a file with a JSON object: the
+// paths of the programs of each page. The programs of one page run one after the other in a working directory of their own. The ports that they name
+// are replaced by free ones, the same in all programs of a page. A program that fails ends its page, not the others.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,36 +8,51 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { format } from 'node:util';
 
+/** What the programs of a page have printed, in their order, and why the last one has failed. */
+export interface PageRun {
+  readonly outputs: string[];
+  error?: string;
+}
+
 /** Ports in programs: after a colon, in a call or as a property. Other numbers with four or five digits are left alone. */
 const PORT = /(?<=localhost:|127\.0\.0\.1:|port: |listen(?:Http)?\((?:\w+, )?)\d{4,5}\b/g;
 
-const files = process.argv.slice(2);
-const outputs: string[] = [];
-const free = new Map<string, string>();
-let running = '';
+const runs: Record<string, PageRun> = {};
+let run: PageRun = { outputs: [] };
+let fail: (error: unknown) => void = () => {};
 
-for (const event of ['uncaughtException', 'unhandledRejection']) {
-  process.on(event, (error) => {
-    process.stderr.write(`${running}: ${event}: ${error instanceof Error ? error.stack : String(error)}\n`);
-    process.exit(1);
+for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, (error) => fail(error));
+console.log = (...values) => {
+  run.outputs[run.outputs.length - 1] += `${format(...values)}\n`;
+};
+for (const [page, files] of Object.entries<string[]>(JSON.parse(readFileSync(process.argv[2], 'utf8')))) {
+  run = { outputs: [] };
+  runs[page] = run;
+  await new Promise<void>((resolve) => {
+    fail = (error) => {
+      run.error ??= error instanceof Error ? error.stack : String(error);
+      resolve();
+    };
+    runAll(files).then(resolve, fail);
   });
 }
-console.log = (...values) => {
-  outputs[outputs.length - 1] += `${format(...values)}\n`;
-};
-process.chdir(mkdtempSync(join(tmpdir(), 'embermq-snippets-')));
-for (const file of files) {
-  running = file;
-  const code = readFileSync(file, 'utf8');
-  for (const [port] of code.matchAll(PORT)) if (!free.has(port)) free.set(port, await freePort());
-  writeFileSync(
-    file,
-    code.replace(PORT, (port) => free.get(port) as string)
-  );
-  outputs.push('');
-  await import(pathToFileURL(file).href);
+process.stdout.write(JSON.stringify(runs), () => process.exit(0));
+
+async function runAll(files: readonly string[]): Promise<void> {
+  const free = new Map<string, string>();
+  const { outputs } = run;
+  process.chdir(mkdtempSync(join(tmpdir(), 'embermq-snippets-')));
+  for (const file of files) {
+    const code = readFileSync(file, 'utf8');
+    for (const [port] of code.matchAll(PORT)) if (!free.has(port)) free.set(port, await freePort());
+    writeFileSync(
+      file,
+      code.replace(PORT, (port) => free.get(port) as string)
+    );
+    outputs.push('');
+    await import(pathToFileURL(file).href);
+  }
 }
-process.stdout.write(JSON.stringify(outputs), () => process.exit(0));
 
 /** Returns a port that is free now. The programs name their ports, so they cannot ask for any free one themselves. */
 function freePort(): Promise<string> {
