@@ -14,6 +14,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const TOGETHER = [
   '',
   'access',
+  'aedes',
   'auth',
   'base',
   'bench',
@@ -24,6 +25,7 @@ const TOGETHER = [
   'conformance',
   'connection',
   'events',
+  'fastify',
   'level',
   'management',
   'monitor',

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
+import { generate } from 'mqtt-packet';
 import { called, Fixture, IMPLEMENTATIONS, message } from './implementations.ts';
 
 for (const implementation of IMPLEMENTATIONS) {
@@ -105,10 +107,12 @@ for (const implementation of IMPLEMENTATIONS) {
       await using fixture = await Fixture.start(implementation);
       const timeout = fixture.next('keepaliveTimeout');
       const failed = fixture.next('clientError');
-      const client = await fixture.connect({ keepalive: 1, reschedulePings: false });
-      client.stream.cork(); // its PINGREQ are not sent
+      // MQTT.js would end its connection at the same time
+      const socket = connect(fixture.port, '127.0.0.1').resume();
+      socket.write(generate({ cmd: 'connect', clientId: 'device', keepalive: 1, clean: true, protocolVersion: 4 }));
       assert.equal((await timeout)[0].id, 'device');
       assert.equal((await failed)[1].message, 'keep alive timeout');
+      socket.destroy();
     });
 
     it('publish is emitted with packet and client, and with null for packets of the app', async () => {

@@ -54,7 +54,7 @@ describe('IdlePolicy', () => {
   });
 
   it('compacts a larger heap only if that releases several times the memory in use', () => {
-    const after = (used: number, spare: number) =>
+    const decision = (used: number, spare: number) =>
       steps(
         [20, 10, 0],
         [900, 800, 0.9],
@@ -63,7 +63,7 @@ describe('IdlePolicy', () => {
         ...Array<Look>(2).fill([500, used, 0, spare])
       ).at(-1);
     assert.deepEqual(
-      [after(100, 400), after(100, 390), after(128, 600), after(140, 800)],
+      [decision(100, 400), decision(100, 390), decision(128, 600), decision(140, 800)],
       ['compact', undefined, 'compact', undefined]
     );
   });

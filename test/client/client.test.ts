@@ -93,7 +93,7 @@ const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
   return true;
 };
 
-describe('client.subscribe', () => {
+describe('the options of client.subscribe', () => {
   it('refuses unknown options with OPTION_UNKNOWN', async () => {
     const { client, peer } = await connected();
     await assert.rejects(client.subscribe('a', { nl: true } as object), hasCode('OPTION_UNKNOWN'));

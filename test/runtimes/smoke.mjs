@@ -36,7 +36,7 @@ const STEPS = {
     for (const [name, path] of Object.entries({
       lib: 'lib/index.js',
       net: 'adapters/net/index.js',
-      testing: 'lib/testing/index.js',
+      testing: 'adapters/testing/index.js',
       level: 'adapters/level/index.js'
     })) {
       world[name] = await import(new URL(path, dist).href);
