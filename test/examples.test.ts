@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { examples } from './support/example-tables.ts';
+import { joinSources } from './support/joined.ts';
 
 const root = join(import.meta.dirname, '..');
 /** It is a file of tests; see `test/testing/example.test.ts`. */
@@ -17,14 +18,18 @@ function promised(text: string): string | undefined {
 }
 
 describe('examples', () => {
-  for (const { name, text, about } of examples()) {
-    if (name === TESTS) continue;
+  const programs = examples().filter(({ name }) => name !== TESTS);
+  let joined: readonly string[] | undefined;
 
+  for (const [at, { name, text, about }] of programs.entries()) {
     it(`${name} prints what it says`, async () => {
       assert.notEqual(about, '', 'it begins with a comment that says what it shows');
       assert.ok(text.split('\n').length <= MOST_LINES, 'it fits on a screen');
-      const flags = ['--import', 'tsx', '--conditions=embermq-source', `examples/${name}.ts`];
-      const { stdout, stderr } = await promisify(execFile)(process.execPath, flags, { cwd: root, timeout: 60_000 });
+      joined ??= joinSources(programs.map(({ name }) => `examples/${name}.ts`));
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, [joined[at]], {
+        cwd: root,
+        timeout: 60_000
+      });
       assert.equal(stdout, promised(text), stderr);
       assert.equal(stderr, '');
     });

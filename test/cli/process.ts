@@ -1,34 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { buildSync } from 'esbuild';
+import { joinSources } from '../support/joined.ts';
 import { NO_HTTP } from './shell.ts';
 
 const root = join(import.meta.dirname, '../..');
 let bundle: string | undefined;
 
-/** Join the sources of the command into few files once: a process that compiles the sources takes a second longer to start. */
+/** The command, whose sources are joined once. */
 function bundled(): string {
-  if (bundle !== undefined) return bundle;
-  const { dependencies, devDependencies, peerDependencies } = JSON.parse(
-    readFileSync(join(root, 'package.json'), 'utf8')
-  );
-  const outdir = mkdtempSync(join(root, 'dist-test-'));
-  process.on('exit', () => rmSync(outdir, { recursive: true, force: true }));
-  buildSync({
-    entryPoints: [join(root, 'adapters/cli/main.ts')],
-    outdir,
-    bundle: true,
-    splitting: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    sourcemap: 'inline',
-    conditions: ['embermq-source'],
-    external: Object.keys({ ...dependencies, ...devDependencies, ...peerDependencies })
-  });
-  bundle = join(outdir, 'main.js');
+  bundle ??= joinSources(['adapters/cli/main.ts'])[0];
   return bundle;
 }
 
