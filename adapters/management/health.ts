@@ -46,7 +46,7 @@ const PAGES: Readonly<Record<'livez' | 'readyz', readonly Check[]>> = {
     {
       name: 'listeners',
       fault: (broker) => {
-        const closed = broker.listeners().filter(({ address }) => address === undefined);
+        const closed = broker.listeners().filter(({ address, isOpen = address !== undefined }) => !isOpen);
         return closed.length === 0 ? undefined : `not open: ${closed.map(({ name }) => name).join(', ')}`;
       }
     },

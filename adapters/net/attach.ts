@@ -202,11 +202,16 @@ class AttachedListener extends ForwardedListener implements Claimant {
   }
 
   override get address(): ListenerAddress | undefined {
-    return this.isOpen ? boundAddress(this.#http) : undefined;
+    return super.isOpen ? boundAddress(this.#http) : undefined;
+  }
+
+  /** Clients can connect once the server of the app listens. */
+  override get isOpen(): boolean {
+    return this.address !== undefined;
   }
 
   override async open(): Promise<void> {
-    if (this.isOpen) return;
+    if (super.isOpen) return;
     upgradesOf(this.#http).add(this);
     await super.open();
   }

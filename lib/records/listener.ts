@@ -61,8 +61,10 @@ export interface ListenerHandle {
   readonly name: string;
   /** Transport of the listener. */
   readonly protocol: ListenerProtocol;
-  /** Address of the listener; undefined while it is not open. */
+  /** Address of the listener; undefined while it is not open, or if the app has the server and its address is unknown. */
   readonly address: ListenerAddress | undefined;
+  /** Whether it accepts clients. Without this property, a listener with an address counts as open. */
+  readonly isOpen?: boolean;
   /**
    * Bind the address. Until `accept` is called, connections wait unread; a listener without `accept` hands them over at once.
    * @throws BrokerError LISTENER_BIND_FAILED, with the address and the remedy in its message

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { type Broker, createBroker } from 'embermq';
 import { healthHandler } from 'embermq/management';
-import { listen } from 'embermq/net';
+import { listen, upgradeHandler } from 'embermq/net';
 import { createTestBroker, type TestBroker } from 'embermq/testing';
 import { FaultyStore } from '../store/faulty-store.ts';
 import { LimitedStore } from '../store/limited-store.ts';
@@ -45,6 +45,13 @@ describe('healthHandler', () => {
     const { body, headers } = await get('/readyz', { accept: 'application/json' });
     assert.equal(headers.get('content-type'), 'application/json');
     assert.deepEqual(body.checks[1], { name: 'broker', status: 'ok' });
+  });
+
+  it('counts a listener as open whose server the app has, and whose address is unknown', async () => {
+    await broker.stop();
+    upgradeHandler(broker);
+    await broker.start();
+    assert.equal((await get('/readyz')).text, 'ok');
   });
 
   it('is not ready, but alive, while the broker is stopped or has not started', async () => {
