@@ -357,19 +357,6 @@ describe('The compiled package', () => {
     assert.deepEqual(beyondPage('import size', ['import', 'modules', 'kB'], Object.fromEntries(rows)), []);
   });
 
-  it('takes at most three times the processor time of an empty program to import', () => {
-    const cost = (code: string) => {
-      const program = `${code}; const { user, system } = process.cpuUsage(); process.stdout.write(String(user + system));`;
-      const runs = [1, 2, 3, 4, 5].map(() =>
-        Number(execFileSync(process.execPath, ['--input-type=module', '--eval', program], { cwd: root }))
-      );
-      return Math.min(...runs);
-    };
-    const index = compiled('./dist/lib/index.js');
-    const ratio = cost(`await import(${JSON.stringify(pathToFileURL(index))})`) / cost('');
-    assert.ok(ratio < 3, `${ratio.toFixed(1)} times`);
-  });
-
   it('changes nothing global, so that sideEffects is false', () => {
     const program = `
       const objects = { globalThis, process, Symbol, Object, Array, Promise, Buffer, Date, Error, 'Array.prototype': Array.prototype,
