@@ -43,7 +43,8 @@ const MOST_ACTIONS = 100;
 const MOST_LEVELS = 10;
 
 const RULE_FIELDS = ['sql', 'actions', 'description', 'isEnabled', 'onActionFailed'];
-const ACTION_FIELDS = ['id', 'name', 'params', 'fallbacks'];
+/** `metrics` are in the records of rules that interfaces show, and have no effect, so that such a record can be sent back. */
+const ACTION_FIELDS = ['id', 'name', 'params', 'fallbacks', 'metrics'];
 
 /** Other spellings of fields, as files and documents have them. */
 const ALIASES = { rawsql: 'sql', enabled: 'isEnabled', on_action_failed: 'onActionFailed' } as const;

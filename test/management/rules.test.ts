@@ -91,6 +91,17 @@ for (const { revision, errors } of MOUNTS)
       assert.deepEqual((await call('DELETE', '/api/rules/rule%3Amy.own-1')).body, { code: 0 });
     });
 
+    it('creates a rule from one that it has shown, whose actions have figures', async () => {
+      await using served = await serveRules({ revision, errors });
+      const { call } = served;
+      const fallbacks = [{ name: 'do_nothing' }];
+      const actions = [{ name: 'inspect', params: { a: 1 }, fallbacks }];
+      const { data: shown } = (await call('POST', '/api/rules', { rawsql: SQL, actions })).body;
+      const { status, body } = await call('POST', '/api/rules', { ...shown, id: 'copy' });
+      assert.deepEqual([status, body.code], [200, 0], JSON.stringify(body));
+      assert.deepEqual(body.data.actions[0].fallbacks[0].name, 'do_nothing');
+    });
+
     it('evaluates a statement for an event, without creating a rule or running an action', async () => {
       await using served = await serveRules({ revision, errors });
       const { broker, call } = served;
