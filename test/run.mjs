@@ -47,8 +47,15 @@ const TOGETHER = [
   'webhook'
 ];
 const FILES_PER_PROCESS = 14;
-/** Files of these folders that take so long that they have a process of their own. */
-const ALONE = ['packaging.test.ts'];
+/** Files that take so long that they have a process of their own. */
+const ALONE = [
+  'architecture.test.ts',
+  'examples.test.ts',
+  'examples-greenhouse.test.ts',
+  'management-examples.test.ts',
+  'packaging.test.ts',
+  'pages.test.ts'
+];
 
 const here = import.meta.dirname;
 const words = process.argv.slice(2);
