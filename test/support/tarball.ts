@@ -24,7 +24,9 @@ export function packInto(stage: string): Tarball {
       .filter((name) => name.endsWith('.md'))
       .map((name) => join(tree, name))
   );
-  for (const name of ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'examples', ...pages]) {
+  const documents = readdirSync(root).filter((name) => name.endsWith('.md') || name === 'LICENSE');
+  const results = ['bench/RESULTS.md', 'bench/comparison.svg'];
+  for (const name of ['package.json', 'examples', ...documents, ...results, ...pages]) {
     mkdirSync(dirname(join(stage, name)), { recursive: true });
     cpSync(join(root, name), join(stage, name), { recursive: true });
   }

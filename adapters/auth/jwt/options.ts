@@ -1,4 +1,4 @@
-import type { JsonWebKey, KeyObject } from 'node:crypto';
+import type { KeyObject, webcrypto } from 'node:crypto';
 import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
 import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type FixedKey, publicKeyOf, secretKeyOf, UNKNOWN_KEY_ALGORITHMS } from './fixed-key.ts';
@@ -8,7 +8,7 @@ export interface JwtOptions<Data = unknown> extends OutgoingTls {
   /** The secret of tokens signed with HS256, HS384 or HS512: at least 32 bytes, as RFC 7518 requires. A string is used as UTF-8. */
   secret?: string | Uint8Array;
   /** The key that verifies tokens: PEM (also of a certificate), a JWK, or a key of node:crypto. RSA, EC or Ed25519. */
-  publicKey?: string | Uint8Array | JsonWebKey | KeyObject;
+  publicKey?: string | Uint8Array | webcrypto.JsonWebKey | KeyObject;
   /** Where the issuer publishes its keys (JWK Set). */
   jwksUrl?: string | URL;
   /** Signature algorithms that are accepted. Default: all that fit the key. `none` is never accepted. */
