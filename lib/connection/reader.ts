@@ -331,15 +331,24 @@ export class Reader<S extends ConnectionOwner> {
       next = end;
       count++;
       this.#unitsLeft--;
-      end =
-        next < last && count < most && this.#hasUnits()
-          ? endOfNext(chunk, next, route, this.#maxPacketSize, this.fastPath)
-          : 0;
+      end = next < last && count < most && this.#hasUnits() ? this.#endOfNext(chunk, next, route) : 0;
     } while (end > 0);
     this.receivedPackets += count;
     this.receivedMessages += count;
     ports.publishing.routeRun(connection, route, chunk, at, next, count, longest);
     return next;
+  }
+
+  /** The end of the frame at `at`, if it continues a run; 0 if not. */
+  #endOfNext(chunk: Buffer, at: number, { bytes }: Route): number {
+    if (chunk[at] !== PLAIN_PUBLISH) return 0;
+    const size = remainingLength(chunk, at + 1);
+    if (size < 0) return 0;
+    const body = at + 1 + varintLength(size);
+    const end = body + size;
+    if (end > chunk.length || end - at > this.#maxPacketSize) return 0;
+    const topicEnd = topicEndOf(chunk, body, end, this.fastPath);
+    return topicEnd > 0 && isSameTopic(bytes, chunk, body + 2, topicEnd) ? end : 0;
   }
 
   #tooLarge(chunk: Buffer, body: number, size: number): ProtocolError {
@@ -474,16 +483,4 @@ class RatePause extends BaseTimer {
   ring(): void {
     this.#reader.resume(Pause.rate);
   }
-}
-
-/** The end of the frame at `at`, if it continues a run of frames to this route; 0 if not. */
-function endOfNext(chunk: Buffer, at: number, { bytes }: Route, maxPacketSize: number, layout: 0 | 4 | 5): number {
-  if (chunk[at] !== PLAIN_PUBLISH) return 0;
-  const size = remainingLength(chunk, at + 1);
-  if (size < 0) return 0;
-  const body = at + 1 + varintLength(size);
-  const end = body + size;
-  if (end > chunk.length || end - at > maxPacketSize) return 0;
-  const topicEnd = topicEndOf(chunk, body, end, layout);
-  return topicEnd > 0 && isSameTopic(bytes, chunk, body + 2, topicEnd) ? end : 0;
 }
