@@ -31,8 +31,7 @@ class Refill {
  * A token bucket that holds `rate.amount` and is refilled evenly over `rate.perMs`.
  *
  * Nothing is refused. A client that takes more than the bucket holds goes into debt and is paused until the debt is paid. The debt is
- * limited to what a minute pays off, or `rate.perMs` if that is longer: the bytes of a single chunk may exceed the amount many times.
- * Messages are taken one after the other, and the rest of a chunk waits.
+ * limited to what a minute pays off, or `rate.perMs` if that is longer: a single chunk may exceed the amount many times.
  */
 export class RateLimit {
   readonly #refill: Refill;
@@ -42,11 +41,6 @@ export class RateLimit {
   constructor(rate: Rate) {
     this.#refill = new Refill(rate);
     this.#left = this.#refill.capacity;
-  }
-
-  /** What can be taken without a pause. @param nowMs monotonic milliseconds */
-  left(nowMs: number): number {
-    return this.#refill.take(this.#left, nowMs - this.#atMs, 0);
   }
 
   /**
@@ -95,19 +89,11 @@ export class RateLimits {
     this.#bytesLeft = limits.bytes?.capacity ?? 0;
   }
 
-  /** How many messages the connection may receive before it is paused. @param nowMs monotonic milliseconds */
-  messagesLeft(nowMs: number): number {
-    const { messages, totalMessages } = this.#limits;
-    const own = messages === undefined ? Infinity : messages.take(this.#messagesLeft, nowMs - this.#atMs, 0);
-    return Math.min(own, totalMessages?.left(nowMs) ?? Infinity);
-  }
-
   /** Take what the connection has received since the last call, and pause reading if it was too much. */
   charge(reader: RateLimitedReader, nowMs: number): void {
     const { messages, bytes, totalMessages, totalBytes } = this.#limits;
     const newMessages = reader.receivedMessages - this.#lastMessages;
     const newBytes = reader.receivedBytes - this.#lastBytes;
-    if (newMessages === 0 && newBytes === 0) return;
     const elapsedMs = nowMs - this.#atMs;
     this.#lastMessages = reader.receivedMessages;
     this.#lastBytes = reader.receivedBytes;

@@ -16,9 +16,7 @@ import type { RateLimits } from './rate-limit.ts';
 import { RECEIVED } from './received.ts';
 
 /** While one of these pauses is set, received bytes are stored but not parsed. */
-const UNREAD = Pause.hook | Pause.turn | Pause.rate;
-/** What stops the parsing of a chunk at the next packet. */
-const STOP = Pause.hook | Pause.rate;
+const UNREAD = Pause.hook | Pause.turn;
 
 /**
  * Units that every connection may use in one turn. A connection that did not wait in the previous turn may also draw on the spare units
@@ -130,19 +128,14 @@ export class Reader<S extends ConnectionOwner> {
 
   /** A chunk has been parsed, as far as it may be: read the chunks that arrived meanwhile, in order. */
   #parsed(): void {
-    this.#charge();
+    const connection = this.#connection;
+    if (this.#rates !== undefined && !connection.isClosed) this.#rates.charge(this, connection.ports.time.nowMs);
     if (this.#arrivedChunks === undefined || this.#isCatchingUp) return;
     this.#isCatchingUp = true;
     for (let chunk = this.#arrivedChunks?.shift(); chunk !== undefined; chunk = this.#arrivedChunks?.shift())
       this.receive(chunk);
     this.#arrivedChunks = undefined;
     this.#isCatchingUp = false;
-  }
-
-  /** Charge what was received to the rate limits. If it was too much, the rest of the chunk waits as well. */
-  #charge(): void {
-    if (this.#rates === undefined || this.#connection.isClosed) return;
-    this.#rates.charge(this, this.#connection.ports.time.nowMs);
   }
 
   /**
@@ -262,7 +255,7 @@ export class Reader<S extends ConnectionOwner> {
     this.#isParsing = true;
     this.#beginShare();
     try {
-      while (at < last && (this.pauses & STOP) === 0 && !connection.isClosed && this.#hasUnits()) {
+      while (at < last && (this.pauses & Pause.hook) === 0 && !connection.isClosed && this.#hasUnits()) {
         const first = chunk[at];
         const size = remainingLength(chunk, at + 1);
         if (size < 0) {
@@ -284,7 +277,6 @@ export class Reader<S extends ConnectionOwner> {
           const runEnd = this.#forwardRun(chunk, at, body, end, last);
           if (runEnd > at) {
             at = runEnd;
-            this.#charge();
             continue;
           }
         }
@@ -298,7 +290,6 @@ export class Reader<S extends ConnectionOwner> {
         this.#unitsLeft -= COSTS[type] + BYTE_COSTS[type] * (end - at);
         if (type === PacketType.publish && this.#topics !== undefined) this.#unitsLeft -= this.#topics.receivers >> 1;
         at = end;
-        this.#charge();
       }
     } catch (error) {
       this.#isParsing = false;
@@ -324,14 +315,13 @@ export class Reader<S extends ConnectionOwner> {
     let next = at;
     let count = 0;
     let longest = 0;
-    const most = this.#rates === undefined ? Infinity : this.#rates.messagesLeft(ports.time.nowMs);
     this.#unitsLeft -= route.targets.length >> 1;
     do {
       if (end - next > longest) longest = end - next;
       next = end;
       count++;
       this.#unitsLeft--;
-      end = next < last && count < most && this.#hasUnits() ? this.#endOfNext(chunk, next, route) : 0;
+      end = next < last && this.#hasUnits() ? this.#endOfNext(chunk, next, route) : 0;
     } while (end > 0);
     this.receivedPackets += count;
     this.receivedMessages += count;
@@ -371,7 +361,7 @@ export class Reader<S extends ConnectionOwner> {
 
   /** Keep the bytes from `at` on: an incomplete fixed header, or packets that may not be parsed yet. */
   #keepRest(chunk: Buffer, at: number, last: number): void {
-    const mayParse = this.#unitsLeft > 0 && (this.pauses & STOP) === 0;
+    const mayParse = this.#unitsLeft > 0 && (this.pauses & Pause.hook) === 0;
     if (at < last ? mayParse : at === chunk.length - 1) {
       this.#partial = new PartialPacket(chunk, at, 1);
       return;

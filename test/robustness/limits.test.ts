@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import { encode } from '../../lib/packets/encode.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { Peer, quiet, turns } from '../fuzz/wire.ts';
 import { client, connect, isServed, payloads, publish, startTestBed, subscribe } from './support.ts';
@@ -101,34 +100,6 @@ describe('Quotas', () => {
 });
 
 describe('Rates', () => {
-  for (const qos of [0, 1] as const) {
-    it(`hold for the messages of one chunk, QoS ${qos}: the rest of it waits`, async () => {
-      await using it = await startTestBed({ zones: { slow: { publishLimit: '5,1s' } } });
-      const { broker, pass } = it;
-      const observer = await client(broker);
-      observer.say(subscribe(1, 0, 'a'));
-      await turns(2);
-      observer.take();
-      const publisher = new Peer(broker, 5, { meta: { transport: 'stream', zone: 'slow' } });
-      publisher.say(connect({ keepalive: 0 }));
-      await turns(2);
-      const sent = Array.from({ length: 100 }, (_, at) => String(at).padStart(4, '0'));
-      const id = (at: number) => (qos > 0 ? at + 1 : undefined);
-      publisher.say(Buffer.concat(sent.map((text, at) => encode(publish('a', text, qos, id(at)), 5))));
-      await turns(4);
-      const heard = payloads(observer);
-      assert.ok(heard.length >= 5 && heard.length <= 6, `${heard.length} at once`);
-      for (let seconds = 1; seconds <= 10; seconds++) {
-        await pass(1_000);
-        heard.push(...payloads(observer));
-        assert.ok(heard.length <= 6 + 5 * seconds, `${heard.length} after ${seconds} s`);
-      }
-      await pass(10_000);
-      heard.push(...payloads(observer));
-      assert.deepEqual(heard, sent);
-    });
-  }
-
   for (const [name, options] of [
     ['publishLimit', { publishLimit: '100,1s' }],
     ['rateLimit', { rateLimit: '1000,1s' }]
