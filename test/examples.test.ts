@@ -5,17 +5,13 @@ import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { examples } from './support/example-tables.ts';
 import { joinSources } from './support/joined.ts';
+import { promised } from './support/pages.ts';
 
 const root = join(import.meta.dirname, '..');
 /** It is a file of tests; see `test/testing/example.test.ts`. */
 const TESTS = 'unit-test-your-device';
 /** "About a screen". */
 const MOST_LINES = 60;
-
-/** The lines after `// prints:` at the end of an example. */
-function promised(text: string): string | undefined {
-  return /^\/\/ prints:\n((?:\/\/.*\n)+)$/m.exec(text)?.[1].replace(/^\/\/ ?/gm, '');
-}
 
 describe('examples', () => {
   const programs = examples().filter(({ name }) => name !== TESTS);

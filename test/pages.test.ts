@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import ts from 'typescript';
 import { PAGE_TABLES } from './support/page-tables.ts';
-import { anchors, links, type Page, pages, type Snippet, snippets } from './support/pages.ts';
+import { anchors, links, type Page, pages, promised, type Snippet, snippets } from './support/pages.ts';
 import type { PageRun } from './support/run-snippets.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -55,11 +55,6 @@ async function runPages(list: readonly Page[]): Promise<Record<string, PageRun>>
   } finally {
     rmSync(folder, { recursive: true });
   }
-}
-
-/** Returns the lines after `// prints:` at the end of a snippet. */
-function promised({ code }: Snippet): string | undefined {
-  return /^\/\/ prints:\n((?:\/\/.*\n)+)$/m.exec(code)?.[1].replace(/^\/\/ ?/gm, '');
 }
 
 /** Returns the faults that the compiler finds in the snippets. */
@@ -128,7 +123,7 @@ describe('The pages', () => {
       const programs = snippets(page).filter(({ runs }) => runs);
       assert.equal(error, undefined, `${page.path}:${programs[outputs.length - 1]?.line}: ${error}`);
       for (const [at, snippet] of programs.entries()) {
-        const expected = promised(snippet);
+        const expected = promised(snippet.code);
         if (expected !== undefined) assert.equal(outputs[at], expected, `${page.path}:${snippet.line}`);
       }
     });

@@ -1,9 +1,11 @@
+import assert from 'node:assert/strict';
+import ts from 'typescript';
 import type { Timer, TimingWheel } from '../../lib/base/timing-wheel.ts';
 import type { ErrorCodeRow } from '../../lib/events/error-codes/row.ts';
 import { ERROR_AREAS } from '../../lib/events/error-codes.ts';
 import { COUNTER_ABOUT, createBroker, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT, systemClock } from '../../lib/index.ts';
 import { SysTopics } from '../../lib/monitor/sys.ts';
-import { code, markdown } from './table-parts.ts';
+import { code, interfaceMembers, markdown } from './table-parts.ts';
 
 const NODE = '<node>';
 const PREFIX = `$SYS/brokers/${NODE}/`;
@@ -82,4 +84,21 @@ function aboutOf(suffix: string): string {
   const [, gauge, value] = /^(.*)\/(count|max)$/.exec(name) as RegExpExecArray;
   const about = GAUGE_ABOUT[gauge.replaceAll('/', '.') as keyof typeof GAUGE_ABOUT];
   return value === 'count' ? about : `The highest number of: ${about[0].toLowerCase()}${about.slice(1)}`;
+}
+
+/** Returns the table of hooks. Their docstrings begin with what they decide, and their types say what they get. */
+export function hooks(): string {
+  const file = 'lib/events/hooks.ts';
+  const rows = interfaceMembers(file, 'Hooks').map(({ name, about, node }) => {
+    assert.ok(ts.isMethodSignature(node), `${name} is a function`);
+    const request = node.parameters[0].type;
+    const fields =
+      request !== undefined && ts.isTypeLiteralNode(request)
+        ? request.members.map((field) => field.name?.getText() ?? '')
+        : interfaceMembers(file, 'AuthenticateRequest', true).map((field) => field.name);
+    const isAsynchronous = node.type?.getText().startsWith('Awaitable<') === true;
+    const decides = /^.*?[.;]/.exec(about)?.[0].replace(/;$/, '.') ?? about;
+    return [code(name), decides, fields.map(code).join(', '), isAsynchronous ? 'yes' : 'no'];
+  });
+  return markdown(['hook', 'what it does', 'what it gets', 'may be asynchronous'], rows);
 }

@@ -20,7 +20,7 @@ import {
 } from '../../lib/index.ts';
 import { ACCESS_TABLES } from './access-tables.ts';
 import { COMMAND_TABLES } from './command-tables.ts';
-import { errorCodes, sysFigures } from './core-tables.ts';
+import { errorCodes, hooks, sysFigures } from './core-tables.ts';
 import { EXAMPLE_TABLES } from './example-tables.ts';
 import { MANAGEMENT_TABLES } from './management-tables.ts';
 import { STREAM_TABLES } from './stream-tables.ts';
@@ -31,6 +31,7 @@ export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
   ...EXAMPLE_TABLES,
   events,
   features,
+  hooks,
   'error codes': errorCodes,
   'sys figures': sysFigures,
   'disconnect reasons': disconnectReasons,

@@ -64,3 +64,8 @@ export function links({ path, text }: Page): [target: string, anchor: string | u
       return [file === '' ? path : relative(root, join(root, path, '..', file)), anchor];
     });
 }
+
+/** Returns what a program says that it prints: the lines of the comment after `// prints:` at its end. */
+export function promised(code: string): string | undefined {
+  return /^\/\/ prints:\n((?:\/\/.*\n)+)$/m.exec(code)?.[1].replace(/^\/\/ ?/gm, '');
+}

@@ -15,7 +15,7 @@ export interface PageRun {
 }
 
 /** Ports in programs: after a colon, in a call or as a property. Other numbers with four or five digits are left alone. */
-const PORT = /(?<=localhost:|127\.0\.0\.1:|port: |listen(?:Http)?\((?:\w+, )?)\d{4,5}\b/g;
+const PORT = /(?<=localhost:|127\.0\.0\.1:|port: |listen: \[?|listen(?:Http)?\((?:\w+, )?)\d{4,5}\b/g;
 
 const runs: Record<string, PageRun> = {};
 let run: PageRun = { outputs: [] };

@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import ts from 'typescript';
 import { fileSink, fileSource } from '../../adapters/streams/file/index.ts';
 import { httpPullSource, httpPushSource, restSink } from '../../adapters/streams/http/index.ts';
 import { influx2Sink, influxSink } from '../../adapters/streams/influx/index.ts';
@@ -20,7 +17,7 @@ import { COMMON_SINK_PROPERTIES } from '../../lib/streams/sinks/common-propertie
 import { builtInSinks } from '../../lib/streams/sinks.ts';
 import { LOOKUP_PROPERTIES } from '../../lib/streams/sources/stream-settings.ts';
 import { builtInSources } from '../../lib/streams/sources.ts';
-import { code, markdown } from './table-parts.ts';
+import { code, interfaceMembers, markdown } from './table-parts.ts';
 
 const sql = { dialect: 'postgres', query: () => [] } as const;
 const sockets = webSockets({ port: 'off' });
@@ -79,19 +76,7 @@ function builtInSinkNamed(name: string): SinkType {
 
 /** A row for each member of an interface, with the text of its docstring. */
 function fields(file: string, name: string): string {
-  const path = join(import.meta.dirname, '../..', file);
-  const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
-  const found = source.statements.find(
-    (statement): statement is ts.InterfaceDeclaration =>
-      ts.isInterfaceDeclaration(statement) && statement.name.text === name
-  );
-  assert.ok(found, `${file} has no interface ${name}`);
-  const rows = found.members.map((member) => {
-    const [docs] = ts.getJSDocCommentsAndTags(member);
-    const text = ts.getTextOfJSDocComment(docs?.comment)?.replace(/\s*\n\s*/g, ' ');
-    assert.ok(text !== undefined && member.name !== undefined, `${name}.${member.name?.getText()} has no docstring`);
-    return [code(member.name.getText()), text];
-  });
+  const rows = interfaceMembers(file, name).map((member) => [code(member.name), member.about]);
   return markdown(['option', 'what it is for'], rows);
 }
 

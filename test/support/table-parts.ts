@@ -1,4 +1,8 @@
 // The parts of generated tables.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
 import type { OptionRow, OptionTable } from '../../lib/index.ts';
 
 /** Descriptions of the defaults that depend on the machine or on the registered hooks. */
@@ -80,4 +84,28 @@ function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
   if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind === 'text' ? 'string' : kind;
   const of = unit === undefined ? '' : ` ${unit}`;
   return max === undefined || max === Infinity ? `${kind} from ${min}${of}` : `${kind} from ${min} to ${max}${of}`;
+}
+
+/** A member of an interface, and the text of its docstring in one line. */
+export interface DocumentedMember {
+  readonly name: string;
+  readonly about: string;
+  readonly node: ts.TypeElement;
+}
+
+/** Returns the members of an interface of a file below the root. Each must have a docstring, unless `isBare`. */
+export function interfaceMembers(file: string, name: string, isBare = false): DocumentedMember[] {
+  const path = join(import.meta.dirname, '../..', file);
+  const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
+  const found = source.statements.filter(ts.isInterfaceDeclaration).find((one) => one.name.text === name);
+  assert.ok(found, `${file} has no interface ${name}`);
+  return found.members.map((node) => {
+    const [docs] = ts.getJSDocCommentsAndTags(node);
+    const about = ts.getTextOfJSDocComment(docs?.comment)?.replace(/\s*\n\s*/g, ' ');
+    assert.ok(
+      node.name !== undefined && (isBare || about !== undefined),
+      `${name}.${node.name?.getText()} has no docstring`
+    );
+    return { name: node.name.getText(), about: about ?? '', node };
+  });
 }
