@@ -19,7 +19,7 @@ export interface ClientHost {
   emit<E extends keyof AedesEvents>(event: E, ...args: AedesEvents[E]): boolean;
   /** The client is accepted: count and announce it. */
   registered(client: Client): void;
-  /** An accepted client has gone. */
+  /** An accepted client has disconnected. */
   unregistered(client: Client): void;
   /** Subscribe on behalf of a client. */
   subscribe(client: Client, subscriptions: readonly Subscription[]): Promise<void>;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type BrokerOptions, InvalidInput, type Store } from '../../lib/index.ts';
 import type { AedesOptions, Handlers } from './types.ts';
 
-/** Time that a handler may take. Aedes has no limit; this one frees what a handler that never calls back has left. */
+/** Time that a handler may take. Aedes has no limit; this limit releases what a handler that never calls back would hold. */
 const HANDLER_MS = 3_600_000;
 const MAX_TOPIC_LEVELS = 100;
 const SYS = '$SYS/';

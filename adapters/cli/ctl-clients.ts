@@ -43,7 +43,7 @@ export const CLIENTS: readonly Action[] = [
   },
   {
     usage: 'sessions list [PART]',
-    about: 'list the sessions and what waits in them; with PART, those whose client id contains it',
+    about: 'list the sessions and the messages that wait in them; with PART, those whose client id contains it',
     columns: SESSION_COLUMNS,
     run: ({ client }, [part]) => client.list('/clients', part === undefined ? {} : { query: { _like_clientid: part } })
   },

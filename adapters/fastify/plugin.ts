@@ -90,7 +90,7 @@ class MqttInApp {
   }
 
   /**
-   * Take the clients off the server of the app, which does not close while it has connections. HTTP requests in progress can use the broker
+   * Disconnect the clients from the HTTP server of the app, which does not close while it has connections. HTTP requests in progress can use the broker
    * until `closeTimeout`.
    */
   async #leaveServer(): Promise<void> {
@@ -121,7 +121,7 @@ class MqttInApp {
     }
   }
 
-  /** Close what the app has opened at a broker that goes on without it. */
+  /** Close what the app has opened at a broker that keeps running without it. */
   async #leaveBroker(): Promise<void> {
     for (const listener of this.#listeners) await listener.close();
     this.#disconnect(this.#listeners);

@@ -98,7 +98,7 @@ export const MANAGEMENT_OPTIONS = {
   errors: row(
     'choice',
     'documented' as 'documented' | 'original',
-    'Statuses and codes of errors: as documented, or as the original products answer.',
+    'Statuses and codes of errors: as EMQX documents them, or as it really answers.',
     {
       choices: ['documented', 'original']
     }

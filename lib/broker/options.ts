@@ -193,7 +193,7 @@ export const BROKER_OPTIONS = {
   aclCacheTtl: row(
     'duration',
     60_000,
-    'Time after which a decision about a topic is taken again; sources that must be asked are then also asked again about subscriptions. While they cannot answer, what is in force for a subscription stays for this time once more.',
+    'Time after which a decision about a topic is taken again; sources that must be asked are then also asked again about subscriptions. While they cannot answer, the present decision about a subscription stays in force for this time once more.',
     {
       unit: 'ms',
       min: 1,
@@ -228,9 +228,14 @@ export const BROKER_OPTIONS = {
     aliases: ['broker.sys_heartbeat'],
     change: 'now'
   }),
-  sysDottedTopics: row('boolean', false, 'Publish the later, dotted `$SYS` names in addition to the documented ones.', {
-    change: 'now'
-  }),
+  sysDottedTopics: row(
+    'boolean',
+    false,
+    'Publish `$SYS` topics also under names with dots, such as `connections.count` for `connections/count`.',
+    {
+      change: 'now'
+    }
+  ),
   sysForRemoteClients: row('boolean', false, 'Allow clients on other machines to subscribe to `$SYS` topics.', {
     change: 'now'
   }),
@@ -284,7 +289,7 @@ export const BROKER_OPTIONS = {
   processHighWatermark: row(
     'percent',
     80,
-    'Number of sessions in percent of maxSessions at which the alarm `too_many_processes` is raised; 0: never. The name is the documented one: the original product has a process for each session.',
+    'Number of sessions in percent of maxSessions at which the alarm `too_many_processes` is raised; 0: never. The name comes from EMQX, which has a process for each session.',
     { aliases: ['vm_mon.process_high_watermark'], change: 'now' }
   ),
   processLowWatermark: row(

@@ -201,7 +201,7 @@ export const EVENTS = {
     { source: 'string', error: 'Error | undefined' }
   ),
   'configuration.changed': row(
-    'An option was changed at run time, or such a change was removed (`broker.configuration`). `key`: its documented name.',
+    'An option was changed at run time, or such a change was removed (`broker.configuration`). `key`: its name in EMQX, such as `zone.external.max_inflight`.',
     { key: 'string' }
   ),
   'bridge.connected': row(
@@ -228,7 +228,7 @@ export const EVENTS = {
   ),
   'streams.logged': row('A line of the sink `log`.', { text: 'string' }),
   'streams.warned': row('A source or a sink has a property that has no effect. `text`: which one.', { text: 'string' }),
-  'streams.stopped': row('The stream service has stopped; the broker goes on.', {}),
+  'streams.stopped': row('The stream service has stopped; the broker keeps running.', {}),
   'streams.started': row('The stream service runs again.', {}),
   'store.failed': row(
     'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',

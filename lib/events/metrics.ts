@@ -139,7 +139,7 @@ export const Metric = Object.freeze(Object.fromEntries(COUNTERS.map((name, at) =
 /** What each gauge with a high-water mark shows. */
 export const GAUGE_ABOUT = {
   connections: 'Clients that are connected',
-  channels: 'Sessions, connected or not, under a second documented name',
+  channels: 'Sessions, connected or not, under a second name',
   sessions: 'Sessions, connected or not',
   'sessions.persistent': 'Sessions that outlive their connection',
   topics: 'Topic filters with subscriptions',

@@ -60,7 +60,7 @@ export const DDL_OPTIONS: ReadonlyMap<string, DdlOption> = new Map([
   ],
   ['SCHEMAID', { check: anyText, about: 'Schema of the format.' }],
   ['KIND', { check: tableKind, isWord: true, about: 'Of tables: `scan` (default) or `lookup`.' }],
-  ['DELIMITER', { check: anyText, about: 'What is between the columns of the format `delimited`. Default: a comma.' }],
+  ['DELIMITER', { check: anyText, about: 'Separator of the columns of the format `delimited`. Default: a comma.' }],
   ['EXTRA', { check: anyText, about: ACCEPTED }],
   ['VERSION', { check: anyText, about: ACCEPTED }],
   ['TEMP', { check: trueOrFalse, isWord: true, about: ACCEPTED }]

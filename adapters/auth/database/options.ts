@@ -34,7 +34,7 @@ export interface DatabaseOptions extends LimitOptions {
    * soon. Default `deny`.
    */
   onError?: 'deny' | 'ignore';
-  /** Queries that wait. Beyond them, the answer is that of `onError` at once. Default 10,000. */
+  /** Most queries that wait. Further ones are answered at once, as `onError` says. Default 10,000. */
   maxQueued?: number;
   /** Name of the source, if there are several. Default: the name of the function. */
   name?: string;

@@ -61,7 +61,7 @@ export interface LdapOptions extends OutgoingTls, LimitOptions {
    */
   acl?: boolean | LdapAclAttributes;
   /**
-   * Answers about logins, and with `acl` the entries, are kept for this time. A password that was changed counts until then, and a right that
+   * Answers about logins, and with `acl` the entries, are kept for this time. After a change, the previous password is accepted until then, and a right that
    * was withdrawn for this time and `aclCacheTtl`. Default 0: not at all.
    */
   cacheMs?: number | string;

@@ -17,13 +17,13 @@ export interface LimitOptions {
   onError?: 'deny' | 'ignore';
   /** Time for a request, with its time in the queue. Default 5 seconds. */
   timeoutMs?: number | string;
-  /** Answers about logins are kept for this time, and a password that was changed counts until then. Default 0: not at all. */
+  /** Answers about logins are kept for this time; after a change, the previous password is accepted until then. Default 0: not at all. */
   cacheMs?: number | string;
   /** Answers that are kept. Default 10,000. */
   cacheSize?: number;
   /** Requests at the same time. */
   maxConcurrent?: number;
-  /** Requests that wait. Beyond them, the answer is that of `onError` at once. At least 256, default 1,000. */
+  /** Most requests that wait. Further ones are answered at once, as `onError` says. At least 256, default 1,000. */
   maxQueued?: number;
   breaker?: BreakerOptions;
 }
@@ -47,12 +47,12 @@ export function limitRows(maxConcurrent: number) {
     cacheMs: row(
       'duration',
       0,
-      'Time for which answers about logins are kept; a password that was changed counts until then. 0: not at all.',
+      'Time for which answers about logins are kept; after a change, the previous password is accepted until then. 0: not at all.',
       { unit: 'ms' }
     ),
     cacheSize: row('integer', 10_000, 'Answers that are kept.', { min: 1, max: 1_000_000 }),
     maxConcurrent: row('integer', maxConcurrent, 'Requests at the same time.', { min: 1, max: 10_000 }),
-    maxQueued: row('integer', 1_000, 'Requests that wait. Beyond them, the answer is that of `onError` at once.', {
+    maxQueued: row('integer', 1_000, 'Most requests that wait. Further ones are answered at once, as `onError` says.', {
       min: 256,
       max: 1_000_000
     }),

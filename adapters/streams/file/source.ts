@@ -31,7 +31,7 @@ const PROPERTIES: PropertyTable = {
   watch: { type: 'boolean', about: 'With an interval: read only files that are new or have changed.', default: false },
   hasHeader: { type: 'boolean', about: 'The first line of a CSV file has the names of the columns.', default: false },
   columns: { type: 'array', about: 'Names of the columns of a CSV file.' },
-  delimiter: { type: 'string', about: 'What is between the fields of a CSV file.', default: ',' },
+  delimiter: { type: 'string', about: 'Separator of the fields of a CSV file.', default: ',' },
   ignoreStartLines: { type: 'number', about: 'Lines at the start that are left out.', default: 0, range: [0, 1e9] },
   ignoreEndLines: { type: 'number', about: 'Lines at the end that are left out.', default: 0, range: [0, 100_000] },
   actionAfterRead: {

@@ -20,7 +20,7 @@ const HEARTBEAT_MS = 3_000;
 
 const PROPERTIES: PropertyTable = {
   ...KAFKA_PROPERTIES,
-  topic: { type: 'string', about: 'Topic. DATASOURCE goes over it.' },
+  topic: { type: 'string', about: 'Topic. DATASOURCE overrides it.' },
   groupId: {
     type: 'string',
     about: 'Consumer group, whose position is kept by the brokers. Default: embermq- and the name of the stream.'

@@ -14,13 +14,13 @@ export const ACCESS_CODES = {
     about: 'A query of a source of authentication failed.',
     remedy: 'Check the database and the query.'
   },
-  JWKS_INVALID: { about: 'A server of keys gave an answer that contains no keys.', remedy: 'Check the URL.' },
+  JWKS_INVALID: { about: 'The key server sent an answer without keys.', remedy: 'Check the URL.' },
   JWKS_UNAVAILABLE: {
     about: 'The keys of tokens could not be fetched.',
-    remedy: 'Check the server of keys; it is asked again.'
+    remedy: 'Check the key server; it is asked again.'
   },
   LDAP_AMBIGUOUS: {
-    about: 'The filter finds more than one entry for a user name, which is refused.',
+    about: 'The filter finds more than one entry for a user name, so the client is refused.',
     remedy: 'Make the filter more exact.'
   },
   LDAP_CLOSED: {
@@ -28,9 +28,9 @@ export const ACCESS_CODES = {
     remedy: 'It is opened again; check the server if this recurs.'
   },
   LDAP_FAILED: { about: 'A request to the LDAP server failed.', remedy: 'Check address, credentials and network.' },
-  LDAP_FILTER_INVALID: { about: 'The filter is no valid LDAP filter.', remedy: 'Correct the option.' },
+  LDAP_FILTER_INVALID: { about: 'The filter is not a valid LDAP filter.', remedy: 'Correct the option.' },
   LDAP_INVALID: {
-    about: 'The LDAP server sent something that is no valid message.',
+    about: 'The LDAP server sent something that is not a valid message.',
     remedy: 'Check that the address is that of an LDAP server.'
   },
   LDAP_NAME_INVALID: {
@@ -63,8 +63,8 @@ export const ACCESS_CODES = {
   RECORD_NOT_FOUND: { about: 'There is no such record.', remedy: 'List the records to find its key.' },
   SCRAM_INVALID: { about: 'A SCRAM credential has the wrong form.', remedy: 'The message shows the right form.' },
   SOURCE_BUSY: {
-    about: 'Too many requests to a source wait, so one was given up.',
-    remedy: 'Raise its limits, or speed up what it asks.'
+    about: 'Too many requests to a source wait, so one was dropped.',
+    remedy: 'Raise its limits, or make the server that it asks faster.'
   },
   SOURCE_CLOSED: { about: 'The source was closed.', remedy: 'Make a new one.' },
   SOURCE_FAILED: {
@@ -72,7 +72,7 @@ export const ACCESS_CODES = {
     remedy: 'The message names the source and the cause.'
   },
   SOURCE_INVALID: {
-    about: 'What was given is no source.',
+    about: 'The value is not a source.',
     remedy: 'Use a function of this package, such as `users`, or an object of its form.'
   },
   SOURCE_NAME_IN_USE: { about: 'Another source has this name.', remedy: 'Set the option `name`.' },
@@ -82,9 +82,9 @@ export const ACCESS_CODES = {
   },
   SOURCE_STOPPED: { about: 'The source is stopped.', remedy: 'Start it first.' },
   SOURCE_TIMEOUT: {
-    about: 'What a source asks did not answer in time.',
+    about: 'The server that a source asks did not answer in time.',
     remedy: 'Check the server, or raise the timeout.'
   },
-  SOURCE_UNKNOWN: { about: 'There is no source of this name.', remedy: 'See the names in the message.' },
+  SOURCE_UNKNOWN: { about: 'There is not a source of this name.', remedy: 'See the names in the message.' },
   USER_UNKNOWN: { about: 'There is no user of this name in the password file.', remedy: 'Check the name.' }
 } as const satisfies Readonly<Record<string, ErrorCodeRow>>;

@@ -7,7 +7,7 @@ export const ADAPTER_CODES = {
     remedy: 'Use a public address, or leave out the option `publicOnly`.'
   },
   AEDES_UNAVAILABLE: {
-    about: 'An option or method of Aedes cannot be had here.',
+    about: 'An option or method of Aedes is not available.',
     remedy: 'Use the replacement that the message names.'
   },
   BRIDGE_CLOSED: { about: 'This broker closed the bridge.', remedy: 'The message names the reason.' },
@@ -40,7 +40,7 @@ export const ADAPTER_CODES = {
   HTTP_BODY_TOO_LARGE: { about: 'The answer of a server is too large.', remedy: 'Check the server.' },
   HTTP_FAILED: { about: 'A request failed or was answered with an error.', remedy: 'Check the server and the URL.' },
   HTTP_STATUS: {
-    about: 'A server answered with a status that is no success.',
+    about: 'A server answered with a status that is not a success.',
     remedy: 'Check the server and the URL.'
   },
   HTTP_TIMEOUT: { about: 'A server did not answer in time.', remedy: 'Check the server, or raise the timeout.' },

@@ -21,7 +21,7 @@ export const BROKER_CODES = {
       'Use a store with `snapshot`, such as that of `embermq/level`, or export the store while the broker is stopped.'
   },
   BROKER_NOT_STARTED: { about: 'The broker is not started, or is stopping.', remedy: 'Await `broker.start()` first.' },
-  CLIENT_ID_INVALID: { about: 'A client id is no string.', remedy: 'Pass a string.' },
+  CLIENT_ID_INVALID: { about: 'A client id is not a string.', remedy: 'Pass a string.' },
   CONNECTION_CLOSED: {
     about: 'The connection closed before the operation was complete; `cause` says why.',
     remedy: 'Connect again, and repeat the operation if it may be repeated.'
@@ -50,13 +50,13 @@ export const BROKER_CODES = {
   },
   EVENT_UNKNOWN: { about: 'There is no event of this name.', remedy: 'Use the name that the message suggests.' },
   FEATURE_NOT_FOUND: { about: 'There is no feature of this name.', remedy: 'See `broker.features.list()`.' },
-  HANDLER_INVALID: { about: 'A handler, listener or observer is no function.', remedy: 'Pass a function.' },
+  HANDLER_INVALID: { about: 'A handler, listener or observer is not a function.', remedy: 'Pass a function.' },
   HOOK_ANSWER_INVALID: {
     about: 'A hook returned an unknown key or a value of the wrong type; its operation was refused.',
     remedy: 'Return what the table of hooks allows.'
   },
   HOOK_INVALID: {
-    about: 'A hook is no function, or `deliver` returned a promise.',
+    about: 'A hook is not a function, or `deliver` returned a promise.',
     remedy: 'Pass a function; `deliver` must answer at once.'
   },
   HOOK_TIMEOUT: {
@@ -69,9 +69,12 @@ export const BROKER_CODES = {
     remedy: 'Import what `exportConfiguration` has returned, unchanged.'
   },
   KEEPALIVE_TIMEOUT: { about: 'The server did not answer a PINGREQ.', remedy: 'Connect again.' },
-  LISTENER_INVALID: { about: 'What was attached is no listener.', remedy: 'Use `listen` of `embermq/net`.' },
+  LISTENER_INVALID: { about: 'The value is not a listener.', remedy: 'Use `listen` of `embermq/net`.' },
   LISTENER_NAME_IN_USE: { about: 'Another listener has this name.', remedy: 'Set the option `name` of one of them.' },
-  LOGGER_FAILED: { about: 'The logger of the app threw; reported once.', remedy: 'Correct the logger.' },
+  LOGGER_FAILED: {
+    about: 'The logger of the app threw an error; this is reported once.',
+    remedy: 'Correct the logger.'
+  },
   MEMORY_SHORT: {
     about: 'The process uses more memory than `memoryHighWatermark`.',
     remedy: 'Lower the limits of queues, or give Node more memory (`--max-old-space-size`).'
@@ -81,7 +84,7 @@ export const BROKER_CODES = {
     about: 'There is no counter or gauge of this name.',
     remedy: 'Use the name that the message suggests.'
   },
-  MOUNTPOINT_INVALID: { about: 'A mount point is no prefix of topic names.', remedy: 'Write it without wildcards.' },
+  MOUNTPOINT_INVALID: { about: 'A mount point is not a prefix of topic names.', remedy: 'Write it without wildcards.' },
   NOT_AUTHORIZED: {
     about: 'A hook or an access rule refused the operation.',
     remedy: 'Change the rules, or do not attempt it.'
@@ -122,7 +125,7 @@ export const BROKER_CODES = {
     remedy: 'Try again later, or raise the limits.'
   },
   REAUTHENTICATION_UNDER_WAY: {
-    about: 'The client authenticates again already.',
+    about: 'A re-authentication of the client is already in progress.',
     remedy: 'Wait until that has ended.'
   },
   REWRITE_INVALID: { about: 'A rule of the option `rewrite` is invalid.', remedy: 'See `expected` of the error.' },
@@ -137,7 +140,10 @@ export const BROKER_CODES = {
     about: 'A subscription was refused.',
     remedy: 'The message says which right, limit or setting forbids it.'
   },
-  TABLE_KEY_INVALID: { about: 'The key of a table is no string that UTF-8 can represent.', remedy: 'Use another key.' },
+  TABLE_KEY_INVALID: {
+    about: 'The key of a table is not a string that UTF-8 can represent.',
+    remedy: 'Use another key.'
+  },
   TABLE_NAME_INVALID: {
     about: 'The name of a table is invalid.',
     remedy: 'Use 1 to 64 letters, digits, `.`, `-` and `_`.'
@@ -161,7 +167,7 @@ export const BROKER_CODES = {
     remedy: 'The message names the file and the cause.'
   },
   UNHEARD: {
-    about: 'An error that nobody listens to, as a process warning.',
+    about: 'An error without a listener, reported as a process warning.',
     remedy: 'Add a listener of `error`, or the option `logger`.'
   },
   VALUE_INVALID: { about: 'A subscription identifier is out of range.', remedy: 'Use 1 to 268,435,455.' },

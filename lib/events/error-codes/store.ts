@@ -21,7 +21,7 @@ export const STORE_CODES = {
   },
   STORE_FAILED: {
     about: 'A change could not be persisted; `cause` says why.',
-    remedy: 'Free space, or correct permissions; the broker goes on by itself.'
+    remedy: 'Free space, or correct permissions; the broker then continues by itself.'
   },
   STORE_IN_USE: {
     about: 'The store is still in use by this process.',
@@ -29,7 +29,7 @@ export const STORE_CODES = {
   },
   STORE_LOCKED: { about: 'Another process uses the store.', remedy: 'Stop that process, or use another folder.' },
   STORE_NOT_EMPTY: {
-    about: 'The store into which an import goes contains records.',
+    about: 'The store that an import writes to contains records.',
     remedy: 'Import into a new store.'
   },
   STORE_OPEN: { about: 'The store is open.', remedy: 'Close it first.' },

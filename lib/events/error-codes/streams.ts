@@ -7,16 +7,16 @@ export const STREAM_CODES = {
     remedy: 'Read faster at the other end.'
   },
   FILE_CHANGED: {
-    about: 'A file was changed while it was read, and is kept.',
+    about: 'A file was changed while it was read, so it was not deleted or moved.',
     remedy: 'Write files under another name first.'
   },
-  FILE_INVALID: { about: 'The path is no file.', remedy: 'Correct the path.' },
+  FILE_INVALID: { about: 'The path is not a file.', remedy: 'Correct the path.' },
   FILE_OUTSIDE: { about: 'A link leads out of the folder.', remedy: 'Remove the link, or change the folder.' },
   FILE_TOO_LARGE: { about: 'A file is larger than the limit.', remedy: 'Split it, or raise `maxFileBytes`.' },
   FORMAT_EXISTS: { about: 'There is a format of this name already.', remedy: 'Use another name.' },
   FORMAT_INVALID: { about: 'A format is invalid.', remedy: 'See `expected` of the error.' },
-  FUNCTION_NOT_FOUND: { about: 'There is no function of this name.', remedy: 'List the functions.' },
-  LINE_TOO_LONG: { about: 'A line is longer than the limit, and is left out.', remedy: 'Correct the file.' },
+  FUNCTION_NOT_FOUND: { about: 'There is not a function of this name.', remedy: 'List the functions.' },
+  LINE_TOO_LONG: { about: 'A line is longer than the limit, so it was skipped.', remedy: 'Correct the file.' },
   PLUGINS_BUSY: { about: 'Too many changes of plugins wait.', remedy: 'Wait until they have ended.' },
   PLUGINS_CLOSED: { about: 'The plugins are closed.', remedy: 'Start the broker again.' },
   PLUGINS_FULL: {
@@ -24,7 +24,7 @@ export const STREAM_CODES = {
     remedy: 'Delete one, or raise the option.'
   },
   PLUGINS_STATE_FAILED: { about: 'The list of plugins cannot be read or written.', remedy: 'Check the folder.' },
-  PLUGIN_ARCHIVE_INVALID: { about: 'An archive of a plugin is no valid zip file.', remedy: 'Pack it again.' },
+  PLUGIN_ARCHIVE_INVALID: { about: 'An archive of a plugin is not a valid zip file.', remedy: 'Pack it again.' },
   PLUGIN_DELETED: {
     about: 'A plugin of this name was deleted and is in use until the process restarts.',
     remedy: 'Restart, or use another name.'
@@ -39,8 +39,8 @@ export const STREAM_CODES = {
     about: 'The list of functions of a plugin is invalid.',
     remedy: 'See `expected` of the error.'
   },
-  PLUGIN_HOSTS_MISSING: { about: 'No server of plugins is known.', remedy: 'Set the option `pluginHosts`.' },
-  PLUGIN_HOST_FAILED: { about: 'A server of plugins failed.', remedy: 'Check the server.' },
+  PLUGIN_HOSTS_MISSING: { about: 'No plugin server is configured.', remedy: 'Set the option `pluginHosts`.' },
+  PLUGIN_HOST_FAILED: { about: 'A plugin server failed.', remedy: 'Check the server.' },
   PLUGIN_INPUT_INVALID: {
     about: 'A request about a plugin has an invalid field.',
     remedy: 'See `expected` of the error.'
@@ -50,7 +50,7 @@ export const STREAM_CODES = {
   PLUGIN_NOT_FOUND: { about: 'There is no plugin of this name.', remedy: 'List the plugins.' },
   PLUGIN_SCRIPT_REFUSED: {
     about: 'An archive has `install.sh`, and the option `installScripts` is false.',
-    remedy: 'Install what it needs by hand, and leave it out.'
+    remedy: 'Install by hand what the plugin needs, and remove `install.sh` from the archive.'
   },
   PLUGIN_TYPE_UNKNOWN: { about: 'There is no such type of plugins.', remedy: 'Use one that the message names.' },
   PROPERTY_INVALID: {
@@ -76,9 +76,9 @@ export const STREAM_CODES = {
   SOURCE_DOWN: { about: 'A source has no connection.', remedy: 'Check the server; it connects again by itself.' },
   SOURCE_EXISTS: { about: 'There is a type of sources of this name already.', remedy: 'Use another name.' },
   SOURCE_NOT_FOUND: { about: 'There is no type of sources of this name.', remedy: 'Add it to the option `streams`.' },
-  SQL_NAME_INVALID: { about: 'A name cannot be that of a table or a column.', remedy: 'Use another name.' },
+  SQL_NAME_INVALID: { about: 'The name cannot be used for a table or a column.', remedy: 'Use another name.' },
   SQL_ROWS_INVALID: {
-    about: 'The function that queries a database returned no list of rows.',
+    about: 'The function that queries a database did not return a list of rows.',
     remedy: 'Return a list of objects.'
   },
   SQL_ROWS_TOO_MANY: { about: 'A query has too many rows.', remedy: 'Limit it.' },
@@ -90,12 +90,12 @@ export const STREAM_CODES = {
     about: 'A stream, table or format, or what is passed as a stream, is invalid.',
     remedy: 'See `expected` of the error.'
   },
-  STREAM_LIMIT: { about: 'There are as many streams and tables as are possible.', remedy: 'Drop one.' },
+  STREAM_LIMIT: { about: 'The maximum number of streams and tables is reached.', remedy: 'Drop one.' },
   STREAM_NOT_FOUND: { about: 'There is no stream or table of this name.', remedy: 'List them.' },
   STREAM_OF_APP: { about: 'The stream is in the options of the broker.', remedy: 'Change it there.' },
   STREAM_RULE_EXISTS: { about: 'There is a stream rule of this id already.', remedy: 'Use another id.' },
   STREAM_RULE_INVALID: { about: 'A stream rule has an invalid field.', remedy: 'See `expected` of the error.' },
-  STREAM_RULE_LIMIT: { about: 'There are as many stream rules as are possible.', remedy: 'Delete one.' },
+  STREAM_RULE_LIMIT: { about: 'The maximum number of stream rules is reached.', remedy: 'Delete one.' },
   STREAM_RULE_NOT_FOUND: { about: 'There is no stream rule of this id.', remedy: 'List the rules.' },
   STREAM_RULE_NOT_STARTED: { about: 'A stream rule is not started.', remedy: 'Start it first.' }
 } as const satisfies Readonly<Record<string, ErrorCodeRow>>;

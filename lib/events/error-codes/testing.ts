@@ -26,8 +26,8 @@ export const TESTING_CODES = {
     about: 'The client is not connected through the kit.',
     remedy: 'Use `kit.connect` or `kit.stream`.'
   },
-  MESSAGE_EXPECTED: { about: 'An expected message did not come.', remedy: 'The message lists those that came.' },
-  MESSAGE_UNEXPECTED: { about: 'A message came that was not expected.', remedy: 'The message names it.' },
+  MESSAGE_EXPECTED: { about: 'An expected message did not arrive.', remedy: 'The error lists those that did.' },
+  MESSAGE_UNEXPECTED: { about: 'A message arrived that was not expected.', remedy: 'The error names it.' },
   PORTS_MISSING: {
     about: 'This kit cannot open ports.',
     remedy: 'Create it with `createTestBroker` of `embermq/testing`.'

@@ -91,7 +91,7 @@ export const ENCODING_FUNCTIONS = family('hashes and encodings', [
     name: 'base64_encode',
     params: ['bytes'],
     returns: 'string',
-    about: 'Base64 of a text or of bytes.',
+    about: 'Base64 of a string or of bytes.',
     isTotal: true,
     run: (data: Bytes) => Buffer.from(bytesOf(data)).toString('base64')
   },

@@ -135,7 +135,7 @@ export const TEXT_FUNCTIONS = family('text', [
     name: 'substr',
     params: ['string', 'integer', 'integer?'],
     returns: 'string',
-    about: 'A part of a text: start from 0, and length.',
+    about: 'A part of a string: start from 0, and length.',
     run: substring
   },
   {
@@ -161,14 +161,15 @@ export const TEXT_FUNCTIONS = family('text', [
     name: 'concat',
     params: ['string', 'string'],
     returns: 'string',
-    about: 'Two texts joined.',
+    about: 'Two strings joined.',
     run: (a: string, b: string) => bounded(a.length + b.length, () => a + b)
   },
   {
     name: 'sprintf',
     params: ['string', 'any...'],
     returns: 'string',
-    about: 'A text with values: ~s text, ~p any value, ~b integer, ~.2f number with decimals, ~n line end, ~~ tilde.',
+    about:
+      'A string with values: ~s string, ~p any value, ~b integer, ~.2f number with decimals, ~n line end, ~~ tilde.',
     run: (format: string, ...values: Value[]) => formatText('sprintf', format, values)
   },
   {

@@ -16,7 +16,7 @@ export const COMMON_SINK_PROPERTIES: PropertyTable = {
     about: 'Format of the bytes: json, delimited, binary, or one of a plugin.'
   },
   schemaId: { type: 'string', about: 'Schema of the format.' },
-  delimiter: { type: 'string', default: ',', about: 'What is between the columns of the format delimited.' },
+  delimiter: { type: 'string', default: ',', about: 'Separator of the columns of the format delimited.' },
   compression: {
     type: 'string',
     choices: ['', 'none', 'gzip', 'zlib', 'flate'],
