@@ -73,6 +73,7 @@ interface BenchResult {
 /** `embermq bench`: measure the performance of any broker. */
 export const bench: Command = {
   summary: 'measure a broker: connect, publish, subscribe, latency',
+  hasHostFlag: true,
   help: () => `usage: embermq bench connect|publish|subscribe|latency [flags]
 
 ${Object.entries(BENCHES)

@@ -33,6 +33,8 @@ export interface Command {
   readonly summary: string;
   /** Whether the command continues if standard output can no longer be written to. Other commands then end, as on SIGPIPE. */
   readonly outlivesOutput?: boolean;
+  /** Whether `-h` names a host, as in mosquitto_pub, unless it stands alone. Of other commands, it prints the help. */
+  readonly hasHostFlag?: boolean;
   /** The output of `embermq help <command>`. @param args what follows the command; most commands have one help only */
   help(args: readonly string[]): string;
   /**

@@ -48,9 +48,13 @@ async function dispatch(
     return 0;
   }
   const command = await find(name);
-  if (args.includes('--help')) return help([name, ...args], shell);
+  if (asksForHelp(args, command)) return help([name, ...args], shell);
   running.command = command;
   return command.run(args, shell);
+}
+
+function asksForHelp(args: readonly string[], { hasHostFlag = false }: Command): boolean {
+  return args.includes('--help') || (args.includes('-h') && (!hasHostFlag || args.length === 1));
 }
 
 async function help(args: readonly string[], shell: Shell): Promise<number> {
@@ -70,7 +74,7 @@ async function overview(): Promise<string> {
   for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(9)}${(await load()).summary}`);
   return [
     ...lines,
-    '  help     describe a command (embermq help serve) or all options (embermq help options)',
+    '  help     describe a command (embermq help serve, or embermq serve -h) or all options (embermq help options)',
     '  version  print the version; also embermq -v'
   ].join('\n');
 }

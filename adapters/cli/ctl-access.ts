@@ -4,6 +4,10 @@ import { type Action, type ActionContext, choice } from './ctl-action.ts';
 
 const ACCESS = ['allow', 'deny'] as const;
 const ACTIONS_OF_RULES = ['pub', 'sub', 'pubsub'] as const;
+const SHORT_FORMS = new Map([
+  ['publish', 'pub'],
+  ['subscribe', 'sub']
+]);
 
 /** A rule is for a client id, for a user name, or for all. */
 function subjectOf({ client: clientid, user: username }: ActionContext['flags']): {
@@ -60,7 +64,7 @@ export const ACCESS_CONTROL: readonly Action[] = [
     run: async ({ client, flags }, [access, action, topic]) => {
       const rule = {
         access: choice(access, ACCESS, 'ACCESS'),
-        action: choice(action, ACTIONS_OF_RULES, 'ACTION'),
+        action: choice(SHORT_FORMS.get(action) ?? action, ACTIONS_OF_RULES, 'ACTION'),
         topic
       };
       await client.post('/acl', { body: { ...subjectOf(flags), ...rule } });

@@ -1,5 +1,9 @@
 import { type Action, choice, one } from './ctl-action.ts';
 
+const LONG_FORMS = new Map([
+  ['pub', 'publish'],
+  ['sub', 'subscribe']
+]);
 const CLIENT_COLUMNS = [
   'clientid',
   'username',
@@ -125,10 +129,10 @@ export const CLIENTS: readonly Action[] = [
   },
   {
     usage: 'rights ACTION TOPIC',
-    about: 'explain whether a client may publish or subscribe to a topic, and what decides',
+    about: 'explain whether a client may publish (pub) or subscribe (sub) to a topic, and what decides',
     flags: ['client', 'user', 'address', 'ask'],
     run: async ({ client, flags: { client: clientid, user: username, address: ip_address, ask } }, [text, topic]) => {
-      const action = choice(text, ['publish', 'subscribe'], 'ACTION');
+      const action = choice(LONG_FORMS.get(text) ?? text, ['publish', 'subscribe'], 'ACTION');
       const query = { clientid, username, ip_address, action, topic, ...(ask ? { ask } : {}) };
       return { record: await client.get('/x/rights', { query }) };
     }

@@ -21,7 +21,7 @@ export const CONNECTION_FLAGS = {
   url: flag(
     'text',
     'http://127.0.0.1:8081/api/v4',
-    'where the management interface is mounted (later or hosted revision)',
+    'where the management interface is mounted (later or hosted revision); without a path, /api/v4 is appended',
     {
       value: 'URL'
     }
@@ -129,7 +129,10 @@ function checkFlags({ usage, flags = [] }: Action, given: readonly string[]): vo
 
 /** @param args of an action; none: describe all @throws InvalidInput COMMAND_UNKNOWN, FLAG_UNKNOWN */
 function help(args: readonly string[]): string {
-  const { words } = gatherFlags({ ...CTL_FLAGS, help: flag('boolean', false, 'describe an action') }, args);
+  const { words } = gatherFlags(
+    { ...CTL_FLAGS, help: flag('boolean', false, 'describe an action', { short: 'h' }) },
+    args
+  );
   return words.length === 0 ? overview() : actionsOf(words).map(describe).join('\n\n');
 }
 
@@ -144,7 +147,7 @@ function overview(): string {
 
 ${lists.join('\n\n')}
 
-"list" may be left out. Actions have flags of their own: embermq ctl help ACTION, or embermq ctl ACTION --help
+"list" may be left out. Actions have flags of their own: embermq ctl help ACTION, or embermq ctl ACTION -h
 
 connection and output
 ${describeFlags(CONNECTION_FLAGS)}
@@ -196,7 +199,12 @@ async function clientsOf(
   };
   const common = { timeoutMs: timeout, ...(fetch && { fetch }) };
   return {
-    management: () => made(() => new ManagementClient({ url, id: id ?? '', secret, ...common })),
+    management: () => made(() => new ManagementClient({ url: withPrefix(url), id: id ?? '', secret, ...common })),
     streams: () => made(() => new StreamsClient({ url: rulesUrl, id, secret, ...common }))
   };
+}
+
+/** Append the default prefix to a URL that ends with the port. A slash at the end stands for an interface without a prefix. */
+function withPrefix(url: string): string {
+  return /^https?:\/\/[^/?#]+$/i.test(url) ? `${url}/api/v4` : url;
 }

@@ -39,6 +39,7 @@ const WINDOW = 100;
 /** `embermq pub`: publish messages to any broker. It ends when the broker has received everything. */
 export const pub: Command = {
   summary: 'publish messages to a broker',
+  hasHostFlag: true,
   help: () => `usage: embermq pub -t TOPIC (-m TEXT | -f FILE | -l | -s | -n) [flags]
 
 ${describeFlags(OWN_FLAGS)}

@@ -65,6 +65,7 @@ const TEMPORARY: ReadonlySet<number> = new Set([
 /** `embermq sub`: print the messages that a broker sends. If the connection is lost, connect again. */
 export const sub: Command = {
   summary: 'subscribe to topics and print the messages',
+  hasHostFlag: true,
   help: () => `usage: embermq sub -t FILTER [flags]
 
 If the connection is lost, sub reconnects after 1, 2, 4 and up to 30 seconds, unless the broker has refused the client permanently.

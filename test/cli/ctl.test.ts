@@ -370,6 +370,37 @@ describe('ctl', () => {
       assert.ok(!found.err.includes('guess'));
     });
 
+  for (const given of ['', '/', '/api', '/api/v4/'])
+    it(`finds the interface below the URL http://host:port${given}, or says what the URL is`, async () => {
+      const base = url.replace('/api/v4', given);
+      const { code, out, err } = await ctl(['apps', '--url', base]);
+      if (given === '' || given === '/api/v4/') assert.deepEqual([code, JSON.parse(out).app_id, err], [0, 'me', '']);
+      else {
+        assert.equal(code, 1);
+        assert.match(err, /; the URL includes the prefix of the interface, for example \/api\/v4\n$/);
+      }
+    });
+
+  it('does not doubt the URL if the interface itself has answered with 404', async () => {
+    const { code, err } = await ctl(['clients', 'kick', 'nobody']);
+    assert.equal(code, 1);
+    assert.doesNotMatch(err, /--url/);
+  });
+
+  it('reads "pub" and "sub" as the short forms of "publish" and "subscribe"', async () => {
+    for (const word of ['pub', 'sub', 'publish', 'subscribe'])
+      assert.equal((await rows('rights', word, 'a/b', '--client', 'one'))[0].access, 'allow', word);
+    for (const word of ['publish', 'subscribe']) await rows('acl', 'add', 'allow', word, word);
+    assert.deepEqual(
+      (await rows('acl')).map(({ topic, action }) => [topic, action]),
+      [
+        ['publish', 'pub'],
+        ['subscribe', 'sub']
+      ]
+    );
+    for (const topic of ['publish', 'subscribe']) await rows('acl', 'remove', topic);
+  });
+
   it('is described by its help', async () => {
     const shell = testShell();
     assert.equal(await runCommand(['help', 'ctl'], shell), 0);
@@ -382,6 +413,7 @@ describe('ctl', () => {
     for (const args of [
       ['help', 'ban', 'add'],
       ['ban', 'add', '--help'],
+      ['ban', 'add', '-h'],
       ['ban', 'add', 'x', '--reason', 'y', '--help']
     ]) {
       const { code, out, err } = await ctl(args);

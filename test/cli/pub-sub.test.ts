@@ -382,4 +382,19 @@ describe('help', () => {
     assert.equal(await runCommand(['pub', '--help'], shell), 0);
     assert.match(shell.out(), /^usage: embermq pub/);
   });
+
+  for (const name of ['serve', 'pub', 'sub', 'ctl', 'bench', 'passwd', 'store'])
+    it(`is also printed by ${name} -h`, async () => {
+      const shell = testShell();
+      assert.deepEqual([await runCommand([name, '-h'], shell), shell.err()], [0, '']);
+      assert.match(shell.out(), new RegExp(`^usage: embermq ${name} `));
+    });
+
+  it('is printed by -h behind other flags, unless -h names a host', async () => {
+    const shell = testShell();
+    assert.equal(await runCommand(['serve', '--memory', '-h'], shell), 0);
+    assert.match(shell.out(), /^usage: embermq serve/);
+    assert.equal(await runCommand(['pub', '-t', 'a', '-h'], shell), 2);
+    assert.equal(shell.err(), 'embermq: -h needs a value: host of the broker\n');
+  });
 });

@@ -21,10 +21,11 @@ export function answerOf(
   if (body !== undefined && !isEnvelope && status === 200 && DOCUMENTS.has(`${method} ${path}`))
     return { data: body, meta: undefined };
   const request = `${method} ${url}`;
-  if (!isEnvelope)
-    throw new ManagementError(`${request}: the answer with status ${status} is not from a management interface`, {
-      status
-    });
+  if (!isEnvelope) {
+    const remedy = status === 404 ? '; the URL includes the prefix of the interface, for example /api/v4' : '';
+    const message = `${request}: the answer with status ${status} is not from a management interface${remedy}`;
+    throw new ManagementError(message, { status });
+  }
   const { code, message, data, meta } = body;
   if (status < 400 && code === 0) return { data, meta: meta as PageMeta | undefined };
   throw new ManagementError(typeof message === 'string' ? message : `${request}: status ${status}`, {
