@@ -64,6 +64,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
   /** Is called after a packet was published. */
   published: PublishedHandler;
   readonly #settings: Settings;
+  readonly #source: PacketSource;
   readonly #links = new ClientLinks();
   readonly #backpressure = new Backpressure();
   readonly #hooks: HandlerHooks;
@@ -74,6 +75,8 @@ export class Aedes extends EventEmitter<AedesEvents> {
   #connectedClients = 0;
   #counter = 0;
   #closed = true;
+  /** The call of `listen` since the last `close`. */
+  #listening: Promise<void> | undefined;
   #heartbeat: unknown;
   #subscriptions: AppSubscription[] = [];
 
@@ -92,11 +95,11 @@ export class Aedes extends EventEmitter<AedesEvents> {
     this.authorizePublish = options.authorizePublish ?? DEFAULT_HANDLERS.authorizePublish;
     this.authorizeSubscribe = options.authorizeSubscribe ?? DEFAULT_HANDLERS.authorizeSubscribe;
     this.published = options.published ?? DEFAULT_HANDLERS.published;
-    const source: PacketSource = { id: this.id, nextCount: () => ++this.#counter };
-    this.#hooks = new HandlerHooks(this.#handlers(source), settings, this.#links, this.#backpressure);
+    this.#source = { id: this.id, nextCount: () => ++this.#counter };
+    this.#hooks = new HandlerHooks(this.#handlers(), settings, this.#links, this.#backpressure);
     this.#clientHost = this.#hostOfClients();
     this.authorizeForward = options.authorizeForward ?? DEFAULT_HANDLERS.authorizeForward;
-    const relay = new EventRelay(this.#hostOfEvents(source), this.#links, this.#hooks, this.#backpressure);
+    const relay = new EventRelay(this.#hostOfEvents(), this.#links, this.#hooks, this.#backpressure);
     (this as EventEmitter).on('newListener', (event: string) => {
       if (event === 'ack') relay.hearAcks();
     });
@@ -153,9 +156,19 @@ export class Aedes extends EventEmitter<AedesEvents> {
     throw new StateError('AEDES_UNAVAILABLE', text);
   }
 
-  /** Start the broker. @throws as `broker.start`, for example BrokerError STORE_LOCKED */
-  async listen(): Promise<void> {
-    await this.broker.start();
+  /** Start the broker; a second call resolves with the first one. @throws as `broker.start`, for example BrokerError STORE_LOCKED */
+  listen(): Promise<void> {
+    this.#listening ??= this.#start();
+    return this.#listening;
+  }
+
+  async #start(): Promise<void> {
+    try {
+      await this.broker.start();
+    } catch (error) {
+      this.#listening = undefined;
+      throw error;
+    }
     this.#closed = false;
     this.#announce('birth', this.id);
     this.#beat();
@@ -185,8 +198,8 @@ export class Aedes extends EventEmitter<AedesEvents> {
     const callback = (typeof second === 'function' ? second : third) ?? noop;
     const published = async (): Promise<void> => {
       this.#checkLevels(packet.topic);
-      await this.broker.publish(client === null ? inputOf(packet) : { ...inputOf(packet), clientId: client.id });
-      const error = await this.#backpressure.of(client);
+      const input = client === null ? inputOf(packet) : { ...inputOf(packet), clientId: client.id };
+      const error = await this.#backpressure.publish(() => this.broker.publish(input));
       if (error !== undefined) throw error;
     };
     published().then(() => callback(null), callback);
@@ -196,8 +209,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
   subscribe(topic: string, deliver: DeliverFunction, callback: Done = noop): void {
     this.#inTurn(callback, () => {
       this.#checkLevels(topic);
-      const source: PacketSource = { id: this.id, nextCount: () => ++this.#counter };
-      const handler = (message: Message) => deliver(packetOf(message, source), noop);
+      const handler = (message: Message) => deliver(packetOf(message, this.#source), noop);
       const end = this.broker.subscribe(topic, handler, { retainHandling: 2, retainAsPublished: true });
       this.#subscriptions.push({ topic, deliver, end });
     });
@@ -213,17 +225,24 @@ export class Aedes extends EventEmitter<AedesEvents> {
 
   /** Disconnect all clients and stop the broker. @param callback called when it has stopped */
   close(callback: (error?: Error) => void = noop): void {
-    if (this.#closed) {
+    const listening = this.#listening;
+    if (listening === undefined) {
       callback();
       return;
     }
-    this.#closed = true;
-    this.broker.clock.clearTimeout(this.#heartbeat);
+    this.#listening = undefined;
     const done = (error?: Error) => {
       this.emit('closed');
       callback(error);
     };
-    this.broker.stop().then(() => done(), done);
+    // a broker that is being started is stopped when it has started; if it does not start, `listen` has rejected
+    const stop = async () => {
+      if (this.#closed) await listening.catch(noop);
+      this.#closed = true;
+      this.broker.clock.clearTimeout(this.#heartbeat);
+      await this.broker.stop();
+    };
+    stop().then(() => done(), done);
   }
 
   // -------------------------------------------------------------------------------------------------------- internals
@@ -247,6 +266,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
   #beat(): void {
     const { heartbeatInterval } = this.#settings;
     this.#heartbeat = this.broker.clock.setTimeout(() => {
+      if (this.broker.state !== 'connected') return; // the app has stopped the broker itself
       this.#announce('heartbeat', this.id);
       this.#beat();
     }, heartbeatInterval);
@@ -257,11 +277,11 @@ export class Aedes extends EventEmitter<AedesEvents> {
     if (this.broker.state === 'connected') this.publish({ topic: `$SYS/${this.id}/${topic}`, payload });
   }
 
-  #handlers(source: PacketSource) {
+  #handlers() {
     const { broker } = this;
     // called as methods of this object, as in Aedes, and looked up for each call
     return {
-      ...source,
+      ...this.#source,
       broker,
       preConnect: (...args: Parameters<PreConnectHandler>) => this.preConnect(...args),
       authenticate: (...args: Parameters<AuthenticateHandler>) => this.authenticate(...args),
@@ -299,9 +319,9 @@ export class Aedes extends EventEmitter<AedesEvents> {
     };
   }
 
-  #hostOfEvents(source: PacketSource) {
+  #hostOfEvents() {
     return {
-      ...source,
+      ...this.#source,
       broker: this.broker,
       published: (...args: Parameters<PublishedHandler>) => this.published(...args),
       hasPublished: () => this.published !== DEFAULT_HANDLERS.published,

@@ -39,6 +39,6 @@ export function asError(thrown: unknown): Error {
 
 export function noop(): void {}
 
-function isPromise<T>(value: unknown): value is Promise<T> {
+export function isPromise<T>(value: unknown): value is Promise<T> {
   return typeof (value as Promise<T> | undefined)?.then === 'function';
 }

@@ -1,5 +1,5 @@
 import { type Broker, DISCONNECT_REASONS, type DisconnectReason, type Message } from '../../lib/index.ts';
-import { after, ask } from './ask.ts';
+import { asError, ask } from './ask.ts';
 import type { Backpressure } from './backpressure.ts';
 import type { Client } from './client.ts';
 import { type ClientLinks, failed, type HandlerHooks } from './hooks.ts';
@@ -108,7 +108,7 @@ export class EventRelay {
     broker.on('session.resumed', ({ client: info }) => {
       const client = this.#links.of(info);
       if (client !== undefined)
-        for (const subscription of this.#restored(client)) this.#authorizeAgain(client, subscription);
+        for (const subscription of this.#restored(client)) void this.#authorizeAgain(client, subscription);
     });
   }
 
@@ -118,19 +118,19 @@ export class EventRelay {
   }
 
   /** `authorizeSubscribe` decides about the subscriptions of a session that a client resumes, too. */
-  #authorizeAgain(client: Client, subscription: Subscription): void {
+  async #authorizeAgain(client: Client, subscription: Subscription): Promise<void> {
     const { topic, qos } = subscription;
-    void after(this.#hooks.authorizeSubscribe(client, subscription), ({ error, value }) => {
+    try {
+      const { error, value } = await this.#hooks.authorizeSubscribe(client, subscription);
       if (client.closed) return;
-      if (error !== undefined) {
-        failed(client, error);
-        return;
-      }
+      if (error !== undefined) throw error;
       if (value?.topic === topic && value.qos === qos) return;
       const session = this.#host.broker.sessions.get(client.id);
       if (value?.topic !== topic) session.unsubscribe(topic);
       if (value) session.subscribe(value.topic, { qos: value.qos, retainHandling: 2 });
-    });
+    } catch (error) {
+      failed(client, asError(error)); // also a topic filter that the handler has made and that is none
+    }
   }
 
   #relaySubscriptions(): void {
@@ -155,16 +155,19 @@ export class EventRelay {
   #published(message: Message, by: Client | undefined): void {
     const host = this.#host;
     const client = by ?? host.clientOf(message.clientId) ?? null;
+    const hasPublished = host.hasPublished();
+    if (!hasPublished && host.listenerCount('publish') === 0) {
+      host.nextCount(); // the packet counts, although nobody sees it
+      return;
+    }
     const packet = packetOf(message, host);
-    const call = (): Promise<Error | undefined> | Error | undefined => {
-      const answered = ask<never>((callback) => host.published(packet, client as Client, callback)); // null, as in Aedes
-      return after(answered, ({ error }) => {
-        if (error !== undefined) failed(client, error);
-        return error;
-      });
+    const call = async (): Promise<Error | undefined> => {
+      await undefined;
+      const { error } = await ask<never>((callback) => host.published(packet, client as Client, callback)); // null, as in Aedes
+      if (error !== undefined) failed(client, error);
+      return error;
     };
-    // at once, so that the next packet of the client waits
-    if (host.hasPublished()) this.#backpressure.add(client, Promise.resolve().then(call));
+    if (hasPublished) this.#backpressure.add(client, call()); // at once, so that the next packet of the client waits
     queueMicrotask(() => host.emit('publish', packet, client));
   }
 

@@ -14,11 +14,12 @@ import type {
   SubscriptionOptions,
   TransportInfo
 } from '../../lib/index.ts';
-import { type Answer, after, asError, ask } from './ask.ts';
+import { type Answer, after, asError, ask, isPromise } from './ask.ts';
 import type { Backpressure } from './backpressure.ts';
 import type { Client } from './client.ts';
 import type { Settings } from './options.ts';
 import {
+  type AedesPublishPacket,
   applyChanges,
   type ConnectPacket,
   changesOf,
@@ -97,8 +98,10 @@ export class HandlerHooks {
     if (client === undefined) return undefined;
     const packet = packetOf(message, this.#host);
     const before = { ...packet };
-    const forwarded = this.#host.authorizeForward(client, packet);
-    if (!forwarded) return false;
+    const forwarded: unknown = this.#host.authorizeForward(client, packet);
+    if (isPromise(forwarded))
+      throw new TypeError('authorizeForward must return a packet or null, and cannot be asynchronous');
+    if (!isPacket(forwarded)) return false;
     const changes = changesOf(forwarded, before);
     if (changes === undefined) return true;
     const { qos = 0 } = changes;
@@ -208,6 +211,10 @@ export class HandlerHooks {
   authorizeSubscribe(client: Client, subscription: Subscription): Answer<Subscription> | Promise<Answer<Subscription>> {
     return ask((callback) => this.#host.authorizeSubscribe(client, subscription, callback));
   }
+}
+
+function isPacket(value: unknown): value is AedesPublishPacket {
+  return typeof (value as AedesPublishPacket | null | undefined)?.topic === 'string';
 }
 
 /** A handler has answered with an error: report it and close the connection. */

@@ -358,6 +358,18 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal((await failed)[1].message, 'database is down');
     });
 
+    it('passes its error to the callback of this packet only', async () => {
+      await using fixture = await Fixture.start(implementation, {
+        published: (packet, _client, callback) =>
+          callback(packet.topic === 'bad' ? new Error('database is down') : null)
+      });
+      const results = await Promise.allSettled(['a', 'bad', 'b'].map((topic) => publish(fixture, topic, 'x', false)));
+      assert.deepEqual(
+        results.map((result) => (result.status === 'rejected' ? result.reason.message : 'done')),
+        ['done', 'database is down', 'done']
+      );
+    });
+
     it('delays the callback of aedes.publish', async () => {
       const order: string[] = [];
       await using fixture = await Fixture.start(implementation, {

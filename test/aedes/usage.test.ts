@@ -215,6 +215,64 @@ describe('embermq/aedes', () => {
     server.close();
   });
 
+  it('starts once for two calls of listen, and stops a broker that is being started', async () => {
+    const aedes = new Aedes();
+    const births: string[] = [];
+    aedes.broker.subscribe('$SYS/+/birth', ({ topic }) => births.push(topic));
+    await Promise.all([aedes.listen(), aedes.listen()]);
+    await aedes.listen();
+    assert.deepEqual(births, [`$SYS/${aedes.id}/birth`]);
+    await called((callback) => aedes.close(() => callback()));
+    const starting = aedes.listen();
+    await called((callback) => aedes.close(() => callback()));
+    await starting;
+    assert.deepEqual([aedes.closed, aedes.broker.state], [true, 'disconnected']);
+  });
+
+  it('starts again after a start that has failed', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-aedes-'));
+    const [first, second] = [1, 2].map(() => new Aedes({ persistence: levelStore(folder) }));
+    await first.listen();
+    await assert.rejects(second.listen(), { code: 'STORE_LOCKED' });
+    assert.equal(second.closed, true);
+    await called((callback) => first.close(() => callback()));
+    await second.listen();
+    assert.equal(second.closed, false);
+    await called((callback) => second.close(() => callback()));
+    rmSync(folder, { recursive: true });
+  });
+
+  it('reports a topic filter that authorizeSubscribe has made for a resumed session and that is none', async () => {
+    await using fixture = await Fixture.start({ Aedes });
+    const first = await fixture.connect({ clean: false });
+    await first.subscribeAsync('a', { qos: 1 });
+    await first.endAsync();
+    fixture.aedes.authorizeSubscribe = (_client, subscription, callback) => {
+      setImmediate(() => callback(null, { ...subscription, topic: 'a/#/b' }));
+    };
+    const failed = fixture.next('clientError');
+    await Promise.allSettled([fixture.connect({ clean: false })]); // it may be closed before CONNACK is read
+    const [client, error] = await failed;
+    assert.equal((error as Error & { code?: string }).code, 'TOPIC_FILTER_INVALID');
+    assert.equal(client.closed, true);
+  });
+
+  it('reports an authorizeForward that is asynchronous, and drops the packet', async () => {
+    await using fixture = await Fixture.start({ Aedes });
+    const { aedes } = fixture;
+    const errors: string[] = [];
+    aedes.on('error', (error) => errors.push(error.message));
+    aedes.on('clientError', (_client, error) => errors.push(error.message));
+    const device = await fixture.connect();
+    await device.subscribeAsync('#');
+    aedes.authorizeForward = (async (_client: unknown, packet: unknown) => packet) as never;
+    await called((callback) => aedes.publish({ topic: 'a', payload: '1' }, callback));
+    aedes.authorizeForward = (_client, packet) => packet;
+    aedes.publish({ topic: 'b', payload: '2' });
+    assert.equal(await message(device), 'b: 2');
+    assert.match(errors.join(), /cannot be asynchronous/);
+  });
+
   it('has as many public methods and properties as Aedes and its clients document', () => {
     const documented = readFileSync(join(import.meta.dirname, '../../node_modules/aedes/docs/Aedes.md'), 'utf8');
     const names = [...documented.matchAll(/^## (?:aedes\.|Handler: )(\w+)/gm)].map(([, name]) => name);
