@@ -86,7 +86,10 @@ describe('The pages', () => {
     for (const { path, text } of all) {
       const right = withTables(text);
       if (process.env.UPDATE_PAGES === '1') writeFileSync(join(root, path), right);
-      else assert.deepEqual(linesOnlyIn(text, right), linesOnlyIn(right, text), path);
+      else if (text !== right) {
+        assert.deepEqual(linesOnlyIn(text, right), linesOnlyIn(right, text), path);
+        assert.fail(`${path}: lines of a table are repeated, or in another order than its rows`);
+      }
     }
   });
 

@@ -79,7 +79,7 @@ export const ZONE_OPTIONS = {
   publishLimit: row(
     'rate',
     undefined as Rate | undefined,
-    'Rate of PUBLISH packets of each client, for example "100,10s". When a client exceeds the rate, the broker stops reading from it for at most one minute, or for the period of the rate if that is longer.'
+    'Rate of PUBLISH packets of each client, for example "100,10s". When a client exceeds the rate, the broker stops reading from it for at most one minute, or for the period of the rate if that is longer. All messages of a chunk (up to 64 KB) that it has read are accepted.'
   ),
   rateLimit: row(
     'rate',
