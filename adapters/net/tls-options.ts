@@ -246,6 +246,11 @@ function checkServerNames(value: unknown, field: string): ReadonlyMap<string, Ce
 
 function checkPem(value: unknown, field: string): Pem {
   const list = Array.isArray(value) ? value : [value];
+  if (list.some((item) => typeof item === 'string' && item !== '' && !item.includes('-----BEGIN '))) {
+    const option = field.slice(field.lastIndexOf('.') + 1);
+    const expected = `the text of a PEM file ("-----BEGIN ..."), not its path; for a path, use ${option}File`;
+    throw new InvalidInput('OPTION_INVALID', field, expected, undefined, `${field}: expected ${expected}`);
+  }
   if (list.every((item) => typeof item === 'string' || item instanceof Uint8Array)) return value as Pem;
   // without the value, which may be a private key
   throw new InvalidInput(

@@ -49,13 +49,15 @@ export function tlsOf({ ca, cert, key, passphrase, servername }: OutgoingTls): S
  */
 export function checkTls(settings: OutgoingTls, place: string): void {
   const { ca, cert, key, passphrase } = settings;
-  const fail = (name: string, error: unknown): never => {
+  const fail = (name: 'ca' | 'cert' | 'key', error: unknown): never => {
     const { message } = error as Error;
     const expected = 'what TLS can use';
-    const text = `${place}.${name}: TLS cannot use it: ${message}`; // the value may be a private key
+    const isPath = [settings[name] ?? []].flat().some((pem) => typeof pem === 'string' && !pem.includes('-----BEGIN '));
+    const hint = isPath ? '; expected the text of a PEM file, not its path' : '';
+    const text = `${place}.${name}: TLS cannot use it: ${message}${hint}`; // the value may be a private key
     throw new InvalidInput('OPTION_INVALID', `${place}.${name}`, expected, undefined, text);
   };
-  const attempt = (name: string, options: OutgoingTls) => {
+  const attempt = (name: 'ca' | 'cert' | 'key', options: OutgoingTls) => {
     try {
       createSecureContext(tlsOf(options));
       for (const pem of [options.ca ?? []].flat()) new X509Certificate(pem); // unusable ones would be ignored

@@ -100,6 +100,11 @@ export interface UserInput {
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function users(list: readonly UserInput[]): AuthSource<never> {
+  if (!Array.isArray(list)) {
+    const expected = 'a list of users, such as [{ username, password }]';
+    const message = `users: expected ${expected}, got ${kindOf(list)}`; // the value may hold passwords
+    throw new InvalidInput('OPTION_INVALID', 'users', expected, undefined, message);
+  }
   list.forEach(checkUser);
   return {
     name: 'users',
@@ -122,4 +127,13 @@ function checkUser(user: UserInput, at: number): void {
   if (typeof user !== 'object' || user === null)
     throw new InvalidInput('OPTION_INVALID', place, 'an object with username and password', typeof user);
   for (const key of Object.keys(user)) if (!USER_KEYS.includes(key)) throw unknownKey(key, USER_KEYS, place);
+  for (const key of ['username', 'password'] as const) {
+    if (typeof user[key] === 'string') continue;
+    const message = `${place}.${key}: expected a string, got ${kindOf(user[key])}`;
+    throw new InvalidInput('OPTION_INVALID', `${place}.${key}`, 'a string', undefined, message);
+  }
+}
+
+function kindOf(value: unknown): string {
+  return value === undefined || value === null ? String(value) : `a value of type ${typeof value}`;
 }

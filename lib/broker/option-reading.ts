@@ -1,5 +1,5 @@
 import { systemClock } from '../base/clock.ts';
-import { InvalidInput } from '../base/errors.ts';
+import { InvalidInput, show } from '../base/errors.ts';
 import {
   checkObject,
   type OptionTable,
@@ -52,7 +52,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     ...rest
   } = given;
   checkMembers(clock, 'clock', ['now', 'monotonic', 'setTimeout', 'clearTimeout']);
-  if (store !== undefined) checkMembers(store, 'store', ['open', 'commit', 'read', 'close']);
+  checkStore(store);
   if (logger !== undefined) checkMembers(logger, 'logger', LOG_LEVELS);
   checkObject(hooks, 'hooks');
   if (!Array.isArray(auth))
@@ -174,6 +174,16 @@ const ALL_NAMES: readonly string[] = [
     'streams'
   ]
 ];
+
+function checkStore(store: unknown): void {
+  if (store === undefined) return;
+  if (typeof store !== 'string') {
+    checkMembers(store, 'store', ['open', 'commit', 'read', 'close']);
+    return;
+  }
+  const expected = `a store, such as levelStore(${show(store)}) of embermq/level`;
+  throw new InvalidInput('OPTION_INVALID', 'store', expected, store);
+}
 
 function checkMembers(value: unknown, field: string, functions: readonly string[]): void {
   const isGood = functions.every((name) => typeof (value as Record<string, unknown> | null)?.[name] === 'function');

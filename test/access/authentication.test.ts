@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AuthSource, createBroker, memoryStore, users } from '../../lib/index.ts';
+import { type AuthSource, createBroker, type InvalidInput, memoryStore, users } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 /** Connect with MQTT 5.0. @returns 0, or the reason code of the refusal */
@@ -199,11 +199,30 @@ describe('a chain of sources', () => {
     }
   });
 
+  for (const given of [undefined, null, { ann: 'secret' }, 'ann:secret'])
+    it(`refuses ${typeof given === 'string' ? 'a string' : JSON.stringify(given)} instead of a list of users, without showing passwords`, () => {
+      assert.throws(
+        () => users(given as never),
+        ({ code, message }: InvalidInput) =>
+          code === 'OPTION_INVALID' &&
+          message.startsWith('users: expected a list of users, such as [{ username, password }], got ') &&
+          !message.includes('secret')
+      );
+    });
+
   it('refuses users with unknown keys, and entries that are no users', () => {
     assert.throws(() => users([{ username: 'a', password: 'b', isSuperUser: true } as never]), {
       message: 'unknown option "isSuperUser" in users[0]; did you mean "isSuperuser"?'
     });
     assert.throws(() => users(['ann:secret' as never]), { code: 'OPTION_INVALID' });
+    assert.throws(() => users([{ username: 'ann' } as never]), {
+      code: 'OPTION_INVALID',
+      message: 'users[0].password: expected a string, got undefined'
+    });
+    assert.throws(() => users([{ username: 'ann', password: 4711 as never }]), {
+      code: 'OPTION_INVALID',
+      message: 'users[0].password: expected a string, got a value of type number'
+    });
   });
 
   it('refuses sources that are none, and names that are in use', async () => {

@@ -96,7 +96,10 @@ describe('Bridges over REST', () => {
       ],
       [{ name: 'a', url, out: OUT, clientId: '' }, /clientId/],
       [{ name: 'a', url, out: OUT, start: true }, /start/],
-      [{ name: 'a', url, out: OUT, cert: 'not a certificate' }, /cert.*TLS cannot use it/],
+      [
+        { name: 'a', url, out: OUT, cert: './a.pem' },
+        /cert.*TLS cannot use it: .*; expected the text of a PEM file, not its path$/
+      ],
       [{ name: 'a', url, out: OUT, ca: 'not a certificate' }, /ca.*TLS cannot use it/],
       [{ name: 'a', url, out: OUT, password: '******' }, /password.*in a change/],
       [{ name: 'a b', url, out: OUT }, /name/]

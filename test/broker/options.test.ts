@@ -189,6 +189,11 @@ describe('readBrokerOptions', () => {
   });
 
   const wrong: [given: object, field: string, message: RegExp][] = [
+    [
+      { store: './data' },
+      'store',
+      /expected a store, such as levelStore\("\.\/data"\) of embermq\/level, got "\.\/data"$/
+    ],
     [{ maxInflight: -1 }, 'maxInflight', /expected a whole number from 0 to 65535 messages, got -1/],
     [{ maxInflight: 1.5 }, 'maxInflight', /whole number/],
     [{ maxInflight: NaN }, 'maxInflight', /got NaN/],

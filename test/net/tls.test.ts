@@ -253,6 +253,11 @@ describe('a TLS listener', () => {
   it('requires a certificate with its key, or pre-shared keys', () => {
     assert.throws(() => tls({ port: 0 }), { code: 'OPTION_MISSING', field: 'cert' });
     assert.throws(() => tls({ port: 0, certFile: 'x' }), { code: 'OPTION_MISSING', field: 'key' });
+    for (const name of ['cert', 'key', 'ca', 'crl'] as const)
+      assert.throws(() => tls({ ...certificates.server, port: 0, [name]: './a.pem' }), {
+        code: 'OPTION_INVALID',
+        message: `tls listener.${name}: expected the text of a PEM file ("-----BEGIN ..."), not its path; for a path, use ${name}File`
+      });
     assert.throws(
       () => tls({ port: 0, cert: 1 as never, key: 'secret' }),
       (error: Error) => !error.message.includes('secret')
