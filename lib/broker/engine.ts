@@ -247,7 +247,8 @@ export class Engine {
 
   /** Add the logger, the hooks and the sources of the options. */
   #addHooks({ logger, hooks, auth }: Settings): void {
-    if (logger !== undefined) new Log(logger, this.services.events);
+    const { events, clock } = this.services;
+    if (logger !== undefined) new Log(logger, events, () => clock.monotonic());
     for (const [name, hook] of Object.entries(hooks))
       if (hook !== undefined) this.services.hooks.add(name as HookName, hook as never);
     for (const source of auth) this.access.load(source);

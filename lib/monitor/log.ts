@@ -1,7 +1,8 @@
 import { BrokerError, ProtocolError } from '../base/errors.ts';
-import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/catalogue.ts';
+import { type BrokerEvents, EVENT_NAMES, type EventName, type SubscribeResult } from '../events/catalogue.ts';
 import { asError, type Events } from '../events/events.ts';
 import type { DisconnectReason } from '../events/reasons.ts';
+import type { Message } from '../packets/message.ts';
 import { reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
@@ -34,6 +35,8 @@ export interface LogRow<E extends EventName> {
   readonly message: string | ((event: BrokerEvents[E]) => string);
   /** Fields in addition to those of `client`. Never: passwords, authentication data, payloads, headers. */
   readonly fields?: (event: BrokerEvents[E]) => object;
+  /** Who causes the event and may do so at any rate: of each, the first line in a minute has the level, and further ones have `debug`. */
+  readonly causedBy?: (event: BrokerEvents[E]) => string;
 }
 
 /** Disconnections that point to a fault of the broker, its machine or the network to the client. */
@@ -82,6 +85,21 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     level: ({ isAccepted }) => (isAccepted ? undefined : 'debug'),
     message: 'connection closed before its client was accepted',
     fields: ({ client }) => connectionFields(client)
+  },
+  'client.suback': {
+    level: ({ results }) => (results.some(isRefused) ? 'info' : undefined),
+    message: 'subscription refused',
+    fields: ({ results }) => {
+      const refused = results.filter(isRefused);
+      return { filters: refused.map(({ filter }) => filter), reason: reasonName(refused[0].reasonCode) };
+    },
+    causedBy: ({ client }) => client.clientId
+  },
+  'message.dropped': {
+    level: ({ reason, client }) => (reason === 'not_authorized' && client === undefined ? 'info' : undefined),
+    message: 'message refused',
+    fields: ({ message, reason }) => ({ ...publisherFields(message), topic: message.topic, qos: message.qos, reason }),
+    causedBy: ({ message }) => message.clientId
   },
   'client.banned': {
     level: 'warn',
@@ -148,18 +166,32 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
   }
 };
 
+const MINUTE_MS = 60_000;
+/** Of the events of further clients in the same minute, all lines have the level `debug`. */
+const MAX_CAUSES = 1_000;
+
 /** Writes the events of the broker to a logger. Without a logger, no event is listened to. */
 export class Log {
   readonly #logger: Logger;
+  readonly #monotonic: () => number;
+  /** Who has caused lines in this minute, by event. */
+  #causes = new Set<string>();
+  #minuteEndsAtMs = Number.NEGATIVE_INFINITY;
   readonly #isFieldsFirst: boolean;
   #hasFailed = false;
 
-  constructor(logger: Logger, events: Events) {
+  /** @param monotonic a time in milliseconds */
+  constructor(logger: Logger, events: Events, monotonic: () => number) {
     this.#logger = logger;
+    this.#monotonic = monotonic;
     this.#isFieldsFirst = isFieldsFirst(logger);
     for (const name of EVENT_NAMES) {
       const row = LOG_ROWS[name] as LogRow<EventName> | undefined;
-      if (row !== undefined) events.on(name, (event) => this.#event(name, row, event));
+      if (row === undefined) continue;
+      const listener = (event: BrokerEvents[EventName]) => this.#event(name, row, event);
+      // without closing the fast path, on which nothing is refused
+      if (name === 'message.dropped') events.onObserved(name, listener);
+      else events.on(name, listener);
     }
   }
 
@@ -172,9 +204,11 @@ export class Log {
   }
 
   #write(name: EventName, row: LogRow<EventName>, event: BrokerEvents[EventName]): void {
-    const level = typeof row.level === 'function' ? row.level(event) : row.level;
+    const wanted = typeof row.level === 'function' ? row.level(event) : row.level;
+    if (wanted === undefined) return;
+    const level = this.#isFirst(name, row.causedBy?.(event)) ? wanted : 'debug';
     const logger = this.#logger;
-    if (level === undefined || logger.isLevelEnabled?.(level) === false) return;
+    if (logger.isLevelEnabled?.(level) === false) return;
     const message = typeof row.message === 'function' ? row.message(event) : row.message;
     const { client } = event as { readonly client?: ClientInfo };
     const fields = { event: name, ...(client === undefined ? {} : clientFields(client)), ...row.fields?.(event) };
@@ -183,6 +217,19 @@ export class Log {
     // a method of the app may be async
     if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function')
       (result as PromiseLike<unknown>).then(undefined, (error: unknown) => this.#failed(error));
+  }
+
+  #isFirst(name: EventName, cause: string | undefined): boolean {
+    if (cause === undefined) return true;
+    const nowMs = this.#monotonic();
+    if (nowMs >= this.#minuteEndsAtMs) {
+      this.#causes.clear();
+      this.#minuteEndsAtMs = nowMs + MINUTE_MS;
+    }
+    const key = `${name} ${cause}`;
+    if (this.#causes.has(key) || this.#causes.size >= MAX_CAUSES) return false;
+    this.#causes.add(key);
+    return true;
   }
 
   /** The logger has failed. It is reported once, as a process warning, because an `error` event would be logged. */
@@ -204,6 +251,16 @@ function isFieldsFirst(logger: Logger): boolean {
 function connectionFields({ transportInfo, protocolVersion }: ClientInfo): object {
   const { transport, listener } = transportInfo;
   return { transport, listener, protocolVersion };
+}
+
+function isRefused({ reasonCode }: SubscribeResult): boolean {
+  return reasonCode >= 0x80;
+}
+
+/** Who has published a message. Of a client that has gone, only the names are known. */
+function publisherFields({ origin, clientId, username }: Message): object {
+  const isClient = origin !== undefined && 'transportInfo' in origin;
+  return isClient ? clientFields(origin as ClientInfo) : { clientId, username: shownUsername(username) };
 }
 
 /** What is known of an error, in a plain object: loggers would write all its properties, among them the values that it is about. */

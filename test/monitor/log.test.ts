@@ -208,6 +208,65 @@ describe('the log', () => {
     );
   });
 
+  it('has refused messages and subscriptions, one of each client in a minute, and the others at the level debug', async () => {
+    const { lines, logger } = collector();
+    const auth = [acl([{ access: 'allow', topic: 'mine/#' }])];
+    await using kit = await createTestBroker({ logger, auth });
+    assert.equal(engineOf(kit.broker).publishing.hooks.isFastPathOpen, true);
+    const transportInfo = { remoteAddress: '192.0.2.1' };
+    const [first, second] = [
+      await kit.connect({ clientId: 'one', username: 'ann', transportInfo }),
+      await kit.connect({ clientId: 'two' })
+    ];
+    const refused = () =>
+      lines
+        .filter(({ message }) => message.endsWith(' refused'))
+        .map(({ level, message, fields: { clientId, topic, filters } }) => [
+          level,
+          message,
+          clientId,
+          topic ?? filters
+        ]);
+    for (const qos of [0, 1, 2] as const) await first.publish(`other/${qos}`, 'secret', { qos }).catch(() => undefined);
+    await second.publish('other/3', 'secret', { qos: 1 }).catch(() => undefined);
+    await first.publish('mine/1', 'x', { qos: 1 });
+    assert.deepEqual(refused(), [
+      ['info', 'message refused', 'one', 'other/0'],
+      ['debug', 'message refused', 'one', 'other/1'],
+      ['debug', 'message refused', 'one', 'other/2'],
+      ['info', 'message refused', 'two', 'other/3']
+    ]);
+    const line = lines.find(({ message }) => message === 'message refused');
+    assert.deepEqual(line?.fields, {
+      event: 'message.dropped',
+      clientId: 'one',
+      username: 'ann',
+      address: '192.0.2.1',
+      topic: 'other/0',
+      qos: 0,
+      reason: 'not_authorized'
+    });
+    lines.length = 0;
+    await second.subscribe(['mine/#', 'other/#']);
+    await second.subscribe('mine/a');
+    await second.subscribe('other/a');
+    await kit.clock.advance('61s');
+    await second.publish('other/4', 'secret', { qos: 1 }).catch(() => undefined);
+    assert.deepEqual(refused(), [
+      ['info', 'subscription refused', 'two', ['other/#']],
+      ['debug', 'subscription refused', 'two', ['other/a']],
+      ['info', 'message refused', 'two', 'other/4']
+    ]);
+    assert.ok(!JSON.stringify(lines).includes('secret'));
+  });
+
+  it('does not have messages that are dropped for another reason', async () => {
+    const { lines, logger } = collector();
+    await using kit = await createTestBroker({ logger, hooks: { publish: () => true } });
+    await kit.broker.publish('nobody/subscribes', 'x');
+    assert.ok(lines.every(({ fields }) => fields.event !== 'message.dropped'));
+  });
+
   it('does not show a token that is banned as a user name', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger });

@@ -109,6 +109,8 @@ const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>>
   'client.disconnected': ['`info`; `warn` if the cause is not the client'],
   'client.connack': ['`info`, unless it is accepted'],
   'connection.closed': ['`debug`, unless its client was accepted'],
+  'client.suback': ['`info` for the first refused subscription of a client in a minute, `debug` for the others'],
+  'message.dropped': ['`info` for the first refused message of a client in a minute, `debug` for the others'],
   'access.unguarded': [undefined, 'unknown clients still get in although there are records'],
   'source.reloaded': ['`info`; `error` if it has failed', 'source of authentication reloaded, or not'],
   'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],
