@@ -3,11 +3,11 @@
 
 export type { ReplaySnapshot } from './base/inspection.ts';
 export { Replay, ReplayedActor, type ReplaySystem } from './base/replay.ts';
-export type { BrokerActions, BrokerEvent } from './broker/actions.ts';
 export { brokerMachine } from './broker/broker.machine.ts';
-export type { RuleActions, RuleChartEvent } from './rules/chart-actions.ts';
+export type { BrokerActions, BrokerEvent } from './broker/chart.ts';
+export type { RuleActions, RuleChartEvent } from './rules/chart.ts';
 export { ruleMachine } from './rules/rule.machine.ts';
-export type { SessionActions, SessionEvent } from './session/actions.ts';
+export type { SessionActions, SessionEvent } from './session/chart.ts';
 export { sessionMachine } from './session/session.machine.ts';
-export type { StreamRuleActions, StreamRuleEvent } from './streams/chart-actions.ts';
+export type { StreamRuleActions, StreamRuleEvent } from './streams/chart.ts';
 export { streamRuleMachine } from './streams/stream-rule.machine.ts';

@@ -3,9 +3,9 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ListenerHandle } from '../records/listener.ts';
-import type { BrokerActions, BrokerEvent } from './actions.ts';
 import type { Actors, Running } from './actors.ts';
 import { brokerMachine } from './broker.machine.ts';
+import type { BrokerActions, BrokerEvent } from './chart.ts';
 import type { Services } from './services.ts';
 
 /** With a longer delay, setTimeout of Node fires immediately. */

@@ -1,5 +1,5 @@
 import { setup } from 'xstate';
-import type { BrokerActions, BrokerEvent } from './actions.ts';
+import type { BrokerActions, BrokerEvent } from './chart.ts';
 
 /** The lifecycle of a broker: idle (created or starting), connected (accepting), disconnected (stopped, all resources released). */
 export const brokerMachine = setup({

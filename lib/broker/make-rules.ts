@@ -1,7 +1,7 @@
 import { Metric } from '../events/metrics.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
 import type { Routing } from '../routing/routing.ts';
-import type { RuleActions } from '../rules/chart-actions.ts';
+import type { RuleActions } from '../rules/chart.ts';
 import { ruleMachine } from '../rules/rule.machine.ts';
 import type { Actors, StartActor } from './actors.ts';
 import type { Feature } from './features/feature.ts';

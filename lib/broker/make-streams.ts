@@ -6,7 +6,7 @@ import type { Routing } from '../routing/routing.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { type Cause, causedBy } from '../streams/cause.ts';
-import type { StreamRuleActions } from '../streams/chart-actions.ts';
+import type { StreamRuleActions } from '../streams/chart.ts';
 import { isOwnServer } from '../streams/own-server.ts';
 import { streamRuleMachine } from '../streams/stream-rule.machine.ts';
 import type { Actors, StartActor } from './actors.ts';

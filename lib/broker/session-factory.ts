@@ -1,7 +1,7 @@
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
-import type { SessionActions } from '../session/actions.ts';
+import type { SessionActions } from '../session/chart.ts';
 import { ChartActions } from '../session/chart-actions.ts';
 import { HANDLERS } from '../session/handlers/tables.ts';
 import type { SessionPorts } from '../session/ports.ts';

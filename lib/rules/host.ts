@@ -7,7 +7,7 @@ import type { NamedPublisher } from '../packets/named-publisher.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
-import type { RuleActions, RuleChartEvent } from './chart-actions.ts';
+import type { RuleActions, RuleChartEvent } from './chart.ts';
 import type { ResourceDefinition, RuleDefinition } from './definition.ts';
 import type { RulesOptions } from './types.ts';
 

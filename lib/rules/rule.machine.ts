@@ -1,5 +1,5 @@
 import { setup } from 'xstate';
-import type { RuleActions, RuleChartEvent } from './chart-actions.ts';
+import type { RuleActions, RuleChartEvent } from './chart.ts';
 
 /**
  * The lifecycle of a rule: idle (defined, disabled), connected (attached, events reach it), disconnected (its actions could not be made; tried

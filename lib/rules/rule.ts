@@ -3,7 +3,7 @@ import type { Message } from '../packets/message.ts';
 import type { Shared, Watcher } from '../routing/watchers.ts';
 import type { Row } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
-import type { RuleActions, RuleChartEvent } from './chart-actions.ts';
+import type { RuleActions, RuleChartEvent } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
 import type { RuleEventName } from './events/rule-event.ts';
 import { Meter } from './meter.ts';

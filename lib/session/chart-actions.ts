@@ -1,7 +1,7 @@
 import type { Connection } from '../connection/connection.ts';
 import { Metric } from '../events/metrics.ts';
 import type { CountedStream } from '../records/listener.ts';
-import type { SessionActions } from './actions.ts';
+import type { SessionActions } from './chart.ts';
 import { CLOSED } from './lifecycle.ts';
 import type { Session } from './session.ts';
 

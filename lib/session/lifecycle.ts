@@ -1,7 +1,7 @@
 import { StateError } from '../base/errors.ts';
 import { DISCONNECT_REASONS, type DisconnectReason } from '../events/reasons.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
-import type { SessionEvent } from './actions.ts';
+import type { SessionEvent } from './chart.ts';
 import { disconnectCode, type Farewell, refuse, sendDisconnect } from './farewell.ts';
 import type { Session } from './session.ts';
 import type { Will, WillState } from './will.ts';

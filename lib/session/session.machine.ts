@@ -1,5 +1,5 @@
 import { setup } from 'xstate';
-import type { SessionActions, SessionEvent } from './actions.ts';
+import type { SessionActions, SessionEvent } from './chart.ts';
 
 /**
  * The lifecycle of a session.

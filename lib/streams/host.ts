@@ -6,7 +6,7 @@ import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { StreamRecord } from '../store/stream-record.ts';
 import type { Cause } from './cause.ts';
-import type { StreamRuleActions, StreamRuleEvent } from './chart-actions.ts';
+import type { StreamRuleActions, StreamRuleEvent } from './chart.ts';
 import type { StreamsOptions } from './types.ts';
 
 /** What `Table` of the broker has that the service uses. */

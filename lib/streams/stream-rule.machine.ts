@@ -1,5 +1,5 @@
 import { setup } from 'xstate';
-import type { StreamRuleActions, StreamRuleEvent } from './chart-actions.ts';
+import type { StreamRuleActions, StreamRuleEvent } from './chart.ts';
 
 /**
  * The lifecycle of a stream rule: idle (defined, never started), connected (running, rows flow), disconnected (stopped, with a reason; it may

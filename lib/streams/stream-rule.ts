@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { StateError } from '../base/errors.ts';
-import type { StreamRuleActions, StreamRuleEvent } from './chart-actions.ts';
+import type { StreamRuleActions, StreamRuleEvent } from './chart.ts';
 import type { ReadRule } from './definition.ts';
 import { messageOf } from './graph/node.ts';
 import type { Running } from './running.ts';
