@@ -263,8 +263,8 @@ export type { SharedStrategy } from './routing/share-group.ts';
 export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
 // the actions of a rule as the store has them
 export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rules/definition.ts';
+export type { RuleEventName } from './rules/events/event-name.ts';
 export { messageProperties } from './rules/events/properties.ts';
-export type { RuleEventName } from './rules/events/rule-event.ts';
 export { compileBytes, compilePayload, compileTemplate, compileTopic } from './rules/template.ts';
 export type * from './rules/types.ts';
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/queue-view.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { MountPorts } from './call.ts';
-import type { MountedServices } from './mounted.ts';
+import type { MountedServices } from './mounted-services.ts';
 import { nodeCall } from './node-call.ts';
 import { send } from './send.ts';
 

@@ -1,7 +1,7 @@
 import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
 import type { Body, BodyLimits, Call, MountPorts } from './call.ts';
 import { Fault } from './fault.ts';
-import type { CallPlace, MountedServices } from './mounted.ts';
+import type { CallPlace, MountedServices } from './mounted-services.ts';
 
 /** What a server knows beside the request. */
 export interface FetchFacts {

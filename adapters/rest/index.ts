@@ -25,7 +25,7 @@ export { Fault, type FaultKind } from './fault.ts';
 export { type FetchFacts, type FetchHandler, toFetch } from './fetch.ts';
 export { GUARD_OPTIONS, hostsFor, prefixRow, readCredentials, readOrigins } from './guard-options.ts';
 export { type KoaContext, type KoaMiddleware, toKoa } from './koa.ts';
-export { MountedServices } from './mounted.ts';
+export { MountedServices } from './mounted-services.ts';
 export { type HttpMounts, type MountedFetch, mountsOf } from './mounts.ts';
 export { type NodeHandler, toNode } from './node.ts';
 export { clientAddress, type TrustedProxies } from './proxies.ts';

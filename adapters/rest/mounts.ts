@@ -3,7 +3,7 @@ import type { MountPorts, Service } from './call.ts';
 import { type FastifyPlugin, toFastify } from './fastify.ts';
 import { type FetchFacts, toFetch } from './fetch.ts';
 import { type KoaMiddleware, toKoa } from './koa.ts';
-import { MountedServices } from './mounted.ts';
+import { MountedServices } from './mounted-services.ts';
 import { type NodeHandler, toNode } from './node.ts';
 
 /**

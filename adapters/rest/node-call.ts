@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../../lib/index.ts';
 import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
 import type { Body, BodyLimits, Call } from './call.ts';
-import type { CallPlace } from './mounted.ts';
+import type { CallPlace } from './mounted-services.ts';
 
 /** What the host has done with the body of a request. */
 export interface HostBody {

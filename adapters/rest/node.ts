@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MountPorts } from './call.ts';
-import type { MountedServices } from './mounted.ts';
+import type { MountedServices } from './mounted-services.ts';
 import { nodeCall } from './node-call.ts';
 import { send } from './send.ts';
 

@@ -13,7 +13,7 @@ import { Pause } from './pause.ts';
 import type { ConnectionCore, ConnectionOwner, HandlerTable } from './ports.ts';
 import { PublishedTopics } from './published-topics.ts';
 import type { RateLimits } from './rate-limit.ts';
-import { RECEIVED } from './received.ts';
+import { RECEIVED } from './received-counters.ts';
 
 /** While one of these pauses is set, received bytes are stored but not parsed. */
 const UNREAD = Pause.hook | Pause.turn;

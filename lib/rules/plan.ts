@@ -14,7 +14,7 @@ import type { Value } from '../sql/values.ts';
 import { checkTopicFilter, matches } from '../topics/topic.ts';
 import { checkedFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
-import type { RuleEventName } from './events/rule-event.ts';
+import type { RuleEventName } from './events/event-name.ts';
 import { eventsOfFilter, messageFilterOf } from './events/topics.ts';
 
 /** A statement, ready to be evaluated. */

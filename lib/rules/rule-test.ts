@@ -4,7 +4,7 @@ import { decodeJson, encodeJson } from '../sql/json.ts';
 import { Float, type Value, type ValueObject } from '../sql/values.ts';
 import { matches } from '../topics/topic.ts';
 import { eventFromColumns } from './events/event.ts';
-import type { RuleEventName } from './events/rule-event.ts';
+import type { RuleEventName } from './events/event-name.ts';
 import type { Plan } from './plan.ts';
 import type { RuleTest } from './types.ts';
 

@@ -5,7 +5,7 @@ import type { Row } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
 import type { RuleActions, RuleChartEvent } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
-import type { RuleEventName } from './events/rule-event.ts';
+import type { RuleEventName } from './events/event-name.ts';
 import { Meter } from './meter.ts';
 import type { Plan } from './plan.ts';
 import { type ActionsHost, type Cause, causeOf, RuleActionList, statesOf } from './rule-actions.ts';

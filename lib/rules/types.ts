@@ -4,7 +4,7 @@ import type { Attempt } from '../outbox/attempt.ts';
 import type { OutboxOptions } from '../outbox/options.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import type { Value, ValueObject } from '../sql/values.ts';
-import type { RuleEventName } from './events/rule-event.ts';
+import type { RuleEventName } from './events/event-name.ts';
 
 /** A string for people, in the languages of the documented interface. */
 export interface Localized {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Client, ClientOptions, TransportInfo } from '../../lib/index.ts';
-import type { RuleEventName } from '../../lib/rules/events/rule-event.ts';
+import type { RuleEventName } from '../../lib/rules/events/event-name.ts';
 import type { ValueObject } from '../../lib/sql/values.ts';
 import type { TestBroker, TestBrokerOptions } from '../../lib/testing/index.ts';
 

@@ -6,8 +6,8 @@ import type { Row } from '../../sql/row.ts';
 import { setKey, type Value, type ValueObject } from '../../sql/values.ts';
 import type { RuleEvent } from '../types.ts';
 import { bytesValue, type EventContext, type EventFacts } from './column.ts';
+import type { RuleEventName } from './event-name.ts';
 import type { RuleEventRow } from './row.ts';
-import type { RuleEventName } from './rule-event.ts';
 
 /** An event that rules are evaluated for. */
 abstract class EventRow implements Row, RuleEvent {

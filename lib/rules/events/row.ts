@@ -2,7 +2,7 @@ import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
 import type { Value } from '../../sql/values.ts';
 import type { Localized } from '../types.ts';
 import type { Column, Columns } from './column.ts';
-import type { RuleEventName } from './rule-event.ts';
+import type { RuleEventName } from './event-name.ts';
 
 /** An event that rules can select from. */
 export interface RuleEventRow {

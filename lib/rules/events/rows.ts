@@ -1,10 +1,10 @@
 import { parseSharedFilter } from '../../topics/topic.ts';
 import { CLIENT, hostOf } from './client-columns.ts';
+import type { RuleEventName } from './event-name.ts';
 import { DELIVERY, MESSAGE, PUBLISHER } from './message-columns.ts';
 import { propertiesColumn } from './properties.ts';
 import { connackReasonName, disconnectReasonName } from './reason-names.ts';
 import { type RuleEventRow, row } from './row.ts';
-import type { RuleEventName } from './rule-event.ts';
 
 const OF_CLIENT = ['clientid', 'username'];
 const OF_SUBSCRIPTION = [...OF_CLIENT, 'topic', 'qos'];

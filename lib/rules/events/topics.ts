@@ -1,6 +1,6 @@
 import { matches } from '../../topics/topic.ts';
+import type { RuleEventName } from './event-name.ts';
 import { RULE_EVENTS } from './rows.ts';
-import type { RuleEventName } from './rule-event.ts';
 
 const EVENTS = '$events/';
 const PUBLISH = RULE_EVENTS['message.publish'].topic;

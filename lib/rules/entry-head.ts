@@ -1,7 +1,7 @@
 import { decodeJson, encodeJson } from '../sql/json.ts';
 import { isList, isObject, type Value, type ValueObject } from '../sql/values.ts';
 import { eventFromColumns } from './events/event.ts';
-import type { RuleEventName } from './events/rule-event.ts';
+import type { RuleEventName } from './events/event-name.ts';
 import type { RuleEvent } from './types.ts';
 
 /** What an entry of an outbox belongs to: kept in front of its content, so that it is known after a restart, too. */
