@@ -1,6 +1,7 @@
 import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
-import { type Group, mayReach, type Subscription } from '../routing/subscription.ts';
+import type { Group } from '../routing/route.ts';
+import { mayReach, type Subscription } from '../routing/subscription.ts';
 import type { HandOverQueue } from '../session/hand-over-queue.ts';
 import type { SessionLog } from '../session/log.ts';
 import type { HandOverPort } from '../session/ports.ts';

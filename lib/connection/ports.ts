@@ -6,7 +6,7 @@ import type { TimingWheel } from '../base/timing-wheel.ts';
 import type { Metrics } from '../events/metrics.ts';
 import type { DisconnectReason } from '../events/reasons.ts';
 import type { ProtocolVersion } from '../packets/types.ts';
-import type { Route } from '../routing/subscription.ts';
+import type { Route } from '../routing/route.ts';
 import type { PausedConnection } from './pause.ts';
 
 /** Handles one packet of the session `S`. The packet is `buf[start, end)`; its body begins at `body`. */

@@ -1,4 +1,4 @@
-import type { Route } from '../routing/subscription.ts';
+import type { Route } from '../routing/route.ts';
 import { isSameTopic } from '../topics/topic.ts';
 import type { ConnectionOwner, ConnectionPorts } from './ports.ts';
 import { type VerdictLimits, Verdicts } from './verdicts.ts';

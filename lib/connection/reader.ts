@@ -5,7 +5,7 @@ import { checkFlags, peekConnectVersion } from '../packets/decode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import { PacketType, type ProtocolVersion } from '../packets/types.ts';
 import { varintLength } from '../packets/varint.ts';
-import type { Route } from '../routing/subscription.ts';
+import type { Route } from '../routing/route.ts';
 import { isSameTopic } from '../topics/topic.ts';
 import { INCOMPLETE, malformedLength, remainingLength, topicEndOf } from './frames.ts';
 import { detachFrom, PartialPacket } from './partial-packet.ts';

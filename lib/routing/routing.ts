@@ -12,18 +12,11 @@ import {
 } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import { ALL_RIGHTS, type ReceivingRights } from './receiving-rights.ts';
+import { type Group, type Route, TopicKind } from './route.ts';
 import { RouteCache } from './route-cache.ts';
 import type { SharedStrategy } from './share-group.ts';
 import { ShareGroup } from './share-group.ts';
-import {
-  type Group,
-  mayReach,
-  merge,
-  type Route,
-  type Subscriber,
-  type Subscription,
-  TopicKind
-} from './subscription.ts';
+import { mayReach, merge, type Subscriber, type Subscription } from './subscription.ts';
 import { NO_WATCHERS, type Watcher, Watchers } from './watchers.ts';
 
 /** Number of places in the table that finds a route by the bytes of its topic. */

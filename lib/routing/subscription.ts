@@ -2,7 +2,6 @@ import type { SubscriptionOptions } from '../events/subscription-options.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Receiver } from './receiving-rights.ts';
-import type { Watcher } from './watchers.ts';
 
 /**
  * A receiver of messages: a session, or a handler of the application. Routing knows nothing else about its targets.
@@ -123,51 +122,6 @@ export function mayReach(mountpoint: string, filter: string, topic: string): boo
   if (at === 0 || topic.charCodeAt(at) !== 0x24) return true;
   const first = filter.charCodeAt(at);
   return (first !== 0x2b && first !== 0x23) || !filter.startsWith(mountpoint);
-}
-
-/** Kinds of topic names: `system` is `$SYS/...`, `delayed` is `$delayed/...`. */
-export const TopicKind = { ordinary: 0, system: 1, delayed: 2 } as const;
-
-/** A share group, as delivery sees it. */
-export interface Group {
-  /** True if messages to some member are persisted. */
-  readonly mayPersist: boolean;
-  /** True if some member can send a QoS 1 or 2 message at once. */
-  readonly hasRoom: boolean;
-  /** Select the member that receives a message. */
-  choose(message: Message): Subscription | undefined;
-}
-
-/**
- * The receivers of the messages of one topic; valid until a subscription changes.
- *
- * A route that is removed from the cache loses its targets. Callers must therefore read the targets before they call code that may change
- * subscriptions, or test `Routing.isFresh` afterwards.
- */
-export interface Route {
-  readonly topic: string;
-  /** The bytes of the topic, as in packets; empty if the route is not in the table of `Routing.resolve`. */
-  readonly bytes: Buffer;
-  /** A `TopicKind`. */
-  readonly kind: number;
-  /** A filter of `Routing.watch` matches the topic. */
-  readonly isObserved: boolean;
-  /** Runs of frames of the topic may be forwarded unchanged: it is an ordinary topic, and not observed. */
-  readonly isForRuns: boolean;
-  /** Who sees each message, in their order. */
-  readonly watchers: readonly Watcher[];
-  /** Number of levels of the topic. */
-  readonly levels: number;
-  /** True if the topic contains control characters or non-characters, which a zone may refuse. */
-  readonly hasControls: boolean;
-  /** One subscription for each subscriber; overlapping subscriptions are combined. */
-  readonly targets: readonly Subscription[];
-  readonly groups: readonly Group[];
-  /** The version of `Routing` for which the route was computed; -1 after the route has lost its targets. */
-  readonly version: number;
-  isStale: boolean;
-  generation: number;
-  weight: number;
 }
 
 /** The QoS at which a message is sent for a subscription [MQTT-3.8.4-8]. @param upgradeQos zone option: the higher one of the two */

@@ -1,5 +1,5 @@
 import { IdSet } from '../base/id-set.ts';
-import type { Route } from '../routing/subscription.ts';
+import type { Route } from '../routing/route.ts';
 
 /** A topic name that is rewritten or mounted before it is routed. */
 interface MappedTopic {

@@ -11,7 +11,7 @@ import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } fr
 import type { ClientInfo } from '../records/client.ts';
 import type { FeedEntry } from '../retained/retained-feed.ts';
 import type { ReceivingRights } from '../routing/receiving-rights.ts';
-import type { Route } from '../routing/subscription.ts';
+import type { Route } from '../routing/route.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { SessionClient } from './session-client.ts';
 import type { StoredBacklog } from './stored-backlog.ts';

@@ -8,7 +8,7 @@ import { type DisconnectReason, disconnectReasonOf } from '../events/reasons.ts'
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ProtocolVersion } from '../packets/types.ts';
 import type { Zone } from '../records/zone.ts';
-import type { Route } from '../routing/subscription.ts';
+import type { Route } from '../routing/route.ts';
 import { Subscriptions } from '../routing/subscriptions.ts';
 import { Delivery } from './delivery.ts';
 import { InboundFlows } from './inbound-flows.ts';

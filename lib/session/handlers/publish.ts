@@ -13,7 +13,7 @@ import { readTopicName } from '../../packets/topic-name.ts';
 import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
 import type { Zone } from '../../records/zone.ts';
-import { type Route, TopicKind } from '../../routing/subscription.ts';
+import { type Route, TopicKind } from '../../routing/route.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { PublishDecision, SessionPorts } from '../ports.ts';
 import { resumeAfterHook, type Session } from '../session.ts';
