@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Checkpoints } from './checkpoints/checkpoints.ts';
 import type { FunctionTools } from './functions/function.ts';
 import { Graph } from './graph/graph.ts';
-import type { LookupTable } from './graph/node.ts';
+import type { LookupTable } from './graph/operator.ts';
 import { Outputs } from './graph/outputs.ts';
 import type { OutputRows, SinkNode } from './graph/sink-node.ts';
 import type { PlannedStream, StreamPlan } from './plan/plan.ts';

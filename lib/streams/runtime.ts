@@ -8,7 +8,7 @@ import type { PlannedAction, ReadRule } from './definition.ts';
 import type { FunctionTools } from './functions/function.ts';
 import { FunctionTarget } from './graph/function-target.ts';
 import type { Graph } from './graph/graph.ts';
-import type { LookupTable } from './graph/node.ts';
+import type { LookupTable } from './graph/operator.ts';
 import { type OutputRows, SinkNode, type SinkTarget } from './graph/sink-node.ts';
 import type { StreamRecordStore, StreamsHost } from './host.ts';
 import { bind } from './plan/bind.ts';

@@ -4,11 +4,14 @@ import type { FunctionTools } from '../functions/function.ts';
 import { isTrue } from '../operators/condition.ts';
 import { streamRow } from '../operators/stream-row.ts';
 import type { StreamPlan } from '../plan/plan.ts';
+import { isSource, type PlannedNode, type PlannedSource } from '../plan/plan.ts';
 import type { Consumer } from '../sources/consumer.ts';
 import { type Evaluate, type Frame, PENDING, type Row, type Tuple } from '../tuple.ts';
 import type { Value } from '../values.ts';
+import { Figures } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
-import { Figures, isSource, type LookupTable, type Next, Node, type PlannedNode, type PlannedSource } from './node.ts';
+import { type Next, Node } from './node.ts';
+import type { LookupTable } from './operator.ts';
 
 /** What a graph uses of its rule. */
 export interface GraphHost {

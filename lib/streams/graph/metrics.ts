@@ -1,4 +1,4 @@
-import type { Figures } from './node.ts';
+import type { Figures } from './figures.ts';
 
 /** What the status shows of the connection of a source or a sink. */
 export interface ConnectionFigures {

@@ -1,112 +1,11 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Cause } from '../cause.ts';
 import type { FunctionTools } from '../functions/function.ts';
+import type { PlannedNode } from '../plan/plan.ts';
 import { type Collection, causeOf, type Tuple } from '../tuple.ts';
-import type { OpenLookup, Properties } from '../types.ts';
 import { StreamFailure } from '../values.ts';
-import type { Operator, OperatorSetup, Output, Timers } from './operator.ts';
-
-/** Latency and the time of the last item are taken for one item in so many, and for the first. */
-const SAMPLE = 64;
-
-/** What the status shows of a node. Counters are exact; times are those of a sample of the items. */
-export class Figures {
-  recordsIn = 0;
-  recordsOut = 0;
-  exceptions = 0;
-  /** Microseconds that the last sampled item took. */
-  latencyUs = 0;
-  /** Wall-clock milliseconds; 0: never. */
-  lastAt = 0;
-  lastException = '';
-  lastExceptionAt = 0;
-  /** Counters of the operator, such as `late_total`. undefined: there are none. */
-  more: Map<string, number> | undefined;
-
-  /** Add to a counter of the operator. */
-  count(name: string, by: number): void {
-    this.more ??= new Map();
-    this.more.set(name, (this.more.get(name) ?? 0) + by);
-  }
-
-  /** An item has arrived. @returns whether its time is to be taken */
-  arrived(): boolean {
-    return this.recordsIn++ % SAMPLE === 0;
-  }
-
-  /** An item has been passed on. */
-  passed(): void {
-    this.recordsOut++;
-  }
-
-  /** Items have arrived and been passed on that were counted elsewhere. */
-  add(recordsIn: number, recordsOut: number): void {
-    this.recordsIn += recordsIn;
-    this.recordsOut += recordsOut;
-  }
-
-  /** The time of an item of the sample. */
-  seen(nowMs: number): void {
-    this.lastAt = nowMs;
-  }
-
-  /** @param startedAt monotonic milliseconds of an item of the sample */
-  took(clock: Clock, startedAt: number): void {
-    this.latencyUs = Math.round((clock.monotonic() - startedAt) * 1000);
-  }
-
-  failed(error: unknown, nowMs: number): void {
-    this.exceptions++;
-    this.lastException = messageOf(error);
-    this.lastExceptionAt = nowMs;
-  }
-}
-
-/** What the operators of a rule are made with. */
-export interface NodeSetup<O> extends OperatorSetup<O> {
-  /** One object for all expressions of a rule that starts. */
-  readonly tools: FunctionTools;
-  /** The lookup tables of the statement, by position. */
-  readonly lookups: ReadonlyMap<number, LookupTable>;
-}
-
-/** A lookup table that is open. */
-export interface LookupTable {
-  readonly open: OpenLookup;
-  /** The properties of its source. */
-  readonly properties: Properties;
-}
-
-/** A step of a plan. Plans hold no state, so that a rule can be started again. */
-export interface PlannedNode {
-  /** Name in the status and the topology: `op_2_filter`. */
-  readonly name: string;
-  /** What it does, for EXPLAIN. */
-  readonly about: string;
-  /** Begins the messages of its errors: `run Where error: `. */
-  readonly prefix?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
-  readonly make: (setup: NodeSetup<any>) => Operator<any>;
-  readonly inputs: readonly PlannedInput[];
-}
-
-/** A source of a plan: the rows of a stream or a table reach the operators through it. */
-export interface PlannedSource {
-  /** Name of its preprocessor: `op_1_preprocessor_demo`. */
-  readonly name: string;
-  /** `source_demo`. */
-  readonly sourceName: string;
-  /** Position among the sources of the statement, from 0. */
-  readonly position: number;
-  /** Its rows become joined rows with one part, because the statement has several sources. */
-  readonly wraps: boolean;
-}
-
-export type PlannedInput = PlannedNode | PlannedSource;
-
-export function isSource(input: PlannedInput): input is PlannedSource {
-  return 'position' in input;
-}
+import { Figures } from './figures.ts';
+import type { LookupTable, Operator, Output, Timers } from './operator.ts';
 
 /** What a node uses of its graph. */
 export interface NodeHost {

@@ -1,4 +1,6 @@
 import type { Cause } from '../cause.ts';
+import type { FunctionTools } from '../functions/function.ts';
+import type { OpenLookup, Properties } from '../types.ts';
 import type { Value } from '../values.ts';
 
 /** Takes what an operator produces. */
@@ -55,3 +57,18 @@ export interface Operator<I> {
 
 /** Makes an operator. Plans hold these, so that a rule can be started again. */
 export type MakeOperator<I, O> = (setup: OperatorSetup<O>) => Operator<I>;
+
+/** What the operators of a rule are made with. */
+export interface NodeSetup<O> extends OperatorSetup<O> {
+  /** One object for all expressions of a rule that starts. */
+  readonly tools: FunctionTools;
+  /** The lookup tables of the statement, by position. */
+  readonly lookups: ReadonlyMap<number, LookupTable>;
+}
+
+/** A lookup table that is open. */
+export interface LookupTable {
+  readonly open: OpenLookup;
+  /** The properties of its source. */
+  readonly properties: Properties;
+}

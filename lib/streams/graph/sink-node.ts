@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Cause } from '../cause.ts';
+import { Figures } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
-import { Figures, messageOf } from './node.ts';
+import { messageOf } from './node.ts';
 
 /** Rows as the app and sinks see them. */
 export type OutputRows = readonly Record<string, unknown>[];

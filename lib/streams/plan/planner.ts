@@ -1,8 +1,8 @@
-import { isSource, type PlannedInput, type PlannedNode, type PlannedSource } from '../graph/node.ts';
 import type { PlanNode, Topology } from '../types.ts';
 import type { BoundPredicate, BoundSelect, BoundSource } from './bound.ts';
 import { lookupStep } from './lookup-step.ts';
 import type { PlannedStream, PlanSettings, StreamPlan } from './plan.ts';
+import { isSource, type PlannedInput, type PlannedNode, type PlannedSource } from './plan.ts';
 import {
   aggregatedStep,
   aggregateStep,

@@ -1,7 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { FunctionTools } from '../functions/function.ts';
-import type { NodeSetup } from '../graph/node.ts';
-import type { MakeOperator, Operator } from '../graph/operator.ts';
+import type { MakeOperator, NodeSetup, Operator } from '../graph/operator.ts';
 import { makeAggregate } from '../operators/aggregate.ts';
 import { makeAnalytic } from '../operators/analytic.ts';
 import { testOf } from '../operators/condition.ts';

@@ -3,7 +3,7 @@ import { InvalidInput } from '../../base/errors.ts';
 import type { ParseTime } from '../convert-column.ts';
 import type { FormatType } from '../formats/format.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
-import type { LookupTable } from '../graph/node.ts';
+import type { LookupTable } from '../graph/operator.ts';
 import type { Metadata } from '../tuple.ts';
 import type { SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
 import type { ValueObject } from '../values.ts';
