@@ -25,6 +25,8 @@ const post = (body: object, headers: Record<string, string> = {}) => ({
   body: JSON.stringify(body)
 });
 
+const deviceProgram = ['--import', 'tsx', '--conditions=embermq-source', 'device-main.ts'];
+
 /** A copy of the example in which `embermq` is this package, as an installation has it. */
 let folder: string;
 let dataDir: string;
@@ -186,6 +188,41 @@ describe('the greenhouse app, in a process of its own', () => {
     ).json()) as { token: string };
     const other = { clientId: 'south-1', username: 'north-1', password: token, reconnectPeriod: 0 };
     await assert.rejects(mqtt.connectAsync(app.mqttUrl, other), /Connection refused/);
+  });
+
+  for (const [what, args, message] of [
+    [
+      'whose login is refused',
+      ['north', 'north-1', 'guess'],
+      /^north-1: the login was refused: the id or the key is wrong\n$/
+    ],
+    ['without arguments', [], /^usage: npm run device -- GREENHOUSE ID KEY\n$/]
+  ] as const)
+    it(`has a device that says why it ends, ${what}`, async () => {
+      const { code, stderr } = await run(process.execPath, [...deviceProgram, ...args], {
+        cwd: folder,
+        env: { ...process.env, URL: app.url }
+      }).catch((error) => error);
+      assert.equal(code, 1);
+      assert.match(stderr, message);
+    });
+
+  it('has a device that says why it is not connected, and tries again', async () => {
+    const child = spawn(process.execPath, [...deviceProgram, 'north', 'north-1', 'guess'], {
+      cwd: folder,
+      env: { ...process.env, URL: 'http://127.0.0.1:1' },
+      stdio: ['ignore', 'inherit', 'pipe']
+    });
+    running.add(child);
+    const ended = once(child, 'exit');
+    for await (const line of createInterface(child.stderr)) {
+      assert.match(line, /^north-1 is not connected: .+/);
+      break;
+    }
+    assert.equal(child.exitCode, null);
+    child.kill('SIGKILL');
+    await ended;
+    running.delete(child);
   });
 
   it('lets a device use its own topics only', async () => {
