@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { InvalidInput } from '../base/errors.ts';
+import { InvalidInput, show } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ActionGiven, ActionInput, Params, ResourceInput, RuleChange, RuleFunction, RuleInput } from './types.ts';
 
@@ -146,13 +146,24 @@ class ActionReader {
       return { id: this.#ids('function'), name: 'function', params: {}, fallbacks: [], run: given };
     const action = typeof given === 'string' ? { name: given } : given;
     if (!isPlainObject(action)) throw invalid(field, 'an object with name and params, a name or a function', given);
-    checkNames(action, ACTION_FIELDS, `an action of a rule (${field})`);
+    checkForm(action, field);
     const { name, params = {}, fallbacks = [] } = action as ActionInput & { params?: unknown };
     if (typeof name !== 'string' || name === '') throw invalid(`${field}.name`, 'the name of an action', name);
     if (!isPlainObject(params)) throw invalid(`${field}.params`, 'an object', params);
     const read = this.read(fallbacks, `${field}.fallbacks`, level + 1);
     return { id: this.#ids(name), name, params: params as Params, fallbacks: read };
   }
+}
+
+/** @throws InvalidInput OPTION_UNKNOWN. A stream rule names a sink by the key of an object, `{ mqtt: { ... } }`; an action of a rule has a name. */
+function checkForm(action: object, field: string): void {
+  const [key, ...others] = Object.keys(action);
+  if (key !== undefined && others.length === 0 && !ACTION_FIELDS.includes(key)) {
+    const form = `{ name: ${show(key)}, params: { ... } }`;
+    const message = `${field}: unknown option ${show(key)}; if it is the name of the action, write ${form}`;
+    throw new InvalidInput('OPTION_UNKNOWN', key, form, key, message);
+  }
+  checkNames(action, ACTION_FIELDS, `an action of a rule (${field})`);
 }
 
 let lastNumber = 0n;

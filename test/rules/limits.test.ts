@@ -134,6 +134,12 @@ describe('Rules and resources that are given', () => {
     );
     const action = { name: 'inspect', param: {} } as never;
     await assert.rejects(rules.create({ ...rule, actions: [action] }), unknown(/param.*actions\[0\].*"params"/));
+    for (const other of [{ republish: {} }, { republish: { target_topic: 'b' } }])
+      await assert.rejects(rules.create({ ...rule, actions: [other as never] }), {
+        code: 'OPTION_UNKNOWN',
+        message:
+          'actions[0]: unknown option "republish"; if it is the name of the action, write { name: "republish", params: { ... } }'
+      });
     await rules.create(rule);
     await assert.rejects(rules.update('one', { id: 'two' } as never), unknown(/"id"/));
     await assert.rejects(rules.list({ likeID: 'o' } as never), unknown(/did you mean "likeId"/));
