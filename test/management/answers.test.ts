@@ -73,6 +73,28 @@ describe('A message about a request', () => {
   });
 });
 
+describe('A message with a payload that is not a string', () => {
+  for (const [revision, expected] of [
+    ['earlier', [500, 'Internal Error']],
+    ['later', [200, '{"code":108,"message":"Request parameter type error"}']],
+    ['hosted', [200, '{"code":108,"message":"Request parameter type error"}']]
+  ] as const)
+    it(`is refused by the revision ${revision}, which names the parameter, or answers as the original products`, async () => {
+      await using broker = await startBroker();
+      for (const payload of [{ a: 1 }, 5]) {
+        await using server = await serveManagement(broker, { revision, prefix: '/api' });
+        const documented = await server.call('POST', '/api/mqtt/publish', { topic: 'a', payload });
+        assert.deepEqual(
+          [documented.status, documented.body],
+          [400, { code: 108, message: 'the parameter "payload" must be string' }]
+        );
+        await using original = await serveManagement(broker, { revision, prefix: '/api', errors: 'original' });
+        const { status, text } = await original.call('POST', '/api/mqtt/publish', { topic: 'a', payload });
+        assert.deepEqual([status, text], expected);
+      }
+    });
+});
+
 describe('A query', () => {
   it('is refused if it has a parameter twice, or a limit below 1, but not as the original products answer', async () => {
     await using broker = await startBroker();

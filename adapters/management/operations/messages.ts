@@ -104,7 +104,7 @@ function payloadOf({ payload = '', encoding }: Publish): string | Buffer {
   if (encoding !== 'base64') return payload;
   const bytes = Buffer.from(payload, 'base64');
   if (bytes.toString('base64').replace(/=+$/, '') !== payload.replace(/=+$/, ''))
-    throw new Fault('wrongParameter', 'the parameter "payload" is not Base64, as "encoding" says', 'payload');
+    throw new Fault('wrongParameter', 'the parameter "payload" is not Base64, as "encoding" says');
   return bytes;
 }
 
@@ -202,6 +202,11 @@ export const MESSAGES = [
       body: { [clientIdName]: 'console', topic: 'commands/sensor-1', payload: 'restart', qos: 1 }
     }),
     body: PUBLISH,
+    // the first revision accepts such a payload, and its subscribers crash
+    originalAnswer: ({ kind, original }, { name }) =>
+      kind === 'wrongParameter' && original === 'payload' && name !== 'earlier'
+        ? { code: 108, message: 'Request parameter type error' }
+        : undefined,
     run: (context, { body }) => publish(context, body)
   }),
   operation({
