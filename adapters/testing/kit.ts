@@ -1,4 +1,4 @@
-import { type Broker, InvalidInput } from '../../lib/index.ts';
+import { type Broker, InvalidInput, StateError } from '../../lib/index.ts';
 import {
   createTestBroker as createKit,
   type PortOptions,
@@ -35,11 +35,15 @@ export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>):
 }
 
 async function openPort(broker: Broker, options: PortOptions): Promise<TestPort> {
+  if (typeof options !== 'object' || options === null)
+    throw new InvalidInput('OPTION_INVALID', 'kit.listen', `an object with ${NAMES.join(' and ')}`, options);
   const unknown = Object.keys(options).find((name) => !(NAMES as readonly string[]).includes(name));
   if (unknown !== undefined) {
     const text = `kit.listen: unknown option "${unknown}"; it has ${NAMES.join(' and ')}`;
     throw new InvalidInput('OPTION_UNKNOWN', unknown, NAMES.join(', '), undefined, text);
   }
+  if (broker.state !== 'connected')
+    throw new StateError('BROKER_NOT_STARTED', 'kit.listen: the broker of the kit has stopped; create another kit');
   const { port: wanted = 0, webSocket = false } = options;
   const path = webSocket === true ? '/mqtt' : webSocket;
   const { listen, tcp, ws } = await import('../net/index.ts'); // tests without a port do not load it

@@ -79,12 +79,28 @@ describe('kit.listen', () => {
     );
   });
 
+  it('is refused after the kit has been disposed of, or its broker stopped', async () => {
+    const disposed = await createTestBroker();
+    await disposed[Symbol.asyncDispose]();
+    await using stopped = await createTestBroker();
+    await stopped.broker.stop();
+    for (const kit of [disposed, stopped]) {
+      await assert.rejects(kit.listen(), { name: 'StateError', code: 'BROKER_NOT_STARTED', message: /^kit\.listen: / });
+      assert.deepEqual(kit.broker.listeners(), []);
+    }
+  });
+
   it('names a wrong option and a port in use', async () => {
     await using kit = await createTestBroker();
     await assert.rejects(kit.listen({ ws: true } as object), {
       code: 'OPTION_UNKNOWN',
       message: 'kit.listen: unknown option "ws"; it has port and webSocket'
     });
+    for (const options of [null, 1883, 'localhost'])
+      await assert.rejects(kit.listen(options as never), {
+        code: 'OPTION_INVALID',
+        message: `kit.listen: expected an object with port and webSocket, got ${JSON.stringify(options)}`
+      });
     const { port } = await kit.listen();
     await assert.rejects(kit.listen({ port }), { code: 'LISTENER_BIND_FAILED' });
     await using bare = new TestBroker();
