@@ -1,11 +1,4 @@
-import {
-  Replay,
-  ReplayedActor,
-  type SessionActions,
-  type SessionEvent,
-  sessionChart,
-  sessionMachine
-} from 'embermq/machines';
+import { Replay, ReplayedActor, type SessionActions, type SessionEvent, sessionMachine } from 'embermq/machines';
 import { createActor } from 'xstate';
 import { median } from './report.ts';
 
@@ -39,17 +32,17 @@ interface Actor {
   send(event: SessionEvent): void;
 }
 
-/** Measure with this number of sessions at a time, with the actors of the broker and with the machine itself. Needs `--expose-gc`. */
+/** Measure with this number of sessions at a time, with the replaying logic of the broker and with the machine itself. Needs `--expose-gc`. */
 export function run(sessions: number): Row[] {
   const root = createActor(sessionMachine, { input: { session: actions } }).start();
   const onError = (error: unknown) => {
     throw error;
   };
   const system = { inspectors: new Set<never>(), onError, actorCount: 0 };
-  const replay = new Replay<SessionActions>(sessionChart, system, (_, error) => onError(error));
+  const replay = new Replay<SessionActions>(sessionMachine, 'session', system, (_, error) => onError(error));
   return [
-    measure('the chart, replayed', sessions, () => new ReplayedActor(replay, actions, 'session')),
-    measure('the machine of xstate', Math.ceil(sessions / 10), () =>
+    measure('the machine, replayed', sessions, () => new ReplayedActor(replay, actions, 'session')),
+    measure('the machine itself', Math.ceil(sessions / 10), () =>
       createActor(sessionMachine, { input: { session: actions }, parent: root }).start()
     )
   ];

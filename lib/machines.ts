@@ -1,14 +1,13 @@
 /// <reference types="node" preserve="true" />
 /** The charts of the actors, for reading, drawing and testing. The only entry point whose types are xstate's. */
 
-export type { Chart, ChartState } from './base/chart.ts';
 export type { ReplaySnapshot } from './base/inspection.ts';
 export { Replay, ReplayedActor, type ReplaySystem } from './base/replay.ts';
 export { brokerMachine } from './broker/broker.machine.ts';
-export { type BrokerActions, type BrokerEvent, brokerChart } from './broker/chart.ts';
-export { type RuleActions, type RuleChartEvent, ruleChart } from './rules/chart.ts';
+export type { BrokerActions, BrokerEvent } from './broker/chart.ts';
+export type { RuleActions, RuleChartEvent } from './rules/chart.ts';
 export { ruleMachine } from './rules/rule.machine.ts';
-export { type SessionActions, type SessionEvent, sessionChart } from './session/chart.ts';
+export type { SessionActions, SessionEvent } from './session/chart.ts';
 export { sessionMachine } from './session/session.machine.ts';
-export { type StreamRuleActions, type StreamRuleEvent, streamRuleChart } from './streams/chart.ts';
+export type { StreamRuleActions, StreamRuleEvent } from './streams/chart.ts';
 export { streamRuleMachine } from './streams/stream-rule.machine.ts';

@@ -26,8 +26,8 @@ export interface ActorView {
   readonly id: string;
   /** Identifies the actor among those of its broker. */
   readonly sessionId: string;
-  /** The chart, for inspectors that draw it: `config`, as a machine of xstate has it. */
-  readonly logic: { readonly config: object };
+  /** The state machine, for inspectors that draw it. */
+  readonly logic: object;
   getSnapshot(): ReplaySnapshot;
   /** Observe the snapshots of the actor. @returns an object that ends the observation */
   subscribe(

@@ -1,4 +1,4 @@
-import { type Chart, firstStep, isFinal, nextStep } from './chart.ts';
+import { type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, createEmptyActor } from 'xstate';
 import type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './inspection.ts';
 
 /** What the actors of one broker share. */
@@ -14,6 +14,8 @@ export interface ReplaySystem {
 interface State {
   readonly snapshot: ReplaySnapshot;
   readonly steps: Map<string, Step>;
+  /** The state as the machine sees it. */
+  readonly origin: AnyMachineSnapshot;
 }
 
 interface Step {
@@ -22,61 +24,88 @@ interface Step {
   readonly actions: readonly string[];
 }
 
+const NOTHING = (): void => {};
 const INIT: ChartEvent = { type: 'xstate.init' };
 
-/** What is known of each chart. The first broker of a process finds the steps; the following ones know them. */
-const TABLES = new WeakMap<Chart, Map<string | undefined, Table>>();
+/** What is known of each machine. The first broker of a process asks the machines; the following ones know the answers. */
+const TABLES = new WeakMap<AnyStateMachine, Map<string, Table>>();
 
-/** The states and steps of a chart, as far as they have been needed. */
+/** The states and steps of a machine, as far as they have been needed. */
 class Table {
-  readonly #chart: Chart;
+  readonly #machine: AnyStateMachine;
+  readonly #input: object;
   readonly #rest: string | undefined;
   readonly #states = new Map<string, State>();
+  readonly #scope: AnyActorScope;
+  /** The actions of the step that the machine computes. */
+  #actions: string[] = [];
   #resumed: State | undefined;
   #first: Step | undefined;
 
-  constructor(chart: Chart, rest: string | undefined) {
-    this.#chart = chart;
+  constructor(machine: AnyStateMachine, key: string, rest: string | undefined) {
+    this.#machine = machine;
+    this.#input = { [key]: {} };
     this.#rest = rest;
+    // xstate's own `transition` creates an actor of the machine in each call, which computes the initial state
+    const self = createEmptyActor();
+    this.#scope = {
+      self,
+      system: self.system,
+      id: self.id,
+      sessionId: self.sessionId,
+      logger: NOTHING,
+      defer: NOTHING,
+      emit: NOTHING,
+      stopChild: NOTHING,
+      actionExecutor: ({ type }) => this.#actions.push(type)
+    };
   }
 
-  static of(chart: Chart, rest: string | undefined): Table {
-    let tables = TABLES.get(chart);
-    if (tables === undefined) TABLES.set(chart, (tables = new Map()));
-    let table = tables.get(rest);
-    if (table === undefined) tables.set(rest, (table = new Table(chart, rest)));
+  static of(machine: AnyStateMachine, key: string, rest: string | undefined): Table {
+    let tables = TABLES.get(machine);
+    if (tables === undefined) TABLES.set(machine, (tables = new Map()));
+    const name = `${key} ${rest}`;
+    let table = tables.get(name);
+    if (table === undefined) tables.set(name, (table = new Table(machine, key, rest)));
     return table;
   }
 
   get first(): Step {
-    if (this.#first === undefined) {
-      const { to, actions } = firstStep(this.#chart);
-      this.#first = { to: this.#state(to), actions };
-    }
+    this.#first ??= this.#step(() => this.#machine.getInitialSnapshot(this.#scope, this.#input as never));
     return this.#first;
   }
 
   stateToBeginIn(value: string): State {
-    if (value !== this.#rest) return this.#state(value);
-    this.#resumed ??= newState(value, 'active');
+    const isResumed = value === this.#rest;
+    const known = isResumed ? this.#resumed : this.#states.get(value);
+    if (known !== undefined) return known;
+    const origin = this.#machine.resolveState({ value: splitState(value), context: this.#input } as never);
+    if (!isResumed) return this.#state(origin);
+    this.#resumed = newState(value, 'active', origin);
     return this.#resumed;
   }
 
   step(from: State, type: string): Step {
     let step = from.steps.get(type);
     if (step === undefined) {
-      const next = nextStep(this.#chart, from.snapshot.value, type);
-      step = next === undefined ? { to: from, actions: [] } : { to: this.#state(next.to), actions: next.actions };
+      step = this.#step(() => this.#machine.transition(from.origin, { type }, this.#scope));
       from.steps.set(type, step);
     }
     return step;
   }
 
-  #state(value: string): State {
+  #step(take: () => AnyMachineSnapshot): Step {
+    this.#actions = [];
+    const to = this.#state(take());
+    return { to, actions: this.#actions };
+  }
+
+  #state(origin: AnyMachineSnapshot): State {
+    const value = joinState(origin.value);
     let state = this.#states.get(value);
     if (state === undefined) {
-      const hasEnded = value === this.#rest || isFinal(this.#chart, value);
-      state = newState(value, hasEnded ? 'done' : 'active');
+      const hasEnded = value === this.#rest || origin.status === 'done';
+      state = newState(value, hasEnded ? 'done' : 'active', origin);
       this.#states.set(value, state);
     }
     return state;
@@ -84,31 +113,32 @@ class Table {
 }
 
 /**
- * Runs many actors of one chart at low cost.
+ * Runs many actors of one machine at low cost.
  *
- * For each pair of state and event the transition is found once in a process: the next state and the names of the actions in order. All
- * actors then repeat it.
+ * For each pair of state and event the machine computes the transition once in a process: the next state and the names of the actions in
+ * order. All actors then repeat it. This works only for machines whose transitions depend on nothing but state and event.
  */
 export class Replay<D extends object> {
-  /** The chart, as `config` of a machine of xstate. */
-  readonly logic: { readonly config: Chart };
+  readonly machine: AnyStateMachine;
   readonly system: ReplaySystem;
   readonly #table: Table;
   readonly #onError: (actions: D, error: unknown, action: string) => void;
 
   /**
+   * @param key the field of context and input of the machine that contains the object with the actions
    * @param onError called when an action throws; the actor stays alive, and the remaining actions of the transition are performed
-   * @param rest a state in which the actor ends although the chart does not; another actor can be created in that state later
+   * @param rest a state in which the actor ends although the machine does not; another actor can be created in that state later
    */
   constructor(
-    chart: Chart,
+    machine: AnyStateMachine,
+    key: string,
     system: ReplaySystem,
     onError: (actions: D, error: unknown, action: string) => void,
     rest?: string
   ) {
-    this.logic = { config: chart };
+    this.machine = machine;
     this.system = system;
-    this.#table = Table.of(chart, rest);
+    this.#table = Table.of(machine, key, rest);
     this.#onError = onError;
   }
 
@@ -171,8 +201,8 @@ export class ReplayedActor<D extends object> implements ActorView {
     return `x:${this.#number}`;
   }
 
-  get logic(): { readonly config: Chart } {
-    return this.#replay.logic;
+  get logic(): object {
+    return this.#replay.machine;
   }
 
   getSnapshot(): ReplaySnapshot {
@@ -251,6 +281,17 @@ export class ReplayedActor<D extends object> implements ActorView {
   }
 }
 
-function newState(value: string, status: ReplaySnapshot['status']): State {
-  return { snapshot: Object.freeze({ status, value, output: undefined, error: undefined }), steps: new Map() };
+function newState(value: string, status: ReplaySnapshot['status'], origin: AnyMachineSnapshot): State {
+  return { snapshot: Object.freeze({ status, value, output: undefined, error: undefined }), steps: new Map(), origin };
+}
+
+function joinState(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const [[name, inner]] = Object.entries(value as Record<string, unknown>);
+  return `${name}.${joinState(inner)}`;
+}
+
+function splitState(value: string): unknown {
+  const dot = value.indexOf('.');
+  return dot < 0 ? value : { [value.slice(0, dot)]: splitState(value.slice(dot + 1)) };
 }

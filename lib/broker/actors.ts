@@ -1,4 +1,3 @@
-import type { Chart } from '../base/chart.ts';
 import type { Inspection } from '../base/inspection.ts';
 import { Replay, ReplayedActor, type ReplaySystem } from '../base/replay.ts';
 
@@ -22,17 +21,20 @@ export class Actors {
   }
 
   /**
-   * Prepare to run actors of a state chart.
+   * Prepare to run actors of a state machine.
+   * @param machine a chart of `embermq/machines`. Its type is not declared, so that no public declaration refers to xstate
+   * @param key the field of the machine's context that contains the actions
    * @param onActionError called if an action throws
    * @param rest the state in which sessions have no actor
    * @returns a function that creates and starts an actor
    */
   logic<D extends object>(
-    chart: Chart,
+    machine: object,
+    key: string,
     onActionError: (actions: D, error: unknown, action: string) => void,
     rest?: string
   ): StartActor<D> {
-    const steps = new Replay<D>(chart, this.#system, onActionError, rest);
+    const steps = new Replay<D>(machine as Replay<D>['machine'], key, this.#system, onActionError, rest);
     return (actions, id, from) => new ReplayedActor(steps, actions, id, from);
   }
 

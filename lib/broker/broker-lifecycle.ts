@@ -4,7 +4,8 @@ import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import type { Actors, Running } from './actors.ts';
-import { type BrokerActions, type BrokerEvent, brokerChart } from './chart.ts';
+import { brokerMachine } from './broker.machine.ts';
+import type { BrokerActions, BrokerEvent } from './chart.ts';
 import type { Services } from './services.ts';
 
 /** With a longer delay, setTimeout of Node fires immediately. */
@@ -81,7 +82,7 @@ export class BrokerLifecycle {
         host.end();
       }
     };
-    const animate = host.actors.logic<BrokerActions>(brokerChart, (_actions, error, action) =>
+    const animate = host.actors.logic<BrokerActions>(brokerMachine, 'broker', (_actions, error, action) =>
       services.announcer.failed(error, `the broker's ${action}`, undefined)
     );
     this.#actor = animate(actions, 'broker');

@@ -1,7 +1,7 @@
 import { setup } from 'xstate';
-import { type BrokerActions, type BrokerEvent, brokerChart } from './chart.ts';
+import type { BrokerActions, BrokerEvent } from './chart.ts';
 
-/** `brokerChart` as a machine of xstate. */
+/** The lifecycle of a broker: idle (created or starting), connected (accepting), disconnected (stopped, all resources released). */
 export const brokerMachine = setup({
   types: {} as { context: { broker: BrokerActions }; input: { broker: BrokerActions }; events: BrokerEvent },
   actions: {
@@ -9,4 +9,25 @@ export const brokerMachine = setup({
     drain: ({ context }) => context.broker.drain(),
     release: ({ context }) => context.broker.release()
   }
-}).createMachine({ ...brokerChart, context: ({ input }) => ({ broker: input.broker }) });
+}).createMachine({
+  id: 'broker',
+  context: ({ input }) => ({ broker: input.broker }),
+  initial: 'idle',
+  states: {
+    idle: {
+      initial: 'built',
+      states: {
+        built: { on: { start: 'starting', stop: '#broker.disconnected' } },
+        starting: { on: { started: '#broker.connected', failed: 'built' } }
+      }
+    },
+    connected: {
+      initial: 'accepting',
+      states: {
+        accepting: { entry: 'accept', on: { stop: 'draining' } },
+        draining: { entry: 'drain', on: { stopped: '#broker.disconnected' } }
+      }
+    },
+    disconnected: { entry: 'release', on: { start: 'idle.starting' } }
+  }
+});

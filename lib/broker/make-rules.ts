@@ -1,7 +1,8 @@
 import { Metric } from '../events/metrics.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
 import type { Routing } from '../routing/routing.ts';
-import { type RuleActions, ruleChart } from '../rules/chart.ts';
+import type { RuleActions } from '../rules/chart.ts';
+import { ruleMachine } from '../rules/rule.machine.ts';
 import type { Actors, StartActor } from './actors.ts';
 import type { Feature } from './features/feature.ts';
 import { RuleFeature } from './features/rule-feature.ts';
@@ -50,7 +51,7 @@ export function makeRules(
       return parts.ledger?.isOpen ?? true;
     },
     startActor(actions, id) {
-      start ??= parts.actors.logic(ruleChart, (_, error, action) => failed(error, `the ${action} of a rule`));
+      start ??= parts.actors.logic(ruleMachine, 'rule', (_, error, action) => failed(error, `the ${action} of a rule`));
       return start(actions, id);
     },
     watch: (filter, watcher) => parts.routing.watch(filter, watcher),

@@ -6,8 +6,9 @@ import type { Routing } from '../routing/routing.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { type Cause, causedBy } from '../streams/cause.ts';
-import { type StreamRuleActions, streamRuleChart } from '../streams/chart.ts';
+import type { StreamRuleActions } from '../streams/chart.ts';
 import { isOwnServer } from '../streams/own-server.ts';
+import { streamRuleMachine } from '../streams/stream-rule.machine.ts';
 import type { Actors, StartActor } from './actors.ts';
 import { publisherOf } from './new-message.ts';
 import type { Publishing } from './publishing.ts';
@@ -98,7 +99,7 @@ export function makeStreams(
       return parts.ledger?.isOpen ?? true;
     },
     startActor(actions, id) {
-      start ??= parts.actors.logic(streamRuleChart, (_, error, action) =>
+      start ??= parts.actors.logic(streamRuleMachine, 'rule', (_, error, action) =>
         failed(error, `the ${action} of a stream rule`)
       );
       return start(actions, id);

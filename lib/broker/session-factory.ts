@@ -1,10 +1,11 @@
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
-import { type SessionActions, sessionChart } from '../session/chart.ts';
+import type { SessionActions } from '../session/chart.ts';
 import { ChartActions } from '../session/chart-actions.ts';
 import { HANDLERS } from '../session/handlers/tables.ts';
 import type { SessionPorts } from '../session/ports.ts';
+import { sessionMachine } from '../session/session.machine.ts';
 import { Session } from '../session/session.ts';
 import { SessionClient } from '../session/session-client.ts';
 import type { SessionEntry } from '../session/session-record.ts';
@@ -40,7 +41,8 @@ export class SessionFactory {
   constructor(services: Services, actors: Actors, parts: SessionParts) {
     this.#ports = this.#portsOf(services, parts);
     this.#startActor = actors.logic<SessionActions>(
-      sessionChart,
+      sessionMachine,
+      'session',
       (actions, error, action) => (actions as ChartActions).failed(error, `the session's ${action}`),
       'disconnected'
     );

@@ -1,5 +1,3 @@
-import type { Chart } from '../base/chart.ts';
-
 /** The actions of the rule's state chart. `Rule` implements them. */
 export interface RuleActions {
   /** Let the events of its topics reach the rule. */
@@ -24,31 +22,3 @@ export type RuleChartEvent =
   | { type: 'disabled' }
   /** it was deleted */
   | { type: 'dropped' };
-
-/**
- * The lifecycle of a rule: idle (defined, disabled), connected (attached, events reach it), disconnected (its actions could not be made; tried
- * again later).
- */
-export const ruleChart = {
-  id: 'rule',
-  initial: 'idle',
-  states: {
-    idle: { on: { attached: 'connected', failed: 'disconnected', dropped: 'gone' } },
-    connected: {
-      entry: 'attach',
-      exit: 'detach',
-      on: { disabled: 'idle', failed: 'disconnected', dropped: 'gone' }
-    },
-    disconnected: {
-      entry: 'awaitRetry',
-      exit: 'cancelRetry',
-      on: {
-        attached: 'connected',
-        failed: { target: 'disconnected', reenter: true },
-        disabled: 'idle',
-        dropped: 'gone'
-      }
-    },
-    gone: { type: 'final', entry: 'forget' }
-  }
-} as const satisfies Chart<RuleChartEvent['type'], keyof RuleActions>;

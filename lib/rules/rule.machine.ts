@@ -1,7 +1,10 @@
 import { setup } from 'xstate';
-import { type RuleActions, type RuleChartEvent, ruleChart } from './chart.ts';
+import type { RuleActions, RuleChartEvent } from './chart.ts';
 
-/** `ruleChart` as a machine of xstate. */
+/**
+ * The lifecycle of a rule: idle (defined, disabled), connected (attached, events reach it), disconnected (its actions could not be made; tried
+ * again later).
+ */
 export const ruleMachine = setup({
   types: {} as { context: { rule: RuleActions }; input: { rule: RuleActions }; events: RuleChartEvent },
   actions: {
@@ -11,4 +14,27 @@ export const ruleMachine = setup({
     cancelRetry: ({ context }) => context.rule.cancelRetry(),
     forget: ({ context }) => context.rule.forget()
   }
-}).createMachine({ ...ruleChart, context: ({ input }) => ({ rule: input.rule }) });
+}).createMachine({
+  id: 'rule',
+  context: ({ input }) => ({ rule: input.rule }),
+  initial: 'idle',
+  states: {
+    idle: { on: { attached: 'connected', failed: 'disconnected', dropped: 'gone' } },
+    connected: {
+      entry: 'attach',
+      exit: 'detach',
+      on: { disabled: 'idle', failed: 'disconnected', dropped: 'gone' }
+    },
+    disconnected: {
+      entry: 'awaitRetry',
+      exit: 'cancelRetry',
+      on: {
+        attached: 'connected',
+        failed: { target: 'disconnected', reenter: true },
+        disabled: 'idle',
+        dropped: 'gone'
+      }
+    },
+    gone: { type: 'final', entry: 'forget' }
+  }
+});

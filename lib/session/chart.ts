@@ -1,5 +1,3 @@
-import type { Chart } from '../base/chart.ts';
-
 /** The actions of the session's state chart. `ChartActions` implements them. */
 export interface SessionActions {
   /** Accept only CONNECT, and start the CONNECT timeout. */
@@ -38,34 +36,3 @@ export type SessionEvent =
   | { type: 'expired' }
   /** a clean start or the app has ended the offline session */
   | { type: 'discarded' };
-
-/**
- * The lifecycle of a session.
- *
- * Transitions depend only on the state and the event, so that they can be computed once and replayed for every session.
- */
-export const sessionChart = {
-  id: 'session',
-  initial: 'idle',
-  states: {
-    idle: {
-      initial: 'awaitingConnect',
-      states: {
-        awaitingConnect: { entry: 'awaitConnect', on: { connect: 'authenticating' } },
-        authenticating: { entry: 'authenticate', on: { accepted: '#session.connected' } }
-      },
-      on: { handedOver: 'gone', closed: 'gone' }
-    },
-    connected: {
-      entry: ['admit', 'goLive'],
-      exit: 'release',
-      on: { detached: 'disconnected', closed: 'gone', takenOver: { target: 'connected', reenter: true } }
-    },
-    disconnected: {
-      entry: 'awaitExpiry',
-      exit: 'cancelExpiry',
-      on: { resumed: 'connected', expired: 'gone', discarded: 'gone' }
-    },
-    gone: { type: 'final', entry: 'forget' }
-  }
-} as const satisfies Chart<SessionEvent['type'], keyof SessionActions>;

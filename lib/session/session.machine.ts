@@ -1,7 +1,11 @@
 import { setup } from 'xstate';
-import { type SessionActions, type SessionEvent, sessionChart } from './chart.ts';
+import type { SessionActions, SessionEvent } from './chart.ts';
 
-/** `sessionChart` as a machine of xstate. */
+/**
+ * The lifecycle of a session.
+ *
+ * Transitions depend only on the state and the event, so that they can be computed once and replayed for every session.
+ */
 export const sessionMachine = setup({
   types: {} as { context: { session: SessionActions }; input: { session: SessionActions }; events: SessionEvent },
   actions: {
@@ -14,4 +18,29 @@ export const sessionMachine = setup({
     cancelExpiry: ({ context }) => context.session.cancelExpiry(),
     forget: ({ context }) => context.session.forget()
   }
-}).createMachine({ ...sessionChart, context: ({ input }) => ({ session: input.session }) });
+}).createMachine({
+  id: 'session',
+  context: ({ input }) => ({ session: input.session }),
+  initial: 'idle',
+  states: {
+    idle: {
+      initial: 'awaitingConnect',
+      states: {
+        awaitingConnect: { entry: 'awaitConnect', on: { connect: 'authenticating' } },
+        authenticating: { entry: 'authenticate', on: { accepted: '#session.connected' } }
+      },
+      on: { handedOver: 'gone', closed: 'gone' }
+    },
+    connected: {
+      entry: ['admit', 'goLive'],
+      exit: 'release',
+      on: { detached: 'disconnected', closed: 'gone', takenOver: { target: 'connected', reenter: true } }
+    },
+    disconnected: {
+      entry: 'awaitExpiry',
+      exit: 'cancelExpiry',
+      on: { resumed: 'connected', expired: 'gone', discarded: 'gone' }
+    },
+    gone: { type: 'final', entry: 'forget' }
+  }
+});

@@ -1,7 +1,10 @@
 import { setup } from 'xstate';
-import { type StreamRuleActions, type StreamRuleEvent, streamRuleChart } from './chart.ts';
+import type { StreamRuleActions, StreamRuleEvent } from './chart.ts';
 
-/** `streamRuleChart` as a machine of xstate. */
+/**
+ * The lifecycle of a stream rule: idle (defined, never started), connected (running, rows flow), disconnected (stopped, with a reason; it may
+ * start again by its schedule or its restart strategy).
+ */
 export const streamRuleMachine = setup({
   types: {} as { context: { rule: StreamRuleActions }; input: { rule: StreamRuleActions }; events: StreamRuleEvent },
   actions: {
@@ -11,4 +14,32 @@ export const streamRuleMachine = setup({
     cancelStart: ({ context }) => context.rule.cancelStart(),
     forget: ({ context }) => context.rule.forget()
   }
-}).createMachine({ ...streamRuleChart, context: ({ input }) => ({ rule: input.rule }) });
+}).createMachine({
+  id: 'streamRule',
+  context: ({ input }) => ({ rule: input.rule }),
+  initial: 'idle',
+  states: {
+    idle: { on: { started: 'connected', failed: 'disconnected', stopped: 'disconnected', dropped: 'gone' } },
+    connected: {
+      entry: 'run',
+      exit: 'halt',
+      on: {
+        started: { target: 'connected', reenter: true },
+        stopped: 'disconnected',
+        failed: 'disconnected',
+        dropped: 'gone'
+      }
+    },
+    disconnected: {
+      entry: 'awaitStart',
+      exit: 'cancelStart',
+      on: {
+        started: 'connected',
+        failed: { target: 'disconnected', reenter: true },
+        stopped: { target: 'disconnected', reenter: true },
+        dropped: 'gone'
+      }
+    },
+    gone: { type: 'final', entry: 'forget' }
+  }
+});

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { type AnyActorRef, waitFor } from 'xstate';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { createBroker, type Inspection } from '../../lib/index.ts';
-import { sessionChart } from '../../lib/machines.ts';
+import { sessionMachine } from '../../lib/machines.ts';
 
 describe('The actors of a broker', () => {
   it('expose the state of broker and session', async () => {
@@ -48,7 +48,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it("give xstate's waitFor and inspectors what they need: the actor, its chart and its root", async () => {
+  it("give xstate's waitFor and inspectors what they need: the actor, its machine and its root", async () => {
     const broker = createBroker();
     const actors: Inspection['actorRef'][] = [];
     broker.inspect(({ type, actorRef, rootId }) => {
@@ -58,7 +58,7 @@ describe('The actors of a broker', () => {
     await broker.start();
     const connecting = broker.connect({ clientId: 'a' });
     const [session] = actors;
-    assert.equal(session.logic.config, sessionChart);
+    assert.equal(session.logic, sessionMachine);
     const live = waitFor(session as unknown as AnyActorRef, ({ value }) => value === 'connected');
     const client = await connecting;
     assert.equal((await live).status, 'active');
