@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { RecentMap } from '../base/recent-map.ts';
 
 /** The fields of a route that the cache uses. The caller sets `weight`, the cache sets the others. */
 export interface CachedRoute {
@@ -32,16 +32,14 @@ export class RouteCache<R extends CachedRoute> {
   /** Incremented by each `invalidateAll`. */
   generation = 0;
   readonly maxWeight: number;
-  readonly #lru: LRUCache<string, R>;
+  readonly #routes: RecentMap<R>;
 
   constructor(options: RouteCacheOptions<R> = {}) {
     this.maxWeight = options.maxWeight ?? 100_000;
     const { onRemove } = options;
-    // `max` is not set, because it would allocate lists of that length at once.
-    this.#lru = new LRUCache<string, R>({
-      maxSize: this.maxWeight,
-      sizeCalculation: weigh,
-      dispose: (route) => {
+    this.#routes = new RecentMap<R>(this.maxWeight, {
+      weigh,
+      onRemove: (route) => {
         route.isStale = true;
         onRemove?.(route);
       }
@@ -50,7 +48,7 @@ export class RouteCache<R extends CachedRoute> {
 
   /** The valid route of a topic. If there is none, the caller computes the route and calls `set`. */
   get(topic: string): R | undefined {
-    const route = this.#lru.get(topic);
+    const route = this.#routes.get(topic);
     return route?.generation === this.generation ? route : undefined;
   }
 
@@ -62,18 +60,18 @@ export class RouteCache<R extends CachedRoute> {
   set(topic: string, route: R): boolean {
     route.generation = this.generation;
     if (topic.length > MAX_TOPIC_LENGTH || weigh(route, topic) > this.maxWeight) {
-      this.#lru.delete(topic);
+      this.#routes.delete(topic);
       route.isStale = true;
       return false;
     }
     route.isStale = false;
-    this.#lru.set(topic, route);
+    this.#routes.set(topic, route);
     return true;
   }
 
   /** Remove the route of a topic, because the filter of that name was added, removed or changed. */
   invalidate(topic: string): void {
-    this.#lru.delete(topic);
+    this.#routes.delete(topic);
   }
 
   /** Invalidate all routes, because a wildcard filter was added, removed or changed. Takes constant time; new routes evict the old ones. */
@@ -83,17 +81,17 @@ export class RouteCache<R extends CachedRoute> {
 
   /** Remove every route, so that the cache references no subscribers. */
   clear(): void {
-    this.#lru.clear();
+    this.#routes.clear();
   }
 
   /** The number of topics, including those with outdated routes. */
   get size(): number {
-    return this.#lru.size;
+    return this.#routes.size;
   }
 
   /** The sum of the weights, at most `maxWeight`. */
   get weight(): number {
-    return this.#lru.calculatedSize;
+    return this.#routes.weight;
   }
 }
 
