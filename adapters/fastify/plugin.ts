@@ -47,6 +47,16 @@ export const fastifyMqtt: FastifyPluginAsync<FastifyMqttOptions> = Object.assign
   }
 );
 
+/** How the apps of this process use a broker. */
+interface Use {
+  /** The number of apps that are ready and not closed. */
+  apps: number;
+  /** An app has started the broker, so the last one stops it. */
+  isStartedHere: boolean;
+}
+
+const uses = new WeakMap<Broker, Use>();
+
 /** The broker in the life cycle of an app. */
 class MqttInApp {
   readonly #fastify: FastifyInstance;
@@ -55,8 +65,8 @@ class MqttInApp {
   readonly #webSocket: Listener | undefined;
   readonly #listeners: Listener[] = [];
   readonly #webhooks: Webhook[] = [];
-  /** The plugin has started the broker, so it stops it. */
-  #isStartedHere = false;
+  /** Undefined: the app is not ready, or has closed. */
+  #use: Use | undefined;
   #stopping: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sweep: NodeJS.Timeout | undefined;
@@ -85,8 +95,18 @@ class MqttInApp {
   }
 
   async #start(): Promise<void> {
-    this.#isStartedHere = this.#broker.state !== 'connected';
-    if (this.#isStartedHere) await this.#broker.start();
+    const broker = this.#broker;
+    const use = uses.get(broker) ?? { apps: 0, isStartedHere: false };
+    uses.set(broker, use);
+    if (use.apps === 0) use.isStartedHere = broker.state !== 'connected';
+    use.apps++;
+    this.#use = use;
+    if (broker.state !== 'connected') await broker.start();
+  }
+
+  /** Whether the broker stops with this app. */
+  get #isLast(): boolean {
+    return this.#use?.apps === 1 && this.#use.isStartedHere;
   }
 
   /**
@@ -98,11 +118,19 @@ class MqttInApp {
       await this.#webSocket.close();
       this.#disconnect([this.#webSocket]);
     }
-    if (this.#isStartedHere) this.#timer = setTimeout(() => this.#endRequests(), this.#settings.closeTimeout);
+    if (this.#use?.isStartedHere) this.#endRequestsIn(this.#settings.closeTimeout);
+  }
+
+  #endRequestsIn(ms: number): void {
+    this.#timer = setTimeout(() => this.#endRequests(), ms);
   }
 
   /** Stop the broker although requests are in progress. This ends event streams, whose idle connections would keep the server open. */
   #endRequests(): void {
+    if (!this.#isLast) {
+      this.#endRequestsIn(SWEEP_MS); // other apps use the broker, and may close before the requests end
+      return;
+    }
     this.#stop().catch(() => {}); // reported when the app has closed
     const { server } = this.#fastify;
     this.#sweep = setInterval(() => server.closeIdleConnections?.(), SWEEP_MS);
@@ -113,15 +141,16 @@ class MqttInApp {
     clearTimeout(this.#timer);
     clearInterval(this.#sweep);
     try {
-      if (this.#isStartedHere)
-        await this.#stop(); // it waits for the events that webhooks still send
-      else await this.#leaveBroker();
+      if (this.#stopping !== undefined || this.#isLast) await this.#stop(); // it waits for the events that webhooks still send
+      await this.#leaveBroker();
     } finally {
+      if (this.#use !== undefined) this.#use.apps--;
+      this.#use = undefined;
       for (const hook of this.#webhooks) hook.close();
     }
   }
 
-  /** Close what the app has opened at a broker that keeps running without it. */
+  /** Close what the app has opened at a broker that keeps running without it, or that is started again. */
   async #leaveBroker(): Promise<void> {
     for (const listener of this.#listeners) await listener.close();
     this.#disconnect(this.#listeners);

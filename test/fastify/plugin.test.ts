@@ -178,6 +178,69 @@ describe('The Fastify plugin', () => {
   });
 });
 
+describe('Apps that share a broker that they start', () => {
+  for (const order of [
+    [0, 1],
+    [1, 0]
+  ])
+    it(`have it until the last one closes, in the order ${order.join(', ')}`, async () => {
+      const broker = createBroker();
+      const both = [await appWith({ broker, webSocket: '/a' }), await appWith({ broker, listen: 0, webSocket: '/b' })];
+      await Promise.all(both.map(async (app) => app.ready()));
+      const [tcp] = broker.listeners().filter(({ protocol }) => protocol === 'mqtt:tcp');
+      const client = await connectTo(`mqtt://127.0.0.1:${tcp.address?.port}`);
+      const closed = once(client, 'close');
+      const [first, last] = order.map((at) => both[at]);
+      await first.close();
+      assert.equal(broker.state, 'connected');
+      await last.mqtt.publish('a', 'x');
+      assert.equal(broker.listeners().length, last === both[1] ? 2 : 1);
+      await last.close();
+      await closed;
+      assert.deepEqual([broker.state, broker.listeners()], ['disconnected', []]);
+    });
+
+  it('may use it in turn, and leave no listeners behind', async () => {
+    const broker = createBroker();
+    for (let round = 0; round < 3; round++) {
+      const app = await appWith({ broker, listen: 0 });
+      await app.ready();
+      assert.equal(broker.listeners().length, 2);
+      await app.close();
+      assert.deepEqual([broker.state, broker.listeners()], ['disconnected', []]);
+    }
+  });
+
+  it('may fail to start it, and use it afterwards', async () => {
+    const taken = await appWith({ listen: 0, webSocket: false });
+    await taken.ready();
+    const broker = createBroker();
+    const failing = await appWith({ broker, listen: taken.mqtt.listeners()[0].address?.port });
+    await assert.rejects(async () => failing.ready(), { code: 'LISTENER_BIND_FAILED' });
+    await failing.close();
+    const app = await appWith({ broker });
+    await app.ready();
+    assert.equal(broker.state, 'connected');
+    await app.close();
+    assert.deepEqual([broker.state, broker.listeners()], ['disconnected', []]);
+  });
+});
+
+describe('Contexts beside each other', () => {
+  it('may have a broker each, on paths of their own', async () => {
+    const app = makeApp();
+    const states: string[] = [];
+    for (const path of ['/one', '/two'])
+      app.register(async (context) => {
+        await context.register(fastifyMqtt, { webSocket: path });
+        context.addHook('onReady', async () => void states.push(context.mqtt.state));
+      });
+    await app.listen({ port: 0 });
+    assert.deepEqual(states, ['connected', 'connected']);
+    for (const path of ['/one', '/two']) await connectTo(`ws://127.0.0.1:${portOf(app)}${path}`);
+  });
+});
+
 describe('When the app closes', () => {
   it('clients over WebSocket are disconnected with reason code 0x8B, and do not keep the server open', async () => {
     const app = await appWith();
