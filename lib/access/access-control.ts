@@ -1,7 +1,6 @@
 import type { Clock } from '../base/clock.ts';
-import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { asError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest, unknownKey } from '../base/options-table.ts';
-import { asError } from '../events/events.ts';
 import type { HookRegistry, Verdict } from '../events/hooks.ts';
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { Ban } from '../records/ban.ts';

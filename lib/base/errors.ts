@@ -58,6 +58,18 @@ export class NotAuthorized extends BrokerError {
 /** The operation is not possible in the present state, for example publishing on a broker that is not started. */
 export class StateError extends BrokerError {}
 
+/** Turn any thrown value into an Error; values that are not errors become its `cause`. */
+export function asError(thrown: unknown): Error {
+  if (thrown instanceof Error) return thrown;
+  let text: string;
+  try {
+    text = String(thrown);
+  } catch {
+    text = `a thrown value of type ${typeof thrown} that cannot be converted to a string`;
+  }
+  return new Error(text, { cause: thrown });
+}
+
 /** Format a value for an error message; long values are truncated to 80 characters. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);

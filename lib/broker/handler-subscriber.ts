@@ -1,4 +1,4 @@
-import { asError } from '../events/events.ts';
+import { asError } from '../base/errors.ts';
 import { detachFromPublisher, type Frame, type Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import { type Subscriber, Subscription } from '../routing/subscription.ts';

@@ -1,5 +1,4 @@
-import { StateError } from '../base/errors.ts';
-import { asError } from '../events/events.ts';
+import { asError, StateError } from '../base/errors.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket } from '../packets/types.ts';
 import type { ClientConnection } from './connection.ts';

@@ -1,7 +1,6 @@
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
-import { BrokerError } from '../base/errors.ts';
-import { asError } from '../events/events.ts';
+import { asError, BrokerError } from '../base/errors.ts';
 import { encode } from '../packets/encode.ts';
 import { PacketReader } from '../packets/packet-reader.ts';
 import type { ConnackPacket, Packet, ProtocolVersion } from '../packets/types.ts';

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers';
-import { asError } from '../events/events.ts';
+import { asError } from '../base/errors.ts';
 import type { ClientEvents } from './options.ts';
 
 /** A listener for an event of a client. */

@@ -1,4 +1,4 @@
-import { asError } from '../events/events.ts';
+import { asError } from '../base/errors.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AckPacket, Properties, PublishPacket } from '../packets/types.ts';
 import type { ClientConnection } from './connection.ts';

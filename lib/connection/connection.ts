@@ -1,7 +1,6 @@
 import type { ByteStream } from '../base/byte-stream.ts';
-import { ProtocolError } from '../base/errors.ts';
+import { asError, ProtocolError } from '../base/errors.ts';
 import { BaseTimer } from '../base/timing-wheel.ts';
-import { asError } from '../events/events.ts';
 import type { DisconnectReason } from '../events/reasons.ts';
 import type { ProtocolVersion } from '../packets/types.ts';
 import type { CountedStream, GatheringStream } from '../records/listener.ts';

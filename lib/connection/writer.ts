@@ -1,5 +1,5 @@
 import type { ByteStream } from '../base/byte-stream.ts';
-import { asError } from '../events/events.ts';
+import { asError } from '../base/errors.ts';
 import { Metric } from '../events/metrics.ts';
 import type { Frame } from '../packets/message.ts';
 import { giveBack, markedCopy, type Output, takeOutput, writeOutput } from './output.ts';

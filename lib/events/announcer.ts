@@ -1,8 +1,8 @@
-import { BrokerError, ProtocolError, StateError } from '../base/errors.ts';
+import { asError, BrokerError, ProtocolError, StateError } from '../base/errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
-import { asError, type Events } from './events.ts';
+import type { Events } from './events.ts';
 import { COUNTERS, type CounterName, Metric, type Metrics } from './metrics.ts';
 import type { DropReason } from './reasons.ts';
 import { DROP_REASONS, type DropRow } from './reasons.ts';

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'eventemitter3';
+import { asError } from '../base/errors.ts';
 import { matches } from '../topics/topic.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from './catalogue.ts';
 
@@ -163,16 +164,4 @@ export class Events {
       process.emitWarning(asError(error));
     }
   }
-}
-
-/** Turn any thrown value into an Error; values that are not errors become its `cause`. */
-export function asError(thrown: unknown): Error {
-  if (thrown instanceof Error) return thrown;
-  let text: string;
-  try {
-    text = String(thrown);
-  } catch {
-    text = `a thrown value of type ${typeof thrown} that cannot be converted to a string`;
-  }
-  return new Error(text, { cause: thrown });
 }

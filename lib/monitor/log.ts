@@ -1,6 +1,6 @@
-import { BrokerError, ProtocolError } from '../base/errors.ts';
+import { asError, BrokerError, ProtocolError } from '../base/errors.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName, type SubscribeResult } from '../events/catalogue.ts';
-import { asError, type Events } from '../events/events.ts';
+import type { Events } from '../events/events.ts';
 import type { DisconnectReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
 import { reasonName } from '../packets/reason-codes.ts';

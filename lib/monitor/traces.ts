@@ -1,9 +1,9 @@
 import type { Writable } from 'node:stream';
-import { InvalidInput, StateError } from '../base/errors.ts';
+import { asError, InvalidInput, StateError } from '../base/errors.ts';
 import { readOptions } from '../base/options-table.ts';
 import type { TimingWheel } from '../base/timing-wheel.ts';
 import type { BrokerEvents } from '../events/catalogue.ts';
-import { asError, type Events } from '../events/events.ts';
+import type { Events } from '../events/events.ts';
 import { decodeClientPacket } from '../packets/decode.ts';
 import { decodeServerPacket } from '../packets/decode-server.ts';
 import type { Message } from '../packets/message.ts';

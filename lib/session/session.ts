@@ -1,9 +1,8 @@
 import type { ByteStream } from '../base/byte-stream.ts';
-import { ProtocolError } from '../base/errors.ts';
+import { asError, ProtocolError } from '../base/errors.ts';
 import { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
 import type { ConnectionOwner } from '../connection/ports.ts';
-import { asError } from '../events/events.ts';
 import { type DisconnectReason, disconnectReasonOf } from '../events/reasons.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ProtocolVersion } from '../packets/types.ts';

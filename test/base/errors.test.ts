@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
+  asError,
   BrokerError,
   InvalidInput,
   NotAuthorized,
@@ -58,5 +59,19 @@ describe('InvalidInput', () => {
 
   it('accepts its own message', () => {
     assert.equal(new InvalidInput('X', 'f', 'e', 1, 'say this').message, 'say this');
+  });
+});
+
+describe('asError', () => {
+  it('returns an error even for a value that cannot be converted to a string', () => {
+    for (const thrown of [Object.create(null), { toString: () => assert.fail() }, Symbol('s')])
+      assert.equal(asError(thrown).cause, thrown);
+  });
+
+  it('returns errors unchanged and wraps any other value with its text', () => {
+    const error = new TypeError('x');
+    assert.equal(asError(error), error);
+    assert.equal(asError(undefined).message, 'undefined');
+    assert.equal(asError(42).cause, 42);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
 import { EVENT_NAMES } from '../../lib/events/catalogue.ts';
-import { asError, Events } from '../../lib/events/events.ts';
+import { Events } from '../../lib/events/events.ts';
 import { clientInfo } from '../support/client-info.ts';
 
 const client = clientInfo();
@@ -162,19 +162,5 @@ describe('Events', () => {
     await aborted;
     await assert.rejects(events.next('session.created', { signal: abort.signal }), /enough/);
     assert.equal(events.heard['session.created'], false);
-  });
-});
-
-describe('asError', () => {
-  it('returns an error even for a value that cannot be converted to a string', () => {
-    for (const thrown of [Object.create(null), { toString: () => assert.fail() }, Symbol('s')])
-      assert.equal(asError(thrown).cause, thrown);
-  });
-
-  it('returns errors unchanged and wraps any other value with its text', () => {
-    const error = new TypeError('x');
-    assert.equal(asError(error), error);
-    assert.equal(asError(undefined).message, 'undefined');
-    assert.equal(asError(42).cause, 42);
   });
 });
