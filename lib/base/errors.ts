@@ -60,14 +60,17 @@ export class StateError extends BrokerError {}
 
 /** Turn any thrown value into an Error; values that are not errors become its `cause`. */
 export function asError(thrown: unknown): Error {
-  if (thrown instanceof Error) return thrown;
-  let text: string;
+  return thrown instanceof Error ? thrown : new Error(errorText(thrown), { cause: thrown });
+}
+
+/** The message of an error, or any other thrown value as a string. It does not throw. */
+export function errorText(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message;
   try {
-    text = String(thrown);
+    return String(thrown);
   } catch {
-    text = `a thrown value of type ${typeof thrown} that cannot be converted to a string`;
+    return `a thrown value of type ${typeof thrown} that cannot be converted to a string`;
   }
-  return new Error(text, { cause: thrown });
 }
 
 /** Format a value for an error message; long values are truncated to 80 characters. */

@@ -3,7 +3,7 @@ import { checkApplication, type ExportedApplication } from '../access/applicatio
 import { type BanInput, checkBan } from '../access/banned.ts';
 import { type CredentialRecords, checkCredential, type ExportedCredential } from '../access/credential-records.ts';
 import { checkUser, type ExportedUser } from '../access/management-users.ts';
-import { BrokerError, InvalidInput } from '../base/errors.ts';
+import { BrokerError, errorText, InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { type Broker, engineOf } from './broker.ts';
 import { checkExportedResource, checkExportedRule, type ExportedResource, type ExportedRule } from './rules.ts';
@@ -229,7 +229,7 @@ async function switched(name: string, change: () => Promise<unknown>): Promise<v
     await change();
   } catch (error) {
     if (error instanceof BrokerError) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new BrokerError('SOURCE_FAILED', `the source "${name}": ${why}`, { cause: error });
   }
 }

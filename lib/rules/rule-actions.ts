@@ -1,4 +1,4 @@
-import { BrokerError, show } from '../base/errors.ts';
+import { BrokerError, errorText, show } from '../base/errors.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
 import type { Value } from '../sql/values.ts';
@@ -319,7 +319,7 @@ async function makeOf(
     made = await type.make(checked, { ruleId, actionId: id, node: host.node, config });
   } catch (error) {
     if (error instanceof BrokerError) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be made: ${why}`, { cause: error });
   }
   if (!isAction(made)) {

@@ -1,3 +1,4 @@
+import { errorText } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Message } from '../packets/message.ts';
 import type { Shared, Watcher } from '../routing/watchers.ts';
@@ -131,7 +132,7 @@ export class Rule implements Watcher, RuleActions {
   /** Its actions cannot be used. */
   fail(error: unknown): void {
     this.#attempt++;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     const isNew = reason !== this.#reason;
     this.#reason = reason;
     this.#list?.retire();

@@ -1,3 +1,4 @@
+import { errorText } from '../base/errors.ts';
 import { type CompileContext, ExpressionCompiler } from './compile.ts';
 import { canFail, membersIn, namesIn } from './inspect.ts';
 import { type CompiledStep, place } from './paths.ts';
@@ -208,6 +209,6 @@ const NO_SLOTS: Value[] = [];
 
 /** The failure of an evaluation, with its clause. */
 function failureIn(clause: string, error: unknown): SqlFailure {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorText(error);
   return new SqlFailure(`${clause}: ${message}`, error instanceof SqlFailure ? undefined : error);
 }

@@ -1,4 +1,4 @@
-import { BrokerError, StateError } from '../base/errors.ts';
+import { BrokerError, errorText, StateError } from '../base/errors.ts';
 import { FunctionTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
 import { Changes } from './changes.ts';
 import type { Commits } from './commits.ts';
@@ -365,13 +365,13 @@ function isUntouched(error: unknown): boolean {
 }
 
 function commitError({ name }: Store, cause: unknown): BrokerError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = errorText(cause);
   const text = `${name}: a commit failed: ${why}. The broker retries; check the disk`;
   return new BrokerError('STORE_FAILED', text, { cause });
 }
 
 function readError({ name }: Store, error: unknown): BrokerError {
   if (error instanceof BrokerError) return error;
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorText(error);
   return new BrokerError('STORE_UNUSABLE', `${name}: the store cannot be read: ${why}`, { cause: error });
 }

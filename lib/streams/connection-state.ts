@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { errorText } from '../base/errors.ts';
 import type { ConnectionFigures } from './graph/metrics.ts';
 
 /** What a source or a sink has reported of its connection, for the status of its rule. */
@@ -25,6 +26,6 @@ export class ConnectionState implements ConnectionFigures {
   disconnected(reason: unknown): void {
     this.status = -1;
     this.disconnectedAt = this.triedAt = this.#clock.now();
-    this.disconnectedMessage = reason instanceof Error ? reason.message : String(reason);
+    this.disconnectedMessage = errorText(reason);
   }
 }

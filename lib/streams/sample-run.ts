@@ -1,11 +1,10 @@
 import type { Clock } from '../base/clock.ts';
-import { InvalidInput } from '../base/errors.ts';
+import { errorText, InvalidInput } from '../base/errors.ts';
 import { TimerHeap } from '../base/timer-heap.ts';
 import { compileConversion } from './convert.ts';
 import { type ParseTime, timeOf } from './convert-column.ts';
 import type { FunctionTools } from './functions/function.ts';
 import { Graph } from './graph/graph.ts';
-import { messageOf } from './graph/node.ts';
 import type { StreamPlan } from './plan/plan.ts';
 import { Row } from './tuple.ts';
 import type { RuleOptions, StreamDefinition, StreamRuleTest, TestRow } from './types.ts';
@@ -81,7 +80,7 @@ export function runSamples(rows: readonly SampleStep[], settings: SampleSettings
   const output = {
     push: (item: unknown) => keep({ at: clock.now(), rows: [...(item as Record<string, unknown>[])] }),
     flush: () => undefined,
-    passError: (error: unknown) => keep({ at: clock.now(), error: messageOf(error) })
+    passError: (error: unknown) => keep({ at: clock.now(), error: errorText(error) })
   };
   const graph = new Graph(plan, { clock, tools, lookups: new Map(), failed: () => undefined }, output);
   const tables = new Map<string, readonly Row[]>();

@@ -1,8 +1,7 @@
 import type { Clock } from '../base/clock.ts';
-import { StateError } from '../base/errors.ts';
+import { errorText, StateError } from '../base/errors.ts';
 import type { StreamRuleActions, StreamRuleEvent } from './chart.ts';
 import type { ReadRule } from './definition.ts';
-import { messageOf } from './graph/node.ts';
 import type { Running } from './running.ts';
 import type { RulePlan } from './runtime.ts';
 import type { Schedule } from './schedule.ts';
@@ -168,7 +167,7 @@ export class StreamRule implements StreamRuleActions {
   fail(error: unknown): void {
     const { restartStrategy } = this.definition.options;
     const { attempts, delay, multiplier, maxDelay, jitterFactor } = restartStrategy;
-    const [sentence] = messageOf(error).split('\n', 1); // the message of a statement goes on with its text
+    const [sentence] = errorText(error).split('\n', 1); // the message of a statement goes on with its text
     this.#reason = `${sentence.replace(/\.$/, '')}.`;
     if (this.#attempts < attempts) {
       const baseMs = Math.min(maxDelay, delay * multiplier ** this.#attempts++);

@@ -1,8 +1,8 @@
 import { deserialize, serialize } from 'node:v8';
 import type { Clock } from '../../base/clock.ts';
+import { errorText } from '../../base/errors.ts';
 import type { FunctionTools } from '../functions/function.ts';
 import type { Graph } from '../graph/graph.ts';
-import { messageOf } from '../graph/node.ts';
 import type { SinkNode } from '../graph/sink-node.ts';
 import type { PreparedMessage, StreamRecordStore } from '../host.ts';
 import type { Consumer } from '../sources/consumer.ts';
@@ -132,7 +132,7 @@ export class Checkpoints implements LogOwner {
       Object.assign(tools.groupHits, saved.groupHits);
     } catch (error) {
       log.discard();
-      throw new StreamFailure(`its checkpoint cannot be used and is deleted: ${messageOf(error)}`, error);
+      throw new StreamFailure(`its checkpoint cannot be used and is deleted: ${errorText(error)}`, error);
     }
   }
 
@@ -149,7 +149,7 @@ export class Checkpoints implements LogOwner {
       }
     } catch (error) {
       log.discard();
-      const text = `the rows since its checkpoint cannot be read, and are deleted with it: ${messageOf(error)}`;
+      const text = `the rows since its checkpoint cannot be read, and are deleted with it: ${errorText(error)}`;
       throw new StreamFailure(text, error);
     }
     this.#waiting.unshift(...waiting);
@@ -333,7 +333,7 @@ function serialized(saved: Saved): Buffer {
     return serialize(saved);
   } catch (error) {
     const [node] = Object.entries(saved.states).find(([, state]) => !canSerialize(state)) ?? ['the rule'];
-    throw new StreamFailure(`the state of ${node} cannot be saved: ${messageOf(error)}; use qos 0`, error);
+    throw new StreamFailure(`the state of ${node} cannot be saved: ${errorText(error)}; use qos 0`, error);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
-import { messageOf } from './node.ts';
+import { errorText } from '../../base/errors.ts';
 
 /** Latency and the time of the last item are taken for one item in so many, and for the first. */
 const SAMPLE = 64;
@@ -52,7 +52,7 @@ export class Figures {
 
   failed(error: unknown, nowMs: number): void {
     this.exceptions++;
-    this.lastException = messageOf(error);
+    this.lastException = errorText(error);
     this.lastExceptionAt = nowMs;
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { errorText } from '../../base/errors.ts';
 import type { Cause } from '../cause.ts';
 import type { FunctionTools } from '../functions/function.ts';
 import type { PlannedNode } from '../plan/plan.ts';
@@ -136,7 +137,7 @@ export class Node implements Next {
 
   /** @param cause what has led to the item that has failed */
   #fail(reason: unknown, cause?: Cause): void {
-    const error = this.#prefix === '' ? reason : new StreamFailure(`${this.#prefix}${messageOf(reason)}`, reason);
+    const error = this.#prefix === '' ? reason : new StreamFailure(`${this.#prefix}${errorText(reason)}`, reason);
     this.#host.tools.frame.cause = cause;
     this.figures.failed(error, this.#host.clock.now());
     this.#host.failed(this, error);
@@ -181,8 +182,4 @@ export class Node implements Next {
     }
     this.figures.took(clock, startedAt);
   }
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
+import { errorText } from '../../base/errors.ts';
 import type { Cause } from '../cause.ts';
 import { Figures } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
-import { messageOf } from './node.ts';
 
 /** Rows as the app and sinks see them. */
 export type OutputRows = readonly Record<string, unknown>[];
@@ -59,7 +59,7 @@ export class SinkNode {
     const { figures } = this;
     figures.arrived();
     figures.failed(error, this.#host.clock.now());
-    if (this.#host.sendsErrors) this.#send([{ error: messageOf(error) }], cause, false);
+    if (this.#host.sendsErrors) this.#send([{ error: errorText(error) }], cause, false);
   }
 
   /** @param isCounted it counts as sent */

@@ -1,4 +1,4 @@
-import { messageOf } from '../graph/node.ts';
+import { errorText } from '../../base/errors.ts';
 import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
 import { type Collection, type Evaluate, type Frame, JoinedRow, Row, type Tuple } from '../tuple.ts';
 import type { OpenLookup } from '../types.ts';
@@ -193,5 +193,5 @@ class Lookup implements Operator<Tuple | Collection> {
 
 function failureOf(reason: unknown): StreamFailure {
   if (reason instanceof StreamFailure) return reason;
-  return new StreamFailure(`lookup failed: ${messageOf(reason)}`, reason);
+  return new StreamFailure(`lookup failed: ${errorText(reason)}`, reason);
 }

@@ -1,7 +1,7 @@
+import { errorText } from '../../base/errors.ts';
 import type { Cause } from '../cause.ts';
 import { ConnectionState } from '../connection-state.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
-import { messageOf } from '../graph/node.ts';
 import { type Metadata, NO_METADATA } from '../tuple.ts';
 import type { OpenSource, Properties, SourceSetup, SourceType, StreamDefinition } from '../types.ts';
 import { StreamFailure, type ValueObject } from '../values.ts';
@@ -254,7 +254,7 @@ export class SharedSource {
   #fail(reason: unknown): void {
     if (this.#isClosed) return;
     this.#recordsIn++;
-    const error = reason instanceof Error ? reason : new StreamFailure(messageOf(reason));
+    const error = reason instanceof Error ? reason : new StreamFailure(errorText(reason));
     this.#count(error);
     for (const lane of [...this.#lanes]) lane.fail(error);
   }
@@ -263,7 +263,7 @@ export class SharedSource {
     this.#figures = {
       recordsIn: 0,
       exceptions: this.#figures.exceptions + 1,
-      lastException: messageOf(error),
+      lastException: errorText(error),
       lastExceptionAt: this.#ports.clock.now()
     };
   }
