@@ -1,9 +1,7 @@
+import { PUBACK, PUBREC } from '../packets/acks.ts';
 import type { Waiter } from '../store/durable.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { Pause, type PausedConnection } from './pause.ts';
-
-export const PUBACK = 0x40;
-export const PUBREC = 0x50;
 
 /** Sends the acknowledgements of a queue, or refuses the messages if the commit fails. */
 export interface AckSender<C> {

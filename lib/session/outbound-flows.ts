@@ -1,5 +1,6 @@
 import { Metric, type Metrics } from '../events/metrics.ts';
 import type { DropReason } from '../events/reasons.ts';
+import { PUBREL, shortAck } from '../packets/acks.ts';
 import { encodeMessage } from '../packets/encode-message.ts';
 import { detachFromPublisher, type Frame, type Message } from '../packets/message.ts';
 import { hasExpired, secondsInBroker } from '../packets/message-expiry.ts';
@@ -430,7 +431,7 @@ export class OutboundFlows {
 }
 
 function sendPubrel(connection: Outlet, { counts }: Metrics, id: number): void {
-  connection.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
+  connection.acknowledge(shortAck(PUBREL, id));
   counts[Metric.packetsPubrelSent]++;
 }
 

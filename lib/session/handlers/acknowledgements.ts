@@ -3,19 +3,12 @@ import type { AckSender } from '../../connection/ack-queue.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Metric } from '../../events/metrics.ts';
 import { DROP_REASONS } from '../../events/reasons.ts';
+import { PUBACK, PUBCOMP, PUBREC, PUBREL, shortAck } from '../../packets/acks.ts';
 import { decodeAck } from '../../packets/decode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { Awaiting } from '../inflight.ts';
 import type { Session } from '../session.ts';
-
-const PUBREL = 0x62;
-const PUBCOMP = 0x70;
-
-/** Encode an acknowledgement without a reason code as one number of four bytes. */
-function encodeAck(first: number, id: number): number {
-  return (first << 24) | (2 << 16) | id;
-}
 
 /**
  * Read an acknowledgement.
@@ -139,8 +132,8 @@ function wrongKind(name: string, id: number): ProtocolError {
 }
 
 const SENT: Readonly<Record<number, number>> = {
-  64: Metric.packetsPubackSent,
-  80: Metric.packetsPubrecSent,
+  [PUBACK]: Metric.packetsPubackSent,
+  [PUBREC]: Metric.packetsPubrecSent,
   [PUBREL]: Metric.packetsPubrelSent,
   [PUBCOMP]: Metric.packetsPubcompSent
 };
@@ -188,7 +181,7 @@ export function refuseTemporarily(
 function answerNow(session: Session, connection: Connection<Session>, first: number, id: number, code: number): void {
   const { counts } = session.ports.metrics;
   if (code === 0 || session.protocolVersion !== 5) {
-    connection.writer.acknowledge(encodeAck(first, id));
+    connection.writer.acknowledge(shortAck(first, id));
     counts[SENT[first]]++;
     return;
   }

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { ProtocolError } from '../../base/errors.ts';
-import { PUBACK, PUBREC } from '../../connection/ack-queue.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Pause } from '../../connection/pause.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
+import { PUBACK, PUBREC } from '../../packets/acks.ts';
 import { encodeMessage } from '../../packets/encode-message.ts';
 import { awaitCommit, Message } from '../../packets/message.ts';
 import { newPublishScan, scanPublishProperties } from '../../packets/properties.ts';
