@@ -1,7 +1,8 @@
 import type { Connection } from '../connection/connection.ts';
+import { messagesOf } from '../connection/frames.ts';
 import { Metric } from '../events/metrics.ts';
 import { DROP_REASONS } from '../events/reasons.ts';
-import { type Frame, Message } from '../packets/message.ts';
+import type { Frame, Message } from '../packets/message.ts';
 import { hasExpired } from '../packets/message-expiry.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { Route } from '../routing/route.ts';
@@ -149,40 +150,16 @@ export class Publishing {
 
   /** Create the messages of a run of frames. */
   #unroll(connection: Connection<Session>, route: Route, buf: Buffer, start: number, end: number): Message[] {
+    const { session, reader } = connection;
     const { nowMs, wallMs } = this.#services.time;
-    const layout = connection.reader.fastPath === 5 ? 5 : 4;
-    const messages: Message[] = [];
-    const { maxMessageExpiryInterval } = connection.session.client.agreement.zone;
-    const expiry = maxMessageExpiryInterval === Infinity ? -1 : maxMessageExpiryInterval;
-    for (let at = start; at < end; ) {
-      let body = at + 1;
-      let size = 0;
-      for (let shift = 0; ; shift += 7) {
-        const byte = buf[body++];
-        size |= (byte & 127) << shift;
-        if (byte < 128) break;
-      }
-      // The length is read from the frame, because a route that is not cached does not contain it.
-      const payloadAt = body + 2 + ((buf[body] << 8) | buf[body + 1]) + (layout === 5 ? 1 : 0);
-      const wire = { buf, start: at, end: body + size, packetIdAt: 0 };
-      messages.push(
-        new Message(
-          wire,
-          payloadAt - at,
-          payloadAt - at,
-          layout,
-          route.topic,
-          0,
-          false,
-          connection.session.client,
-          nowMs,
-          wallMs,
-          expiry
-        )
-      );
-      at = body + size;
-    }
-    return messages;
+    const { maxMessageExpiryInterval } = session.client.agreement.zone;
+    return messagesOf({ buf, start, end, packetIdAt: 0 }, reader.fastPath === 5 ? 5 : 4, {
+      topic: route.topic,
+      publisher: session.client,
+      nowMs,
+      wallMs,
+      expiryInterval: maxMessageExpiryInterval === Infinity ? -1 : maxMessageExpiryInterval
+    });
   }
 
   /** Delay a message to `$delayed/<seconds>/<topic>`. @returns a reason code */

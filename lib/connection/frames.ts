@@ -1,5 +1,7 @@
 import { ProtocolError } from '../base/errors.ts';
+import { type Frame, Message, type Publisher } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
+import { varintLength } from '../packets/varint.ts';
 
 /** Results of `remainingLength` that are not lengths. */
 export const INCOMPLETE = -1;
@@ -38,4 +40,33 @@ export function topicEndOf(chunk: Buffer, body: number, end: number, layout: 0 |
   if (topicEnd === body + 2) return 0;
   if (layout === 5) return topicEnd < end && chunk[topicEnd] === 0 ? topicEnd : 0;
   return topicEnd <= end ? topicEnd : 0;
+}
+
+/** What the messages of a run have in common. */
+interface RunFacts {
+  readonly topic: string;
+  readonly publisher: Publisher;
+  /** Monotonic and wall-clock milliseconds of their arrival. */
+  readonly nowMs: number;
+  readonly wallMs: number;
+  /** Seconds; -1: they do not expire. */
+  readonly expiryInterval: number;
+}
+
+/** Create the messages of a run: adjacent QoS 0 frames of one topic without properties. @param layout 5: an empty property block follows the topic */
+export function messagesOf({ buf, start, end }: Frame, layout: 4 | 5, facts: RunFacts): Message[] {
+  const { topic, publisher, nowMs, wallMs, expiryInterval } = facts;
+  const messages: Message[] = [];
+  for (let at = start; at < end; ) {
+    const size = remainingLength(buf, at + 1);
+    const body = at + 1 + varintLength(size);
+    // The length is read from the frame, because a route that is not cached does not contain it.
+    const payloadAt = body + 2 + ((buf[body] << 8) | buf[body + 1]) + (layout === 5 ? 1 : 0) - at;
+    const frame = { buf, start: at, end: body + size, packetIdAt: 0 };
+    messages.push(
+      new Message(frame, payloadAt, payloadAt, layout, topic, 0, false, publisher, nowMs, wallMs, expiryInterval)
+    );
+    at = body + size;
+  }
+  return messages;
 }
