@@ -1,5 +1,5 @@
 import { Message } from '../lib/packets/message.ts';
-import { createEvent } from '../lib/rules/events/event.ts';
+import { CatalogueEvent } from '../lib/rules/events/event.ts';
 import { RULE_EVENTS } from '../lib/rules/events/rows.ts';
 import { type Plan, Planner } from '../lib/rules/plan.ts';
 import { median } from './report.ts';
@@ -112,7 +112,7 @@ const CONTEXT = { node: 'bench', now: Date.now };
 
 /** Evaluate a statement for the publish of a message, as the first rule that sees it. */
 function evaluate(plan: Plan, message: Message): unknown {
-  return plan.run(createEvent(RULE_EVENTS['message.publish'], { message, client: undefined }, CONTEXT));
+  return plan.run(new CatalogueEvent(RULE_EVENTS['message.publish'], { message, client: undefined }, CONTEXT));
 }
 
 /** The rows as a Markdown table. */

@@ -1,6 +1,6 @@
 import { decodeJson, encodeJson } from '../sql/json.ts';
 import { isList, isObject, type Value, type ValueObject } from '../sql/values.ts';
-import { eventFromColumns } from './events/event.ts';
+import { PlainEvent } from './events/event.ts';
 import type { RuleEventName } from './events/event-name.ts';
 import type { RuleEvent } from './types.ts';
 
@@ -38,7 +38,7 @@ export function actionIdOf(whole: string | Buffer): string {
 export function headOf(whole: string | Buffer): EntryHead {
   const [actionId, name, columns, output] = readParts(whole);
   if (name === undefined) return { actionId: actionId as string, origin: undefined };
-  const event = eventFromColumns(name as RuleEventName, unpacked(columns) as ValueObject);
+  const event = new PlainEvent(name as RuleEventName, unpacked(columns) as ValueObject);
   return { actionId: actionId as string, origin: { output: unpacked(output), event } };
 }
 

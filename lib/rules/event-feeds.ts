@@ -4,7 +4,7 @@ import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Shared } from '../routing/watchers.ts';
 import { encodeJson } from '../sql/json.ts';
-import { type CatalogueEvent, createEvent } from './events/event.ts';
+import { CatalogueEvent } from './events/event.ts';
 import type { RuleEventName } from './events/event-name.ts';
 import { RULE_EVENTS } from './events/rows.ts';
 import { ruleEventOfTopic } from './events/topics.ts';
@@ -69,7 +69,7 @@ export class EventFeeds {
       (topic.startsWith('$events/') || (this.#ignoresSystem && topic.startsWith('$SYS/')));
     if (isHidden) return undefined;
     const value = { message, client: this.#host.publisherOf(message) };
-    const event = createEvent(RULE_EVENTS['message.publish'], value, this.#context);
+    const event = new CatalogueEvent(RULE_EVENTS['message.publish'], value, this.#context);
     shared.value = event;
     return event;
   }
@@ -94,7 +94,7 @@ export class EventFeeds {
     const row = RULE_EVENTS[name];
     return this.#host.listen(row.source, (value: BrokerEvents[EventName]) => {
       if (!this.#host.isSwitchedOn || !row.accepts(value) || this.#isHidden(value)) return;
-      const event = createEvent(row, value, this.#context);
+      const event = new CatalogueEvent(row, value, this.#context);
       feed.sorted ??= [...feed.rules].sort((a, b) => a.order - b.order);
       for (const rule of feed.sorted) rule.run(event);
       if (feed.publishQos !== undefined)

@@ -3,7 +3,7 @@ import { checkObject } from '../base/options-table.ts';
 import { decodeJson, encodeJson } from '../sql/json.ts';
 import { Float, type Value, type ValueObject } from '../sql/values.ts';
 import { matches } from '../topics/topic.ts';
-import { eventFromColumns } from './events/event.ts';
+import { PlainEvent } from './events/event.ts';
 import type { RuleEventName } from './events/event-name.ts';
 import type { Plan } from './plan.ts';
 import type { RuleTest } from './types.ts';
@@ -21,7 +21,7 @@ export function testPlan(plan: Plan, given: Readonly<Record<string, unknown>>, d
     const topic = typeof given.topic === 'string' ? given.topic : '';
     if (!plan.filters.some((filter) => matches(filter, topic))) return { result: 'topic', isForeach, outputs: [] };
   }
-  const outputs = plan.run(eventFromColumns(columns.event as RuleEventName, columns));
+  const outputs = plan.run(new PlainEvent(columns.event as RuleEventName, columns));
   return outputs === undefined
     ? { result: 'where', isForeach, outputs: [] }
     : { result: 'matched', isForeach, outputs };

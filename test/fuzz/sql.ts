@@ -1,16 +1,17 @@
 import { Message } from '../../lib/packets/message.ts';
-import { createEvent } from '../../lib/rules/events/event.ts';
+import { CatalogueEvent } from '../../lib/rules/events/event.ts';
 import { RULE_EVENTS } from '../../lib/rules/events/rows.ts';
 import { compileBytes, compileTemplate } from '../../lib/rules/template.ts';
 import { compileStatement } from '../../lib/sql/compile-statement.ts';
 import { decodeJson, encodeJson } from '../../lib/sql/json.ts';
 import { printStatement } from '../../lib/sql/print.ts';
-import { PlainRow, type Row } from '../../lib/sql/row.ts';
+import type { Row } from '../../lib/sql/row.ts';
 import { SqlError, SqlFailure } from '../../lib/sql/sql-error.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
 import type { Value } from '../../lib/sql/values.ts';
 import { CASE_FILES, readCases } from '../sql/cases.ts';
 import { StatementMaker } from '../sql/generated.ts';
+import { PlainRow } from '../sql/plain-row.ts';
 import { DIALECT, FUNCTIONS, tools } from '../sql/support.ts';
 import type { Random } from './random.ts';
 import { damaged, deep, hostileCall, hostilePayload, hostileValue, soup, template } from './sql-inputs.ts';
@@ -79,7 +80,7 @@ function hostileRow(random: Random): Row {
 function eventOf(payload: Buffer): Row {
   const message = Message.from({ topic: 't/a', payload }, undefined, 0, 0);
   const value = { message, client: undefined };
-  return createEvent(RULE_EVENTS['message.publish'], value, { node: 'node', now: () => 0 });
+  return new CatalogueEvent(RULE_EVENTS['message.publish'], value, { node: 'node', now: () => 0 });
 }
 
 function evaluated({ sql, row }: Input): End {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
-import { type CatalogueEvent, createEvent } from '../../lib/rules/events/event.ts';
+import { CatalogueEvent } from '../../lib/rules/events/event.ts';
 import { RULE_EVENTS } from '../../lib/rules/events/rows.ts';
 import { Members } from '../../lib/sql/json-members.ts';
 
@@ -67,7 +67,11 @@ function messageOf(payload: string | Buffer): Message {
 }
 
 function eventFor(message: Message): CatalogueEvent {
-  return createEvent(RULE_EVENTS['message.publish'], { message, client: undefined }, { node: 'node', now: () => 0 });
+  return new CatalogueEvent(
+    RULE_EVENTS['message.publish'],
+    { message, client: undefined },
+    { node: 'node', now: () => 0 }
+  );
 }
 
 function eventOf(payload: string | Buffer): CatalogueEvent {

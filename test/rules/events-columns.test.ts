@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createEvent } from '../../lib/rules/events/event.ts';
+import { CatalogueEvent } from '../../lib/rules/events/event.ts';
 import { RULE_EVENTS } from '../../lib/rules/events/rows.ts';
 import type { ValueObject } from '../../lib/sql/values.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
@@ -14,7 +14,7 @@ describe('The columns of the event', () => {
       const row = RULE_EVENTS[name];
       const seen: ValueObject[] = [];
       kit.broker.on(row.source, (value) => {
-        if (row.accepts(value)) seen.push(createEvent(row, value, context).columns());
+        if (row.accepts(value)) seen.push(new CatalogueEvent(row, value, context).columns());
       });
       await act((given) => kit.connect(given), kit);
       await kit.clock.settle();

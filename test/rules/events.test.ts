@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { BrokerEvents, TransportInfo } from '../../lib/index.ts';
-import { type CatalogueEvent, createEvent, eventFromColumns } from '../../lib/rules/events/event.ts';
+import { CatalogueEvent, PlainEvent } from '../../lib/rules/events/event.ts';
 import type { RuleEventName } from '../../lib/rules/events/event-name.ts';
 import { RULE_EVENTS } from '../../lib/rules/events/rows.ts';
 import type { ValueObject } from '../../lib/sql/values.ts';
@@ -17,7 +17,7 @@ function listen(kit: TestBroker, ...names: RuleEventName[]): CatalogueEvent[] {
   for (const name of names) {
     const row = RULE_EVENTS[name];
     kit.broker.on(row.source, (value) => {
-      if (row.accepts(value)) seen.push(createEvent(row, value, context));
+      if (row.accepts(value)) seen.push(new CatalogueEvent(row, value, context));
     });
   }
   return seen;
@@ -100,7 +100,7 @@ describe('An event', () => {
   it('keeps its time from the first reading on, and names its node', async () => {
     let now = 1000;
     const context = { node: 'node-1', now: () => now++ };
-    const event = createEvent(
+    const event = new CatalogueEvent(
       RULE_EVENTS['client.connected'],
       { client: clientInfo(), sessionPresent: false },
       context
@@ -164,7 +164,7 @@ describe('An event', () => {
 describe('An event of given columns', () => {
   it('has these columns only, in their order', () => {
     const columns: ValueObject = { topic: 't', payload: '{"a":1}', __proto__: { inherited: 1 }, absent: undefined };
-    const event = eventFromColumns('message.publish', columns);
+    const event = new PlainEvent('message.publish', columns);
     assert.deepEqual([event.name, event.names], ['message.publish', ['topic', 'payload', 'absent']]);
     assert.deepEqual(
       [event.column('topic'), event.column('inherited'), event.column('absent')],
@@ -178,7 +178,7 @@ describe('An event of given columns', () => {
     await using kit = await createTestBroker();
     const seen = listen(kit, 'client.connected');
     const client = await kit.connect({ clientId: 'c' });
-    const kept = eventFromColumns(seen[0].name, seen[0].columns());
+    const kept = new PlainEvent(seen[0].name, seen[0].columns());
     await client.disconnect();
     assert.equal(seen[0].column('connected_at'), undefined);
     assert.equal(kept.column('connected_at'), kit.clock.now());
@@ -189,7 +189,7 @@ describe('The column', () => {
   const context = { node: 'node-1', now: () => 0 };
 
   function column<N extends RuleEventName>(name: N, value: object, of: string): unknown {
-    return createEvent(RULE_EVENTS[name], value as BrokerEvents['error'], context).column(of);
+    return new CatalogueEvent(RULE_EVENTS[name], value as BrokerEvents['error'], context).column(of);
   }
 
   for (const [transport, reason] of [

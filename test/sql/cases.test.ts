@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encodeJson } from '../../lib/sql/json.ts';
-import { PlainRow } from '../../lib/sql/row.ts';
 import { SqlError, SqlFailure } from '../../lib/sql/sql-error.ts';
 import { CASE_FILES, readCases, type SqlCase } from './cases.ts';
+import { PlainRow } from './plain-row.ts';
 import { evaluate, MembersRow } from './support.ts';
 
 /** What a case gives, as its file has it. */

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { compileStatement } from '../../lib/sql/compile-statement.ts';
 import { decodeJson, encodeJson, stringOf } from '../../lib/sql/json.ts';
-import { PlainRow } from '../../lib/sql/row.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
 import { Float, type Value } from '../../lib/sql/values.ts';
+import { PlainRow } from './plain-row.ts';
 import { DIALECT, evaluate, FUNCTIONS, tools } from './support.ts';
 
 const DEEP = '['.repeat(100_000) + ']'.repeat(100_000);

@@ -6,10 +6,10 @@ import type { FunctionTools } from '../../lib/sql/functions/function.ts';
 import { decodeJson } from '../../lib/sql/json.ts';
 import { type Members, readMembers } from '../../lib/sql/json-members.ts';
 import { loadPatterns } from '../../lib/sql/patterns.ts';
-import { PlainRow } from '../../lib/sql/row.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
 import type { Value } from '../../lib/sql/values.ts';
 import { matches } from '../../lib/topics/topic.ts';
+import { PlainRow } from './plain-row.ts';
 
 export const DIALECT = ruleDialect((topic, filter) => matches(filter, topic));
 export const FUNCTIONS = new Map([...commonFunctions(DIALECT), ...EVENT_FUNCTIONS].map((row) => [row.name, row]));

@@ -10,7 +10,7 @@ import type { RuleEventName } from './event-name.ts';
 import type { RuleEventRow } from './row.ts';
 
 /** An event that rules are evaluated for. */
-abstract class EventRow implements Row, RuleEvent {
+abstract class EvaluatedEvent implements Row, RuleEvent {
   abstract readonly name: RuleEventName;
   abstract readonly names: readonly string[];
   /** The column whose JSON was decoded first, and its value: usually the payload, and the only one. */
@@ -54,11 +54,11 @@ abstract class EventRow implements Row, RuleEvent {
 
 /**
  * An event of the broker. A column is computed whenever it is read, from the message and the client as they are then: to keep the event for
- * later, copy its columns: `eventFromColumns(event.name, event.columns())`.
+ * later, copy its columns: `new PlainEvent(event.name, event.columns())`.
  */
-export class CatalogueEvent extends EventRow implements EventFacts {
+export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
   readonly #row: RuleEventRow;
-  readonly #value: unknown;
+  readonly #value: BrokerEvents[EventName];
   readonly #context: EventContext;
   #timestamp: number | undefined = undefined;
   #payload: Value = undefined;
@@ -67,7 +67,8 @@ export class CatalogueEvent extends EventRow implements EventFacts {
   #read: ValueObject | undefined = undefined;
   #cascade: { count: number } | undefined = undefined;
 
-  constructor(row: RuleEventRow, value: unknown, context: EventContext) {
+  /** @param value what the listeners of `row.source` receive, and `row.accepts` */
+  constructor(row: RuleEventRow, value: BrokerEvents[EventName], context: EventContext) {
     super();
     this.#row = row;
     this.#value = value;
@@ -136,11 +137,12 @@ function payloadText(message: Message): Value {
 }
 
 /** An event with given columns: of a test, or from the store. */
-export class PlainEvent extends EventRow {
+export class PlainEvent extends EvaluatedEvent {
   readonly name: RuleEventName;
   readonly names: readonly string[];
   readonly #columns: ValueObject;
 
+  /** @param columns in their order */
   constructor(name: RuleEventName, columns: ValueObject) {
     super();
     this.name = name;
@@ -151,14 +153,4 @@ export class PlainEvent extends EventRow {
   column(name: string): Value {
     return Object.hasOwn(this.#columns, name) ? this.#columns[name] : undefined;
   }
-}
-
-/** Make the event of a row for a value that `row.accepts`. @param value what the listeners of `row.source` receive */
-export function createEvent(row: RuleEventRow, value: BrokerEvents[EventName], context: EventContext): CatalogueEvent {
-  return new CatalogueEvent(row, value, context);
-}
-
-/** Make an event of its columns, in their order. */
-export function eventFromColumns(name: RuleEventName, columns: ValueObject): PlainEvent {
-  return new PlainEvent(name, columns);
 }
