@@ -51,10 +51,6 @@ export class Catalogue {
     return found.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  isOfOptions(name: string): boolean {
-    return this.#ofOptions.has(name);
-  }
-
   /** @throws SqlError SQL_INVALID; InvalidInput STREAM_INVALID; StateError STREAM_EXISTS */
   async define(sql: string): Promise<StreamDefinition> {
     const definition = definitionOf(sql);

@@ -35,7 +35,7 @@ function faultOf(statement: StreamSelect, streams?: readonly StreamDefinition[])
 }
 
 function rowOf(statement: BoundSelect, values: ValueObject, metadata?: ValueObject): Row {
-  return new Row(values, 0, metadata, freshSlots(statement.slots));
+  return new Row(values, 0, metadata, freshSlots(statement.slots.count));
 }
 
 function resultOf(made: BoundExpression | undefined, tuple: Tuple, tools = toolsOf()): Value {

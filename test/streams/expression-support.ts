@@ -161,7 +161,7 @@ export function evaluate(text: string, values: ValueObject, metadata: ValueObjec
   const [field] = statement.fields;
   if (field.type !== 'column') throw new TypeError('it is no column');
   const frame: Frame = { range: { start: 1, end: 2, trigger: 3 }, rowNumber: 4 };
-  const row = new Row(values, 5, metadata, freshSlots(statement.slots));
+  const row = new Row(values, 5, metadata, freshSlots(statement.slots.count));
   return field.expression.make(toolsOf(frame))(row);
 }
 

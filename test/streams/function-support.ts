@@ -43,7 +43,7 @@ export function evaluate(text: string, values: ValueObject): Value {
   const statement = bind(select([text]), context);
   const [field] = statement.fields;
   if (field.type !== 'column') throw new TypeError('it is no column');
-  return field.expression.make(TOOLS)(new Row(values, NOW, {}, freshSlots(statement.slots)));
+  return field.expression.make(TOOLS)(new Row(values, NOW, {}, freshSlots(statement.slots.count)));
 }
 
 /** A value as the text files have it: `5n` is an integer, `@...` a datetime, `0x...` bytes. */

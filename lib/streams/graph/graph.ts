@@ -5,16 +5,16 @@ import { isTrue } from '../operators/condition.ts';
 import { streamRow } from '../operators/stream-row.ts';
 import type { StreamPlan } from '../plan/plan.ts';
 import { isSource, type PlannedNode, type PlannedSource } from '../plan/plan.ts';
+import { freshSlots } from '../plan/slots.ts';
 import type { Consumer } from '../sources/consumer.ts';
-import { type Evaluate, type Frame, PENDING, type Row, type Tuple } from '../tuple.ts';
-import type { Value } from '../values.ts';
+import type { Evaluate, Frame, Row, Tuple } from '../tuple.ts';
 import { Figures } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 import { type Next, Node } from './node.ts';
 import type { LookupTable } from './operator.ts';
 
 /** What a graph uses of its rule. */
-export interface GraphHost {
+interface GraphHost {
   readonly clock: Clock;
   readonly tools: FunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
@@ -30,7 +30,7 @@ const SAMPLE = 64;
  *
  * Most rows of a stream that many rules share are dropped by the filter of a rule. So its condition is evaluated here, and these rows are only counted.
  */
-export class Entry implements Consumer {
+class Entry implements Consumer {
   // what each row needs comes first, so that it is next to each other in memory
   /** Rows that the figures do not have yet, and those of them that the filter has dropped. */
   #rows = 0;
@@ -118,7 +118,7 @@ export class Entry implements Consumer {
 
 function tupleMaker({ position, wraps }: PlannedSource, { slotCount, sourceCount }: StreamPlan) {
   const order = [position];
-  const withSlots = (row: Row) => row.with(new Array<Value>(slotCount).fill(PENDING));
+  const withSlots = (row: Row) => row.with(freshSlots(slotCount));
   if (!wraps) return slotCount === 0 ? undefined : withSlots;
   if (slotCount === 0) return (row: Row) => streamRow(row, position, sourceCount, order);
   return (row: Row) => streamRow(withSlots(row), position, sourceCount, order);

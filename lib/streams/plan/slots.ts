@@ -3,7 +3,7 @@ import type { Value } from '../values.ts';
 import type { BoundSlots } from './bound.ts';
 
 /** New slots for a tuple, none of which is computed. */
-export function freshSlots({ count }: BoundSlots): Value[] {
+export function freshSlots(count: number): Value[] {
   return new Array<Value>(count).fill(PENDING);
 }
 

@@ -1,3 +1,4 @@
+import { decodeEscapes } from '../../sql/escapes.ts';
 import { TemplateError } from './template-error.ts';
 
 /** The smallest parts of a template. */
@@ -151,31 +152,7 @@ function match(pattern: RegExp, text: string, at: number): string | undefined {
   return pattern.exec(text)?.[0];
 }
 
-const ESCAPES: Readonly<Record<string, string>> = {
-  a: '\x07',
-  b: '\b',
-  f: '\f',
-  n: '\n',
-  r: '\r',
-  t: '\t',
-  v: '\v',
-  '\\': '\\',
-  "'": "'",
-  '"': '"'
-};
-
 /** What a quoted string or character of Go stands for. @throws TemplateError */
 export function unquote(quoted: string, start: number): string {
-  return quoted
-    .slice(1, -1)
-    .replace(
-      /\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([0-7]{3})|([\s\S]))/g,
-      (_, hex?: string, short?: string, long?: string, octal?: string, plain?: string) => {
-        const code = hex ?? short ?? long;
-        const point = code !== undefined ? Number.parseInt(code, 16) : Number.parseInt(octal ?? '', 8);
-        const text = plain === undefined && point <= 0x10ffff ? String.fromCodePoint(point) : ESCAPES[plain ?? ''];
-        if (text === undefined) throw new TemplateError('invalid syntax in a quoted string', start);
-        return text;
-      }
-    );
+  return decodeEscapes(quoted.slice(1, -1), () => new TemplateError('invalid syntax in a quoted string', start));
 }
