@@ -6,7 +6,8 @@ import {
   CredentialCheck,
   type Credentials,
   type GUARD_OPTIONS,
-  hostsFor
+  hostsFor,
+  type Service
 } from '../rest/index.ts';
 import { faultOf } from './codes.ts';
 import { answerTo } from './reply.ts';
@@ -46,5 +47,28 @@ export class Guard {
       if (fault === undefined) throw error;
       return answerTo(fault, false);
     }
+  }
+}
+
+/** A page behind a guard that only shows something. */
+export class GuardedPage implements Service {
+  readonly prefixes: readonly string[];
+  readonly #guard: Guard;
+  readonly #show: (call: Call) => Answer | Promise<Answer>;
+
+  /** @param prefixes its paths @param show makes the answer to a request that the guard lets through */
+  constructor(prefixes: readonly string[], guard: Guard, show: (call: Call) => Answer | Promise<Answer>) {
+    this.prefixes = prefixes;
+    this.#guard = guard;
+    this.#show = show;
+  }
+
+  methods(path: string): readonly string[] {
+    return /^\/*$/.test(path) ? ['GET', 'HEAD'] : [];
+  }
+
+  async answer(call: Call): Promise<Answer | undefined> {
+    if (!this.methods(call.path).includes(call.method)) return undefined;
+    return (await this.#guard.refusal(call)) ?? this.#show(call);
   }
 }

@@ -1,14 +1,6 @@
 import { type Broker, type OptionValues, readOptions } from '../../lib/index.ts';
-import {
-  type Answer,
-  type Call,
-  GUARD_OPTIONS,
-  type HttpMounts,
-  mountsOf,
-  prefixRow,
-  type Service
-} from '../rest/index.ts';
-import { Guard, type GuardOptions } from './guard.ts';
+import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../rest/index.ts';
+import { Guard, GuardedPage, type GuardOptions } from './guard.ts';
 
 /** Options of `healthHandler`. */
 export interface HealthOptions extends GuardOptions {
@@ -68,10 +60,11 @@ const PAGES: Readonly<Record<'livez' | 'readyz', readonly Check[]>> = {
 export function healthHandler(broker: Broker, options: HealthOptions = {}): HttpMounts {
   const settings = readOptions(HEALTH_OPTIONS, options, 'healthHandler') as OptionValues<typeof HEALTH_OPTIONS>;
   const guard = new Guard(broker, settings);
-  return mountsOf(broker, [
-    new HealthPage(broker, guard, 'livez', settings.prefix),
-    new HealthPage(broker, guard, 'readyz', settings.prefix)
-  ]);
+  const pages = (['livez', 'readyz'] as const).map((name) => {
+    const paths = settings.prefix.map((prefix) => `${prefix}/${name}`);
+    return new GuardedPage(paths, guard, (call) => healthOf(broker, name, call));
+  });
+  return mountsOf(broker, pages);
 }
 
 interface Result {
@@ -79,49 +72,27 @@ interface Result {
   readonly fault: string | undefined;
 }
 
-class HealthPage implements Service {
-  readonly prefixes: readonly string[];
-  readonly #broker: Broker;
-  readonly #guard: Guard;
-  readonly #name: keyof typeof PAGES;
+function healthOf(broker: Broker, page: keyof typeof PAGES, call: Call): Answer {
+  const query = new URLSearchParams(call.query);
+  const excluded = query.getAll('exclude');
+  const checks = PAGES[page].filter(({ name }) => !excluded.includes(name));
+  const results = checks.map(({ name, fault }) => ({ name, fault: fault(broker) }));
+  const isPassed = isGood(results);
+  const isJson = /\bapplication\/json\b/i.test(call.header('accept') ?? '');
+  const unknown = excluded.filter((one) => !PAGES[page].some(({ name }) => name === one));
+  const isShort = isPassed && !query.has('verbose') && unknown.length === 0;
+  const body = isJson ? jsonOf(results, unknown) : isShort ? 'ok' : textOf(page, results, unknown);
+  const contentType = isJson ? 'application/json' : 'text/plain; charset=utf-8';
+  return { status: isPassed ? 200 : 503, headers: { 'content-type': contentType, 'cache-control': 'no-store' }, body };
+}
 
-  constructor(broker: Broker, guard: Guard, name: keyof typeof PAGES, prefixes: readonly string[]) {
-    this.prefixes = prefixes.map((prefix) => `${prefix}/${name}`);
-    this.#broker = broker;
-    this.#guard = guard;
-    this.#name = name;
-  }
-
-  methods(path: string): readonly string[] {
-    return /^\/*$/.test(path) ? ['GET', 'HEAD'] : [];
-  }
-
-  async answer(call: Call): Promise<Answer | undefined> {
-    if (!this.methods(call.path).includes(call.method)) return undefined;
-    const refusal = await this.#guard.refusal(call);
-    if (refusal !== undefined) return refusal;
-    const query = new URLSearchParams(call.query);
-    const excluded = query.getAll('exclude');
-    const checks = PAGES[this.#name].filter(({ name }) => !excluded.includes(name));
-    const results = checks.map(({ name, fault }) => ({ name, fault: fault(this.#broker) }));
-    const isPassed = isGood(results);
-    const isJson = /\bapplication\/json\b/i.test(call.header('accept') ?? '');
-    const unknown = excluded.filter((one) => !PAGES[this.#name].some(({ name }) => name === one));
-    const isShort = isPassed && !query.has('verbose') && unknown.length === 0;
-    const body = isJson ? jsonOf(results, unknown) : isShort ? 'ok' : this.#list(results, unknown);
-    const contentType = isJson ? 'application/json' : 'text/plain; charset=utf-8';
-    const headers = { 'content-type': contentType, 'cache-control': 'no-store' };
-    return { status: isPassed ? 200 : 503, headers, body };
-  }
-
-  /** The list of checks, as Kubernetes writes it. */
-  #list(results: readonly Result[], unknown: readonly string[]): string {
-    const lines = results.map(({ name, fault }) =>
-      fault === undefined ? `[+]${name} ok` : `[-]${name} failed: ${fault}`
-    );
-    if (unknown.length > 0) lines.push(`warn: ${warningOf(unknown)}`);
-    return `${lines.join('\n')}\n${this.#name} check ${isGood(results) ? 'passed' : 'failed'}\n`;
-  }
+/** The list of checks, as Kubernetes writes it. */
+function textOf(page: string, results: readonly Result[], unknown: readonly string[]): string {
+  const lines = results.map(({ name, fault }) =>
+    fault === undefined ? `[+]${name} ok` : `[-]${name} failed: ${fault}`
+  );
+  if (unknown.length > 0) lines.push(`warn: ${warningOf(unknown)}`);
+  return `${lines.join('\n')}\n${page} check ${isGood(results) ? 'passed' : 'failed'}\n`;
 }
 
 function isGood(results: readonly Result[]): boolean {

@@ -1,14 +1,6 @@
 import { type Broker, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
-import {
-  type Answer,
-  type Call,
-  GUARD_OPTIONS,
-  type HttpMounts,
-  mountsOf,
-  prefixRow,
-  type Service
-} from '../../rest/index.ts';
-import { Guard, type GuardOptions } from '../guard.ts';
+import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../../rest/index.ts';
+import { Guard, GuardedPage, type GuardOptions } from '../guard.ts';
 import { expositionFor, type Family } from './exposition.ts';
 import { PROCESS_ROWS, ProcessFigures } from './process-rows.ts';
 import { BROKER_ROWS, type MetricRow, readingOf } from './rows.ts';
@@ -38,40 +30,15 @@ const METRICS_OPTIONS = {
  */
 export function metricsHandler(broker: Broker, options: MetricsOptions = {}): HttpMounts {
   const settings = readOptions(METRICS_OPTIONS, options, 'metricsHandler') as OptionValues<typeof METRICS_OPTIONS>;
-  return mountsOf(broker, [new MetricsPage(broker, settings)]);
-}
-
-class MetricsPage implements Service {
-  readonly prefixes: readonly string[];
-  readonly #broker: Broker;
-  readonly #guard: Guard;
-  readonly #process: ProcessFigures | undefined;
-
-  constructor(broker: Broker, settings: OptionValues<typeof METRICS_OPTIONS>) {
-    this.prefixes = settings.prefix;
-    this.#broker = broker;
-    this.#guard = new Guard(broker, settings);
-    this.#process = settings.processFigures ? new ProcessFigures() : undefined;
-  }
-
-  methods(path: string): readonly string[] {
-    return /^\/*$/.test(path) ? ['GET', 'HEAD'] : [];
-  }
-
-  async answer(call: Call): Promise<Answer | undefined> {
-    if (!this.methods(call.path).includes(call.method)) return undefined;
-    const refusal = await this.#guard.refusal(call);
-    if (refusal !== undefined) return refusal;
+  const process = settings.processFigures ? new ProcessFigures() : undefined;
+  const show = async (call: Call): Promise<Answer> => {
     const { contentType, write } = expositionFor(call.header('accept'));
     const headers = { 'content-type': contentType, 'cache-control': 'no-store' };
-    return { status: 200, headers, body: write(await this.#families(), { node: this.#broker.settings.node }) };
-  }
-
-  async #families(): Promise<Family[]> {
-    const families = familiesOf(BROKER_ROWS, await readingOf(this.#broker));
-    if (this.#process !== undefined) families.push(...familiesOf(PROCESS_ROWS, this.#process.read()));
-    return families;
-  }
+    const families = familiesOf(BROKER_ROWS, await readingOf(broker));
+    if (process !== undefined) families.push(...familiesOf(PROCESS_ROWS, process.read()));
+    return { status: 200, headers, body: write(families, { node: broker.settings.node }) };
+  };
+  return mountsOf(broker, [new GuardedPage(settings.prefix, new Guard(broker, settings), show)]);
 }
 
 function familiesOf<R>(rows: readonly MetricRow<R>[], reading: R): Family[] {
