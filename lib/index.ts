@@ -91,6 +91,7 @@ export {
   type ImportResult,
   importConfiguration
 } from './broker/configuration-document.ts';
+export { checkConnectorName } from './broker/connector-name.ts';
 export type { Connector, ConnectorKind, ConnectorSettings, ConnectorState, Connectors } from './broker/connectors.ts';
 export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';

@@ -1,5 +1,6 @@
 import {
   BRIDGE_PREFIX,
+  checkConnectorName,
   type Duration,
   InvalidInput,
   type OptionValues,
@@ -65,7 +66,7 @@ export const BRIDGE_OPTIONS = {
   url: row('object', undefined as unknown as URL, 'The remote server, as mqtt, mqtts, ws or wss URL.', {
     check: checkUrl
   }),
-  name: row('text', 'default', 'Identifies the bridge, if there are several.', { check: checkName }),
+  name: row('text', 'default', 'Identifies the bridge, if there are several.', { check: checkConnectorName }),
   out: row('object', [] as readonly TopicRule[], 'What is forwarded from this broker to the remote server.', {
     check: (value, field) => readRules(value, field, true)
   }),
@@ -164,16 +165,5 @@ export function credentialsOf(url: URL): { readonly username: string; readonly p
 function checkClientId(value: unknown, field: string): string {
   if (typeof value !== 'string' || value === '')
     throw new InvalidInput('OPTION_INVALID', field, 'a client id of at least one character', value);
-  return value;
-}
-
-function checkName(value: unknown, field: string): string {
-  if (typeof value !== 'string' || !/^(?!\.{1,2}$)[\w.-]{1,64}$/.test(value))
-    throw new InvalidInput(
-      'OPTION_INVALID',
-      field,
-      '1 to 64 letters, digits, ".", "-" and "_", and not "." or ".."',
-      value
-    );
   return value;
 }

@@ -1,4 +1,5 @@
 import {
+  checkConnectorName,
   type Duration,
   InvalidInput,
   type OptionValues,
@@ -60,7 +61,7 @@ const { concurrency, batch, ...LIMITS } = OUTBOX_OPTIONS;
 export const WEBHOOK_OPTIONS = {
   url: row('object', undefined as URL | undefined, 'Where the events are sent with POST.', { check: checkUrl }),
   onEvent: row('function', undefined as WebhookOptions['onEvent'], 'Receives the events instead of a server.'),
-  name: row('text', 'default', 'Identifies the webhook, if there are several.', { check: checkName }),
+  name: row('text', 'default', 'Identifies the webhook, if there are several.', { check: checkConnectorName }),
   rules: row(
     'object',
     undefined as readonly WebhookRule[] | undefined,
@@ -102,17 +103,6 @@ export function readWebhookOptions(given: WebhookOptions): WebhookSettings {
     throw new InvalidInput('OPTION_INVALID', 'webhook.url', 'one of "url" and "onEvent"', undefined);
   checkTls(settings, 'webhook');
   return settings;
-}
-
-function checkName(value: unknown, field: string): string {
-  if (typeof value !== 'string' || !/^(?!\.{1,2}$)[\w.-]{1,64}$/.test(value))
-    throw new InvalidInput(
-      'OPTION_INVALID',
-      field,
-      '1 to 64 letters, digits, ".", "-" and "_", and not "." or ".."',
-      value
-    );
-  return value;
 }
 
 /** Headers that a request sets itself. */

@@ -2,6 +2,7 @@ import { type BrokerError, InvalidInput, NotFound, StateError } from '../base/er
 import { HIDDEN } from '../base/hidden.ts';
 import { checkObject } from '../base/options-table.ts';
 import type { Awaitable } from '../events/hooks.ts';
+import { checkConnectorName } from './connector-name.ts';
 import type { Table } from './tables.ts';
 
 /** Something that exchanges events or messages with another system, such as a webhook or a bridge. */
@@ -320,14 +321,7 @@ function keyOf(kind: string, name: string): string {
 function nameIn(settings: ConnectorSettings, kind: string): string {
   checkObject(settings, kind);
   const { name } = settings;
-  if (typeof name !== 'string' || !/^(?!\.{1,2}$)[\w.-]{1,64}$/.test(name))
-    throw new InvalidInput(
-      'OPTION_INVALID',
-      'name',
-      '1 to 64 letters, digits, ".", "-" and "_", and not "." or ".."',
-      name
-    );
-  return name;
+  return checkConnectorName(name, 'name');
 }
 
 function hidden(settings: ConnectorSettings, secrets: readonly string[] | undefined): ConnectorSettings {
