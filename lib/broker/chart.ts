@@ -1,4 +1,4 @@
-/** The actions that the state chart of the broker names. `Broker` implements them. */
+/** The actions that the state chart of the broker names. `BrokerLifecycle` implements them. */
 export interface BrokerActions {
   /** Start the timers and serve connections: the listeners are open. */
   accept(): void;
