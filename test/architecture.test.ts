@@ -210,6 +210,88 @@ describe('fields', () => {
   });
 });
 
+/** The files of the entry points of the package, whose exports are for apps. */
+function entryPoints(): string[] {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    exports: Record<string, { 'embermq-source'?: string }>;
+  };
+  return Object.values(exports).flatMap(({ 'embermq-source': path }) =>
+    path === undefined ? [] : [posix.normalize(path)]
+  );
+}
+
+const trees = new Map<string, ts.SourceFile>();
+
+function treeOfFile(file: string): ts.SourceFile {
+  let tree = trees.get(file);
+  if (tree === undefined)
+    trees.set(file, (tree = ts.createSourceFile(file, texts.get(file) as string, ts.ScriptTarget.Latest)));
+  return tree;
+}
+
+/** The names that files take from each other, by file; `*`: all that it exports. */
+function takenNames(): Map<string, Set<string>> {
+  const taken = new Map<string, Set<string>>();
+  for (const file of sources) {
+    const take = (from: ts.Node | undefined, names: readonly string[]) => {
+      if (from === undefined || !ts.isStringLiteralLike(from) || !from.text.startsWith('.')) return;
+      const target = posix.join(posix.dirname(file), from.text);
+      taken.set(target, new Set([...(taken.get(target) ?? []), ...names]));
+    };
+    const namesOf = (list: ts.NamedImportBindings | ts.NamedExportBindings | undefined) =>
+      list !== undefined && 'elements' in list
+        ? list.elements.map(({ name, propertyName }) => (propertyName ?? name).text)
+        : ['*'];
+    const visit = (node: ts.Node): void => {
+      if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) take(node.argument.literal, ['*']);
+      else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword)
+        take(node.arguments[0], ['*']);
+      ts.forEachChild(node, visit);
+    };
+    const tree = treeOfFile(file);
+    for (const statement of tree.statements) {
+      if (ts.isImportDeclaration(statement))
+        take(statement.moduleSpecifier, namesOf(statement.importClause?.namedBindings));
+      else if (ts.isExportDeclaration(statement)) take(statement.moduleSpecifier, namesOf(statement.exportClause));
+    }
+    if (tree.text.includes('import(')) visit(tree);
+  }
+  return taken;
+}
+
+/** The names that a file exports by its own declarations. */
+function exportedNames(file: string): string[] {
+  return treeOfFile(file).statements.flatMap((statement) => {
+    const isExported =
+      ts.canHaveModifiers(statement) &&
+      ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) === true;
+    if (!isExported) return [];
+    if (ts.isVariableStatement(statement))
+      return statement.declarationList.declarations
+        .flatMap(({ name }) =>
+          ts.isObjectBindingPattern(name) ? name.elements.map((element) => element.name) : [name]
+        )
+        .map((name) => (name as ts.Identifier).text);
+    return [(statement as { name?: ts.Identifier }).name?.text ?? ''];
+  });
+}
+
+describe('exports', () => {
+  it('that are not for apps are used by another file', () => {
+    const taken = takenNames();
+    const entries = entryPoints();
+    const unused = sources
+      .filter((file) => ['lib', 'adapters', 'test'].includes(treeOf(file)) && !entries.includes(file))
+      .filter((file) => taken.get(file)?.has('*') !== true)
+      .flatMap((file) =>
+        exportedNames(file)
+          .filter((name) => taken.get(file)?.has(name) !== true)
+          .map((name) => `${file}: ${name}`)
+      );
+    assert.deepEqual(unused, [], 'remove them, or the word "export"');
+  });
+});
+
 describe('import directions', () => {
   it('reads the imports of all sources', () => {
     assert.ok(

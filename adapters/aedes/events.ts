@@ -15,7 +15,7 @@ import {
 import type { AedesEvents, Handlers } from './types.ts';
 
 /** What the events use of the broker of Aedes. */
-export interface EventsHost extends PacketSource, Pick<Handlers, 'published'> {
+interface EventsHost extends PacketSource, Pick<Handlers, 'published'> {
   readonly broker: Broker;
   emit<E extends keyof AedesEvents>(event: E, ...args: AedesEvents[E]): boolean;
   /** Whether `published` is a function of the app. */

@@ -66,7 +66,7 @@ export class ClientLinks {
 }
 
 /** What the hooks use of the broker of Aedes. */
-export interface HooksHost extends Handlers, PacketSource {
+interface HooksHost extends Handlers, PacketSource {
   readonly broker: Broker;
 }
 

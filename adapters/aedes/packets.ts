@@ -10,10 +10,10 @@ import {
 } from '../../lib/index.ts';
 
 /** User properties as Aedes has them: a name that occurs more than once has a list of values. */
-export type UserProperties = Record<string, string | string[]>;
+type UserProperties = Record<string, string | string[]>;
 
 /** The MQTT 5.0 properties of a PUBLISH. */
-export interface PublishProperties {
+interface PublishProperties {
   payloadFormatIndicator?: boolean;
   messageExpiryInterval?: number;
   contentType?: string;

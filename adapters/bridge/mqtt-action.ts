@@ -25,7 +25,7 @@ const MESSAGE_EVENTS: readonly string[] = [
 ];
 
 /** A message to be published, as an action has prepared it. */
-export interface PreparedMessage {
+interface PreparedMessage {
   /** In the form of MQTT 5.0, with QoS 1. */
   readonly packet: PublishPacket;
   /** Wall-clock milliseconds; Infinity: it does not expire. */

@@ -69,7 +69,7 @@ function readRule(entry: unknown, field: string, isOut: boolean): TopicRule {
 }
 
 /** Where a message goes: its rule, and its topic at the other side. */
-export interface Mapped {
+interface Mapped {
   readonly rule: TopicRule;
   readonly topic: string;
 }

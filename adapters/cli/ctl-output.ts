@@ -3,7 +3,7 @@ import { printable, type Shell } from './command.ts';
 import type { Output, RowForm } from './ctl-action.ts';
 
 /** How the output of an action is printed. */
-export interface OutputStyle extends RowForm {
+interface OutputStyle extends RowForm {
   /** One line of JSON for each row, instead of a table. */
   readonly json: boolean;
   /** Rows that are printed at most. */

@@ -5,7 +5,7 @@ import type { createPool } from 'mysql2/promise';
 import type pg from 'pg';
 
 /** TLS settings of a connection, PEM. */
-export type DatabaseTls = Readonly<Record<'ca' | 'cert' | 'key' | 'passphrase' | 'servername', string | undefined>>;
+type DatabaseTls = Readonly<Record<'ca' | 'cert' | 'key' | 'passphrase' | 'servername', string | undefined>>;
 
 /** How to reach a database. */
 export interface DatabaseConnection {

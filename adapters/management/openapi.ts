@@ -5,7 +5,7 @@ import type { Example, Operation } from './operation.ts';
 import type { Revision } from './revisions.ts';
 
 /** What a document says about a mount. */
-export interface Mount {
+interface Mount {
   readonly revision: Revision;
   readonly prefixes: readonly string[];
   readonly maxRowLimit: number;

@@ -9,7 +9,7 @@ export interface ErrorFacts {
 }
 
 /** Makes the errors of a client. */
-export type MakeError = (message: string, facts?: ErrorFacts) => Error;
+type MakeError = (message: string, facts?: ErrorFacts) => Error;
 
 /** A request whose types are not known. */
 export interface AnyRequest {

@@ -2,7 +2,7 @@ import { InvalidInput } from '../../lib/index.ts';
 import type { Answer, Call, Service } from './call.ts';
 
 /** Where a request goes, as the server tells it. */
-export interface Target {
+interface Target {
   /** The URL, which a router of the host may have cut. */
   readonly url: string;
   /** The URL before it was cut; undefined: it was not. */
@@ -15,7 +15,7 @@ export interface Target {
 export type CallPlace = Pick<Call, 'path' | 'mountedAt' | 'query'>;
 
 /** Makes a call of a place. */
-export type MakeCall = (place: CallPlace) => Call;
+type MakeCall = (place: CallPlace) => Call;
 
 interface Place {
   readonly prefix: string;

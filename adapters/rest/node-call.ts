@@ -6,7 +6,7 @@ import type { Body, BodyLimits, Call } from './call.ts';
 import type { CallPlace } from './mounted-services.ts';
 
 /** What the host has done with the body of a request. */
-export interface HostBody {
+interface HostBody {
   /** Gives the body, if nothing has read it yet. */
   readonly stream: Readable;
   /** What a parser has made of it; undefined: nothing. */

@@ -18,7 +18,7 @@ export const CODES = {
 export type CodeName = keyof typeof CODES;
 
 /** HTTP statuses of faults. */
-export type FaultStatus = 400 | 401 | 403 | 404 | 408 | 413 | 422 | 429 | 500 | 503;
+type FaultStatus = 400 | 401 | 403 | 404 | 408 | 413 | 422 | 429 | 500 | 503;
 
 /** A request that is answered with an error. */
 export class StreamFault extends Error {

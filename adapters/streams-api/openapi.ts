@@ -4,7 +4,7 @@ import type { Operation } from './operation.ts';
 import type { StreamsCredentials } from './options.ts';
 
 /** What a document says about a mount. */
-export interface Mount {
+interface Mount {
   readonly prefixes: readonly string[];
   readonly credentials: StreamsCredentials;
   /** Version of the broker. */

@@ -33,7 +33,7 @@ export interface Input<P extends string = string, Q = Readonly<Record<string, un
 }
 
 /** A request that succeeds in the test of the rows, and its answer. */
-export interface Example {
+interface Example {
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | boolean>>;
   readonly body?: unknown;

@@ -7,7 +7,7 @@ import { BrokerError } from '../../lib/index.ts';
 import { archiveError, messageOf } from './errors.ts';
 
 /** Limits of an archive. */
-export interface ArchiveLimits {
+interface ArchiveLimits {
   readonly maxEntries: number;
   readonly maxUnpackedBytes: number;
 }

@@ -2,7 +2,7 @@ import type { PluginType } from './api.ts';
 import { archiveError } from './errors.ts';
 
 /** What the files of an archive are [stream rules 11.1]. */
-export interface ArchiveContent {
+interface ArchiveContent {
   /** File name of the library or module. */
   readonly library: string;
   /** From the file name, without a leading `v`; '' if it has none. */

@@ -10,7 +10,7 @@ import type { PluginRecord } from './plugin-list.ts';
 const MAX_YAML_BYTES = 1024 * 1024;
 
 /** What identifies the files of a plugin. */
-export type PluginKey = Pick<PluginRecord, 'type' | 'name'>;
+type PluginKey = Pick<PluginRecord, 'type' | 'name'>;
 
 /**
  * The files of plugins.

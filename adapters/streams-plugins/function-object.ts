@@ -21,7 +21,7 @@ export interface PluginFunctionObject {
 }
 
 /** What evaluates a call, for `callable`. */
-export type Exec = (args: unknown[], ruleId: string) => unknown;
+type Exec = (args: unknown[], ruleId: string) => unknown;
 
 /** The function that an export stands for. @throws Error if it is none */
 export function functionOf(name: string, exported: unknown): StreamFunction {
@@ -57,7 +57,7 @@ function problemOf(
 }
 
 /** How a function is evaluated that is not written for this service. */
-export interface Callable {
+interface Callable {
   readonly about: string;
   readonly isAggregate: boolean;
   /** Called when a rule starts. */

@@ -12,7 +12,7 @@ const SHOWN_CHARACTERS = 500;
 const OUTPUT_GRACE_MS = 500;
 
 /** How a script is run. */
-export interface ScriptRun {
+interface ScriptRun {
   readonly folder: string;
   readonly args: readonly string[];
   readonly timeoutMs: number;

@@ -8,7 +8,7 @@ import { messageOf } from './errors.ts';
  * `installing`: its installation has not ended, so it is removed at the next start. `deleted`: it was dropped, and is removed when the service
  * restarts.
  */
-export type PluginState = 'installing' | 'installed' | 'deleted';
+type PluginState = 'installing' | 'installed' | 'deleted';
 
 /** An entry of the list of plugins. */
 export interface PluginRecord {

@@ -4,7 +4,7 @@ import { type DownloadLimits, fetchBytes, HttpStatusError } from './download.ts'
 import { messageOf } from './errors.ts';
 
 /** Where offers of plugins are [stream rules 11.4]. */
-export interface PrebuildPlace {
+interface PrebuildPlace {
   readonly hosts: readonly string[];
   readonly version: string;
   readonly os: string;

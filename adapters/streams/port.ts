@@ -18,7 +18,7 @@ export interface PortUser {
 }
 
 /** What opening a port needs. */
-export interface PortNeeds {
+interface PortNeeds {
   readonly clock: Clock;
   failed(error: unknown): void;
 }

@@ -15,7 +15,7 @@ import { encodeBase62 } from './base62.ts';
 export type PayloadEncoding = 'text' | 'base64' | 'base62';
 
 /** What a body needs beside its event. */
-export interface BodyContext {
+interface BodyContext {
   readonly encoding: PayloadEncoding;
   /** Name of the node. */
   readonly node: string;

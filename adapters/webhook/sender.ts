@@ -4,7 +4,7 @@ import type { Attempt, OutboxEntry } from '../../lib/index.ts';
 import { isPlainText, type RequestSettings, Requests } from './requests.ts';
 
 /** What a `WebhookSender` needs to know. */
-export interface SenderSettings extends RequestSettings {
+interface SenderSettings extends RequestSettings {
   readonly headers: Readonly<Record<string, string>>;
   /** The key of the signature; undefined: requests are not signed. */
   readonly secret: Buffer | undefined;

@@ -10,7 +10,7 @@ import { headerValue, readHeaders } from './headers.ts';
 import { DATA_TO_WEBSERVER_PARAMS } from './web-hook-params.ts';
 
 /** What of a request an action decides. The resource has the rest. */
-export interface RequestParts {
+interface RequestParts {
   readonly method?: string | undefined;
   /** Path and query, to be appended to those of the URL. */
   readonly path?: string | undefined;

@@ -4,7 +4,7 @@ import type { CredentialRecords } from './credential-records.ts';
 import { authenticateByScram } from './scram-login.ts';
 
 /** The records that are asked for a client. */
-export interface LoginRecords {
+interface LoginRecords {
   readonly clientIds: CredentialRecords;
   readonly usernames: CredentialRecords;
   readonly logins: CredentialRecords;

@@ -13,7 +13,7 @@ import type { SessionFactory } from './session-factory.ts';
 type BeginSession = SessionFactory['begin'];
 
 /** Why the broker closes a new connection at once. */
-export type ConnectionRefusal = 'max_connections' | 'max_connections_per_address';
+type ConnectionRefusal = 'max_connections' | 'max_connections_per_address';
 
 /** The connections of a broker, from the moment a stream is passed to the broker until it has closed. */
 export class Connections {

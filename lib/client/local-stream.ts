@@ -32,7 +32,7 @@ export function localPair(work: WorkCount): [LocalStream, LocalStream] {
 }
 
 /** One end of a `localPair`. Its events are emitted asynchronously, each event to all of its listeners in the order of `on`. */
-export class LocalStream implements ByteStream {
+class LocalStream implements ByteStream {
   destroyed = false;
   errored: Error | null = null;
   readableEnded = false;

@@ -210,7 +210,7 @@ export interface HookOptions {
 export type HookOrigin = { readonly rules: 'first' | 'last' } | { readonly source: string };
 
 /** How the broker registers functions of its own and of sources (`AuthSource`). */
-export interface SourceHookOptions extends HookOptions {
+interface SourceHookOptions extends HookOptions {
   /** Time that an answer may take, in milliseconds; 0: the function limits it itself. Default: `hookTimeout`. */
   readonly timeoutMs?: number | undefined;
   /** Call the function after all others, also after those that are registered later. Default false. */

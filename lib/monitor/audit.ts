@@ -50,14 +50,14 @@ export interface AuditQuery extends PageQuery {
 }
 
 /** The table that keeps the entries; see `Broker.table`. */
-export interface AuditTable extends Iterable<readonly [key: string, value: AuditEntry]> {
+interface AuditTable extends Iterable<readonly [key: string, value: AuditEntry]> {
   readonly size: number;
   set(key: string, value: AuditEntry): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
 
 /** What `AuditLog` needs from the broker. */
-export interface AuditHost {
+interface AuditHost {
   readonly node: string;
   readonly clock: { now(): number };
   readonly table: AuditTable;

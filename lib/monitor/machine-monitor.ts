@@ -4,13 +4,13 @@ import type { Alarms } from './alarms.ts';
 import { Watermark } from './watermark.ts';
 
 /** Processor time of all processors since the start of the machine, in one unit. */
-export interface CpuTimes {
+interface CpuTimes {
   readonly idle: number;
   readonly total: number;
 }
 
 /** What is measured of the machine. */
-export interface MachineReadings {
+interface MachineReadings {
   cpuTimes(): CpuTimes;
   /** Memory in use, in percent of the memory of the machine. */
   memoryPercent(): number;

@@ -13,7 +13,7 @@ const ALARM_FROM = 3;
 const JITTER = 0.25;
 
 /** What an outbox uses of the broker. */
-export interface OutboxHost {
+interface OutboxHost {
   readonly wheel: TimingWheel;
   /** Wall-clock milliseconds. */
   now(): number;

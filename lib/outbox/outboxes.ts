@@ -10,7 +10,7 @@ import { type OutboxOptions, readOutboxOptions } from './options.ts';
 import { Outbox } from './outbox.ts';
 
 /** What `Outboxes` uses of the broker. */
-export interface OutboxesHost {
+interface OutboxesHost {
   readonly wheel: TimingWheel;
   /** undefined: there is no store. */
   readonly ledger: Ledger | undefined;

@@ -69,7 +69,7 @@ export function idOf(given: unknown, kind: 'rule' | 'resource', isTaken: (id: st
 }
 
 /** Gives an action of this name its id. */
-export type ActionIds = (name: string) => string;
+type ActionIds = (name: string) => string;
 
 /** Check a rule, as far as its types tell. @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
 export function readRule(input: RuleInput, ids: ActionIds): ReadRule & Pick<RuleDefinition, 'sql' | 'actions'> {

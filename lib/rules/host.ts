@@ -12,7 +12,7 @@ import type { ResourceDefinition, RuleDefinition } from './definition.ts';
 import type { RulesOptions } from './types.ts';
 
 /** What `Table` of the broker has that the engine uses. */
-export interface RuleTable<V> extends Iterable<readonly [key: string, value: V]> {
+interface RuleTable<V> extends Iterable<readonly [key: string, value: V]> {
   set(key: string, value: V): Promise<void>;
   delete(key: string): Promise<boolean>;
 }

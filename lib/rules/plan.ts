@@ -44,7 +44,7 @@ export function missingPlan(sql: string): Plan {
 }
 
 /** What a planner uses of the process. */
-export interface PlannerHost {
+interface PlannerHost {
   now(): number;
   random(): number;
   readonly nullIsNull: boolean;

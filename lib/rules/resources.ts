@@ -9,7 +9,7 @@ import { checkWithin, makeResource, outboxName, type ResourceHost, RuleResource 
 import type { Resource, ResourceContext, ResourceInput, ResourceState } from './types.ts';
 
 /** What `Resources` uses of the engine. */
-export interface ResourcesHost {
+interface ResourcesHost {
   readonly broker: RulesHost;
   readonly kinds: Kinds;
   /** Make changes one after the other. */

@@ -16,7 +16,7 @@ import type { RuleEvent, RuleState } from './types.ts';
 const RETRY_MS = 60_000;
 
 /** An event, as a rule evaluates it and its actions receive it. */
-export type EventOfRule = RuleEvent & Row;
+type EventOfRule = RuleEvent & Row;
 
 /** A running chart. */
 interface RuleActor {

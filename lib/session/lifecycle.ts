@@ -7,7 +7,7 @@ import type { Session } from './session.ts';
 import type { Will, WillState } from './will.ts';
 
 /** How a connection ends. */
-export interface Ending {
+interface Ending {
   readonly reason: DisconnectReason;
   readonly reasonCode: number;
   /** `publish` the will after its delay, `drop` it [MQTT-3.14.4-3], or `keep` it for the next start of the broker. */

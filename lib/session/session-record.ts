@@ -157,7 +157,7 @@ export function writeSubscription(
 }
 
 /** A persisted subscription. */
-export interface SubscriptionEntry {
+interface SubscriptionEntry {
   readonly session: number;
   readonly filter: string;
   readonly qos: QoS;

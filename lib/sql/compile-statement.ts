@@ -13,7 +13,7 @@ const MOST_OUTPUTS = 10_000;
 const ELEMENT = 'item';
 
 /** A statement, ready to be evaluated for events. */
-export interface CompiledStatement {
+interface CompiledStatement {
   /**
    * Evaluate it for an event.
    * @returns the outputs: one for SELECT, one for each element of FOREACH; undefined: WHERE is not true

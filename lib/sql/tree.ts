@@ -50,7 +50,7 @@ export interface Over {
   readonly when?: Expression;
 }
 
-export type UnaryOperator = 'NOT' | '-' | '+';
+type UnaryOperator = 'NOT' | '-' | '+';
 
 export interface Unary extends Placed {
   readonly type: 'unary';
@@ -58,10 +58,10 @@ export interface Unary extends Placed {
   readonly operand: Expression;
 }
 
-export type Comparison = '=' | '!=' | '<' | '>' | '<=' | '>=' | '=~';
+type Comparison = '=' | '!=' | '<' | '>' | '<=' | '>=' | '=~';
 export type Arithmetic = '+' | '-' | '*' | '/' | 'div' | 'mod';
 /** Operators of streams: the remainder, and those for bits. */
-export type BitOperator = '%' | '&' | '|' | '^';
+type BitOperator = '%' | '&' | '|' | '^';
 export type BinaryOperator = 'OR' | 'AND' | Comparison | Arithmetic | BitOperator;
 
 export interface Binary extends Placed {
@@ -113,7 +113,7 @@ export interface Case extends Placed {
 }
 
 /** `[a, 'b', 3]`. */
-export interface List extends Placed {
+interface List extends Placed {
   readonly type: 'list';
   readonly items: readonly Expression[];
 }

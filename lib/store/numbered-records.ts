@@ -3,7 +3,7 @@ import type { Ledger } from './ledger.ts';
 import type { Draft } from './record.ts';
 
 /** What `NumberedRecords` asks of the owner of the items. */
-export interface NumberedItems<T> {
+interface NumberedItems<T> {
   /** The kind of the records; see `Kind`. */
   readonly kind: number;
   /** Write the body of the record of an item. */

@@ -2,7 +2,7 @@ import { type Draft, RecordReader } from './record.ts';
 import type { Entry } from './store.ts';
 
 /** What a record of a stream rule has: a part of its last checkpoint, or a row that has arrived since then. */
-export type StreamRecordKind = 'state' | 'row';
+type StreamRecordKind = 'state' | 'row';
 
 /** A record of a stream rule. */
 export interface StreamRecord {

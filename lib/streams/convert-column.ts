@@ -6,7 +6,7 @@ import { describe, integer, printed, StreamFailure, type Value, type ValueObject
 export type ParseTime = (text: string, pattern: string) => number | undefined;
 
 /** How columns are read. */
-export interface ColumnSetup {
+interface ColumnSetup {
   readonly isStrict: boolean;
   readonly timestampFormat?: string | undefined;
   readonly parseTime: ParseTime;

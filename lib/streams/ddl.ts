@@ -5,7 +5,7 @@ import { readStreamName } from './stream-name.ts';
 import type { StreamDefinition, StreamKind } from './types.ts';
 
 /** A statement that defines, lists, describes or drops streams and tables. */
-export type Ddl =
+type Ddl =
   | { readonly type: 'create'; readonly definition: StreamDefinition }
   | { readonly type: 'show'; readonly kind: StreamKind }
   | { readonly type: 'describe' | 'explain' | 'drop'; readonly kind: StreamKind; readonly name: string };

@@ -20,7 +20,7 @@ export interface MemoryMessage {
 }
 
 /** Takes what is published. */
-export type MemoryListener = (message: MemoryMessage) => void;
+type MemoryListener = (message: MemoryMessage) => void;
 
 /** Most publishes that follow from each other. */
 const MOST_DEPTH = 100;

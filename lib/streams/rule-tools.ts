@@ -5,7 +5,7 @@ import { zoneOffsetMinutes } from './time-zone.ts';
 import { StreamFailure } from './values.ts';
 
 /** What the tools of the functions of a rule are made of. */
-export interface ToolSettings {
+interface ToolSettings {
   readonly ruleId: string;
   readonly clock: Clock;
   /** IANA name of the zone of times without one; undefined: that of the process. */

@@ -30,7 +30,7 @@ export interface RuleEmission {
 }
 
 /** What the rules use of the service. */
-export interface StreamRulesHost extends StreamRuleHost {
+interface StreamRulesHost extends StreamRuleHost {
   readonly options: StreamsOptions;
   /** Keeps the rules as JSON, by id. */
   readonly table: StreamTable<string>;

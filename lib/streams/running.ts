@@ -10,7 +10,7 @@ import type { Consumer } from './sources/consumer.ts';
 import type { Attachment } from './sources/hub.ts';
 
 /** What a running rule uses of the service. */
-export interface RunningHost {
+interface RunningHost {
   readonly clock: Clock;
   /** Let the rows of a stream or table reach the rule. @throws why its source cannot be used */
   attach(stream: PlannedStream, consumer: Consumer): Attachment;
@@ -25,7 +25,7 @@ export interface RunningHost {
 }
 
 /** What a rule has opened before it runs. */
-export interface Opened {
+interface Opened {
   readonly tools: FunctionTools;
   readonly sinks: readonly SinkNode[];
   /** By position of the source. */

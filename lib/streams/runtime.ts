@@ -36,7 +36,7 @@ import type {
 import type { ValueObject } from './values.ts';
 
 /** What the runtime uses of the service. */
-export interface RuntimeHost {
+interface RuntimeHost {
   readonly registry: Registry;
   readonly catalogue: Catalogue;
   /** What the sink `mqtt` publishes. */
@@ -46,7 +46,7 @@ export interface RuntimeHost {
 }
 
 /** What a rule that runs reports. */
-export interface RuleReports {
+interface RuleReports {
   /** Something has failed for an item, in a node. */
   failed(node: string, error: unknown): void;
   /** The rule cannot go on. */

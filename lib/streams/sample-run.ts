@@ -43,7 +43,7 @@ export interface SampleRun extends StreamRuleTest {
 }
 
 /** What a test of a statement is run with. */
-export interface SampleSettings {
+interface SampleSettings {
   readonly plan: StreamPlan;
   readonly options: RuleOptions;
   /** When the first row arrives, unless it says otherwise: milliseconds since 1970. */

@@ -17,7 +17,7 @@ export interface TimePattern {
 }
 
 /** Offset of a zone from UTC, in minutes, at a time in milliseconds since 1970. */
-export type OffsetAt = (timeMs: number) => number;
+type OffsetAt = (timeMs: number) => number;
 
 const COMPILED = new RecentMap<TimePattern>(100);
 
@@ -145,7 +145,7 @@ const COMMON =
   /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,](\d{1,9}))?)?(?: ?([Zz]|[+-]\d{2}(?::?\d{2})?))?)?$/;
 
 /** A time that was read, and the zone that was written with it. */
-export interface ReadTime {
+interface ReadTime {
   /** Milliseconds since 1970. */
   readonly timeMs: number;
   readonly offsetMinutes: number | undefined;

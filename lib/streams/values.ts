@@ -31,7 +31,7 @@ export type Value =
 /** A row's columns by name, or a struct. */
 export type ValueObject = { readonly [key: string]: Value };
 
-export type Kind = 'bigint' | 'float' | 'string' | 'boolean' | 'datetime' | 'bytea' | 'array' | 'struct' | 'null';
+type Kind = 'bigint' | 'float' | 'string' | 'boolean' | 'datetime' | 'bytea' | 'array' | 'struct' | 'null';
 
 export function kindOf(value: Value): Kind {
   switch (typeof value) {

@@ -2,7 +2,7 @@ import type { AuthSource, TransportInfo } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 
 /** How a client of a test connects. */
-export interface Attempt {
+interface Attempt {
   readonly username?: string | undefined;
   readonly password?: string | Buffer;
   readonly clientId?: string;

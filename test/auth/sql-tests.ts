@@ -10,14 +10,14 @@ import { HOSTILE, sourceBroker } from './source-kit.ts';
 type Value = string | number | null;
 
 /** A database of a test. */
-export interface SqlDatabase {
+interface SqlDatabase {
   /** Run a statement with `?` in place of values. */
   run(text: string, values?: Value[]): Promise<Record<string, unknown>[]>;
   close(): Promise<void>;
 }
 
 /** What the tests need to know about a kind of database. */
-export interface SqlKind {
+interface SqlKind {
   readonly name: string;
   readonly skip: string | false;
   readonly url: string;

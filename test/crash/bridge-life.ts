@@ -21,7 +21,7 @@ const BROKER = 'bridge-broker.ts';
 const BURST = 20;
 
 /** What a run has found. */
-export interface BridgeOutcome {
+interface BridgeOutcome {
   readonly messages: number;
   readonly kills: number;
   /** Empty if every promise was kept. */

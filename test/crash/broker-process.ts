@@ -24,7 +24,7 @@ export interface BrokerSettings {
 }
 
 /** A message that an app publishes with the API of the broker. */
-export interface AppMessage {
+interface AppMessage {
   readonly topic: string;
   readonly payload: string;
   readonly qos: QoS;

@@ -38,7 +38,7 @@ export type Sender = 'webhook' | 'rule' | undefined;
 const SERVERS = { webhook: 1, rule: 2, none: 0 };
 
 /** The result of a life on one folder. */
-export interface Outcome {
+interface Outcome {
   readonly rounds: number;
   readonly kills: number;
   readonly messages: number;

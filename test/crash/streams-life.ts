@@ -8,7 +8,7 @@ const BURST = 20;
 const WINDOW = 7;
 
 /** What a run has found. */
-export interface StreamsOutcome {
+interface StreamsOutcome {
   readonly rows: number;
   readonly kills: number;
   /** Empty if every promise was kept. */

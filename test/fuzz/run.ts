@@ -13,14 +13,14 @@ import { judge, type Limits, type ReadPacket, type Verdict } from './model.ts';
 import { Random } from './random.ts';
 import { Peer, turns } from './wire.ts';
 
-export interface FuzzOptions {
+interface FuzzOptions {
   readonly runs: number;
   readonly seed: number;
   /** Called after each batch with the number of inputs so far. */
   readonly onProgress?: (done: number) => void;
 }
 
-export interface FuzzResult {
+interface FuzzResult {
   readonly runs: number;
   /** The number of inputs for each result. */
   readonly ends: Readonly<Record<string, number>>;

@@ -23,7 +23,7 @@ export interface WireOptions {
  * The broker's end of a connection, with the test instead of the network: the broker reads the arguments of `say` at once, and what it
  * writes is added to `heard`.
  */
-export class Wire extends Duplex {
+class Wire extends Duplex {
   /** The chunks that the broker has written and the peer has read. */
   heard: Buffer[] = [];
   heardBytes = 0;

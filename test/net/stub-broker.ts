@@ -11,7 +11,7 @@ import {
   type TransportInfo
 } from '../../lib/index.ts';
 
-export interface Taken {
+interface Taken {
   readonly stream: Duplex;
   readonly meta: TransportInfo;
 }
@@ -124,7 +124,7 @@ export function readBytes(stream: Duplex, count: number): Promise<Buffer> {
 }
 
 /** Socket options that were set in the kernel, which Node cannot read back. */
-export interface SocketOptions {
+interface SocketOptions {
   noDelay: boolean;
   /** Idle seconds before keep-alive probes; undefined if there are none. */
   keepAliveSec: number | undefined;

@@ -43,7 +43,7 @@ export async function startTestBed(options: BrokerOptions = {}): Promise<Bed> {
   };
 }
 
-export interface ClientOptions extends WireOptions, Partial<Omit<ConnectPacket, 'cmd' | 'protocolVersion'>> {
+interface ClientOptions extends WireOptions, Partial<Omit<ConnectPacket, 'cmd' | 'protocolVersion'>> {
   /** Default 5. */
   readonly version?: ProtocolVersion;
 }

@@ -78,7 +78,7 @@ const OF_MESSAGE = {
 type Connect = (options: ClientOptions & { readonly transportInfo?: TransportInfo }) => Promise<Client>;
 
 /** What happens, and the columns of the events of one kind that come of it; of the id of a message only that it is there. */
-export interface ColumnCase {
+interface ColumnCase {
   readonly event: RuleEventName;
   readonly when: string;
   readonly options?: TestBrokerOptions;

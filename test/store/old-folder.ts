@@ -22,7 +22,7 @@ interface Sent {
 type Named = readonly [topic: string, payload: string];
 
 /** The description that `make-fixture.mjs` writes next to a folder. */
-export interface OldFolder {
+interface OldFolder {
   readonly version: string;
   readonly end: 'closed' | 'killed';
   /** Wall clock shortly before the broker ended. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** A line of the text file: a statement, and what it gives. */
-export interface GrammarCase {
+interface GrammarCase {
   /** `grammar.txt:12` */
   readonly place: string;
   readonly text: string;

@@ -16,7 +16,7 @@ export const PLAN: SinkPlanSetup = {
   templateCharacters: 10_000
 };
 
-export interface BenchOptions {
+interface BenchOptions {
   readonly clock?: Clock;
   readonly outboxes?: Pick<Outboxes, 'open'>;
   readonly dataDir?: string;

@@ -67,7 +67,7 @@ export function stream(
   return { kind, name: 'demo', columns, options: all, sql: `${kind} ${JSON.stringify([all, columns])}` };
 }
 
-export interface HubFixture {
+interface HubFixture {
   readonly hub: SourceHub;
   readonly clock: Clock & ManualClock;
   readonly reported: string[];

@@ -6,7 +6,7 @@ import type { StreamsSqlOptions } from '../../adapters/streams/sql/index.ts';
 import { service } from '../support/services.ts';
 
 /** A database for tests, with a function as apps give it. */
-export interface TestDatabase {
+interface TestDatabase {
   readonly name: string;
   readonly skip: string | false;
   open(): Promise<OpenDatabase>;

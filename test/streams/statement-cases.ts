@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
+import { errorText } from '../../lib/base/errors.ts';
 import { aggregateFunctions } from '../../lib/streams/functions/aggregates.ts';
 import type { StreamFunction } from '../../lib/streams/functions/function.ts';
 import { Graph } from '../../lib/streams/graph/graph.ts';
-import { messageOf } from '../../lib/streams/graph/node.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
 import type { StreamPlan } from '../../lib/streams/plan/plan.ts';
 import { planOf } from '../../lib/streams/plan/planner.ts';
@@ -17,7 +17,7 @@ import { plain, type ValueObject } from '../../lib/streams/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
 /** A row that arrives, the end of a table, or time that passes. */
-export interface TimedRow {
+interface TimedRow {
   readonly at: number;
   /** Absent: only time passes. */
   readonly stream?: string;
@@ -96,7 +96,7 @@ function rowOf(line: string): TimedRow {
 }
 
 /** What a case has given. */
-export interface CaseResult {
+interface CaseResult {
   readonly emitted: string[];
   readonly counts: string[];
 }
@@ -159,7 +159,7 @@ function planCase({ sql, tables, bounds }: StatementCase, options: RuleOptions):
 
 function openGraph(plan: StreamPlan, clock: VirtualClock, emitted: string[], state?: Record<string, unknown>): Graph {
   const tools = testTools(clock);
-  const fail = (error: unknown) => emitted.push(`${clock.now()} error ${messageOf(error)}`);
+  const fail = (error: unknown) => emitted.push(`${clock.now()} error ${errorText(error)}`);
   const output = {
     push: (rows: unknown) => emitted.push(`${clock.now()} ${JSON.stringify(plain(rows as never))}`),
     flush: () => undefined,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** A certificate with its key, as PEM and as files. */
-export interface Identity {
+interface Identity {
   readonly cert: string;
   readonly key: string;
   readonly certFile: string;

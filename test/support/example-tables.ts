@@ -5,7 +5,7 @@ import ts from 'typescript';
 const folder = join(import.meta.dirname, '../../examples');
 
 /** An example that is one file. */
-export interface Example {
+interface Example {
   /** The name of the file without `.ts`. */
   readonly name: string;
   /** The first sentence of the comment at its top. */

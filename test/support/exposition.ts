@@ -1,12 +1,12 @@
 /** One value as it stands in the text. */
-export interface ParsedSample {
+interface ParsedSample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
 /** A metric as it stands in the text. */
-export interface ParsedFamily {
+interface ParsedFamily {
   readonly name: string;
   help?: string;
   type?: string;

@@ -9,7 +9,7 @@ import type { Tarball } from './tarball.ts';
 const PAGE = join(import.meta.dirname, '../../lib/PACKAGE.md');
 
 /** Rows of numbers by their first column. The tables of the page have the largest values that are allowed. */
-export type Sizes = Readonly<Record<string, readonly number[]>>;
+type Sizes = Readonly<Record<string, readonly number[]>>;
 
 /** Returns the sizes of a tarball. */
 export function tarballSizes({ size, unpackedSize, files }: Tarball): Sizes {

@@ -12,7 +12,7 @@ import { type SinkType, type SourceType, StateError, type StreamFunction, system
 import { type ZipEntry, zip } from './zip.ts';
 
 /** Stands in for the stream service: it keeps what is defined. */
-export class FakeStreams {
+class FakeStreams {
   readonly functions = new Map<string, StreamFunction>();
   readonly sources = new Map<string, SourceType>();
   readonly sinks = new Map<string, SinkType>();

@@ -7,7 +7,7 @@ const SERVICES = {
 };
 
 /** A server for tests. */
-export interface Service {
+interface Service {
   /** Its URL with user name and password; empty if the server is missing. */
   readonly url: string;
   /** For the options of `describe` and `it`: the reason why the tests are skipped, or false. */

@@ -1,5 +1,5 @@
 /** The party that a statement binds: the server, the client, or both. */
-export type Side = 'S' | 'B' | 'C';
+type Side = 'S' | 'B' | 'C';
 
 /** One normative statement. */
 export interface Statement {
@@ -11,7 +11,7 @@ export interface Statement {
 }
 
 /** The statements of a section. */
-export interface Chapter {
+interface Chapter {
   readonly title: string;
   readonly statements: readonly Statement[];
 }

@@ -87,7 +87,7 @@ function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
 }
 
 /** A member of an interface, and the text of its docstring in one line. */
-export interface DocumentedMember {
+interface DocumentedMember {
   readonly name: string;
   readonly about: string;
   readonly node: ts.TypeElement;

@@ -9,7 +9,7 @@ import { createServer as createSecureServer, type ServerOptions } from 'node:htt
 import type { AddressInfo } from 'node:net';
 
 /** A request that has arrived. */
-export interface Received {
+interface Received {
   readonly method: string | undefined;
   /** Path and query. */
   readonly url: string | undefined;

@@ -29,7 +29,7 @@ const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavai
 const WRONG: Refusal = { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
 
 /** The queries of a kind of database. */
-export interface Queries {
+interface Queries {
   readonly authenticate: Lookup | undefined;
   readonly superuser: Lookup | undefined;
   readonly acl: Lookup | undefined;

@@ -5,7 +5,7 @@ import { isUserName } from '../outgoing/user-name.ts';
 export type Claims = Readonly<Record<string, unknown>>;
 
 /** Names of a client that claims are compared with. */
-export interface Names {
+interface Names {
   readonly clientId: string;
   readonly username: string | undefined;
 }

@@ -9,7 +9,7 @@ interface Element {
 }
 
 /** A response of an LDAP server [RFC 4511]. */
-export interface Response {
+interface Response {
   /** Tag of the operation. */
   readonly operation: number;
   /** The message without what is optional: controls, referrals and credentials of SASL. */

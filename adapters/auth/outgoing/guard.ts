@@ -9,7 +9,7 @@ import type { Slots } from './slots.ts';
 const REPORT_PAUSE_MS = 1_000;
 
 /** Settings of a `Guard`. */
-export interface GuardSettings extends Pick<Limits, 'timeoutMs' | 'breaker'> {
+interface GuardSettings extends Pick<Limits, 'timeoutMs' | 'breaker'> {
   /** Name of the source. */
   readonly name: string;
 }

@@ -32,7 +32,7 @@ export interface MetricRow<R = Reading> {
 }
 
 /** The figures of a broker at one moment. */
-export interface Reading extends RuleReading {
+interface Reading extends RuleReading {
   readonly broker: Broker;
   readonly counters: Readonly<Record<CounterName, number>>;
   readonly gauges: ReturnType<Broker['metrics']['gauges']>;

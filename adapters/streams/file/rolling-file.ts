@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
 /** How a file is written. */
-export interface FileForm {
+interface FileForm {
   readonly fileType: 'lines' | 'json' | 'csv';
   readonly isCompressed: boolean;
 }

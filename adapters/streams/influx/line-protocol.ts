@@ -2,7 +2,7 @@ import { StreamFailure, streamJson } from '../../../lib/index.ts';
 import type { SinkRow } from '../rows.ts';
 
 /** A row that becomes a line. */
-export interface Point {
+interface Point {
   readonly measurement: string;
   readonly tags: Iterable<readonly [name: string, value: unknown]>;
   readonly fields: Iterable<readonly [name: string, value: unknown]>;

@@ -36,7 +36,7 @@ export const WRITER_PROPERTIES: PropertyTable = {
 };
 
 /** A request that writes lines. */
-export interface WriteTarget {
+interface WriteTarget {
   /** Name of the sink, for messages: `influx sink`. */
   readonly what: string;
   /** Path after that of `addr`, with the query. */

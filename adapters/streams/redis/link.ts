@@ -9,7 +9,7 @@ const COMMAND_MS = 10_000;
 const KEEP_ALIVE_MS = 30_000;
 
 /** What a link reports. */
-export interface RedisLinkPorts {
+interface RedisLinkPorts {
   readonly clock: Clock;
   connected?(): void;
   disconnected?(reason: unknown): void;

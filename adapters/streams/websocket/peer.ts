@@ -7,7 +7,7 @@ const CLOSED = 3;
 const GOING_AWAY = 1001;
 
 /** What a peer tells. */
-export interface PeerListener {
+interface PeerListener {
   message(data: Buffer): void;
   /** @param reason why it is closed */
   closed(reason: Error): void;

@@ -13,7 +13,7 @@ const PREFIX = '$delayed/';
 const LONGEST_DELAY_SEC = 4_294_967;
 
 /** The delay and the topic of `$delayed/<seconds>/<topic>`. */
-export interface Delay {
+interface Delay {
   readonly delayMs: number;
   /** The topic to which the message is published after the delay. */
   readonly topic: string;

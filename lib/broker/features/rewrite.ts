@@ -55,7 +55,7 @@ export class TopicRewrite implements Feature {
 }
 
 /** Compiled rewrite rules. */
-export interface Rewrite {
+interface Rewrite {
   /** There are no rules. */
   readonly isEmpty: boolean;
   /**

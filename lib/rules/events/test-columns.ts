@@ -40,7 +40,7 @@ const TEST_VALUES: Readonly<Record<string, Value>> = {
 };
 
 /** What columns of a test depend on. */
-export interface TestContext {
+interface TestContext {
   /** Name of the node. */
   readonly node: string;
   /** Wall-clock time, in milliseconds since 1970. */

@@ -58,7 +58,7 @@ interface Captured {
 }
 
 /** What checkpoints are made with. */
-export interface CheckpointSetup {
+interface CheckpointSetup {
   readonly store: StreamRecordStore;
   readonly log: RuleLog;
   readonly messages: RuleMessages;

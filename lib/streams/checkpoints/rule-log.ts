@@ -19,7 +19,7 @@ export interface LoggedRow extends KeptStreamRecord {
 }
 
 /** A row of the log, as it reaches the rule again. */
-export interface ReplayedRow {
+interface ReplayedRow {
   readonly logged: LoggedRow;
   /** Position of its source. */
   readonly position: number;

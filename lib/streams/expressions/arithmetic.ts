@@ -5,7 +5,7 @@ import { invalidOperation, refuseComposite } from './compare.ts';
 export type Computing = '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^';
 
 /** Computes a value from two. @throws StreamFailure; the table is in `compile.ts` */
-export type Compute = (left: Value, right: Value) => Value;
+type Compute = (left: Value, right: Value) => Value;
 
 /** The computations by operator. Floats come first, because most rows have them. */
 export const COMPUTATIONS: Readonly<Record<Computing, Compute>> = {

@@ -5,7 +5,7 @@ import { describe, isNull, kindOf, StreamFailure, typeName, type Value } from '.
 export type Comparing = '=' | '!=' | '<' | '>' | '<=' | '>=';
 
 /** Compares two values. @throws StreamFailure if they cannot be compared; the table is in `compile.ts` */
-export type Compare = (left: Value, right: Value) => boolean;
+type Compare = (left: Value, right: Value) => boolean;
 
 /** The comparisons by operator. Floats are compared first, because most rows have them. */
 export const COMPARISONS: Readonly<Record<Comparing, Compare>> = {

@@ -1,5 +1,5 @@
 /** Whether a string matches a pattern of LIKE: `%` stands for any characters, `_` for one, `\` takes the meaning of the next one away. */
-export type Matcher = (text: string) => boolean;
+type Matcher = (text: string) => boolean;
 
 const ANY_RUN = Symbol('any characters');
 const ANY_ONE = Symbol('one character');

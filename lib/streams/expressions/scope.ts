@@ -18,7 +18,7 @@ export type Head =
   | { readonly type: 'value'; readonly evaluate: Evaluate };
 
 /** What an expression depends on besides columns, aliases and the functions that are given to `Scope.special`. */
-export interface Dependencies {
+interface Dependencies {
   /** A key of the metadata of a source, or of the first one that has it. Without a key: all of them. */
   meta(source: number | undefined, key: string | undefined): void;
   /** The tuple itself, whatever sources it has: its time. */

@@ -9,7 +9,7 @@ import { Figures } from './figures.ts';
 import type { LookupTable, Operator, Output, Timers } from './operator.ts';
 
 /** What a node uses of its graph. */
-export interface NodeHost {
+interface NodeHost {
   readonly clock: Clock;
   readonly tools: FunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;

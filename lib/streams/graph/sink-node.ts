@@ -23,7 +23,7 @@ export interface SinkTarget {
 }
 
 /** What a sink node uses of its rule. */
-export interface SinkNodeHost {
+interface SinkNodeHost {
   readonly clock: Clock;
   /** The option `sendError`. */
   readonly sendsErrors: boolean;

@@ -6,7 +6,7 @@ import { type Test, testOf } from './condition.ts';
 import { type Key, keyOf } from './keys.ts';
 
 /** A call of an analytic function. */
-export interface AnalyticCall {
+interface AnalyticCall {
   readonly function: AnalyticFunction;
   readonly args: readonly Evaluate[];
   /** The slot of a tuple that takes the result. */
@@ -17,7 +17,7 @@ export interface AnalyticCall {
   readonly when?: Evaluate;
 }
 
-export interface AnalyticSpec {
+interface AnalyticSpec {
   /** In the order in which they are computed; the arguments of one may use the slots of earlier ones. */
   readonly calls: readonly AnalyticCall[];
   /** How many slots tuples of the statement have. */

@@ -11,14 +11,14 @@ export interface AlignedCollection extends Collection {
 }
 
 /** A table of a statement. */
-export interface TableSpec {
+interface TableSpec {
   /** Position among the sources of the statement. */
   readonly source: number;
   /** RETAIN_SIZE: how many of the latest rows it has. `all`: those up to its end, at which they replace the previous ones. */
   readonly retain: number | 'all';
 }
 
-export interface AlignerSpec {
+interface AlignerSpec {
   readonly sources: number;
   /** In the order of the ports, from port 1 on. Port 0 is that of the stream or the window. */
   readonly tables: readonly TableSpec[];

@@ -6,7 +6,7 @@ import { eachMatch, JoinBudget } from './matches.ts';
 import { joinSlots } from './stream-row.ts';
 
 /** A JOIN of a statement. */
-export interface JoinStep {
+interface JoinStep {
   readonly kind: JoinKind;
   /** Position of the joined stream or table among the sources of the statement. */
   readonly source: number;
@@ -16,7 +16,7 @@ export interface JoinStep {
   readonly equality?: { readonly left: Evaluate; readonly right: Evaluate };
 }
 
-export interface JoinSpec {
+interface JoinSpec {
   /** Position of the source after FROM. */
   readonly first: number;
   readonly steps: readonly JoinStep[];

@@ -10,7 +10,7 @@ import { JoinBudget } from './matches.ts';
 import { loadTuple, type SavedTuple, saveTuple } from './saved-tuples.ts';
 import { streamRow } from './stream-row.ts';
 
-export interface LookupSpec {
+interface LookupSpec {
   readonly kind: 'inner' | 'left';
   /** Position of the lookup table among the sources of the statement. */
   readonly source: number;

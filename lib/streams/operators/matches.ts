@@ -49,14 +49,14 @@ interface Index {
 const indexes = new WeakMap<readonly JoinedRow[], WeakMap<Evaluate, Index>>();
 
 /** One side of a join, in which the matches of the rows of the other side are found. */
-export interface SearchedSide {
+interface SearchedSide {
   readonly rows: readonly JoinedRow[];
   /** One side of an equality of ON; absent: all rows are compared. */
   readonly key?: Evaluate;
 }
 
 /** The other side. */
-export interface SearchingSide {
+interface SearchingSide {
   readonly rows: readonly JoinedRow[];
   readonly key?: Evaluate;
 }

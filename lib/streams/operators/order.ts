@@ -4,7 +4,7 @@ import { type Collection, type Evaluate, type Frame, isCollection, type Tuple } 
 import { isNull, isNumber, kindOf, StreamFailure, typeName, type Value } from '../values.ts';
 
 /** A key of ORDER BY. */
-export interface SortKey {
+interface SortKey {
   readonly evaluate: Evaluate;
   readonly isDescending: boolean;
 }

@@ -4,9 +4,9 @@ import type { Evaluate, Tuple } from '../tuple.ts';
 import { isArray, isNull, isStruct, StreamFailure, typeName, type Value, type ValueObject } from '../values.ts';
 
 /** Adds the output rows of a tuple to a list: one, unless a function such as `unnest` makes several of it. @throws StreamFailure */
-export type Project = (tuple: Tuple, outputs: ValueObject[]) => void;
+type Project = (tuple: Tuple, outputs: ValueObject[]) => void;
 
-export interface ProjectOptions {
+interface ProjectOptions {
   /** Have null for columns without a value, instead of leaving them out. */
   readonly sendNilField: boolean;
   /** Add the metadata of the row, as `__meta`. */

@@ -1,5 +1,5 @@
 /** An item that waits, and its place among those of the same time. */
-export interface Timed<T> {
+interface Timed<T> {
   readonly time: number;
   readonly number: number;
   readonly item: T;

@@ -4,7 +4,7 @@ import { StreamFailure } from '../values.ts';
 import { loadTuple, type SavedTuple, saveTuple } from './saved-tuples.ts';
 import { TimeQueue } from './time-queue.ts';
 
-export interface WatermarkSpec {
+interface WatermarkSpec {
   /** How many streams there are; each is a port. */
   readonly streams: number;
   /** How far rows may be behind the latest one, in milliseconds. */

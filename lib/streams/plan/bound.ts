@@ -47,7 +47,7 @@ export interface BoundPredicate extends BoundExpression {
 }
 
 /** A part of ON: the condition is the conjunction of its parts. */
-export interface BoundMatch extends BoundExpression {
+interface BoundMatch extends BoundExpression {
   /** For `a.x = b.y`. undefined: the part is something else. */
   readonly equality: Equality | undefined;
 }

@@ -6,7 +6,7 @@ import type { StreamDefinition } from '../types.ts';
 import type { BoundSource, Catalogue, SourceRole } from './bound.ts';
 
 /** A column that a path begins with. */
-export interface ColumnReference {
+interface ColumnReference {
   readonly name: string;
   /** undefined: the first source that has it. */
   readonly source: number | undefined;

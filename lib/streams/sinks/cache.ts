@@ -16,7 +16,7 @@ const SEND_MS = 300_000;
 const MOST_BYTES = 64 * 1024 * 1024;
 
 /** What a cache is made with. */
-export interface CacheSetup {
+interface CacheSetup {
   readonly outboxes: Pick<Outboxes, 'open'>;
   readonly ruleId: string;
   readonly index: number;

@@ -6,7 +6,7 @@ import type { Properties, PropertyTable } from '../types.ts';
 export type DynamicProperties = ReadonlyMap<string, (rows: unknown) => unknown>;
 
 /** What property templates are made with. */
-export interface DynamicSetup {
+interface DynamicSetup {
   readonly tools: TemplateTools;
   /** Most characters of one of them. */
   readonly most: number;

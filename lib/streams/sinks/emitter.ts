@@ -20,7 +20,7 @@ const CLOSE_MS = 5_000;
 const MOST_COLLECTED = 1_000_000;
 
 /** What an emitter is made with. */
-export interface EmitterSetup {
+interface EmitterSetup {
   /** For messages: `mqtt sink`. */
   readonly what: string;
   readonly properties: CommonProperties;

@@ -37,14 +37,14 @@ const MQTT_SINK_PROPERTIES: PropertyTable = {
 };
 
 /** What the sink `mqtt` uses of the service. */
-export interface MqttSinkHost {
+interface MqttSinkHost {
   readonly messages: Pick<StreamMessages, 'publish'> & Partial<Pick<StreamMessages, 'isOwn'>>;
   /** The type that publishes at another broker; undefined: none is registered. */
   remote?(): SinkType | undefined;
 }
 
 /** A sink that publishes at this broker. */
-export interface LocalSink extends OpenSink {
+interface LocalSink extends OpenSink {
   readonly isLocal: true;
 }
 

@@ -29,7 +29,7 @@ export interface SinkPlanSetup {
 }
 
 /** What an action is opened with. */
-export interface SinkRun {
+interface SinkRun {
   readonly ruleId: string;
   /** Number of the action, from 0. */
   readonly index: number;

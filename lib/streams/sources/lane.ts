@@ -10,7 +10,7 @@ import type { StreamSettings } from './stream-settings.ts';
 import type { TableRows } from './table-rows.ts';
 
 /** What a lane tells its source. */
-export interface LaneHost {
+interface LaneHost {
   /** A payload or a row could not be read: it is counted. */
   failed(error: unknown): void;
   /** A rule has thrown. */

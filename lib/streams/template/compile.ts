@@ -70,7 +70,7 @@ type Action = (run: Run) => Signal;
 type Evaluate = (run: Run) => TemplateValue;
 
 /** Options of `compileTree`. */
-export interface CompileOptions {
+interface CompileOptions {
   readonly functions: BoundFunctions;
   /** Fields of a list are those of its first element, instead of an error. */
   readonly readsFirst: boolean;

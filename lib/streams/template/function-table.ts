@@ -5,10 +5,10 @@ import { isList, isObject, type TemplateValue, typeOf } from './template-value.t
  * What a parameter takes. `int` is an integer, or a float without a fraction, as a number; `whole` is what can be read as an integer, as
  * bigint, and `float` what can be read as a number: both are 0 for anything else, as in the original.
  */
-export type ParameterKind = 'any' | 'string' | 'bool' | 'int' | 'whole' | 'float' | 'list' | 'object';
+type ParameterKind = 'any' | 'string' | 'bool' | 'int' | 'whole' | 'float' | 'list' | 'object';
 
 /** A function of templates. */
-export interface TemplateFunction {
+interface TemplateFunction {
   readonly params: readonly ParameterKind[];
   /** The last parameter may occur any number of times. */
   readonly isVariadic: boolean;

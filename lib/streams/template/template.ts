@@ -15,7 +15,7 @@ import { asTemplateData } from './template-value.ts';
 export type Template = (data: unknown) => string;
 
 /** Options of `compileTemplate`. */
-export interface TemplateOptions {
+interface TemplateOptions {
   /** The property that the template is a value of, for messages. Default `dataTemplate`. */
   readonly property?: string;
   /** Most characters of one output; a loop cannot make more. Default 1048576. */

@@ -15,7 +15,7 @@ export interface Boundaries {
   skip(end: number, time: number): number;
 }
 
-export interface BoundaryOptions {
+interface BoundaryOptions {
   readonly intervalMs: number;
   readonly unit: TimeUnit;
   /** `start`: the first window ends one interval after the start of the rule. */

@@ -11,7 +11,7 @@ export type WindowShape =
   | { readonly kind: 'state'; readonly conditions: readonly Evaluate[]; readonly partitionBy: readonly Evaluate[] };
 
 /** How windows of a rule behave, besides their shape. */
-export interface WindowSettings {
+interface WindowSettings {
   /** FILTER (WHERE ...): other rows do not enter the window. */
   readonly filter?: Evaluate;
   readonly isEventTime: boolean;
