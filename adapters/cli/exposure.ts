@@ -1,4 +1,3 @@
-import { BlockList, isIP } from 'node:net';
 import { type BrokerOptions, InvalidInput, optionName, readOptions, ZONE_OPTIONS } from '../../lib/index.ts';
 import type { Transport } from '../net/index.ts';
 
@@ -17,7 +16,7 @@ const ADMISSION = {
  * @throws InvalidInput ANONYMOUS_EXPOSED
  */
 export function checkExposure(place: string, transport: Transport, broker: BrokerOptions, hasSource: boolean): void {
-  const bound = exposedAddress(transport);
+  const bound = transport.exposedHost;
   if (bound === undefined) return;
   const zone = zoneOf(transport);
   const { allowAnonymous = hasSource ? false : undefined, bypassAuthPlugins } = admissionOf(broker, zone);
@@ -34,12 +33,6 @@ export function checkExposure(place: string, transport: Transport, broker: Broke
   );
 }
 
-/** The address at which other machines can reach a listener that does not ask for an identity in TLS; undefined: there is none. */
-export function exposedAddress({ place, tls }: Transport): string | undefined {
-  if ('path' in place || isLoopback(place.host) || (tls !== undefined && asksForIdentity(tls))) return undefined;
-  return place.host;
-}
-
 /** The zone of the clients of a listener. */
 export function zoneOf({ common }: Transport): string {
   return common.zone ?? 'external';
@@ -53,28 +46,4 @@ function admissionOf(broker: BrokerOptions, zone: string): { allowAnonymous?: bo
     read = readOptions(ADMISSION, Object.fromEntries(entries), '', read);
   }
   return read as ReturnType<typeof admissionOf>;
-}
-
-/** Whether clients must authenticate in TLS: with a certificate of the configured authorities, or with a pre-shared key only. */
-function asksForIdentity(tls: NonNullable<Transport['tls']>): boolean {
-  const { ca, caFile, requestCert, rejectUnauthorized, psk, pskFile, cert, certFile, ciphers } = tls;
-  // Without configured authorities, Node trusts the public ones, which issue certificates to anyone.
-  const hasAuthorities = caFile.length > 0 || (ca !== undefined && ca.length > 0);
-  if (requestCert && rejectUnauthorized && hasAuthorities) return true;
-  const hasOnlyKeys = (psk ?? pskFile) !== undefined && (cert ?? certFile) === undefined;
-  return hasOnlyKeys && (ciphers === undefined || ciphers.split(/[:, ]/).every((part) => KEY_CIPHER.test(part)));
-}
-
-/** An entry of a cipher list that requires a pre-shared key if there is no certificate, or that removes ciphers. */
-const KEY_CIPHER = /^([!-].*|@.*|TLS_\w+|([A-Z]+-)?PSK(-[A-Z0-9-]+)?)$/;
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
-LOOPBACK.addAddress('::1', 'ipv6');
-
-/** Whether only this machine can reach an address. Includes IPv4-mapped IPv6 addresses. The only accepted name is `localhost`, because other names may later resolve to other addresses. */
-export function isLoopback(host: string): boolean {
-  const version = isIP(host);
-  if (version === 0) return host.toLowerCase() === 'localhost';
-  return LOOPBACK.check(host, version === 4 ? 'ipv4' : 'ipv6');
 }

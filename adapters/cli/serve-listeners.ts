@@ -1,7 +1,6 @@
 import type { Broker } from '../../lib/index.ts';
-import type { Listening } from '../net/index.ts';
+import { isLoopback, type Listening } from '../net/index.ts';
 import { log, type Shell } from './command.ts';
-import { isLoopback } from './exposure.ts';
 import type { PlannedListener } from './serve-settings.ts';
 
 /** A listener that has been added to the broker. */

@@ -1,6 +1,6 @@
 import { type Broker, optionName, settingText, ZONE_OPTIONS } from '../../lib/index.ts';
 import { log, type Shell } from './command.ts';
-import { exposedAddress, zoneOf } from './exposure.ts';
+import { zoneOf } from './exposure.ts';
 import type { Layer } from './layers.ts';
 import type { PlannedListener } from './serve-settings.ts';
 
@@ -31,7 +31,7 @@ export function optionPlaceIn(layers: readonly Layer[]): OptionPlace {
 export function warnOfOverrides({ configuration }: Broker, listeners: readonly PlannedListener[], shell: Shell): void {
   const told = new Set<string>();
   for (const { transport, http } of listeners) {
-    const host = exposedAddress(transport);
+    const host = transport.exposedHost;
     if (http !== undefined || host === undefined) continue;
     const zone = zoneOf(transport);
     const allowed = configuration.get(`zone.${zone}.allow_anonymous`);

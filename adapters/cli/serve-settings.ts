@@ -1,7 +1,7 @@
 import { type BrokerOptions, InvalidInput, readBrokerOptions } from '../../lib/index.ts';
-import { type Transport, tcp, tls, unix, ws, wss } from '../net/index.ts';
+import { isLoopback, type Transport, tcp, tls, unix, ws, wss } from '../net/index.ts';
 import type { Shell } from './command.ts';
-import { checkExposure, isLoopback } from './exposure.ts';
+import { checkExposure } from './exposure.ts';
 import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from './flags.ts';
 import { environmentLayer, fileLayer, flagLayer, type Layer, RULE_SETTINGS, WEBHOOK_SETTINGS } from './layers.ts';
 import { type ConfiguredBridge, configuredBridges } from './serve-bridges.ts';

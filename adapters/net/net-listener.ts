@@ -70,6 +70,11 @@ export class NetListener implements Listener {
     return this.address?.port;
   }
 
+  get exposure(): ListenerHandle['exposure'] {
+    const { exposedHost: host, common } = this.#transport;
+    return host === undefined ? undefined : { host, zone: common.zone ?? 'external' };
+  }
+
   open(): Promise<void> {
     if (this.#opening !== undefined) return this.#opening;
     const opening = this.#closing.then(() => this.#open());

@@ -1,6 +1,7 @@
 import type { BlockList } from 'node:net';
 import { InvalidInput, type OptionTable, type OptionValues, readOptions } from '../../lib/index.ts';
 import type { Place } from './bind.ts';
+import { exposedHostOf } from './exposure.ts';
 import { type LISTENER_OPTIONS, TCP_OPTIONS, type TcpOptions, UNIX_OPTIONS, type UnixOptions } from './options.ts';
 import { trustedSources } from './proxy-stage.ts';
 import { completeTlsOptions, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls-options.ts';
@@ -37,6 +38,9 @@ export class Transport {
   /** Peers whose PROXY headers are trusted; `anyone` on a Unix socket, whose file mode decides; undefined: no PROXY headers. @internal */
   readonly proxies: BlockList | 'anyone' | undefined;
 
+  /** Where other machines can reach the listener without an identity in TLS; undefined: they cannot. @internal */
+  readonly exposedHost: string | undefined;
+
   /** @internal */
   constructor(kind: Kind, common: Common, place: Place, more: { tls?: TlsRead; webSocket?: WebSocketRead } = {}) {
     this.kind = kind;
@@ -45,6 +49,7 @@ export class Transport {
     this.tls = more.tls;
     this.webSocket = more.webSocket;
     this.proxies = proxiesOf(kind, common);
+    this.exposedHost = exposedHostOf(place, this.tls);
     if (common.usernameFrom !== undefined && this.tls === undefined && this.proxies === undefined) {
       const expected = 'a listener with TLS or proxyProtocol';
       const text = `usernameFrom needs client certificates, so use ${expected}`;

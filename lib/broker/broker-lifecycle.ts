@@ -6,6 +6,7 @@ import type { ListenerHandle } from '../records/listener.ts';
 import type { Actors, Running } from './actors.ts';
 import { brokerMachine } from './broker.machine.ts';
 import type { BrokerActions, BrokerEvent } from './chart.ts';
+import { warnOfExposure } from './exposure.ts';
 import type { Services } from './services.ts';
 
 /** With a longer delay, setTimeout of Node fires immediately. */
@@ -142,12 +143,15 @@ export class BrokerLifecycle {
     host.persistence?.brokerStarted();
     for (const listener of this.listeners.values()) listener.accept?.();
     this.#services.events.emit('broker.started', { listeners: [...this.listeners.values()] });
+    warnOfExposure(this.#services, this.listeners.values());
   }
 
   /** Add a listener. */
   attach(listener: ListenerHandle): void {
     this.listeners.set(listener.name, listener);
-    if (this.state === 'connected') this.#services.events.emit('listener.attached', { listener });
+    if (this.state !== 'connected') return;
+    this.#services.events.emit('listener.attached', { listener });
+    warnOfExposure(this.#services, [listener]);
   }
 
   /** Remove a listener, if it was added. */

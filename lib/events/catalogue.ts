@@ -80,6 +80,10 @@ export const EVENTS = {
     listener: 'ListenerHandle'
   }),
   'listener.detached': row('A listener was removed from the started broker.', { listener: 'ListenerHandle' }),
+  'listener.exposed': row(
+    'The broker has started, or a listener was added, and anyone may connect at these listeners from other machines: no hook and no source of authentication is configured, and `allowAnonymous` is not set.',
+    { listeners: 'ListenerHandle[]' }
+  ),
   'client.connect': row(
     'A well-formed CONNECT has arrived; no hook has been called yet.',
     { client: 'ClientInfo' },

@@ -66,6 +66,11 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     message: 'listener removed',
     fields: ({ listener }) => ({ listener: listener.name })
   },
+  'listener.exposed': {
+    level: 'warn',
+    message: ({ listeners }) => exposedText(listeners),
+    fields: ({ listeners }) => ({ listeners: listeners.map(({ name }) => name) })
+  },
   'client.connected': {
     level: 'info',
     message: 'client connected',
@@ -266,6 +271,12 @@ function publisherFields({ origin, clientId, username }: Message): object {
 /** What is known of an error, in a plain object: loggers would write all its properties, among them the values that it is about. */
 function errorFields({ name, message, stack, code }: Error & { readonly code?: unknown }): object {
   return { name, code, message, stack };
+}
+
+/** What is wrong with listeners where anyone may connect from other machines, and what to do about it. */
+export function exposedText(listeners: readonly ListenerHandle[]): string {
+  const hosts = [...new Set(listeners.map(({ exposure }) => exposure?.host))].join(' and ');
+  return `anyone can connect from other machines at ${hosts}, because there is no source of authentication: add one (option auth), bind 127.0.0.1, or set allowAnonymous to true to allow this`;
 }
 
 function listenerText({ name, address }: ListenerHandle): string {

@@ -63,6 +63,11 @@ export interface ListenerHandle {
   readonly protocol: ListenerProtocol;
   /** Address of the listener; undefined while it is not open, or if the app has the server and its address is unknown. */
   readonly address: ListenerAddress | undefined;
+  /**
+   * The address and the zone of a listener that other machines can reach, and that asks its clients for no certificate and no pre-shared key.
+   * The broker warns if anyone may connect there.
+   */
+  readonly exposure?: { readonly host: string; readonly zone: string } | undefined;
   /** Whether it accepts clients. Without this property, a listener with an address counts as open. */
   readonly isOpen?: boolean;
   /**

@@ -111,6 +111,7 @@ const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>>
   'connection.closed': ['`debug`, unless its client was accepted'],
   'client.suback': ['`info` for the first refused subscription of a client in a minute, `debug` for the others'],
   'message.dropped': ['`info` for the first refused message of a client in a minute, `debug` for the others'],
+  'listener.exposed': [undefined, 'anyone can connect from other machines'],
   'access.unguarded': [undefined, 'unknown clients still get in although there are records'],
   'source.reloaded': ['`info`; `error` if it has failed', 'source of authentication reloaded, or not'],
   'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],

@@ -3,8 +3,8 @@ import type { ErrorCodeRow } from './row.ts';
 /** Codes of the command `embermq`. */
 export const COMMAND_CODES = {
   ANONYMOUS_EXPOSED: {
-    about: 'Anyone could connect from other machines.',
-    remedy: 'Add a source of authentication, or allow it with `--allow-anonymous`.'
+    about: 'Anyone can connect from other machines: `serve` does not start, and a broker of an app warns.',
+    remedy: 'Add a source of authentication, or allow it with `--allow-anonymous` or `allowAnonymous: true`.'
   },
   BENCH_UNKNOWN: { about: 'There is no such benchmark.', remedy: 'Use the name that the message suggests.' },
   BROKER_UNREACHABLE: { about: 'No broker answers at the address.', remedy: 'Check address and network.' },
