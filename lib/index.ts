@@ -68,7 +68,6 @@ export {
   type Values as OptionValues
 } from './base/options-table.ts';
 export type { WorkCount } from './base/pending-work.ts';
-export { RecentMap, type RecentMapOptions } from './base/recent-map.ts';
 export type { Access } from './broker/access.ts';
 export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/access-explainer.ts';
 export type { AutoSubscription } from './broker/auto-subscriptions.ts';

@@ -59,7 +59,7 @@ const OUTSIDE_WORLD =
 const COMPUTING: Readonly<Record<string, string>> = { 'lib/access/network.ts': 'node:net' };
 
 /** Packages lib may import; adapters and examples have their own. */
-const LIB_PACKAGES = ['croner', 'eventemitter3', 'mqtt-packet', 're2js', 'xstate'];
+const LIB_PACKAGES = ['croner', 'eventemitter3', 'lru-cache', 'mqtt-packet', 're2js', 'xstate'];
 
 const sources = ['lib', 'adapters', 'examples', 'bench', 'test'].flatMap((tree) =>
   readdirSync(join(root, tree), { recursive: true, encoding: 'utf8' })

@@ -223,7 +223,7 @@ describe('The compiled package', () => {
     });
   }
 
-  it('exposes no type of xstate, mqtt-packet or eventemitter3 outside embermq/machines', () => {
+  it('exposes no type of xstate, mqtt-packet, lru-cache or eventemitter3 outside embermq/machines', () => {
     for (const { name, target } of entries) {
       if (name === 'embermq/machines') continue;
       const packages = packagesInTypes(compiled(target.types));

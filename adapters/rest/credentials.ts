@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
-import { type Awaitable, type Broker, RecentMap, StateError } from '../../lib/index.ts';
+import { LRUCache } from 'lru-cache';
+import { type Awaitable, type Broker, StateError } from '../../lib/index.ts';
 import type { Call } from './call.ts';
 import { Fault } from './fault.ts';
 import { LoginLimit } from './login-limit.ts';
@@ -70,7 +71,7 @@ export class CredentialCheck {
   /** The digests of headers depend on it. */
   readonly #secret = randomBytes(32).toString('base64');
   /** By the digest of the header that they came in: neither secrets nor the time of a comparison tell anything. */
-  readonly #right = new RecentMap<Remembered>(MAX_REMEMBERED);
+  readonly #right = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
   /** The last header whose credentials were right, because one client often sends many requests. */
   #last: { readonly header: string; readonly login: Remembered } | undefined = undefined;
   /** Checks that are running, by the digest of the header. */

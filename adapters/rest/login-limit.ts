@@ -1,4 +1,5 @@
-import { type Clock, RecentMap } from '../../lib/index.ts';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../lib/index.ts';
 import { Fault } from './fault.ts';
 
 /** A source with this number of failed logins within a minute is refused until the minute is over. */
@@ -20,7 +21,7 @@ interface Source {
 /** Limits the failed logins of each source. */
 export class LoginLimit {
   readonly #clock: Clock;
-  readonly #sources = new RecentMap<Source>(MAX_SOURCES);
+  readonly #sources = new LRUCache<string, Source>({ max: MAX_SOURCES });
 
   constructor(clock: Clock) {
     this.#clock = clock;

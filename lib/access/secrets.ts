@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { RecentMap } from '../base/recent-map.ts';
+import { LRUCache } from 'lru-cache';
 import type { PasswordChecks } from './password-checks.ts';
 import { hashPassword, type PasswordCheck, passwordCheckOf } from './password-hash.ts';
 
@@ -16,7 +16,7 @@ export class Secrets {
   readonly #cost: number;
   readonly #key = randomBytes(32);
   /** Digest of the password that was right, by hash. */
-  readonly #right = new RecentMap<Buffer>(MAX_REMEMBERED);
+  readonly #right = new LRUCache<string, Buffer>({ max: MAX_REMEMBERED });
   #dummy: Promise<string> | undefined = undefined;
 
   /** @param cost of new hashes, as `hashPassword` takes it */

@@ -1,5 +1,5 @@
+import { LRUCache } from 'lru-cache';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/errors.ts';
-import { RecentMap } from '../base/recent-map.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { DropReason } from '../events/reasons.ts';
 import { type AppMessageInput, awaitCommit, Message, type MessageInput } from '../packets/message.ts';
@@ -49,7 +49,7 @@ export class OwnMessages {
   #isPublishing = false;
   #waiting: (() => void)[] = [];
   /** In whose names the app publishes. */
-  #publishers: RecentMap<NamedPublisher> | undefined = undefined;
+  #publishers: LRUCache<string, NamedPublisher> | undefined = undefined;
 
   constructor(services: Services, host: OwnMessagesHost, publishing: MessagePath) {
     this.#services = services;
@@ -193,7 +193,7 @@ export class OwnMessages {
   #nameOf(clientId: string | undefined): NamedPublisher | undefined {
     if (clientId === undefined) return undefined;
     if (typeof clientId !== 'string') throw new InvalidInput('MESSAGE_INVALID', 'clientId', 'a string', clientId);
-    this.#publishers ??= new RecentMap(MAX_PUBLISHERS);
+    this.#publishers ??= new LRUCache({ max: MAX_PUBLISHERS });
     let publisher = this.#publishers.get(clientId);
     if (publisher === undefined) this.#publishers.set(clientId, (publisher = new NamedPublisher(clientId)));
     return publisher;

@@ -1,4 +1,4 @@
-import { RecentMap } from '../base/recent-map.ts';
+import { LRUCache } from 'lru-cache';
 
 /** The fields of a route that the cache uses. The caller sets `weight`, the cache sets the others. */
 export interface CachedRoute {
@@ -32,14 +32,16 @@ export class RouteCache<R extends CachedRoute> {
   /** Incremented by each `invalidateAll`. */
   generation = 0;
   readonly maxWeight: number;
-  readonly #routes: RecentMap<R>;
+  readonly #lru: LRUCache<string, R>;
 
   constructor(options: RouteCacheOptions<R> = {}) {
     this.maxWeight = options.maxWeight ?? 100_000;
     const { onRemove } = options;
-    this.#routes = new RecentMap<R>(this.maxWeight, {
-      weigh,
-      onRemove: (route) => {
+    // `max` is not set, because it would allocate lists of that length at once.
+    this.#lru = new LRUCache<string, R>({
+      maxSize: this.maxWeight,
+      sizeCalculation: weigh,
+      dispose: (route) => {
         route.isStale = true;
         onRemove?.(route);
       }
@@ -48,7 +50,7 @@ export class RouteCache<R extends CachedRoute> {
 
   /** The valid route of a topic. If there is none, the caller computes the route and calls `set`. */
   get(topic: string): R | undefined {
-    const route = this.#routes.get(topic);
+    const route = this.#lru.get(topic);
     return route?.generation === this.generation ? route : undefined;
   }
 
@@ -60,18 +62,18 @@ export class RouteCache<R extends CachedRoute> {
   set(topic: string, route: R): boolean {
     route.generation = this.generation;
     if (topic.length > MAX_TOPIC_LENGTH || weigh(route, topic) > this.maxWeight) {
-      this.#routes.delete(topic);
+      this.#lru.delete(topic);
       route.isStale = true;
       return false;
     }
     route.isStale = false;
-    this.#routes.set(topic, route);
+    this.#lru.set(topic, route);
     return true;
   }
 
   /** Remove the route of a topic, because the filter of that name was added, removed or changed. */
   invalidate(topic: string): void {
-    this.#routes.delete(topic);
+    this.#lru.delete(topic);
   }
 
   /** Invalidate all routes, because a wildcard filter was added, removed or changed. Takes constant time; new routes evict the old ones. */
@@ -81,17 +83,17 @@ export class RouteCache<R extends CachedRoute> {
 
   /** Remove every route, so that the cache references no subscribers. */
   clear(): void {
-    this.#routes.clear();
+    this.#lru.clear();
   }
 
   /** The number of topics, including those with outdated routes. */
   get size(): number {
-    return this.#routes.size;
+    return this.#lru.size;
   }
 
   /** The sum of the weights, at most `maxWeight`. */
   get weight(): number {
-    return this.#routes.weight;
+    return this.#lru.calculatedSize;
   }
 }
 

@@ -1,5 +1,5 @@
+import { LRUCache } from 'lru-cache';
 import { BrokerError } from '../base/errors.ts';
-import { RecentMap } from '../base/recent-map.ts';
 import type { Pattern } from './functions/function.ts';
 import { SqlFailure } from './sql-error.ts';
 
@@ -17,7 +17,7 @@ export type PatternCompiler = (text: string) => Pattern;
  */
 export async function loadPatterns(): Promise<PatternCompiler> {
   const { RE2JS } = await loadRe2();
-  const known = new RecentMap<Pattern>(MOST_REMEMBERED);
+  const known = new LRUCache<string, Pattern>({ max: MOST_REMEMBERED });
   return (text) => {
     const remembered = known.get(text);
     if (remembered !== undefined) return remembered;

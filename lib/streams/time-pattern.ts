@@ -1,4 +1,4 @@
-import { RecentMap } from '../base/recent-map.ts';
+import { LRUCache } from 'lru-cache';
 import { type Field, field, type Moment, type TimeFields } from './time-fields.ts';
 import { StreamFailure } from './values.ts';
 
@@ -19,7 +19,7 @@ export interface TimePattern {
 /** Offset of a zone from UTC, in minutes, at a time in milliseconds since 1970. */
 type OffsetAt = (timeMs: number) => number;
 
-const COMPILED = new RecentMap<TimePattern>(100);
+const COMPILED = new LRUCache<string, TimePattern>({ max: 100 });
 
 /**
  * Format a time [stream rules 6.6]. Letters of the pattern: `YYYY YY` (or `y`), `M MM MMM MMMM`, `d dd`, `EEE EEEE`, `HH`, `h hh`, `a`, `m mm`,

@@ -1,4 +1,4 @@
-import { RecentMap } from '../base/recent-map.ts';
+import { LRUCache } from 'lru-cache';
 import { StreamFailure } from './values.ts';
 
 /** Not every version of Node has these zones. */
@@ -14,7 +14,7 @@ interface Zone {
 }
 
 /** Zones, which are expensive to make. */
-const ZONES = new RecentMap<Zone>(50);
+const ZONES = new LRUCache<string, Zone>({ max: 50 });
 
 /**
  * Offset of a time zone from UTC at a time.

@@ -1,16 +1,17 @@
 import { hash, randomBytes } from 'node:crypto';
-import { type Clock, RecentMap } from '../../../lib/index.ts';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../../lib/index.ts';
 
 /** Answers for a limited time, by the credentials that led to them. The credentials are not kept, only a keyed digest of them. */
 export class AnswerCache<T extends object> {
   readonly #clock: Clock;
   /** The digest depends on it, so that it cannot be compared with digests of guessed passwords. */
   #secret = randomSecret();
-  readonly #answers: RecentMap<{ readonly answer: T; readonly untilMs: number }>;
+  readonly #answers: LRUCache<string, { readonly answer: T; readonly untilMs: number }>;
 
   constructor(clock: Clock, size: number) {
     this.#clock = clock;
-    this.#answers = new RecentMap(size);
+    this.#answers = new LRUCache({ max: size });
   }
 
   /** The key of some credentials. Two passes, as in HMAC; `createHmac` takes four times as long. */

@@ -1,5 +1,6 @@
+import { LRUCache } from 'lru-cache';
 import Type from 'typebox';
-import { type Broker, RecentMap, type RouteRecord } from '../../../lib/index.ts';
+import type { Broker, RouteRecord } from '../../../lib/index.ts';
 import { NODE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
@@ -23,7 +24,7 @@ const WALK_MS = 60_000;
 const MAX_WALKS = 1_000;
 
 /** Where the next page of a list begins, by the limit and the number of that page. */
-const walks = new WeakMap<Broker, RecentMap<{ readonly cursor: string; readonly untilMs: number }>>();
+const walks = new WeakMap<Broker, LRUCache<string, { readonly cursor: string; readonly untilMs: number }>>();
 
 /**
  * Routes are in the order of their topics, so a new one may move others to the next page. Therefore a page begins where the page before has
@@ -31,7 +32,7 @@ const walks = new WeakMap<Broker, RecentMap<{ readonly cursor: string; readonly 
  */
 async function list({ broker, page: { number, skip, limit } }: Context): Promise<Listing<RouteRecord>> {
   let known = walks.get(broker);
-  if (known === undefined) walks.set(broker, (known = new RecentMap(MAX_WALKS)));
+  if (known === undefined) walks.set(broker, (known = new LRUCache({ max: MAX_WALKS })));
   const now = broker.clock.monotonic();
   const walk = known.get(`${limit}/${number}`);
   const from = walk !== undefined && now < walk.untilMs ? { cursor: walk.cursor } : { skip };

@@ -1,4 +1,4 @@
-import { RecentMap } from '../../base/recent-map.ts';
+import { LRUCache } from 'lru-cache';
 import { fixed } from '../../sql/json.ts';
 import { isArray, isStruct, StreamFailure, type Value } from '../values.ts';
 import { bytesOf, floatOf, indexOf, textOf } from './arguments.ts';
@@ -82,7 +82,7 @@ function splitValue(value: Value, separator: Value, index: Value): string {
 const MOST_DECIMALS = 100;
 
 /** Formatters of locales, which are expensive to make. */
-const FORMATTERS = new RecentMap<Intl.NumberFormat>(50);
+const FORMATTERS = new LRUCache<string, Intl.NumberFormat>({ max: 50 });
 
 function format(value: Value, decimals: Value, locale?: Value): string {
   const [number, places] = [floatOf(value), indexOf(decimals)];
