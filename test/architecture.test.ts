@@ -210,6 +210,13 @@ describe('fields', () => {
   });
 });
 
+/** No file imports these types, but the declarations that the compiler writes for other files name them. */
+const IN_DECLARATIONS = [
+  'adapters/cli/flags.ts: FlagRow',
+  'lib/rules/events/client-columns.ts: OfClient',
+  'lib/session/session-record.ts: SubscriptionEntry'
+];
+
 /** The files of the entry points of the package, whose exports are for apps. */
 function entryPoints(): string[] {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -288,7 +295,7 @@ describe('exports', () => {
           .filter((name) => taken.get(file)?.has(name) !== true)
           .map((name) => `${file}: ${name}`)
       );
-    assert.deepEqual(unused, [], 'remove them, or the word "export"');
+    assert.deepEqual(unused.sort(), IN_DECLARATIONS, 'remove them, or the word "export"');
   });
 });
 

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { documentedName, durationMs, InvalidInput, nearest, type OptionRow, readOptions } from '../../lib/index.ts';
 
 /** A flag: an option that can be given on the command line, for example `maxPacketSize` as `--max-packet-size`. */
-interface FlagRow<T = unknown> extends OptionRow<T> {
+export interface FlagRow<T = unknown> extends OptionRow<T> {
   /** The short form: `p` for `-p`. */
   readonly short?: string;
   /** The placeholder for the value in the help, such as `PORT`. Flags of the kind boolean have none. */

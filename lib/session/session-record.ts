@@ -157,7 +157,7 @@ export function writeSubscription(
 }
 
 /** A persisted subscription. */
-interface SubscriptionEntry {
+export interface SubscriptionEntry {
   readonly session: number;
   readonly filter: string;
   readonly qos: QoS;

@@ -5,7 +5,7 @@ import type { Column } from './column.ts';
 import { propertiesColumn } from './properties.ts';
 
 /** The value of an event about a client. */
-interface OfClient {
+export interface OfClient {
   readonly client: ClientInfo;
 }
 
