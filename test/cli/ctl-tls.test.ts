@@ -111,7 +111,7 @@ describe('ctl over HTTPS', () => {
     await once(silent, 'listening');
     const address = `https://127.0.0.1:${(silent.address() as AddressInfo).port}`;
     const { code, err } = await ctl('clients', '--ca', certificates.ca.certFile, '--url', address, '--timeout', '0.2');
-    assert.deepEqual([code, err], [1, `embermq: ${address} did not answer within 0.2 seconds\n`]);
+    assert.deepEqual([code, err], [1, `embermq: ${address}/api/v4 did not answer within 0.2 seconds\n`]);
     silent.closeAllConnections();
     silent.close();
   });
