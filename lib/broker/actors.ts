@@ -11,7 +11,7 @@ export interface Running {
 /** Creates and starts an actor of one chart. @param from the initial state; default: that of the chart */
 export type StartActor<D> = (actions: D, id: string, from?: string) => Running;
 
-/** The actors of a broker: its own, and those of its sessions. */
+/** The actors of a broker: its own, and those of its sessions and rules. */
 export class Actors {
   readonly #system: ReplaySystem;
 

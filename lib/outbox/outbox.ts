@@ -1,4 +1,4 @@
-import { BrokerError, StateError } from '../base/errors.ts';
+import { asError, BrokerError, StateError } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { Attempt } from './attempt.ts';
 import { Entries, type OutboxEntry, type Outcome, type QueuedEntry, type StoredEntry } from './entries.ts';
@@ -393,8 +393,4 @@ function keysOf(entries: readonly QueuedEntry[]): string[] {
   const keys = [entries[0].key];
   for (const { key } of entries) if (key !== keys[keys.length - 1]) keys.push(key);
   return keys;
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error), { cause: error });
 }

@@ -1,4 +1,4 @@
-import { BrokerError } from '../base/errors.ts';
+import { asError, BrokerError } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { type OutboxOptions, readOutboxOptions } from '../outbox/options.ts';
 import type { Outbox } from '../outbox/outbox.ts';
@@ -264,7 +264,7 @@ export class RuleResource {
     try {
       await done;
     } catch (error) {
-      fault = error instanceof Error ? error : new Error(String(error));
+      fault = asError(error);
     }
     if (this.#checking?.limit === limit) {
       this.#checking = undefined;

@@ -1,6 +1,7 @@
 import { ProtocolError } from '../../base/errors.ts';
 import type { HandlerTable, PacketHandler } from '../../connection/ports.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
+import { PacketType } from '../../packets/types.ts';
 import type { SessionHandlers } from '../ports.ts';
 import type { Session } from '../session.ts';
 import { onPuback, onPubcomp, onPubrec, onPubrel } from './acknowledgements.ts';
@@ -40,26 +41,26 @@ function handlerTable(handlers: Readonly<Record<number, Handler>>, when: string)
 }
 
 /** Only CONNECT is allowed [MQTT-3.1.0-1]. */
-const BEFORE_CONNECT = handlerTable({ 1: onConnect }, 'before CONNECT');
+const BEFORE_CONNECT = handlerTable({ [PacketType.connect]: onConnect }, 'before CONNECT');
 
 /** Between CONNECT and CONNACK only the packets of an authentication exchange are allowed [MQTT-3.1.2-30]. */
 const AUTHENTICATING = handlerTable(
-  { 14: onDisconnectWhileConnecting, 15: onAuthWhileConnecting },
+  { [PacketType.disconnect]: onDisconnectWhileConnecting, [PacketType.auth]: onAuthWhileConnecting },
   'while authenticating'
 );
 
 const LIVE = handlerTable(
   {
-    3: onPublish,
-    4: onPuback,
-    5: onPubrec,
-    6: onPubrel,
-    7: onPubcomp,
-    8: onSubscribe,
-    10: onUnsubscribe,
-    12: onPingreq,
-    14: onDisconnect,
-    15: onAuth
+    [PacketType.publish]: onPublish,
+    [PacketType.puback]: onPuback,
+    [PacketType.pubrec]: onPubrec,
+    [PacketType.pubrel]: onPubrel,
+    [PacketType.pubcomp]: onPubcomp,
+    [PacketType.subscribe]: onSubscribe,
+    [PacketType.unsubscribe]: onUnsubscribe,
+    [PacketType.pingreq]: onPingreq,
+    [PacketType.disconnect]: onDisconnect,
+    [PacketType.auth]: onAuth
   },
   'from a connected client' // nor is a second CONNECT [MQTT-3.1.0-2]
 );

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 
-/** Latency and the time of the last item are taken for one item in so many, and for the first. */
-const SAMPLE = 64;
+/** Latency and the time of the last item are taken for one item in so many, and for the first. A power of 2. */
+export const SAMPLE = 64;
 
 /** What the status shows of a node. Counters are exact; times are those of a sample of the items. */
 export class Figures {

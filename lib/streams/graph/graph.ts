@@ -8,7 +8,7 @@ import { isSource, type PlannedNode, type PlannedSource } from '../plan/plan.ts'
 import { freshSlots } from '../plan/slots.ts';
 import type { Consumer } from '../sources/consumer.ts';
 import type { Evaluate, Frame, Row, Tuple } from '../tuple.ts';
-import { Figures } from './figures.ts';
+import { Figures, SAMPLE } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 import { type Next, Node } from './node.ts';
 import type { LookupTable } from './operator.ts';
@@ -21,9 +21,6 @@ interface GraphHost {
   /** Something has failed for an item. */
   failed(node: string, error: unknown): void;
 }
-
-/** One row in so many, and the first, is measured; a power of 2. */
-const SAMPLE = 64;
 
 /**
  * Where the rows of a source enter a graph: the source and its preprocessor, which have one count.

@@ -1,3 +1,4 @@
+import { errorText } from '../../base/errors.ts';
 import type { Frame } from '../tuple.ts';
 import { StreamFailure } from '../values.ts';
 import type { Next } from './node.ts';
@@ -29,7 +30,7 @@ export class Outputs implements Next {
   flush(): void {}
 
   passError(error: unknown): void {
-    const failure = error instanceof Error ? error : new StreamFailure(String(error));
+    const failure = error instanceof Error ? error : new StreamFailure(errorText(error));
     const { cause } = this.#frame;
     for (const sink of this.#sinks) sink.passError(failure, cause);
   }
