@@ -148,15 +148,13 @@ export type {
   Refusal,
   Verdict
 } from './events/hooks.ts';
+export { COUNTER_ABOUT, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT } from './events/metric-texts.ts';
 export {
-  COUNTER_ABOUT,
   COUNTERS,
   type CounterName,
-  GAUGE_ABOUT,
   GAUGES,
   type GaugeName,
   type Metrics,
-  PLAIN_GAUGE_ABOUT,
   PLAIN_GAUGES,
   type PlainGaugeName
 } from './events/metrics.ts';
