@@ -250,7 +250,7 @@ export type {
 export type { SubscriptionRecord } from './records/subscription-record.ts';
 export { plainAddress, type TlsFacts, verifiedCertificate } from './records/transport-info.ts';
 export { type Given as GivenOptions, ZONE_OPTIONS, type Zone, type ZoneInput } from './records/zone.ts';
-export type { Directory, Page, RetainedRecord, RouteRecord, TopicLevel } from './routing/directory.ts';
+export type { Directory, Page, RetainedRecord, RouteRecord } from './routing/directory.ts';
 export type {
   ClientQuery,
   LevelQuery,
@@ -258,6 +258,7 @@ export type {
   RetainedQuery,
   SubscriptionQuery
 } from './routing/directory-queries.ts';
+export type { TopicLevel } from './routing/level-count.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
 // the actions of a rule as the store has them

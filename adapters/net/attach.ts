@@ -13,9 +13,10 @@ import {
   verifiedCertificate
 } from '../../lib/index.ts';
 import { type Claimant, respond, upgradesOf } from '../upgrades/index.ts';
+import type { Acceptor } from './acceptor.ts';
 import { boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
-import { type Acceptor, Gate, type Stage } from './gate.ts';
+import { Gate, type Stage } from './gate.ts';
 import { AppListener, Listening } from './listen.ts';
 import { freeName, type Listener, withoutTlsError } from './net-listener.ts';
 import { LISTENER_OPTIONS, type ListenerOptions } from './options.ts';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { BrokerError, systemClock } from '../../lib/index.ts';
-import type { Acceptor } from './gate.ts';
+import type { Acceptor } from './acceptor.ts';
 
 /** The file descriptors of the process. */
 export interface DescriptorCount {

@@ -1,9 +1,10 @@
 /// <reference types="node" preserve="true" />
 /** Listeners: TCP, TLS, WebSocket and Unix sockets for an embedded broker, and HTTP for its interfaces. */
 export type { OriginCheck } from '../upgrades/index.ts';
+export type { Acceptor, Disconnected, ZoneSizes } from './acceptor.ts';
 export { type AttachOptions, attachWebSocket, UpgradeListener, type UpgradeOptions, upgradeHandler } from './attach.ts';
 export { isLoopback } from './exposure.ts';
-export type { Acceptor, Disconnected, RefusalReason, ZoneSizes } from './gate.ts';
+export type { RefusalReason } from './gate.ts';
 export { listenHttp } from './http-listener.ts';
 export { type Listening, type ListenOptions, listen } from './listen.ts';
 export type { Listener } from './net-listener.ts';

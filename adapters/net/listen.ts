@@ -1,5 +1,5 @@
 import { type BrokerError, InvalidInput } from '../../lib/index.ts';
-import type { Acceptor } from './gate.ts';
+import type { Acceptor } from './acceptor.ts';
 import { type Listener, NetListener } from './net-listener.ts';
 import type { TcpOptions, UnixOptions } from './options.ts';
 import type { TlsMaterial, TlsSettings } from './tls-options.ts';

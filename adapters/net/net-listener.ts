@@ -6,9 +6,10 @@ import {
   type ListenerHandle,
   type ListenerProtocol
 } from '../../lib/index.ts';
+import type { Acceptor } from './acceptor.ts';
 import { bind, boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
-import { type Acceptor, Gate, ignore, type KnownLocal, type Stage } from './gate.ts';
+import { Gate, ignore, type KnownLocal, type Stage } from './gate.ts';
 import { proxyStage } from './proxy-stage.ts';
 import { TlsEndpoint } from './tls.ts';
 import type { TlsMaterial } from './tls-options.ts';

@@ -12,7 +12,8 @@ import {
   type Size
 } from '../../lib/index.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck, pathOf, respond } from '../upgrades/index.ts';
-import { type Arrival, type Gate, ignore, type Stage, type ZoneSizes } from './gate.ts';
+import type { ZoneSizes } from './acceptor.ts';
+import { type Arrival, type Gate, ignore, type Stage } from './gate.ts';
 import { WebSocketStream } from './websocket-stream.ts';
 
 /** WebSocket settings of a listener. */

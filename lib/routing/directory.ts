@@ -26,7 +26,7 @@ import {
   SUBSCRIPTION_CONDITIONS,
   type SubscriptionQuery
 } from './directory-queries.ts';
-import { LevelCount } from './level-count.ts';
+import { LevelCount, type TopicLevel } from './level-count.ts';
 import type { Subscription } from './subscription.ts';
 
 /** Sessions that are looked at in one turn. */
@@ -67,23 +67,6 @@ export interface RetainedRecord {
   readonly timestamp: number;
   /** When it expires, in milliseconds since 1970; undefined: never. */
   readonly expiresAt: number | undefined;
-}
-
-/** A name in the topic tree: of topics with retained messages, and of topic filters with subscriptions. */
-export interface TopicLevel {
-  readonly node: string;
-  /** The name of the level, which may be empty; `+` and `#` are wildcards of topic filters. */
-  readonly level: string;
-  /** The topic or topic filter that ends here. */
-  readonly topic: string;
-  /** Whether the topic has a retained message. */
-  readonly isRetained: boolean;
-  /** Whether the topic filter has subscriptions. */
-  readonly isSubscribed: boolean;
-  /** Number of topics below this one that have a retained message. */
-  readonly retainedBelow: number;
-  /** Number of topic filters below this one that have subscriptions. */
-  readonly subscribedBelow: number;
 }
 
 /** A session in the directory. */

@@ -1,4 +1,19 @@
-import type { TopicLevel } from './directory.ts';
+/** A name in the topic tree: of topics with retained messages, and of topic filters with subscriptions. */
+export interface TopicLevel {
+  readonly node: string;
+  /** The name of the level, which may be empty; `+` and `#` are wildcards of topic filters. */
+  readonly level: string;
+  /** The topic or topic filter that ends here. */
+  readonly topic: string;
+  /** Whether the topic has a retained message. */
+  readonly isRetained: boolean;
+  /** Whether the topic filter has subscriptions. */
+  readonly isSubscribed: boolean;
+  /** Number of topics below this one that have a retained message. */
+  readonly retainedBelow: number;
+  /** Number of topic filters below this one that have subscriptions. */
+  readonly subscribedBelow: number;
+}
 
 type Counted = { -readonly [N in keyof TopicLevel]: TopicLevel[N] };
 

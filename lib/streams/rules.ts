@@ -3,7 +3,7 @@ import { NotFound, StateError } from '../base/errors.ts';
 import type { StreamRulesApi } from './api.ts';
 import { checkTags, type ReadRule, readStreamRule } from './definition.ts';
 import type { StreamTable } from './host.ts';
-import type { RulePlan } from './runtime.ts';
+import type { RulePlan } from './rule-plan.ts';
 import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
 import type { HeldRows } from './sources/held-rows.ts';
 import { parseStreamStatement } from './statement.ts';

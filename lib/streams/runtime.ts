@@ -12,9 +12,9 @@ import type { LookupTable } from './graph/operator.ts';
 import { type OutputRows, SinkNode, type SinkTarget } from './graph/sink-node.ts';
 import type { StreamRecordStore, StreamsHost } from './host.ts';
 import { bind } from './plan/bind.ts';
-import type { StreamPlan } from './plan/plan.ts';
 import { planOf } from './plan/planner.ts';
 import type { Registry } from './registry.ts';
+import type { RulePlan } from './rule-plan.ts';
 import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
 import { Running } from './running.ts';
 import { runSamples } from './sample-run.ts';
@@ -51,12 +51,6 @@ interface RuleReports {
   failed(node: string, error: unknown): void;
   /** The rule cannot go on. */
   broken(error: unknown): void;
-}
-
-/** How a rule runs: its statement, and its sinks. */
-export interface RulePlan extends StreamPlan {
-  /** By the order of the actions; undefined: a function of the app. */
-  readonly sinks: readonly (SinkPlan | undefined)[];
 }
 
 /** Plans rules, and opens what they need to run. */

@@ -1,7 +1,8 @@
 import type { Clock } from '../../lib/base/clock.ts';
 import { NotFound } from '../../lib/base/errors.ts';
 import type { Consumer, Need } from '../../lib/streams/sources/consumer.ts';
-import { type HubPorts, SourceHub } from '../../lib/streams/sources/hub.ts';
+import { SourceHub } from '../../lib/streams/sources/hub.ts';
+import type { HubPorts } from '../../lib/streams/sources/hub-ports.ts';
 import type { Row } from '../../lib/streams/tuple.ts';
 import type { Column, SourceSetup, SourceType, StreamDefinition } from '../../lib/streams/types.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -1,4 +1,4 @@
-import type { Sample } from './rows.ts';
+import type { Sample } from './metric-row.ts';
 
 /** A metric with its values, ready to be written. */
 export interface Family {

@@ -2,8 +2,9 @@ import { type Broker, type OptionValues, readOptions, optionRow as row } from '.
 import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../../rest/index.ts';
 import { Guard, GuardedPage, type GuardOptions } from '../guard.ts';
 import { expositionFor, type Family } from './exposition.ts';
+import type { MetricRow } from './metric-row.ts';
 import { PROCESS_ROWS, ProcessFigures } from './process-rows.ts';
-import { BROKER_ROWS, type MetricRow, readingOf } from './rows.ts';
+import { BROKER_ROWS, readingOf } from './rows.ts';
 
 /** Options of `metricsHandler`. */
 export interface MetricsOptions extends GuardOptions {

@@ -1,5 +1,5 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
-import type { MetricRow } from './rows.ts';
+import type { MetricRow } from './metric-row.ts';
 
 /** The figures of the process at one moment. Times are in seconds, sizes in bytes. */
 interface ProcessReading {
@@ -48,7 +48,7 @@ export class ProcessFigures {
 
 function row(
   name: string,
-  kind: MetricRow['kind'],
+  kind: MetricRow<ProcessReading>['kind'],
   about: string,
   read: (reading: ProcessReading) => number | undefined
 ): MetricRow<ProcessReading> {

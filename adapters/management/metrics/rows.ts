@@ -10,26 +10,8 @@ import {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from '../../../lib/index.ts';
+import type { MetricRow } from './metric-row.ts';
 import { RULE_ROWS, type RuleReading, ruleReadingOf } from './rule-rows.ts';
-
-/** One value of a metric, with the labels that distinguish it from the others. */
-export interface Sample {
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-/** A metric: what it is called in each format, and where its values come from. */
-export interface MetricRow<R = Reading> {
-  /** In the Prometheus formats, without `_total`: `embermq_received_bytes`. */
-  readonly name: string;
-  /** In OpenTelemetry: `embermq.bytes.received`. */
-  readonly dottedName: string;
-  readonly kind: 'counter' | 'gauge';
-  /** As OpenTelemetry writes units: `By`, `s`, `{packet}`. */
-  readonly unit: string;
-  readonly about: string;
-  samples(reading: R): readonly Sample[];
-}
 
 /** The figures of a broker at one moment. */
 interface Reading extends RuleReading {
@@ -71,7 +53,12 @@ const UNITS: Readonly<Record<string, string>> = {
 /** Those of gauges, where they differ from those of counters. */
 const UNITS_OF_GAUGES: Readonly<Record<string, string>> = { rules: '{rule}', actions: '{action}' };
 
-function broker(kind: MetricRow['kind'], name: string, about: string, read: (reading: Reading) => number): MetricRow {
+function broker(
+  kind: MetricRow<Reading>['kind'],
+  name: string,
+  about: string,
+  read: (reading: Reading) => number
+): MetricRow<Reading> {
   const parts = name.split('.');
   // names end with the base unit: received_bytes
   const ordered = parts[0] === 'bytes' ? [...parts.slice(1), 'bytes'] : parts;
@@ -99,7 +86,7 @@ const plainGaugeRow = (name: PlainGaugeName) =>
 const SEVERITIES = ['notice', 'warning', 'error', 'critical'] as const;
 
 /** All metrics of a broker. */
-export const BROKER_ROWS: readonly MetricRow[] = [
+export const BROKER_ROWS: readonly MetricRow<Reading>[] = [
   {
     name: 'embermq_info',
     dottedName: 'embermq.info',

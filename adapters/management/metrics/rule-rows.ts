@@ -1,5 +1,5 @@
 import type { ActionState, Broker, ResourceState, RuleState } from '../../../lib/index.ts';
-import type { MetricRow } from './rows.ts';
+import type { MetricRow } from './metric-row.ts';
 
 /** Rules and resources that have values of their own: the first ones, so that their number does not grow without end. */
 const MOST = 200;

@@ -1,31 +1,13 @@
-import type { Clock } from '../../base/clock.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import type { ParseTime } from '../convert-column.ts';
-import type { FormatType } from '../formats/format.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
 import type { LookupTable } from '../graph/operator.ts';
 import type { Metadata } from '../tuple.ts';
-import type { SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
+import type { SourceType, StreamDefinition } from '../types.ts';
 import type { ValueObject } from '../values.ts';
 import type { Consumer, Need } from './consumer.ts';
+import type { HubPorts } from './hub-ports.ts';
 import { SharedSource, type SourceFigures } from './shared-source.ts';
 import { StreamSettings, sourceProperties, sourceTypeName } from './stream-settings.ts';
-
-/** What the sources use of the service. */
-export interface HubPorts {
-  readonly clock: Clock;
-  readonly dataDir: string | undefined;
-  readonly sourceConfig: StreamsOptions['sourceConfig'];
-  readonly parseTime: ParseTime;
-  /** Formats of the app and of plugins. */
-  formats(): readonly FormatType[];
-  /** The type of a name. @throws NotFound SOURCE_NOT_FOUND */
-  source(name: string): SourceType;
-  /** Report an error that has no caller. */
-  failed(error: unknown, during: string): void;
-  /** Report a property that has no effect. */
-  warn(text: string): void;
-}
 
 /** A rule at its source. */
 export interface Attachment {

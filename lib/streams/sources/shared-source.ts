@@ -6,7 +6,7 @@ import { type Metadata, NO_METADATA } from '../tuple.ts';
 import type { OpenSource, Properties, SourceSetup, SourceType, StreamDefinition } from '../types.ts';
 import { StreamFailure, type ValueObject } from '../values.ts';
 import type { Consumer, Need } from './consumer.ts';
-import type { HubPorts } from './hub.ts';
+import type { HubPorts } from './hub-ports.ts';
 import { Lane } from './lane.ts';
 import type { StreamSettings } from './stream-settings.ts';
 

@@ -1,0 +1,20 @@
+import type { Clock } from '../../base/clock.ts';
+import type { ParseTime } from '../convert-column.ts';
+import type { FormatType } from '../formats/format.ts';
+import type { SourceType, StreamsOptions } from '../types.ts';
+
+/** What the sources use of the service. */
+export interface HubPorts {
+  readonly clock: Clock;
+  readonly dataDir: string | undefined;
+  readonly sourceConfig: StreamsOptions['sourceConfig'];
+  readonly parseTime: ParseTime;
+  /** Formats of the app and of plugins. */
+  formats(): readonly FormatType[];
+  /** The type of a name. @throws NotFound SOURCE_NOT_FOUND */
+  source(name: string): SourceType;
+  /** Report an error that has no caller. */
+  failed(error: unknown, during: string): void;
+  /** Report a property that has no effect. */
+  warn(text: string): void;
+}
