@@ -134,6 +134,7 @@ export {
 } from './events/catalogue.ts';
 export type { ErrorCodeRow } from './events/error-codes/row.ts';
 export { ERROR_CODES } from './events/error-codes.ts';
+export { EVENT_ABOUT } from './events/event-texts.ts';
 export type {
   Approval,
   AuthenticateRequest,

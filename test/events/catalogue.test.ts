@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { EVENT_NAMES, EVENTS, type EventRow } from '../../lib/events/catalogue.ts';
+import { EVENT_ABOUT } from '../../lib/events/event-texts.ts';
 
 /** Returns the events with a value in a column, as pairs of name and value. */
 function column<C extends 'action' | 'notice'>(name: C): [string, EventRow[C]][] {
@@ -56,6 +57,6 @@ describe('The catalogue of events', () => {
   });
 
   it('explains every event in sentences', () => {
-    for (const name of EVENT_NAMES) assert.match(EVENTS[name].about, /^[A-Z].*\.$/);
+    for (const name of EVENT_NAMES) assert.match(EVENT_ABOUT[name], /^[A-Z].*\.$/);
   });
 });

@@ -9,7 +9,9 @@ import {
   DISCONNECT_REASONS,
   DROP_REASONS,
   type DropRow,
+  EVENT_ABOUT,
   EVENTS,
+  type EventName,
   type EventRow,
   GAUGE_ABOUT,
   LOG_LEVELS,
@@ -80,11 +82,11 @@ function bodies(): string {
 }
 
 function events(): string {
-  const rows = Object.entries<EventRow>(EVENTS).map(([name, { about, fields, notice }]) => {
+  const rows = Object.entries<EventRow>(EVENTS).map(([name, { fields, notice }]) => {
     const values = Object.entries(fields).map(([field, type]) => code(`${field}: ${type}`));
     const topic = notice?.replace(/[{}]/g, (brace) => (brace === '{' ? '<' : '>'));
     const also = topic === undefined ? '' : ` Also published to ${code(`$SYS/brokers/<node>/${topic}`)}.`;
-    return [code(name), about + also, values.join(', ')];
+    return [code(name), EVENT_ABOUT[name as EventName] + also, values.join(', ')];
   });
   return markdown(['event', 'what has happened', 'value'], rows);
 }
