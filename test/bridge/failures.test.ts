@@ -8,6 +8,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type BridgeOptions, bridge } from '../../adapters/bridge/index.ts';
 import { type Broker, createBroker, encode, type Packet, PacketReader, users } from '../../lib/index.ts';
 import { VirtualClock } from '../../lib/testing/index.ts';
+import { until } from '../support/until.ts';
 import { connected, listener, Pair, server } from './pair.ts';
 
 const BOTH = { out: [{ filter: 'out/#', qos: 2 }], in: [{ filter: 'in/#', qos: 2 }] } as const;
@@ -113,8 +114,8 @@ describe('A bridge that cannot connect', () => {
     const link = bridge(near, { ...BOTH, url: far.url, username: 'b', password: 'wrong', alarmAfter: 5, backOff: 5 });
     const { alarm } = await raised;
     assert.equal(alarm.id, 'bridge_down:default');
-    while (link.lastError === undefined) await setImmediate();
-    assert.match(link.lastError.message, /refused the bridge/);
+    await until(() => link.lastError !== undefined);
+    assert.match(String(link.lastError?.message), /refused the bridge/);
     assert.equal(link.state, 'disconnected');
     link.close();
     assert.equal(near.alarms.get('bridge_down:default'), undefined);
@@ -129,11 +130,11 @@ describe('A bridge that cannot connect', () => {
     await first.broker.stop();
     const near = await createBroker().start();
     const link = bridge(near, { ...BOTH, url: first.url, backOff: 5, maxBackOff: 10 });
-    while (link.lastError === undefined) await setImmediate();
+    await until(() => link.lastError !== undefined);
     await near.publish('out/x', '1', { qos: 1 });
     const far = await server({}, first.port);
     await connected(near, link);
-    while (link.size > 0) await setImmediate();
+    await until(() => link.size === 0);
     assert.equal(link.figures.sent, 1);
     link.close();
     await Promise.all([near.stop(), far.broker.stop()]);
@@ -156,7 +157,7 @@ describe('The sessions of a bridge', () => {
     await connected(pair.near, pair.link);
     for (let i = 5; i < 10; i++) await pair.far.publish('in/x', `${i}`, { qos: 2 });
     for (let i = 5; i < 10; i++) assert.equal(String((await here.next()).payload), `${i}`);
-    while (pair.link.size > 0) await setImmediate();
+    await until(() => pair.link.size === 0);
   });
 
   it('do not take a new message for a repeated one if the remote server has lost its session', async () => {
@@ -201,7 +202,7 @@ describe('The sessions of a bridge', () => {
     const link = bridge(near, { ...BOTH, url, backOff: 5 });
     assert.equal(String((await here.next()).payload), '1');
     assert.equal(String((await here.next()).payload), '2');
-    while (link.size > 0) await setImmediate();
+    await until(() => link.size === 0);
     assert.deepEqual(released, [1]); // the second connection has not sent PUBREL for a message that it did not send
     link.close();
     far.close();
@@ -215,7 +216,7 @@ describe('The sessions of a bridge', () => {
     );
     await Promise.all(links.map((link, at) => connected(brokers[at].broker, link)));
     await brokers[0].broker.publish('x', '1', { qos: 1 });
-    while (links[0].figures.dropped === 0) await setImmediate();
+    await until(() => links[0].figures.dropped > 0);
     assert.deepEqual(
       links.map(({ figures }) => figures.sent),
       [1, 1, 1]
@@ -328,7 +329,7 @@ describe('The sessions of a bridge', () => {
     const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '-e', script];
     const app = spawn(process.execPath, flags, { cwd: join(import.meta.dirname, '../..'), stdio: 'inherit' });
     context.after(() => app.kill('SIGKILL'));
-    while (attempts < 5 && app.exitCode === null) await setImmediate();
+    await until(() => attempts >= 5 || app.exitCode !== null);
     assert.equal(app.exitCode, null, 'the process has ended while the server was away');
     app.kill('SIGTERM');
     assert.deepEqual(await once(app, 'exit'), [0, null]);
@@ -354,7 +355,7 @@ describe('The sessions of a bridge', () => {
     assert.equal(pair.link.size, 1);
     pair.link.start();
     await connected(pair.near, pair.link);
-    while (pair.link.size > 0) await setImmediate();
+    await until(() => pair.link.size === 0);
     pair.link.close();
     assert.equal(pair.near.sessions.has('$bridge/default'), false);
   });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { until } from '../support/until.ts';
 import { connected, listener, Pair } from './pair.ts';
 
 const BOTH = { out: [{ filter: 'out/#', qos: 2 }], in: [{ filter: 'in/#', qos: 2 }], hops: false } as const;
@@ -84,9 +85,9 @@ describe('A bridge', () => {
       const { topic, payload } = await near.next();
       if (topic === 'in/x') seen.near.add(String(payload));
     }
-    await turnsUntil(() => pair.link.size === 0);
+    await until(() => pair.link.size === 0);
     const session = pair.near.sessions.get('$bridge/default');
-    await turnsUntil(() => session.flights().awaitingRel.length === 0);
+    await until(() => session.flights().awaitingRel.length === 0);
     assert.deepEqual(session.flights().inflight, []);
   });
 
@@ -145,8 +146,3 @@ describe('A bridge', () => {
     assert.equal(pair.link.state, 'connected');
   });
 });
-
-async function turnsUntil(isTrue: () => boolean): Promise<void> {
-  const { setImmediate } = await import('node:timers/promises');
-  while (!isTrue()) await setImmediate();
-}

@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type BridgeOptions, bridge } from '../../adapters/bridge/index.ts';
 import { type Broker, createBroker, encode, type Packet, PacketReader, type Properties } from '../../lib/index.ts';
 import { VirtualClock } from '../../lib/testing/index.ts';
+import { until } from '../support/until.ts';
 import { connected, listener, Pair } from './pair.ts';
 
 describe('The limits of this broker for its clients', () => {
@@ -74,13 +75,13 @@ describe('The limits that a server announces are kept by a bridge', () => {
     it(`Maximum QoS ${maximumQoS}, also for what has waited with a higher one`, async (context) => {
       const { near, link, received, published } = await limited(context, { maximumQoS }, acknowledge);
       for (const qos of [0, 1, 2] as const) await near.publish('out/x', `${qos}`, { qos });
-      while (published().length < 3 || link.size > 0) await setImmediate();
+      await until(() => published().length >= 3 && link.size === 0);
       const isOffline = near.nextEvent('client.disconnected');
       link.stop();
       await isOffline;
       for (const qos of [1, 2] as const) await near.publish('out/x', `waited ${qos}`, { qos });
       link.start();
-      while (published().length < 5 || link.size > 0) await setImmediate();
+      await until(() => published().length >= 5 && link.size === 0);
       assert.deepEqual(
         published().map(({ qos, payload }) => [String(payload), qos]),
         ['0', '1', '2', 'waited 1', 'waited 2'].map((text) => [text, text === '0' ? 0 : maximumQoS])
@@ -92,7 +93,7 @@ describe('The limits that a server announces are kept by a bridge', () => {
   it('Retain Available 0', async (context) => {
     const { near, published } = await limited(context, { retainAvailable: 0 }, acknowledge);
     await near.publish('out/x', '1', { qos: 1, retain: true });
-    while (published().length < 1) await setImmediate();
+    await until(() => published().length >= 1);
     assert.equal(published()[0].retain, false);
   });
 
@@ -103,7 +104,7 @@ describe('The limits that a server announces are kept by a bridge', () => {
     for (const qos of [0, 1, 2] as const)
       for (let length = 100; length < 250; length += 5) await near.publish('out/x', Buffer.alloc(length), { qos });
     await near.publish('out/x', 'end', { qos: 1 });
-    while (String(published().at(-1)?.payload) !== 'end' || link.size > 0) await setImmediate();
+    await until(() => String(published().at(-1)?.payload) === 'end' && link.size === 0);
     assert.ok(published().length > 3);
     for (const packet of published()) assert.ok(encode(packet, 5).length <= 200);
     assert.equal(link.figures.connected, 1);
@@ -116,7 +117,7 @@ describe('The limits that a server announces are kept by a bridge', () => {
       waiting.push(() => acknowledge(packet, send))
     );
     for (let i = 0; i < 50; i++) await near.publish('out/x', `${i}`, { qos: 2 });
-    while (published().length < 20) await setImmediate();
+    await until(() => published().length >= 20);
     limits.receiveMaximum = 3;
     link.stop();
     received.length = 0;
@@ -150,7 +151,7 @@ describe('The limits that a server announces are kept by a bridge', () => {
       const count = received.length;
       assert.equal(link.state, 'connected');
       await clock.advance(6_000);
-      while (received.length === count) await setImmediate();
+      await until(() => received.length !== count);
     }
     await clock.advance(12_000);
     assert.match(`${(await lost).error}`, /does not answer any more/);
@@ -167,7 +168,7 @@ describe('What a server refuses', () => {
     });
     for (const qos of [1, 2] as const) await near.publish('out/x', 'bad', { qos });
     for (const qos of [1, 2] as const) await near.publish('out/x', 'good', { qos });
-    while (link.size > 0) await setImmediate();
+    await until(() => link.size === 0);
     assert.equal(link.figures.refused, 2);
     assert.ok(link.figures.connected > 1);
     assert.deepEqual(

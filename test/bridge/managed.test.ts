@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { bridge, bridges } from '../../adapters/bridge/index.ts';
 import { metricsHandler } from '../../adapters/management/index.ts';
 import { createBroker, memoryStore, type Store } from '../../lib/index.ts';
 import { serveManagement } from '../support/management.ts';
+import { until } from '../support/until.ts';
 import { connected, listener, server } from './pair.ts';
 
 const OUT = [{ filter: 'out/#', qos: 1 }] as const;
@@ -48,7 +48,7 @@ describe('Bridges over REST', () => {
     assert.equal(String((await there.next()).payload), '2');
     const plugins = (await api.call('GET', '/api/nodes/embermq@127.0.0.1/plugins')).body.data;
     assert.equal(plugins.find(({ name }: { name: string }) => name === 'bridge:a').active, true);
-    while (near.connectors.get('bridge', 'a')?.size !== 0) await setImmediate();
+    await until(() => near.connectors.get('bridge', 'a')?.size === 0);
     const metrics = await (await metricsHandler(near).fetch(new Request('http://127.0.0.1/metrics'))).text();
     assert.match(metrics, /^embermq_connector_state\{.*kind="bridge",name="a",state="connected"\} 1$/m);
     assert.match(metrics, /^embermq_connector_waiting\{.*kind="bridge",name="a"\} 0$/m);
@@ -72,7 +72,7 @@ describe('Bridges over REST', () => {
     const isUnsubscribed = far.nextEvent('session.unsubscribed');
     await api.call('PUT', '/api/x/bridges/a', { ...settings, in: [{ filter: 'b/#' }] });
     assert.equal((await isUnsubscribed).filter, 'a/#');
-    while (near.connectors.get('bridge', 'a')?.state !== 'connected') await setImmediate();
+    await until(() => near.connectors.get('bridge', 'a')?.state === 'connected');
     assert.deepEqual(filters(), ['b/#']);
     const isEnded = far.nextEvent('session.terminated');
     assert.equal((await api.call('DELETE', '/api/x/bridges/a')).status, 200);
@@ -135,6 +135,6 @@ describe('A persisted bridge that is not made again', () => {
     const link = bridge(near, { url, out: OUT, isPersisted: true });
     assert.equal(near.alarms.get('bridge_missing:default'), undefined);
     for (let i = 10; i < 20; i++) assert.equal(String((await there.next()).payload), `${i}`);
-    while (link.size > 0) await setImmediate();
+    await until(() => link.size === 0);
   });
 });

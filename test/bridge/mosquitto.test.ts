@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { type BridgeOptions, bridge } from '../../adapters/bridge/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
+import { until } from '../support/until.ts';
 import { Mosquitto, withMosquitto } from './mosquitto.ts';
 import { connected, listener } from './pair.ts';
 
@@ -55,7 +55,7 @@ describe('A bridge to mosquitto', withMosquitto, () => {
         assert.equal(link.size, 50);
         await server.begin();
         await connected(near, link);
-        while (link.size > 0) await setImmediate();
+        await until(() => link.size === 0);
         assert.equal(link.figures.sent, 50);
       });
     });
@@ -67,7 +67,7 @@ describe('A bridge to mosquitto', withMosquitto, () => {
       const here = await listener(near, 'x/#');
       await near.publish('x/1', 'a', { qos: 1 });
       await near.publish('x/1', 'b', { qos: 1 });
-      while (link.size > 0) await setImmediate();
+      await until(() => link.size === 0);
       assert.equal(String((await here.next()).payload), 'a');
       assert.equal(String((await here.next()).payload), 'b');
       assert.equal(link.figures.received, 0);

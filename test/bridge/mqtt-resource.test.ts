@@ -11,6 +11,7 @@ import type { Params } from '../../lib/rules/types.ts';
 import type { Value } from '../../lib/sql/values.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { eventOf, type HostOptions, hostOf, type ResourceHost } from '../support/resource-host.ts';
+import { until } from '../support/until.ts';
 import { Mosquitto, withMosquitto } from './mosquitto.ts';
 import { listener, server } from './pair.ts';
 
@@ -304,7 +305,7 @@ async function against(
   answer: Answer,
   config: Params,
   run: (
-    it: ResourceHost & { received: Packet[]; until(count: number): Promise<void>; accepted(): number }
+    it: ResourceHost & { received: Packet[]; receives(count: number): Promise<void>; accepted(): number }
   ) => Promise<void>
 ): Promise<void> {
   const sockets = new Set<Socket>();
@@ -327,10 +328,10 @@ async function against(
   await once(hostile, 'listening');
   try {
     await using host = await hostFor(`127.0.0.1:${(hostile.address() as AddressInfo).port}`, { config });
-    const until = async (count: number) => {
-      while (received.length < count) await setImmediate();
+    const receives = async (count: number) => {
+      await until(() => received.length >= count);
     };
-    await run({ ...host, received, until, accepted: () => accepted });
+    await run({ ...host, received, receives, accepted: () => accepted });
   } finally {
     for (const socket of sockets) socket.destroy();
     hostile.close();
@@ -344,12 +345,12 @@ describe('The resource bridge_mqtt and a server', () => {
     against(
       () => undefined,
       {},
-      async ({ kit, check, until }) => {
+      async ({ kit, check, receives }) => {
         const refused = assert.rejects(check(), {
           code: 'RESOURCE_DOWN',
           message: /no connection to .* within 10000 ms/
         });
-        await until(1);
+        await receives(1);
         await kit.clock.advance('11s');
         await refused;
       }
@@ -377,10 +378,10 @@ describe('The resource bridge_mqtt and a server', () => {
     return against(
       answer,
       { retry_interval: '2s' },
-      async ({ kit, add, outbox, outcomes, received, until, accepted }) => {
+      async ({ kit, add, outbox, outcomes, received, receives, accepted }) => {
         add(1, publish('a'));
         add(2, publish('a'));
-        await until(3);
+        await receives(3);
         isDeaf = false;
         await kit.clock.advance('2100ms');
         assert.equal((outbox.lastError as { code?: string }).code, 'SEND_TIMEOUT');
@@ -420,10 +421,10 @@ describe('The resource bridge_mqtt and a server', () => {
     const answer: Answer = (packet, send) => {
       if (packet.cmd === 'connect') send({ ...CONNACK, properties: { maximumQoS: 0, retainAvailable: 0 } });
     };
-    return against(answer, { proto_ver: 'mqttv5' }, async ({ add, outbox, outcomes, received, until }) => {
+    return against(answer, { proto_ver: 'mqttv5' }, async ({ add, outbox, outcomes, received, receives }) => {
       add('x', publish('a', { flags: { retain: true } }));
       await outbox.idle();
-      await until(2);
+      await receives(2);
       const [, message] = received;
       assert.deepEqual(message.cmd === 'publish' && [message.qos, message.retain], [0, false]);
       assert.deepEqual(outcomes, ['sent']);
@@ -469,9 +470,9 @@ describe('The resource bridge_mqtt and a server', () => {
         socket.pause();
       },
       {},
-      async ({ kit, check, resource, add, until }) => {
+      async ({ kit, check, resource, add, receives }) => {
         await check();
-        await until(1);
+        await receives(1);
         for (let at = 0; at < 20; at++) add('x'.repeat(500_000), publish('a'));
         for (let turns = 0; turns < 20; turns++) await setImmediate();
         const closed = resource.close();
@@ -485,9 +486,9 @@ describe('The resource bridge_mqtt and a server', () => {
     against(
       () => undefined,
       {},
-      async ({ check, resource, until }) => {
+      async ({ check, resource, receives }) => {
         const refused = assert.rejects(check(), /closed/);
-        await until(1);
+        await receives(1);
         await resource.close();
         await refused;
       }

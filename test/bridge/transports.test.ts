@@ -6,12 +6,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { createWebSocketStream, WebSocketServer } from 'ws';
 import { type BridgeOptions, bridge } from '../../adapters/bridge/index.ts';
 import { listen, tls, ws, wss } from '../../adapters/net/index.ts';
 import { createBroker } from '../../lib/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { until } from '../support/until.ts';
 import { Mosquitto, withMosquitto } from './mosquitto.ts';
 import { connected, listener } from './pair.ts';
 
@@ -36,7 +36,7 @@ async function forward(kind: 'mqtts' | 'ws' | 'wss', options: Partial<BridgeOpti
   const url = `${kind}://localhost:${port}`;
   const link = bridge(near, { url, out: [{ filter: 'out/#', qos: 1 }], backOff: 5, ...options });
   try {
-    while (link.state !== 'connected' && link.lastError === undefined) await setImmediate();
+    await until(() => link.state === 'connected' || link.lastError !== undefined);
     if (link.lastError !== undefined) return link.lastError.message;
     await connected(near, link);
     const there = await listener(far, 'out/#');

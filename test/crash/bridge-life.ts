@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { QoS } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
+import { until } from '../support/until.ts';
 import { Peer, Victim } from './victim.ts';
 
 /** What is published at one broker and received at the other. */
@@ -51,7 +52,7 @@ export async function runBridge(seed: number, kills: number): Promise<BridgeOutc
     await Promise.all(runs.map((run) => run.begin()));
     for (let at = 0; at < kills; at++) {
       const marks = runs.map(({ received }) => received.length + 20 + random.below(200));
-      while (runs.some(({ received }, each) => received.length < marks[each])) await setImmediate();
+      await until(() => runs.every(({ received }, each) => received.length >= marks[each]));
       const which = at < 2 ? [[far], [near]][at] : random.pick([[far], [near], [far, near]]);
       await Promise.all(which.map((victim) => victim.kill()));
       await Promise.all(which.map((victim) => victim.begin()));
@@ -94,7 +95,7 @@ class FlowRun {
     this.#isWriting = false;
     const [reading, writing] = this.#work;
     await writing;
-    while (!this.received.includes('end')) await setImmediate();
+    await until(() => this.received.includes('end'));
     this.#isReading = false;
     await reading;
   }
@@ -122,8 +123,9 @@ class FlowRun {
 
   async #read(): Promise<void> {
     while (this.#isReading) {
-      await this.#sink.ready();
-      await setImmediate();
+      const { client } = this.#sink;
+      await until(() => client?.isConnected !== true || !this.#isReading);
+      if (this.#isReading) await this.#sink.ready();
     }
   }
 

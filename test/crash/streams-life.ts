@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { Random } from '../fuzz/random.ts';
+import { until } from '../support/until.ts';
 import { Peer, Victim } from './victim.ts';
 
 /** Messages that are sent without waiting for the acknowledgements of the first ones. */
@@ -31,6 +32,10 @@ class Windows {
   }
 
   /** Be connected, also after a kill. */
+  get isConnected(): boolean {
+    return this.#reader.client?.isConnected === true;
+  }
+
   async ready(): Promise<void> {
     await this.#reader.ready();
   }
@@ -78,7 +83,7 @@ export async function runStreams(seed: number, kills: number): Promise<StreamsOu
   const read = async () => {
     while (isReading) {
       for (const each of windows) await each.ready();
-      await setImmediate();
+      await until(() => !isReading || windows.some((each) => !each.isConnected));
     }
   };
   try {
@@ -86,7 +91,7 @@ export async function runStreams(seed: number, kills: number): Promise<StreamsOu
     const work = [write(), read()];
     for (let at = 0; at < kills; at++) {
       const mark = next + 20 + random.below(300);
-      while (next < mark) await setImmediate();
+      await until(() => next >= mark);
       await victim.kill();
       await victim.begin();
     }

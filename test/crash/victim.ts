@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout } from 'node:timers/promises';
 import { type Client, type ClientOptions, connectClient } from '../../lib/index.ts';
 
 /** A durable broker in a process that can be killed. It keeps its port and its folder. */
@@ -43,6 +43,9 @@ export class Victim {
   }
 }
 
+/** Between two attempts to connect. */
+const RETRY_MS = 2;
+
 /** A client with a lasting session that connects again until it ends. */
 export class Peer {
   client: Client | undefined;
@@ -60,7 +63,7 @@ export class Peer {
   /** Resolves when the peer is connected. */
   async ready(): Promise<Client> {
     while (this.client?.isConnected !== true && !this.#isEnded) {
-      await setImmediate();
+      await setTimeout(RETRY_MS);
       const socket = connect({ port: this.#victim.port, host: '127.0.0.1', noDelay: true });
       try {
         await once(socket, 'connect');
