@@ -198,6 +198,8 @@ describe('A listener that throws', () => {
       const listener = { name: 'x', open: async () => {}, close: async () => {} } as never;
       broker.attach(listener);
       broker.detach(listener);
+      const exposure = { host: '0.0.0.0', zone: 'external' };
+      broker.attach({ name: 'exposed', exposure, open: async () => {}, close: async () => {} } as never);
       await pass(10);
       await broker.stop();
       await broker.start();
