@@ -158,18 +158,23 @@ export class Aedes extends EventEmitter<AedesEvents> {
 
   /** Start the broker; a second call resolves with the first one. @throws as `broker.start`, for example BrokerError STORE_LOCKED */
   listen(): Promise<void> {
-    this.#listening ??= this.#start();
-    return this.#listening;
+    if (this.#listening !== undefined && this.broker.state !== 'disconnected') return this.#listening;
+    const listening: Promise<void> = this.broker.start().then(
+      () => {
+        if (this.#listening === listening) this.#begin(); // unless it has been closed meanwhile
+      },
+      (error) => {
+        if (this.#listening === listening) this.#listening = undefined;
+        throw error;
+      }
+    );
+    this.#listening = listening;
+    return listening;
   }
 
-  async #start(): Promise<void> {
-    try {
-      await this.broker.start();
-    } catch (error) {
-      this.#listening = undefined;
-      throw error;
-    }
+  #begin(): void {
     this.#closed = false;
+    this.broker.clock.clearTimeout(this.#heartbeat);
     this.#announce('birth', this.id);
     this.#beat();
   }
@@ -199,7 +204,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
     const published = async (): Promise<void> => {
       this.#checkLevels(packet.topic);
       const input = client === null ? inputOf(packet) : { ...inputOf(packet), clientId: client.id };
-      const error = await this.#backpressure.publish(() => this.broker.publish(input));
+      const error = await this.#backpressure.publish(client, () => this.broker.publish(input));
       if (error !== undefined) throw error;
     };
     published().then(() => callback(null), callback);
@@ -225,8 +230,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
 
   /** Disconnect all clients and stop the broker. @param callback called when it has stopped */
   close(callback: (error?: Error) => void = noop): void {
-    const listening = this.#listening;
-    if (listening === undefined) {
+    if (this.#listening === undefined) {
       callback();
       return;
     }
@@ -235,14 +239,9 @@ export class Aedes extends EventEmitter<AedesEvents> {
       this.emit('closed');
       callback(error);
     };
-    // a broker that is being started is stopped when it has started; if it does not start, `listen` has rejected
-    const stop = async () => {
-      if (this.#closed) await listening.catch(noop);
-      this.#closed = true;
-      this.broker.clock.clearTimeout(this.#heartbeat);
-      await this.broker.stop();
-    };
-    stop().then(() => done(), done);
+    this.#closed = true;
+    this.broker.clock.clearTimeout(this.#heartbeat);
+    this.broker.stop().then(() => done(), done); // after a start in progress
   }
 
   // -------------------------------------------------------------------------------------------------------- internals

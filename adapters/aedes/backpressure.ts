@@ -6,11 +6,12 @@ type Call = Promise<Error | undefined>;
 /** The calls of `published` that have not called back, by client; null: for packets that no client has published. */
 export class Backpressure {
   readonly #pending = new Map<Client | null, Promise<unknown>>();
-  #last: Call | undefined;
+  /** The call of the packet that `publish` is publishing. */
+  #own: Call | undefined;
 
   /** The next packet of the client waits for this call as well. */
   add(client: Client | null, call: Call): void {
-    this.#last = call;
+    this.#own ??= call; // further calls are for packets that its subscribers publish
     const all = Promise.all([this.#pending.get(client), call]);
     this.#pending.set(client, all);
     void all.then(() => {
@@ -24,14 +25,17 @@ export class Backpressure {
   }
 
   /**
-   * Publish one packet.
-   * @returns the call of `published` for it, if the packet is published at once
+   * Publish one packet of the app.
+   * @returns the call of `published` for it; undefined if a subscriber publishes it while it receives another packet
    */
-  async publish(publish: () => Promise<unknown>): Promise<Call | undefined> {
-    this.#last = undefined;
+  async publish(client: Client | null, publish: () => Promise<unknown>): Promise<Call | undefined> {
+    const outer = this.#own;
+    this.#own = undefined;
     const done = publish();
-    const call = this.#last;
+    const own = this.#own as Call | undefined;
+    this.#own = outer;
     await done;
-    return call;
+    if (own === undefined) await this.#pending.get(client); // a subscriber has published it: it came after the packet that the subscriber received
+    return own;
   }
 }

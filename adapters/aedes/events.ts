@@ -129,7 +129,7 @@ export class EventRelay {
       if (value?.topic !== topic) session.unsubscribe(topic);
       if (value) session.subscribe(value.topic, { qos: value.qos, retainHandling: 2 });
     } catch (error) {
-      failed(client, asError(error)); // also a topic filter that the handler has made and that is none
+      failed(client, asError(error)); // also if the handler has made a topic filter that is not valid
     }
   }
 

@@ -14,7 +14,7 @@ import type {
   SubscriptionOptions,
   TransportInfo
 } from '../../lib/index.ts';
-import { type Answer, after, asError, ask, isPromise } from './ask.ts';
+import { type Answer, after, asError, ask, isPromise, noop } from './ask.ts';
 import type { Backpressure } from './backpressure.ts';
 import type { Client } from './client.ts';
 import type { Settings } from './options.ts';
@@ -99,8 +99,10 @@ export class HandlerHooks {
     const packet = packetOf(message, this.#host);
     const before = { ...packet };
     const forwarded: unknown = this.#host.authorizeForward(client, packet);
-    if (isPromise(forwarded))
+    if (isPromise(forwarded)) {
+      forwarded.then(undefined, noop); // it is reported here
       throw new TypeError('authorizeForward must return a packet or null, and cannot be asynchronous');
+    }
     if (!isPacket(forwarded)) return false;
     const changes = changesOf(forwarded, before);
     if (changes === undefined) return true;

@@ -98,15 +98,21 @@ class MqttInApp {
     const broker = this.#broker;
     const use = uses.get(broker) ?? { apps: 0, isStartedHere: false };
     uses.set(broker, use);
-    if (use.apps === 0) use.isStartedHere = broker.state !== 'connected';
+    use.isStartedHere ||= broker.state !== 'connected';
     use.apps++;
     this.#use = use;
-    if (broker.state !== 'connected') await broker.start();
+    try {
+      await broker.start(); // also if it is connected: a stop may have been requested
+    } catch (error) {
+      if (--use.apps === 0) use.isStartedHere = false;
+      this.#use = undefined;
+      throw error;
+    }
   }
 
   /** Whether the broker stops with this app. */
   get #isLast(): boolean {
-    return this.#use?.apps === 1 && this.#use.isStartedHere;
+    return this.#use?.apps === 0 && this.#use.isStartedHere;
   }
 
   /**
@@ -114,25 +120,25 @@ class MqttInApp {
    * until `closeTimeout`.
    */
   async #leaveServer(): Promise<void> {
+    if (this.#use !== undefined) this.#use.apps--;
     if (this.#webSocket !== undefined) {
       await this.#webSocket.close();
       this.#disconnect([this.#webSocket]);
     }
-    if (this.#use?.isStartedHere) this.#endRequestsIn(this.#settings.closeTimeout);
+    if (this.#use?.isStartedHere) this.#timer = setTimeout(() => this.#endRequests(), this.#settings.closeTimeout);
   }
 
-  #endRequestsIn(ms: number): void {
-    this.#timer = setTimeout(() => this.#endRequests(), ms);
-  }
-
-  /** Stop the broker although requests are in progress. This ends event streams, whose idle connections would keep the server open. */
+  /**
+   * Stop the broker although requests are in progress. This ends event streams, whose idle connections would keep the server open. If other apps use
+   * the broker, the requests are ended by their connections.
+   */
   #endRequests(): void {
-    if (!this.#isLast) {
-      this.#endRequestsIn(SWEEP_MS); // other apps use the broker, and may close before the requests end
+    const { server } = this.#fastify;
+    if (!this.#isLast && this.#broker.state === 'connected') {
+      server.closeAllConnections?.();
       return;
     }
     this.#stop().catch(() => {}); // reported when the app has closed
-    const { server } = this.#fastify;
     this.#sweep = setInterval(() => server.closeIdleConnections?.(), SWEEP_MS);
   }
 
@@ -144,8 +150,6 @@ class MqttInApp {
       if (this.#stopping !== undefined || this.#isLast) await this.#stop(); // it waits for the events that webhooks still send
       await this.#leaveBroker();
     } finally {
-      if (this.#use !== undefined) this.#use.apps--;
-      this.#use = undefined;
       for (const hook of this.#webhooks) hook.close();
     }
   }
@@ -158,6 +162,7 @@ class MqttInApp {
 
   #stop(): Promise<void> {
     this.#stopping ??= this.#broker.stop();
+    if (this.#use !== undefined) this.#use.isStartedHere = false;
     return this.#stopping;
   }
 

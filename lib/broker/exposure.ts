@@ -5,14 +5,14 @@ import type { ListenerHandle } from '../records/listener.ts';
 import type { Services } from './services.ts';
 
 /**
- * Warn of listeners that other machines can reach and where anyone may connect, unless `allowAnonymous` is set: as an event, or as a process
+ * Warn of listeners that other machines can reach and where anyone may connect, unless `allowAnonymous` allows it: as an event, or as a process
  * warning if there is no listener of the event.
  */
 export function warnOfExposure({ settings, hooks, events }: Services, listeners: Iterable<ListenerHandle>): void {
   const isOpen = ({ exposure }: ListenerHandle) => {
     const zone = settings.zones.get(exposure?.zone ?? '');
-    if (zone === undefined || zone.allowAnonymous !== undefined) return false;
-    return zone.bypassAuthPlugins || (admitsAnonymous(zone, hooks) && hooks.preConnect.length === 0);
+    if (zone === undefined || zone.allowAnonymous === true || hooks.preConnect.length > 0) return false;
+    return zone.bypassAuthPlugins || (zone.allowAnonymous === undefined && admitsAnonymous(zone, hooks));
   };
   const exposed = [...listeners].filter(isOpen);
   if (exposed.length === 0) return;

@@ -7,7 +7,7 @@ export const EVENT_ABOUT: Readonly<Record<EventName, string>> = {
   'listener.attached': 'A listener was added to the started broker; it is opened next.',
   'listener.detached': 'A listener was removed from the started broker.',
   'listener.exposed':
-    'The broker has started, or a listener was added, and anyone may connect at these listeners from other machines: no hook and no source of authentication is configured, and `allowAnonymous` is not set.',
+    'The broker has started, or a listener was added, and anyone may connect at these listeners from other machines: no hook and no source of authentication is asked, and `allowAnonymous` is not `true`.',
   'client.connect': 'A well-formed CONNECT has arrived; no hook has been called yet.',
   'client.connack': 'A CONNACK is about to be sent.',
   'client.connected':

@@ -276,7 +276,7 @@ function errorFields({ name, message, stack, code }: Error & { readonly code?: u
 /** What is wrong with listeners where anyone may connect from other machines, and what to do about it. */
 export function exposedText(listeners: readonly ListenerHandle[]): string {
   const hosts = [...new Set(listeners.map(({ exposure }) => exposure?.host))].join(' and ');
-  return `anyone can connect from other machines at ${hosts}, because there is no source of authentication: add one (option auth), bind 127.0.0.1, or set allowAnonymous to true to allow this`;
+  return `anyone can connect from other machines at ${hosts}, because no source of authentication is asked there: add one (option auth) to a zone without bypassAuthPlugins, bind 127.0.0.1, or set allowAnonymous to true to allow this`;
 }
 
 function listenerText({ name, address }: ListenerHandle): string {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { InvalidInput, show } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject, nearest } from '../base/options-table.ts';
 import type { ActionGiven, ActionInput, Params, ResourceInput, RuleChange, RuleFunction, RuleInput } from './types.ts';
 
 /** An action as the store has it. */
@@ -158,7 +158,7 @@ class ActionReader {
 /** @throws InvalidInput OPTION_UNKNOWN. A stream rule names a sink by the key of an object, `{ mqtt: { ... } }`; an action of a rule has a name. */
 function checkForm(action: object, field: string): void {
   const [key, ...others] = Object.keys(action);
-  if (key !== undefined && others.length === 0 && !ACTION_FIELDS.includes(key)) {
+  if (key !== undefined && others.length === 0 && nearest(key, ACTION_FIELDS) === undefined) {
     const form = `{ name: ${show(key)}, params: { ... } }`;
     const message = `${field}: unknown option ${show(key)}; if it is the name of the action, write ${form}`;
     throw new InvalidInput('OPTION_UNKNOWN', key, form, key, message);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ErrorWithReasonCode } from 'mqtt';
-import type { AuthenticateError } from '../../adapters/aedes/index.ts';
+import type { AuthenticateError, DeliverFunction } from '../../adapters/aedes/index.ts';
 import { Fixture, IMPLEMENTATIONS, message, nextOf } from './implementations.ts';
 
 /** An error with which `authenticate` refuses a client. */
@@ -368,6 +368,23 @@ for (const implementation of IMPLEMENTATIONS) {
         results.map((result) => (result.status === 'rejected' ? result.reason.message : 'done')),
         ['done', 'database is down', 'done']
       );
+    });
+
+    it('passes its error to the right callback if a subscriber publishes, too', async () => {
+      await using fixture = await Fixture.start(implementation, {
+        published: (packet, _client, callback) =>
+          setImmediate(callback, packet.topic === 'outer' ? new Error('database is down') : null)
+      });
+      const { aedes } = fixture;
+      const inner = new Promise<string>((resolve) => {
+        const deliver: DeliverFunction = (_packet, callback) => {
+          aedes.publish({ topic: 'inner' }, (error) => resolve(error?.message ?? 'done'));
+          callback();
+        };
+        aedes.subscribe('outer', deliver, () => undefined);
+      });
+      await assert.rejects(publish(fixture, 'outer', 'x', false), { message: 'database is down' });
+      assert.equal(await inner, 'done');
     });
 
     it('delays the callback of aedes.publish', async () => {

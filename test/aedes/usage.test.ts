@@ -229,6 +229,19 @@ describe('embermq/aedes', () => {
     assert.deepEqual([aedes.closed, aedes.broker.state], [true, 'disconnected']);
   });
 
+  it('is started if listen is called after close, or after the app has stopped the broker', async () => {
+    const aedes = new Aedes();
+    const first = aedes.listen();
+    const closed = called((callback) => aedes.close(() => callback()));
+    await Promise.all([first, closed, aedes.listen()]);
+    assert.deepEqual([aedes.closed, aedes.broker.state], [false, 'connected']);
+    await aedes.broker.stop();
+    await aedes.listen();
+    assert.equal(aedes.broker.state, 'connected');
+    await called((callback) => aedes.close(() => callback()));
+    assert.deepEqual([aedes.closed, aedes.broker.state], [true, 'disconnected']);
+  });
+
   it('starts again after a start that has failed', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-aedes-'));
     const [first, second] = [1, 2].map(() => new Aedes({ persistence: levelStore(folder) }));
@@ -265,7 +278,7 @@ describe('embermq/aedes', () => {
     aedes.on('clientError', (_client, error) => errors.push(error.message));
     const device = await fixture.connect();
     await device.subscribeAsync('#');
-    aedes.authorizeForward = (async (_client: unknown, packet: unknown) => packet) as never;
+    aedes.authorizeForward = (() => Promise.reject(new Error('nobody handles this'))) as never;
     await called((callback) => aedes.publish({ topic: 'a', payload: '1' }, callback));
     aedes.authorizeForward = (_client, packet) => packet;
     aedes.publish({ topic: 'b', payload: '2' });

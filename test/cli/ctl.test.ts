@@ -377,7 +377,7 @@ describe('ctl', () => {
       if (given === '' || given === '/api/v4/') assert.deepEqual([code, JSON.parse(out).app_id, err], [0, 'me', '']);
       else {
         assert.equal(code, 1);
-        assert.match(err, /; the URL includes the prefix of the interface, for example \/api\/v4\n$/);
+        assert.match(err, /; the URL must include the prefix of the interface, for example \/api\/v4\n$/);
       }
     });
 

@@ -200,6 +200,28 @@ describe('Apps that share a broker that they start', () => {
       assert.deepEqual([broker.state, broker.listeners()], ['disconnected', []]);
     });
 
+  it('may close at the same time', async () => {
+    const broker = createBroker();
+    const both = [await appWith({ broker, webSocket: '/a' }), await appWith({ broker, webSocket: '/b' })];
+    await Promise.all(both.map(async (app) => app.ready()));
+    await Promise.all(both.map(async (app) => app.close()));
+    assert.equal(broker.state, 'disconnected');
+  });
+
+  it('are not kept open by an event stream, while another app goes on using it', async () => {
+    const broker = createBroker();
+    const settings = { broker, closeTimeout: 50, management: true } as const;
+    const [app, other] = [await appWith({ ...settings, webSocket: '/a' }), await appWith({ broker, webSocket: '/b' })];
+    await other.ready();
+    const url = await app.listen({ port: 0, host: '127.0.0.1' });
+    await broker.applications.add(SECRET);
+    const stream = await fetch(`${url}/api/v4/x/events`, { headers: { authorization: AUTHORIZATION } });
+    const ended = assert.rejects(stream.text());
+    await app.close();
+    await ended;
+    assert.equal(broker.state, 'connected');
+  });
+
   it('may use it in turn, and leave no listeners behind', async () => {
     const broker = createBroker();
     for (let round = 0; round < 3; round++) {

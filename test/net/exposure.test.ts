@@ -47,7 +47,10 @@ describe('A listener where anyone can connect from other machines', () => {
       name: 'secure'
     });
     assert.deepEqual(await warned(secure), ['secure']);
-    assert.deepEqual(await warned(OPEN, { auth: [users([])], bypassAuthPlugins: true }), ['open']);
+    for (const allowAnonymous of [undefined, false])
+      assert.deepEqual(await warned(OPEN, { auth: [users([])], bypassAuthPlugins: true, allowAnonymous }), ['open']);
+    const refusesAll = { hooks: { preConnect: () => false }, bypassAuthPlugins: true };
+    assert.deepEqual(await warned(OPEN, refusesAll), []);
   });
 
   it('is logged as a warning that names the remedies', async () => {
@@ -60,7 +63,7 @@ describe('A listener where anyone can connect from other machines', () => {
     assert.equal(lines.length, 1);
     assert.match(
       lines[0],
-      /^anyone can connect from other machines at 0\.0\.0\.0, .* \(option auth\), bind 127\.0\.0\.1, or set allowAnonymous/
+      /^anyone can connect from other machines at 0\.0\.0\.0, .* \(option auth\).*, bind 127\.0\.0\.1, or set allowAnonymous/
     );
   });
 

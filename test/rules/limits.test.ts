@@ -134,6 +134,10 @@ describe('Rules and resources that are given', () => {
     );
     const action = { name: 'inspect', param: {} } as never;
     await assert.rejects(rules.create({ ...rule, actions: [action] }), unknown(/param.*actions\[0\].*"params"/));
+    await assert.rejects(
+      rules.create({ ...rule, actions: [{ nmae: 'inspect' } as never] }),
+      unknown(/did you mean "name"/)
+    );
     for (const other of [{ republish: {} }, { republish: { target_topic: 'b' } }])
       await assert.rejects(rules.create({ ...rule, actions: [other as never] }), {
         code: 'OPTION_UNKNOWN',

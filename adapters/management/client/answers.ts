@@ -22,7 +22,7 @@ export function answerOf(
     return { data: body, meta: undefined };
   const request = `${method} ${url}`;
   if (!isEnvelope) {
-    const remedy = status === 404 ? '; the URL includes the prefix of the interface, for example /api/v4' : '';
+    const remedy = status === 404 ? '; the URL must include the prefix of the interface, for example /api/v4' : '';
     const message = `${request}: the answer with status ${status} is not from a management interface${remedy}`;
     throw new ManagementError(message, { status });
   }

@@ -85,6 +85,6 @@ export const ACCESS_CODES = {
     about: 'The server that a source asks did not answer in time.',
     remedy: 'Check the server, or raise the timeout.'
   },
-  SOURCE_UNKNOWN: { about: 'There is not a source of this name.', remedy: 'See the names in the message.' },
+  SOURCE_UNKNOWN: { about: 'There is no source of this name.', remedy: 'See the names in the message.' },
   USER_UNKNOWN: { about: 'There is no user of this name in the password file.', remedy: 'Check the name.' }
 } as const satisfies Readonly<Record<string, ErrorCodeRow>>;

@@ -15,7 +15,7 @@ export const STREAM_CODES = {
   FILE_TOO_LARGE: { about: 'A file is larger than the limit.', remedy: 'Split it, or raise `maxFileBytes`.' },
   FORMAT_EXISTS: { about: 'There is a format of this name already.', remedy: 'Use another name.' },
   FORMAT_INVALID: { about: 'A format is invalid.', remedy: 'See `expected` of the error.' },
-  FUNCTION_NOT_FOUND: { about: 'There is not a function of this name.', remedy: 'List the functions.' },
+  FUNCTION_NOT_FOUND: { about: 'There is no function of this name.', remedy: 'List the functions.' },
   LINE_TOO_LONG: { about: 'A line is longer than the limit, so it was skipped.', remedy: 'Correct the file.' },
   PLUGINS_BUSY: { about: 'Too many changes of plugins wait.', remedy: 'Wait until they have ended.' },
   PLUGINS_CLOSED: { about: 'The plugins are closed.', remedy: 'Start the broker again.' },
