@@ -65,8 +65,9 @@ class MqttInApp {
   readonly #webSocket: Listener | undefined;
   readonly #listeners: Listener[] = [];
   readonly #webhooks: Webhook[] = [];
-  /** Undefined: the app is not ready, or has closed. */
+  /** Undefined: the app is not ready. */
   #use: Use | undefined;
+  #isClosing = false;
   #stopping: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sweep: NodeJS.Timeout | undefined;
@@ -95,6 +96,7 @@ class MqttInApp {
   }
 
   async #start(): Promise<void> {
+    if (this.#isClosing) return; // `close` was called before the app was ready: Fastify calls `onReady` after `onClose`
     const broker = this.#broker;
     const use = uses.get(broker) ?? { apps: 0, isStartedHere: false };
     uses.set(broker, use);
@@ -120,6 +122,7 @@ class MqttInApp {
    * until `closeTimeout`.
    */
   async #leaveServer(): Promise<void> {
+    this.#isClosing = true;
     if (this.#use !== undefined) this.#use.apps--;
     if (this.#webSocket !== undefined) {
       await this.#webSocket.close();
@@ -144,6 +147,7 @@ class MqttInApp {
 
   /** The HTTP server has closed. */
   async #close(): Promise<void> {
+    this.#isClosing = true;
     clearTimeout(this.#timer);
     clearInterval(this.#sweep);
     try {

@@ -1,4 +1,10 @@
-import { createServer, type Server as HttpServer, type RequestListener, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse
+} from 'node:http';
 import { createServer as createSecureServer, type Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import {
@@ -39,7 +45,7 @@ const OPTIONS = { ...LIMITS, requireHostHeader: false };
  * listenHttp(broker, 8081, managementApi(broker, { revision: 'later' }).node);
  * listenHttp(broker, tls({ port: 8443, certFile: 'server.crt', keyFile: 'server.key' }), api.node);
  * ```
- * What Node refuses, such as bytes that are not HTTP, is answered with `{"code","message"}` as JSON.
+ * What a handler throws, or rejects with, is answered with 500 and reported by the event `error`. What Node refuses, such as bytes that are not HTTP, is answered with `{"code","message"}` as JSON.
  * At a stop, idle connections and streams of events are closed at once, and requests in progress may end within the `timeoutMs` of the stop.
  * @param where a port on 127.0.0.1, or the result of `tcp`, `tls` or `unix`, of which options about MQTT have no effect
  * @returns as `listen`
@@ -53,6 +59,13 @@ export function listenHttp(broker: Broker, where: number | Transport, handler: R
       'where',
       'a port, or tcp, tls or unix without proxyProtocol',
       transport.kind
+    );
+  if (typeof handler !== 'function')
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      'handler',
+      'a function, such as managementApi(broker).node',
+      typeof handler
     );
   return new Listening(broker, new HttpListener(broker, transport, handler));
 }
@@ -198,11 +211,21 @@ class HttpListener implements Listener {
         .on('request', (request, response) => {
           this.#answers.add(response);
           response.on('close', () => this.#answers.delete(response));
-          if (!refuseWithoutHost(request, response)) this.#handler(request, response);
+          if (!refuseWithoutHost(request, response)) void this.#serve(request, response);
         })
         .on('connect', refuseConnect)
         .on('checkExpectation', refuseExpectation)
         .on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuse(error, socket as Socket));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await this.#handler(request, response);
+    } catch (error) {
+      this.#report(error, `${request.method} ${request.url}`);
+      if (response.headersSent) response.destroy();
+      else response.writeHead(500).end();
+    }
   }
 
   /** Answer what is no request, unless the client has gone or an answer has begun. */

@@ -194,7 +194,10 @@ export class Applications implements Iterable<Application> {
 
   #checkFree(id: string): void {
     if (this.#table.get(id) !== undefined)
-      throw new StateError('RECORD_EXISTS', `there is an application "${id}" already`);
+      throw new StateError(
+        'RECORD_EXISTS',
+        `there is an application "${id}" already; change it with update or setSecret`
+      );
   }
 }
 

@@ -191,7 +191,10 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
   }
 
   #exists(name: string): StateError {
-    return new StateError('RECORD_EXISTS', `there is a record of the ${this.#kind} "${name}" already`);
+    return new StateError(
+      'RECORD_EXISTS',
+      `there is a record of the ${this.#kind} "${name}" already; change it with update`
+    );
   }
 
   #unknown(name: string): NotFound {

@@ -313,6 +313,17 @@ describe('When the app closes', () => {
     assert.equal(app.mqtt.state, 'disconnected');
   });
 
+  for (const begin of ['ready', 'inject'] as const)
+    it(`in the same turn as ${begin}, the broker is not left running`, async () => {
+      const app = await appWith({ listen: 0 });
+      const calls = { ready: () => app.ready(), inject: () => app.inject('/') };
+      void calls[begin]();
+      await app.close();
+      await new Promise(setImmediate);
+      assert.notEqual(app.mqtt.state, 'connected');
+      assert.ok(app.mqtt.listeners().every(({ address }) => address === undefined));
+    });
+
   it('nothing is left open if the app was never ready', async () => {
     const app = makeApp();
     app.register(fastifyMqtt, { listen: 0 });

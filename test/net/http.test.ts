@@ -70,6 +70,30 @@ describe('listenHttp', () => {
     assert.throws(() => listenHttp(broker, ws({ port: 0 }), hello), { code: 'OPTION_INVALID' });
   });
 
+  it('refuses a handler that is no function, such as an interface without .node', () => {
+    for (const handler of [managementApi(broker), undefined])
+      assert.throws(() => listenHttp(broker, 0, handler as never), {
+        code: 'OPTION_INVALID',
+        message: /handler.*managementApi\(broker\)\.node/
+      });
+  });
+
+  for (const [what, handler] of [
+    ['throws', () => assert.fail('broken')],
+    ['rejects', async () => assert.fail('broken')]
+  ] as const)
+    it(`answers 500 and reports it if a handler ${what}`, async () => {
+      const { port } = listenHttp(broker, 0, handler as RequestListener);
+      assert.equal(port, undefined);
+      await broker.start();
+      const failed = once(broker as never, 'error');
+      const answer = await fetch(`http://127.0.0.1:${broker.listeners()[0].address?.port}/a`);
+      assert.equal(answer.status, 500);
+      const [{ error, during }] = await failed;
+      assert.equal(error.message, 'broken');
+      assert.match(during, /GET \/a/);
+    });
+
   it('closes connections above maxConnections', async () => {
     await broker.start();
     const { port } = await listenHttp(broker, tcp({ port: 0, maxConnections: 1 }), hello);
