@@ -8,6 +8,7 @@ import {
   unknownKey,
   type Values
 } from '../base/options-table.ts';
+import { HOOK_NAMES } from '../events/hooks.ts';
 import { LOG_LEVELS } from '../monitor/log.ts';
 import { ZONE_OPTIONS, type Zone } from '../records/zone.ts';
 import { readRulesOptions, SETTING_PREFIX } from '../rules/rules-options.ts';
@@ -27,6 +28,23 @@ import {
 
 /** The zone for clients of the operator's own machines. It always exists. */
 const INTERNAL_ZONE = 'internal';
+
+const PORTS = 'open ports with listen(broker, 1883) of embermq/net';
+/** What takes the place of options that other brokers have. */
+const ELSEWHERE = new Map([
+  ['port', PORTS],
+  ['host', PORTS],
+  ['listeners', PORTS],
+  ['persistence', "keep state with store: levelStore('./data') of embermq/level"],
+  ...HOOK_NAMES.map((name): [string, string] => [name, `it is a hook: hooks: { ${name} }`])
+]);
+
+function unknownOption(name: string): InvalidInput {
+  const elsewhere = ELSEWHERE.get(name);
+  if (elsewhere === undefined) return unknownKey(name, ALL_NAMES, '');
+  const text = `unknown option ${show(name)}; ${elsewhere}`;
+  return new InvalidInput('OPTION_UNKNOWN', name, 'a known option', name, text);
+}
 
 /**
  * Read the options of a broker and check them.
@@ -80,7 +98,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     const key = written.startsWith('mqtt.') ? written.slice(5) : written;
     if (optionName(ZONE_OPTIONS, key) !== undefined) zoneGiven[key] = value;
     else if (optionName(BROKER_OPTIONS, key) !== undefined) brokerGiven[key] = value;
-    else throw unknownKey(written, ALL_NAMES, '');
+    else throw unknownOption(written);
   }
   const everywhere = readGiven(ZONE_OPTIONS, zoneGiven, '');
   const read = new Map<string, Record<string, unknown>>([

@@ -231,7 +231,7 @@ interface Abortable {
 }
 
 /** Names of all hooks, in the order in which they run. */
-const HOOK_NAMES: readonly HookName[] = [
+export const HOOK_NAMES: readonly HookName[] = [
   'preConnect',
   'authenticate',
   'authorizePublish',

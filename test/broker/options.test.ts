@@ -178,6 +178,18 @@ describe('readBrokerOptions', () => {
     refuses({ maxInflght: 5 }, 'maxInflght', /unknown option "maxInflght"; did you mean "maxInflight"\?/, code);
     refuses({ hook: {} }, 'hook', /did you mean "hooks"/, code);
     refuses({ sysIntervall: 1 }, 'sysIntervall', /did you mean "sysInterval"/, code);
+    refuses(
+      { port: 1883 },
+      'port',
+      /unknown option "port"; open ports with listen\(broker, 1883\) of embermq\/net/,
+      code
+    );
+    refuses(
+      { authenticate: () => true },
+      'authenticate',
+      /"authenticate"; it is a hook: hooks: { authenticate }/,
+      code
+    );
     refuses({ completelyDifferent: 1 }, 'completelyDifferent', /^unknown option "completelyDifferent"$/, code);
     refuses({ zones: { a: { max_inflght: 5 } } }, 'max_inflght', /in zones\.a; did you mean "max_inflight"/, code);
     refuses({ 'zone.a.max_inflght': 5 }, 'max_inflght', /in zones\.a/, code);
