@@ -76,6 +76,7 @@ export type { BridgeAccess, BridgeLimits } from './broker/bridge-access.ts';
 export { BRIDGE_PREFIX } from './broker/bridge-access.ts';
 export { Broker, bridgeAccessOf, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
+export { checkBroker } from './broker/check-broker.ts';
 export type { Configuration, Override, Setting } from './broker/configuration.ts';
 export {
   type ConfigurationDocument,

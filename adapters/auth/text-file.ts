@@ -7,9 +7,10 @@ const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
  * Read a text file in UTF-8, without a byte order mark. Only regular files are read: reading a pipe or a device may never end.
+ * @param ifMissing what to do if the file does not exist
  * @throws BrokerError FILE_UNREADABLE, which names the file
  */
-export async function readTextFile(path: string): Promise<string> {
+export async function readTextFile(path: string, ifMissing?: string): Promise<string> {
   try {
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
@@ -25,7 +26,9 @@ export async function readTextFile(path: string): Promise<string> {
       await file.close();
     }
   } catch (cause) {
-    throw new BrokerError('FILE_UNREADABLE', `cannot read ${path}: ${(cause as Error).message}`, { cause });
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const remedy = code === 'ENOENT' && ifMissing !== undefined ? `; ${ifMissing}` : '';
+    throw new BrokerError('FILE_UNREADABLE', `cannot read ${path}: ${message}${remedy}`, { cause });
   }
 }
 

@@ -5,6 +5,7 @@ import {
   type ByteStream,
   bridgeAccessOf,
   type ConnectorKind,
+  checkBroker,
   InvalidInput,
   StateError
 } from '../../lib/index.ts';
@@ -362,6 +363,7 @@ export class Bridge {
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING; StateError RECORD_EXISTS if there is a bridge of this name
  */
 export function bridge(broker: Broker, options: BridgeOptions): Bridge {
+  checkBroker(broker, 'bridge');
   return new Bridge(broker, readBridgeOptions(options));
 }
 

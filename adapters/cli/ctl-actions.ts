@@ -58,14 +58,15 @@ export function actionOf(words: readonly string[]): { readonly action: Action; r
           words[1],
           group.map((one) => shapeOf(one).fixed[1] ?? '')
         );
-  const hint = near === undefined || near === '' ? '' : `did you mean "${words[0]} ${near}"? `;
+  const hint =
+    near === undefined || near === '' ? 'the actions are ' : `did you mean "${words[0]} ${near}"? The actions are `;
   const usages = group.map(({ usage }) => usage).join(', ');
   throw new InvalidInput(
     'COMMAND_UNKNOWN',
     'ACTION',
     'a known action',
     given,
-    `unknown action "${given}"; ${hint}The actions are ${usages}`
+    `unknown action "${given}"; ${hint}${usages}`
   );
 }
 

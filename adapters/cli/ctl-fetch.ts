@@ -56,13 +56,21 @@ function checkCertificate(ca: Buffer, file: string): void {
   }
 }
 
-/** What to do if a request has failed because of the certificate of the server; `''`: it has not. */
-export function certificateRemedy(error: unknown): string {
+/** The codes of addresses where nothing listens, or which do not exist. */
+const UNREACHABLE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH']);
+
+/**
+ * What to do if a request has failed because of the certificate of the server, or because no server was found; `''`: it has not.
+ * @param urlFlag the flag with the URL
+ */
+export function connectionRemedy(error: unknown, urlFlag: string): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { code } = cause as { readonly code?: unknown };
     if (typeof code === 'string' && UNTRUSTED.has(code))
       return '; to trust it, name its file, or the one of the authority that has issued it, with --ca FILE';
-    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return '; use a name or address of the certificate in --url';
+    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `; use a name or address of the certificate in ${urlFlag}`;
+    if (typeof code === 'string' && UNREACHABLE.has(code))
+      return `; start a broker with "embermq serve", or say with ${urlFlag} where it is`;
   }
   return '';
 }

@@ -4,7 +4,7 @@ import { StreamsClient, StreamsError } from '../streams-api/client/index.ts';
 import { type Command, log, readFileFor, type Shell } from './command.ts';
 import { ACTION_FLAGS, type Action, type ActionContext, type ActionFlag } from './ctl-action.ts';
 import { ACTION_GROUPS, actionOf, actionsOf, helpWords } from './ctl-actions.ts';
-import { certificateRemedy, fetchTrusting } from './ctl-fetch.ts';
+import { connectionRemedy, fetchTrusting } from './ctl-fetch.ts';
 import { print } from './ctl-output.ts';
 import { INTERRUPTED, interrupted } from './dial.ts';
 import { describeFlags, type FlagValues, flag, gatherFlags, readAs, spelledAsFlag, timeFlag } from './flags.ts';
@@ -68,9 +68,10 @@ export const ctl: Command = {
     const flags = readAs(CTL_FLAGS, givenFlags, spelledAsFlag) as CtlFlags;
     const { action, given } = actionOf(words);
     checkFlags(action, Object.keys(givenFlags));
+    const isForStreams = action.usage.startsWith('stream ');
     const interruption: { signal?: AbortSignal } = {};
     try {
-      const clients = await clientsOf(flags, shell, action.usage.startsWith('stream '));
+      const clients = await clientsOf(flags, shell, isForStreams);
       const output = await action.run(contextOf(clients, flags, shell, interruption), given);
       const { columns, line, times } = action;
       const json = flags.json ?? shell.stdout.isTTY !== true;
@@ -79,7 +80,11 @@ export const ctl: Command = {
     } catch (error) {
       if (interruption.signal?.aborted) return INTERRUPTED;
       if (!(error instanceof ManagementError || error instanceof StreamsError)) throw error;
-      throw new BrokerError('REQUEST_FAILED', error.message + certificateRemedy(error), { cause: error });
+      throw new BrokerError(
+        'REQUEST_FAILED',
+        error.message + connectionRemedy(error, isForStreams ? '--rules-url' : '--url'),
+        { cause: error }
+      );
     }
   }
 };

@@ -1,4 +1,4 @@
-import { type Broker, InvalidInput, passwordCheckOf } from '../../lib/index.ts';
+import { type Broker, checkBroker, InvalidInput, passwordCheckOf } from '../../lib/index.ts';
 import {
   type Answer,
   BrowserChecks,
@@ -47,6 +47,7 @@ export interface ManagementApi extends HttpMounts {
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function managementApi(broker: Broker, options: ManagementOptions = {}): ManagementApi {
+  checkBroker(broker, 'managementApi');
   return managementApis(broker, [options]);
 }
 
@@ -64,6 +65,7 @@ export function managementApi(broker: Broker, options: ManagementOptions = {}): 
  * @throws InvalidInput OPTION_INVALID, also if two have the same prefix; OPTION_UNKNOWN
  */
 export function managementApis(broker: Broker, list: readonly ManagementOptions[]): ManagementApi {
+  checkBroker(broker, 'managementApis');
   const interfaces = list.map((options) => new Management(broker, readManagementOptions(options)));
   return {
     ...mountsOf(broker, interfaces),

@@ -1,4 +1,4 @@
-import { type Broker, type OptionValues, readOptions } from '../../lib/index.ts';
+import { type Broker, checkBroker, type OptionValues, readOptions } from '../../lib/index.ts';
 import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../rest/index.ts';
 import { Guard, GuardedPage, type GuardOptions } from './guard.ts';
 
@@ -58,6 +58,7 @@ const PAGES: Readonly<Record<'livez' | 'readyz', readonly Check[]>> = {
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function healthHandler(broker: Broker, options: HealthOptions = {}): HttpMounts {
+  checkBroker(broker, 'healthHandler');
   const settings = readOptions(HEALTH_OPTIONS, options, 'healthHandler') as OptionValues<typeof HEALTH_OPTIONS>;
   const guard = new Guard(broker, settings);
   const pages = (['livez', 'readyz'] as const).map((name) => {

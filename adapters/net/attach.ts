@@ -3,6 +3,7 @@ import type { Http2SecureServer } from 'node:http2';
 import type { Server as HttpsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import {
+  checkBroker,
   InvalidInput,
   type ListenerAddress,
   type ListenerFigures,
@@ -78,6 +79,7 @@ export function attachWebSocket(
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
 export function upgradeHandler(broker: Acceptor, options: UpgradeOptions = {}): UpgradeListener {
+  checkBroker(broker, 'upgradeHandler');
   const read = readOptions(UPGRADE_OPTIONS, options, 'upgrade handler') as OptionValues<typeof UPGRADE_OPTIONS>;
   return new UpgradeListener(broker, new ForwardedListener(broker, { ...read, path: undefined }));
 }

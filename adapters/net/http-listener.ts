@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import {
   type Broker,
   BrokerError,
+  checkBroker,
   InvalidInput,
   type ListenerAddress,
   type ListenerFigures,
@@ -52,6 +53,7 @@ const OPTIONS = { ...LIMITS, requireHostHeader: false };
  * @throws InvalidInput OPTION_INVALID; LISTENER_NAME_IN_USE
  */
 export function listenHttp(broker: Broker, where: number | Transport, handler: RequestListener): Listening {
+  checkBroker(broker, 'listenHttp');
   const transport = typeof where === 'number' ? tcp({ port: where }) : where;
   if (transport.webSocket !== undefined || transport.proxies !== undefined)
     throw new InvalidInput(

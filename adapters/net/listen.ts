@@ -1,4 +1,4 @@
-import { type BrokerError, InvalidInput } from '../../lib/index.ts';
+import { type BrokerError, checkBroker, InvalidInput } from '../../lib/index.ts';
 import type { Acceptor } from './acceptor.ts';
 import { type Listener, NetListener } from './net-listener.ts';
 import type { TcpOptions, UnixOptions } from './options.ts';
@@ -31,6 +31,7 @@ export type ListenOptions =
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING, PSK_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
 export function listen(broker: Acceptor, where: number | string | ListenOptions | Transport): Listening {
+  checkBroker(broker, 'listen');
   return new Listening(broker, new NetListener(broker, describe(where)));
 }
 

@@ -1,5 +1,5 @@
 import Type, { type TSchema } from 'typebox';
-import type { Broker } from '../../lib/index.ts';
+import { type Broker, checkBroker } from '../../lib/index.ts';
 import {
   type Answer,
   type Call,
@@ -40,6 +40,7 @@ export interface StreamsHttp extends HttpMounts {
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function streamsApi(broker: Broker, options: StreamsApiOptions = {}): StreamsHttp {
+  checkBroker(broker, 'streamsApi');
   const service = new StreamsRest(broker, readStreamsOptions(options));
   return {
     ...mountsOf(broker, [service], 'answering a request about streams'),

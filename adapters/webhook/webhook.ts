@@ -1,5 +1,5 @@
 import type { Broker, BrokerEvents, ConnectorKind, Outbox, OutboxFigures } from '../../lib/index.ts';
-import { EVENTS, SendError } from '../../lib/index.ts';
+import { checkBroker, EVENTS, SendError } from '../../lib/index.ts';
 import { tlsOf } from '../outgoing/index.ts';
 import { BODIES, bodyOf, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
 import { readWebhookOptions, type WebhookBody, type WebhookOptions, type WebhookSettings } from './options.ts';
@@ -164,6 +164,7 @@ async function callWith(onEvent: NonNullable<WebhookOptions['onEvent']>, content
  *   OUTBOX_IN_USE if the app has an outbox with its name
  */
 export function webhook(broker: Broker, options: WebhookOptions): Webhook {
+  checkBroker(broker, 'webhook');
   return new Webhook(broker, readWebhookOptions(options));
 }
 

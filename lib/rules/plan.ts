@@ -15,7 +15,7 @@ import { checkTopicFilter, matches } from '../topics/topic.ts';
 import { checkedFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
 import type { RuleEventName } from './events/event-name.ts';
-import { eventsOfFilter, messageFilterOf } from './events/topics.ts';
+import { eventsOfFilter, messageFilterOf, unknownEvent } from './events/topics.ts';
 
 /** A statement, ready to be evaluated. */
 export interface Plan {
@@ -116,4 +116,5 @@ function originOf(statement: Statement, sql: string): Omit<Plan, 'sql' | 'run'> 
 function checkSource({ name, start }: Source, sql: string): void {
   const fault = checkTopicFilter(name);
   if (fault !== undefined) throw new SqlError(fault, sql, start);
+  if (eventsOfFilter(name).length === 0) throw new SqlError(unknownEvent(name), sql, start);
 }

@@ -85,7 +85,9 @@ function checkRuleId(id: unknown): string {
 
 function readActions(given: unknown, isOfApp: boolean): PlannedAction[] {
   if (given === undefined && isOfApp) return [];
-  if (!Array.isArray(given) || (given.length === 0 && !isOfApp))
+  if (given !== undefined && given !== null && !Array.isArray(given))
+    throw invalid('actions', 'an array of functions and of objects with the type of a sink as their key', given);
+  if (given === undefined || given === null || (given.length === 0 && !isOfApp))
     throw missing('actions', 'Missing rule actions.', given);
   if (given.length > MOST_ACTIONS) throw invalid('actions', `at most ${MOST_ACTIONS} actions`, given.length);
   return given.flatMap((action: ActionInput, index) => readAction(action, index));

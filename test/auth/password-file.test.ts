@@ -186,7 +186,10 @@ describe('a password file', () => {
       message: `${file}: line 2: the format of the password hash is unknown; known are scrypt, PBKDF2, mosquitto PBKDF2, mosquitto SHA-512, bcrypt, argon2`
     });
     rmSync(file);
-    await assert.rejects(access.reload('staff'), { code: 'FILE_UNREADABLE' });
+    await assert.rejects(access.reload('staff'), {
+      code: 'FILE_UNREADABLE',
+      message: /; "embermq passwd FILE USER" creates/
+    });
     assert.equal(await attempt(kit.broker, 'ann', 'secret'), 0);
     writeFileSync(file, `bob:${SCRYPT}\n`);
     await access.reload('staff');
@@ -214,6 +217,8 @@ describe('a password file', () => {
         return true;
       });
     }
+    for (const options of ['./users', undefined, null])
+      assert.throws(() => passwordFile(options as never), { code: 'OPTION_INVALID', message: /{ file: '.\/users' }/ });
     assert.throws(() => passwordFile({ file: '' }), { code: 'OPTION_INVALID', field: 'file' });
     assert.throws(() => passwordFile({ file, bcrypt: true as never }), { code: 'OPTION_INVALID', field: 'bcrypt' });
   });

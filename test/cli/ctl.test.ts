@@ -370,6 +370,21 @@ describe('ctl', () => {
       assert.ok(!found.err.includes('guess'));
     });
 
+  it('says what to do if nothing listens at the URL', async () => {
+    const server = await serve(() => {});
+    await server[Symbol.asyncDispose]();
+    const closed = `http://127.0.0.1:${server.port}`;
+    for (const [action, urlFlag] of [
+      ['clients', '--url'],
+      ['stream', '--rules-url']
+    ]) {
+      const { code, err } = await ctl([action, 'list', urlFlag, closed]);
+      assert.equal(code, 1);
+      assert.match(err, / cannot be reached: .*ECONNREFUSED/);
+      assert.ok(err.endsWith(`; start a broker with "embermq serve", or say with ${urlFlag} where it is\n`), err);
+    }
+  });
+
   for (const given of ['', '/', '/api', '/api/v4/'])
     it(`finds the interface below the URL http://host:port${given}, or says what the URL is`, async () => {
       const base = url.replace('/api/v4', given);

@@ -224,6 +224,18 @@ describe('What is refused of a rule', () => {
   const cases: readonly [string, object, string, RegExp][] = [
     ['an invalid statement', { sql: 'SELECT * FROM t/a' }, 'SQL_INVALID', /topics need double quotes/],
     ['an invalid topic filter', { sql: 'SELECT * FROM "a/#/b"' }, 'SQL_INVALID', /line 1, column 15/],
+    [
+      'an event that does not exist',
+      { sql: 'SELECT * FROM "$events/client_conected"' },
+      'SQL_INVALID',
+      /is the topic of no event; did you mean "\$events\/client_connected"\?/
+    ],
+    [
+      'an event with no similar name',
+      { sql: 'SELECT * FROM "$events/x"' },
+      'SQL_INVALID',
+      /the events are message_publish, /
+    ],
     ['a function that does not exist', { sql: 'SELECT uper(topic) FROM "a"' }, 'SQL_INVALID', /did you mean upper/],
     ['a statement that is no string', { sql: 5 }, 'RULE_INVALID', /sql: expected a statement/],
     ['no statement', { sql: undefined }, 'RULE_INVALID', /sql/],

@@ -47,6 +47,7 @@ describe('A stream rule', () => {
       [{ id: '..' }, /id: expected another string than "\." and "\.\."/],
       [{ id: '\ud800' }, /id: expected a string .* unpaired surrogates/],
       [{ sql: 'SELECT * FROM demo', actions: [] }, /Missing rule actions/],
+      [{ sql: 'SELECT * FROM demo', actions: { nop: {} } }, /actions: expected an array of functions and of objects/],
       [{ sql: 'SELECT * FROM nothing' }, /fail to get stream nothing, please check if stream is created/],
       [{ sql: 'SELECT FROM demo' }, /syntax error/],
       [{ sql: 'SELECT nofunction(a) FROM demo' }, /nofunction/],

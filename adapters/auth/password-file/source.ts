@@ -61,6 +61,8 @@ class PasswordFile implements AuthSource<never> {
   #context: SourceContext | undefined = undefined;
 
   constructor(options: PasswordFileOptions) {
+    if (typeof options !== 'object' || options === null)
+      throw new InvalidInput('OPTION_INVALID', 'password-file', "an object such as { file: './users' }", options);
     const { file, name = 'password-file', bcrypt } = options;
     const unknown = Object.keys(options).find((key) => !OPTIONS.includes(key));
     if (unknown !== undefined) throw unknownKey(unknown, OPTIONS, 'password-file');
@@ -78,7 +80,8 @@ class PasswordFile implements AuthSource<never> {
   }
 
   async reload(): Promise<void> {
-    const users = await readUsers(await readTextFile(this.#path), this.#path, () => this.#loadBcrypt());
+    const text = await readTextFile(this.#path, '"embermq passwd FILE USER" creates such a file');
+    const users = await readUsers(text, this.#path, () => this.#loadBcrypt());
     this.#users = users;
     this.#list = [...users.values()];
   }

@@ -1,4 +1,4 @@
-import { type Broker, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
+import { type Broker, checkBroker, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
 import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../../rest/index.ts';
 import { Guard, GuardedPage, type GuardOptions } from '../guard.ts';
 import { expositionFor, type Family } from './exposition.ts';
@@ -30,6 +30,7 @@ const METRICS_OPTIONS = {
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function metricsHandler(broker: Broker, options: MetricsOptions = {}): HttpMounts {
+  checkBroker(broker, 'metricsHandler');
   const settings = readOptions(METRICS_OPTIONS, options, 'metricsHandler') as OptionValues<typeof METRICS_OPTIONS>;
   const process = settings.processFigures ? new ProcessFigures() : undefined;
   const show = async (call: Call): Promise<Answer> => {

@@ -1,4 +1,4 @@
-import type { Broker } from '../../../lib/index.ts';
+import { type Broker, checkBroker } from '../../../lib/index.ts';
 import { BROKER_ROWS, readingOf } from './rows.ts';
 
 /** A counter or a gauge of a meter. */
@@ -28,6 +28,7 @@ export interface ObservingMeter {
  * @returns a function that ends this
  */
 export function observeMetrics(broker: Broker, meter: ObservingMeter): () => void {
+  checkBroker(broker, 'observeMetrics');
   const instruments = BROKER_ROWS.map(({ dottedName, kind, unit, about }) => {
     const options = { description: about, unit };
     return kind === 'counter'

@@ -1,3 +1,4 @@
+import { nearest } from '../../base/options-table.ts';
 import { matches } from '../../topics/topic.ts';
 import type { RuleEventName } from './event-name.ts';
 import { RULE_EVENTS } from './rows.ts';
@@ -32,4 +33,12 @@ export function eventsOfFilter(filter: string): readonly RuleEventName[] {
 export function messageFilterOf(filter: string): string | undefined {
   if (filter === PUBLISH) return '#';
   return filter.startsWith(EVENTS) ? undefined : filter;
+}
+
+/** Says that a filter below `$events/` matches the topic of no event, and which topic may be meant. */
+export function unknownEvent(filter: string): string {
+  const names = [...BY_TOPIC.keys()].map((topic) => topic.slice(EVENTS.length));
+  const near = nearest(filter.slice(EVENTS.length), names);
+  const hint = near === undefined ? `the events are ${names.join(', ')}` : `did you mean "${EVENTS}${near}"?`;
+  return `"${filter}" is the topic of no event; ${hint}`;
 }

@@ -1,0 +1,13 @@
+import { InvalidInput } from '../base/errors.ts';
+
+/**
+ * Refuse what is no broker, for functions that get one as their first argument. Brokers of another copy of the package pass.
+ * @param call name of the function
+ * @throws InvalidInput OPTION_INVALID
+ */
+export function checkBroker(value: unknown, call: string): void {
+  const { listeners, attach } = (value ?? {}) as { readonly listeners?: unknown; readonly attach?: unknown };
+  if (typeof listeners === 'function' && typeof attach === 'function') return;
+  const expected = 'a broker, which createBroker returns, as the first argument';
+  throw new InvalidInput('OPTION_INVALID', call, expected, value);
+}
