@@ -48,7 +48,15 @@ export {
 } from './access/source.ts';
 export type { ByteStream } from './base/byte-stream.ts';
 export { type Clock, systemClock } from './base/clock.ts';
-export { BrokerError, InvalidInput, NotAuthorized, NotFound, ProtocolError, StateError } from './base/errors.ts';
+export {
+  BrokerError,
+  ConnectionRefused,
+  InvalidInput,
+  NotAuthorized,
+  NotFound,
+  ProtocolError,
+  StateError
+} from './base/errors.ts';
 export type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './base/inspection.ts';
 export {
   type Duration,

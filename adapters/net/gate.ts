@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
   type Clock,
+  ConnectionRefused,
   type CountedStream,
   type ListenerFigures,
   type ProtocolVersion,
@@ -25,6 +26,15 @@ export type RefusalReason =
   | 'upgrade_refused'
   | 'listener_closed'
   | 'internal_error';
+
+/** What is reported of a peer whose connection is refused. The others are the limits of the listener, or are answered over HTTP. */
+const FAULTS: { readonly [R in RefusalReason]?: string } = {
+  handshake_timeout: 'the handshake has not ended in time (options handshakeTimeout, connectTimeout and idleTimeout)',
+  proxy_untrusted: 'the address is not one of the trusted proxies (option proxyProtocol)',
+  proxy_malformed: 'the connection does not begin with a PROXY header (option proxyProtocol)',
+  tls_failed: 'the TLS handshake has failed',
+  no_username: 'there is no certificate with a user name (option usernameFrom)'
+};
 
 /** Settings that every kind of listener has. */
 interface GateSettings {
@@ -54,6 +64,8 @@ export interface Arrival {
   headers: TransportInfo['headers'];
   /** The reason that is counted if the connection ends in the current stage. */
   reason: RefusalReason;
+  /** Why the TLS handshake has failed, as far as it is known. */
+  tlsFault: string;
   /** Whether the connection was handed over or refused, or has ended. */
   isSettled: boolean;
   timer: unknown;
@@ -168,6 +180,7 @@ export class Gate {
       certificate: undefined,
       headers: undefined,
       reason: 'internal_error',
+      tlsFault: '',
       isSettled: false,
       timer: undefined,
       acceptedAt: isStaged ? this.clock.monotonic() : undefined
@@ -232,13 +245,18 @@ export class Gate {
     }
   }
 
-  /** Close a connection before its hand-over, and count the reason. */
+  /** Close a connection before its hand-over, count the reason, and report it if it is a fault of the peer. */
   refuse(arrival: Arrival, reason: RefusalReason): void {
     if (arrival.isSettled) return;
     this.#settle(arrival);
     this.count(reason);
     arrival.stream.destroy();
     arrival.socket.destroy();
+    const text = FAULTS[reason];
+    if (text === undefined) return;
+    const peer = arrival.remoteAddress === undefined ? '' : ` from ${arrival.remoteAddress}`;
+    const message = reason === 'tls_failed' ? `${text}: ${arrival.tlsFault}` : text;
+    this.report(new ConnectionRefused(reason, message), `accepting a connection${peer}`);
   }
 
   count(reason: string): void {

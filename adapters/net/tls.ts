@@ -10,6 +10,10 @@ import { filesOf, type TlsMaterial, type TlsRead, usesPresharedKeys, withMateria
 /** Longest timeout of Node; with a longer one, a timer fires at once. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
+/** Node does not say which. */
+const UNTRUSTED_OR_CLOSED =
+  'the peer has closed the connection, or has no certificate that an authority of the option ca has signed';
+
 /** The TLS part of a listener: handshakes, and certificates that can be replaced while the listener is open. */
 export class TlsEndpoint {
   readonly #gate: Gate;
@@ -59,6 +63,7 @@ export class TlsEndpoint {
   /** The stage of the TLS handshake. */
   readonly enter: Stage = (arrival) => {
     arrival.reason = 'tls_failed';
+    arrival.tlsFault = this.#settings.rejectUnauthorized ? UNTRUSTED_OR_CLOSED : 'the peer has closed the connection';
     const socket = arrival.socket as Socket;
     const ends = endsOf(socket);
     const forget = () => {
@@ -134,8 +139,11 @@ export class TlsEndpoint {
       ...(hasKeys ? { pskCallback } : {})
     });
     server.on('secureConnection', (socket) => this.#onSecureConnection(socket, needsCertificate, next));
-    // nothing to do here: the gate handles the close of the socket
-    server.on('tlsClientError', ignore);
+    // the gate handles the close of the socket, which follows
+    server.on('tlsClientError', (error, socket) => {
+      const failed = this.#handshaking.get(endsOf(socket));
+      if (failed !== undefined) failed.arrival.tlsFault = reasonOf(error);
+    });
     return server;
   }
 
@@ -184,4 +192,9 @@ export class TlsEndpoint {
 /** Key of a connection: the addresses of both ends, which no other connection has at the same time. */
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${plainAddress(remoteAddress)} ${remotePort} ${plainAddress(localAddress)} ${localPort}`;
+}
+
+/** Why a handshake has failed. The messages of OpenSSL have the reason among numbers and files of its own. */
+function reasonOf({ message, reason }: Error & { readonly reason?: unknown }): string {
+  return typeof reason === 'string' ? reason : message;
 }

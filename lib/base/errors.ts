@@ -24,6 +24,25 @@ export class ProtocolError extends BrokerError {
   }
 }
 
+/**
+ * A listener has closed a connection before the broker got it, because of its peer: its TLS handshake has failed, for example. `code` is
+ * `CONNECTION_REFUSED`.
+ */
+export class ConnectionRefused extends BrokerError {
+  /** The reason as `shutdownCount` of the listener counts it, for example `tls_failed`. */
+  readonly reason: string;
+
+  constructor(reason: string, message: string) {
+    super('CONNECTION_REFUSED', message);
+    this.reason = reason;
+  }
+}
+
+/** Whether an error is the fault of a peer, which can cause any number of such errors. */
+export function isCausedByPeer(error: unknown): boolean {
+  return error instanceof ProtocolError || error instanceof ConnectionRefused;
+}
+
 /** An argument or option is invalid. */
 export class InvalidInput extends BrokerError {
   /** Name of the argument or option. */

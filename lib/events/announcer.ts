@@ -1,4 +1,4 @@
-import { asError, BrokerError, ProtocolError, StateError } from '../base/errors.ts';
+import { asError, BrokerError, isCausedByPeer, StateError } from '../base/errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
@@ -57,12 +57,15 @@ export class Announcer {
     this.#drops.add(topic, 0, publisher.clientId, 'no_subscribers', undefined, count);
   }
 
-  /** Emit an error that cannot be returned to a caller as an `error` event, or as a process warning if there is no listener. */
+  /**
+   * Emit an error that cannot be returned to a caller as an `error` event. If there is no listener, it becomes a process warning, unless a
+   * peer has caused it.
+   */
   failed(thrown: unknown, during: string, client: ClientInfo | undefined): void {
     const error = asError(thrown);
     if (error instanceof StateError && error.code === 'STORE_CLOSED') return; // the broker stopped during a read
     if (this.#events.heard.error) this.#events.emit('error', { error, during, client });
-    else if (!(thrown instanceof ProtocolError) && this.#warnings < MAX_WARNINGS) {
+    else if (!isCausedByPeer(thrown) && this.#warnings < MAX_WARNINGS) {
       const isLast = ++this.#warnings === MAX_WARNINGS;
       const hint = `listen to the broker's error event${isLast ? '; further errors are not reported' : ''}`;
       process.emitWarning(new BrokerError('UNHEARD', `${during}: ${error.message} (${hint})`, { cause: error }));

@@ -71,5 +71,5 @@ export const EVENT_ABOUT: Readonly<Record<EventName, string>> = {
     'A condition has begun that an operator should know: `broker.alarms.raise`, by the broker or the app.',
   'alarm.cleared': 'The condition of an alarm has ended.',
   error:
-    'An error that cannot be returned to a caller, for example from a listener, a hook, a session or a stream. `during` names what failed.'
+    'An error that cannot be returned to a caller, for example from a listener, a hook, a session or a stream. `during` names what failed. Protocol errors of clients (`ProtocolError`) and connections that a listener has refused (`ConnectionRefused`) are reported, too.'
 };

@@ -1,4 +1,4 @@
-import { asError, BrokerError, ProtocolError } from '../base/errors.ts';
+import { asError, BrokerError, ConnectionRefused, isCausedByPeer } from '../base/errors.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName, type SubscribeResult } from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';
 import type { DisconnectReason } from '../events/reasons.ts';
@@ -35,8 +35,11 @@ export interface LogRow<E extends EventName> {
   readonly message: string | ((event: BrokerEvents[E]) => string);
   /** Fields in addition to those of `client`. Never: passwords, authentication data, payloads, headers. */
   readonly fields?: (event: BrokerEvents[E]) => object;
-  /** Who causes the event and may do so at any rate: of each, the first line in a minute has the level, and further ones have `debug`. */
-  readonly causedBy?: (event: BrokerEvents[E]) => string;
+  /**
+   * Who or what causes the event and may do so at any rate: of each, the first line in a minute has the level, and further ones have `debug`.
+   * Undefined: all lines have the level.
+   */
+  readonly causedBy?: (event: BrokerEvents[E]) => string | undefined;
 }
 
 /** Disconnections that point to a fault of the broker, its machine or the network to the client. */
@@ -165,9 +168,10 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     fields: ({ alarm: { id } }) => ({ alarm: id })
   },
   error: {
-    level: ({ error }) => (error instanceof ProtocolError ? 'info' : 'error'),
+    level: ({ error }) => (isCausedByPeer(error) ? 'info' : 'error'),
     message: ({ error, during }) => `${during}: ${error.message}`,
-    fields: ({ error, during }) => ({ during, error: errorFields(error) })
+    fields: ({ error, during }) => ({ during, error: errorFields(error) }),
+    causedBy: ({ error }) => (error instanceof ConnectionRefused ? error.message : undefined)
   }
 };
 

@@ -8,6 +8,7 @@ import { engineOf } from '../../lib/broker/broker.ts';
 import {
   acl,
   type BrokerOptions,
+  ConnectionRefused,
   createBroker,
   LOG_LEVELS,
   type Logger,
@@ -205,6 +206,27 @@ describe('the log', () => {
     assert.deepEqual(
       [refused?.fields.clientId, refused?.fields.username, refused?.fields.reason],
       ['c', 'ann', 'bad user name or password']
+    );
+  });
+
+  it('has refused connections, one of each reason in a minute, and the others at the level debug', async () => {
+    const { lines, logger } = collector();
+    await using kit = await createTestBroker({ logger });
+    const refuse = (reason: string, peer: string) =>
+      kit.broker.failed(new ConnectionRefused(reason, `because of ${reason}`), `accepting a connection from ${peer}`);
+    refuse('tls_failed', '192.0.2.1');
+    refuse('tls_failed', '192.0.2.2');
+    refuse('no_username', '192.0.2.2');
+    await kit.clock.advance('61s');
+    refuse('tls_failed', '192.0.2.3');
+    assert.deepEqual(
+      lines.filter(({ fields }) => fields.event === 'error').map(({ level, message }) => [level, message]),
+      [
+        ['info', 'accepting a connection from 192.0.2.1: because of tls_failed'],
+        ['debug', 'accepting a connection from 192.0.2.2: because of tls_failed'],
+        ['info', 'accepting a connection from 192.0.2.2: because of no_username'],
+        ['info', 'accepting a connection from 192.0.2.3: because of tls_failed']
+      ]
     );
   });
 

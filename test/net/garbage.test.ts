@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { type Listener, type ListenOptions, listen } from '../../adapters/net/index.ts';
+import { ConnectionRefused } from '../../lib/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { StubBroker, turnsUntil } from './stub-broker.ts';
 
@@ -60,7 +61,8 @@ describe(`garbage instead of a protocol (SEED=${seed})`, () => {
         await pester(listener, garble(beginnings, next), next);
       }
       await turnsUntil(() => listener.info().currentConnections === 0);
-      assert.deepEqual(broker.reports, []);
+      const faults = broker.reports.filter(({ error }) => !(error instanceof ConnectionRefused));
+      assert.deepEqual(faults, []);
       await broker.stop();
     });
   }

@@ -17,7 +17,7 @@ import {
   tls,
   wss
 } from '../../adapters/net/index.ts';
-import { type BrokerError, InvalidInput } from '../../lib/index.ts';
+import { type BrokerError, ConnectionRefused, InvalidInput } from '../../lib/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { closed, readBytes, StubBroker, turnsUntil, watchSocketOptions } from './stub-broker.ts';
 
@@ -143,6 +143,32 @@ describe('a TLS listener', () => {
     const strict = await open({ alpn: ['x-amzn-mqtt-ca'] });
     await refused(dial(strict, { ALPNProtocols: ['mqtt'] }));
     await turnsUntil(() => strict.info().shutdownCount.tls_failed === 1);
+  });
+
+  it('reports who was refused, and why', async () => {
+    const { ca, stranger } = certificates;
+    const listener = await open({ ca: ca.cert, maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' });
+    const plain = connectTcp(listener.port as number, '127.0.0.1');
+    plain.on('error', () => {});
+    plain.write('\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00');
+    await closed(plain);
+    await refused(dial(listener));
+    await refused(dial(listener, { cert: stranger.cert, key: stranger.key }));
+    await refused(dial(listener, { minVersion: 'TLSv1.3' }));
+    const leaving = connectTcp(listener.port as number, '127.0.0.1');
+    await once(leaving, 'connect');
+    leaving.destroy();
+    await turnsUntil(() => listener.info().shutdownCount.tls_failed === 5);
+    const { reports } = broker;
+    assert.ok(reports.every(({ error }) => error instanceof ConnectionRefused && error.reason === 'tls_failed'));
+    const during = `listener ${listener.name}: accepting a connection from 127.0.0.1`;
+    assert.deepEqual(new Set(reports.map((report) => report.during)), new Set([during]));
+    const untrusted =
+      'the peer has closed the connection, or has no certificate that an authority of the option ca has signed';
+    assert.deepEqual(
+      reports.map(({ error }) => error.message.replace('the TLS handshake has failed: ', '')),
+      ['wrong version number', 'peer did not return a certificate', untrusted, 'unsupported protocol', untrusted]
+    );
   });
 
   it('refuses ALPN names that no client could send', () => {

@@ -118,7 +118,10 @@ const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>>
   'source.reloaded': ['`info`; `error` if it has failed', 'source of authentication reloaded, or not'],
   'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],
   'alarm.cleared': [undefined, 'alarm cleared: its title'],
-  error: ['`error`; `info` for a protocol error of a client', 'what failed, and the message of the error']
+  error: [
+    '`error`; `info` for a protocol error of a client and for the first connection in a minute that a listener refuses for the same reason, `debug` for the others',
+    'what failed, and the message of the error'
+  ]
 };
 
 function logLines(): string {

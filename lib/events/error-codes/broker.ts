@@ -112,6 +112,10 @@ export const BROKER_CODES = {
     about: 'The packet is larger than the server accepts.',
     remedy: 'Send less, or raise `maxPacketSize` of the server.'
   },
+  CONNECTION_REFUSED: {
+    about: 'A listener has closed a connection before the broker got it; `reason` and the message say why.',
+    remedy: 'Correct the client, or the options of the listener. What scans ports or checks health may be ignored.'
+  },
   PROTOCOL_ERROR: {
     about: 'A peer violates the MQTT specification; its connection is closed.',
     remedy: 'Correct the client; `reasonCode` says which kind of fault it is.'
