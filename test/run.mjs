@@ -7,55 +7,38 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-/**
- * Folders whose files share processes, because their tests leave nothing behind in the process. Compiling the sources once for several
- * files halves their time. All other files, and those that count the objects in a process, have a process of their own.
- */
-const TOGETHER = [
-  '',
-  'access',
-  'aedes',
-  'auth',
-  'base',
-  'bench',
-  'bridge',
-  'broker',
-  'cli',
-  'client',
-  'conformance',
-  'connection',
-  'events',
-  'fastify',
-  'level',
-  'management',
-  'monitor',
-  'net',
-  'outbox',
-  'packets',
-  'robustness',
-  'routing',
-  'rules',
-  'session',
-  'sql',
-  'store',
-  'streams',
-  'streams-api',
-  'streams-plugins',
-  'rest',
-  'testing',
-  'topics',
-  'webhook'
-];
-const FILES_PER_PROCESS = 14;
-/** Files that take so long that they have a process of their own. */
+/** Files that take so long that they have a process of their own. The first ones take longest, so they are started first. */
 const ALONE = [
-  'architecture.test.ts',
+  'packaging.test.ts',
+  'pages.test.ts',
   'examples.test.ts',
   'examples-greenhouse.test.ts',
-  'management-examples.test.ts',
-  'packaging.test.ts',
-  'pages.test.ts'
+  'architecture.test.ts',
+  'management-examples.test.ts'
 ];
+
+/**
+ * Folders whose files share processes, because their tests leave nothing behind in the process: those of one line may share one. Compiling the
+ * sources takes a process longer than most files do. All other files, and those that count the objects in a process, have a process of their own.
+ */
+const TOGETHER = [
+  ['level'],
+  ['store'],
+  ['robustness'],
+  ['management'],
+  ['streams', 'streams-api', 'streams-plugins'],
+  ['cli'],
+  ['broker'],
+  ['access'],
+  ['auth'],
+  ['net'],
+  ['rules'],
+  ['conformance'],
+  ['monitor', 'testing'],
+  ['aedes', 'bench', 'bridge', 'fastify', 'webhook'],
+  ['', 'base', 'client', 'connection', 'events', 'outbox', 'packets', 'rest', 'routing', 'session', 'sql', 'topics']
+];
+const FILES_PER_PROCESS = 22;
 
 const here = import.meta.dirname;
 const words = process.argv.slice(2);
@@ -89,18 +72,19 @@ results.compose(new spec()).pipe(process.stdout);
 /** The programs to run: test files, and modules that import several of them. */
 function programs() {
   const isAlone = (file) => countsObjects(file) || ALONE.includes(relative(here, file));
-  const alone = files.filter((file) => !TOGETHER.includes(folderOf(file)) || isAlone(file));
-  const shared = TOGETHER.flatMap((name) => {
-    const inFolder = files.filter((file) => folderOf(file) === name && !isAlone(file));
-    const count = Math.ceil(inFolder.length / FILES_PER_PROCESS);
+  const alone = files.filter((file) => !TOGETHER.flat().includes(folderOf(file)) || isAlone(file));
+  const longest = ALONE.map((name) => join(here, name)).filter((file) => alone.includes(file));
+  const shared = TOGETHER.flatMap((folders) => {
+    const inFolders = files.filter((file) => folders.includes(folderOf(file)) && !isAlone(file));
+    const count = Math.ceil(inFolders.length / FILES_PER_PROCESS);
     return Array.from({ length: count }, (_, i) => {
-      const program = join(folder, `${name || 'root'}-${i + 1}.mjs`);
-      const imported = inFolder.filter((_, at) => at % count === i);
+      const program = join(folder, `${folders.at(-1)}-${i + 1}.mjs`);
+      const imported = inFolders.filter((_, at) => at % count === i);
       writeFileSync(program, imported.map((file) => `import '${pathToFileURL(file)}';\n`).join(''));
       return program;
     });
   });
-  return [...shared, ...alone];
+  return [...longest, ...shared, ...alone.filter((file) => !longest.includes(file))];
 }
 
 function countsObjects(file) {

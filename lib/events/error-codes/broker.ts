@@ -26,6 +26,10 @@ export const BROKER_CODES = {
     about: 'The connection closed before the operation was complete; `cause` says why.',
     remedy: 'Connect again, and repeat the operation if it may be repeated.'
   },
+  CONNECTION_REFUSED: {
+    about: 'A listener has closed a connection before the broker got it; `reason` and the message say why.',
+    remedy: 'Correct the client, or the options of the listener. What scans ports or checks health may be ignored.'
+  },
   CONNECTOR_OF_APP: {
     about: 'The webhook or bridge belongs to the app, or to the configuration of the process.',
     remedy: 'Change it there.'
@@ -111,10 +115,6 @@ export const BROKER_CODES = {
   PACKET_TOO_LARGE: {
     about: 'The packet is larger than the server accepts.',
     remedy: 'Send less, or raise `maxPacketSize` of the server.'
-  },
-  CONNECTION_REFUSED: {
-    about: 'A listener has closed a connection before the broker got it; `reason` and the message say why.',
-    remedy: 'Correct the client, or the options of the listener. What scans ports or checks health may be ignored.'
   },
   PROTOCOL_ERROR: {
     about: 'A peer violates the MQTT specification; its connection is closed.',
