@@ -52,6 +52,7 @@ export {
   BrokerError,
   ConnectionRefused,
   InvalidInput,
+  isCausedByPeer,
   NotAuthorized,
   NotFound,
   ProtocolError,

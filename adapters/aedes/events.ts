@@ -1,4 +1,10 @@
-import { type Broker, DISCONNECT_REASONS, type DisconnectReason, type Message } from '../../lib/index.ts';
+import {
+  type Broker,
+  DISCONNECT_REASONS,
+  type DisconnectReason,
+  isCausedByPeer,
+  type Message
+} from '../../lib/index.ts';
 import { asError, ask } from './ask.ts';
 import type { Backpressure } from './backpressure.ts';
 import type { Client } from './client.ts';
@@ -174,6 +180,6 @@ export class EventRelay {
   #failed(error: Error, client: Client | undefined): void {
     if (client !== undefined) client.closedFor(error);
     else if (this.#host.listenerCount('error') > 0) this.#host.emit('error', error);
-    else process.emitWarning(error);
+    else if (!isCausedByPeer(error)) process.emitWarning(error);
   }
 }

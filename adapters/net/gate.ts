@@ -30,7 +30,7 @@ export type RefusalReason =
 /** What is reported of a peer whose connection is refused. The others are the limits of the listener, or are answered over HTTP. */
 const FAULTS: { readonly [R in RefusalReason]?: string } = {
   handshake_timeout: 'the handshake has not ended in time (options handshakeTimeout, connectTimeout and idleTimeout)',
-  proxy_untrusted: 'the address is not one of the trusted proxies (option proxyProtocol)',
+  proxy_untrusted: 'the address is not one of those in the option trustedProxies',
   proxy_malformed: 'the connection does not begin with a PROXY header (option proxyProtocol)',
   tls_failed: 'the TLS handshake has failed',
   no_username: 'there is no certificate with a user name (option usernameFrom)'

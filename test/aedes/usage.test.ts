@@ -11,7 +11,7 @@ import { connectAsync } from 'mqtt';
 import { createWebSocketStream, WebSocketServer } from 'ws';
 import { Aedes, type AedesOptions, type DeliverFunction } from '../../adapters/aedes/index.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import { memoryStore } from '../../lib/index.ts';
+import { ConnectionRefused, memoryStore } from '../../lib/index.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { called, Fixture, IMPLEMENTATIONS, message } from './implementations.ts';
 
@@ -213,6 +213,22 @@ describe('embermq/aedes', () => {
     await assert.rejects(connectAsync(`mqtt://127.0.0.1:${port}`, { reconnectPeriod: 0 }, false));
     assert.deepEqual(errors, ['BROKER_NOT_STARTED']);
     server.close();
+  });
+
+  it('passes on errors that peers have caused to listeners only, without process warnings', async () => {
+    const aedes = await Aedes.createBroker();
+    const warnings: string[] = [];
+    const warn = ({ message }: Error) => void warnings.push(message);
+    process.on('warning', warn);
+    aedes.broker.failed(new ConnectionRefused('tls_failed', 'from a peer'), 'accepting a connection');
+    aedes.broker.failed(new Error('of the app'), 'accepting a connection');
+    await new Promise(setImmediate);
+    process.off('warning', warn);
+    assert.deepEqual(warnings, ['of the app']);
+    const heard = once(aedes, 'error');
+    aedes.broker.failed(new ConnectionRefused('tls_failed', 'from a peer'), 'accepting a connection');
+    assert.match(String(await heard), /from a peer/);
+    await called((callback) => aedes.close(() => callback()));
   });
 
   it('starts once for two calls of listen, and stops a broker that is being started', async () => {
