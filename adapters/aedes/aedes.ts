@@ -192,11 +192,12 @@ export class Aedes extends EventEmitter<AedesEvents> {
     return client;
   };
 
+  /** Publish a packet of the app. `authorizePublish` is not asked. */
+  publish(packet: PublishInput, callback?: Done): void;
   /**
    * Publish a packet of the app. `authorizePublish` is not asked.
-   * @param client the client that events name as the publisher; it can be left out
+   * @param client the client that events name as the publisher
    */
-  publish(packet: PublishInput, callback?: Done): void;
   publish(packet: PublishInput, client: Client | null, callback?: Done): void;
   publish(packet: PublishInput, second?: Client | Done | null, third?: Done): void {
     const client = typeof second === 'function' ? null : (second ?? null);
