@@ -26,6 +26,7 @@ export interface ObservingMeter {
  * const stop = observeMetrics(broker, metrics.getMeter('my-app'));
  * ```
  * @returns a function that ends this
+ * @throws InvalidInput OPTION_INVALID: this is no broker
  */
 export function observeMetrics(broker: Broker, meter: ObservingMeter): () => void {
   checkBroker(broker, 'observeMetrics');
