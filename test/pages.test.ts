@@ -133,6 +133,24 @@ describe('The pages', () => {
   }
 });
 
+describe('SECURITY.md', () => {
+  it('names for each defence a test that exists', () => {
+    const text = readFileSync(join(root, 'SECURITY.md'), 'utf8');
+    const [, table] = /^\| threat \| defence \| test \|\n\|[-|]+\|\n((?:\|.*\|\n)+)/m.exec(text)!;
+    const unproven = table
+      .trim()
+      .split('\n')
+      .filter((row) => {
+        const [, file, title] = /\| `([^`]+)`: (.+) \|$/.exec(row) ?? [];
+        const path = join(root, 'test', `${file}.test.ts`);
+        if (file === undefined || !existsSync(path)) return true;
+        const source = readFileSync(path, 'utf8');
+        return !["'", '"', '`'].some((quote) => source.includes(`it(${quote}${title}${quote}`));
+      });
+    assert.deepEqual(unproven, [], 'These rows name no test, or one that does not exist.');
+  });
+});
+
 describe('README', () => {
   it('has at most 10 kB', () => {
     assert.ok(Buffer.byteLength(readme.text) <= 10_000, `${Buffer.byteLength(readme.text)} bytes`);
