@@ -9,8 +9,11 @@ import { type RawClient, rawClient } from '../support/raw-client.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
 
-/** The data folders written by earlier releases, see `make-fixture.mjs`. */
-export const OLD_FOLDERS: readonly string[] = readdirSync(FIXTURES).filter((name) => !name.endsWith('.json'));
+/** The data folders written by brokers of earlier releases in an app, see `make-fixture.mjs`. */
+export const OLD_FOLDERS: readonly string[] = readdirSync(FIXTURES).filter((name) => /-(closed|killed)$/.test(name));
+
+/** The data folders written by `embermq serve` of earlier releases, see `make-served-fixture.mjs`. */
+export const SERVED_FOLDERS: readonly string[] = readdirSync(FIXTURES).filter((name) => name.endsWith('-served'));
 
 interface Sent {
   readonly messageId: number;
@@ -74,6 +77,30 @@ interface OldFolder {
 export function copyOldFolder(name: string, to: string): OldFolder {
   cpSync(join(FIXTURES, name), to, { recursive: true });
   return JSON.parse(readFileSync(join(FIXTURES, `${name}.json`), 'utf8')) as OldFolder;
+}
+
+/** The description that `make-served-fixture.mjs` writes next to a folder: the definitions of each kind, as the release returned them. */
+export interface ServedFolder {
+  /** The config file that the folder was made with. */
+  readonly config: object;
+  readonly rules: readonly { readonly id: string }[];
+  readonly resources: readonly { readonly id: string }[];
+  readonly webhooks: readonly { readonly name: string }[];
+  readonly bridges: readonly { readonly name: string }[];
+  readonly streamRules: readonly { readonly id: string; readonly status: string }[];
+  readonly streams: readonly string[];
+  readonly tables: readonly string[];
+  readonly plugins: readonly string[];
+  readonly scripts: readonly string[];
+}
+
+/**
+ * Copies a folder of `embermq serve`; the original is never opened.
+ * @returns its expected contents
+ */
+export function copyServedFolder(name: string, to: string): ServedFolder {
+  cpSync(join(FIXTURES, name), to, { recursive: true });
+  return JSON.parse(readFileSync(join(FIXTURES, `${name}.json`), 'utf8')) as ServedFolder;
 }
 
 /** Advancing the clock further takes too long: a broker is started at that time instead. */
