@@ -35,7 +35,9 @@ export interface StopOptions {
 interface BrokerLifecycleHost {
   readonly actors: Actors;
   readonly ledger: { readonly isClosing: boolean } | undefined;
-  readonly persistence: { open(): Promise<void>; close(): Promise<void>; brokerStarted(): void } | undefined;
+  readonly persistence:
+    | { open(): Promise<void>; close(): Promise<void>; brokerStarted(): void; reportUpgrade(): Promise<void> }
+    | undefined;
   readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
   readonly access: { start(): Promise<void>; stop(): Promise<unknown[]> };
   readonly operated: { readonly features: { restored(): void } };
@@ -144,6 +146,7 @@ export class BrokerLifecycle {
     for (const listener of this.listeners.values()) listener.accept?.();
     this.#services.events.emit('broker.started', { listeners: [...this.listeners.values()] });
     warnOfExposure(this.#services, this.listeners.values());
+    await host.persistence?.reportUpgrade();
   }
 
   /** Add a listener. */

@@ -61,7 +61,7 @@ export interface ConnectorState {
 }
 
 /** A connector that was made at run time, in the store. */
-interface Stored {
+export interface StoredConnector {
   readonly kind: string;
   readonly settings: ConnectorSettings;
   readonly isStarted: boolean;
@@ -73,7 +73,7 @@ export const CONNECTORS_TABLE = '$connectors';
 /** What `Connectors` uses of the broker. */
 interface ConnectorsHost {
   readonly kinds: readonly ConnectorKind[];
-  readonly table: Table<Stored>;
+  readonly table: Table<StoredConnector>;
   /** What `make` of a kind is given. */
   readonly broker: unknown;
   isStarted(): boolean;
@@ -157,7 +157,7 @@ export class Connectors {
       if (this.#running.has(key) || this.#host.table.has(key)) throw exists(kind, name);
       for (const secret of made.secrets) if (settings[secret] === HIDDEN) throw hiddenSecret(kind, secret);
       made.check(settings);
-      const stored: Stored = { kind, settings, isStarted: true };
+      const stored: StoredConnector = { kind, settings, isStarted: true };
       await this.#host.table.set(key, stored);
       await this.#make(key, stored);
       return this.#stateOf(key);
@@ -179,7 +179,7 @@ export class Connectors {
         throw new InvalidInput('OPTION_INVALID', 'name', `"${name}", because a name cannot be changed`, settings.name);
       const after = withSecrets({ ...settings, name }, before.settings, made.secrets);
       made.check(after);
-      const stored: Stored = { ...before, settings: after };
+      const stored: StoredConnector = { ...before, settings: after };
       await this.#host.table.set(key, stored);
       await this.#running.get(key)?.close();
       await this.#make(key, stored, before.settings);
@@ -239,7 +239,7 @@ export class Connectors {
   }
 
   /** Make one of the store. If that fails, it is listed with the reason. */
-  async #make(key: string, { kind, settings, isStarted }: Stored, before?: ConnectorSettings): Promise<void> {
+  async #make(key: string, { kind, settings, isStarted }: StoredConnector, before?: ConnectorSettings): Promise<void> {
     this.#errors.delete(key);
     this.#making = key;
     try {
@@ -268,7 +268,7 @@ export class Connectors {
     return { kind, name, isStarted, state, size, lastError, figures: flattened(figures), settings };
   }
 
-  #stored(kind: string, name: string): Stored {
+  #stored(kind: string, name: string): StoredConnector {
     const stored = this.#host.table.get(keyOf(kind, name));
     if (stored !== undefined) return stored;
     if (!this.#running.has(keyOf(kind, name))) throw notFound(kind, name);

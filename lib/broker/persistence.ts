@@ -12,7 +12,7 @@ import type { SessionEntry } from '../session/session-record.ts';
 import { type Commits, readAll } from '../store/commits.ts';
 import type { DelayedMessage } from '../store/delayed-record.ts';
 import type { Fold } from '../store/journal.ts';
-import { Kind } from '../store/keys.ts';
+import { DEFINITIONS_VERSION, Kind } from '../store/keys.ts';
 import type { StreamRecord } from '../store/stream-record.ts';
 import type { TableEntry } from '../store/table-record.ts';
 import { checkStore } from '../tools/check.ts';
@@ -243,6 +243,16 @@ export class Persistence {
     storedSessions.sweeper.begin();
     this.#space.begin();
     this.#services.wheel.arm(this.#pulse, PULSE_MS);
+  }
+
+  /** Report once which definitions behave differently than in the release that wrote the store. */
+  async reportUpgrade(): Promise<void> {
+    const { ledger, tables } = this.#host;
+    if (ledger.definitions >= DEFINITIONS_VERSION) return;
+    const { upgradeReport } = await import('./upgrade/report.ts');
+    const report = upgradeReport((name) => tables.own(name), ledger.definitions);
+    if (report !== undefined) this.#services.events.emit('store.upgraded', report);
+    ledger.definitionsReported();
   }
 
   /** A commit has succeeded or failed. @param bytes its size */

@@ -175,6 +175,7 @@ export const EVENTS = {
   'streams.started': row({}),
   'store.failed': row({ error: 'Error' }),
   'store.recovered': row({}),
+  'store.upgraded': row({ count: 'number', text: 'string' }),
   'alarm.raised': row({ alarm: 'PresentAlarm' }, { notice: 'alarms/alert' }),
   'alarm.cleared': row({ alarm: 'PastAlarm' }, { notice: 'alarms/clear' }),
   error: row({ error: 'Error', during: 'string', client: 'ClientInfo | undefined' })

@@ -67,6 +67,8 @@ export const EVENT_ABOUT: Readonly<Record<EventName, string>> = {
   'store.failed':
     'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',
   'store.recovered': 'The store can be written again after `store.failed`.',
+  'store.upgraded':
+    'An earlier release has written the store, and some of its rules, streams and other definitions behave differently in this one: `count` is their number, `text` names them and the changes. Emitted once, after the first start with this release.',
   'alarm.raised':
     'A condition has begun that an operator should know: `broker.alarms.raise`, by the broker or the app.',
   'alarm.cleared': 'The condition of an alarm has ended.',

@@ -152,6 +152,12 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
   },
   // at the level warn, so that a log that shows the failure shows its end, too
   'store.recovered': { level: 'warn', message: 'the store can be written again' },
+  'store.upgraded': {
+    level: 'warn',
+    message: ({ count, text }) =>
+      `an earlier release has written the store, and ${count} of its definitions ${count === 1 ? 'behaves' : 'behave'} differently now (see "Upgrading" in CHANGELOG.md): ${text}`,
+    fields: ({ count }) => ({ count })
+  },
   'rule.disconnected': {
     level: 'warn',
     message: 'rule cannot run',

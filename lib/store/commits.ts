@@ -17,6 +17,15 @@ export interface Commits {
   readonly areLost: boolean;
 }
 
+/** The first record of a store. */
+interface FormatRecord {
+  readonly format: number;
+  /** Time of creation, in milliseconds since 1970, which identifies the store. */
+  readonly madeAt: number;
+  /** See `DEFINITIONS_VERSION`. */
+  readonly definitions: number;
+}
+
 /** A store, or a line of an export file, as errors name it. */
 type Named = Pick<Store, 'name'>;
 /** A store, or a snapshot of one. */
@@ -31,10 +40,10 @@ export const IMPORT_MARK: Entry = { key: kindKey(Kind.import), value: Buffer.fro
 
 /**
  * Check that an open store is empty or a store of embermq.
- * @returns the format and the time of creation (in milliseconds since 1970), which identifies the store; undefined if the store is empty
+ * @returns its format record; undefined if the store is empty
  * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; errors of the store
  */
-export async function checkFormat(store: Readable): Promise<{ format: number; madeAt: number } | undefined> {
+export async function checkFormat(store: Readable): Promise<FormatRecord | undefined> {
   await checkFinished(store);
   const [entry] = await store.read(kindKey(0), kindKey(0xff), 1);
   if (entry === undefined) return undefined;
@@ -88,10 +97,15 @@ export function refusedFor(store: Named, error: RecordError): BrokerError {
   return new BrokerError(code, code === 'STORE_CORRUPT' ? `${message}. ${REPAIR_REMEDY}` : message);
 }
 
-/** Read the format record: the format, and the time of creation in milliseconds since 1970. @throws RecordError */
-export function readFormat({ key, value }: Entry): { format: number; madeAt: number } {
+/** Read the format record. @throws RecordError */
+export function readFormat({ key, value }: Entry): FormatRecord {
   const reader = new RecordReader(key, value);
-  return { format: reader.u8(), madeAt: reader.f64() };
+  return { format: reader.u8(), madeAt: reader.f64(), definitions: reader.isAtEnd ? 0 : reader.u8() };
+}
+
+/** Write the format record of this version. */
+export function writeFormat(draft: Draft, madeAt: number, definitions: number): void {
+  draft.key(Kind.format).value().u8(FORMAT).f64(madeAt).u8(definitions).put();
 }
 
 /** Read a commit record: the number of the commit, and its time in milliseconds since 1970. @throws RecordError */

@@ -62,13 +62,22 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
  *
  * A field can be appended to a record without a new version if a missing field has a meaning and older versions work without it. Readers
  * ignore what follows the fields that they know, and an older version drops the field when it writes the record again. Such fields are the
- * sequence number of retained messages, and the pending retained messages of flows and subscriptions. Nothing can be appended to segments
+ * sequence number of retained messages, the pending retained messages of flows and subscriptions, and the version of the definitions. Nothing can be appended to segments
  * and journals, because they are read to their end.
  *
  * Version 2: packet ids that wait for PUBREL may be stored as bits. Version 3: entries of outboxes. Version 4: checkpoints of
  * stream rules.
  */
 export const FORMAT = 4;
+
+/**
+ * Version of the meaning of stored definitions: rules, streams, resources and so on. The format record has the version of the release that
+ * wrote the store; 0: 0.2 or earlier. It is increased with the first change of a release after which some definitions behave differently;
+ * `broker/upgrade/changes.ts` has these changes.
+ *
+ * Version 3: 0.3.
+ */
+export const DEFINITIONS_VERSION = 3;
 
 /** Number of commit records in a store. The log of LevelDB contains fewer batches, so that a gap in the log is always detected. */
 export const COMMITS_KEPT = 65_536;

@@ -124,6 +124,16 @@ export class Ledger {
     return this.#opened.commit;
   }
 
+  /** The version of the definitions in the store, which is open; see `DEFINITIONS_VERSION`. */
+  get definitions(): number {
+    return this.#opened.format?.definitions ?? 0;
+  }
+
+  /** The differences of the definitions were reported: the store gets the present version. */
+  definitionsReported(): void {
+    if (this.#opened.format !== undefined) this.touch(this.#opened.format);
+  }
+
   /** Ticket of the commit that will contain the present changes. */
   get ticket(): number {
     return this.#ticket + 1;

@@ -1,10 +1,11 @@
 import type { Clock } from '../base/clock.ts';
 import { BrokerError, StateError } from '../base/errors.ts';
 import type { WorkCount } from '../base/pending-work.ts';
-import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
+import { type Commits, checkFormat, readCommits, writeCommit, writeFormat } from './commits.ts';
+import { FormatChange } from './format-change.ts';
 import { type Fold, foldJournals } from './journal.ts';
 import type { Journals } from './journals.ts';
-import { FORMAT, Kind } from './keys.ts';
+import { DEFINITIONS_VERSION, FORMAT } from './keys.ts';
 import { claim, isClaimedBy, release } from './owners.ts';
 import { Draft } from './record.ts';
 import type { Store } from './store.ts';
@@ -34,8 +35,8 @@ export class OpenStore {
   #commit = 0;
   /** False after a failed commit: the store may contain that commit, too. */
   #isCommitKnown = true;
-  /** Time of creation of the store. */
-  #madeAt: number | undefined;
+  /** Has the time of creation, which identifies the store. */
+  #format: FormatChange | undefined;
   /** The attempts to close and open a failed store; settles when the store is open or `stop` was called. */
   #reopening: Promise<void> | undefined;
   #reopenTimer: unknown;
@@ -54,6 +55,11 @@ export class OpenStore {
     return this.#commit;
   }
 
+  /** The format record of the store; undefined before it was opened. */
+  get format(): FormatChange | undefined {
+    return this.#format;
+  }
+
   /** Incremented by `stop`, so that earlier operations do not affect a store that is opened later. */
   get generation(): number {
     return this.#generation;
@@ -66,10 +72,10 @@ export class OpenStore {
     try {
       await store.open();
       const found = await checkFormat(store);
-      if (this.#madeAt !== undefined) this.#checkSame(found?.madeAt);
+      if (this.#format !== undefined) this.#checkSame(found?.madeAt);
       const fold = await foldJournals(store);
       const commits = await readCommits(store);
-      if (this.#madeAt !== undefined) {
+      if (this.#format !== undefined) {
         this.#checkUnchanged(commits.last);
         this.#checkLast(commits.last);
       } else this.#commit = commits.last;
@@ -82,13 +88,14 @@ export class OpenStore {
         this.#commit++;
       }
       const madeAt = found?.madeAt ?? this.#host.clock.now();
+      const definitions = found?.definitions ?? DEFINITIONS_VERSION;
       if (found?.format !== FORMAT) {
         // written before any record that an older version cannot read
         const draft = new Draft();
-        draft.key(Kind.format).value().u8(FORMAT).f64(madeAt).put();
+        writeFormat(draft, madeAt, definitions);
         await store.commit(draft.batch);
       }
-      this.#madeAt = madeAt;
+      this.#format ??= new FormatChange(madeAt, definitions);
       this.works();
       return seen;
     } catch (error) {
@@ -198,7 +205,7 @@ export class OpenStore {
 
   /** @throws OtherStore */
   #checkSame(madeAt: number | undefined): void {
-    if (madeAt !== this.#madeAt) throw new OtherStore(this.#store);
+    if (madeAt !== this.#format?.madeAt) throw new OtherStore(this.#store);
   }
 
   /** @throws StateError STORE_CHANGED */

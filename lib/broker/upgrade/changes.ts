@@ -1,0 +1,49 @@
+// The changes of releases after which stored definitions behave differently.
+//
+// To add one, add a row to the list of the kind of definition that notices it: `id` is a short name, `since` is the present `DEFINITIONS_VERSION`, `text` a clause
+// about the present behaviour (the log line lists it with the names of the definitions), and `isAffected` tells whether a definition behaves
+// differently than in the release before. It receives the definition as the store has it, and `stored`, which finds what the definition
+// refers to and parses its statement. Prefer a definition too many to one too few, but do not count those that cannot notice the change.
+// Definitions that are no longer valid need no row: they are kept, stopped, and name the reason in their status.
+//
+// Then add a line to "Upgrading from ..." of CHANGELOG.md, and to test/broker/upgrade-changes.test.ts one definition that is affected
+// and one that is not. The rows are loaded only when a store of an earlier release is opened.
+import type { ResourceDefinition, RuleDefinition } from '../../rules/definition.ts';
+import type { StreamDefinition, StreamRuleDefinition } from '../../streams/types.ts';
+import type { StoredConnector } from '../connectors.ts';
+import type { StoredDefinitions } from './stored-definitions.ts';
+
+/** A change after which some definitions of a kind behave differently. */
+export interface DefinitionChange<D> {
+  /** Unique, for the tests. */
+  readonly id: string;
+  /** The version of the definitions that it came with, see `DEFINITIONS_VERSION`. */
+  readonly since: number;
+  /** A clause: how these definitions behave now. */
+  readonly text: string;
+  /** Whether a definition behaves differently. A definition for which it throws is not counted. */
+  isAffected(definition: D, stored: StoredDefinitions): boolean;
+}
+
+/** The kinds of definitions, and what the store has of each. */
+export interface DefinitionKinds {
+  /** Rules over events. */
+  readonly rule: RuleDefinition;
+  /** Resources of rules over events. */
+  readonly resource: ResourceDefinition;
+  readonly stream: StreamDefinition;
+  readonly table: StreamDefinition;
+  readonly 'stream rule': StreamRuleDefinition;
+  /** Webhooks and bridges that were made at run time. */
+  readonly connector: StoredConnector;
+}
+
+/** The changes of each kind, in the order in which they are reported. */
+export const CHANGES: { readonly [K in keyof DefinitionKinds]: readonly DefinitionChange<DefinitionKinds[K]>[] } = {
+  rule: [],
+  resource: [],
+  stream: [],
+  table: [],
+  'stream rule': [],
+  connector: []
+};

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { CHANGES, type DefinitionChange, type DefinitionKinds } from '../../lib/broker/upgrade/changes.ts';
+import { upgradeReport } from '../../lib/broker/upgrade/report.ts';
+import { createBroker, memoryStore, type Store } from '../../lib/index.ts';
+import type { RuleDefinition } from '../../lib/rules/definition.ts';
+import { checkFormat } from '../../lib/store/commits.ts';
+import { DEFINITIONS_VERSION, FORMAT, Kind } from '../../lib/store/keys.ts';
+import { Draft } from '../../lib/store/record.ts';
+
+/** What the tables of the broker have, by table and key. Streams and tables are statements, stream rules objects. */
+interface Stored {
+  readonly $rules?: object;
+  readonly $resources?: object;
+  readonly $streams?: Readonly<Record<string, string>>;
+  readonly $streamRules?: Readonly<Record<string, object>>;
+  readonly $connectors?: object;
+}
+
+/**
+ * For each change, by its id, what a store has that is affected, and what is not. Definitions are written in short: fields that are left out
+ * have their default.
+ */
+const EXAMPLES: Readonly<Record<string, { readonly affected: Stored; readonly other: Stored }>> = {};
+
+const RULE = { actions: [], description: '', isEnabled: true, onActionFailed: 'continue', createdAt: 0, number: 1 };
+const RESOURCE = { config: {}, description: '', createdAt: 0, number: 1 };
+const STREAM_RULE = { actions: [], options: {}, triggered: true, name: '', version: '', tags: [] };
+
+/** The table of a name, with the fields that definitions leave out. */
+function tableOf(stored: Stored): (name: string) => Iterable<readonly [string, unknown]> {
+  const complete = {
+    $rules: (value: object) => ({ ...RULE, ...value }),
+    $resources: (value: object) => ({ ...RESOURCE, ...value }),
+    $streamRules: (value: object) => JSON.stringify({ ...STREAM_RULE, ...value })
+  } as Readonly<Record<string, (value: object) => unknown>>;
+  return (name) =>
+    Object.entries(stored[name as keyof Stored] ?? {}).map(([key, value]) => [key, complete[name]?.(value) ?? value]);
+}
+
+function all(): { readonly id: string; readonly kind: string }[] {
+  return (Object.keys(CHANGES) as (keyof DefinitionKinds)[]).flatMap((kind) =>
+    CHANGES[kind].map(({ id }) => ({ id, kind }))
+  );
+}
+
+/** The changes of one id alone. */
+function only(id: string): typeof CHANGES {
+  const lists = Object.entries(CHANGES).map(([kind, rows]) => [
+    kind,
+    (rows as readonly { readonly id: string }[]).filter((row) => row.id === id)
+  ]);
+  return Object.fromEntries(lists);
+}
+
+describe('The changes that stored definitions notice', () => {
+  it('have an id of their own and an example each', () => {
+    const ids = all().map(({ id }) => id);
+    assert.deepEqual(ids.sort(), Object.keys(EXAMPLES).sort());
+  });
+
+  for (const [id, { affected, other }] of Object.entries(EXAMPLES)) {
+    it(`counts a definition that behaves differently, and no other: ${id}`, () => {
+      assert.equal(upgradeReport(tableOf(affected), 0, only(id))?.count, 1);
+      assert.equal(upgradeReport(tableOf(other), 0, only(id)), undefined);
+      assert.equal(upgradeReport(tableOf(affected), DEFINITIONS_VERSION, only(id)), undefined);
+    });
+  }
+
+  it('names five definitions of each change, and counts the others', () => {
+    const $rules = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`r${n}`, { sql: 'SELECT * FROM "a"' }]));
+    const changes = {
+      ...CHANGES,
+      rule: [
+        { id: 'one', since: 1, text: 'all are slow', isAffected: () => true },
+        { id: 'two', since: 1, text: 'some are red', isAffected: ({ sql }: { sql: string }) => sql.length > 1e6 },
+        { id: 'three', since: 1, text: 'none can be read', isAffected: () => assert.fail() }
+      ]
+    };
+    assert.deepEqual(upgradeReport(tableOf({ $rules }), 0, changes), {
+      count: 8,
+      text: 'all are slow (rule r0, r1, r2, r3, r4 and 3 more)'
+    });
+  });
+});
+
+/** A change that affects every rule. */
+const EVERY_RULE = { id: 'every-rule', since: DEFINITIONS_VERSION, text: 'rules are slow', isAffected: () => true };
+
+/** Run a broker on a store. @returns what it has reported of an upgrade, and logged */
+async function reports(store: Store): Promise<string[]> {
+  const reported: string[] = [];
+  const logger = { error() {}, info() {}, debug() {}, warn: (text: string) => void reported.push(text) };
+  const broker = createBroker({ store, logger, allowAnonymous: true });
+  broker.on('store.upgraded', ({ count, text }) => reported.push(`${count}: ${text}`));
+  await broker.start();
+  await broker.stop();
+  return reported;
+}
+
+describe('A broker on a store of an earlier release', () => {
+  const rules = CHANGES.rule as DefinitionChange<RuleDefinition>[];
+  before(() => void rules.push(EVERY_RULE));
+  after(() => void rules.pop());
+
+  /** A store with a rule that this release has written. */
+  async function filled(): Promise<Store> {
+    const store = memoryStore();
+    const broker = createBroker({ store, allowAnonymous: true });
+    await broker.start();
+    await broker.rules.create({ id: 'first', sql: 'SELECT * FROM "a"', actions: ['do_nothing'] });
+    await broker.stop();
+    return store;
+  }
+
+  it('reports at its first start which definitions behave differently, and does not repeat it', async () => {
+    const store = await filled();
+    await store.open();
+    const draft = new Draft();
+    draft
+      .key(Kind.format)
+      .value()
+      .u8(FORMAT)
+      .f64((await checkFormat(store))?.madeAt ?? 0)
+      .put(); // as 0.2 writes it
+    await store.commit(draft.batch);
+    await store.close();
+    assert.deepEqual(await reports(store), [
+      'an earlier release has written the store, and 1 of its definitions behaves differently now (see "Upgrading" in CHANGELOG.md): rules are slow (rule first)',
+      '1: rules are slow (rule first)'
+    ]);
+    assert.deepEqual(await reports(store), []);
+  });
+
+  it('reports nothing of a store that this release has made', async () => {
+    assert.deepEqual(await reports(await filled()), []);
+  });
+});
