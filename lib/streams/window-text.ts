@@ -108,9 +108,10 @@ function timeParts(kind: WindowKind, { name, args, start }: Call, parser: Parser
     const argument = `The ${ORDINALS[index + 1]} argument for ${name.toLowerCase()}`;
     const length = integerOf(arg);
     if (length === undefined) throw parser.errorAt(arg.start, `${argument} is expecting integer literal expression.`);
-    const isDelay = kind === 'sliding' && index === 1;
-    if (length < (isDelay ? 0 : 1))
-      throw parser.errorAt(arg.start, `${argument} should be ${isDelay ? '0 or more' : 'greater than 0'}.`);
+    // of a sliding window, the delay may be 0, and with a delay the length
+    const mayBeZero = kind === 'sliding' && (index === 1 || (integerOf(rest[1] ?? first) ?? 0) > 0);
+    if (length < (mayBeZero ? 0 : 1))
+      throw parser.errorAt(arg.start, `${argument} should be ${mayBeZero ? '0 or more' : 'greater than 0'}.`);
     if (length * UNIT_MS[unit] > LONGEST_DAYS * UNIT_MS.dd)
       throw parser.errorAt(arg.start, `${argument} should be at most ${LONGEST_DAYS} days.`);
     return length;

@@ -7,17 +7,17 @@ export type Comparing = '=' | '!=' | '<' | '>' | '<=' | '>=';
 /** Compares two values. @throws StreamFailure if they cannot be compared; the table is in `compile.ts` */
 type Compare = (left: Value, right: Value) => boolean;
 
-/** The comparisons by operator. Floats are compared first, because most rows have them. */
+/** The comparisons by operator. All are false if a side is null. Floats are compared first, because most rows have them. */
 export const COMPARISONS: Readonly<Record<Comparing, Compare>> = {
   '=': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left === right;
     if (typeof left === 'string' && typeof right === 'string') return left === right;
-    return isNull(left) || isNull(right) ? isNull(left) && isNull(right) : order('=', left, right) === 0;
+    return !isNull(left) && !isNull(right) && order('=', left, right) === 0;
   },
   '!=': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left !== right;
     if (typeof left === 'string' && typeof right === 'string') return left !== right;
-    return isNull(left) || isNull(right) ? isNull(left) !== isNull(right) : order('!=', left, right) !== 0;
+    return !isNull(left) && !isNull(right) && order('!=', left, right) !== 0;
   },
   '<': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left < right;
@@ -29,11 +29,11 @@ export const COMPARISONS: Readonly<Record<Comparing, Compare>> = {
   },
   '<=': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left <= right;
-    return isNull(left) || isNull(right) ? isNull(left) && isNull(right) : order('<=', left, right) <= 0;
+    return !isNull(left) && !isNull(right) && order('<=', left, right) <= 0;
   },
   '>=': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left >= right;
-    return isNull(left) || isNull(right) ? isNull(left) && isNull(right) : order('>=', left, right) >= 0;
+    return !isNull(left) && !isNull(right) && order('>=', left, right) >= 0;
   }
 };
 

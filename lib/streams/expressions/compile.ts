@@ -2,7 +2,7 @@ import { SqlError } from '../../sql/sql-error.ts';
 import type { Between, Binary, Case, Expression, Like, Membership, Path, Step, Unary } from '../../sql/tree.ts';
 import { Float, type Value as SqlValue } from '../../sql/values.ts';
 import type { Evaluate } from '../tuple.ts';
-import { integer, type Value } from '../values.ts';
+import { integer, isNull, type Value } from '../values.ts';
 import { COMPUTATIONS, type Computing, negate, not } from './arithmetic.ts';
 import { compileCall } from './calls.ts';
 import { COMPARISONS, type Comparing } from './compare.ts';
@@ -16,6 +16,7 @@ import {
   isBeyond,
   isChosen,
   isEqualCase,
+  isOutside,
   likeOf
 } from './conditions.ts';
 import { likePattern } from './like.ts';
@@ -28,9 +29,7 @@ import { type Compiled, constantOf, type Scope } from './scope.ts';
  * | expression | operands | value |
  * |---|---|---|
  * | `12`, `1.5` | | an integer of 64 bits; a float. Numbers of streams without a schema are floats |
- * | `a = b`, `<=`, `>=` | null and null; null and anything | true; false |
- * | `a != b` | null and null; null and anything | false; true |
- * | `a < b`, `a > b` | null and anything | false |
+ * | `= != < <= > >=` | null on a side or on both | false |
  * | `+ - * / % & \| ^` | null and anything | null |
  * | any operator | array, struct or bytea | fails: `> is an invalid operation for []interface {}` |
  * | `+ - * / %` | integer and integer | an integer, which wraps around; `/` rounds towards zero, `%` has the sign of the left side |
@@ -47,7 +46,9 @@ import { type Compiled, constantOf, type Scope } from './scope.ts';
  * | `a AND b`, `a OR b` | b is null | null |
  * | `NOT a` | null | null |
  * | `a BETWEEN b AND c` | | `a >= b AND a <= c` with the rules above, but fails with `between operator cannot compare ...` |
+ * | `a NOT BETWEEN b AND c` | | `a < b OR a > c` in the same way, so false if `a` is null |
  * | `a IN (b, ...)` | | whether `a = b` for one of them; values that cannot be compared are different; an array stands for its elements |
+ * | `a NOT IN (b, ...)` | | whether `a != b` for all of them in the same way, so false if `a` or one of them is null |
  * | `a LIKE b` | a or b is null; strings | null; whether the whole of a matches: `%` any characters, `_` one |
  * | `CASE a WHEN b` | | the first branch with `a = b`, ELSE, or null; fails with `evaluate case expression error: ...` |
  * | `CASE WHEN a` | null; boolean | no match; whether it is true |
@@ -184,12 +185,20 @@ class ExpressionCompiler {
     const { evaluate } = subject;
     if (items.every((item) => typeof item.constant?.value === 'string')) {
       const values = new Set(items.map((item) => item.constant?.value));
-      return folded([subject], (tuple) => values.has(evaluate(tuple)) !== isNegated);
+      if (!isNegated) return folded([subject], (tuple) => values.has(evaluate(tuple)));
+      return folded([subject], (tuple) => {
+        const value = evaluate(tuple);
+        return !isNull(value) && !values.has(value);
+      });
     }
     const evaluates = items.map((item) => item.evaluate);
     return folded([subject, ...items], (tuple) => {
       const value = evaluate(tuple);
-      for (const item of evaluates) if (isAmong(value, item(tuple))) return !isNegated;
+      if (isNull(value)) return false;
+      for (const item of evaluates) {
+        const found = item(tuple);
+        if (isNegated ? !isOutside(value, found) : isAmong(value, found)) return !isNegated;
+      }
       return isNegated;
     });
   }
@@ -199,7 +208,8 @@ class ExpressionCompiler {
     const [subject, low, high] = parts.map(({ evaluate }) => evaluate);
     return folded(parts, (tuple) => {
       const value = subject(tuple);
-      return (isBeyond('>=', value, low(tuple)) && isBeyond('<=', value, high(tuple))) !== isNegated;
+      if (isNegated) return isBeyond('<', value, low(tuple)) || isBeyond('>', value, high(tuple));
+      return isBeyond('>=', value, low(tuple)) && isBeyond('<=', value, high(tuple));
     });
   }
 

@@ -142,6 +142,12 @@ export function isAmong(value: Value, item: Value): boolean {
   return isArray(item) ? item.some((element) => isEqual(value, element)) : isEqual(value, item);
 }
 
+/** Whether a value that is not null differs from an item of NOT IN, or from all of its elements. It does not if one of them is null. */
+export function isOutside(value: Value, item: Value): boolean {
+  if (isArray(item)) return !item.some((element) => isNull(element) || isEqual(value, element));
+  return !isNull(item) && !isEqual(value, item);
+}
+
 /** As `=`, but values that cannot be compared are different. */
 function isEqual(left: Value, right: Value): boolean {
   if (!isNull(left) && !isNull(right) && typeof left !== typeof right && !(isNumber(left) && isNumber(right)))
@@ -161,9 +167,7 @@ function isComparable(left: Value, right: Value): boolean {
 }
 
 /** A side of BETWEEN. */
-export function isBeyond(operator: '>=' | '<=', value: Value, bound: Value): boolean {
-  if (typeof value === 'number' && typeof bound === 'number')
-    return operator === '>=' ? value >= bound : value <= bound;
+export function isBeyond(operator: '>=' | '<=' | '>' | '<', value: Value, bound: Value): boolean {
   try {
     return COMPARISONS[operator](value, bound);
   } catch (error) {

@@ -137,7 +137,7 @@ function sequence(first: Value, last: Value, by?: Value): Value {
 
 function flatten(array: readonly Value[]): Value {
   const result: Value[] = [];
-  for (const each of array) append(result, arrayOf(each, 'array elements should be array'));
+  for (const each of array) append(result, isArray(each) ? each : [each]);
   return result;
 }
 
@@ -238,8 +238,7 @@ export const ARRAY_FUNCTIONS = family('arrays', [
   {
     name: 'array_contains',
     params: ['array', 'any'],
-    about: 'Whether an element has a value.',
-    ifNull: false,
+    about: 'Whether an element has a value, which may be null; false if the array is null.',
     isPure: true,
     run: (array: Value, value: Value) => positionIn(array, value, 1) !== -1n
   },
@@ -265,10 +264,9 @@ export const ARRAY_FUNCTIONS = family('arrays', [
   {
     name: 'array_remove',
     params: ['array', 'any'],
-    about: 'The elements without those that have a value.',
-    ifNull: null,
+    about: 'The elements without those that have a value, which may be null; null if the array is null.',
     isPure: true,
-    run: remove
+    run: (array: Value, value: Value) => (isNull(array) ? null : remove(array, value))
   },
   ofArrays('array_intersect', 'The distinct elements that both arrays have.', (left, right) => {
     const values = setOf(left);
@@ -290,7 +288,11 @@ export const ARRAY_FUNCTIONS = family('arrays', [
   ofArray('array_min', 'The least number or string, without regard to null.', (array) => extreme(array, -1)),
   ofArray('array_avg', 'The average of the numbers as a float, without regard to null.', average),
   ofArray('array_distinct', 'The elements, each value once.', distinct),
-  ofArray('array_flatten', 'The elements of the arrays in an array.', flatten),
+  ofArray(
+    'array_flatten',
+    'The elements of an array, and in place of each array in it the elements of this one.',
+    flatten
+  ),
   ofArray('array_sort', 'The elements in order: numbers, then others by their text.', sort),
   ofArray('kvpair_array_to_obj', 'A struct of an array with {"key": ..., "value": ...}.', fromPairs),
   {

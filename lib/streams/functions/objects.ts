@@ -1,5 +1,5 @@
 import { setKey } from '../../sql/values.ts';
-import { describe, isArray, isNull, StreamFailure, type Value, type ValueObject } from '../values.ts';
+import { describe, isArray, isNull, isStruct, StreamFailure, type Value, type ValueObject } from '../values.ts';
 import { arrayOf, structOf, textOf } from './arguments.ts';
 import { type FunctionRow, family } from './family.ts';
 
@@ -66,15 +66,52 @@ function checkConstruct(literals: readonly (Value | undefined)[]): string | unde
   return at === -1 ? undefined : `Expect string type for parameter ${at + 1}`;
 }
 
-/** The members whose keys are named, or all others. */
-function select(value: Value, named: Value, isKept: boolean): Value {
-  const struct = structOf(value, 'the first argument should be map[string]interface{}');
-  if (!isArray(named) && typeof named !== 'string')
-    throw new StreamFailure(`the argument should be slice or string, got ${describe(named)}`);
-  const keys = new Set(isArray(named) ? named.map(textOf) : [named]);
+/** The keys that are named by arguments: each is a string, or an array of strings. */
+function keysOf(named: readonly Value[]): string[] {
+  return named.flatMap((each) => {
+    if (isArray(each)) return each.map(textOf);
+    if (typeof each === 'string') return [each];
+    throw new StreamFailure(`the argument should be slice or string, got ${describe(each)}`);
+  });
+}
+
+const FIRST = 'the first argument should be map[string]interface{}';
+
+/** The members whose keys are not named. */
+function erase(value: Value, named: Value): Value {
+  const keys = new Set(keysOf([named]));
   const result: Record<string, Value> = {};
-  for (const [key, each] of Object.entries(struct)) if (keys.has(key) === isKept) setKey(result, key, each);
+  for (const [key, each] of Object.entries(structOf(value, FIRST))) if (!keys.has(key)) setKey(result, key, each);
   return result;
+}
+
+/** The members that are named by keys, or by paths such as `a.b`, whose structs have only the members that are named. */
+function pick(value: Value, ...named: Value[]): Value {
+  const struct = structOf(value, FIRST);
+  const result: Record<string, Value> = {};
+  for (const path of keysOf(named)) {
+    if (Object.hasOwn(struct, path)) setKey(result, path, struct[path]);
+    else pickPath(struct, path.split('.'), result);
+  }
+  return result;
+}
+
+/** A struct that is picked as a whole is not copied; one that is made here is changed. */
+function pickPath(struct: ValueObject, keys: readonly string[], result: Record<string, Value>): void {
+  let from: Value = struct;
+  for (const key of keys) {
+    if (isNull(from) || !isStruct(from) || !Object.hasOwn(from, key)) return;
+    from = from[key];
+  }
+  let [source, to] = [struct, result];
+  for (const key of keys.slice(0, -1)) {
+    source = source[key] as ValueObject;
+    const known = Object.hasOwn(to, key) ? to[key] : undefined;
+    if (known === source) return; // the whole struct has been picked
+    if (known === undefined) setKey(to, key, {});
+    to = to[key] as Record<string, Value>;
+  }
+  setKey(to, keys[keys.length - 1], from);
 }
 
 export const OBJECT_FUNCTIONS = family('objects', [
@@ -122,14 +159,14 @@ export const OBJECT_FUNCTIONS = family('objects', [
     about: 'A struct without a key, or without those of an array.',
     ifNull: null,
     isPure: true,
-    run: (value: Value, keys: Value) => select(value, keys, false)
+    run: erase
   },
   {
     name: 'object_pick',
-    params: ['struct', 'any'],
-    about: 'A struct with only a key, or those of an array.',
+    params: ['struct', 'any', 'any...'],
+    about: 'A struct with only the members of keys or of paths such as a.b, which are strings or an array of strings.',
     ifNull: null,
     isPure: true,
-    run: (value: Value, keys: Value) => select(value, keys, true)
+    run: pick
   }
 ]);

@@ -2,7 +2,7 @@ import { errorText } from '../../base/errors.ts';
 import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
 import { type Collection, type Evaluate, type Frame, JoinedRow, Row, type Tuple } from '../tuple.ts';
 import type { OpenLookup } from '../types.ts';
-import { StreamFailure, type Value, type ValueObject } from '../values.ts';
+import { isNull, StreamFailure, type Value, type ValueObject } from '../values.ts';
 import { collectionOf } from './collection.ts';
 import { testOf } from './condition.ts';
 import { LookupCache } from './lookup-cache.ts';
@@ -130,6 +130,10 @@ class Lookup implements Operator<Tuple | Collection> {
       entry.failure = reason;
       settle([]);
     };
+    if (values.some(isNull)) {
+      settle([]); // null is equal to nothing
+      return;
+    }
     try {
       const rows = this.#cache.find(values);
       if (!(rows instanceof Promise)) settle(rows);

@@ -5,7 +5,7 @@ import { testOf } from './condition.ts';
 /** Evaluations of ON for each row that a join may make. */
 const PAIRS_PER_ROW = 100;
 
-/** Types of values that can be compared with each other, as bits. Null is equal to null only, and belongs to all. */
+/** Types of values that can be compared with each other, as bits. Null is equal to nothing, and belongs to all. */
 const NUMBERS = 1;
 const STRINGS = 2;
 const BOOLEANS = 4;
@@ -124,6 +124,7 @@ function indexOf(rows: readonly JoinedRow[], key: Evaluate): Index {
   let types = 0;
   for (let position = 0; position < rows.length; position++) {
     const value = key(rows[position]);
+    if (isNull(value)) continue;
     types |= typeOf(value);
     const list = positions.get(hashed(value));
     if (list === undefined) positions.set(hashed(value), [position]);
@@ -151,5 +152,5 @@ function typeOf(value: Value): number {
 /** Equal values are the same: integers are numbers. ON decides between two that are not told apart by this. */
 function hashed(value: Value): Value {
   if (typeof value === 'bigint') return Number(value);
-  return value === undefined ? null : value;
+  return value;
 }

@@ -1,6 +1,6 @@
 import { childrenOf } from '../../sql/inspect.ts';
 import { SqlError } from '../../sql/sql-error.ts';
-import type { Call, Expression, Selected, Star, StreamSelect } from '../../sql/tree.ts';
+import type { Call, Expression, Selected, Star, StreamSelect, Window } from '../../sql/tree.ts';
 import type { ExpandingFunction } from '../functions/function.ts';
 import { argumentNames, type BindContext, Bindings, type Clause } from './bindings.ts';
 import type { BoundExpression, BoundField, BoundJoin, BoundPredicate, BoundSelect, BoundWindow } from './bound.ts';
@@ -59,8 +59,8 @@ class Binder {
       this.#checkBehindLookups(join);
     }
     const predicates: BoundPredicate[] = bindWhere(where, joinNodes, bindings);
-    const window = this.#window();
     const groupBy = groupNodes.map((node) => bindings.expression(node, GROUP_BY));
+    const window = this.#window(groupBy);
     const having = havingNode && this.#having(havingNode);
     const orderBy = orderNodes.map(({ expression, isDescending }) => ({
       expression: bindings.expression(expression, SELECT),
@@ -191,7 +191,8 @@ class Binder {
     return { type: 'expanding', name, function: row, names: argumentNames(call), args, slot };
   }
 
-  #window(): BoundWindow | undefined {
+  /** @param groupBy the keys of GROUP BY */
+  #window(groupBy: readonly BoundExpression[]): BoundWindow | undefined {
     const node = this.#select.window;
     if (node === undefined) return undefined;
     const clause = this.#sources.count > 1 ? WINDOW_OF_JOIN : WINDOW;
@@ -201,8 +202,16 @@ class Binder {
       filter: node.filter && expression(node.filter),
       when: node.when && expression(node.when),
       conditions: node.conditions.map(expression),
-      partitionBy: node.partitionBy.map(expression)
+      partitionBy: node.partitionBy.length > 0 ? node.partitionBy.map(expression) : this.#partitions(node, groupBy)
     };
+  }
+
+  /** The keys by which a state window keeps its states: those that can be evaluated for a row of the only stream. */
+  #partitions({ kind }: Window, groupBy: readonly BoundExpression[]): readonly BoundExpression[] {
+    const positions = Array.from({ length: this.#sources.count }, (_, position) => position);
+    const streams = positions.filter((position) => this.#sources.role(position) === 'stream');
+    if (kind !== 'state' || streams.length !== 1) return [];
+    return groupBy.filter(({ uses }) => !uses.frame && uses.sources.every((source) => source === streams[0]));
   }
 
   #having(node: Expression): BoundExpression {

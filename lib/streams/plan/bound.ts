@@ -96,6 +96,7 @@ export interface BoundWindow {
   readonly filter: BoundExpression | undefined;
   readonly when: BoundExpression | undefined;
   readonly conditions: readonly BoundExpression[];
+  /** Of a state window: those of OVER (PARTITION BY ...), or else the keys of GROUP BY that the rows before the window have. */
   readonly partitionBy: readonly BoundExpression[];
 }
 

@@ -88,13 +88,11 @@ export function canAggregateEarly(select: BoundSelect): boolean {
 }
 
 function shapeOf({ node, when, conditions, partitionBy }: BoundWindow, tools: FunctionTools | undefined): WindowShape {
-  const bound = new Map([
-    ...node.conditions.map((each, index) => [each, conditions[index]] as const),
-    ...node.partitionBy.map((each, index) => [each, partitionBy[index]] as const)
-  ]);
+  const bound = new Map(node.conditions.map((each, index) => [each, conditions[index]] as const));
   if (node.when !== undefined && when !== undefined) bound.set(node.when, when);
   const never: Evaluate = () => undefined;
-  return windowShape(node, (each) => (tools === undefined ? never : (bound.get(each)?.make(tools) ?? never)));
+  const shape = windowShape(node, (each) => (tools === undefined ? never : (bound.get(each)?.make(tools) ?? never)));
+  return shape.kind !== 'state' || tools === undefined ? shape : { ...shape, partitionBy: made(partitionBy, tools) };
 }
 
 function describeWindow(shape: WindowShape): string {

@@ -11,7 +11,7 @@ export interface Boundaries {
   /** The first one of a rule that starts at a time. */
   first(time: number): number;
   next(end: number): number;
-  /** The first one of those that follow `end` which is later than a time. For the time of events: at that time or later. */
+  /** The first one of those that follow `end` which is later than a time. */
   skip(end: number, time: number): number;
 }
 
@@ -33,8 +33,8 @@ interface BoundaryOptions {
 export function boundariesOf(options: BoundaryOptions): Boundaries {
   const { intervalMs, unit, align, isEventTime, offsetMinutes } = options;
   if (isEventTime) {
-    const ceil = (time: number) => Math.ceil(time / intervalMs) * intervalMs;
-    return { first: ceil, next: (end) => end + intervalMs, skip: (_end, time) => ceil(time) };
+    const after = (time: number) => (Math.floor(time / intervalMs) + 1) * intervalMs;
+    return { first: after, next: (end) => end + intervalMs, skip: (_end, time) => after(time) };
   }
   const first = (time: number) => {
     if (align === 'start') return time + intervalMs;

@@ -17,8 +17,8 @@ interface SavedPeriodic {
 /**
  * A tumbling or a hopping window.
  *
- * In processing time a window is half-open: a row at its end is in the next one [stream rules 5.2, 17.11]. In the time of events it has the rows at
- * its end, and a hopping one also those at its start [5.3]. A window that is due is emitted before a later row enters.
+ * A window is half-open, in processing time and in the time of events: it has the rows at its start, and a row at its end is in the next one
+ * [stream rules 5.2, 17.11]. A window that is due is emitted before a later row enters.
  */
 export class PeriodicWindow implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Collection>;
@@ -59,13 +59,13 @@ export class PeriodicWindow implements Operator<Tuple> {
   push(tuple: Tuple): void {
     const time = this.#times.of(tuple);
     this.#end ??= this.#boundaries.first(time);
-    if (this.#isEventTime ? this.#end < time : this.#end <= time) this.#advance(time);
+    if (this.#end <= time) this.#advance(time);
     this.#contents.add(tuple, time);
     if (!this.#isEventTime && !this.#timer.isSet) this.#arm();
   }
 
   flush(time: number): void {
-    if (this.#isEventTime && this.#end !== undefined && this.#end <= time) this.#advance(time, true);
+    if (this.#isEventTime && this.#end !== undefined && this.#end <= time) this.#advance(time);
     this.#setup.output.flush(time);
   }
 
@@ -95,10 +95,10 @@ export class PeriodicWindow implements Operator<Tuple> {
     this.#arm();
   }
 
-  /** Emit the windows that are due at a time. @param hasAll all rows of that time are here, as far as windows wait for them */
-  #advance(time: number, hasAll = !this.#isEventTime): void {
+  /** Emit the windows that are due at a time. */
+  #advance(time: number): void {
     let end = this.#end as number;
-    for (let empty = 0; hasAll ? end <= time : end < time; ) {
+    for (let empty = 0; end <= time; ) {
       if (this.#isHopping) this.#contents.dropBefore(end - this.#lengthMs);
       const isEmpty = this.#contents.length === 0;
       if (isEmpty && (!this.#emitsEmpty || ++empty > MOST_EMPTY)) {

@@ -13,8 +13,8 @@ interface SavedSession {
 }
 
 /**
- * A session window: it ends when there is no row for the timeout, or at the second boundary of the longest duration after its first row. In
- * processing time a row at the end belongs to the next session, in the time of events to this one [stream rules 5.2, 5.3, 17.11].
+ * A session window: it ends when there is no row for the timeout, or at the second boundary of the longest duration after its first row. A row at
+ * the end belongs to the next session, in processing time and in the time of events [stream rules 5.2, 17.11].
  */
 export class SessionWindow implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Collection>;
@@ -95,8 +95,7 @@ export class SessionWindow implements Operator<Tuple> {
   #advance(time: number): void {
     if (this.#contents.length === 0) return;
     const end = this.#end();
-    if (this.#isEventTime ? time > end : time >= end)
-      emitAndClear(this.#setup, this.#contents, this.#contents.firstTime, end);
+    if (time >= end) emitAndClear(this.#setup, this.#contents, this.#contents.firstTime, end);
   }
 
   #arm(): void {

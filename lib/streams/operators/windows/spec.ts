@@ -77,6 +77,10 @@ export function checkWindow(shape: WindowShape, isEventTime: boolean): string | 
       return checkLengths(shape.lengthMs, shape.intervalMs);
     case 'session':
       return checkLengths(shape.lengthMs, shape.timeoutMs);
+    case 'sliding': // with a delay, the length may be 0: the window has what follows its trigger
+      return shape.delayMs === 0
+        ? checkLengths(shape.lengthMs)
+        : checkLengths(shape.delayMs, ...(shape.lengthMs === 0 ? [] : [shape.lengthMs]));
     default:
       return checkLengths(shape.lengthMs);
   }
