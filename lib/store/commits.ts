@@ -18,7 +18,7 @@ export interface Commits {
 }
 
 /** The first record of a store. */
-interface FormatRecord {
+export interface FormatRecord {
   readonly format: number;
   /** Time of creation, in milliseconds since 1970, which identifies the store. */
   readonly madeAt: number;

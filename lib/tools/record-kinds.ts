@@ -3,7 +3,7 @@ import type { Message } from '../packets/message.ts';
 import { type FlowRecord, readFlow } from '../session/flow-record.ts';
 import { type PersistedMessage, readSegment } from '../session/segment.ts';
 import { readSession, readSubscription, type SessionEntry } from '../session/session-record.ts';
-import { readCommit, readFormat } from '../store/commits.ts';
+import { type FormatRecord, readCommit, readFormat } from '../store/commits.ts';
 import type { DelayedMessage } from '../store/delayed-record.ts';
 import { readJournal } from '../store/journal.ts';
 import { Kind } from '../store/keys.ts';
@@ -25,7 +25,7 @@ export interface RecordKind<T> {
 
 /** All kinds of records in a store, in the order of their keys. */
 export const RECORDS = {
-  format: row(Kind.format, readFormat, (record) => record),
+  format: row<FormatRecord>(Kind.format, readFormat, (record) => record),
   commit: row(Kind.commit, readCommit, (record) => record),
   journal: row(Kind.journal, readJournal),
   session: row(Kind.session, readSession, showSession),
