@@ -9,7 +9,12 @@ export const STREAM = Type.Object(
       description: 'The columns with FieldType and Name; null: it has no schema'
     }),
     Options: Type.Record(Type.String(), Type.Unknown(), { description: 'The options, by their names in upper case' }),
-    StreamType: Type.Integer({ description: '0: stream, 1: table' })
+    StreamType: Type.Integer({ description: '0: stream, 1: table' }),
+    Fault: Type.Optional(
+      Type.String({
+        description: 'Only of a stored definition that is not valid in this version: why. Rules that read it do not run'
+      })
+    )
   },
   { title: 'Stream' }
 );

@@ -163,6 +163,12 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     message: 'rule cannot run',
     fields: ({ rule, reason }) => ({ rule, reason })
   },
+  'streamRule.stopped': {
+    level: ({ reason }) => (reason === undefined ? undefined : 'warn'),
+    message: 'stream rule cannot run',
+    fields: ({ rule, reason }) => ({ rule, reason }),
+    causedBy: ({ rule }) => rule
+  },
   'alarm.raised': {
     level: ({ alarm: { severity } }) => (severity === 'notice' ? 'info' : severity === 'warning' ? 'warn' : 'error'),
     message: ({ alarm }) => `alarm raised: ${alarm.title}`,

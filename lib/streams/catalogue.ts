@@ -1,4 +1,4 @@
-import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { errorText, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { parseDdl } from './ddl.ts';
 import type { StreamTable } from './host.ts';
 import type { StreamDefinition, StreamKind } from './types.ts';
@@ -18,9 +18,9 @@ export class Catalogue {
     this.#table = table;
   }
 
-  /** Take over the persisted ones. @returns what is wrong with those that cannot be read */
-  restore(ofOptions: readonly string[]): string[] {
-    const faults: string[] = [];
+  /** Take over the persisted ones. @returns those that are not valid any more: they are listed, and rules that read them do not run */
+  restore(ofOptions: readonly string[]): StreamDefinition[] {
+    const faulty: StreamDefinition[] = [];
     for (const sql of ofOptions) {
       const definition = definitionOf(sql);
       this.#ofOptions.add(definition.name);
@@ -28,13 +28,11 @@ export class Catalogue {
     }
     for (const [name, sql] of this.#table) {
       if (this.#all.has(name)) continue;
-      try {
-        this.#all.set(name, definitionOf(sql));
-      } catch (error) {
-        faults.push(`${name}: ${(error as Error).message}`);
-      }
+      const definition = storedDefinitionOf(name, sql);
+      this.#all.set(name, definition);
+      if (definition.fault !== undefined) faulty.push(definition);
     }
-    return faults;
+    return faulty;
   }
 
   find(name: string): StreamDefinition | undefined {
@@ -98,6 +96,16 @@ export function definitionOf(sql: string): StreamDefinition {
   if (ddl.type !== 'create')
     throw new InvalidInput('STREAM_INVALID', 'sql', 'a statement CREATE STREAM or CREATE TABLE', sql);
   return ddl.definition;
+}
+
+/** A definition of the store. One that is not valid any more has a `fault`. */
+function storedDefinitionOf(name: string, sql: string): StreamDefinition {
+  try {
+    return definitionOf(sql);
+  } catch (error) {
+    const kind = /^\s*CREATE\s+TABLE\b/i.test(sql) ? 'table' : 'stream';
+    return { kind, name, columns: undefined, options: {}, sql, fault: errorText(error) };
+  }
 }
 
 export function notFound(kind: StreamKind, name: string): NotFound {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { InvalidInput } from '../base/errors.ts';
+import { asError, InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { readRuleOptions } from './rule-options.ts';
 import type {
@@ -34,6 +34,8 @@ export interface ReadRule {
   readonly actions: readonly PlannedAction[];
   /** It is not in the store. */
   readonly isTemporary: boolean;
+  /** Only of a rule in the store that is not valid in this version: why, and the JSON that the store has. It never runs. */
+  readonly fault?: { readonly error: Error; readonly json: string };
 }
 
 const FIELDS = ['id', 'sql', 'actions', 'options', 'triggered', 'name', 'version', 'tags', 'temp'];
@@ -62,6 +64,23 @@ export function readStreamRule(input: StreamRuleInput, defaults: Partial<RuleOpt
     actions,
     isTemporary: temp || actions.some(({ call }) => call !== undefined)
   };
+}
+
+/** Read a rule of the store. One that is not valid any more has a `fault`, and what can be shown of it. */
+export function readStoredRule(id: string, json: string, defaults: Partial<RuleOptions> | undefined): ReadRule {
+  let given: Partial<Record<keyof StreamRuleDefinition, unknown>> = {};
+  try {
+    given = JSON.parse(json);
+    return readStreamRule(given as StreamRuleInput, defaults);
+  } catch (cause) {
+    const text = (field: 'sql' | 'name' | 'version') => (typeof given?.[field] === 'string' ? given[field] : '');
+    const list = (field: 'actions' | 'tags') => (Array.isArray(given?.[field]) ? given[field] : []);
+    const actions = list('actions').filter((action) => typeof action === 'object' && action !== null);
+    const tags = list('tags').filter((tag) => typeof tag === 'string');
+    const shown = { sql: text('sql'), name: text('name'), version: text('version'), actions, tags };
+    const definition = { id, ...shown, options: readRuleOptions(undefined, defaults), triggered: true };
+    return { definition, actions: [], isTemporary: false, fault: { error: asError(cause), json } };
+  }
 }
 
 /** Check the tags of a rule. @throws InvalidInput STREAM_RULE_INVALID */

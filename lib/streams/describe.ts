@@ -1,13 +1,13 @@
 import type { Column, ColumnType, StreamDefinition } from './types.ts';
 
 /** The text of DESCRIBE STREAM and DESCRIBE TABLE: a line for each column, and one for each option that is written [stream rules 1.3]. */
-export function describeText({ columns = [], options }: StreamDefinition): string {
+export function describeText({ columns = [], options, fault }: StreamDefinition): string {
   const fields = columns.map(({ name, type }) => `${name}\t${typeText(type)}\n`);
   const written = Object.entries(options)
     .filter(([, value]) => value !== '')
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name}: ${value}\n`);
-  return `Fields\n${'-'.repeat(80)}\n${fields.join('')}\n${written.join('')}`;
+  return `Fields\n${'-'.repeat(80)}\n${fields.join('')}\n${written.join('')}${fault === undefined ? '' : `FAULT: ${fault}\n`}`;
 }
 
 /** A type as CREATE has it, in lower case: `array(struct(a bigint, b string))`. */
@@ -31,13 +31,20 @@ const SHOWN = {
 };
 
 /** The object that describes a stream or a table over HTTP [stream rules 1.3]. Options of later versions are shown if they are written. */
-export function describeJson({ kind, name, columns, options }: StreamDefinition): Readonly<Record<string, unknown>> {
+export function describeJson({
+  kind,
+  name,
+  columns,
+  options,
+  fault
+}: StreamDefinition): Readonly<Record<string, unknown>> {
   const written = Object.entries(options).map(([option, value]) => [option, optionValue(option, value)]);
   return {
     Name: name,
     StreamFields: columns === undefined ? null : columns.map(columnJson),
     Options: { ...SHOWN, ...Object.fromEntries(written) },
-    StreamType: kind === 'stream' ? 0 : 1
+    StreamType: kind === 'stream' ? 0 : 1,
+    ...(fault === undefined ? {} : { Fault: fault })
   };
 }
 

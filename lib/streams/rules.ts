@@ -1,7 +1,7 @@
 import { BoundedIterable } from '../base/bounded-iterable.ts';
 import { NotFound, StateError } from '../base/errors.ts';
 import type { StreamRulesApi } from './api.ts';
-import { checkTags, type ReadRule, readStreamRule } from './definition.ts';
+import { checkTags, type ReadRule, readStoredRule, readStreamRule } from './definition.ts';
 import type { StreamTable } from './host.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
@@ -80,19 +80,12 @@ export class StreamRules implements StreamRulesApi {
 
   /** Take over the rules of the options and of the store. Those that ran are started by `startAll`. */
   restore(): void {
-    const { options, table, failed } = this.#host;
+    const { options, table } = this.#host;
     for (const input of options.rules ?? []) {
       const read = readStreamRule({ ...input, temp: true }, options.ruleDefaults, true);
       this.#add(read);
     }
-    for (const [id, json] of table) {
-      if (this.#rules.has(id)) continue;
-      try {
-        this.#add(readStreamRule(JSON.parse(json), options.ruleDefaults));
-      } catch (error) {
-        failed(error, `reading the stored stream rule ${id}`);
-      }
-    }
+    for (const [id, json] of table) if (!this.#rules.has(id)) this.#add(readStoredRule(id, json, options.ruleDefaults));
   }
 
   /** Start the rules that are to run. Those that cannot are stopped with the reason. */
@@ -127,15 +120,14 @@ export class StreamRules implements StreamRulesApi {
       if (this.#rules.size >= most)
         throw new StateError('STREAM_RULE_LIMIT', `there are ${most} rules, which are the most`);
       await this.#check(read);
-      await this.#persist(read);
       const rule = this.#add(read);
-      if (!triggered) return this.#shown(read);
       try {
-        await rule.start();
+        if (triggered) await rule.start();
+        await this.#persist(read); // not before: the store does not get the secrets of a rule that is refused
       } catch (error) {
         this.#rules.delete(id);
         await rule.drop();
-        await this.#host.table.delete(id);
+        await this.#host.forget(id);
         throw error;
       }
       return this.#shown(read);
@@ -346,8 +338,9 @@ export class StreamRules implements StreamRulesApi {
     if (rule.definition.triggered !== triggered) await this.#describe(rule, { triggered });
   }
 
-  /** Change a part of the definition that has no effect on how the rule runs. */
+  /** Change a part of the definition that has no effect on how the rule runs. @throws why the rule of the store is not valid */
   async #describe(rule: StreamRule, changed: Pick<Partial<StreamRuleDefinition>, 'triggered' | 'tags'>): Promise<void> {
+    if (rule.read.fault !== undefined) throw rule.read.fault.error; // the store keeps it as it is
     const read = { ...rule.read, definition: { ...rule.definition, ...changed } };
     await this.#persist(read);
     rule.describe(read);

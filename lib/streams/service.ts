@@ -95,8 +95,8 @@ export class StreamService implements StreamsApi {
 
   /** Take over the streams, tables and rules of the options and of the store. Called once, when the store is open. */
   async restore(): Promise<void> {
-    const faults = this.#catalogue.restore(this.#host.options.definitions ?? []);
-    for (const fault of faults) this.#host.failed(new Error(fault), 'reading a stored stream');
+    for (const { kind, name, fault } of this.#catalogue.restore(this.#host.options.definitions ?? []))
+      this.#host.failed(new Error(fault), `reading the stored ${kind} ${name}, which is kept`);
     this.rules.restore();
     const known = new Set(Array.from(this.rules.all(), ({ id }) => id));
     this.#runtime.forgetOthers((id) => known.has(id));
@@ -238,7 +238,7 @@ export class StreamService implements StreamsApi {
     return {
       streams: texts('stream'),
       tables: texts('table'),
-      rules: Object.fromEntries(rules.map(({ id, definition }) => [id, JSON.stringify(definition)]))
+      rules: Object.fromEntries(rules.map(({ id, read }) => [id, read.fault?.json ?? JSON.stringify(read.definition)]))
     };
   }
 

@@ -134,6 +134,11 @@ export class StreamRule implements StreamRuleActions {
 
   async #start(): Promise<void> {
     if (this.isRunning || this.#isDropped) return;
+    const { fault } = this.read;
+    if (fault !== undefined) {
+      this.fail(fault.error);
+      throw fault.error;
+    }
     const schedule = await this.#scheduleOf();
     this.#schedule = schedule;
     if (schedule !== undefined) {
@@ -169,7 +174,7 @@ export class StreamRule implements StreamRuleActions {
     const { attempts, delay, multiplier, maxDelay, jitterFactor } = restartStrategy;
     const [sentence] = errorText(error).split('\n', 1); // the message of a statement goes on with its text
     this.#reason = `${sentence.replace(/\.$/, '')}.`;
-    if (this.#attempts < attempts) {
+    if (this.#attempts < attempts && this.read.fault === undefined) {
       const baseMs = Math.min(maxDelay, delay * multiplier ** this.#attempts++);
       const jitterMs = baseMs * jitterFactor * (2 * Math.random() - 1);
       this.#nextStartAt = this.#host.clock.now() + Math.max(0, Math.round(baseMs + jitterMs));

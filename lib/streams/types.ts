@@ -326,6 +326,8 @@ export interface StreamDefinition {
   readonly options: Readonly<Record<string, string>>;
   /** The text of the statement. */
   readonly sql: string;
+  /** Only of a definition in the store that is not valid in this version: why. Rules that read it do not run. */
+  readonly fault?: string;
 }
 
 /** Streams, tables and rules, by name, each as its text: SQL, and for rules JSON. */

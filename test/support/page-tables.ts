@@ -117,6 +117,7 @@ const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>>
   'access.unguarded': [undefined, 'unknown clients still get in although there are records'],
   'source.reloaded': ['`info`; `error` if it has failed', 'source of authentication reloaded, or not'],
   'store.upgraded': [undefined, 'an earlier release has written the store: which definitions behave differently'],
+  'streamRule.stopped': ['`warn` for the first failure of a rule in a minute, `debug` for the others'],
   'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],
   'alarm.cleared': [undefined, 'alarm cleared: its title'],
   error: [

@@ -96,6 +96,8 @@ interface Stream {
   Options: { [name: string]: unknown };
   /** 0: stream, 1: table */
   StreamType: number;
+  /** Only of a stored definition that is not valid in this version: why. Rules that read it do not run */
+  Fault?: string;
 }
 
 interface Topology {

@@ -1,4 +1,4 @@
-import { NotFound } from '../../base/errors.ts';
+import { InvalidInput, NotFound } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Path, StreamSelect, StreamSource } from '../../sql/tree.ts';
@@ -175,6 +175,14 @@ function entryOf(node: StreamSource, catalogue: Catalogue): Entry {
   const definition = catalogue.get(node.name);
   if (definition === undefined)
     throw new NotFound('STREAM_NOT_FOUND', `fail to get stream ${node.name}, please check if stream is created`);
+  if (definition.fault !== undefined)
+    throw new InvalidInput(
+      'STREAM_INVALID',
+      'sql',
+      `a valid ${definition.kind}`,
+      definition.sql,
+      `the ${definition.kind} ${definition.name} is not valid any more; replace it: ${definition.fault}`
+    );
   const isLookup = definition.kind === 'table' && definition.options.KIND?.toLowerCase() === 'lookup';
   return {
     node,
