@@ -42,9 +42,18 @@ export class BareAnswer {
 /** The data of an answer that is JSON already, because `JSON.stringify` would not keep its numbers: integers of any size, and 1.0. */
 export class EncodedData {
   readonly json: string;
+  readonly hints: readonly string[];
 
-  constructor(json: string) {
+  /** @param hints what may be a mistake, beside the data */
+  constructor(json: string, hints: readonly string[] = []) {
     this.json = json;
+    this.hints = hints;
+  }
+
+  /** The answer. */
+  get body(): string {
+    const hints = this.hints.length === 0 ? '' : `,"hints":${JSON.stringify(this.hints)}`;
+    return `{"code":0,"data":${this.json}${hints}}`;
   }
 }
 
@@ -110,8 +119,7 @@ export function answerWith(result: unknown, page: PageRequest): Answer {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
   if (result instanceof BareAnswer) return { status: 200, headers: JSON_HEADERS, body: result.json };
-  if (result instanceof EncodedData)
-    return { status: 200, headers: JSON_HEADERS, body: `{"code":0,"data":${result.json}}` };
+  if (result instanceof EncodedData) return { status: 200, headers: JSON_HEADERS, body: result.body };
   if (result instanceof Download)
     return { status: 200, headers: { 'content-type': result.contentType }, body: result.parts };
   if (result instanceof LongData) return { status: 200, headers: JSON_HEADERS, body: result.parts() };

@@ -176,8 +176,8 @@ export const EVENTS = {
   'store.failed': row({ error: 'Error' }),
   'store.recovered': row({}),
   'store.upgraded': row({ count: 'number', text: 'string' }),
-  'alarm.raised': row({ alarm: 'PresentAlarm' }, { notice: 'alarms/alert' }),
-  'alarm.cleared': row({ alarm: 'PastAlarm' }, { notice: 'alarms/clear' }),
+  'alarm.raised': row({ alarm: 'PresentAlarm' }, { notice: 'alarms/alert', ruleTopics: ['$events/alarm_activated'] }),
+  'alarm.cleared': row({ alarm: 'PastAlarm' }, { notice: 'alarms/clear', ruleTopics: ['$events/alarm_deactivated'] }),
   error: row({ error: 'Error', during: 'string', client: 'ClientInfo | undefined' })
 } as const satisfies Readonly<Record<string, EventRow>>;
 

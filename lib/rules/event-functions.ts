@@ -94,7 +94,7 @@ export const EVENT_FUNCTIONS = family('event', [
   ),
   search(
     'contains_topic_match',
-    'Whether a list of objects has one with a topic filter that matches this topic, and with this QoS.',
-    (listed, topic) => typeof listed === 'string' && matches(listed, topic)
+    'Whether a list of objects has one with a topic that this topic filter matches, and with this QoS.',
+    (listed, filter) => typeof listed === 'string' && matches(filter, listed)
   )
 ]);

@@ -16,6 +16,7 @@ import { checkedFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
 import type { RuleEventName } from './events/event-name.ts';
 import { eventsOfFilter, messageFilterOf, unknownEvent } from './events/topics.ts';
+import { decodedColumns, hintsOf } from './hints.ts';
 
 /** A statement, ready to be evaluated. */
 export interface Plan {
@@ -31,15 +32,19 @@ export interface Plan {
   readonly usesMetadata: boolean;
   /** The statement of the store cannot be compiled at present, for example because a function of the app is not defined. */
   readonly isMissing?: true;
-  /** @returns the outputs; undefined: WHERE is not true @throws SqlFailure */
-  run(row: Row): readonly Value[] | undefined;
+  /** What may be a mistake in the statement. */
+  readonly hints: readonly string[];
+  /** The columns whose JSON it reads, by paths such as payload.temp. */
+  readonly decoded: readonly string[];
+  /** @param hints receives what may be a mistake in the statement @returns the outputs; undefined: WHERE is not true @throws SqlFailure */
+  run(row: Row, hints?: string[]): readonly Value[] | undefined;
 }
 
 /** Stands for a statement that cannot be compiled at present. */
 export function missingPlan(sql: string): Plan {
   return {
     ...{ sql, isForeach: false, topics: [], filters: [], events: new Set(), usesMetadata: false, isMissing: true },
-    run: () => undefined
+    ...{ hints: [], decoded: [], run: () => undefined }
   };
 }
 
@@ -85,7 +90,8 @@ export class Planner {
     if (usesPatterns) this.#patterns ??= await loadPatterns();
     const context = { text: sql, dialect: this.#dialect, functions: this.#functions, tools: this.#tools };
     const { run } = compileStatement(statement, context);
-    return { sql, run, ...originOf(statement, sql) };
+    const origin = originOf(statement, sql);
+    return { sql, run, ...origin, ...{ hints: hintsOf(statement, sql, origin), decoded: decodedColumns(statement) } };
   }
 }
 
@@ -95,7 +101,7 @@ export function checkStatement(sql: unknown): asserts sql is string {
 }
 
 /** What FROM selects from. @throws SqlError */
-function originOf(statement: Statement, sql: string): Omit<Plan, 'sql' | 'run'> {
+function originOf(statement: Statement, sql: string): Omit<Plan, 'sql' | 'run' | 'hints' | 'decoded'> {
   const filters = new Set<string>();
   const events = new Set<RuleEventName>();
   for (const source of statement.from) {

@@ -5,8 +5,12 @@ import { Float, type Value, type ValueObject } from '../sql/values.ts';
 import { matches } from '../topics/topic.ts';
 import { PlainEvent } from './events/event.ts';
 import type { RuleEventName } from './events/event-name.ts';
+import { jsonHints } from './hints.ts';
 import type { Plan } from './plan.ts';
 import type { RuleTest } from './types.ts';
+
+/** The rule id in the column `metadata` of a test. */
+const TEST_ID = 'test';
 
 /**
  * Evaluate a statement for an event that is given by its columns.
@@ -16,15 +20,16 @@ import type { RuleTest } from './types.ts';
 export function testPlan(plan: Plan, given: Readonly<Record<string, unknown>>, defaults: ValueObject): RuleTest {
   checkObject(given, 'event');
   const { isForeach } = plan;
-  const columns = columnsOf({ ...defaults, ...given });
+  const columns = columnsOf({ metadata: { rule_id: TEST_ID }, ...defaults, ...given });
+  const hints = [...plan.hints, ...jsonHints(plan.decoded, columns)];
   if (plan.events.size === 0 && 'topic' in given) {
     const topic = typeof given.topic === 'string' ? given.topic : '';
-    if (!plan.filters.some((filter) => matches(filter, topic))) return { result: 'topic', isForeach, outputs: [] };
+    if (!plan.filters.some((filter) => matches(filter, topic)))
+      return { result: 'topic', isForeach, outputs: [], hints };
   }
-  const outputs = plan.run(new PlainEvent(columns.event as RuleEventName, columns));
-  return outputs === undefined
-    ? { result: 'where', isForeach, outputs: [] }
-    : { result: 'matched', isForeach, outputs };
+  const names = Object.keys(columns).filter((name) => name !== 'metadata' || name in given);
+  const outputs = plan.run(new PlainEvent(columns.event as RuleEventName, columns, names), hints);
+  return { result: outputs === undefined ? 'where' : 'matched', isForeach, outputs: outputs ?? [], hints };
 }
 
 /** Plain data as values of statements. */

@@ -12,7 +12,7 @@ interface Parts {
 /**
  * Compile a template: `${name}` and `${a.b.c}` stand for values of the output of a rule.
  *
- * A name consists of letters, digits and `_`; anything else, such as `${a-b}`, stands for itself. A path leads through objects and JSON text. A value
+ * A name has any characters but dots and braces: `${device-id}`. A path leads through objects and JSON text. A value
  * that is absent gives `undefined`, a list or an object gives JSON. `${item}` is the output itself if that is no object with an `item`, as the element that
  * FOREACH without DO gives.
  * @param encode changes the text of each value, for example to escape it
@@ -75,7 +75,7 @@ function split(text: string): Parts {
   const texts: string[] = [];
   const paths: string[][] = [];
   let end = 0;
-  for (const { 0: whole, 1: path, index } of text.matchAll(/\$\{([A-Za-z0-9_.]+)\}/g)) {
+  for (const { 0: whole, 1: path, index } of text.matchAll(/\$\{([^{}]+)\}/g)) {
     texts.push(text.slice(end, index));
     paths.push(path.split('.'));
     end = index + whole.length;

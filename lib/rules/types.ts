@@ -315,6 +315,8 @@ export interface RuleTest {
   /** FOREACH gives a list of outputs. */
   readonly isForeach: boolean;
   readonly outputs: readonly Value[];
+  /** What may be a mistake in the statement or in the event, such as a string in double quotes; empty if there is nothing to say. */
+  readonly hints: readonly string[];
 }
 
 /** An output of a rule. */

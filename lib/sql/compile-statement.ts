@@ -1,6 +1,7 @@
 import { errorText } from '../base/errors.ts';
 import { type CompileContext, ExpressionCompiler } from './compile.ts';
 import { canFail, membersIn, namesIn } from './inspect.ts';
+import { decodeJson } from './json.ts';
 import { type CompiledStep, place } from './paths.ts';
 import { type Evaluate, type Row, Scope } from './row.ts';
 import { SqlError, SqlFailure } from './sql-error.ts';
@@ -10,16 +11,18 @@ import { isList, setKey, type Value } from './values.ts';
 /** Most outputs of one event. */
 const MOST_OUTPUTS = 10_000;
 /** Name of the element of FOREACH without an alias. */
-const ELEMENT = 'item';
+export const ELEMENT = 'item';
+const JSON_LIST = 'FOREACH has a string that is a list in JSON, and a string has no elements: use json_decode(...)';
 
 /** A statement, ready to be evaluated for events. */
 interface CompiledStatement {
   /**
    * Evaluate it for an event.
+   * @param hints receives what may be a mistake in the statement
    * @returns the outputs: one for SELECT, one for each element of FOREACH; undefined: WHERE is not true
    * @throws SqlFailure
    */
-  readonly run: (row: Row) => readonly Value[] | undefined;
+  readonly run: (row: Row, hints?: string[]) => readonly Value[] | undefined;
 }
 
 type Output = Record<string, Value>;
@@ -95,7 +98,7 @@ class StatementCompiler {
     const condition = incase && expressions.compile(incase);
     const compiled = does && this.#fields(does);
     const { slotCount } = expressions;
-    return (row) => {
+    return (row, hints) => {
       const scope = scopeOf(row, slotCount);
       let clause = 'FOREACH';
       try {
@@ -105,7 +108,11 @@ class StatementCompiler {
         scope.slots[slot] = elements;
         clause = 'WHERE';
         if (filter !== undefined && filter(scope) !== true) return undefined;
-        if (!isList(elements)) return [];
+        if (!isList(elements)) {
+          if (hints !== undefined && typeof elements === 'string' && isList(decodeJson(elements)))
+            hints.push(JSON_LIST);
+          return [];
+        }
         const outputs: Value[] = [];
         const shared = [...scope.slots];
         for (const element of elements) {
@@ -194,9 +201,10 @@ function put(output: Output, name: string, steps: readonly CompiledStep[], value
   else setKey(output, name, place(Object.hasOwn(output, name) ? output[name] : undefined, steps, value, scope));
 }
 
-/** Where a field without an alias goes: a path to itself, others to the text of the expression. */
+/** Where a field without an alias goes: a path to itself, a slice to the path of its list, others to the text of the expression. */
 function targetOf(expression: Expression, text: string): Path {
-  if (expression.type === 'path' && !expression.steps.some((step) => step.type === 'slice')) return expression;
+  if (expression.type === 'path')
+    return { ...expression, steps: expression.steps.filter((step) => step.type !== 'slice') };
   const { start, end } = expression;
   return { type: 'path', name: text.slice(start, end), steps: [], start, end };
 }

@@ -1,6 +1,6 @@
 import type { SqlFunction } from './functions/function.ts';
 import { Members } from './json-members.ts';
-import type { Expression, Field, Over, Statement, Step } from './tree.ts';
+import type { Expression, Field, Over, Path, Statement, Step } from './tree.ts';
 
 /** The expressions inside an expression, those of its steps included. */
 export function childrenOf(node: Expression): readonly Expression[] {
@@ -66,13 +66,18 @@ function expressionsIn(statement: Statement): Expression[] {
 
 /** The names of the columns and aliases that an expression or a statement uses. */
 export function namesIn(part: Statement | Expression): ReadonlySet<string> {
-  const names = new Set<string>();
+  return new Set(pathsIn(part).map(({ name }) => name));
+}
+
+/** The paths of an expression or a statement, in the order in which they are written in each clause. */
+export function pathsIn(part: Statement | Expression): readonly Path[] {
+  const paths: Path[] = [];
   const expressions = part.type === 'select' || part.type === 'foreach' ? expressionsIn(part) : [part];
   for (const expression of expressions)
     visit(expression, (node) => {
-      if (node.type === 'path') names.add(node.name);
+      if (node.type === 'path') paths.push(node);
     });
-  return names;
+  return paths;
 }
 
 /**

@@ -8,14 +8,14 @@ export type CompiledStep =
   | { readonly type: 'index'; readonly index: Evaluate; readonly append: boolean }
   | { readonly type: 'slice'; readonly from: number; readonly to: number };
 
-/** Walk down from a value that is decoded already. Strings on the way are decoded as JSON; what does not exist is absent. @throws SqlFailure for a slice of no list */
+/** Walk down from a value that is decoded already. Strings on the way are decoded as JSON; what does not exist is absent. @throws SqlFailure for a slice of something else than a list */
 export function walk(start: Value, steps: readonly CompiledStep[], scope: Scope): Value {
   let value = start;
   for (let at = 0; at < steps.length; at++) {
     const step = steps[at];
     if (at > 0 && typeof value === 'string') value = scope.decode(value);
+    if (value === undefined || value === null) return undefined;
     if (step.type === 'slice') value = slice(value, step.from, step.to);
-    else if (value === undefined || value === null) return undefined;
     else if (step.type === 'key') value = isObject(value) ? own(value, step.key) : undefined;
     else value = elementAt(value, step.index(scope));
   }

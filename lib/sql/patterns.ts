@@ -50,6 +50,11 @@ function compile(Compiler: Re2['RE2JS'], text: string): Pattern {
   }
   return {
     test: (given) => compiled.test(given),
+    groups(given) {
+      const matcher = compiled.matcher(given);
+      if (!matcher.find()) return [];
+      return Array.from({ length: matcher.groupCount() }, (_, group) => matcher.group(group + 1) ?? '');
+    },
     replace(given, replacement) {
       const matcher = compiled.matcher(given);
       const parts: string[] = [];

@@ -40,7 +40,7 @@ describe('The catalogue of events', () => {
       [
         ...['message_publish', 'message_delivered', 'message_acked', 'message_dropped', 'delivery_dropped'],
         ...['client_connack', 'client_connected', 'client_disconnected', 'client_check_acl_complete'],
-        ...['session_subscribed', 'session_unsubscribed']
+        ...['session_subscribed', 'session_unsubscribed', 'alarm_activated', 'alarm_deactivated']
       ]
         .map((name) => `$events/${name}`)
         .sort()

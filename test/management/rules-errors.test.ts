@@ -171,6 +171,19 @@ for (const { revision, errors } of MOUNTS)
       it(`refuses ${method} ${path}${shown} with code ${code}`, () => refused(...refusal));
     }
 
+    it('says what may be a mistake in a statement that does not match, but not as the original products answer', async () => {
+      const rawsql = 'SELECT qos FROM "t" WHERE clientid = "c_emqx"';
+      const { body } = await served.call('POST', '/api/rules?test', { rawsql, ctx: { topic: 't' } });
+      const hint = '; "c_emqx" in double quotes is a column, and there is no such column: strings have single quotes, ';
+      assert.equal(body.message, `SQL Not Match${errors === 'documented' ? `${hint}'c_emqx'` : ''}`);
+    });
+
+    it('has what may be a mistake beside the outputs of a test', async () => {
+      const rawsql = 'FOREACH payload FROM "t"';
+      const { body } = await served.call('POST', '/api/rules?test', { rawsql, ctx: { topic: 't', payload: '[1]' } });
+      assert.deepEqual([body.data, body.hints.length], [[], 1]);
+    });
+
     it('changes nothing when it refuses a request', async () => {
       const ids = ({ body }: { body: { data: { id: string }[] } }) => body.data.map(({ id }) => id);
       assert.deepEqual(ids(await served.call('GET', '/api/rules')), ['rule:one', 'rule:two']);

@@ -75,6 +75,10 @@ const OF_MESSAGE = {
   ...ALWAYS
 };
 
+const ALARM_COLUMNS = {
+  ...{ name: 'tank', severity: 'critical', title: 'The tank is full', message: '97 %', activated_at: NOW, ...ALWAYS }
+};
+
 type Connect = (options: ClientOptions & { readonly transportInfo?: TransportInfo }) => Promise<Client>;
 
 /** What happens, and the columns of the events of one kind that come of it; of the id of a message only that it is there. */
@@ -361,5 +365,23 @@ export const COLUMN_CASES: readonly ColumnCase[] = [
       },
       { clientid: 'plain', topic: 't/b', action: 'subscribe', result: 'allow' }
     ].map((decision) => ({ ...decision, is_cache: false, ...ALWAYS }))
+  },
+  {
+    event: 'alarm.activated',
+    when: 'the app raises an alarm',
+    act: async (_connect, { broker }) => {
+      broker.alarms.raise({ id: 'tank', title: 'The tank is full', summary: '97 %', severity: 'critical' });
+    },
+    columns: [ALARM_COLUMNS]
+  },
+  {
+    event: 'alarm.deactivated',
+    when: 'the condition of an alarm has ended',
+    act: async (_connect, { broker, clock }) => {
+      broker.alarms.raise({ id: 'tank', title: 'The tank is full', summary: '97 %', severity: 'critical' });
+      await clock.advance('5s');
+      broker.alarms.clear('tank');
+    },
+    columns: [{ ...ALARM_COLUMNS, deactivated_at: NOW + 5_000, timestamp: NOW + 5_000 }]
   }
 ];

@@ -20,7 +20,17 @@ describe('The events of rules', () => {
   it('are named by exact topics', () => {
     assert.equal(ruleEventOfTopic('$events/client_connected'), 'client.connected');
     assert.equal(ruleEventOfTopic('$events/message_publish'), 'message.publish');
-    for (const topic of ['$events/client_connected/x', '$events/', 'client.connected', 't/a', '$events/toString'])
+    assert.equal(ruleEventOfTopic('$events/client/connected'), 'client.connected');
+    assert.equal(ruleEventOfTopic('$events/client.connected'), 'client.connected');
+    assert.equal(ruleEventOfTopic('$events/sys/alarm_activated'), 'alarm.activated');
+    for (const topic of [
+      '$events/client_connected/x',
+      '$events/client/connected/x',
+      '$events/',
+      'client.connected',
+      't/a',
+      '$events/toString'
+    ])
       assert.equal(ruleEventOfTopic(topic), undefined, topic);
   });
 
@@ -45,7 +55,9 @@ describe('The events of rules', () => {
         'event id clientid username from_clientid from_username payload peerhost topic qos flags pub_props reason publish_received_at timestamp node',
       'client.connack':
         'event reason_code clientid clean_start username peername sockname proto_name proto_ver keepalive expiry_interval conn_props timestamp node',
-      'client.check_acl_complete': 'event clientid username peerhost topic action is_cache result timestamp node'
+      'client.check_acl_complete': 'event clientid username peerhost topic action is_cache result timestamp node',
+      'alarm.activated': 'event name severity title message activated_at timestamp node',
+      'alarm.deactivated': 'event name severity title message activated_at deactivated_at timestamp node'
     });
   });
 });
@@ -59,6 +71,17 @@ describe('A topic filter of FROM', () => {
     ['$SYS/#', ['message.publish'], '$SYS/#'],
     ['$events/message_publish', ['message.publish'], '#'],
     ['$events/client_connected', ['client.connected'], undefined],
+    ['$events/client/connected', ['client.connected'], undefined],
+    ['$events/client.connected', ['client.connected'], undefined],
+    [
+      '$events/client/+',
+      ['client.connected', 'client.disconnected', 'client.connack', 'client.check_acl_complete'],
+      undefined
+    ],
+    ['$events/message/publish', ['message.publish'], '#'],
+    ['$events/message/delivered', ['message.delivered'], undefined],
+    ['$events/delivery_dropped', ['delivery.dropped'], undefined],
+    ['$events/sys/+', ['alarm.activated', 'alarm.deactivated'], undefined],
     ['$events/client_connected/x', [], undefined],
     ['$events/unknown', [], undefined],
     ['$events/client_connected/#', ['client.connected'], undefined]
@@ -157,7 +180,8 @@ describe('The list of events', () => {
         ...['$events/message_publish', '$events/message_delivered', '$events/message_acked', '$events/message_dropped'],
         ...['$events/client_connected', '$events/client_disconnected'],
         ...['$events/session_subscribed', '$events/session_unsubscribed'],
-        ...['$events/delivery_dropped', '$events/client_connack', '$events/client_check_acl_complete']
+        ...['$events/delivery_dropped', '$events/client_connack', '$events/client_check_acl_complete'],
+        ...['$events/alarm_activated', '$events/alarm_deactivated']
       ]
     );
   });
@@ -173,6 +197,9 @@ describe('The list of events', () => {
       ...{ ...message, clientid: 'c_emqx_2', username: 'u_emqx_2' }
     };
     const subscription = { ...client, topic: 't/a', qos: 1 };
+    const alarm = {
+      ...{ name: 'high_memory_usage', severity: 'warning', message: 'The process uses 91 % of its memory' }
+    };
     assert.deepEqual(forms, {
       message_publish: message,
       message_delivered: delivery,
@@ -184,7 +211,9 @@ describe('The list of events', () => {
       session_unsubscribed: subscription,
       delivery_dropped: { ...delivery, reason: 'queue_full' },
       client_connack: { ...client, reason_code: 'success' },
-      client_check_acl_complete: { ...client, topic: 't/a', action: 'publish', result: 'allow' }
+      client_check_acl_complete: { ...client, topic: 't/a', action: 'publish', result: 'allow' },
+      alarm_activated: alarm,
+      alarm_deactivated: alarm
     });
   });
 

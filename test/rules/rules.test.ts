@@ -313,7 +313,8 @@ describe('A test of a statement', () => {
     assert.deepEqual(await rules.test('SELECT payload.x as x, qos FROM "t/#"', { topic: 't/1', payload: '{"x": 1}' }), {
       result: 'matched',
       isForeach: false,
-      outputs: [{ x: 1, qos: 1 }]
+      outputs: [{ x: 1, qos: 1 }],
+      hints: []
     });
     assert.equal((await rules.test('SELECT * FROM "t/#"', { topic: 'u' })).result, 'topic');
     assert.equal((await rules.test('SELECT * FROM "t/#" WHERE qos = 2')).result, 'where');
@@ -321,6 +322,52 @@ describe('A test of a statement', () => {
     assert.deepEqual([list.isForeach, list.outputs], [true, [1, 2]]);
     await assert.rejects(rules.test('SELECT 1 / 0 as x FROM "t"'), { code: 'SQL_FAILED' });
     await assert.rejects(rules.test('SELECT x FROM'), { code: 'SQL_INVALID' });
+  });
+
+  it('has the id of a rule in the column metadata, which * does not include', async () => {
+    await using kit = await ruleKit();
+    const { rules } = kit.broker;
+    assert.deepEqual((await rules.test('SELECT metadata.rule_id FROM "t"')).outputs, [
+      { metadata: { rule_id: 'test' } }
+    ]);
+    assert.deepEqual(
+      (await rules.test('SELECT * FROM "t"')).outputs.map((output) => 'metadata' in (output as object)),
+      [false]
+    );
+    const { outputs } = await rules.test('SELECT metadata.rule_id AS id FROM "t"', { metadata: { rule_id: 'r' } });
+    assert.deepEqual(outputs, [{ id: 'r' }]);
+  });
+
+  for (const [what, sql, payload, hint] of [
+    ['a string in double quotes', `FOREACH payload.l INCASE item = "a_1" FROM "t"`, '{"l":["a_1"]}', /'a_1'/],
+    [
+      'an alias of DO in INCASE',
+      `FOREACH payload.l DO item AS x INCASE x = 1 FROM "t"`,
+      '{"l":[1]}',
+      /x is an alias of DO/
+    ],
+    ['FOREACH with the JSON text of a list', `FOREACH payload FROM "t"`, '[1,2]', /json_decode/],
+    ['FOREACH with JSON text inside JSON', `FOREACH payload.l FROM "t"`, '{"l":"[1]"}', /json_decode/],
+    ['a payload with a trailing comma', `SELECT payload.a AS a FROM "t" WHERE a = 1`, '{"a":1,}', /comma/],
+    ['a payload that is cut off', `SELECT payload.a AS a FROM "t"`, '{"a":1', /payload is not valid JSON/]
+  ] as const)
+    it(`hints at ${what}`, async () => {
+      await using kit = await ruleKit();
+      const { hints } = await kit.broker.rules.test(sql, { topic: 't', payload });
+      assert.equal(hints.length, 1, String(hints));
+      assert.match(hints[0], hint);
+    });
+
+  it('has no hints for columns and aliases in double quotes, and for payloads that are not JSON at all', async () => {
+    await using kit = await ruleKit();
+    const { rules } = kit.broker;
+    for (const sql of [
+      'SELECT "qos" AS "q", "q" FROM "t"',
+      'FOREACH payload.l AS "e" DO "e" AS x, "x" AS y INCASE "e" = 1 FROM "t"',
+      'FOREACH payload.l INCASE "item" = 1 FROM "t"',
+      'SELECT payload."a b" FROM "t"'
+    ])
+      assert.deepEqual((await rules.test(sql, { topic: 't', payload: 'plain text' })).hints, [], sql);
   });
 
   it('has defaults for the columns of events', async () => {

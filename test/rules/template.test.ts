@@ -47,11 +47,16 @@ describe('A template', () => {
   });
 
   it('leaves everything else as it is written', () => {
-    for (const text of ['${a-b}', '${}', '$a', '${a', '${a b}', '$ {qos}', '{qos}', '${ä}', '${a[1]}', '$'])
-      assert.equal(render(text), text);
+    for (const text of ['${}', '$a', '${a', '$ {qos}', '{qos}', '$']) assert.equal(render(text), text);
     assert.equal(render('${${qos}}'), '${1}');
     assert.equal(render('$${qos}'), '$1');
     assert.equal(render('\\${qos}'), '\\1');
+  });
+
+  it('has placeholders with names of any characters but dots and braces', () => {
+    const output = { 'device-id': 'd1', 'a b': 1, ä: 2, 'x[1]': 3, 'qos+1': 4, nested: { 'in-ner': 5 } };
+    assert.equal(render('${device-id} ${a b} ${ä} ${x[1]} ${qos+1} ${nested.in-ner}', output), 'd1 1 2 3 4 5');
+    assert.equal(render('${not-there}', output), 'undefined');
   });
 
   it('follows paths through objects and JSON text', () => {

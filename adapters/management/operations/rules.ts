@@ -93,9 +93,9 @@ function inputs(actions: readonly Static<typeof GIVEN_ACTION>[]): readonly Actio
 
 /** Evaluate a statement. @returns its output; of FOREACH, the list of outputs @throws Fault notFound */
 async function tested(context: Context, sql: string, ctx: Readonly<Record<string, unknown>>): Promise<EncodedData> {
-  const { result, isForeach, outputs } = await context.broker.rules.test(sql, exact(context, ctx));
-  if (result !== 'matched') throw new Fault('notFound', 'SQL Not Match');
-  return new EncodedData(encodeJson(isForeach ? outputs : outputs[0]));
+  const { result, isForeach, outputs, hints } = await context.broker.rules.test(sql, exact(context, ctx));
+  if (result !== 'matched') throw new Fault('notFound', ['SQL Not Match', ...hints].join('; '), 'SQL Not Match');
+  return new EncodedData(encodeJson(isForeach ? outputs : outputs[0]), hints);
 }
 
 /** The columns of a test with all digits of their numbers. */

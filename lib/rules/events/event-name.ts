@@ -10,4 +10,6 @@ export type RuleEventName =
   | 'session.unsubscribed'
   | 'delivery.dropped'
   | 'client.connack'
-  | 'client.check_acl_complete';
+  | 'client.check_acl_complete'
+  | 'alarm.activated'
+  | 'alarm.deactivated';

@@ -142,11 +142,11 @@ export class PlainEvent extends EvaluatedEvent {
   readonly names: readonly string[];
   readonly #columns: ValueObject;
 
-  /** @param columns in their order */
-  constructor(name: RuleEventName, columns: ValueObject) {
+  /** @param columns in their order @param names those that `*` stands for; default: all */
+  constructor(name: RuleEventName, columns: ValueObject, names: readonly string[] = Object.keys(columns)) {
     super();
     this.name = name;
-    this.names = Object.keys(columns);
+    this.names = names;
     this.#columns = columns;
   }
 

@@ -9,6 +9,8 @@ export interface RuleEventRow {
   readonly name: RuleEventName;
   /** `$events/client_connected`. */
   readonly topic: string;
+  /** Other spellings of the topic, such as `$events/client/connected`, as later versions of the original have it. */
+  readonly spellings: readonly string[];
   /** The event of the catalogue that it comes from. */
   readonly source: EventName;
   /** Whether a value of the event of the catalogue is this event. */
@@ -34,19 +36,22 @@ interface RowInput<V> extends Pick<RuleEventRow, 'title' | 'description' | 'test
   readonly accepts?: (value: V) => boolean;
   /** Default: all columns. */
   readonly example?: string;
+  /** Another spelling of the topic, below `$events/`. */
+  readonly spelling?: string;
 }
 
 /** Make a row. @param source the event of the catalogue that it comes from */
 export function row<E extends EventName>(
   name: RuleEventName,
   source: E,
-  { columns, accepts = () => true, example, ...texts }: RowInput<BrokerEvents[E]>
+  { columns, accepts = () => true, example, spelling, ...texts }: RowInput<BrokerEvents[E]>
 ): RuleEventRow {
   const topic = `$events/${name.replace('.', '_')}`;
   const all = { event: () => name, ...columns, timestamp: timestampOf, node: nodeOf } as Columns<unknown>;
   return {
     name,
     topic,
+    spellings: [name.replace('.', '/'), name, ...(spelling === undefined ? [] : [spelling])].map((s) => `$events/${s}`),
     source,
     accepts: accepts as RuleEventRow['accepts'],
     names: Object.keys(all),

@@ -1,5 +1,7 @@
+import type { PresentAlarm } from '../../records/alarm.ts';
 import { parseSharedFilter } from '../../topics/topic.ts';
 import { CLIENT, hostOf } from './client-columns.ts';
+import type { Columns } from './column.ts';
 import type { RuleEventName } from './event-name.ts';
 import { DELIVERY, MESSAGE, PUBLISHER } from './message-columns.ts';
 import { propertiesColumn } from './properties.ts';
@@ -14,6 +16,15 @@ const OF_DELIVERY = ['from_clientid', 'from_username', ...OF_MESSAGE];
 const RECEIVER = { clientid: 'c_emqx_2', username: 'u_emqx_2' };
 
 const unknown = () => undefined;
+
+/** The columns of both events of an alarm. */
+const ALARM = {
+  name: ({ alarm }) => alarm.id,
+  severity: ({ alarm }) => alarm.severity,
+  title: ({ alarm }) => alarm.title,
+  message: ({ alarm }) => alarm.summary,
+  activated_at: ({ alarm }) => alarm.raisedAt
+} as const satisfies Columns<{ readonly alarm: PresentAlarm }>;
 
 /**
  * The events that rules can select from, in the order in which they are documented.
@@ -251,6 +262,35 @@ export const RULE_EVENTS: Readonly<Record<RuleEventName, RuleEventRow>> = {
     },
     testNames: [...OF_CLIENT, 'topic', 'action', 'result'],
     testValues: {}
+  }),
+  'alarm.activated': row('alarm.activated', 'alarm.raised', {
+    columns: {
+      name: ALARM.name,
+      severity: ALARM.severity,
+      title: ALARM.title,
+      message: ALARM.message,
+      activated_at: ALARM.activated_at
+    },
+    title: { en: 'alarm activated', zh: '告警产生' },
+    description: { en: 'A condition has begun that an operator should know.', zh: '出现了运维人员应当知晓的状况。' },
+    testNames: ['name', 'severity', 'message'],
+    testValues: {},
+    spelling: 'sys/alarm_activated'
+  }),
+  'alarm.deactivated': row('alarm.deactivated', 'alarm.cleared', {
+    columns: {
+      name: ALARM.name,
+      severity: ALARM.severity,
+      title: ALARM.title,
+      message: ALARM.message,
+      activated_at: ALARM.activated_at,
+      deactivated_at: ({ alarm }) => alarm.clearedAt
+    },
+    title: { en: 'alarm deactivated', zh: '告警解除' },
+    description: { en: 'The condition of an alarm has ended.', zh: '告警的状况已结束。' },
+    testNames: ['name', 'severity', 'message'],
+    testValues: {},
+    spelling: 'sys/alarm_deactivated'
   })
 };
 

@@ -36,7 +36,11 @@ const TEST_VALUES: Readonly<Record<string, Value>> = {
   reason_code: 'success',
   action: 'publish',
   is_cache: false,
-  result: 'allow'
+  result: 'allow',
+  name: 'high_memory_usage',
+  severity: 'warning',
+  title: 'Memory is short',
+  message: 'The process uses 91 % of its memory'
 };
 
 /** What columns of a test depend on. */
@@ -52,13 +56,22 @@ interface TestContext {
  * @param topic of FROM. A topic that begins with that of an event means this event, others a message.
  */
 export function testColumns(topic: string, context: TestContext): ValueObject {
-  const row = Object.values(RULE_EVENTS).find((event) => topic.startsWith(event.topic));
+  const row = Object.values(RULE_EVENTS).find((event) =>
+    [event.topic, ...event.spellings].some((spelling) => topic.startsWith(spelling))
+  );
   return columnsOf(row ?? RULE_EVENTS['message.publish'], context);
 }
 
 /** The columns of a row that have a value in a test; `mountpoint` has none. */
 function columnsOf({ name, names, testValues }: RuleEventRow, { node, now }: TestContext): ValueObject {
-  const times = { publish_received_at: now, connected_at: now, disconnected_at: now, timestamp: now };
+  const times = {
+    publish_received_at: now,
+    connected_at: now,
+    disconnected_at: now,
+    activated_at: now,
+    deactivated_at: now,
+    timestamp: now
+  };
   const values: ValueObject = { ...TEST_VALUES, ...testValues, ...times, event: name, node };
   return Object.fromEntries(names.filter((column) => column in values).map((column) => [column, values[column]]));
 }

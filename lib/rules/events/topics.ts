@@ -6,11 +6,14 @@ import { RULE_EVENTS } from './rows.ts';
 const EVENTS = '$events/';
 const PUBLISH = RULE_EVENTS['message.publish'].topic;
 
+const ROWS = Object.values(RULE_EVENTS);
+
+/** The events by each spelling of their topics. */
 const BY_TOPIC: ReadonlyMap<string, RuleEventName> = new Map(
-  Object.values(RULE_EVENTS).map(({ topic, name }) => [topic, name])
+  ROWS.flatMap(({ topic, spellings, name }) => [topic, ...spellings].map((spelling) => [spelling, name]))
 );
 
-/** The event of a topic such as `$events/client_connected`; undefined for all other topics. */
+/** The event of a topic such as `$events/client_connected`, or `$events/client/connected`; undefined for all other topics. */
 export function ruleEventOfTopic(topic: string): RuleEventName | undefined {
   return BY_TOPIC.get(topic);
 }
@@ -23,7 +26,9 @@ export function ruleEventOfTopic(topic: string): RuleEventName | undefined {
  */
 export function eventsOfFilter(filter: string): readonly RuleEventName[] {
   if (messageFilterOf(filter) !== undefined) return ['message.publish'];
-  return [...BY_TOPIC].filter(([topic]) => topic !== PUBLISH && matches(filter, topic)).map(([, name]) => name);
+  return ROWS.filter(
+    ({ topic, spellings }) => topic !== PUBLISH && [topic, ...spellings].some((spelling) => matches(filter, spelling))
+  ).map(({ name }) => name);
 }
 
 /**
@@ -31,13 +36,13 @@ export function eventsOfFilter(filter: string): readonly RuleEventName[] {
  * @returns undefined for a filter below `$events/`. A message that a client publishes there is not taken for an event.
  */
 export function messageFilterOf(filter: string): string | undefined {
-  if (filter === PUBLISH) return '#';
+  if (ruleEventOfTopic(filter) === 'message.publish') return '#';
   return filter.startsWith(EVENTS) ? undefined : filter;
 }
 
 /** Says that a filter below `$events/` matches the topic of no event, and which topic may be meant. */
 export function unknownEvent(filter: string): string {
-  const names = [...BY_TOPIC.keys()].map((topic) => topic.slice(EVENTS.length));
+  const names = ROWS.map(({ topic }) => topic.slice(EVENTS.length));
   const near = nearest(filter.slice(EVENTS.length), names);
   const hint = near === undefined ? `the events are ${names.join(', ')}` : `did you mean "${EVENTS}${near}"?`;
   return `"${filter}" is the topic of no event; ${hint}`;

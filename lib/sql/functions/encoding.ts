@@ -27,9 +27,8 @@ function decodeBase64(text: string): Value {
 }
 
 function decodeHex(text: string): Value {
-  if (text.length % 2 === 1 || !/^[0-9a-fA-F]*$/.test(text))
-    throw new SqlFailure('hexstr2bin: the text is not made of pairs of hexadecimal digits');
-  return textOf(Buffer.from(text, 'hex'));
+  if (!/^[0-9a-fA-F]*$/.test(text)) throw new SqlFailure('hexstr2bin: the text does not consist of hexadecimal digits');
+  return textOf(Buffer.from(text.length % 2 === 1 ? `0${text}` : text, 'hex'));
 }
 
 const hexOf = (data: Bytes) => Buffer.from(bytesOf(data)).toString('hex').toUpperCase();
@@ -126,7 +125,7 @@ export const ENCODING_FUNCTIONS = family('hashes and encodings', [
     name: 'hexstr2bin',
     params: ['string'],
     returns: 'bytes',
-    about: 'The bytes that hexadecimal digits stand for.',
+    about: 'The bytes that hexadecimal digits stand for; an odd number of digits is preceded by 0.',
     run: decodeHex
   },
   {

@@ -1,7 +1,8 @@
+import { bounded } from '../arithmetic.ts';
 import { isSame } from '../compare.ts';
-import { decodeJson } from '../json.ts';
+import { decodeJson, stringOf } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
-import { describe, isObject, kindOf, own, setKey, type Value, type ValueObject } from '../values.ts';
+import { describe, isList, isObject, kindOf, own, setKey, type Value, type ValueObject } from '../values.ts';
 import { family } from './function.ts';
 
 type Items = readonly Value[];
@@ -45,9 +46,27 @@ function put(keys: readonly string[], value: Value, target: Value): Value {
   return object;
 }
 
+/** An object that is an argument. @throws SqlFailure */
 function checkedObject(name: string, value: Value): ValueObject {
   if (!isObject(value)) throw new SqlFailure(`${name} needs an object, but has ${describe(value)}`);
   return value;
+}
+
+/** @param separator the first of two arguments; if the list is the only one, ", " */
+function joined(separator: Value, list: Value): Value {
+  const [between, items] = list === undefined ? [', ', separator] : [separator, list];
+  if (typeof between !== 'string') throw new SqlFailure(`join_to_string needs a string, but has ${describe(between)}`);
+  if (!isList(items)) throw new SqlFailure(`join_to_string needs a list, but has ${describe(items)}`);
+  const texts = items.map(stringOf);
+  const length = texts.reduce((sum, text) => sum + text.length + between.length, 0);
+  return bounded(length, () => texts.join(between));
+}
+
+function isEmpty(value: Value): boolean {
+  if (value === undefined || value === null || value === '') return true;
+  return isList(value) || value instanceof Uint8Array
+    ? value.length === 0
+    : isObject(value) && Object.keys(value).length === 0;
 }
 
 export const LIST_FUNCTIONS = family('lists and objects', [
@@ -113,12 +132,11 @@ export const LIST_FUNCTIONS = family('lists and objects', [
   {
     name: 'map_put',
     params: ['string', 'any', 'json'],
-    returns: 'object',
-    about: 'An object with a value at a path with dots; an absent value changes nothing.',
-    run: (path: string, value: Value, target: Value) => {
-      const object = checkedObject('map_put', target);
-      return value === undefined ? object : put(path.split('.'), value, object);
-    }
+    returns: 'any',
+    about:
+      'An object with a value at a path with dots; what is not an object is replaced, and an absent value changes nothing.',
+    run: (path: string, value: Value, target: Value) =>
+      value === undefined ? target : put(path.split('.'), value, target)
   },
   {
     name: 'mget',
@@ -131,12 +149,55 @@ export const LIST_FUNCTIONS = family('lists and objects', [
   {
     name: 'mput',
     params: ['string', 'any', 'json'],
-    returns: 'object',
-    about: 'An object with a value for a key, which may contain dots; an absent value changes nothing.',
-    run: (key: string, value: Value, target: Value) => {
-      const object = checkedObject('mput', target);
-      return value === undefined ? object : put([key], value, object);
-    }
+    returns: 'any',
+    about: 'An object with a value for a key, which may contain dots; otherwise as map_put.',
+    run: (key: string, value: Value, target: Value) => (value === undefined ? target : put([key], value, target))
+  },
+  {
+    name: 'map_keys',
+    params: ['json'],
+    returns: 'list',
+    about: 'The keys of an object or its JSON text.',
+    run: (object: Value) => Object.keys(checkedObject('map_keys', object))
+  },
+  {
+    name: 'map_values',
+    params: ['json'],
+    returns: 'list',
+    about: 'The values of an object or its JSON text.',
+    run: (object: Value) => Object.values(checkedObject('map_values', object))
+  },
+  {
+    name: 'map_size',
+    params: ['json'],
+    returns: 'integer',
+    about: 'Number of keys of an object or its JSON text.',
+    run: (object: Value) => Object.keys(checkedObject('map_size', object)).length
+  },
+  {
+    name: 'join_to_string',
+    params: ['any', 'list?'],
+    returns: 'string',
+    about:
+      'join_to_string(separator, list) or join_to_string(list): the elements as one string; default separator: ", ".',
+    scans: 1,
+    run: joined
+  },
+  {
+    name: 'coalesce',
+    params: ['any', 'any...'],
+    returns: 'any',
+    about: 'The first argument that is neither absent nor null.',
+    isTotal: true,
+    run: (...values: Value[]) => values.find((value) => value !== undefined && value !== null)
+  },
+  {
+    name: 'is_empty',
+    params: ['any'],
+    returns: 'boolean',
+    about: 'Whether a value is absent, null, or a string, list or object without content.',
+    isTotal: true,
+    run: isEmpty
   },
   { name: 'map_new', params: [], returns: 'object', about: 'An empty object.', isTotal: true, run: () => ({}) },
   { name: 'null', params: [], returns: 'any', about: 'The null of JSON.', isTotal: true, run: () => null }

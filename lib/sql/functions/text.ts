@@ -159,10 +159,14 @@ export const TEXT_FUNCTIONS = family('text', [
   },
   {
     name: 'concat',
-    params: ['string', 'string'],
+    params: ['string', 'string', 'string...'],
     returns: 'string',
-    about: 'Two strings joined.',
-    run: (a: string, b: string) => bounded(a.length + b.length, () => a + b)
+    about: 'Two or more strings joined.',
+    run: (...texts: string[]) =>
+      bounded(
+        texts.reduce((sum, { length }) => sum + length, 0),
+        () => texts.join('')
+      )
   },
   {
     name: 'sprintf',
@@ -217,6 +221,15 @@ export const TEXT_FUNCTIONS = family('text', [
         return bounded(Math.min(length, MOST_STRING + 1), () => by);
       });
     }
+  },
+  {
+    name: 'regex_extract',
+    params: ['string', 'string'],
+    returns: 'list',
+    about:
+      'The groups of the first match of a regular expression; an empty list if it does not match or has no groups.',
+    patternAt: 1,
+    make: (tools) => (text: string, pattern: string) => tools.pattern(pattern).groups(text)
   },
   {
     name: 'ascii',

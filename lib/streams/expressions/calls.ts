@@ -1,3 +1,4 @@
+import { errorText } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
@@ -10,7 +11,7 @@ import type {
   StreamFunction
 } from '../functions/function.ts';
 import type { Evaluate } from '../tuple.ts';
-import { isNull, isNumber, isStruct, StreamFailure, type Value } from '../values.ts';
+import { isNull, isNumber, isStruct, type Value } from '../values.ts';
 import { isPlaceFunction, PLACE_FUNCTION_NAMES, placeFunction } from './place-functions.ts';
 import { type Compile, type Compiled, constantOf, type Scope } from './scope.ts';
 
@@ -175,8 +176,7 @@ function checkConstant(
     try {
       pattern?.(value);
     } catch (error) {
-      if (!(error instanceof StreamFailure)) throw error;
-      throw new SqlError(error.message, text, arg.start);
+      throw new SqlError(errorText(error), text, arg.start);
     }
 }
 

@@ -1,0 +1,72 @@
+import { errorText } from '../base/errors.ts';
+import { ELEMENT } from '../sql/compile-statement.ts';
+import { namesIn, pathsIn } from '../sql/inspect.ts';
+import { decodeJson } from '../sql/json.ts';
+import type { Field, Statement } from '../sql/tree.ts';
+import type { ValueObject } from '../sql/values.ts';
+import type { RuleEventName } from './events/event-name.ts';
+import { RULE_EVENTS } from './events/rows.ts';
+
+/** Events that a statement selects from. */
+interface Origin {
+  readonly filters: readonly string[];
+  readonly events: ReadonlySet<RuleEventName>;
+}
+
+/**
+ * Find what may be a mistake in a statement, although it is valid: a string in double quotes, which is the name of a column, and an alias of DO
+ * in INCASE, which is evaluated before DO.
+ */
+export function hintsOf(statement: Statement, sql: string, origin: Origin): string[] {
+  const columns = columnsOf(origin);
+  const hints = new Set<string>();
+  const visible = new Set([...columns, ...aliasesOf(statement.fields)]);
+  if (statement.type === 'foreach') {
+    const done = aliasesOf(statement.does ?? []);
+    if (statement.fields.every((field) => field.type === 'star' || field.alias === undefined)) visible.add(ELEMENT);
+    if (statement.incase !== undefined)
+      for (const name of namesIn(statement.incase))
+        if (done.has(name) && !visible.has(name))
+          hints.add(`${name} is an alias of DO, and INCASE is evaluated before DO: use its expression in INCASE`);
+    for (const name of done) visible.add(name);
+  }
+  for (const { name, steps, start } of pathsIn(statement))
+    if (sql[start] === '"' && steps.length === 0 && !visible.has(name))
+      hints.add(
+        `"${name}" in double quotes is a column, and there is no such column: strings have single quotes, '${name}'`
+      );
+  return [...hints];
+}
+
+/** The columns below which a statement reads values. */
+export function decodedColumns(statement: Statement): string[] {
+  return [...new Set(pathsIn(statement).flatMap(({ name, steps }) => (steps.length === 0 ? [] : [name])))];
+}
+
+/** Find the columns that a statement reads as JSON, and that are almost JSON. @param names see `decodedColumns` */
+export function jsonHints(names: readonly string[], columns: ValueObject): string[] {
+  return names.flatMap((name) => {
+    const text = Object.hasOwn(columns, name) ? columns[name] : undefined;
+    if (typeof text !== 'string' || !/^\s*[[{]/.test(text) || decodeJson(text) !== undefined) return [];
+    return [`${name} is not valid JSON, so that everything below it is absent: ${faultOf(text)}`];
+  });
+}
+
+function faultOf(text: string): string {
+  if (/,\s*[\]}]/.test(text)) return 'there may be a comma before a closing bracket';
+  try {
+    JSON.parse(text);
+    return 'a number has too many digits';
+  } catch (error) {
+    return errorText(error);
+  }
+}
+
+function columnsOf({ filters, events }: Origin): string[] {
+  const names: readonly RuleEventName[] = filters.length === 0 ? [...events] : ['message.publish', ...events];
+  return ['metadata', ...names.flatMap((name) => RULE_EVENTS[name].names)];
+}
+
+function aliasesOf(fields: readonly Field[]): Set<string> {
+  return new Set(fields.flatMap((field) => (field.type === 'star' || !field.alias ? [] : [field.alias.name])));
+}
