@@ -295,6 +295,7 @@ export type {
   FormatType as StreamFormatType,
   StreamFormat
 } from './streams/formats/format.ts';
+export { parseJson as parseStreamJson } from './streams/formats/json.ts';
 export { jsonText as streamJson } from './streams/formats/json-text.ts';
 export type {
   Accumulator as StreamAccumulator,

@@ -1,4 +1,4 @@
-import { type SinkItem, StreamFailure } from '../../lib/index.ts';
+import { parseStreamJson, type SinkItem, StreamFailure } from '../../lib/index.ts';
 
 /** A row as a sink gets it. */
 export type SinkRow = Readonly<Record<string, unknown>>;
@@ -28,7 +28,7 @@ function isRow(value: unknown): value is SinkRow {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseStreamJson(text);
   } catch {
     return undefined;
   }

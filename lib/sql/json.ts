@@ -20,10 +20,25 @@ const DELICATE = /\d(?:\d{15}|\.0+(?!\d)|[eE][-+\d])/;
  */
 export function decodeJson(text: string): Value {
   try {
-    return DELICATE.test(text) ? new ExactDecoder(text).decode() : (JSON.parse(text) as Value);
+    return DELICATE.test(text) ? decodeExactly(text, tooLarge) : (JSON.parse(text) as Value);
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Decode JSON as `decodeJson` does, with an answer for numbers that are greater than all floating point numbers.
+ * @param infinite called with such a number, which is an integer or not, as it is written
+ * @throws SyntaxError if the text is no JSON; what `infinite` throws
+ */
+export function decodeExactly(text: string, infinite: (number: string) => Value): Value {
+  return new ExactDecoder(text, infinite).decode();
+}
+
+/** Floating point numbers that are infinite cannot be stored, but integers can. */
+function tooLarge(number: string): Value {
+  if (/[.eE]/.test(number) || number.length > MOST_DIGITS) throw new SyntaxError('too large');
+  return BigInt(number);
 }
 
 const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
@@ -37,10 +52,12 @@ const WORDS: readonly (readonly [string, Value])[] = [
 /** Decodes JSON without loss of precision. */
 class ExactDecoder {
   readonly #text: string;
+  readonly #infinite: (number: string) => Value;
   #at = 0;
 
-  constructor(text: string) {
+  constructor(text: string, infinite: (number: string) => Value) {
     this.#text = text;
+    this.#infinite = infinite;
   }
 
   /** @throws SyntaxError */
@@ -118,11 +135,8 @@ class ExactDecoder {
     if (found === null) throw new SyntaxError('no value');
     this.#at = NUMBER.lastIndex;
     const number = Number(found[0]);
-    // infinite numbers cannot be stored
-    if (!Number.isFinite(number) && (found[1] ?? found[2]) !== undefined) throw new SyntaxError('too large');
-    if (found[1] !== undefined || found[2] !== undefined) return floatOf(number);
-    if (found[0].length > MOST_DIGITS) throw new SyntaxError('too large');
-    return integerOf(BigInt(found[0]));
+    if (!Number.isFinite(number)) return this.#infinite(found[0]);
+    return found[1] !== undefined || found[2] !== undefined ? floatOf(number) : integerOf(BigInt(found[0]));
   }
 
   /** Consume a character after white space, if it is there. */

@@ -1,4 +1,4 @@
-import { parseExact } from './formats/json.ts';
+import { parseColumns } from './formats/json.ts';
 import type { Column, ColumnType } from './types.ts';
 import { describe, integer, printed, StreamFailure, type Value, type ValueObject } from './values.ts';
 
@@ -66,8 +66,8 @@ function simpleReader(type: SimpleType, setup: ColumnSetup): ColumnReader {
   const convert = type === 'datetime' ? datetimeConversion(setup) : CONVERSIONS[type];
   if (!setup.isStrict)
     return type === 'string'
-      ? (value) => (typeof value === 'string' ? value : textOf(value))
-      : (value) => (value === null ? null : (convert(value) ?? null));
+      ? (value, place) => (typeof value === 'string' ? value : textOf(value, place))
+      : (value, place) => (value === null ? null : (convert(value) ?? noValue(value, place)));
   const message = MESSAGES[type];
   return (value, place) => {
     const converted = convert(value);
@@ -124,7 +124,7 @@ const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 function floatOf(value: Value): number | undefined {
   switch (typeof value) {
     case 'number':
-      return value;
+      return isInfinite(value) ? undefined : value;
     case 'bigint':
       return Number(value);
     case 'string':
@@ -150,9 +150,21 @@ function bytesOf(value: Value): Uint8Array | undefined {
   return typeof value === 'string' && BASE64.test(value) ? Buffer.from(value, 'base64') : undefined;
 }
 
-/** Without STRICT_VALIDATION, a number or a boolean in a STRING column is printed. */
-function textOf(value: Value): string | null {
+/** Without STRICT_VALIDATION, a number or a boolean in a STRING column is printed. @throws StreamFailure for an infinite number */
+function textOf(value: Value, place: string): string | null {
+  if (isInfinite(value)) return noValue(value, place);
   return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' ? printed(value) : null;
+}
+
+/** The value of a column that cannot be converted, without STRICT_VALIDATION. @throws StreamFailure for an infinite number */
+function noValue(value: Value, place: string): null {
+  if (isInfinite(value))
+    throw new StreamFailure(`the number in ${place} is too large: the greatest float is about 1.8e308`);
+  return null;
+}
+
+function isInfinite(value: Value): boolean {
+  return value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY;
 }
 
 function datetimeConversion({ timestampFormat, parseTime }: ColumnSetup): Conversion {
@@ -188,7 +200,7 @@ function isoTimeOf(text: string): number | undefined {
 function jsonOf(value: Value): unknown {
   if (typeof value !== 'string') return value;
   try {
-    return parseExact(value);
+    return parseColumns(value);
   } catch {
     return undefined;
   }

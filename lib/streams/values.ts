@@ -6,7 +6,7 @@ import { setKey } from '../sql/values.ts';
  *
  * | type of SQL | in JavaScript |
  * |---|---|
- * | bigint | bigint, of 64 bits |
+ * | bigint | bigint, of 64 bits; more in rows of streams without a schema |
  * | float | number |
  * | string, boolean | the same |
  * | datetime | Date |
@@ -14,7 +14,7 @@ import { setKey } from '../sql/values.ts';
  * | array, struct | array, object |
  * | null, and what is absent | null, undefined |
  *
- * Rows of streams without a schema have the numbers of JSON, which are floats.
+ * Rows of streams without a schema have the numbers of JSON, which are floats. Integers from 2^53 on are bigint, so that they keep their digits.
  */
 export type Value =
   | string

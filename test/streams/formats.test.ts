@@ -70,7 +70,26 @@ describe('format json', () => {
   it('has exact integers for a column BIGINT beyond 2^53', () => {
     const payload = '{"id":9007199254740993,"x":1.0,"y":[1.0]}';
     assert.deepEqual(decode('json', payload, { columns: BIGINT }), { id: 9007199254740993n, x: 1, y: [1] });
-    assert.deepEqual(decode('json', payload), { id: 2 ** 53, x: 1, y: [1] });
+    assert.deepEqual(decode('json', '{"id":9007199254740993,"x":1e400}', { columns: BIGINT }), {
+      id: 9007199254740993n,
+      x: Infinity
+    });
+  });
+
+  it('has exact integers from 2^53 on for a stream without columns, and floats below', () => {
+    const payload = '{"id":9007199254740993,"n":-12345678901234567890,"x":9007199254740991,"y":[1.0,1e300,1e16]}';
+    const row = { id: 9007199254740993n, n: -12345678901234567890n, x: 9007199254740991, y: [1, 1e300, 1e16] };
+    assert.deepEqual(decode('json', payload), row);
+    assert.deepEqual(decode('json', payload, { needed: ['id', 'n', 'x', 'y'] }), row);
+  });
+
+  it('refuses a number that is greater than all floats in a row without columns', () => {
+    for (const number of ['1e999', '-1e400', `1${'0'.repeat(309)}`])
+      for (const setup of [{}, { integers: true }, { needed: ['a'] }])
+        assert.throws(() => decode('json', `{"a":[${number}]}`, setup), {
+          code: 'STREAM_FAILED',
+          message: /^the number .* is too large: the greatest float is about 1\.8e308$/
+        });
   });
 
   it('tells integers from floats on demand', () => {
@@ -81,7 +100,7 @@ describe('format json', () => {
       c: 100,
       d: [-3n, 0.5],
       e: 9223372036854775807n,
-      f: 2 ** 63,
+      f: 2n ** 63n,
       g: '1'
     });
   });
@@ -133,7 +152,7 @@ describe('format json', () => {
       '{"a":1}',
       '{"a":1,"a":2}',
       '{"a":2,"b":{"c":1}}',
-      '{"a":12345678901234567,"b":1e3}',
+      '{"a":1234567890123456,"b":1e3}',
       '{"a":"\\u00e9","b":"é"}',
       '{"2":1,"1":2}',
       '{"1":1,"2":2}',

@@ -1,3 +1,5 @@
+import { streamJson } from '../../../lib/index.ts';
+
 type Row = Readonly<Record<string, unknown>>;
 
 /** Lines of a csv file. @param withHeader begin with the names of the columns */
@@ -15,6 +17,6 @@ export function csvText(
 function field(value: unknown, delimiter: string): string {
   if (value === undefined || value === null) return '';
   const isObject = typeof value === 'object' && !(value instanceof Date);
-  const text = value instanceof Date ? value.toISOString() : isObject ? JSON.stringify(value) : String(value);
+  const text = value instanceof Date ? value.toISOString() : isObject ? streamJson(value) : String(value);
   return text.includes(delimiter) || /["\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

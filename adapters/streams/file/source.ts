@@ -5,9 +5,11 @@ import {
   InvalidInput,
   type OpenSource,
   type PropertyTable,
+  parseStreamJson,
   type SourceSetup,
   type SourceType,
-  splitDelimited
+  splitDelimited,
+  streamJson
 } from '../../../lib/index.ts';
 import { readLines, records, within } from './lines.ts';
 
@@ -234,8 +236,8 @@ class FileRows implements OpenSource {
       );
     const bytes = await readFile(path);
     const metadata = { file: path };
-    const rows: unknown = sendInterval === 0 ? undefined : JSON.parse(bytes.toString());
-    const parts = Array.isArray(rows) ? rows.map((row) => Buffer.from(JSON.stringify(row))) : [bytes];
+    const rows: unknown = sendInterval === 0 ? undefined : parseStreamJson(bytes.toString());
+    const parts = Array.isArray(rows) ? rows.map((row) => Buffer.from(streamJson(row))) : [bytes];
     for (const part of parts) {
       if (!(await this.#ready())) return;
       this.#setup.bytes(part, metadata);

@@ -4,10 +4,12 @@ import {
   InvalidInput,
   type OpenSink,
   type PropertyTable,
+  parseStreamJson,
   SendError,
   type SinkItem,
   type SinkSetup,
-  type SinkType
+  type SinkType,
+  streamJson
 } from '../../../lib/index.ts';
 import { checkUrl, type HttpAnswer, HttpClient, type OutgoingTls } from '../../outgoing/index.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
@@ -184,14 +186,14 @@ function formOf({ value, bytes }: SinkItem): Buffer {
   if (typeof row !== 'object' || row === null || Array.isArray(row)) form.set('result', String(bytes));
   else
     for (const [name, each] of Object.entries(row))
-      form.set(name, typeof each === 'object' && each !== null ? JSON.stringify(each) : String(each ?? ''));
+      form.set(name, typeof each === 'object' && each !== null ? streamJson(each) : String(each ?? ''));
   return Buffer.from(form.toString());
 }
 
 /** The object that a template has made as JSON; undefined: it has made something else. */
 function rowOf(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseStreamJson(text);
   } catch {
     return undefined;
   }

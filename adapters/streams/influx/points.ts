@@ -1,4 +1,4 @@
-import { InvalidInput, type SinkItem, type SinkSetup, StreamFailure } from '../../../lib/index.ts';
+import { InvalidInput, type SinkItem, type SinkSetup, StreamFailure, streamJson } from '../../../lib/index.ts';
 import { rowsOf, type SinkRow } from '../rows.ts';
 import { fieldsOf, lineOf } from './line-protocol.ts';
 import { readFields } from './writer.ts';
@@ -74,7 +74,7 @@ export function readTags(given: unknown, what: string): readonly Tag[] {
 }
 
 function textIn(value: unknown): string {
-  return value === undefined || value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return value === undefined || value === null ? '' : typeof value === 'object' ? streamJson(value) : String(value);
 }
 
 function parsed(text: string): unknown {

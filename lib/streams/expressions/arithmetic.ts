@@ -11,22 +11,23 @@ type Compute = (left: Value, right: Value) => Value;
 export const COMPUTATIONS: Readonly<Record<Computing, Compute>> = {
   '+': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left + right;
-    if (typeof left === 'bigint' && typeof right === 'bigint') return integer(left + right);
+    if (typeof left === 'bigint' && typeof right === 'bigint') return wrapped('+', left + right, left, right);
     return mixed('+', left, right);
   },
   '-': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left - right;
-    if (typeof left === 'bigint' && typeof right === 'bigint') return integer(left - right);
+    if (typeof left === 'bigint' && typeof right === 'bigint') return wrapped('-', left - right, left, right);
     return mixed('-', left, right);
   },
   '*': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left * right;
-    if (typeof left === 'bigint' && typeof right === 'bigint') return integer(left * right);
+    if (typeof left === 'bigint' && typeof right === 'bigint') return wrapped('*', left * right, left, right);
     return mixed('*', left, right);
   },
   '/': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left / divisor(right);
-    if (typeof left === 'bigint' && typeof right === 'bigint') return integer(left / integerDivisor(right));
+    if (typeof left === 'bigint' && typeof right === 'bigint')
+      return wrapped('/', left / integerDivisor(right), left, right);
     return mixed('/', left, right);
   },
   '%': (left, right) => {
@@ -54,7 +55,7 @@ export const COMPUTATIONS: Readonly<Record<Computing, Compute>> = {
 /** Evaluate `-value`. @throws StreamFailure */
 export function negate(value: Value): Value {
   if (typeof value === 'number') return -value;
-  if (typeof value === 'bigint') return integer(-value);
+  if (typeof value === 'bigint') return wrapped('-', -value, 0n, value);
   return COMPUTATIONS['-'](0n, value);
 }
 
@@ -63,6 +64,13 @@ export function not(value: Value): Value {
   if (typeof value === 'boolean') return !value;
   if (isNull(value)) return null;
   throw new StreamFailure(`invalid operation NOT ${describe(value)}`);
+}
+
+/** Integers of 64 bits wrap around. An integer that has more bits, which only JSON gives, counts as a float unless the result fits. */
+function wrapped(operator: '+' | '-' | '*' | '/', result: bigint, left: bigint, right: bigint): Value {
+  const wrapped = integer(result);
+  if (wrapped === result || (integer(left) === left && integer(right) === right)) return wrapped;
+  return mixed(operator, Number(left), Number(right));
 }
 
 /** An integer beside a float is a float. */

@@ -28,11 +28,12 @@ import { type Compiled, constantOf, type Scope } from './scope.ts';
  *
  * | expression | operands | value |
  * |---|---|---|
- * | `12`, `1.5` | | an integer of 64 bits; a float. Numbers of streams without a schema are floats |
+ * | `12`, `1.5` | | an integer of 64 bits; a float. Numbers of streams without a schema are floats, integers from 2^53 on integers of any size |
  * | `= != < <= > >=` | null on a side or on both | false |
  * | `+ - * / % & \| ^` | null and anything | null |
  * | any operator | array, struct or bytea | fails: `> is an invalid operation for []interface {}` |
  * | `+ - * / %` | integer and integer | an integer, which wraps around; `/` rounds towards zero, `%` has the sign of the left side |
+ * | `+ - * /` | integers, of which one has more than 64 bits | an integer if the result has 64 bits, otherwise a float |
  * | `+ - * / %` | float and integer or float | a float |
  * | `/ %` | 0 on the right side, integer or float | fails: `divided by zero` |
  * | `& \| ^` | integer and integer; boolean and boolean | an integer; a boolean |

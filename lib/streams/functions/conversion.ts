@@ -36,7 +36,7 @@ const BOOLEANS: Readonly<Record<string, boolean>> = {
 /** Each gives undefined for what cannot be converted. */
 const CONVERTERS: Readonly<Record<string, Converter>> = {
   bigint(value) {
-    if (typeof value === 'bigint') return value;
+    if (typeof value === 'bigint') return within64(value);
     if (typeof value === 'boolean') return value ? 1n : 0n;
     if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : BigInt(value.getTime());
     if (typeof value === 'number') return Number.isFinite(value) ? within64(BigInt(Math.trunc(value))) : undefined;

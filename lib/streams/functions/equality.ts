@@ -47,7 +47,7 @@ export class Comparisons {
         return 'n';
       case 'bigint':
       case 'float':
-        return String(numberOf(value as number | bigint));
+        return String(exactNumber(value as number | bigint));
       case 'string':
         return JSON.stringify(value);
       case 'boolean':
@@ -105,11 +105,11 @@ function isSimple(value: Value): boolean {
 }
 
 function simple(value: Value): Value {
-  return isNumber(value) ? numberOf(value) : (value ?? null);
+  return isNumber(value) ? exactNumber(value) : (value ?? null);
 }
 
-/** An integer that is exact as a float is one. */
-function numberOf(value: number | bigint): number | bigint {
+/** The same value for an integer and a float that are equal: an integer that is exact as a float is one, others are bigint. */
+export function exactNumber(value: number | bigint): number | bigint {
   if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(value) : value;
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;

@@ -1,15 +1,12 @@
+import { parseJson } from '../formats/json.ts';
 import { compileJsonPath, type JsonPath } from '../json-path.ts';
 import { describe, isArray, isNull, isStruct, StreamFailure, type Value } from '../values.ts';
 import { type FunctionRow, family } from './family.ts';
 import { jsonOf } from './json-text.ts';
 
 /** @throws StreamFailure */
-function parseJson(text: string): Value {
-  try {
-    return JSON.parse(text) as Value;
-  } catch (cause) {
-    throw new StreamFailure(`fail to parse json: ${(cause as Error).message}`, cause);
-  }
+function parsed(text: string): Value {
+  return parseJson(text, 'fail to parse json') as Value;
 }
 
 function ofPath(name: string, about: string, run: (path: JsonPath, value: Value) => Value): FunctionRow {
@@ -34,7 +31,7 @@ function ofPath(name: string, about: string, run: (path: JsonPath, value: Value)
 
 /** What a path is applied to: an array or a struct, or what JSON stands for. @throws StreamFailure */
 function subjectOf(value: Value): Value {
-  if (typeof value === 'string') return parseJson(value);
+  if (typeof value === 'string') return parsed(value);
   if (isArray(value) || isStruct(value)) return value;
   throw new StreamFailure(`a JSON path needs an array, a struct or JSON, but got ${describe(value)}`);
 }
@@ -69,7 +66,7 @@ function exists(path: JsonPath, value: Value): boolean {
   let subject = value;
   if (typeof value === 'string')
     try {
-      subject = JSON.parse(value);
+      subject = parsed(value);
     } catch {
       return false; // as in the original, nothing is found in what is no JSON
     }
@@ -82,12 +79,12 @@ export const JSON_FUNCTIONS = family('json', [
   {
     name: 'parse_json',
     params: ['string'],
-    about: 'The value that JSON stands for; its numbers are floats.',
+    about: 'The value that JSON stands for; its numbers are floats, but integers from 2^53 on are bigint.',
     ifNull: null,
     isPure: true,
     run: (value: Value) => {
-      if (typeof value === 'string') return parseJson(value);
-      if (value instanceof Uint8Array) return parseJson(Buffer.from(value).toString());
+      if (typeof value === 'string') return parsed(value);
+      if (value instanceof Uint8Array) return parsed(Buffer.from(value).toString());
       throw new StreamFailure(`fail to convert ${describe(value)} to string`);
     }
   },

@@ -53,7 +53,10 @@ function positive(number: number, isZeroAllowed: boolean): number {
 }
 
 function absolute(value: Value): Value {
-  if (typeof value === 'bigint') return integer(value < 0n ? -value : value);
+  if (typeof value === 'bigint') {
+    const size = value < 0n ? -value : value;
+    return integer(value) === value ? integer(size) : size;
+  }
   return Math.abs(floatOf(value));
 }
 

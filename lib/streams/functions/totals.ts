@@ -78,6 +78,11 @@ interface SavedTotals {
   readonly sliding: ReturnType<SlidingFloats['save']> | undefined;
 }
 
+/** Whether an integer has more than 64 bits: it counts as a float. */
+function isWide(value: bigint): boolean {
+  return !Number.isSafeInteger(Number(value)) && integer(value) !== value;
+}
+
 /** What `sum` and `avg` make of their state. Called only if there is a value. */
 export type TotalResult = (integers: bigint, floats: number, counts: { integers: number; floats: number }) => Value;
 
@@ -99,20 +104,20 @@ export class Totals implements Accumulator {
 
   add(args: readonly Value[]): void {
     const value = args[0];
-    if (typeof value === 'number') {
-      if (this.#sliding === undefined) this.#floats += value;
-      else this.#sliding.change(value, 1);
-      this.#floatCount++;
-    } else if (typeof value === 'bigint') {
-      this.#addInteger(value);
-      this.#integerCount++;
+    if (typeof value === 'number') this.#addFloat(value);
+    else if (typeof value === 'bigint') {
+      if (isWide(value)) this.#addFloat(Number(value));
+      else {
+        this.#addInteger(value);
+        this.#integerCount++;
+      }
     } else if (!isNull(value)) throw invalidArgument(this.#name, value);
   }
 
   remove(args: readonly Value[]): void {
     const value = args[0];
-    if (typeof value === 'number') {
-      this.#sliding?.change(value, -1);
+    if (typeof value === 'number' || (typeof value === 'bigint' && isWide(value))) {
+      this.#sliding?.change(Number(value), -1);
       this.#floatCount--;
     } else if (typeof value === 'bigint') {
       this.#addInteger(-value);
@@ -145,6 +150,12 @@ export class Totals implements Accumulator {
     totals.#floatCount = floatCount;
     if (sliding !== undefined) totals.#sliding?.load(sliding);
     return totals;
+  }
+
+  #addFloat(value: number): void {
+    if (this.#sliding === undefined) this.#floats += value;
+    else this.#sliding.change(value, 1);
+    this.#floatCount++;
   }
 
   #addInteger(value: bigint): void {

@@ -1,4 +1,6 @@
 import type { Cause } from '../cause.ts';
+import { parseJson } from '../formats/json.ts';
+import { jsonText } from '../formats/json-text.ts';
 import type { Properties, SinkItem } from '../types.ts';
 import type { DynamicProperties } from './dynamic.ts';
 import type { Output } from './transform.ts';
@@ -67,7 +69,7 @@ export class KeptItem implements SinkItem {
 
   constructor(id: string, content: Buffer, properties: Properties) {
     const end = 4 + content.readUInt32BE(0);
-    const head = JSON.parse(content.toString('utf8', 4, end)) as KeptHead;
+    const head = parseJson(content.toString('utf8', 4, end)) as KeptHead;
     this.id = id;
     this.bytes = content.subarray(end);
     this.cause = head.cause;
@@ -75,7 +77,7 @@ export class KeptItem implements SinkItem {
     this.#properties = properties;
     if (head.kind === 'bytes') this.value = this.bytes;
     else if (head.kind === 'value') this.value = head.value;
-    else this.value = head.kind === 'text' ? this.bytes.toString() : (JSON.parse(this.bytes.toString()) as unknown);
+    else this.value = head.kind === 'text' ? this.bytes.toString() : parseJson(this.bytes.toString());
   }
 
   property(name: string): unknown {
@@ -101,9 +103,7 @@ export function keptContent(item: SinkItem, dynamic: DynamicProperties, isJson: 
   const filled = Object.fromEntries([...dynamic.keys()].map((name) => [name, item.property(name)]));
   const kind = value instanceof Uint8Array ? 'bytes' : !isJson ? 'value' : typeof value === 'string' ? 'text' : 'json';
   const head: KeptHead = { kind, filled, ...(kind === 'value' && { value }), ...(cause && { cause }) };
-  const text = Buffer.from(
-    JSON.stringify(head, (_, each: unknown) => (typeof each === 'bigint' ? Number(each) : each))
-  );
+  const text = Buffer.from(jsonText(head));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(text.length);
   return Buffer.concat([length, text, bytes]);

@@ -1,4 +1,5 @@
 import { causedBy } from '../cause.ts';
+import { parseJson } from '../formats/json.ts';
 import type { MemoryTopics } from '../memory-topics.ts';
 import type { SinkType } from '../types.ts';
 import { StreamFailure, type ValueObject } from '../values.ts';
@@ -36,7 +37,8 @@ export function memorySink(topics: MemoryTopics): SinkType {
 
 /** The rows of an item; after a template the object or the objects that its JSON has. @throws StreamFailure */
 function rowsOf(value: unknown): readonly ValueObject[] {
-  const rows: unknown = typeof value === 'string' ? parsed(value) : value;
+  const rows: unknown =
+    typeof value === 'string' ? parseJson(value, 'memory sink: the template has made no JSON') : value;
   const list: readonly unknown[] = Array.isArray(rows) ? rows : [rows];
   if (list.every(isRow)) return list;
   throw new StreamFailure('memory sink: what is sent is no row and no list of rows');
@@ -44,12 +46,4 @@ function rowsOf(value: unknown): readonly ValueObject[] {
 
 function isRow(value: unknown): value is ValueObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    throw new StreamFailure(`memory sink: the template has made no JSON: ${(error as Error).message}`);
-  }
 }

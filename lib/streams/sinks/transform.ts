@@ -1,3 +1,4 @@
+import { parseJson } from '../formats/json.ts';
 import type { OutputRows } from '../graph/sink-node.ts';
 import type { Template } from '../template/template.ts';
 import { StreamFailure } from '../values.ts';
@@ -44,11 +45,11 @@ export function makeTransform(properties: CommonProperties, fill: Template | und
 /** What a template has made, if rows are needed. */
 function decoded(text: string, isNeeded: boolean): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    const shown = text.length > 100 ? `${text.slice(0, 97)}...` : text;
+    return parseJson(text, `fail to decode data ${shown} after applying dataTemplate`);
   } catch (error) {
     if (!isNeeded) return text; // the format may accept a string
-    const shown = text.length > 100 ? `${text.slice(0, 97)}...` : text;
-    throw new StreamFailure(`fail to decode data ${shown} after applying dataTemplate: ${(error as Error).message}`);
+    throw error;
   }
 }
 

@@ -1,3 +1,4 @@
+import { exactNumber } from '../functions/equality.ts';
 import type { MemoryMessage, MemoryTopics } from '../memory-topics.ts';
 import type { OpenLookup, OpenSource, SourceSetup, SourceType } from '../types.ts';
 import { isNumber, member, printed, type Value, type ValueObject } from '../values.ts';
@@ -94,5 +95,5 @@ class KeptRows {
 
 /** Equal for values that are equal: 1 of either type, but not "1". */
 function idOf(value: Value): string {
-  return `${isNumber(value) ? 'number' : typeof value} ${printed(value)}`;
+  return isNumber(value) ? `number ${exactNumber(value)}` : `${typeof value} ${printed(value)}`;
 }

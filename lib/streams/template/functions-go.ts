@@ -88,8 +88,13 @@ function compared(a: TemplateValue, b: TemplateValue): number {
 }
 
 function checkTypes(a: TemplateValue, b: TemplateValue): void {
-  if (typeof a !== typeof b)
+  if (typeof a !== typeof b && !isLargeBeside(a, b) && !isLargeBeside(b, a))
     throw new StreamFailure(`incompatible types for comparison: ${typeOf(a)} and ${typeOf(b)}`);
+}
+
+/** An integer of the data that no float has exactly is the only one that is not a float: it is compared with floats all the same. */
+function isLargeBeside(a: TemplateValue, b: TemplateValue): boolean {
+  return typeof a === 'bigint' && typeof b === 'number' && !Number.isSafeInteger(Number(a));
 }
 
 const HTML: Readonly<Record<string, string>> = {

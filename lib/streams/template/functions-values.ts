@@ -1,3 +1,4 @@
+import { parseJson } from '../formats/json.ts';
 import { StreamFailure } from '../values.ts';
 import { fn, type TemplateFunctions, toFloat, toInteger } from './function-table.ts';
 import { jsonText } from './json-text.ts';
@@ -188,7 +189,7 @@ function kindOf(value: TemplateValue): string {
 
 function parsed(text: string): TemplateValue {
   try {
-    return JSON.parse(text) as TemplateValue;
+    return parseJson(text) as TemplateValue;
   } catch {
     return undefined; // as in the original; what is missing prints <no value>
   }

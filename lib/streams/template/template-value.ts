@@ -41,13 +41,15 @@ export function isList(value: TemplateValue): value is readonly TemplateValue[] 
 }
 
 /**
- * Data as templates see it: numbers are floats, and what JSON cannot express is a string [stream rules 9].
+ * Data as templates see it: numbers are floats, except for integers from 2^53 on; and what JSON cannot express is a string [stream rules 9].
  * @returns the same value if nothing has to be changed
  */
 export function asTemplateData(value: unknown): TemplateValue {
   switch (typeof value) {
-    case 'bigint':
-      return Number(value);
+    case 'bigint': {
+      const number = Number(value);
+      return Number.isSafeInteger(number) ? number : value;
+    }
     case 'string':
     case 'number':
     case 'boolean':
