@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort-listeners.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { Message } from '../packets/message.ts';
@@ -55,8 +56,7 @@ export class AppSubscriptions {
     const known = this.#handlers.get(filter) ?? new Set();
     this.#handlers.set(filter, known.add(subscriber));
     const end = () => this.#remove(subscriber);
-    subscriber.whenEnded(() => signal?.removeEventListener('abort', end));
-    signal?.addEventListener('abort', end, { once: true });
+    subscriber.whenEnded(onAbort(signal, end));
     if (retainHandling < 2) this.#deliverRetainedTo(subscriber);
     return end;
   }

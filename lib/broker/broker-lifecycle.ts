@@ -1,5 +1,6 @@
 // Imported by name, these timers are not replaced by the fake timers of a test framework.
 import { clearTimeout, setTimeout } from 'node:timers';
+import { onAbort } from '../base/abort-listeners.ts';
 import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ListenerHandle } from '../records/listener.ts';
@@ -174,11 +175,11 @@ export class BrokerLifecycle {
     const cut = () => shorten(0);
     if (timeoutMs !== undefined) shorten(timeoutMs);
     if (signal?.aborted) cut();
-    signal?.addEventListener('abort', cut);
+    const release = onAbort(signal, cut);
     try {
       await this.#inTurn(() => this.#stop(timeoutMs ?? DEFAULT_STOP_MS, wills));
     } finally {
-      signal?.removeEventListener('abort', cut);
+      release();
     }
     signal?.throwIfAborted();
   }

@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort-listeners.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { detachFromPublisher, type Message } from '../packets/message.ts';
 import type { SubscribeOptions } from './handler-subscriber.ts';
@@ -12,6 +13,7 @@ export interface MessageStreamOptions extends SubscribeOptions {
 export class MessageStream implements AsyncIterableIterator<Message> {
   readonly #highWaterMark: number;
   readonly #signal: AbortSignal | undefined;
+  readonly #releaseSignal: () => void;
   readonly #onDrop: (message: Message) => void;
   readonly #waiting: Message[] = [];
   readonly #readers: { resolve(result: IteratorResult<Message>): void; reject(error: unknown): void }[] = [];
@@ -25,7 +27,7 @@ export class MessageStream implements AsyncIterableIterator<Message> {
     this.#highWaterMark = highWaterMark;
     this.#signal = signal;
     this.#onDrop = onDrop;
-    signal?.addEventListener('abort', this.#abort, { once: true });
+    this.#releaseSignal = onAbort(signal, this.#abort);
     if (signal?.aborted) this.#isEnded = true;
   }
 
@@ -77,7 +79,7 @@ export class MessageStream implements AsyncIterableIterator<Message> {
   #close(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    this.#signal?.removeEventListener('abort', this.#abort);
+    this.#releaseSignal();
     this.#end();
   }
 }

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { onAbort } from '../base/abort-listeners.ts';
 import { defineAsyncDispose } from '../base/async-dispose.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
@@ -84,6 +85,7 @@ export class Client {
   readonly #outgoing: OutgoingMessages;
   readonly #incoming: IncomingMessages;
   readonly #authentication: ClientAuthentication;
+  readonly #releaseSignal: () => void;
   // Parts that many clients of a test never use. They are created at their first use.
   #subscriptions: ClientSubscriptions | undefined = undefined;
   #keepAlive: KeepAlive | undefined = undefined;
@@ -109,7 +111,7 @@ export class Client {
     this.#outgoing = new OutgoingMessages(this.#connection, this.session);
     this.#incoming = new IncomingMessages(this.#connection, this.session, this.#inbox, options);
     this.#authentication = new ClientAuthentication(this.#connection, options);
-    options.signal?.addEventListener('abort', this.#abort);
+    this.#releaseSignal = onAbort(options.signal, this.#abort);
     if (options.signal?.aborted) this.#abort();
     else this.#connection.send(connectPacket(options, this.protocolVersion));
     stream.resume(); // the stream may have been paused
@@ -379,7 +381,7 @@ export class Client {
 
   #closed(): void {
     const { signal } = this.#options;
-    signal?.removeEventListener('abort', this.#abort);
+    this.#releaseSignal();
     this.session.detach();
     this.#connecting?.reject(signal?.aborted ? (signal.reason as Error) : this.#connection.closedError());
     this.#outgoing.close();

@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort-listeners.ts';
 import { matches, parseSharedFilter } from '../topics/topic.ts';
 import type { MessageHandler, ReceivedMessage } from './options.ts';
 
@@ -91,7 +92,7 @@ export class Inbox {
     this.#readers = [...this.#readers, reader];
     const leave = () => {
       this.#readers = this.#readers.filter((other) => other !== reader);
-      signal?.removeEventListener('abort', abort);
+      release();
       reader.close();
       this.#flowChanged();
     };
@@ -99,8 +100,8 @@ export class Inbox {
       reader.fail(signal?.reason);
       leave();
     };
+    const release = onAbort(signal, abort);
     if (signal?.aborted) abort();
-    else signal?.addEventListener('abort', abort);
     if (this.#isClosed) reader.close();
     return {
       next: () => reader.next(),

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'eventemitter3';
+import { onAbort } from '../base/abort-listeners.ts';
 import { asError } from '../base/errors.ts';
 import { matches } from '../topics/topic.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from './catalogue.ts';
@@ -102,9 +103,9 @@ export class Events {
       };
       const release = () => {
         this.off(event, listener);
-        signal?.removeEventListener('abort', abort);
+        releaseSignal();
       };
-      signal?.addEventListener('abort', abort);
+      const releaseSignal = onAbort(signal, abort);
       this.on(event, listener);
     });
   }
