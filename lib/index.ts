@@ -59,6 +59,7 @@ export {
   StateError
 } from './base/errors.ts';
 export type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './base/inspection.ts';
+export { Newcomers } from './base/newcomers.ts';
 export {
   type Duration,
   documentedName,

@@ -183,12 +183,12 @@ class ForwardedListener implements Listener {
       this.#gate.count('upgrade_failed');
       return;
     }
-    const arrival = this.#gate.admit(socket, socket.encrypted ? 'wss' : 'ws', undefined, true);
-    if (arrival === undefined) return;
-    if (socket.encrypted) arrival.certificate = verifiedCertificate(socket);
     const upgrade: Stage = (named) => this.#endpoint.upgrade(named, request, socket, head, this.#handOver);
     const name = this.#usernameFrom;
-    this.#gate.enter(arrival, name === undefined ? upgrade : usernameStage(this.#gate, name, upgrade));
+    this.#gate.admit(socket, socket.encrypted ? 'wss' : 'ws', undefined, true, (arrival) => {
+      if (socket.encrypted) arrival.certificate = verifiedCertificate(socket);
+      this.#gate.enter(arrival, name === undefined ? upgrade : usernameStage(this.#gate, name, upgrade));
+    });
   }
 }
 

@@ -5,6 +5,7 @@ import {
   ConnectionRefused,
   type CountedStream,
   type ListenerFigures,
+  Newcomers,
   type ProtocolVersion,
   plainAddress,
   type TransportInfo
@@ -79,6 +80,15 @@ const FULL_TITLE = 'there are too many connections';
 
 type Counted = Duplex & CountedStream;
 
+/** A socket that was accepted, and what happens when there is room for it. */
+interface Newcomer {
+  readonly socket: Socket | Duplex;
+  readonly transport: Arrival['transport'];
+  readonly local: KnownLocal | undefined;
+  readonly isStaged: boolean;
+  readonly admitted: (arrival: Arrival) => void;
+}
+
 /** One step between accept and broker. It passes the arrival to the next stage, or refuses it through the gate. */
 export type Stage = (arrival: Arrival) => void;
 
@@ -104,6 +114,7 @@ export class Gate {
   #places = 0;
   /** `maxConnections` was reached, and the alarm is not cleared yet. */
   #isFull = false;
+  readonly #held: Newcomers<Newcomer>;
   readonly #placeFreed: (this: Duplex) => void;
   readonly #onClose: (this: Duplex) => void;
   /** Connections that arrived before `accept`, in order, each with its first stage; undefined after `accept`. */
@@ -124,6 +135,11 @@ export class Gate {
     this.#handshakeMs = Math.min(settings.handshakeTimeout, connectTimeout, idleTimeout);
     this.#tokens = Math.max(settings.maxConnRate, 1);
     this.#filledAt = acceptor.clock.monotonic();
+    this.#held = new Newcomers(acceptor.clock, {
+      hasRoom: ({ socket }) => !this.#hasNoPlace || socket.destroyed,
+      serve: (newcomer) => this.#serve(newcomer),
+      refuse: ({ socket }) => this.#reject(socket, 'max_connections')
+    });
     const gate = this;
     // one function for all sockets, because a closure for each would cost about 100 bytes per connection
     this.#placeFreed = function placeFreed() {
@@ -143,23 +159,49 @@ export class Gate {
     socket.placeFreed = ignore;
     this.#places--;
     if (this.#isFull && this.#places < this.settings.maxConnections * FREED_SHARE) this.#clearFull();
+    this.#held.placeFreed();
+  }
+
+  get #hasNoPlace(): boolean {
+    const { maxConnections } = this.settings;
+    return maxConnections > 0 && this.#places >= maxConnections;
   }
 
   /**
-   * Admit a socket if number, rate and file descriptors allow it; else close it at once and count it.
+   * Admit a socket if number, rate and file descriptors allow it; else close it and count it. If there are too many connections, it waits for
+   * a moment first: its client may have closed another one just before.
    * @param isStaged the socket has stages to pass, which must end within `handshakeTimeout`, `connectTimeout` and `idleTimeout`
-   * @returns undefined if the socket was closed
+   * @param admitted continues with the socket
    */
   admit(
     socket: Socket | Duplex,
     transport: Arrival['transport'],
     local: KnownLocal | undefined,
+    isStaged: boolean,
+    admitted: (arrival: Arrival) => void
+  ): void {
+    const newcomer = { socket, transport, local, isStaged, admitted };
+    if (!this.#hasNoPlace) this.#serve(newcomer);
+    else if (this.#held.hold(newcomer)) socket.on('error', ignore);
+    else this.#reject(socket, 'max_connections');
+  }
+
+  #serve({ socket, transport, local, isStaged, admitted }: Newcomer): void {
+    const arrival = this.#arrive(socket, transport, local, isStaged);
+    if (arrival !== undefined) admitted(arrival);
+  }
+
+  /** @returns undefined if the socket was closed */
+  #arrive(
+    socket: Socket | Duplex,
+    transport: Arrival['transport'],
+    local: KnownLocal | undefined,
     isStaged: boolean
   ): Arrival | undefined {
+    const { maxConnections } = this.settings;
     const isWaiting = isStaged || this.#waiting !== undefined;
     if (isWaiting) socket.on('error', ignore); // else the broker listens in this turn, or the socket is destroyed
-    const { maxConnections } = this.settings;
-    if (maxConnections > 0 && this.#places >= maxConnections) return this.#reject(socket, 'max_connections');
+    if (socket.destroyed) return this.#reject(socket, 'max_connections'); // it has waited in vain
     if (!this.#hasToken()) return this.#reject(socket, 'max_conn_rate');
     if (!this.#descriptors.admits()) return this.#reject(socket, 'descriptors_short');
     this.#places++;
@@ -288,6 +330,7 @@ export class Gate {
     this.#acceptor.off('client.disconnected', this.#disconnected);
     this.#descriptors.close();
     if (this.#isFull) this.#clearFull();
+    this.#held.refuseAll();
     this.#waiting = [];
     for (const arrival of [...this.#arriving.values()]) this.refuse(arrival, 'listener_closed');
   }

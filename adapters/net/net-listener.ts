@@ -9,7 +9,7 @@ import {
 import type { Acceptor } from './acceptor.ts';
 import { bind, boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
-import { Gate, ignore, type KnownLocal, type Stage } from './gate.ts';
+import { type Arrival, Gate, ignore, type KnownLocal, type Stage } from './gate.ts';
 import { proxyStage } from './proxy-stage.ts';
 import { TlsEndpoint } from './tls.ts';
 import type { TlsMaterial } from './tls-options.ts';
@@ -130,9 +130,9 @@ export class NetListener implements Listener {
         proxies === undefined ? behindProxy : proxyStage(gate, proxies === 'anyone' ? undefined : proxies, behindProxy);
       const isStaged = kind !== 'tcp' && kind !== 'unix' ? true : proxies !== undefined;
       let local: KnownLocal | undefined;
+      const admitted = (arrival: Arrival) => gate.enter(arrival, enter);
       const accept = (socket: Socket) => {
-        const arrival = gate.admit(socket, kind, local, isStaged);
-        if (arrival !== undefined) gate.enter(arrival, enter);
+        gate.admit(socket, kind, local, isStaged, admitted);
       };
       this.#server = await bind(
         place,

@@ -10,7 +10,7 @@ export interface ListenerOptions {
   mountpoint?: string;
   /** Accepted protocol versions: 3 (MQTT 3.1), 4 (3.1.1), 5. Overrides the setting of the zone. */
   protocolVersions?: readonly ProtocolVersion[];
-  /** Connections at one time; further ones are closed at once. 0: unlimited. Default 1024000, with TLS or WebSocket 102400. */
+  /** Connections at one time; further MQTT clients are closed if no place becomes free within 0.5 s. 0: unlimited. Default 1024000, with TLS or WebSocket 102400. */
   maxConnections?: number;
   /**
    * Connections accepted per second, with a burst of one second's worth. Further ones are closed at once, before anything is read: keeping
@@ -54,10 +54,15 @@ export const LISTENER_OPTIONS = {
     default: undefined as readonly ProtocolVersion[] | undefined,
     about: 'Accepted protocol versions: 3 (MQTT 3.1), 4 (3.1.1), 5. Overrides those of the zone.'
   },
-  maxConnections: row('integer', 1_024_000, 'Connections at one time; further ones are closed at once. 0: unlimited.', {
-    unit: 'connections',
-    aliases: ['maxConns', 'max_conns']
-  }),
+  maxConnections: row(
+    'integer',
+    1_024_000,
+    'Connections at one time; further MQTT clients are closed if no place becomes free within 0.5 s. 0: unlimited.',
+    {
+      unit: 'connections',
+      aliases: ['maxConns', 'max_conns']
+    }
+  ),
   maxConnRate: row(
     'number',
     0,

@@ -261,9 +261,9 @@ export class Broker<Data = unknown> {
       stream.destroy();
       throw new InvalidInput('MOUNTPOINT_INVALID', 'mountpoint', 'a prefix of topic names', known.mountpoint, fault);
     }
-    const refusal = this.#engine.connections.open(stream, known, zone);
-    if (refusal !== undefined && known.listener !== undefined)
-      this.#lifecycle.listeners.get(known.listener)?.refused?.(refusal);
+    this.#engine.connections.open(stream, known, zone, (refusal) => {
+      if (known.listener !== undefined) this.#lifecycle.listeners.get(known.listener)?.refused?.(refusal);
+    });
   }
 
   /** The settings of a zone. @param name default: `external` @throws InvalidInput ZONE_UNKNOWN */

@@ -1,4 +1,5 @@
 import type { ByteStream } from '../base/byte-stream.ts';
+import { Newcomers } from '../base/newcomers.ts';
 import { type Connection, isAttached } from '../connection/connection.ts';
 import { Metric } from '../events/metrics.ts';
 import { Watermark } from '../monitor/watermark.ts';
@@ -15,6 +16,15 @@ type BeginSession = SessionFactory['begin'];
 /** Why the broker closes a new connection at once. */
 type ConnectionRefusal = 'max_connections' | 'max_connections_per_address';
 
+/** A stream that was passed to the broker, and what is known about it. */
+interface Arrival {
+  readonly stream: ByteStream;
+  readonly transportInfo: TransportInfo;
+  readonly zone: Zone;
+  /** Called if the stream is closed because of a limit. */
+  refused(refusal: ConnectionRefusal): void;
+}
+
 /** The connections of a broker, from the moment a stream is passed to the broker until it has closed. */
 export class Connections {
   /** Connections whose stream has not closed. */
@@ -22,7 +32,10 @@ export class Connections {
   readonly #services: Services;
   readonly #beginSession: BeginSession;
   /** Streams that arrived while the broker was starting. */
-  readonly #early = new Map<ByteStream, readonly [transportInfo: TransportInfo, zone: Zone]>();
+  readonly #early = new Map<ByteStream, Arrival>();
+  /** Streams of listeners that wait for a place. */
+  readonly #held: Newcomers<Arrival>;
+  readonly #heldStreams = new WeakSet<ByteStream>();
   /** Number of connections that count towards `maxConnections`; those that are closing do not. */
   #places = 0;
   /** The connections that count towards `maxConnectionsPerAddress`. */
@@ -40,6 +53,11 @@ export class Connections {
       title: 'there are too many connections',
       summary: `the broker has ${services.settings.maxConnections} connections and closes further ones (option maxConnections)`
     }));
+    this.#held = new Newcomers(services.clock.internal ?? services.clock, {
+      hasRoom: (arrival) => arrival.stream.destroyed || this.#refusal(arrival) === undefined,
+      serve: (arrival) => this.#serve(arrival),
+      refuse: (arrival) => this.#refuse(arrival, this.#refusal(arrival))
+    });
     this.configured();
   }
 
@@ -52,28 +70,58 @@ export class Connections {
       maxConnectionsPerAddress,
       counted.map((connection) => [connection, connection.session.client.transportInfo.remoteAddress])
     );
+    this.#held.placeFreed();
   }
 
   /** Whether a stream was passed to the broker before. */
   has(stream: ByteStream): boolean {
-    return isAttached(stream) || this.#early.has(stream);
+    return isAttached(stream) || this.#early.has(stream) || this.#heldStreams.has(stream);
   }
 
-  /** Begin to serve a stream. @returns why it is closed instead; undefined: it is served, or was closed already */
-  open(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): ConnectionRefusal | undefined {
-    const { settings, metrics, life, time, turn } = this.#services;
-    const { maxConnections } = settings;
-    const isFull = maxConnections > 0 && this.#places + this.#early.size >= maxConnections;
-    const refusal = isFull ? 'max_connections' : this.#byAddress.refusal(transportInfo.remoteAddress);
-    if (refusal !== undefined || stream.destroyed) {
+  /**
+   * Begin to serve a stream. If there is no room, a stream of a listener waits for a moment, because the end of the previous connection of its
+   * client may not have been read yet; another one is closed at once.
+   */
+  open(stream: ByteStream, transportInfo: TransportInfo, zone: Zone, refused: Arrival['refused']): void {
+    const { metrics, life } = this.#services;
+    const arrival = { stream, transportInfo, zone, refused };
+    if (stream.destroyed) {
       metrics.counts[Metric.connectionsRefused]++;
-      stream.destroy();
-      return refusal;
+      return;
     }
-    if (!life.isRunning) {
+    const refusal = this.#refusal(arrival);
+    if (refusal !== undefined) {
+      if (transportInfo.listener === undefined || !life.isRunning || !this.#held.hold(arrival))
+        this.#refuse(arrival, refusal);
+      else {
+        this.#heldStreams.add(stream);
+        stream.on('error', () => undefined); // an error destroys the stream
+      }
+    } else if (life.isRunning) this.#serve(arrival);
+    else {
       stream.on('error', () => undefined); // an error destroys the stream, which `openEarly` then refuses
-      this.#early.set(stream, [transportInfo, zone]);
-      return undefined;
+      this.#early.set(stream, arrival);
+    }
+  }
+
+  /** Why there is no room for a stream. */
+  #refusal({ transportInfo }: Arrival): ConnectionRefusal | undefined {
+    const { maxConnections } = this.#services.settings;
+    if (maxConnections > 0 && this.#places + this.#early.size >= maxConnections) return 'max_connections';
+    return this.#byAddress.refusal(transportInfo.remoteAddress);
+  }
+
+  #refuse({ stream, refused }: Arrival, refusal: ConnectionRefusal | undefined): void {
+    this.#services.metrics.counts[Metric.connectionsRefused]++;
+    stream.destroy();
+    if (refusal !== undefined) refused(refusal);
+  }
+
+  #serve({ stream, transportInfo, zone }: Arrival): void {
+    const { metrics, time, turn } = this.#services;
+    if (stream.destroyed) {
+      metrics.counts[Metric.connectionsRefused]++;
+      return;
     }
     time.readMonotonic();
     const session = this.#beginSession(stream, transportInfo, zone);
@@ -83,15 +131,19 @@ export class Connections {
     this.#byAddress.add(connection, transportInfo.remoteAddress);
     turn.connectionArrived();
     connection.open();
-    return undefined;
   }
 
   /** Serve the streams that arrived while the broker was starting. */
   openEarly(): void {
-    for (const [stream, arrival] of this.#early) {
+    for (const [stream, { transportInfo, zone, refused }] of this.#early) {
       this.#early.delete(stream); // first, because `open` counts it as a connection
-      this.open(stream, ...arrival);
+      this.open(stream, transportInfo, zone, refused);
     }
+  }
+
+  /** Refuse the streams that wait for a place, because the broker stops. */
+  refuseHeld(): void {
+    this.#held.refuseAll();
   }
 
   /** Refuse the streams that arrived during a start that failed. */
@@ -105,12 +157,14 @@ export class Connections {
   placeFreed(connection: Connection<Session>): void {
     this.#byAddress.delete(connection);
     this.#watermark.is(--this.#places);
+    this.#held.placeFreed();
   }
 
   /** The stream of a connection has closed. */
   streamClosed(connection: Connection<Session>): void {
     const { events } = this.#services;
     this.#byAddress.delete(connection);
+    this.#held.placeFreed();
     if (this.all.delete(connection) && events.heard['connection.closed'])
       events.emit('connection.closed', { client: connection.session.client, isAccepted: connection.isConnackSent });
     if (this.all.size === 0) this.#onAllClosed?.();

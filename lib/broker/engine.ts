@@ -220,6 +220,7 @@ export class Engine {
     this.#machine.stop();
     this.monitor.figures.stop();
     this.sessions.stop();
+    this.connections.refuseHeld();
     for (const { session, isClosed } of [...this.connections.all]) {
       try {
         if (!isClosed) session.lifecycle.close('server_shutting_down', { will });

@@ -47,7 +47,7 @@ export const BROKER_OPTIONS = {
   maxConnections: row(
     'integer',
     100_000,
-    'Maximum number of connections of all listeners together. Further connections are closed immediately. 0: unlimited.',
+    'Maximum number of connections of all listeners together. Further connections are closed if no place becomes free within 0.5 s. 0: unlimited.',
     {
       unit: 'connections',
       change: 'now'
@@ -56,7 +56,7 @@ export const BROKER_OPTIONS = {
   maxConnectionsPerAddress: row(
     'integer',
     0,
-    'Maximum number of connections of one remote address, of all listeners together. Further connections are closed immediately. Behind a proxy, this is the address that the PROXY protocol reports. 0: unlimited.',
+    'Maximum number of connections of one remote address, of all listeners together. Further connections are closed if no place becomes free within 0.5 s. Behind a proxy, this is the address that the PROXY protocol reports. 0: unlimited.',
     { unit: 'connections', change: 'now' }
   ),
   takeoverByOtherUser: row(

@@ -101,7 +101,7 @@ export const COUNTER_ABOUT: Readonly<Record<CounterName, string>> = {
   'session.takeovered': 'Sessions taken over by another connection with the same client id',
   'session.discarded': 'Sessions ended by a Clean Start',
   'session.terminated': 'Sessions that have ended',
-  'connections.refused': 'Connections closed at once because there were too many',
+  'connections.refused': 'Connections closed because there were too many',
   'overload.shed': 'Times at which queued messages of QoS 0 were dropped because memory was short',
   'outbox.sent': 'Entries of outboxes that were delivered to their target, such as webhook requests',
   'outbox.failed': 'Deliveries of outboxes that have failed; they are repeated',

@@ -53,7 +53,11 @@ describe('maxConnectionsPerAddress', () => {
     first.write(Buffer.from('100c00044d515454040200000000', 'hex'));
     await new Promise((resolve) => first.once('data', resolve));
     const second = open();
-    await new Promise((resolve) => second.once('close', resolve));
+    const closed = new Promise((resolve) => second.once('close', resolve));
+    await new Promise((resolve) => second.once('connect', resolve));
+    await new Promise(setImmediate);
+    await kit.clock.advance('1s'); // the place may become free
+    await closed;
     assert.deepEqual(listener.info().shutdownCount, { max_connections_per_address: 1 });
     assert.equal(listener.info().currentConnections, 1);
     for (const socket of sockets) socket.destroy();

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { connect as connectTls } from 'node:tls';
@@ -36,6 +37,14 @@ afterEach(async () => {
 function dial({ port, protocol }: Listener): Socket {
   const options = { port: port as number, host: '127.0.0.1', allowHalfOpen: true };
   const socket = protocol === 'mqtt:ssl' ? connectTls({ ...options, ca: certificates.ca.cert }) : connectTcp(options);
+  socket.on('error', () => undefined);
+  sockets.push(socket);
+  return socket;
+}
+
+/** Connects a client that closes with its peer. */
+function dialFully({ port }: Listener): Socket {
+  const socket = connectTcp({ port: port as number, host: '127.0.0.1' });
   socket.on('error', () => undefined);
   sockets.push(socket);
   return socket;
@@ -123,6 +132,21 @@ describe('maxConnections of a listener', () => {
     assert.equal(listener.info().shutdownCount.max_connections, undefined);
   });
 
+  it('refuses a client for which no place becomes free within half a second, and the ones that wait when the listener closes', async () => {
+    const listener = await listen(broker, { port: 0, maxConnections: 1 });
+    await client(listener);
+    const second = dialFully(listener);
+    await once(second, 'close');
+    assert.equal(listener.info().shutdownCount.max_connections, 1);
+    const third = dialFully(listener);
+    await once(third, 'connect');
+    await new Promise(setImmediate);
+    const closed = once(third, 'close');
+    await listener.close();
+    await closed;
+    assert.deepEqual(listener.info().currentConnections, 1);
+  });
+
   it('raises an alarm while the places of a listener are taken, until less than nine tenths are', async () => {
     const changes: string[] = [];
     broker.on('alarm.raised', ({ alarm }) => changes.push(`raised ${alarm.id}`));
@@ -139,5 +163,60 @@ describe('maxConnections of a listener', () => {
     await client(listener);
     await listener.close();
     assert.deepEqual(changes.slice(2), ['raised too_many_connections:gate', 'cleared too_many_connections:gate']);
+  });
+});
+
+describe('A full broker', () => {
+  const LIMITS = [
+    ['maxConnections of its listener', {}, { maxConnections: 1 }],
+    ['maxConnections', { maxConnections: 1 }, {}],
+    ['maxConnectionsPerAddress', { maxConnectionsPerAddress: 1 }, {}]
+  ] as const;
+
+  for (const [name, options, listening] of LIMITS)
+    for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const)
+      it(`serves a client that leaves with ${leave} and reconnects at once, fifty times, with ${name} at 1`, async () => {
+        await broker.stop({ timeoutMs: 0 });
+        broker = createBroker({ allowAnonymous: true, ...options });
+        await broker.start();
+        const listener = await listen(broker, { port: 0, ...listening });
+        for (let time = 0; time < 50; time++) {
+          await client(listener); // fails if it is reset
+          sockets[time][leave]();
+        }
+        assert.equal(broker.metrics.counter('connections.refused'), 0);
+        assert.equal(listener.info().shutdownCount.max_connections, undefined);
+      });
+
+  it('serves the client that has waited longest when a place becomes free, and refuses the others after half a second', async () => {
+    await broker.stop({ timeoutMs: 0 });
+    broker = createBroker({ allowAnonymous: true, maxConnections: 1 });
+    await broker.start();
+    const listener = await listen(broker, { port: 0 });
+    const say = await client(listener);
+    const waiting = [dialFully(listener), dialFully(listener)];
+    for (const socket of waiting) socket.write(encode(connect(4), 4));
+    await Promise.all(waiting.map((socket) => once(socket, 'connect')));
+    await new Promise(setImmediate);
+    const closed = once(waiting[1], 'close');
+    say(DISCONNECT);
+    assert.equal((await readBytes(waiting[0], 4)).toString('hex'), CONNACK);
+    await closed;
+    assert.deepEqual(listener.info().shutdownCount.max_connections, 1);
+    assert.equal(broker.metrics.counter('connections.refused'), 1);
+  });
+
+  it('closes the streams that wait for a place when it stops', async () => {
+    await broker.stop({ timeoutMs: 0 });
+    broker = createBroker({ allowAnonymous: true, maxConnections: 1 });
+    await broker.start();
+    const listener = await listen(broker, { port: 0 });
+    await client(listener);
+    const waiting = dialFully(listener);
+    await once(waiting, 'connect');
+    await new Promise(setImmediate);
+    const closed = once(waiting, 'close');
+    await broker.stop({ timeoutMs: 0 });
+    await closed;
   });
 });
