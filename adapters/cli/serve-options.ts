@@ -38,6 +38,11 @@ export const SERVE_OPTIONS = {
     true,
     'run install.sh of plugin archives, with the rights of the process; if off, archives that contain one are refused'
   ),
+  autoLoadPlugins: flag(
+    'boolean',
+    false,
+    'load libraries that were put into DATA_DIR/streams/plugins by hand; otherwise one that is found is reported and not loaded'
+  ),
   httpPushPort: port(
     10_081,
     'receives rows for streams of the type httppush over HTTP, on loopback without credentials; open while a rule uses such a stream'

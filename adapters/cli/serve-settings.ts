@@ -43,6 +43,8 @@ export interface ServeSettings {
   readonly management: { readonly options: ServedOptions; readonly place: string };
   /** The same of the interface of stream rules. */
   readonly streamsApi: { readonly options: ServedStreamsOptions; readonly place: string };
+  /** Folders that sources and sinks of the type `file` may use. */
+  readonly folders: readonly string[];
   /** Schemas of the format protobuf. */
   readonly schemas: Schemas;
   /** Tells where an option of the broker is given. */
@@ -86,11 +88,12 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     if (DATA_FOLDER_OPTIONS.some((name) => name in layer.given)) merged.memory = false;
   }
   const own = readAs(SERVE_OPTIONS, pick(merged, SERVE_OPTIONS), spelledAsFlag) as ServeSettings['own'];
+  const { streams, folders } = await configuredStreams(merged.streams, config, shell);
   const broker: BrokerOptions = {
     ...pick(merged, LIBRARY_OPTIONS),
     ...(merged[RULE_SETTINGS] as object | undefined),
     ...(merged.rules !== undefined && { rules: await configuredRules(merged.rules, config, shell) }),
-    ...(merged.streams !== undefined && { streams: await configuredStreams(merged.streams, config, shell) })
+    ...(streams !== undefined && { streams })
   };
   const management = {
     options: readServedOptions(merged.management, `${config}: management`),
@@ -128,7 +131,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   checkHttpExposure(own, http.filter(isRules), streamsApi.options.credentials, streamsApi.place);
   const optionPlace = optionPlaceIn(layers);
   const listeners = [...mqtt, ...http];
-  return { own, broker, listeners, sources, webhooks, bridges, management, streamsApi, schemas, optionPlace };
+  return { own, broker, listeners, sources, webhooks, bridges, management, streamsApi, schemas, folders, optionPlace };
 }
 
 /** Refuse to show the interface to other machines without asking for credentials. @throws InvalidInput MANAGEMENT_EXPOSED */

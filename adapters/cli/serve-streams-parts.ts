@@ -1,4 +1,5 @@
 import type { Broker, SinkType, SourceType, StreamsOptions } from '../../lib/index.ts';
+import type { FileSinkOptions } from '../streams/file/index.ts';
 import type { StreamPlugins } from '../streams-plugins/index.ts';
 import type { Shell } from './command.ts';
 import { log } from './command.ts';
@@ -11,9 +12,11 @@ const DROP_DELAY_MS = 1_000;
 /**
  * All types of sources and sinks that need an adapter, for the option `streams`.
  * @param pushPort where the source `httppush` and paths of `websocket` are served; `off`: nowhere
+ * @param places the folders that the types `file` may use
  */
 export async function streamTypes(
-  pushPort: Port
+  pushPort: Port,
+  places: FileSinkOptions
 ): Promise<{ readonly sources: SourceType[]; readonly sinks: SinkType[] }> {
   const [file, http, mqtt, redis, influx, kafka, { webSockets }] = await Promise.all([
     import('../streams/file/index.ts'),
@@ -29,7 +32,7 @@ export async function streamTypes(
   const sockets = webSockets({ port });
   return {
     sources: [
-      file.fileSource(),
+      file.fileSource(places),
       http.httpPullSource(),
       ...push,
       mqtt.mqttSource(),
@@ -39,7 +42,7 @@ export async function streamTypes(
       sockets.source
     ],
     sinks: [
-      file.fileSink(),
+      file.fileSink(places),
       http.restSink(),
       mqtt.mqttSink(),
       redis.redisSink(),
@@ -52,7 +55,10 @@ export async function streamTypes(
 }
 
 /** The options of `serve` for plugins. */
-type PluginFlags = Pick<FlagValues<typeof SERVE_OPTIONS>, 'exitOnPluginDrop' | 'pluginHosts' | 'installScripts'>;
+type PluginFlags = Pick<
+  FlagValues<typeof SERVE_OPTIONS>,
+  'exitOnPluginDrop' | 'pluginHosts' | 'installScripts' | 'autoLoadPlugins'
+>;
 
 /** The plugins of the streams, and when the process is to end because one of them was dropped. */
 export interface ServedPlugins {
@@ -67,7 +73,7 @@ export interface ServedPlugins {
 export async function servePlugins(
   broker: Broker,
   { dataDir }: StreamsOptions,
-  { exitOnPluginDrop, pluginHosts = [], installScripts }: PluginFlags,
+  { exitOnPluginDrop, pluginHosts = [], installScripts, autoLoadPlugins }: PluginFlags,
   shell: Shell
 ): Promise<ServedPlugins> {
   let end = (_reason: string) => {};
@@ -80,6 +86,8 @@ export async function servePlugins(
     dataDir,
     pluginHosts,
     installScripts,
+    autoLoad: autoLoadPlugins,
+    autoLoadName: '--auto-load-plugins',
     onLog: (name, text) => log(shell, `${name}: ${text}`),
     onStop: ({ type, name }) => {
       if (exitOnPluginDrop)

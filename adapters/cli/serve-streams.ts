@@ -6,6 +6,14 @@ import { filledOptions } from './config-values.ts';
 /** The option `streamsApi` of the config file. */
 export type ServedStreamsOptions = Omit<StreamsApiOptions, 'prefix' | 'unmatched' | 'plugins'>;
 
+/** The option `streams` of the config file. */
+export interface ConfiguredStreams {
+  /** What `createBroker` takes. */
+  readonly streams?: StreamsOptions;
+  /** `streams.folders`: what sources and sinks of the type `file` may use, beside `DATA_DIR/streams/files`. `/`: all. */
+  readonly folders: readonly string[];
+}
+
 /** Parts of the option `streams` that need code. */
 const IN_CODE = ['sources', 'sinks', 'functions', 'formats'] as const;
 /** Options of the interface that the port decides. */
@@ -19,12 +27,17 @@ export async function configuredStreams(
   given: unknown,
   config: string | undefined,
   shell: Shell
-): Promise<StreamsOptions> {
+): Promise<ConfiguredStreams> {
+  if (given === undefined) return { folders: [] };
   const place = `${config}: streams`;
   if (!isObject(given))
     throw new InvalidInput('OPTION_INVALID', place, 'an object with "definitions" and "rules"', given);
   refuse(given, IN_CODE, place);
-  return (await filledOptions(given, place, shell)).filled as StreamsOptions;
+  const { folders = [], ...streams } = given;
+  const isFolder = (folder: unknown) => typeof folder === 'string' && folder !== '' && !folder.includes('\0');
+  if (!Array.isArray(folders) || !folders.every(isFolder))
+    throw new InvalidInput('OPTION_INVALID', `${place}.folders`, 'a list of folders', folders);
+  return { streams: (await filledOptions(streams, place, shell)).filled as StreamsOptions, folders };
 }
 
 /**

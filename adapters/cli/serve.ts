@@ -145,9 +145,10 @@ async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
 }
 
 /** The options of streams, with all types of sources and sinks, and the format protobuf. */
-async function streamsOf({ own, broker, schemas }: ServeSettings, shell: Shell): Promise<StreamsOptions> {
+async function streamsOf({ own, broker, schemas, folders }: ServeSettings, shell: Shell): Promise<StreamsOptions> {
   const folder = own.memory ? {} : { dataDir: join(own.dataDir, 'streams') };
-  const options = { ...folder, ...broker.streams, ...(await streamTypes(own.httpPushPort)) };
+  const places = { folders, reserved: own.memory ? [] : [own.dataDir] };
+  const options = { ...folder, ...broker.streams, ...(await streamTypes(own.httpPushPort, places)) };
   return { ...options, formats: [await protobufOf(schemas, options.dataDir, shell)] };
 }
 

@@ -103,12 +103,17 @@ export class PluginFiles {
     return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
   }
 
+  /** The path of such a library. */
+  loosePath(type: PluginType, library: string): string {
+    return join(this.#root, 'plugins', type, library);
+  }
+
   /** Move a library that was put into `plugins/TYPE` by hand, and copy the file of a source, to a folder like that of an archive. */
   async gather({ type, name, library }: PluginRecord): Promise<string> {
     const incoming = await this.begin();
     const yaml = `${name}.yaml`;
     if (type === 'sources') await cp(join(this.#root, 'etc', type, yaml), join(incoming, yaml));
-    await rename(join(this.#root, 'plugins', type, library), join(incoming, library));
+    await rename(this.loosePath(type, library), join(incoming, library));
     return incoming;
   }
 

@@ -27,6 +27,12 @@ export interface PluginsHost {
 export interface PluginOptions {
   /** Folder of the stream service, for example `DATA_DIR/streams`. Plugins are in its folder `plugins`, their files of `etc` in `etc/TYPE/NAME`. */
   dataDir: string;
+  /**
+   * Load libraries that were put into the folder `plugins/TYPE` by hand. With false, one that is found is reported and not loaded. Default true.
+   */
+  autoLoad?: boolean;
+  /** How the report of a library that is not loaded names this option. Default `autoLoad`. */
+  autoLoadName?: string;
   /** Run `install.sh` of archives. With false, an archive that has one is refused. Default true. */
   installScripts?: boolean;
   /** Servers that offer plugins, as a list or with commas between. Default: none. */
@@ -69,6 +75,8 @@ export interface PluginOptions {
 /** The options of plugins. */
 export const PLUGIN_OPTIONS = {
   dataDir: row('text', '', 'Folder of the stream service, in which plugins are kept.', { max: 4096, check: checkPath }),
+  autoLoad: row('boolean', true, 'Load libraries that were put into the folder of plugins by hand.'),
+  autoLoadName: row('text', 'autoLoad', 'How the report of a library that is not loaded names this option.'),
   installScripts: row('boolean', true, 'Run install.sh of archives. With false, an archive that has one is refused.'),
   pluginHosts: row('object', [] as readonly string[], 'Servers that offer plugins.', { check: readHosts }),
   pluginVersion: row('text', undefined as string | undefined, 'The version in the path of these offers.', {

@@ -269,7 +269,8 @@ export class StreamRuntime {
     const { clock, options, outboxes, records } = this.#host;
     const isHolding = qos === 2 && records !== undefined;
     const log = (line: string) => this.#host.log(line);
-    return plan.open({ ruleId, index, clock, dataDir: options.dataDir, outboxes, isHolding, log, failed });
+    const warn = (text: string) => this.#host.warn(text);
+    return plan.open({ ruleId, index, clock, dataDir: options.dataDir, outboxes, isHolding, log, warn, failed });
   }
 
   #openLookup(definition: StreamDefinition, needed: ReadonlySet<string> | 'all'): Promise<LookupTable> {

@@ -123,6 +123,8 @@ export interface SinkSetup {
   disconnected(reason: unknown): void;
   /** Write a line to the log of the service. */
   log(text: string): void;
+  /** Report something that an operator should know, although the sink works. */
+  warn(text: string): void;
 }
 
 /** What a sink sends. */

@@ -21,7 +21,22 @@ interface Stored {
  * For each change, by its id, what a store has that is affected, and what is not. Definitions are written in short: fields that are left out
  * have their default.
  */
-const EXAMPLES: Readonly<Record<string, { readonly affected: Stored; readonly other: Stored }>> = {};
+const EXAMPLES: Readonly<Record<string, { readonly affected: Stored; readonly other: Stored }>> = {
+  'file-sink-folder': {
+    affected: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ file: { path: 'rows.txt' } }] } } },
+    other: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ log: {} }] } } }
+  },
+  'file-source-folder': {
+    affected: {
+      $streams: { rows: 'CREATE TABLE rows () WITH (DATASOURCE="rows.json")' },
+      $streamRules: { a: { sql: 'SELECT * FROM demo INNER JOIN rows ON demo.a = rows.a' } }
+    },
+    other: {
+      $streams: { rows: 'CREATE TABLE rows () WITH (DATASOURCE="rows", TYPE="mqtt")' },
+      $streamRules: { a: { sql: 'SELECT * FROM demo INNER JOIN rows ON demo.a = rows.a' } }
+    }
+  }
+};
 
 const RULE = { actions: [], description: '', isEnabled: true, onActionFailed: 'continue', createdAt: 0, number: 1 };
 const RESOURCE = { config: {}, description: '', createdAt: 0, number: 1 };

@@ -92,6 +92,35 @@ describe('The options of serve for streams', () => {
     assert.match(await refusal({ installScripts: 'maybe' }), /c\.json: installScripts/);
   });
 
+  it('load libraries that were put into the folder of plugins by hand only if that is wanted', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-plugins-'));
+    mkdirSync(join(folder, 'streams/plugins/functions'), { recursive: true });
+    const library = join(folder, 'streams/plugins/functions/Echo@v1.js');
+    writeFileSync(library, functionModule('Echo', 1));
+    const run = async (...flags: string[]) => {
+      const shell = testShell();
+      const data = ['--data-dir', folder, '--reserve', '0', '--rules-port', '0'];
+      const code = runCommand(['serve', '--mqtt-port', '0', '--ws-port', 'off', ...data, ...flags], shell);
+      const { rules } = await readyPorts(shell, code);
+      const names = await (await fetch(`http://127.0.0.1:${rules}/plugins/functions`)).json();
+      shell.signal('SIGTERM');
+      assert.equal(await code, 0);
+      return { names, log: shell.err() };
+    };
+    const without = await run();
+    assert.deepEqual(without.names, []);
+    const text = `${library} was put there by hand and is not loaded; remove it, or allow it with --auto-load-plugins`;
+    assert.equal(without.log.split(text).length, 2);
+    const loaded = await run('--auto-load-plugins');
+    assert.deepEqual(loaded.names, ['echo']);
+    assert.deepEqual((await run()).names, ['echo'], 'it is installed');
+    rmSync(folder, { recursive: true });
+  });
+
+  it('refuse folders of rules that are not a list', async () => {
+    assert.match(await refusal({ streams: { folders: '/var/log' } }), /c\.json: streams\.folders: .*a list of folders/);
+  });
+
   it('end the process with code 100 after the drop of a plugin, if that is wanted', async () => {
     const drop = async (url: string, archive: (...entries: readonly ZipEntry[]) => string) => {
       await create(url, archive(MODULE));

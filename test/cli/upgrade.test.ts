@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
@@ -25,13 +25,13 @@ interface Upgraded {
 async function upgraded(
   name: string,
   use: (broker: Upgraded, expected: ServedFolder) => Promise<void>,
-  before: (folder: string) => void = () => {}
+  more: (folder: string) => { readonly streams?: object } = () => ({})
 ): Promise<string> {
   const folder = mkdtempSync(join(home, `${name}-`));
   const expected = copyServedFolder(name, folder);
-  before(folder);
   const shell = testShell();
-  shell.files.set('config.json', JSON.stringify(expected.config));
+  const streams = { ...expected.config.streams, ...more(folder).streams };
+  shell.files.set('config.json', JSON.stringify({ ...expected.config, streams }));
   const ports = ['--mqtt-port', '0', '--ws-port', 'off', '--http-port', '0', '--rules-port', '0'];
   const flags = ['--config', 'config.json', '--data-dir', folder, '--reserve', '0', '--app', APP];
   const code = runCommand(['serve', ...ports, ...flags, '--http-push-port', 'off'], shell);
@@ -111,6 +111,47 @@ describe('serve on a data folder of an earlier release', () => {
         const queued = Array.from({ length: 20 }, (_, n) => `queue/${n} ${n}`);
         assert.deepEqual(received.sort(), ['retained/1 one', ...queued].sort());
       });
+    });
+
+    it(`stops stream rules that are not valid any more with the reason, and reports the others in one line: ${name}`, async () => {
+      let folder = '';
+      const log = await upgraded(name, async (broker) => {
+        folder = broker.folder;
+        const rules = (await broker.streams('/rules')) as { readonly id: string; readonly status: string }[];
+        const status = Object.fromEntries(rules.map((rule) => [rule.id, rule.status]));
+        const isRunning = ['file-relative', 'file-default', 'file-template', 'scripted', 'by-hand', 'to-mqtt'];
+        for (const id of isRunning) assert.equal(status[id], 'Running', id);
+        const outside =
+          /^Stopped: file sink: property path must be a path in .*streams.files, or in a folder of the option folders/;
+        assert.match(status['file-absolute'], outside);
+        assert.match(
+          status['file-source'],
+          /^Stopped: file .*files.rows\.json not exist; .*rows\.json, which an earlier/
+        );
+      });
+      assert.match(
+        log,
+        /^warn: an earlier release has written the store, and \d+ of its definitions behave differently now/m
+      );
+      assert.match(
+        log,
+        /\(stream rule file-above, file-absolute, file-default, file-in-plugins, file-outside and 2 more\)/
+      );
+      const places = `${join(folder, 'streams/files/rows.txt')} from now on; ${join(folder, 'streams/rows.txt')}, to which`;
+      assert.equal(log.split(`warning: stream rule file-relative writes to ${places}`).length, 2);
+    });
+
+    it(`uses the folders that the config file allows, as before: ${name}`, async () => {
+      const allowAll = (folder: string) => ({ streams: { folders: [join(folder, 'streams'), tmpdir()] } });
+      await upgraded(
+        name,
+        async ({ folder, streams }) => {
+          const rules = (await streams('/rules')) as { readonly id: string; readonly status: string }[];
+          assert.equal(rules.find(({ id }) => id === 'file-absolute')?.status, 'Running');
+          assert.ok(existsSync(join(folder, 'streams/rows.txt')));
+        },
+        allowAll
+      );
     });
   }
 });

@@ -82,7 +82,7 @@ export function copyOldFolder(name: string, to: string): OldFolder {
 /** The description that `make-served-fixture.mjs` writes next to a folder: the definitions of each kind, as the release returned them. */
 export interface ServedFolder {
   /** The config file that the folder was made with. */
-  readonly config: object;
+  readonly config: { readonly streams?: object };
   readonly rules: readonly { readonly id: string }[];
   readonly resources: readonly { readonly id: string }[];
   readonly webhooks: readonly { readonly name: string }[];

@@ -27,6 +27,7 @@ interface BenchOptions {
 export interface SinkBench {
   readonly emitter: Emitter;
   readonly logged: string[];
+  readonly warned: string[];
   /** Failures that belong to no call of `push`. */
   readonly failures: string[];
 }
@@ -35,14 +36,16 @@ export interface SinkBench {
 export async function openSink(type: SinkType, properties: unknown, options: BenchOptions = {}): Promise<SinkBench> {
   const { clock = new ManualClock(), dataDir, ruleId = 'r1', outboxes } = options;
   const logged: string[] = [];
+  const warned: string[] = [];
   const failures: string[] = [];
   const none = { open: () => Promise.reject(new Error('there is no outbox')) as never };
   const emitter = await planSink(type, properties, PLAN).open({
     ...{ ruleId, index: 0, clock, dataDir, outboxes: outboxes ?? none },
     log: (text) => logged.push(text),
+    warn: (text) => warned.push(text),
     failed: (error) => failures.push((error as Error).message)
   });
-  return { emitter, logged, failures };
+  return { emitter, logged, warned, failures };
 }
 
 /** A sink whose answers the test gives. */

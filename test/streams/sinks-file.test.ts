@@ -1,34 +1,47 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { fileSink } from '../../adapters/streams/file/index.ts';
+import type { SinkType } from '../../lib/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSink } from './sink-bench.ts';
 import { settled } from './source-fixture.ts';
 
+/** A sink that may write to a file without space. */
+const FULL = fileSink({ folders: ['/dev'] });
+
 describe('The file sink', () => {
   let dataDir: string;
+  let files: string;
   const clock = new ManualClock(1_700_000_000_000);
 
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
+    files = join(dataDir, 'files');
+    await mkdir(files);
   });
 
   afterEach(() => rm(dataDir, { recursive: true }));
 
-  async function write(properties: object, ...emissions: (readonly Record<string, unknown>[])[]): Promise<void> {
-    const { emitter } = await openSink(fileSink(), properties, { dataDir, clock });
+  type Rows = readonly Record<string, unknown>[];
+
+  /** @returns what the sink has warned of */
+  async function writeTo(type: SinkType, properties: object, ...emissions: readonly Rows[]): Promise<string[]> {
+    const { emitter, warned } = await openSink(type, properties, { dataDir, clock });
     try {
       for (const rows of emissions) await emitter.push(rows);
     } finally {
       await emitter.close();
     }
+    return warned;
   }
 
-  const read = (name: string) => readFile(join(dataDir, name), 'utf8');
+  const write = (properties: object, ...emissions: readonly Rows[]) => writeTo(fileSink(), properties, ...emissions);
+
+  const read = (name: string) => readFile(join(files, name), 'utf8');
 
   it('appends a line for each output', async () => {
     await write({ path: 'a/out.txt', sendSingle: true }, [{ id: 1 }, { id: 2 }]);
@@ -68,7 +81,7 @@ describe('The file sink', () => {
   it('begins a new file after a number of outputs, with the time in its name', async () => {
     const rolling = { rollingCount: 2, rollingNamePattern: 'suffix', sendSingle: true };
     await write({ path: 'out.txt', ...rolling }, [{ a: 1 }, { a: 2 }, { a: 3 }]);
-    assert.deepEqual((await readdir(dataDir)).sort(), ['out-1700000000000.txt', 'out-1700000000001.txt']);
+    assert.deepEqual((await readdir(files)).sort(), ['out-1700000000000.txt', 'out-1700000000001.txt']);
     assert.equal(await read('out-1700000000000.txt'), '{"a":1}\n{"a":2}\n');
   });
 
@@ -90,17 +103,17 @@ describe('The file sink', () => {
 
   it('compresses files', async () => {
     await write({ path: 'z.txt', compression: 'gzip', sendSingle: true }, [{ a: 1 }, { a: 2 }]);
-    assert.equal(String(gunzipSync(await readFile(join(dataDir, 'z.txt.gz')))), '{"a":1}\n{"a":2}\n');
+    assert.equal(String(gunzipSync(await readFile(join(files, 'z.txt.gz')))), '{"a":1}\n{"a":2}\n');
     await assert.rejects(write({ path: 'z.json', fileType: 'json', compression: 'gzip' }), {
       field: 'rollingNamePattern'
     });
   });
 
-  it('stays in the data folder, unless other folders are allowed', async () => {
+  it('stays in the folder files of the service, unless other folders are allowed', async () => {
     for (const path of ['../x', '/etc/x', '.', 'a/../../x'])
       await assert.rejects(write({ path }), { code: 'PROPERTY_INVALID', field: 'path' }, path);
     await assert.rejects(write({ path: '{{.p}}' }, [{ p: '../x' }]), { field: 'path' });
-    await assert.rejects(openSink(fileSink(), { path: 'x' }), /the service has no data folder/);
+    await assert.rejects(openSink(fileSink(), { path: 'x' }), /the service has no folder of its own/);
     const other = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
     const { emitter } = await openSink(fileSink({ folders: [other] }), { path: join(other, 'x') }, { dataDir, clock });
     await emitter.push([]);
@@ -110,16 +123,16 @@ describe('The file sink', () => {
   });
 
   it('fails if it cannot write, and goes on with the next output', { skip: process.platform === 'win32' }, async () => {
-    await symlink('/dev/full', join(dataDir, 'full'));
-    await assert.rejects(write({ path: '{{.p}}' }, [{ p: 'full' }]), { code: 'ENOSPC' });
-    await assert.rejects(write({ path: 'full/x' }, [{}]), { code: 'EEXIST' });
+    await symlink('/dev/full', join(files, 'full'));
+    await assert.rejects(writeTo(FULL, { path: '{{.p}}' }, [{ p: 'full' }]), { code: 'ENOSPC' });
+    await assert.rejects(writeTo(FULL, { path: 'full/x' }, [{}]), { code: 'EEXIST' });
     await write({ path: 'ok' }, [{}]);
     assert.equal(await read('ok'), '[{}]\n');
   });
 
   it('completes all other files if one cannot be completed', { skip: process.platform === 'win32' }, async () => {
-    await symlink('/dev/full', join(dataDir, 'full'));
-    const { emitter } = await openSink(fileSink(), { path: '{{.p}}', fileType: 'json' }, { dataDir, clock });
+    await symlink('/dev/full', join(files, 'full'));
+    const { emitter } = await openSink(FULL, { path: '{{.p}}', fileType: 'json' }, { dataDir, clock });
     await assert.rejects(async () => emitter.push([{ p: 'full' }]), { code: 'ENOSPC' });
     await emitter.push([{ p: 'ok' }]);
     await assert.rejects(emitter.close(), { code: 'ENOSPC' });
@@ -127,10 +140,10 @@ describe('The file sink', () => {
   });
 
   it('goes on with completing old files after one could not be', { skip: process.platform === 'win32' }, async () => {
-    await symlink('/dev/full', join(dataDir, 'full'));
+    await symlink('/dev/full', join(files, 'full'));
     const timed = new ManualClock(5000);
     const properties = { path: '{{.p}}', fileType: 'json', rollingInterval: 1000, checkInterval: 1000 };
-    const { emitter } = await openSink(fileSink(), properties, { dataDir, clock: timed });
+    const { emitter } = await openSink(FULL, properties, { dataDir, clock: timed });
     await assert.rejects(async () => emitter.push([{ p: 'full' }]), { code: 'ENOSPC' });
     await emitter.push([{ p: 'a' }]);
     timed.advance(500);
@@ -156,5 +169,70 @@ describe('The file sink', () => {
     await emitter.push([{ a: 1 }]);
     await emitter.close();
     assert.equal(await read('h.csv'), 'a\n1\n');
+  });
+
+  it('does not write behind links that lead out of the folder', { skip: process.platform === 'win32' }, async () => {
+    const other = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
+    await symlink(other, join(files, 'folder'));
+    await symlink(join(other, 'missing'), join(files, 'nothing'));
+    await symlink(join(files, 'inside'), join(files, 'link'));
+    const outside =
+      /property path must be a path in .*files.*, or in a folder of the option folders; got .*, which is a link to/;
+    await assert.rejects(write({ path: 'folder/x' }, [{}]), outside);
+    await assert.rejects(write({ path: 'folder/a/b/x' }, [{}]), outside);
+    await assert.rejects(write({ path: '{{.p}}' }, [{ p: 'folder/x' }]), outside);
+    await assert.rejects(write({ path: 'nothing' }, [{}]), { code: 'FILE_OUTSIDE' });
+    await assert.rejects(write({ path: '{{.p}}' }, [{ p: 'nothing' }]), { code: 'FILE_OUTSIDE' });
+    assert.deepEqual(await readdir(other), []);
+    await writeFile(join(files, 'inside'), '');
+    await write({ path: 'link' }, [{ a: 1 }]);
+    assert.equal(await read('inside'), '[{"a":1}]\n');
+    await rm(other, { recursive: true });
+  });
+
+  it('never writes to plugins, their files, schemas and reserved folders, whatever is allowed', async () => {
+    const store = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
+    const all = fileSink({ folders: ['/', dataDir], reserved: [store] });
+    for (const place of [
+      'plugins/functions/x.mjs',
+      'plugins/list.json',
+      'etc/sources/x.yaml',
+      'schemas/protobuf/x.proto'
+    ])
+      await assert.rejects(writeTo(all, { path: join(dataDir, place) }, [{}]), /not in a folder of the broker/, place);
+    await assert.rejects(writeTo(all, { path: join(store, '000003.log') }, [{}]), /not in a folder of the broker/);
+    await mkdir(join(dataDir, 'plugins'));
+    await symlink(join(dataDir, 'plugins'), join(files, 'p'));
+    await assert.rejects(writeTo(all, { path: 'p/functions/x.mjs' }, [{}]), { field: 'path' });
+    assert.deepEqual([await readdir(store), await readdir(join(dataDir, 'plugins'))], [[], []]);
+    await writeTo(all, { path: join(dataDir, 'rows.txt') }, [{ a: 1 }]);
+    assert.equal(await readFile(join(dataDir, 'rows.txt'), 'utf8'), '[{"a":1}]\n');
+    await rm(store, { recursive: true });
+  });
+
+  it('warns once of a file where an earlier release has written, and leaves it as it is', async () => {
+    await writeFile(join(dataDir, 'rows.txt'), 'old\n');
+    const [text, ...others] = await write({ path: 'rows.txt' }, [{ a: 1 }]);
+    assert.equal(
+      text,
+      `stream rule r1 writes to ${join(files, 'rows.txt')} from now on; ${join(dataDir, 'rows.txt')}, to which it has written before, stays as it is`
+    );
+    assert.deepEqual(others, []);
+    assert.deepEqual(await write({ path: 'rows.txt' }, [{ a: 2 }]), []);
+    assert.equal(await readFile(join(dataDir, 'rows.txt'), 'utf8'), 'old\n');
+  });
+
+  it('creates files and folders that only its user can use', { skip: process.platform === 'win32' }, async () => {
+    const before = process.umask(0);
+    try {
+      await write({ path: 'a/b/out.txt' }, [{ a: 1 }]);
+    } finally {
+      process.umask(before);
+    }
+    const modes = await Promise.all(['a', 'a/b', 'a/b/out.txt'].map((name) => stat(join(files, name))));
+    assert.deepEqual(
+      modes.map(({ mode }) => mode & 0o777),
+      [0o700, 0o700, 0o600]
+    );
   });
 });

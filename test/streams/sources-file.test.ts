@@ -9,13 +9,17 @@ import { records } from '../../adapters/streams/file/lines.ts';
 import type { Column, SourceType } from '../../lib/streams/types.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
+/** The folder of the service, and in it that for files. */
+let root: string;
 let dataDir: string;
 
 beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'embermq-file-source-'));
+  root = await mkdtemp(join(tmpdir(), 'embermq-file-source-'));
+  dataDir = join(root, 'files');
+  await mkdir(dataDir);
 });
 
-afterEach(() => rm(dataDir, { recursive: true }));
+afterEach(() => rm(root, { recursive: true }));
 
 /** Rows of a table of type file, which is read when its end is reached. */
 function open(
@@ -25,7 +29,7 @@ function open(
     kind = 'stream',
     columns,
     type = fileSource() as SourceType,
-    folder = dataDir as string | null
+    folder = root as string | null
   }: {
     datasource?: string;
     kind?: 'stream' | 'table';
@@ -277,7 +281,7 @@ describe('the source file', () => {
     await attachment.opened;
     while (clock.pending === 0) await settled();
     assert.equal(attachment.connection.status, -1);
-    assert.match(kept.errors[0], /ENOENT/);
+    assert.match(kept.errors[0], /rows not exist$/);
     await write('rows', '{"n":1}');
     clock.advance(1000);
     await read();
@@ -288,18 +292,46 @@ describe('the source file', () => {
   it('stays within the folder of the service, unless the app allows others', async () => {
     const outside = await mkdtemp(join(tmpdir(), 'embermq-outside-'));
     await writeFile(join(outside, 'rows'), '{"n":1}');
-    const message = /^source file of demo: property path must be within /;
+    const message =
+      /^source file of demo: property path must be a path in .*, or in a folder of the option folders; got /;
     await assert.rejects(open({ path: outside }).attachment.opened, { code: 'PROPERTY_INVALID', message });
     await assert.rejects(open({}, { datasource: '../x' }).attachment.opened, { code: 'PROPERTY_INVALID', message });
-    await assert.rejects(open({}, { folder: null }).attachment.opened, /set the option streams\.dataDir/);
+    await assert.rejects(open({}, { folder: null }).attachment.opened, /streams\.dataDir/);
     await symlink(join(outside, 'rows'), join(dataDir, 'rows'));
-    const linked = open({});
-    await linked.read();
-    assert.match(linked.kept.errors[0], /is a link to outside of/);
+    await assert.rejects(open({}).attachment.opened, { code: 'PROPERTY_INVALID', message: /which is a link to/ });
+    await assert.rejects(open({ path: '../files/../x' }).attachment.opened, { code: 'PROPERTY_INVALID', message });
     const allowed = open({ path: outside }, { type: fileSource({ outside: true }) });
     await allowed.read();
     assert.deepEqual(allowed.kept.values, [{ n: 1 }]);
     await rm(outside, { recursive: true });
+  });
+
+  it('neither reads, deletes nor moves files behind links, or in the folders of plugins and schemas', async () => {
+    const outside = await mkdtemp(join(tmpdir(), 'embermq-outside-'));
+    await writeFile(join(outside, 'rows'), '{"n":1}');
+    await symlink(outside, join(dataDir, 'link'));
+    for (const more of [{}, { actionAfterRead: 1 }]) {
+      const { attachment } = open({ path: 'link', ...more });
+      await assert.rejects(attachment.opened, /which is a link to/);
+    }
+    await write('rows', '{"n":1}');
+    const moving = open({ actionAfterRead: 2, moveTo: 'link' });
+    await moving.read();
+    assert.match(moving.kept.errors[0], /which is a link to/);
+    assert.deepEqual([await readdir(outside), (await readdir(dataDir)).sort()], [['rows'], ['link', 'rows']]);
+    const type = fileSource({ folders: ['/'] });
+    for (const name of ['plugins/functions', 'etc/sources', 'schemas/protobuf'])
+      await assert.rejects(
+        open({ path: join(root, name) }, { type }).attachment.opened,
+        /not in a folder of the broker/
+      );
+    await rm(outside, { recursive: true });
+  });
+
+  it('names the place where an earlier release has read a file that is not there', async () => {
+    await writeFile(join(root, 'rows'), '{"n":1}');
+    const message = `file ${join(dataDir, 'rows')} not exist; ${join(root, 'rows')}, which an earlier release has read, can be moved there`;
+    await assert.rejects(open({}).attachment.opened, { code: 'PROPERTY_INVALID', message });
   });
 
   it('checks properties that belong together', async () => {

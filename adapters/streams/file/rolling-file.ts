@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { constants, type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
@@ -7,6 +7,10 @@ interface FileForm {
   readonly fileType: 'lines' | 'json' | 'csv';
   readonly isCompressed: boolean;
 }
+
+const { O_APPEND, O_CREAT, O_RDWR, O_NOFOLLOW } = constants;
+/** To read and append. A link is not followed: its target was not checked. Windows does not have this flag. */
+const FLAGS = O_APPEND | O_CREAT | O_RDWR | (O_NOFOLLOW ?? 0);
 
 /** A file to which outputs are appended. A write that fails leaves no part of it behind. */
 export class RollingFile {
@@ -30,8 +34,8 @@ export class RollingFile {
 
   /** Open a file, and continue it if it exists. @throws the error of the file system */
   static async open(path: string, form: FileForm, openedAt: number): Promise<RollingFile> {
-    await mkdir(dirname(path), { recursive: true });
-    const handle = await open(path, 'a+');
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const handle = await open(path, FLAGS, 0o600);
     try {
       const { size } = await handle.stat();
       const file = new RollingFile(handle, size, form, openedAt);

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { basename, dirname, extname, join, resolve, sep } from 'node:path';
+import { basename, dirname, extname, join } from 'node:path';
 import {
   BrokerError,
   InvalidInput,
@@ -10,13 +10,11 @@ import {
   type SinkType
 } from '../../../lib/index.ts';
 import { csvText } from './csv-text.ts';
+import { FilePlaces, type FolderOptions } from './places.ts';
 import { RollingFile } from './rolling-file.ts';
 
 /** Options of `fileSink`. */
-export interface FileSinkOptions {
-  /** Folders to which rules may write, beside the data folder of the service. `/` allows all. Default: none. */
-  readonly folders?: readonly string[];
-}
+export interface FileSinkOptions extends FolderOptions {}
 
 /** Most files that are open at the same time, for paths that are templates. For one more, the least recently used file is closed. */
 const MOST_FILES = 100;
@@ -27,7 +25,7 @@ const PROPERTIES: PropertyTable = {
     type: 'string',
     default: 'cache',
     isTemplate: true,
-    about: 'Path of the file, in the data folder of the service.'
+    about: 'Path of the file, in the folder files of the service.'
   },
   fileType: {
     type: 'string',
@@ -89,34 +87,37 @@ interface FileProperties {
 /**
  * The sink `file`: each output is a line of a file, an element of a JSON list, or rows of a csv file.
  *
- * Paths are relative to the data folder of the service, and do not leave it unless `folders` allows others. A write that fails, for example
- * because the disk is full, is a failed send.
+ * Paths are relative to the folder `files` in the data folder of the service, and do not leave it, also not by links, unless `folders` allows
+ * others. A write that fails, for example because the disk is full, is a failed send.
  */
-export function fileSink({ folders = [] }: FileSinkOptions = {}): SinkType {
+export function fileSink(options: FileSinkOptions = {}): SinkType {
   return {
     name: 'file',
     about: 'Writes outputs to files.',
     properties: PROPERTIES,
-    open(setup) {
-      const sink = new FileSink(setup, folders);
+    async open(setup) {
+      const sink = new FileSink(setup, options);
       const path = String(setup.properties.path);
-      if (!path.includes('{{')) sink.place(path);
+      if (!path.includes('{{')) await sink.check(path);
       return sink;
     }
   };
 }
 
+/** How errors name it. */
+const SINK = 'file sink';
+
 class FileSink implements OpenSink {
   readonly #setup: SinkSetup;
   readonly #properties: FileProperties;
-  readonly #folders: readonly string[];
+  readonly #places: FilePlaces;
   /** By path without the time of creation, the least recently used first. */
   readonly #files = new Map<string, RollingFile>();
   /** Writes and checks are made one after the other. */
   #last: Promise<unknown> = Promise.resolve();
   #timer: unknown;
 
-  constructor(setup: SinkSetup, folders: readonly string[]) {
+  constructor(setup: SinkSetup, options: FileSinkOptions) {
     this.#setup = setup;
     this.#properties = setup.properties as unknown as FileProperties;
     const { fileType, compression, rollingNamePattern } = this.#properties;
@@ -124,24 +125,18 @@ class FileSink implements OpenSink {
       const text = 'file sink: a compressed json file cannot be continued; set rollingNamePattern to prefix or suffix';
       throw new InvalidInput('PROPERTY_INVALID', 'rollingNamePattern', 'prefix or suffix', rollingNamePattern, text);
     }
-    const { dataDir } = setup;
-    this.#folders = [...(dataDir === undefined ? [] : [dataDir]), ...folders].map((folder) => resolve(folder));
+    this.#places = new FilePlaces(setup.dataDir, options);
   }
 
-  /** The absolute path of a file. @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder */
-  place(path: string): string {
-    const [first] = this.#folders;
-    const place = resolve(first ?? '/', path);
-    const isAllowed = this.#folders.some((folder) => place.startsWith(folder.endsWith(sep) ? folder : folder + sep));
-    if (isAllowed && !path.includes('\0')) return place;
-    const expected =
-      first === undefined ? 'a file, but the service has no data folder' : 'a file in the data folder of the service';
-    throw new InvalidInput(
-      'PROPERTY_INVALID',
-      'path',
-      expected,
-      path,
-      `file sink: property path must be ${expected}, got "${path}"`
+  /** Check a path that is not a template. @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder; errors of the file system */
+  async check(path: string): Promise<void> {
+    const place = this.#places.file(SINK, path);
+    await this.#places.real(SINK, place);
+    const former = await this.#places.formerPlace(path, place);
+    if (former === undefined) return;
+    const { ruleId, warn } = this.#setup;
+    warn(
+      `stream rule ${ruleId} writes to ${place} from now on; ${former}, to which it has written before, stays as it is`
     );
   }
 
@@ -164,7 +159,7 @@ class FileSink implements OpenSink {
 
   async #write(item: SinkItem): Promise<void> {
     const { fileType, rollingCount, rollingSize } = this.#properties;
-    const path = this.place(String(item.property('path')));
+    const path = this.#places.file(SINK, String(item.property('path')));
     const before = this.#files.get(path);
     if (before !== undefined && this.#isOld(before)) await this.#closeFile(path);
     const file = this.#files.get(path) ?? (await this.#open(path));
@@ -183,7 +178,8 @@ class FileSink implements OpenSink {
     const [oldest] = this.#files.keys();
     if (this.#files.size >= MOST_FILES) await this.#closeFile(oldest);
     const isCompressed = compression === 'gzip';
-    const name = await freeName(path, rollingNamePattern, openedAt, isCompressed && !path.endsWith('.gz') ? '.gz' : '');
+    const real = await this.#places.real(SINK, path);
+    const name = await freeName(real, rollingNamePattern, openedAt, isCompressed && !path.endsWith('.gz') ? '.gz' : '');
     const file = await RollingFile.open(name, { fileType, isCompressed }, openedAt);
     this.#files.set(path, file);
     if (rollingInterval > 0) this.#timer ??= clock.setTimeout(() => this.#check(), checkInterval);

@@ -1,5 +1,5 @@
-import { mkdir, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
-import { basename, join, resolve, sep } from 'node:path';
+import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import {
   BrokerError,
   InvalidInput,
@@ -12,15 +12,16 @@ import {
   streamJson
 } from '../../../lib/index.ts';
 import { readLines, records, within } from './lines.ts';
+import { FilePlaces, type FolderOptions } from './places.ts';
 
 /** Options of the source `file`. */
-export interface FileSourceOptions {
-  /** Read files outside of the folder of the service (`streams.dataDir`) too. Default false. */
+export interface FileSourceOptions extends FolderOptions {
+  /** The same as `folders: ['/']`. Default false. */
   readonly outside?: boolean;
 }
 
 const PROPERTIES: PropertyTable = {
-  path: { type: 'string', about: 'Folder of the files, in the folder of the service.', default: '.' },
+  path: { type: 'string', about: 'Folder of the files, in the folder files of the service.', default: '.' },
   fileType: { type: 'string', about: 'What files contain.', default: 'json', choices: ['json', 'csv', 'lines'] },
   interval: {
     type: 'number',
@@ -70,7 +71,8 @@ interface FileProperties {
  * JSON files are decoded as a whole by the FORMAT of the stream, and so is each line of files of lines; fields of CSV files are strings, which
  * the schema converts. Tables have the rows of all files when these have been read.
  */
-export function fileSource({ outside = false }: FileSourceOptions = {}): SourceType {
+export function fileSource({ outside = false, ...options }: FileSourceOptions = {}): SourceType {
+  const folders = outside ? ['/'] : options.folders;
   return {
     name: 'file',
     about: 'Rows of a file, or of the files of a folder.',
@@ -78,21 +80,15 @@ export function fileSource({ outside = false }: FileSourceOptions = {}): SourceT
     isBatch: true,
     async open(setup) {
       const properties = setup.properties as unknown as FileProperties;
-      const { stream, dataDir } = setup;
+      const { stream, dataDir, datasource } = setup;
       if (properties.actionAfterRead === 2 && !properties.moveTo)
         throw invalid(stream, 'moveTo', 'a folder, because actionAfterRead is 2');
       if (properties.delimiter === '') throw invalid(stream, 'delimiter', 'at least one character');
-      if (dataDir === undefined && !outside)
-        throw invalid(stream, 'path', 'a folder of the service; set the option streams.dataDir');
-      const root = resolve(dataDir ?? '.');
-      const place = (...names: string[]) => {
-        const path = resolve(root, ...names);
-        if (outside || path === root || path.startsWith(root + sep)) return path;
-        throw invalid(stream, 'path', `within ${root}, where this is not: ${path}`);
-      };
-      const path = place(properties.path, setup.datasource);
-      const moveTo = properties.moveTo === undefined ? undefined : place(properties.moveTo);
-      const source = new FileRows(setup, properties, path, moveTo, outside ? undefined : root);
+      const places = new FilePlaces(dataDir, { ...options, ...(folders === undefined ? {} : { folders }) });
+      const what = `source file of ${stream}`;
+      const path = places.place(what, properties.path, datasource);
+      const moveTo = properties.moveTo === undefined ? undefined : places.place(what, properties.moveTo);
+      const source = new FileRows(setup, properties, { what, places, path, moveTo });
       if (properties.interval === 0) await source.check();
       source.start();
       return source;
@@ -112,53 +108,66 @@ async function stateOf(path: string): Promise<string> {
   return `${stats.ino} ${stats.mtimeMs} ${stats.size}`;
 }
 
+/** Where a source reads. */
+interface Reading {
+  /** How errors name the source. */
+  readonly what: string;
+  readonly places: FilePlaces;
+  /** The file or folder. */
+  readonly path: string;
+  readonly moveTo: string | undefined;
+}
+
 class FileRows implements OpenSource {
   readonly #setup: SourceSetup;
   readonly #properties: FileProperties;
-  readonly #path: string;
-  readonly #moveTo: string | undefined;
-  /** Files are in this folder, also behind links; undefined: anywhere. */
-  readonly #root: string | undefined;
+  readonly #reading: Reading;
   /** What files were like when they were read. */
   readonly #seen = new Map<string, string>();
   #isClosed = false;
   #timer: unknown;
   #wake: (() => void) | undefined;
-  #reading: Promise<void> = Promise.resolve();
+  #last: Promise<void> = Promise.resolve();
 
-  constructor(
-    setup: SourceSetup,
-    properties: FileProperties,
-    path: string,
-    moveTo: string | undefined,
-    root: string | undefined
-  ) {
+  constructor(setup: SourceSetup, properties: FileProperties, reading: Reading) {
     this.#setup = setup;
     this.#properties = properties;
-    this.#path = path;
-    this.#moveTo = moveTo;
-    this.#root = root;
+    this.#reading = reading;
   }
 
   /** @throws InvalidInput PROPERTY_INVALID: there is no such file */
   async check(): Promise<void> {
     try {
-      await stat(this.#path);
-    } catch {
-      const text = `file ${this.#path} not exist`;
-      throw new InvalidInput('PROPERTY_INVALID', 'path', 'a file that exists', this.#path, text);
+      await this.#find();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      const { path } = this.#reading;
+      throw new InvalidInput('PROPERTY_INVALID', 'path', 'a file that exists', path, (error as Error).message);
+    }
+  }
+
+  /** Whether the path is a folder. @throws BrokerError if there is nothing, or if it may not be read */
+  async #find(): Promise<boolean> {
+    const { what, places, path } = this.#reading;
+    try {
+      return (await stat(await places.real(what, path))).isDirectory();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      const former = await places.formerPlace(join(this.#properties.path, this.#setup.datasource), path);
+      const hint = former === undefined ? '' : `; ${former}, which an earlier release has read, can be moved there`;
+      throw Object.assign(new Error(`file ${path} not exist${hint}`), { code: 'ENOENT' });
     }
   }
 
   start(): void {
-    this.#reading = this.#readAll();
+    this.#last = this.#readAll();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#setup.clock.clearTimeout(this.#timer);
     this.#wake?.();
-    await this.#reading;
+    await this.#last;
   }
 
   async #readAll(): Promise<void> {
@@ -177,9 +186,10 @@ class FileRows implements OpenSource {
 
   /** The files, in the order of their names. */
   async #files(): Promise<string[]> {
-    const isFolder = (await stat(this.#path)).isDirectory();
-    const names = isFolder ? (await readdir(this.#path, { withFileTypes: true })).filter((each) => each.isFile()) : [];
-    const paths = isFolder ? names.map(({ name }) => join(this.#path, name)).sort() : [this.#path];
+    const { path } = this.#reading;
+    const isFolder = await this.#find();
+    const names = isFolder ? (await readdir(path, { withFileTypes: true })).filter((each) => each.isFile()) : [];
+    const paths = isFolder ? names.map(({ name }) => join(path, name)).sort() : [path];
     const present = new Set(paths);
     for (const path of this.#seen.keys()) if (!present.has(path)) this.#seen.delete(path);
     return paths;
@@ -193,19 +203,17 @@ class FileRows implements OpenSource {
       const before = await stateOf(path);
       if (watch && this.#seen.get(path) === before) return;
       if (watch) this.#seen.set(path, before);
-      if (this.#root !== undefined) {
-        const [real, root] = await Promise.all([realpath(path), realpath(this.#root)]);
-        if (!real.startsWith(root + sep))
-          throw new BrokerError('FILE_OUTSIDE', `${path} is a link to outside of ${root}`);
-      }
+      const { what, places, moveTo } = this.#reading;
+      await places.real(what, path);
       await this.#rowsOf(path);
       if (this.#isClosed || actionAfterRead === 0) return;
       if ((await stateOf(path)) !== before)
         throw new BrokerError('FILE_CHANGED', `${path} was changed while it was read, and is kept`);
       if (actionAfterRead === 1) return await rm(path);
-      if (this.#moveTo === undefined) return;
-      await mkdir(this.#moveTo, { recursive: true });
-      await rename(path, join(this.#moveTo, basename(path)));
+      if (moveTo === undefined) return;
+      const folder = await places.real(what, moveTo);
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await rename(path, join(folder, basename(path)));
     } catch (error) {
       this.#setup.failed(error);
     }

@@ -9,6 +9,7 @@
 // Then add a line to "Upgrading from ..." of CHANGELOG.md, and to test/broker/upgrade-changes.test.ts one definition that is affected
 // and one that is not. The rows are loaded only when a store of an earlier release is opened.
 import type { ResourceDefinition, RuleDefinition } from '../../rules/definition.ts';
+import { sourceTypeName } from '../../streams/sources/stream-settings.ts';
 import type { StreamDefinition, StreamRuleDefinition } from '../../streams/types.ts';
 import type { StoredConnector } from '../connectors.ts';
 import type { StoredDefinitions } from './stored-definitions.ts';
@@ -44,6 +45,19 @@ export const CHANGES: { readonly [K in keyof DefinitionKinds]: readonly Definiti
   resource: [],
   stream: [],
   table: [],
-  'stream rule': [],
+  'stream rule': [
+    {
+      id: 'file-sink-folder',
+      since: 3,
+      text: 'relative paths of the sink file are in the folder "files" of the stream service, and others need the option folders',
+      isAffected: (rule, stored) => stored.sinksOf(rule, 'file').length > 0
+    },
+    {
+      id: 'file-source-folder',
+      since: 3,
+      text: 'relative paths of the source file are in the folder "files" of the stream service, and others need the option folders',
+      isAffected: (rule, stored) => stored.sourcesOf(rule).some((source) => sourceTypeName(source) === 'file')
+    }
+  ],
   connector: []
 };

@@ -40,6 +40,7 @@ interface SinkRun {
   readonly isHolding?: boolean;
   /** Write a line to the log of the service. */
   log(text: string): void;
+  warn(text: string): void;
   /** Count a failure that belongs to no call of `push`. */
   failed(error: unknown): void;
 }
@@ -102,7 +103,8 @@ async function openSink(
     ...{ ruleId, index, properties, dataDir, clock },
     connected: () => emitter.connected(),
     disconnected: (reason) => emitter.disconnected(reason),
-    log: (text) => run.log(text)
+    log: (text) => run.log(text),
+    warn: (text) => run.warn(text)
   });
   try {
     const { isJson } = encoder;

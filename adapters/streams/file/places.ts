@@ -1,0 +1,127 @@
+import { lstat, realpath } from 'node:fs/promises';
+import { basename, dirname, join, resolve, sep } from 'node:path';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
+
+/** The folder for files of rules, in the folder of the stream service. */
+const FILES = 'files';
+/** Folders of the stream service that only their own code writes. */
+const OWNED = ['plugins', 'etc', 'schemas'];
+
+/** Options of sources and sinks about folders. */
+export interface FolderOptions {
+  /** Folders that rules may use, beside the folder `files` of the stream service. `/` allows all. Default: none. */
+  readonly folders?: readonly string[];
+  /**
+   * Folders that rules may not use, even if they are in one of `folders`, such as that of the store. The folder of the stream service in it is
+   * not meant. Those for plugins and schemas never may be used. Default: none.
+   */
+  readonly reserved?: readonly string[];
+}
+
+/** A folder that is not there yet has no links. */
+const MISSING = new Set(['ENOENT', 'ENOTDIR']);
+
+/** Where the files of rules may be. */
+export class FilePlaces {
+  /** The folder for files of rules; undefined: the service has no folder. */
+  readonly base: string | undefined;
+  /** Where relative paths begin. */
+  readonly #start: string;
+  readonly #dataDir: string | undefined;
+  readonly #allowed: readonly string[];
+  readonly #reserved: readonly string[];
+  readonly #owned: readonly string[];
+
+  /** @param dataDir the folder of the stream service */
+  constructor(dataDir: string | undefined, { folders = [], reserved = [] }: FolderOptions) {
+    this.#dataDir = dataDir === undefined ? undefined : resolve(dataDir);
+    this.base = this.#dataDir === undefined ? undefined : join(this.#dataDir, FILES);
+    this.#allowed = [...(this.base === undefined ? [] : [this.base]), ...folders.map((folder) => resolve(folder))];
+    this.#start = this.base ?? resolve(folders.find((folder) => folder !== sep) ?? '.');
+    this.#reserved = reserved.map((folder) => resolve(folder));
+    const { base } = this;
+    this.#owned = this.#dataDir === undefined ? [] : OWNED.map((name) => join(dirname(base as string), name));
+  }
+
+  /**
+   * The absolute path of a file or folder, as far as that can be told without the file system.
+   * @param what for the error, such as `file sink`
+   * @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder
+   */
+  place(what: string, ...names: readonly string[]): string {
+    const place = resolve(this.#start, ...names);
+    if (this.#isAllowed(place) && !place.includes('\0')) return place;
+    throw this.#outside(what, place);
+  }
+
+  /** As `place`, for a file: not one of the allowed folders itself. */
+  file(what: string, path: string): string {
+    const place = this.place(what, path);
+    if (this.#allowed.includes(place)) throw this.#outside(what, place);
+    return place;
+  }
+
+  /**
+   * The path of a file or folder without links. The file need not exist.
+   * @param place an absolute path
+   * @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder; errors of the file system
+   */
+  async real(what: string, place: string): Promise<string> {
+    const real = await withoutLinks(place);
+    const folders = await Promise.all([this.#dataDir ?? '/', ...this.#allowed].map(withoutLinks));
+    const [dataDir, ...allowed] = folders;
+    const owned = await Promise.all(this.#owned.map(withoutLinks));
+    const reserved = await Promise.all(this.#reserved.map(withoutLinks));
+    if (isIn(real, allowed) && !isIn(real, owned) && !(isIn(real, reserved) && !isIn(real, [dataDir]))) return real;
+    throw this.#outside(what, real === place ? place : `${place}, which is a link to ${real}`);
+  }
+
+  /** Where 0.2 looked for a relative path, if there is something and the present place has nothing. */
+  async formerPlace(path: string, place: string): Promise<string | undefined> {
+    if (this.#dataDir === undefined) return undefined;
+    const former = resolve(this.#dataDir, path);
+    const isElsewhere = former !== place && isIn(former, [this.#dataDir]) && !isIn(former, this.#owned);
+    return isElsewhere && !(await exists(place)) && (await exists(former)) ? former : undefined;
+  }
+
+  #isAllowed(place: string): boolean {
+    const isReserved = isIn(place, this.#reserved) && !(this.#dataDir !== undefined && isIn(place, [this.#dataDir]));
+    return isIn(place, this.#allowed) && !isIn(place, this.#owned) && !isReserved;
+  }
+
+  #outside(what: string, place: string): InvalidInput {
+    const isOwned = isIn(place, this.#owned) || isIn(place, this.#reserved);
+    const expected =
+      this.base === undefined
+        ? 'a path in a folder of the option folders; the service has no folder of its own (streams.dataDir)'
+        : `a path in ${this.base}, or in a folder of the option folders`;
+    const text = `${what}: property path must be ${expected}${isOwned ? ', and not in a folder of the broker' : ''}; got "${place}"`;
+    return new InvalidInput('PROPERTY_INVALID', 'path', expected, place, text);
+  }
+}
+
+/** Whether a path is one of folders, or in one. */
+function isIn(path: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep));
+}
+
+async function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false
+  );
+}
+
+/** The path that a path stands for. The last parts need not exist. @throws BrokerError FILE_OUTSIDE for a link to nothing; errors of the file system */
+async function withoutLinks(path: string): Promise<string> {
+  const missing: string[] = [];
+  for (let at = path; ; at = dirname(at)) {
+    try {
+      return join(await realpath(at), ...missing);
+    } catch (error) {
+      if (!MISSING.has((error as NodeJS.ErrnoException).code ?? '') || at === dirname(at)) throw error;
+    }
+    if (await exists(at)) throw new BrokerError('FILE_OUTSIDE', `${at} is a link to something that does not exist`);
+    missing.unshift(basename(at));
+  }
+}
