@@ -47,7 +47,7 @@ export const LISTENER_OPTIONS = {
   mountpoint: row(
     'text',
     undefined as string | undefined,
-    'Prefix of all topics of its connections; `%c` and `%u` stand for client id and user name. Overrides that of the zone.'
+    'Prefix of all topics of its connections; `%c` and `%u` stand for client id and user name, as in the option of the zone, which it overrides.'
   ),
   protocolVersions: {
     ...ZONE_OPTIONS.protocolVersions,

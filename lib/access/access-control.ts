@@ -98,7 +98,7 @@ export class AccessControl {
   readonly deliveryRights: DeliveryRights;
   readonly secrets: Secrets;
   /** SCRAM credentials for users that do not exist. */
-  readonly inventedScram = new InventedScram();
+  readonly inventedScram: InventedScram;
   readonly #host: AccessHost;
   readonly #sources = new Map<string, Loaded>();
   readonly #stopped: StoppedTable;
@@ -119,6 +119,9 @@ export class AccessControl {
     this.secrets = new Secrets(new PasswordChecks(() => host.clock.monotonic()), host.passwordCost);
     const own = (name: string) => host.ownTable(name) as never;
     this.#stopped = own('$stopped_sources');
+    this.inventedScram = new InventedScram(own('$scram'), (error) =>
+      host.failed(error, 'persisting the key of invented SCRAM credentials')
+    );
     const records = (table: string, kind: string) =>
       new CredentialRecords(own(table), kind, host.pause, () => {
         if (this.#askRecords()) host.recordAdded(kind);

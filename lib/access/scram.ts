@@ -52,18 +52,44 @@ export async function scramCredentialsOf(
   );
 }
 
+/** The table that keeps the key of invented credentials. */
+export interface ScramKeyTable {
+  get(name: string): string | undefined;
+  set(name: string, key: string): Promise<void>;
+}
+
+const KEY = 'key';
+
 /**
- * Credentials for users that do not exist. They are the same for a name as long as the object exists, and no password fits them. They have
- * the iterations and the salt length that this broker uses: entries that other programs have written with others can be told from them.
+ * Credentials for users that do not exist. They are the same for a name, with a store also after a restart, and no password fits them. They
+ * are derived from a key that is never sent. They have the iterations and the salt length that this broker uses: entries that other programs have written with others can be told from them.
  */
 export class InventedScram {
-  readonly #secret = randomBytes(32);
+  readonly #table: ScramKeyTable;
+  readonly #failed: (error: unknown) => void;
+  #made: string | undefined = undefined;
+
+  /** @param failed reports that the key could not be persisted */
+  constructor(table: ScramKeyTable, failed: (error: unknown) => void) {
+    this.#table = table;
+    this.#failed = failed;
+  }
 
   credentialsOf(username: string, method: ScramMethod): ScramCredentials {
     const digest = SCRAM_METHODS[method];
-    const derive = (what: string) => hmac(digest, this.#secret, `${what} ${method} ${username}`);
+    const key = Buffer.from(this.#key(), 'base64');
+    const derive = (what: string) => hmac(digest, key, `${what} ${method} ${username}`);
     const salt = derive('salt').subarray(0, SALT_BYTES);
     return { method, salt, iterations: ITERATIONS, storedKey: derive('stored'), serverKey: derive('server') };
+  }
+
+  /** The key in base64. It is made, and persisted, when the first unknown user asks. */
+  #key(): string {
+    const stored = this.#table.get(KEY);
+    if (stored !== undefined) return stored;
+    this.#made ??= randomBytes(32).toString('base64');
+    this.#table.set(KEY, this.#made).catch(this.#failed);
+    return this.#made;
   }
 }
 

@@ -20,7 +20,7 @@ import { Takeover } from '../session/takeover.ts';
 import { checkControls } from '../session/topic-checks.ts';
 import { Will, type WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
-import { checkTopicName, mountedName } from '../topics/topic.ts';
+import { checkTopicName, faultOfLevel, mountedName } from '../topics/topic.ts';
 import { checkEntry } from './admission-checks.ts';
 import { BRIDGE_PREFIX, isBridgeZone } from './bridge-access.ts';
 import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
@@ -552,19 +552,21 @@ function newName(): string {
   return name;
 }
 
-/** The mount point with client id and user name inserted. A name with a wildcard is refused, because it would match topics of other clients. */
+/**
+ * The mount point with client id and user name inserted. A name that is not one level is refused, because its topics would be those of other
+ * clients: with `t/%u`, the user "a/b" would have topics of the user "a". "undefined" stands for a client without a user name.
+ */
 function mountpointOf({ clientId, username }: SessionClient, template: string | undefined): string {
   if (template === undefined) return '';
-  return template.replace(/%[cu]/g, (placeholder) => {
-    const name = placeholder === '%c' ? clientId : (username ?? 'undefined');
-    if (/[+#]/.test(name)) {
-      const code = placeholder === '%c' ? ReasonCode.clientIdentifierNotValid : ReasonCode.badUserNameOrPassword;
-      throw new ProtocolError(
-        code,
-        'a client id or user name that is inserted into the mount point must not contain "+" or "#" (option mountpoint)'
-      );
-    }
-    return name;
+  return template.replace(/%[cu]/g, (placeholder, at: number) => {
+    const isClientId = placeholder === '%c';
+    const name = isClientId ? clientId : (username ?? 'undefined');
+    const fault = isClientId || username !== 'undefined' ? faultOfLevel(name, at === 0) : 'is reserved';
+    if (fault === undefined) return name;
+    throw new ProtocolError(
+      isClientId ? ReasonCode.clientIdentifierNotValid : ReasonCode.badUserNameOrPassword,
+      `the ${isClientId ? 'client id' : 'user name'} ${fault}, and is inserted into the mount point (option mountpoint)`
+    );
   });
 }
 

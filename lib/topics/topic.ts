@@ -318,6 +318,17 @@ export function isSameTopic(bytes: Buffer, buf: Buffer, start: number, end: numb
 }
 
 /**
+ * Check a name that is inserted into a topic or topic filter as one level.
+ * @param isFirst the topic begins with it
+ * @returns undefined if it is one, otherwise what is wrong with it: "is empty"
+ */
+export function faultOfLevel(name: string, isFirst: boolean): string | undefined {
+  if (name === '') return 'is empty';
+  if (/[/+#]/.test(name)) return 'contains "/", "+" or "#"';
+  return isFirst && name.startsWith('$') ? 'begins with "$"' : undefined;
+}
+
+/**
  * Check a mount point, a prefix of topic names. A wildcard in it would match the topics of other clients.
  * @returns undefined if it is valid, otherwise an error message
  */

@@ -12,7 +12,7 @@ import {
   type ScramMethod,
   scramCredentialsOf
 } from '../../lib/access/scram.ts';
-import { type Broker, users } from '../../lib/index.ts';
+import { type Broker, memoryStore, users } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { clientFinal } from '../support/scram-client.ts';
 
@@ -73,6 +73,23 @@ describe('SCRAM for users that do not exist', () => {
         (await logIn(broker, 'ann', method, broken)).code
       );
     });
+
+  it('keeps the salt of a name over a restart, and the key of the salts is not in any answer', async () => {
+    const store = memoryStore();
+    const salts: string[] = [];
+    for (const _ of ['first', 'second'])
+      for (const name of ['ann', 'eve']) {
+        await using kit = await createTestBroker({ store, auth: [users([{ username: 'ann', password: 'secret' }])] });
+        const { challenges } = await logIn(kit.broker, name, 'SCRAM-SHA-256', () => 'c=biws');
+        salts.push(/,s=(.*),i=/.exec(challenges[0])?.[1] as string);
+        await kit.broker.stop();
+      }
+    const [ann, eve, annAgain, eveAgain] = salts;
+    assert.deepEqual([annAgain, eveAgain], [ann, eve]);
+    await using other = await createTestBroker({ auth: [users([{ username: 'ann', password: 'secret' }])] });
+    const { challenges } = await logIn(other.broker, 'eve', 'SCRAM-SHA-256', () => 'c=biws');
+    assert.ok(!challenges[0].includes(eve), 'another broker has another key');
+  });
 
   it('asks the sources behind it first, and refuses the method if none has SCRAM', async () => {
     const asked: string[] = [];

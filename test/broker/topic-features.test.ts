@@ -256,13 +256,21 @@ describe('Mount points', () => {
     await nothing(outside);
   });
 
-  it('refuse names with wildcards: 0x85 for the client id, 0x86 for the user name', async () => {
-    await using broker = await startBroker({ mountpoint: '%c/%u/' });
-    for (const name of ['#', '+', 'a/#', 'a+b']) {
+  it('refuse names that are not one level: 0x85 for the client id, 0x86 for the user name', async () => {
+    await using broker = await startBroker({ mountpoint: 't/%c/%u/' });
+    assert.equal((await refusedConnect(broker, { username: '' })).reasonCode, 0x86);
+    assert.equal((await refusedConnect(broker, { username: 'undefined' })).reasonCode, 0x86, 'stands for no user name');
+    for (const name of ['#', '+', 'a/#', 'a+b', 'a/b', '/', 'a/']) {
       assert.equal((await refusedConnect(broker, { clientId: name })).reasonCode, 0x85, name);
       assert.equal((await refusedConnect(broker, { username: name })).reasonCode, 0x86, name);
     }
     assert.equal((await refusedConnect(broker, { version: 4, clientId: '#' })).reasonCode, 0x85);
+  });
+
+  it('refuse names that begin with "$" if the topics would begin with them', async () => {
+    await using broker = await startBroker({ mountpoint: '%c/%u/' });
+    assert.equal((await refusedConnect(broker, { clientId: '$SYS' })).reasonCode, 0x85);
+    await rawClient(broker, { clientId: 'c', username: '$SYS' });
   });
 
   it('also refuse a user name with wildcards from the authenticate hook', async () => {
