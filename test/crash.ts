@@ -54,7 +54,7 @@ for (let done = 0, at = 0; done < rounds; at++) {
   const isApp = own % IN_APP === 0;
   const from = at % 4 < 2 ? values.from : undefined;
   const sender = from === undefined ? senderOf(own >> 1, isApp) : undefined;
-  const life = new FolderLife(own, isApp, sender, from && resolve(from));
+  const life = new FolderLife(own, isApp, sender, from === undefined ? {} : { from: resolve(from) });
   const startMs = performance.now();
   const outcome = await life.run(Math.min(ROUNDS_OF_A_FOLDER, rounds - done));
   done += outcome.rounds;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { QoS } from '../../lib/packets/types.ts';
 
@@ -36,6 +36,11 @@ export class BrokerProcess {
   readonly child: ChildProcess;
   /** Its standard error output, except the line that names the data folder. */
   complaints = '';
+  /** All of its output, and what has happened to it, with times. */
+  log = '';
+  /** Time from its start until it was ready. */
+  readyMs: number | undefined;
+  readonly #startedMs = performance.now();
   #stdout = '';
   readonly #ended: Promise<unknown>;
   readonly #published = new Map<number, () => void>();
@@ -76,10 +81,14 @@ export class BrokerProcess {
       this.#published.get(id as number)?.();
       this.#published.delete(id as number);
     });
+    this.#note(`started: ${JSON.stringify(settings)}`);
+    this.child.on('exit', (code, signal) => this.#note(`ended: ${signal ?? code}`));
     this.child.stdout?.on('data', (chunk) => {
+      this.#note(chunk);
       this.#stdout += chunk;
     });
     this.child.stderr?.on('data', (chunk) => {
+      this.#note(chunk);
       this.complaints += String(chunk).replace(/^state is (kept|persisted) in .*\n/m, '');
     });
   }
@@ -90,11 +99,17 @@ export class BrokerProcess {
    * @throws Error with its output if it ended by itself or was not ready in time
    */
   async ready(): Promise<number | undefined> {
-    const guard = setTimeout(() => this.child.kill('SIGABRT'), PATIENCE_MS);
+    const guard = setTimeout(() => {
+      this.#note(`not ready after ${PATIENCE_MS} ms\n${threadsOf(this.child.pid)}`);
+      this.child.kill('SIGABRT');
+    }, PATIENCE_MS);
     try {
       for (;;) {
         const line = /^ready (\{.*\})$/m.exec(this.#stdout);
-        if (line !== null) return (JSON.parse(line[1]) as { mqtt: number }).mqtt;
+        if (line !== null) {
+          this.readyMs = performance.now() - this.#startedMs;
+          return (JSON.parse(line[1]) as { mqtt: number }).mqtt;
+        }
         if (this.child.stdout === null || this.child.stdout.readableEnded) break;
         await Promise.race([once(this.child.stdout, 'data'), this.#ended]);
         if (this.child.exitCode !== null || this.child.signalCode !== null) break;
@@ -117,6 +132,16 @@ export class BrokerProcess {
     this.child.send({ id, ...message }, () => {});
   }
 
+  /** Let it do nothing until it is killed. */
+  stop(): void {
+    this.child.kill('SIGSTOP');
+  }
+
+  #note(text: unknown): void {
+    const ms = Math.round(performance.now() - this.#startedMs);
+    this.log += `${String(ms).padStart(6)} ms  ${String(text).trimEnd()}\n`;
+  }
+
   async kill(): Promise<void> {
     this.child.kill('SIGKILL');
     await this.#ended;
@@ -128,4 +153,18 @@ function configFile(folder: string, webhook: object | undefined, rules: object |
   const file = `${folder}.config.json`;
   writeFileSync(file, JSON.stringify({ webhooks: webhook && [webhook], rules }));
   return file;
+}
+
+/** What the threads of a process wait for, as far as the system tells. */
+function threadsOf(pid: number | undefined): string {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`).map((thread) => {
+      const read = (name: string) => readFileSync(`/proc/${pid}/task/${thread}/${name}`, 'utf8').trim();
+      const state = /^State:\s*(.*)$/m.exec(read('status'))?.[1];
+      return `  thread ${thread} ${read('comm')}: ${state}, ${read('wchan')}`;
+    });
+    return threads.join('\n');
+  } catch (error) {
+    return `  ${(error as Error).message}`;
+  }
 }

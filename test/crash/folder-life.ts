@@ -8,6 +8,7 @@ import { Random } from '../fuzz/random.ts';
 import { AppPublisher } from './app-publisher.ts';
 import { BrokerProcess, type BrokerSettings } from './broker-process.ts';
 import { EventServer, rulesFor } from './event-server.ts';
+import type { PowerDisk } from './power-disk.ts';
 import { DELAY_SEC, Publisher, SHORT_SEC } from './publisher.ts';
 import { RetainedReader } from './retained.ts';
 import { Inbox, Subscriber } from './subscriber.ts';
@@ -45,6 +46,10 @@ interface Outcome {
   /** Requests of the webhook or the rule, and those among them that were repeated. */
   readonly events: number;
   readonly repeatedEvents: number;
+  /** Number of losses of power. */
+  readonly losses: number;
+  /** The output of each start, and how long it took. */
+  readonly starts: readonly Pick<BrokerProcess, 'log' | 'readyMs'>[];
   readonly faults: readonly string[];
 }
 
@@ -53,7 +58,7 @@ interface Outcome {
  * what the broker is doing when it is killed, which depends on the machine.
  */
 export class FolderLife {
-  readonly folder = mkdtempSync(join(tmpdir(), 'embermq-crash-'));
+  readonly folder: string;
   readonly #random: Random;
   readonly #world = new World();
   /** Set if a broker in an app, which publishes and whose clock is sometimes advanced, is used instead of the command. */
@@ -66,7 +71,10 @@ export class FolderLife {
   #broker: BrokerProcess | undefined;
   #kills = 0;
   #rounds = 0;
+  #losses = 0;
+  readonly #starts: BrokerProcess[] = [];
   readonly #from: string | undefined;
+  readonly #disk: PowerDisk | undefined;
   readonly #sender: Sender;
   /** The web servers to which the broker sends. */
   readonly #servers: EventServer[];
@@ -74,8 +82,11 @@ export class FolderLife {
   /**
    * @param sender what sends publishes to web servers; a rule only if the broker is not in an app, because its requests do not wait for longer than an hour
    * @param from folder of a build of an earlier release, which uses the data folder until it is killed for the first time
+   * @param disk where the folder is; it loses power whenever the broker is to crash under load
    */
-  constructor(seed: number, isApp: boolean, sender: Sender, from?: string) {
+  constructor(seed: number, isApp: boolean, sender: Sender, { from, disk }: { from?: string; disk?: PowerDisk } = {}) {
+    this.folder = disk?.folder ?? mkdtempSync(join(tmpdir(), 'embermq-crash-'));
+    this.#disk = disk;
     this.#from = from;
     this.#sender = sender;
     this.#random = new Random(seed);
@@ -157,12 +168,15 @@ export class FolderLife {
       for (const server of this.#servers) server.close();
       rmSync(`${this.folder}.config.json`, { force: true });
     }
-    if (world.faults.length === 0) rmSync(this.folder, { recursive: true });
-    else writeFileSync(`${this.folder}.journal`, world.journal.join('\n'));
+    if (world.faults.length === 0 && this.#disk === undefined) rmSync(this.folder, { recursive: true });
+    if (world.faults.length > 0) writeFileSync(`${this.folder}.journal`, world.journal.join('\n'));
     const messages = [...world.topics.values()].reduce((sum, { length }) => sum + length, 0);
     const sum = (what: 'requests' | 'repeated') => this.#servers.reduce((count, server) => count + server[what], 0);
     const [events, repeatedEvents] = [sum('requests'), sum('repeated')];
-    return { rounds: this.#rounds, kills: this.#kills, messages, events, repeatedEvents, faults: world.faults };
+    return {
+      ...{ rounds: this.#rounds, kills: this.#kills, losses: this.#losses, starts: this.#starts },
+      ...{ messages, events, repeatedEvents, faults: world.faults }
+    };
   }
 
   get #peers() {
@@ -219,12 +233,21 @@ export class FolderLife {
     this.#world.port = undefined;
     this.#kills++;
     this.#world.note('broker', 'is killed');
-    await this.#broker?.kill();
+    if (this.#disk === undefined) await this.#broker?.kill();
+    else await this.#losePower(this.#disk);
     this.#app?.lost();
     for (const peer of this.#peers) peer.rest();
     this.#world.isLoading = false;
     // Wait until the output of the killed broker has been read.
     while (this.#peers.some((peer) => peer.isOnline)) await sleep(1);
+  }
+
+  async #losePower(disk: PowerDisk): Promise<void> {
+    this.#losses++;
+    this.#broker?.stop();
+    disk.copy();
+    await this.#broker?.kill();
+    disk.useCopy();
   }
 
   /**
@@ -248,7 +271,7 @@ export class FolderLife {
     }
     for (;;) {
       const settings = {
-        durability: random.pick(DURABILITIES),
+        durability: this.#disk === undefined ? random.pick(DURABILITIES) : ('power' as const),
         priorities: random.pick(PRIORITIES),
         aheadMs: this.#app === undefined ? undefined : world.aheadMs,
         build: this.#kills === 0 ? this.#from : undefined,
@@ -256,6 +279,7 @@ export class FolderLife {
         rules: this.#sender === 'rule' ? rulesFor(this.#servers) : undefined
       };
       this.#broker = new BrokerProcess(this.folder, settings);
+      this.#starts.push(this.#broker);
       const ready = this.#broker.ready();
       if (random.once(6) && settings.build === undefined) {
         // Kill the broker before it is ready.
