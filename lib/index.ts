@@ -326,6 +326,7 @@ export type {
   Column as StreamColumn,
   ColumnType as StreamColumnType,
   EmissionFunction,
+  FirstMessage,
   LookupSetup,
   OpenLookup,
   OpenSink,

@@ -10,6 +10,7 @@ import type { StreamRuleActions } from '../streams/chart.ts';
 import { isOwnServer } from '../streams/own-server.ts';
 import { streamRuleMachine } from '../streams/stream-rule.machine.ts';
 import type { Actors, StartActor } from './actors.ts';
+import type { Retainer } from './features/retainer.ts';
 import { publisherOf } from './new-message.ts';
 import type { Publishing } from './publishing.ts';
 import type { Services } from './services.ts';
@@ -23,6 +24,7 @@ interface StreamParts {
   readonly actors: Actors;
   readonly routing: Routing;
   readonly publishing: Publishing;
+  readonly retainer: Retainer;
 }
 
 /** Knows the message because of which rules publish: the cause of outputs that have none of their own. */
@@ -71,6 +73,20 @@ class MessageCauses {
   }
 }
 
+/** The retained messages of topics, oldest first; see `StreamMessages.retained`. */
+function retainedMessages(retainer: Retainer, filters: readonly string[]): () => Message | undefined {
+  const found = filters.flatMap((filter) => retainer.messages.match(filter));
+  const entries = filters.length === 1 ? found : [...new Set(found)].sort((a, b) => a.seq - b.seq);
+  let at = 0;
+  return () => {
+    while (retainer.isStarted && at < entries.length) {
+      const { isLive, message } = entries[at++];
+      if (isLive) return message;
+    }
+    return undefined;
+  };
+}
+
 /** What was made before streams. */
 interface StreamBase {
   readonly tables: Tables;
@@ -104,7 +120,15 @@ export function makeStreams(
       );
       return start(actions, id);
     },
-    watch: (filter, watcher) => parts.routing.watch(filter, causes.of(watcher)),
+    watch(filters, watcher) {
+      const own = causes.of(watcher);
+      const ends = filters.map((filter) => parts.routing.watch(filter, own));
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    retained: (filters) => retainedMessages(parts.retainer, filters),
+    pause: () => services.turn.pause(),
     publisherOf,
     isOwn: (server) => isOwnServer(server, listeners()),
     publish: (input, ruleId, cause) =>

@@ -23,7 +23,10 @@ const ACCEPTED = 'Accepted for compatibility, without effect.';
 export const DDL_OPTIONS: ReadonlyMap<string, DdlOption> = new Map([
   [
     'DATASOURCE',
-    { check: anyText, about: 'Where rows come from: a topic filter, a path, a URL, a table; as the type has it.' }
+    {
+      check: anyText,
+      about: 'Where rows come from: topic filters with commas between them, a path, a URL, a table; as the type has it.'
+    }
   ],
   [
     'FORMAT',

@@ -53,8 +53,16 @@ export interface PreparedMessage {
 /** What the in-process source and sink use of the broker. */
 export interface StreamMessages {
   readonly clock: Clock;
-  /** Let a watcher see the messages of topics. @returns a function that ends it */
-  watch(filter: string, watcher: Watcher): () => void;
+  /** Let a watcher see the messages of topics, each once, also if several filters match it. @returns a function that ends it */
+  watch(filters: readonly string[], watcher: Watcher): () => void;
+  /**
+   * The retained messages of topics at present, each once, in the order in which they were published. Those that are replaced or deleted before they
+   * are given are left out.
+   * @returns a function that gives one after the other; undefined: there are no more
+   */
+  retained(filters: readonly string[]): () => Message | undefined;
+  /** Wait for the next turn of the event loop. */
+  pause(): Promise<void>;
   /** The client that published a message; undefined: it was no client. */
   publisherOf(message: Message): ClientInfo | undefined;
   /**

@@ -7,17 +7,24 @@ import { Outputs } from './graph/outputs.ts';
 import type { OutputRows, SinkNode } from './graph/sink-node.ts';
 import type { PlannedStream, StreamPlan } from './plan/plan.ts';
 import type { Consumer } from './sources/consumer.ts';
+import { FirstRows } from './sources/first-rows.ts';
 import type { Attachment } from './sources/hub.ts';
 
 /** What a running rule uses of the service. */
 interface RunningHost {
   readonly clock: Clock;
-  /** Let the rows of a stream or table reach the rule. @throws why its source cannot be used */
-  attach(stream: PlannedStream, consumer: Consumer): Attachment;
+  /**
+   * Let the rows of a stream or table reach the rule.
+   * @param first takes the first rows of a stream
+   * @throws why its source cannot be used
+   */
+  attach(stream: PlannedStream, consumer: Consumer, first: FirstRows | undefined): Attachment;
   /** Rows reach the rule: those that were held for it come first. */
   attached(stream: PlannedStream, consumer: Consumer): void;
   /** An emission, for those who iterate. */
   emitted(rows: OutputRows): void;
+  /** Work that continues after a call. */
+  during(work: Promise<unknown>): void;
   /** Something has failed for an item, in a node. */
   failed(node: string, error: unknown): void;
   /** The checkpoints of the rule; undefined: it makes none. */
@@ -42,6 +49,7 @@ export class Running {
   readonly #checkpoints: Checkpoints | undefined;
   /** Sinks without room; undefined: there have been none. */
   #full: Set<SinkNode> | undefined;
+  #isClosed = false;
 
   constructor(plan: StreamPlan, opened: Opened, host: RunningHost) {
     this.#plan = plan;
@@ -71,15 +79,32 @@ export class Running {
         const { position } = stream;
         const entry = this.graph.entries.get(position);
         if (entry === undefined) continue;
-        const consumer = this.#checkpoints?.consumerOf(position, entry) ?? entry;
-        const attachment = this.#host.attach(stream, consumer);
+        // a rule that continues has had the first rows
+        const first = kind === 'table' || this.#checkpoints?.isContinued === true ? undefined : new FirstRows(entry);
+        const behind = first ?? entry;
+        const consumer = this.#checkpoints?.consumerOf(position, behind) ?? behind;
+        const attachment = this.#host.attach(stream, consumer, first);
         this.#attachments.set(position, attachment);
         if (this.#isFull) attachment.setFull(true);
         this.#host.attached(stream, consumer);
+        if (first !== undefined && consumer === first)
+          attachment.fed.then(() => attachment.swap(entry)).catch(() => undefined); // `opened` says why
       }
-      await Promise.all(streams.map(({ position }) => this.#attachments.get(position)?.opened));
+      const attachments = streams.flatMap(({ position }) => this.#attachments.get(position) ?? []);
+      await Promise.all(attachments.map((each) => (kind === 'table' ? each.fed : each.opened)));
     }
-    this.#checkpoints?.begun();
+    await this.#begun();
+  }
+
+  /** Checkpoints are made when all first rows are there: after a crash before that, the rule gets them again. */
+  async #begun(): Promise<void> {
+    const checkpoints = this.#checkpoints;
+    if (checkpoints === undefined) return;
+    const fed = Promise.all(Array.from(this.#attachments.values(), (attachment) => attachment.fed));
+    if (checkpoints.isContinued) {
+      await fed;
+      checkpoints.begun();
+    } else this.#host.during(fed.then(() => this.#isClosed || checkpoints.begun()));
   }
 
   /** A sink has no room, or has it again: sources that can wait do not read meanwhile. */
@@ -102,6 +127,7 @@ export class Running {
   /** Stop the flow. Resolves when sources and sinks are closed. */
   async close(): Promise<void> {
     const { sinks, lookups } = this.#opened;
+    this.#isClosed = true;
     const detached = [...this.#attachments.values()].map((attachment) => attachment.detach());
     this.#attachments.clear();
     const drained = this.#checkpoints?.drained();

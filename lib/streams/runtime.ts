@@ -75,6 +75,7 @@ export class StreamRuntime {
       parseTime: this.#parseTime,
       formats: () => service.registry.formats(),
       source: (name) => service.registry.source(name),
+      pause: () => host.pause(),
       failed: (error, during) => host.failed(error, during),
       warn: (text) => host.warn(text)
     });
@@ -155,10 +156,13 @@ export class StreamRuntime {
         if (kind === 'lookup') opened.lookups.set(position, await this.#openLookup(definition, needed));
       running = new Running(plan, opened, {
         clock,
-        attach: ({ definition, needed }, consumer) =>
-          this.#hub.attach(definition, { ...need, columns: columnsOf(definition, needed, need.isEventTime) }, consumer),
+        attach: ({ definition, needed }, consumer, first) => {
+          const columns = columnsOf(definition, needed, need.isEventTime);
+          return this.#hub.attach(definition, { ...need, columns }, consumer, first);
+        },
         attached: (stream, consumer) => held?.passTo(consumer, stream),
         emitted: (rows) => this.#service.emitted(id, rows),
+        during: (work) => this.#host.during(work),
         failed,
         ...this.#checkpointing(read, plan, opened, reports)
       });

@@ -11,7 +11,7 @@ import type { SourceType } from './types.ts';
  * @param own those of the app: its `mqtt` becomes the part of ours that is for other servers
  */
 export function builtInSources(
-  messages: Pick<StreamMessages, 'watch'> & Partial<Pick<StreamMessages, 'isOwn'>>,
+  messages: Pick<StreamMessages, 'watch'> & Partial<Pick<StreamMessages, 'isOwn' | 'retained'>>,
   topics: MemoryTopics,
   own: readonly SourceType[]
 ): SourceType[] {

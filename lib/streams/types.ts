@@ -84,6 +84,19 @@ export interface SourceSetup {
 
 export interface OpenSource {
   close(): Awaitable<void>;
+  /**
+   * What each rule gets when it starts, before all other rows, and a table when it is opened: such as retained messages. A rule that continues from a
+   * checkpoint gets nothing of it. Absent: there is nothing.
+   * @returns a function that gives one message after the other; undefined: there are no more
+   */
+  first?(): () => FirstMessage | undefined;
+}
+
+/** A message that a source has when a rule starts; see the parameters of `SourceSetup.bytes`. Its time is when the rule gets it. */
+export interface FirstMessage {
+  readonly payload: Uint8Array;
+  readonly metadata?: Metadata;
+  readonly cause?: Cause | undefined;
 }
 
 export interface LookupSetup extends Pick<SourceSetup, 'stream' | 'datasource' | 'properties' | 'dataDir' | 'clock'> {

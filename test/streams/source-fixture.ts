@@ -88,6 +88,7 @@ export function makeHub(types: readonly SourceType[], ports: Partial<HubPorts> =
       if (type === undefined) throw new NotFound('SOURCE_NOT_FOUND', `there is no source of the type ${name}`);
       return type;
     },
+    pause: settled,
     failed: (error, during) => reported.push(`${during}: ${(error as Error).message}`),
     warn: (text) => reported.push(text),
     ...ports

@@ -11,9 +11,12 @@ import { ALL, Kept, makeHub, stream, TestSource } from './source-fixture.ts';
 function open(config: Record<string, Record<string, Record<string, unknown>>> = {}, own: readonly SourceType[] = []) {
   const watchers = new Watchers();
   const topics = new MemoryTopics();
-  const fixture = makeHub(builtInSources({ watch: (filter, watcher) => watchers.add(filter, watcher) }, topics, own), {
-    sourceConfig: config
-  });
+  const fixture = makeHub(
+    builtInSources({ watch: ([filter], watcher) => watchers.add(filter, watcher) }, topics, own),
+    {
+      sourceConfig: config
+    }
+  );
   const publish = (input: MessageInput, clientId?: string) => {
     const origin = clientId === undefined ? undefined : { clientId, username: 'user' };
     const message = Message.from(input, origin, 1, 77);
@@ -50,7 +53,7 @@ describe('the source mqtt', () => {
       topic: 'a',
       messageid: kept.rows[0].meta('messageid'),
       qos: 1,
-      retain: true,
+      retain: false, // as for a client, it is true for retained messages only
       clientid: 'device',
       username: 'user'
     });

@@ -108,7 +108,8 @@ class RemoteMessages implements OpenSource {
       });
       this.#client = client;
       this.#listen(client);
-      await client.subscribe(datasource, { qos });
+      const filters = datasource.split(',').map((filter) => filter.trim());
+      await client.subscribe(filters, { qos });
       client.on('close', ({ error }) =>
         this.#lost(error ?? new BrokerError('SOURCE_DOWN', 'the server has closed the connection'))
       );

@@ -40,6 +40,8 @@ interface Saved {
   readonly states: Readonly<Record<string, unknown>>;
   readonly hits: Hits;
   readonly groupHits: Hits;
+  /** False: the rule was stopped before it had all first rows of its sources. */
+  readonly isFed?: boolean;
 }
 
 interface Hits {
@@ -94,8 +96,9 @@ export class Checkpoints implements LogOwner {
   readonly #begin: number;
   /** The operators have seen the rows of the previous run. */
   #isReplayed = false;
-  /** The sources are open: checkpoints are made. */
+  /** The sources are open, and the rule has their first rows: checkpoints are made. */
   #isBegun = false;
+  #isContinued = false;
   #timer: unknown;
   #isDue = false;
   #isEnded = false;
@@ -130,10 +133,16 @@ export class Checkpoints implements LogOwner {
       this.#graph.load(saved.states);
       Object.assign(tools.hits, saved.hits);
       Object.assign(tools.groupHits, saved.groupHits);
+      this.#isContinued = saved.isFed !== false;
     } catch (error) {
       log.discard();
       throw new StreamFailure(`its checkpoint cannot be used and is deleted: ${errorText(error)}`, error);
     }
+  }
+
+  /** The rule continues from a checkpoint, and has had the first rows of its sources. */
+  get isContinued(): boolean {
+    return this.#isContinued;
   }
 
   /** Let the operators see the rows since the last checkpoint again. @throws StreamFailure if they cannot be read; they are deleted then */
@@ -157,7 +166,7 @@ export class Checkpoints implements LogOwner {
     this.committed();
   }
 
-  /** The sources are open. The first checkpoint is made at once, because it has where windows end. */
+  /** The sources are open, and the rule has their first rows. The first checkpoint is made at once, because it has where windows end. */
   begun(): void {
     const { log } = this.#setup;
     log.forgetAside();
@@ -286,8 +295,9 @@ export class Checkpoints implements LogOwner {
     const sending = targets.flatMap((target) => target.idle?.() ?? []);
     const states = this.#graph.save();
     const { hits, groupHits } = tools;
+    const isFed = this.#isBegun || this.#isContinued;
     const { count, lastAt } = hits;
-    const state = serialized({ version: VERSION, fingerprint, states, hits: { count, lastAt }, groupHits });
+    const state = serialized({ version: VERSION, fingerprint, states, hits: { count, lastAt }, groupHits, isFed });
     if (state.length > bounds.checkpointBytes) {
       const text = `its checkpoint has ${state.length} bytes: more than the bound checkpointBytes, ${bounds.checkpointBytes}; make its windows shorter, or raise the bound`;
       throw new StreamFailure(text);

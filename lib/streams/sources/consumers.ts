@@ -21,6 +21,12 @@ export class Consumers {
     this.#list.push(consumer);
   }
 
+  /** Replace a consumer at its place. */
+  swap(consumer: Consumer, next: Consumer): void {
+    const at = this.#list.indexOf(consumer);
+    if (at !== -1) this.#list[at] = next;
+  }
+
   delete(consumer: Consumer): boolean {
     const at = this.#list.indexOf(consumer);
     if (at === -1) return false;

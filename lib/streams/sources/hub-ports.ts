@@ -13,6 +13,8 @@ export interface HubPorts {
   formats(): readonly FormatType[];
   /** The type of a name. @throws NotFound SOURCE_NOT_FOUND */
   source(name: string): SourceType;
+  /** Wait for the next turn of the event loop. */
+  pause(): Promise<void>;
   /** Report an error that has no caller. */
   failed(error: unknown, during: string): void;
   /** Report a property that has no effect. */

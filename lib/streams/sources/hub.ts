@@ -5,6 +5,7 @@ import type { Metadata } from '../tuple.ts';
 import type { SourceType, StreamDefinition } from '../types.ts';
 import type { ValueObject } from '../values.ts';
 import type { Consumer, Need } from './consumer.ts';
+import type { FirstRows } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
 import { SharedSource, type SourceFigures } from './shared-source.ts';
 import { StreamSettings, sourceProperties, sourceTypeName } from './stream-settings.ts';
@@ -13,11 +14,15 @@ import { StreamSettings, sourceProperties, sourceTypeName } from './stream-setti
 export interface Attachment {
   /** Resolves when the source is open, which may be before it is connected. @throws why the source cannot be used at all */
   readonly opened: Promise<void>;
+  /** Resolves when the rule, or the table, has all first rows of the source. Rejects as `opened`. */
+  readonly fed: Promise<void>;
   readonly connection: ConnectionFigures;
   /** Of the source, since it was opened by its first rule. */
   readonly figures: SourceFigures;
   /** The rule has no room, or has it again. A source that can wait does not read while a rule has none; others produce rows all the same. */
   setFull(isFull: boolean): void;
+  /** Hand the rows to another consumer, in place of the one that was attached. */
+  swap(next: Consumer): void;
   /** The rule gets nothing more. Resolves when the source is closed, if this was its last rule. Calls after the first do nothing. */
   detach(): Promise<void>;
 }
@@ -36,9 +41,10 @@ export class SourceHub {
 
   /**
    * Let a rule have the rows of a stream or a table.
+   * @param first takes the first rows of a stream, before all others; undefined: the rule gets none
    * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND
    */
-  attach(definition: StreamDefinition, need: Need, consumer: Consumer): Attachment {
+  attach(definition: StreamDefinition, need: Need, consumer: Consumer, first?: FirstRows): Attachment {
     if (need.isEventTime === true && definition.kind === 'stream' && !definition.options.TIMESTAMP) {
       const text = `stream ${definition.name} needs the option TIMESTAMP, because the rule has isEventTime`;
       throw new InvalidInput('STREAM_INVALID', 'TIMESTAMP', 'the name of a column', undefined, text);
@@ -46,8 +52,14 @@ export class SourceHub {
     // the time of the rows of tables is when they have arrived
     const own = definition.kind === 'table' ? { ...need, isEventTime: false } : need;
     const known = this.#sources.get(definition.sql);
-    const source = known ?? this.#open(definition, (made) => made.add(consumer, own));
-    if (known !== undefined) source.add(consumer, own);
+    let fed: Promise<void> | undefined;
+    const add = (to: SharedSource) => {
+      fed = to.add(consumer, own, first);
+      fed.catch(() => undefined); // those that attach look at it
+    };
+    const source = known ?? this.#open(definition, add);
+    if (known !== undefined) add(source);
+    let attached = consumer;
     let isAttached = true;
     let isFull = false;
     const setFull = (value: boolean) => {
@@ -57,6 +69,7 @@ export class SourceHub {
     };
     return {
       opened: source.opened,
+      fed: fed ?? source.opened,
       get connection() {
         return source.connection;
       },
@@ -64,11 +77,16 @@ export class SourceHub {
         return source.figures;
       },
       setFull,
+      swap: (next) => {
+        if (isAttached) source.swap(attached, next);
+        attached = next;
+      },
       detach: async () => {
         if (!isAttached) return;
         setFull(false);
         isAttached = false;
-        source.delete(consumer);
+        source.delete(attached);
+        first?.end();
         if (source.isUnused) await this.#close(source);
       }
     };

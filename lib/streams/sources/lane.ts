@@ -2,7 +2,8 @@ import type { Cause } from '../cause.ts';
 import { type Convert, compileConversion } from '../convert.ts';
 import { timeOf } from '../convert-column.ts';
 import type { Format } from '../formats/format.ts';
-import { type Metadata, Row } from '../tuple.ts';
+import { type Metadata, NO_METADATA, Row } from '../tuple.ts';
+import type { FirstMessage } from '../types.ts';
 import { member, printed, StreamFailure, type ValueObject } from '../values.ts';
 import type { Consumer, Need } from './consumer.ts';
 import { Consumers } from './consumers.ts';
@@ -15,6 +16,8 @@ interface LaneHost {
   failed(error: unknown): void;
   /** A rule has thrown. */
   broken(error: unknown): void;
+  /** Wall-clock milliseconds. */
+  now(): number;
 }
 
 /**
@@ -32,6 +35,8 @@ export class Lane {
   readonly #needs = new Map<Consumer, Need>();
   #format: Format | undefined;
   #convert: Convert = (values) => values;
+  /** Of a table: rows that wait until its first rows are read. undefined: none wait. */
+  #held: Row[] | undefined;
 
   constructor(settings: StreamSettings, host: LaneHost, { isEventTime = false, integers = false }: Need) {
     this.#settings = settings;
@@ -87,6 +92,59 @@ export class Lane {
     this.#row(values, metadata, arrivedAt, cause);
   }
 
+  /** Hand the rows of a rule to another consumer. */
+  swap(consumer: Consumer, next: Consumer): void {
+    const need = this.#needs.get(consumer);
+    if (need === undefined) return;
+    this.#needs.delete(consumer);
+    this.#needs.set(next, need);
+    this.#consumers.swap(consumer, next);
+  }
+
+  get isTable(): boolean {
+    return this.#table !== undefined;
+  }
+
+  /** Of a table: let rows wait for the first ones, which follow. */
+  hold(): void {
+    this.#held = [];
+  }
+
+  /** Of a table: it has the first rows, and then those that have waited. */
+  release(first: readonly Row[]): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    const table = this.#table as TableRows;
+    if (table.addAll([...first, ...held])) this.#replace(table.rows);
+  }
+
+  /**
+   * Make what reads first messages for a rule.
+   * @returns a function that calls `took` with each row, and `failed` for what cannot be read
+   */
+  reader(need: Need): (message: FirstMessage, took: (row: Row) => void, failed: (error: unknown) => void) => void {
+    const needed = this.#settings.payloadKeys(this.#columnsOf([need]));
+    const format = this.#settings.makeFormat(needed, this.#integers);
+    const convert = this.#conversion([need]);
+    return ({ payload, metadata = NO_METADATA, cause }, took, failed) => {
+      const attempt = <T>(read: () => T): T | undefined => {
+        try {
+          return read();
+        } catch (error) {
+          this.#host.failed(error);
+          failed(error);
+          return undefined;
+        }
+      };
+      const decoded = attempt(() => format.decode(payload)) ?? [];
+      const now = this.#host.now();
+      for (const values of (Array.isArray(decoded) ? decoded : [decoded]) as readonly ValueObject[]) {
+        const row = attempt(() => this.#rowOf(convert, values, metadata, now, cause));
+        if (row !== undefined) took(row);
+      }
+    };
+  }
+
   end(): void {
     if (this.#table?.end() === true) this.#replace(this.#table.rows);
   }
@@ -138,6 +196,10 @@ export class Lane {
   }
 
   #keep(table: TableRows, row: Row): void {
+    if (this.#held !== undefined) {
+      this.#held.push(row);
+      return;
+    }
     try {
       if (table.add(row)) this.#replace(table.rows);
     } catch (error) {

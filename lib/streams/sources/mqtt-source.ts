@@ -3,7 +3,9 @@ import type { Awaitable } from '../../events/hooks.ts';
 import type { Message } from '../../packets/message.ts';
 import { RulePublisher } from '../../packets/named-publisher.ts';
 import type { Properties as PacketProperties } from '../../packets/types.ts';
+import type { Watcher } from '../../routing/watchers.ts';
 import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
+import type { Cause } from '../cause.ts';
 import type { StreamMessages } from '../host.ts';
 import type { Metadata } from '../tuple.ts';
 import type { OpenSource, SourceSetup, SourceType } from '../types.ts';
@@ -16,12 +18,12 @@ const ORDER = 2 ** 52;
 const REMOTE = ['server', 'servers', 'connectionSelector'];
 
 /** What the source uses of the broker. */
-type SourceMessages = Pick<StreamMessages, 'watch'> & Partial<Pick<StreamMessages, 'isOwn'>>;
+type SourceMessages = Pick<StreamMessages, 'watch'> & Partial<Pick<StreamMessages, 'isOwn' | 'retained'>>;
 
 /**
  * The source `mqtt`: messages of this broker, without a connection; or those of another server, if a server is given.
  *
- * DATASOURCE is a topic filter. Metadata: `topic`, `messageid` (a string), `qos`, `retain`, `clientid`, `username`, and with MQTT 5.0
+ * DATASOURCE is a topic filter, or several with commas between them. A rule that starts gets the retained messages first. Metadata: `topic`, `messageid` (a string), `qos`, `retain`, `clientid`, `username`, and with MQTT 5.0
  * `properties`, which has the user properties by name, and the others such as `contentType`.
  * @param remote the source for other servers; undefined: the app has registered none
  */
@@ -36,12 +38,21 @@ export function mqttSource(messages: SourceMessages, remote?: SourceType): Sourc
   };
 }
 
+/** The topic filters of DATASOURCE, which are separated by commas. */
+function topicFilters(datasource: string): string[] {
+  return datasource.split(',').map((filter) => filter.trim());
+}
+
 function isRemote({ properties, datasource }: SourceSetup, { isOwn }: SourceMessages): boolean {
   if (!REMOTE.some((name) => properties[name] !== undefined && properties[name] !== '')) return false;
   const [first] = Array.isArray(properties.servers) ? (properties.servers as readonly unknown[]) : [];
   const server = properties.server ?? first;
   // only a client can be a member of a share group
-  return typeof server !== 'string' || parseSharedFilter(datasource) !== undefined || isOwn?.(server) !== true;
+  return (
+    typeof server !== 'string' ||
+    topicFilters(datasource).some((filter) => parseSharedFilter(filter) !== undefined) ||
+    isOwn?.(server) !== true
+  );
 }
 
 function openRemote(setup: SourceSetup, remote: SourceType | undefined): Awaitable<OpenSource> {
@@ -55,32 +66,47 @@ function openLocal(
   messages: SourceMessages,
   metadataOf: (message: Message) => Metadata
 ): OpenSource {
-  const filter = checkFilter(setup);
-  const unwatch = messages.watch(filter, {
+  const filters = checkFilters(setup);
+  const watcher: Watcher = {
     order: ORDER,
-    watched: (message) => {
-      const { origin } = message;
-      const cause = origin instanceof RulePublisher ? origin.chain : undefined;
-      setup.bytes(message.payload, metadataOf(message), message.timestamp, cause);
-    }
-  });
+    watched: (message) => setup.bytes(message.payload, metadataOf(message), message.timestamp, causeOf(message))
+  };
+  const unwatch = messages.watch(filters, watcher);
   setup.connected();
-  return { close: unwatch };
+  return {
+    first() {
+      const next = messages.retained?.(filters) ?? (() => undefined);
+      return () => {
+        const message = next();
+        if (message === undefined) return undefined;
+        return { payload: message.payload, metadata: makeMetadata(message, true), cause: causeOf(message) };
+      };
+    },
+    close: unwatch
+  };
 }
 
-/** @throws InvalidInput STREAM_INVALID */
-function checkFilter({ stream, datasource }: SourceSetup): string {
+/** The rules that have led to a message. */
+function causeOf({ origin }: Message): Cause | undefined {
+  return origin instanceof RulePublisher ? origin.chain : undefined;
+}
+
+/** The topic filters of DATASOURCE, which are separated by commas. @throws InvalidInput STREAM_INVALID */
+function checkFilters({ stream, datasource }: SourceSetup): readonly string[] {
   const fault = (text: string) =>
-    new InvalidInput('STREAM_INVALID', 'DATASOURCE', 'a topic filter', datasource, `stream ${stream}: ${text}`);
+    new InvalidInput('STREAM_INVALID', 'DATASOURCE', 'topic filters', datasource, `stream ${stream}: ${text}`);
   if (datasource === '') throw fault('the option DATASOURCE is missing: it is a topic filter');
-  const invalid = checkTopicFilter(datasource);
-  if (invalid !== undefined) throw fault(`DATASOURCE: ${invalid}`);
-  const shared = parseSharedFilter(datasource);
-  if (typeof shared === 'object')
-    throw fault(
-      `DATASOURCE "${datasource}": a stream sees all messages of this broker and shares none with clients; use "${shared.filter}"`
-    );
-  return datasource;
+  const filters = topicFilters(datasource);
+  for (const filter of filters) {
+    const invalid = filter === '' ? 'a topic filter between its commas is empty' : checkTopicFilter(filter);
+    if (invalid !== undefined) throw fault(`DATASOURCE: ${invalid}`);
+    const shared = parseSharedFilter(filter);
+    if (typeof shared === 'object')
+      throw fault(
+        `DATASOURCE "${filter}": a stream sees all messages of this broker and shares none with clients; use "${shared.filter}"`
+      );
+  }
+  return filters;
 }
 
 /** Makes the metadata of a message once for all streams that see it, which they do one after the other. */
@@ -90,12 +116,13 @@ function sharedMetadata(): (message: Message) => Metadata {
   return (message) => {
     if (message === last) return metadata;
     last = message;
-    return (metadata = makeMetadata(message));
+    return (metadata = makeMetadata(message, false));
   };
 }
 
-function makeMetadata(message: Message): Metadata {
-  const { topic, qos, retain, clientId, username, packetIdAt } = message;
+/** @param retain whether the message was retained before the rule has started; as for a client, it is false for those that are published now */
+function makeMetadata(message: Message, retain: boolean): Metadata {
+  const { topic, qos, clientId, username, packetIdAt } = message;
   let messageid = '0';
   if (packetIdAt > 0) {
     const { buf, start } = message.frame();

@@ -2,10 +2,11 @@ import { errorText } from '../../base/errors.ts';
 import type { Cause } from '../cause.ts';
 import { ConnectionState } from '../connection-state.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
-import { type Metadata, NO_METADATA } from '../tuple.ts';
+import { type Metadata, NO_METADATA, type Row } from '../tuple.ts';
 import type { OpenSource, Properties, SourceSetup, SourceType, StreamDefinition } from '../types.ts';
 import { StreamFailure, type ValueObject } from '../values.ts';
 import type { Consumer, Need } from './consumer.ts';
+import { type FirstRows, unitsOf } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
 import { Lane } from './lane.ts';
 import type { StreamSettings } from './stream-settings.ts';
@@ -14,6 +15,8 @@ import type { StreamSettings } from './stream-settings.ts';
 const MOST_WAITING = 102_400;
 /** Most rows that follow from each other, because rules send what they select to the same source. */
 const MOST_DEPTH = 100;
+/** Units of first rows in one turn; see `unitsOf`. */
+const SLICE_UNITS = 100;
 
 /** What the status shows of a source. */
 export interface SourceFigures {
@@ -37,6 +40,9 @@ interface Waiting {
 
 const NO_VALUES: ValueObject = {};
 
+/** Reads the rows of a first message. */
+type ReadFirst = ReturnType<Lane['reader']>;
+
 /** A source that is open for all rules that use its stream. */
 export class SharedSource {
   readonly definition: StreamDefinition;
@@ -52,6 +58,10 @@ export class SharedSource {
   #isClosed = false;
   #opened: Promise<void> = Promise.resolve();
   #open: OpenSource | undefined;
+  /** What waits until the source is open. */
+  readonly #beforeOpen: { opened(open: OpenSource): void; failed(error: unknown): void }[] = [];
+  /** Settle when tables have their first rows. */
+  readonly #tables = new WeakMap<Lane, Promise<void>>();
   /** Number of rules that have no room. */
   #full = 0;
   #whenRoom: (() => void)[] = [];
@@ -70,7 +80,9 @@ export class SharedSource {
   /** Open it. @param before settles when a previous source of this stream is closed; undefined: there is none, and this one is opened at once */
   start(properties: Properties, before: Promise<void> | undefined): void {
     this.#opened = this.#start(properties, before);
-    this.#opened.catch(() => undefined); // those that attach look at it
+    this.#opened.catch((error) => {
+      for (const { failed } of this.#beforeOpen.splice(0)) failed(error);
+    }); // those that attach look at it
   }
 
   /** Resolves when the source is open. @throws why it cannot be used at all */
@@ -94,17 +106,95 @@ export class SharedSource {
     return { ...this.#figures, recordsIn: this.#recordsIn };
   }
 
-  add(consumer: Consumer, need: Need): void {
+  /**
+   * @param first takes the first rows, before all others; undefined: the rule gets none
+   * @returns a promise that resolves when all first rows are there. It rejects if the source cannot be opened
+   */
+  add(consumer: Consumer, need: Need, first?: FirstRows): Promise<void> {
+    const lane = this.#laneOf(need);
+    lane.add(consumer, need);
+    if (lane.isTable) return this.#tables.get(lane) ?? this.#opened;
+    return first === undefined ? this.#opened : this.#whenOpen((open) => this.#feed(open, lane.reader(need), first));
+  }
+
+  #laneOf(need: Need): Lane {
     let lane = this.#lanes.find((each) => each.serves(need));
     if (lane === undefined) {
       const host = {
         failed: (error: unknown) => this.#count(error),
-        broken: (error: unknown) => this.#ports.failed(error, `passing a row of ${this.#settings.what} to a rule`)
+        broken: (error: unknown) => this.#ports.failed(error, `passing a row of ${this.#settings.what} to a rule`),
+        now: () => this.#ports.clock.now()
       };
-      lane = new Lane(this.#settings, host, need);
-      this.#lanes.push(lane);
+      const made = new Lane(this.#settings, host, need);
+      this.#lanes.push(made);
+      if (made.isTable) {
+        const filled = this.#whenOpen((open) => this.#fill(open, made, made.reader(need)));
+        filled.catch(() => undefined);
+        this.#tables.set(made, filled);
+      }
+      lane = made;
     }
-    lane.add(consumer, need);
+    return lane;
+  }
+
+  /** Call a function with the open source, in the turn in which it is open. */
+  #whenOpen(run: (open: OpenSource) => Promise<void> | undefined): Promise<void> {
+    if (this.#open !== undefined) return run(this.#open) ?? this.#opened;
+    return new Promise((resolve, reject) => {
+      this.#beforeOpen.push({ opened: (open) => resolve(run(open)), failed: reject });
+    });
+  }
+
+  /** Pass the first rows to a rule, some in each turn. */
+  #feed(open: OpenSource, read: ReadFirst, first: FirstRows): Promise<void> | undefined {
+    const next = open.first?.();
+    if (next === undefined) return undefined;
+    first.begin(() => {
+      const message = next();
+      if (message === undefined) return 0;
+      this.#recordsIn++;
+      const failed = (error: unknown) => first.failFirst(error, message.cause);
+      read(message, (row) => first.first(row), failed);
+      return unitsOf(message.payload.length);
+    });
+    return this.#inSlices(() => first.pass(SLICE_UNITS));
+  }
+
+  /** Fill a table with the first rows, some in each turn. */
+  #fill(open: OpenSource, lane: Lane, read: ReadFirst): Promise<void> | undefined {
+    const next = open.first?.();
+    if (next === undefined) return undefined;
+    const rows: Row[] = [];
+    lane.hold();
+    return this.#inSlices(() => {
+      for (let left = SLICE_UNITS; left > 0; ) {
+        const message = next();
+        if (message === undefined) {
+          lane.release(rows);
+          return false;
+        }
+        this.#recordsIn++;
+        const failed = (error: unknown) => lane.fail(error, message.cause);
+        read(message, (row) => rows.push(row), failed);
+        left -= unitsOf(message.payload.length);
+      }
+      return true;
+    });
+  }
+
+  /** @param pass called once in each turn until it returns false */
+  async #inSlices(pass: () => boolean): Promise<void> {
+    try {
+      do await this.#ports.pause();
+      while (pass() && !this.#isClosed);
+    } catch (error) {
+      this.#ports.failed(error, `passing the first rows of ${this.#settings.what}`);
+    }
+  }
+
+  /** Hand the rows of a rule to another consumer. */
+  swap(consumer: Consumer, next: Consumer): void {
+    for (const lane of this.#lanes) lane.swap(consumer, next);
   }
 
   delete(consumer: Consumer): void {
@@ -147,6 +237,7 @@ export class SharedSource {
     }
     const opening = this.#type.open?.(this.#setupOf(properties));
     this.#open = opening instanceof Promise ? await opening : opening;
+    for (const { opened } of this.#beforeOpen.splice(0)) opened(this.#open as OpenSource);
   }
 
   #setupOf(properties: Properties): SourceSetup {

@@ -35,6 +35,13 @@ export class TableRows {
     return false;
   }
 
+  /** Add rows at once. @returns whether the table has changed @throws StreamFailure: there are too many */
+  addAll(rows: readonly Row[]): boolean {
+    if (this.#retained === 0) return rows.reduce((hasChanged, row) => this.add(row) || hasChanged, false);
+    this.#rows = [...this.#rows, ...rows].slice(-this.#retained);
+    return rows.length > 0;
+  }
+
   /** The source has produced everything. @returns whether the table has changed */
   end(): boolean {
     if (this.#retained > 0) return false;

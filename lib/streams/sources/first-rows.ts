@@ -1,0 +1,99 @@
+import type { Cause } from '../cause.ts';
+import type { Row } from '../tuple.ts';
+import type { Consumer } from './consumer.ts';
+
+/** Units of first rows that are passed on with each row that arrives meanwhile, so that the number of rows that wait gets smaller. */
+const AHEAD = 8;
+/** Bytes of a payload that count as one unit. */
+const UNIT_BYTES = 4096;
+
+/** The units that a payload takes. */
+export function unitsOf(bytes: number): number {
+  return 1 + Math.floor(bytes / UNIT_BYTES);
+}
+
+/**
+ * Passes the first rows of a source to a rule, such as retained messages, before all others: rows that arrive meanwhile wait. Without first rows, and
+ * after them, rows are passed on at once.
+ */
+export class FirstRows implements Consumer {
+  readonly #rule: Consumer;
+  /** Passes on the rows of the next first message. @returns its units; 0: there are no more */
+  #next: (() => number) | undefined;
+  #isHolding = false;
+  #isPassing = false;
+  /** The rows and errors that wait, from `#head` on. */
+  #waiting: (() => void)[] = [];
+  #head = 0;
+
+  /** @param rule takes the rows */
+  constructor(rule: Consumer) {
+    this.#rule = rule;
+  }
+
+  /** There are first rows: let others wait. @param next passes on those of one message, by `first`. @returns its units; 0: there are no more */
+  begin(next: () => number): void {
+    this.#next = next;
+    this.#isHolding = true;
+  }
+
+  /** A first row. */
+  first(row: Row): void {
+    this.#rule.push(row);
+  }
+
+  /** A first message could not be read. */
+  failFirst(error: unknown, cause: Cause | undefined): void {
+    this.#rule.fail(error, cause);
+  }
+
+  /** Pass on what comes next. @returns whether something is left */
+  pass(units: number): boolean {
+    if (!this.#isHolding || this.#isPassing) return this.#isHolding;
+    this.#isPassing = true;
+    try {
+      for (let left = units; left > 0 && this.#isHolding; ) left -= this.#passOne();
+    } finally {
+      this.#isPassing = false;
+    }
+    return this.#isHolding;
+  }
+
+  /** The rule gets no more first rows; what waits is passed on. */
+  end(): void {
+    this.#next = undefined;
+    this.pass(Infinity);
+  }
+
+  push(row: Row): void {
+    if (!this.#isHolding) this.#rule.push(row);
+    else this.#wait(() => this.#rule.push(row));
+  }
+
+  fail(error: unknown, cause?: Cause): void {
+    if (!this.#isHolding) this.#rule.fail(error, cause);
+    else this.#wait(() => this.#rule.fail(error, cause));
+  }
+
+  #passOne(): number {
+    if (this.#next !== undefined) {
+      const taken = this.#next();
+      if (taken === 0) this.#next = undefined;
+      return taken;
+    }
+    const pass = this.#waiting[this.#head++];
+    if (pass !== undefined) {
+      pass();
+      return 1;
+    }
+    this.#waiting = [];
+    this.#head = 0;
+    this.#isHolding = false;
+    return 0;
+  }
+
+  #wait(pass: () => void): void {
+    this.#waiting.push(pass);
+    this.pass(AHEAD);
+  }
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { FirstRows } from '../../lib/streams/sources/first-rows.ts';
+import type { FirstMessage, SourceSetup } from '../../lib/streams/types.ts';
+import { ALL, Kept, makeHub, need, stream, TestSource } from './source-fixture.ts';
+
+/** A source that has messages when a rule starts. */
+class StatefulSource extends TestSource {
+  messages: readonly string[] = [];
+
+  override open(setup: SourceSetup) {
+    super.open(setup);
+    return {
+      close: () => void this.closed++,
+      first: () => {
+        const left = this.messages.map(
+          (text): FirstMessage => ({ payload: Buffer.from(text), metadata: { old: true } })
+        );
+        return () => left.shift();
+      }
+    };
+  }
+}
+
+/** A hub whose turns are taken by hand. */
+function open(...messages: string[]) {
+  const source = new StatefulSource();
+  source.messages = messages;
+  const waiting: (() => void)[] = [];
+  const pause = () => new Promise<void>((resolve) => waiting.push(resolve));
+  const fixture = makeHub([source], { pause });
+  const turn = async () => {
+    for (const resume of waiting.splice(0)) resume();
+    for (let at = 0; at < 10; at++) await undefined; // what continues in the same turn
+  };
+  const start = () => {
+    const kept = new Kept();
+    const first = new FirstRows(kept);
+    const attachment = fixture.hub.attach(stream(), ALL, first, first);
+    return { kept, attachment };
+  };
+  const bytes = (text: string) => source.setup.bytes(Buffer.from(text));
+  return { ...fixture, source, turn, start, bytes };
+}
+
+const numbers = (count: number) => Array.from({ length: count }, (_, n) => JSON.stringify({ n }));
+const namesOf = (kept: Kept) => kept.rows.map(({ values }) => values.n);
+
+describe('the first rows of a source', () => {
+  it('are passed on in slices, one in each turn', async () => {
+    const { start, turn } = open(...numbers(250));
+    const { kept, attachment } = start();
+    assert.deepEqual(kept.values, [], 'nothing in the turn of the start');
+    await turn();
+    assert.equal(kept.rows.length, 100);
+    await turn();
+    await turn();
+    assert.equal(kept.rows.length, 250);
+    assert.equal(kept.rows[0].meta('old'), true);
+    await attachment.fed;
+    await attachment.detach();
+  });
+
+  it('take more turns if their payloads are large', async () => {
+    const { start, turn } = open(...[1, 2, 3].map((n) => JSON.stringify({ n, text: 'x'.repeat(300_000) })));
+    const { kept } = start();
+    await turn();
+    assert.deepEqual(namesOf(kept), [1, 2]);
+    await turn();
+    assert.deepEqual(namesOf(kept), [1, 2, 3]);
+  });
+
+  it('come before rows that arrive meanwhile, which wait in their order', async () => {
+    const { start, turn, bytes } = open(...numbers(120));
+    const { kept } = start();
+    bytes('{"n":"a"}');
+    bytes('{"n":"b"}');
+    await turn();
+    bytes('{"n":"c"}');
+    await turn();
+    bytes('{"n":"d"}');
+    assert.deepEqual(namesOf(kept), [...Array(120).keys(), 'a', 'b', 'c', 'd']);
+  });
+
+  it('come faster with each row that waits, so that few rows do', () => {
+    const { start, bytes } = open(...numbers(80));
+    const { kept } = start();
+    for (let count = 0; count < 10; count++) bytes('{"n":"late"}');
+    assert.equal(kept.rows.length, 80, 'eight for each row that has arrived');
+  });
+
+  it('are for the rule that starts alone', async () => {
+    const { start, turn } = open('{"n":1}');
+    const one = start();
+    await turn();
+    await turn();
+    const two = start();
+    await turn();
+    await turn();
+    assert.deepEqual([namesOf(one.kept), namesOf(two.kept)], [[1], [1]]);
+  });
+
+  it('end with their rule, and what waits behind them is passed on', async () => {
+    const { start, turn, bytes } = open(...numbers(500));
+    const { kept, attachment } = start();
+    await turn();
+    bytes('{"n":"a"}');
+    await attachment.detach();
+    assert.equal(kept.rows.length, 109);
+    assert.equal(namesOf(kept).at(-1), 'a');
+    await turn();
+    assert.equal(kept.rows.length, 109);
+  });
+
+  it('are not for a consumer that wants none, such as a rule that is replaced', async () => {
+    const { hub, turn } = open('{"n":1}');
+    const kept = new Kept();
+    hub.attach(stream(), ALL, kept);
+    await turn();
+    assert.deepEqual(kept.values, []);
+  });
+
+  it('go to another consumer after a swap, and so do later rows', async () => {
+    const { start, turn, bytes } = open('{"n":1}');
+    const { attachment, kept } = start();
+    await turn();
+    await turn();
+    const next = new Kept();
+    attachment.swap(next);
+    bytes('{"n":2}');
+    assert.deepEqual([namesOf(kept), namesOf(next)], [[1], [2]]);
+    await attachment.detach();
+    bytes('{"n":3}');
+    assert.deepEqual(namesOf(next), [2]);
+  });
+
+  it('that cannot be read are errors of the rule that starts, and the others follow', async () => {
+    const { hub, turn, start } = open('{', '{"n":2}');
+    const other = new Kept();
+    hub.attach(stream(), need('n'), other);
+    const { kept, attachment } = start();
+    await turn();
+    assert.deepEqual(namesOf(kept), [2]);
+    assert.equal(kept.errors.length, 1);
+    assert.deepEqual(other.errors, []);
+    assert.equal(attachment.figures.exceptions, 1);
+  });
+
+  it('fill a table before it is handed on, and rows that arrive meanwhile come behind them', async () => {
+    const { hub, turn, bytes } = open(...numbers(150));
+    const kept = new Kept();
+    const attachment = hub.attach(stream({ RETAIN_SIZE: '3' }, undefined, 'table'), ALL, kept);
+    let isFed = false;
+    void attachment.fed.then(() => (isFed = true));
+    await turn();
+    bytes('{"n":"a"}');
+    assert.deepEqual([kept.tables.length, isFed], [0, false]);
+    await turn();
+    assert.deepEqual([kept.table, isFed], [[{ n: 148 }, { n: 149 }, { n: 'a' }], true]);
+    const second = new Kept();
+    hub.attach(stream({ RETAIN_SIZE: '3' }, undefined, 'table'), ALL, second);
+    assert.deepEqual(second.table, kept.table, 'the table is shared');
+  });
+});
