@@ -259,8 +259,8 @@ function inRange(row: OptionRow, number: unknown, field: string, given: unknown)
 function readRate(value: unknown): Rate | undefined {
   let rate = value as Partial<Rate> | null;
   if (typeof value === 'string') {
-    const parts = /^\s*([\d.]+\s*[a-z]*)\s*,\s*([\d.]+\s*[a-z]+)\s*$/i.exec(value);
-    rate = parts === null ? null : { amount: parseSize(parts[1]), perMs: parseDuration(parts[2]) };
+    const parts = value.split(',').map((part) => part.trim());
+    rate = parts.length === 2 ? { amount: parseSize(parts[0]), perMs: parseDuration(parts[1]) } : null;
   }
   if (typeof rate !== 'object' || rate === null) return undefined;
   const { amount, perMs } = rate;

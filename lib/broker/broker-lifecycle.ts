@@ -41,7 +41,7 @@ interface BrokerLifecycleHost {
     | undefined;
   readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
   readonly access: { start(): Promise<void>; stop(): Promise<unknown[]> };
-  readonly operated: { readonly features: { restored(): void } };
+  readonly operated: { readonly features: { restored(): void }; readonly rewrites: { load(): Promise<void> } };
   readonly kept: {
     readonly outboxes: { drained(): Promise<void>; halt(): void };
     readonly connectors: { restored(): Promise<void> };
@@ -118,6 +118,7 @@ export class BrokerLifecycle {
     this.#send('start');
     const opened: ListenerHandle[] = [];
     try {
+      await host.operated.rewrites.load();
       await host.persistence?.open();
       signal?.throwIfAborted();
       host.operated.features.restored();

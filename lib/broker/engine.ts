@@ -94,7 +94,11 @@ export class Engine {
   readonly directory: Directory;
   readonly monitor: Monitor;
   /** What an operator changes at run time. */
-  readonly operated: { readonly features: Features; readonly configuration: Configuration };
+  readonly operated: {
+    readonly features: Features;
+    readonly rewrites: TopicRewrite;
+    readonly configuration: Configuration;
+  };
   readonly #delayed: DelayedMessages;
   readonly #review: RightsReview;
   readonly #sourceReview: SourceReview;
@@ -142,7 +146,7 @@ export class Engine {
     this.#delayed = new DelayedMessages(services, ledger, (message, topic) => this.#release(message, topic));
     const { retainer } = this;
     const delayed = this.#delayed;
-    const rewrites = new TopicRewrite(settings.rewrite, () => this.#rewritesChanged());
+    const rewrites = new TopicRewrite(services, () => this.#rewritesChanged());
 
     // The paths of PUBLISH, SUBSCRIBE and CONNECT.
     this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites });
@@ -181,7 +185,7 @@ export class Engine {
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);
     const features = new Features(services, { delayed, retainer, rewrites, ...this.kept });
-    this.operated = { features, configuration: this.#configuration() };
+    this.operated = { features, rewrites, configuration: this.#configuration() };
   }
 
   // ------------------------------------------------------------------------------------------------------------------ life

@@ -364,8 +364,9 @@ function checkPriorities(value: unknown, field: string): ReadonlyMap<string, num
 function priorityEntries(value: unknown): [topic: string, priority: number][] | undefined {
   if (typeof value === 'string') {
     return value.split(',').map((part) => {
-      const [, topic = '', priority = ''] = /^\s*(.*?)\s*=\s*(\d+)\s*$/.exec(part) ?? [];
-      return [topic, Number(priority)];
+      const at = part.lastIndexOf('=');
+      const priority = part.slice(at + 1).trim();
+      return at === -1 || !/^\d+$/.test(priority) ? ['', 0] : [part.slice(0, at).trim(), Number(priority)];
     });
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;

@@ -13,10 +13,11 @@ export type PatternCompiler = (text: string) => Pattern;
 
 /**
  * Load the package for regular expressions, which takes time in proportion to the text, whatever the expression.
+ * @param user begins the message if the package is missing: subject and verb
  * @throws BrokerError PACKAGE_MISSING
  */
-export async function loadPatterns(): Promise<PatternCompiler> {
-  const { RE2JS } = await loadRe2();
+export async function loadPatterns(user = 'regular expressions in rules need'): Promise<PatternCompiler> {
+  const { RE2JS } = await loadRe2(user);
   const known = new LRUCache<string, Pattern>({ max: MOST_REMEMBERED });
   return (text) => {
     const remembered = known.get(text);
@@ -29,13 +30,11 @@ export async function loadPatterns(): Promise<PatternCompiler> {
 
 type Re2 = typeof import('re2js');
 
-async function loadRe2(): Promise<Re2> {
+async function loadRe2(user: string): Promise<Re2> {
   try {
     return await import('re2js');
   } catch (cause) {
-    throw new BrokerError('PACKAGE_MISSING', 'regular expressions in rules need the package re2js: npm install re2js', {
-      cause
-    });
+    throw new BrokerError('PACKAGE_MISSING', `${user} the package re2js: npm install re2js`, { cause });
   }
 }
 
@@ -49,6 +48,7 @@ function compile(Compiler: Re2['RE2JS'], text: string): Pattern {
     throw new SqlFailure(`the regular expression is invalid: ${(error as Error).message}`);
   }
   return {
+    groupCount: compiled.groupCount(),
     test: (given) => compiled.test(given),
     groups(given) {
       const matcher = compiled.matcher(given);

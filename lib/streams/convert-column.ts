@@ -119,7 +119,7 @@ function within(value: bigint): bigint | undefined {
   return integer(value) === value ? value : undefined;
 }
 
-const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 function floatOf(value: Value): number | undefined {
   switch (typeof value) {

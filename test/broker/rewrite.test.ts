@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { promisify } from 'node:util';
 import { InvalidInput } from '../../lib/base/errors.ts';
 import { createBroker } from '../../lib/broker/broker.ts';
 import { compileRewrite, type RewriteRule } from '../../lib/broker/features/rewrite.ts';
+import { loadPatterns } from '../../lib/sql/patterns.ts';
+import { startBroker } from '../support/wire.ts';
 
 const LINES = ['y/+/z/# ^y/(.+)/z/(.+)$ y/z/$2', 'x/# ^x/y/(.+)$ z/y/x/$1', 'x/y/+ ^x/y/(\\d+)$ z/y/$1'];
+
+const patterns = await loadPatterns();
+const compiled = (rules: readonly (RewriteRule | string)[]) => compileRewrite(rules, patterns);
 
 describe('compileRewrite', () => {
   const documented: [from: string, to: string][] = [
@@ -16,7 +24,7 @@ describe('compileRewrite', () => {
   ];
   for (const [from, to] of documented) {
     it(`rewrites ${from} to ${to} with the documented set of rules, for every packet`, () => {
-      const { rewrite, isEmpty } = compileRewrite(LINES);
+      const { rewrite, isEmpty } = compiled(LINES);
       assert.equal(isEmpty, false);
       assert.equal(rewrite(from, 'publish'), to);
       assert.equal(rewrite(from, 'subscribe'), to);
@@ -24,42 +32,42 @@ describe('compileRewrite', () => {
   }
 
   it('applies only the last rule whose filter matches: x/y/z is unchanged although an earlier rule would change it', () => {
-    assert.equal(compileRewrite(LINES.slice(0, 2)).rewrite('x/y/z', 'publish'), 'z/y/x/z');
-    assert.equal(compileRewrite(LINES).rewrite('x/y/z', 'publish'), 'x/y/z');
+    assert.equal(compiled(LINES.slice(0, 2)).rewrite('x/y/z', 'publish'), 'z/y/x/z');
+    assert.equal(compiled(LINES).rewrite('x/y/z', 'publish'), 'x/y/z');
   });
 
   it('accepts rules as objects, with patterns as strings or regular expressions', () => {
     const rule = { filter: 'a/#', pattern: /^A\/(.*)$/gi, target: 'b/$1' };
-    const { rewrite } = compileRewrite([rule]);
+    const { rewrite } = compiled([rule]);
     // Two calls, because a "g" expression would continue at its last match.
     assert.equal(rewrite('a/x', 'publish'), 'b/x');
     assert.equal(rewrite('a/x', 'publish'), 'b/x');
-    assert.equal(compileRewrite([{ ...rule, pattern: '^a/(.*)$' }]).rewrite('a/x', 'publish'), 'b/x');
+    assert.equal(compiled([{ ...rule, pattern: '^a/(.*)$' }]).rewrite('a/x', 'publish'), 'b/x');
   });
 
   it('changes nothing without rules', () => {
-    const { isEmpty, rewrite } = compileRewrite([]);
+    const { isEmpty, rewrite } = compiled([]);
     assert.equal(isEmpty, true);
     assert.equal(rewrite('a', 'publish'), 'a');
   });
 
   it('replaces the whole topic, even where the pattern matches only a part', () => {
-    assert.equal(compileRewrite([{ filter: '#', pattern: 'b', target: 'c' }]).rewrite('a/b/d', 'publish'), 'c');
+    assert.equal(compiled([{ filter: '#', pattern: 'b', target: 'c' }]).rewrite('a/b/d', 'publish'), 'c');
   });
 
   it('distinguishes $1 from $10 and leaves other dollar signs unchanged', () => {
     const pattern = '^(.)(.)(.)(.)(.)(.)(.)(.)(.)(.)$';
-    const { rewrite } = compileRewrite([{ filter: '+', pattern, target: '$10/$1/$x/$' }]);
+    const { rewrite } = compiled([{ filter: '+', pattern, target: '$10/$1/$x/$' }]);
     assert.equal(rewrite('abcdefghij', 'publish'), 'j/a/$x/$');
   });
 
   it('inserts an empty string for a capture group that did not participate', () => {
-    const { rewrite } = compileRewrite([{ filter: 'a/+', pattern: '^a/(?:(x)|y)$', target: 'b/$1' }]);
+    const { rewrite } = compiled([{ filter: 'a/+', pattern: '^a/(?:(x)|y)$', target: 'b/$1' }]);
     assert.equal(rewrite('a/y', 'publish'), 'b/');
   });
 
   it('applies a rule to the packet types it is defined for', () => {
-    const { rewrite } = compileRewrite([
+    const { rewrite } = compiled([
       { filter: 'a', pattern: 'a', target: 'all' },
       { filter: 'a', pattern: 'a', target: 'publish', on: 'publish' }
     ]);
@@ -68,14 +76,14 @@ describe('compileRewrite', () => {
   });
 
   it('rewrites the filter inside a shared filter, but no topic name that looks like one', () => {
-    const { rewrite } = compileRewrite(LINES);
+    const { rewrite } = compiled(LINES);
     assert.equal(rewrite('$share/g/x/y/1', 'subscribe'), '$share/g/z/y/1');
     assert.equal(rewrite('$queue/x/y/1', 'subscribe'), '$queue/z/y/1');
     assert.equal(rewrite('$share/g/x/y/1', 'publish'), '$share/g/x/y/1');
   });
 
   it('leaves a topic unchanged if it would become invalid', () => {
-    const { rewrite } = compileRewrite([
+    const { rewrite } = compiled([
       { filter: 'a/#', pattern: '^a/(.*)$', target: '$1' },
       { filter: 'b', pattern: 'b', target: 'c/+' }
     ]);
@@ -97,7 +105,7 @@ describe('compileRewrite', () => {
     ['a line of two words', 'a/b c', 'rewrite.1', /<filter> <pattern> <target>/],
     ['a line of four words', 'a b c d', 'rewrite.1', /<filter> <pattern> <target>/],
     ['a bad filter', { filter: 'a/#/b', pattern: 'a', target: 'b' }, 'rewrite.1.filter', /"#" may only be the last/],
-    ['a bad expression', { filter: 'a', pattern: '(', target: 'b' }, 'rewrite.1.pattern', /Unterminated group/],
+    ['a bad expression', { filter: 'a', pattern: '(', target: 'b' }, 'rewrite.1.pattern', /missing closing \)/],
     ['an unknown capture', 'a ^(a)$ b/$2', 'rewrite.1.target', /no capture \$2/],
     ['capture 0', 'a ^(a)$ b/$0', 'rewrite.1.target', /no capture \$0/],
     ['an empty target', { filter: 'a', pattern: 'a', target: '' }, 'rewrite.1.target', /expected a topic/],
@@ -107,7 +115,7 @@ describe('compileRewrite', () => {
   for (const [what, rule, field, says] of wrong) {
     it(`refuses ${what} and names ${field}`, () => {
       assert.throws(
-        () => compileRewrite([LINES[0], rule]),
+        () => compiled([LINES[0], rule]),
         (error) => {
           assert.ok(error instanceof InvalidInput);
           assert.equal(error.code, 'REWRITE_INVALID');
@@ -121,9 +129,64 @@ describe('compileRewrite', () => {
 
   it('refuses an unknown key in a rule and suggests the nearest', () => {
     const rule = { filter: 'a', pattern: 'a', target: 'b', onn: 'publish' };
-    assert.throws(() => compileRewrite([rule]), {
+    assert.throws(() => compiled([rule]), {
       code: 'OPTION_UNKNOWN',
       message: 'unknown option "onn" in rewrite.0; did you mean "on"?'
     });
+  });
+});
+
+describe('patterns of rewrite rules', () => {
+  it('take time in proportion to the topic if they are strings', () => {
+    const { rewrite } = compiled([{ filter: '#', pattern: '^(a+)+$', target: 'b' }]);
+    const topic = `${'a'.repeat(60_000)}!`;
+    assert.equal(rewrite(topic, 'publish'), topic); // a backtracking expression would not end
+    assert.equal(rewrite('a'.repeat(60_000), 'publish'), 'b');
+  });
+
+  it('are applied to topics of at most 512 bytes if they are RegExp objects, and the first longer topic is reported', () => {
+    const reported: string[] = [];
+    const rule = { filter: 'a/#', pattern: /^a\/(.*)$/, target: 'b/$1' };
+    const { rewrite } = compileRewrite([rule], undefined, ({ code, message }) => reported.push(`${code} ${message}`));
+    const longest = `a/${'x'.repeat(510)}`;
+    assert.equal(rewrite(longest, 'publish'), longest.replace('a', 'b'));
+    for (const topic of [`${longest}x`, `a/${'é'.repeat(256)}`]) assert.equal(rewrite(topic, 'publish'), topic);
+    assert.equal(reported.length, 1);
+    assert.match(reported[0], /^REWRITE_SKIPPED option rewrite\.0: a topic of 513 bytes is not rewritten/);
+  });
+
+  it('refuse what RE2 does not have when the broker starts, with the name of the rule', async () => {
+    const broker = createBroker({ rewrite: ['a a b', 'a/# ^a/(?=x)(.*)$ b/$1'] });
+    await assert.rejects(broker.start(), {
+      code: 'REWRITE_INVALID',
+      field: 'rewrite.1.pattern',
+      message: /^rewrite\.1\.pattern: .*a RegExp may have these/
+    });
+    await broker.stop();
+  });
+
+  it('may have what RE2 does not have as RegExp objects, without the package', async () => {
+    await using broker = await startBroker({ rewrite: [{ filter: 'a/#', pattern: /^a\/(?=x)(.*)$/, target: 'b/$1' }] });
+    const client = await broker.connect({ clientId: 'c' });
+    const topics: string[] = [];
+    broker.subscribe('#', ({ topic }) => void topics.push(topic));
+    await client.publish('a/x', '', { qos: 1 });
+    await client.publish('a/y', '', { qos: 1 });
+    assert.deepEqual(topics, ['b/x', 'a/y']);
+  });
+
+  it('name the rule, the package and the command if the package is missing when the broker starts', async () => {
+    const program = `
+      import { register } from 'node:module';
+      const hooks = "export const resolve = (name, context, next) => { if (name === 're2js') throw new Error('none'); return next(name, context); }";
+      register('data:text/javascript,' + encodeURIComponent(hooks));
+      const { createBroker } = await import('embermq');
+      const rewrite = [{ filter: 'a', pattern: /a/, target: 'b' }, 'a a b'];
+      await createBroker({ rewrite }).start().catch(({ code, message }) => console.log(code + ': ' + message));
+    `;
+    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', program];
+    const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: join(import.meta.dirname, '../..') });
+    const text = 'option rewrite.1.pattern: patterns that are strings need the package re2js: npm install re2js';
+    assert.equal(stdout, `PACKAGE_MISSING: ${text}\n`);
   });
 });

@@ -28,8 +28,11 @@ function escaped(values: Values, escapeValue: (value: string) => string): Values
 
 /** The library puts a value with a space at its end in quotes, which are only valid around a whole value, so these spaces are escaped here. */
 function dnValue(DN: Ldapts['DN'], value: string): string {
-  const [, before, inner, after] = /^( *)(.*?)( *)$/s.exec(value) as RegExpExecArray;
-  const spaces = (text: string) => '\\20'.repeat(text.length);
+  let [start, end] = [0, value.length];
+  while (value[start] === ' ') start++;
+  while (end > start && value[end - 1] === ' ') end--;
+  const inner = value.slice(start, end);
+  const spaces = (count: number) => '\\20'.repeat(count);
   const escapedInner = new DN().addPairRDN('x', inner).toString().slice('x='.length);
-  return spaces(before) + escapedInner.replaceAll('\0', '\\00') + spaces(after);
+  return spaces(start) + escapedInner.replaceAll('\0', '\\00') + spaces(value.length - end);
 }

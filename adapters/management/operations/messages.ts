@@ -103,7 +103,7 @@ async function publish(context: Context, given: Publish): Promise<void> {
 function payloadOf({ payload = '', encoding }: Publish): string | Buffer {
   if (encoding !== 'base64') return payload;
   const bytes = Buffer.from(payload, 'base64');
-  if (bytes.toString('base64').replace(/=+$/, '') !== payload.replace(/=+$/, ''))
+  if (bytes.toString('base64').replace(/=+$/, '') !== payload.replace(/(?<!=)=+$/, ''))
     throw new Fault('wrongParameter', 'the parameter "payload" is not Base64, as "encoding" says');
   return bytes;
 }

@@ -45,8 +45,8 @@ function name(text: string, special: RegExp, what: string): string {
   return text.replace(special, '\\$&');
 }
 
-const LOOSE = /\\+(?=[,= ]|$)/;
-const ALL_LOOSE = /\\+(?=[,= ]|$)/g;
+const LOOSE = /(?<!\\)\\+(?=[,= ]|$)/;
+const ALL_LOOSE = /(?<!\\)\\+(?=[,= ]|$)/g;
 
 /** Line breaks become blanks, and backslashes in front of a comma, "=", a blank or the end are left out: these cannot be written. */
 function tagValue(text: string): string {

@@ -1,5 +1,6 @@
-import { InvalidInput } from '../../base/errors.ts';
+import { BrokerError, InvalidInput } from '../../base/errors.ts';
 import { checkNames } from '../../base/options-table.ts';
+import { loadPatterns, type PatternCompiler } from '../../sql/patterns.ts';
 import { checkTopicFilter, checkTopicName, matches, parseSharedFilter } from '../../topics/topic.ts';
 import type { Feature } from './feature.ts';
 
@@ -7,7 +8,10 @@ import type { Feature } from './feature.ts';
 export interface RewriteRule {
   /** The topic filter that selects the rule for a topic. */
   readonly filter: string;
-  /** A regular expression, which is applied to the whole topic. */
+  /**
+   * A regular expression, which is applied to the whole topic. A string has the syntax of RE2 and needs the package `re2js`: it takes time in
+   * proportion to the topic. A `RegExp` is code of the app, which may take much longer: topics of more than 512 bytes are not rewritten by it.
+   */
   readonly pattern: string | RegExp;
   /** The new topic. `$1` to `$99` are replaced by the captures of `pattern`. */
   readonly target: string;
@@ -18,6 +22,12 @@ export interface RewriteRule {
 /** The kind of packet that contains the topic. `subscribe` includes UNSUBSCRIBE. */
 export type RewriteKind = 'publish' | 'subscribe';
 
+/** What the feature uses of the broker. */
+interface RewriteHost {
+  readonly settings: { readonly rewrite: readonly (RewriteRule | string)[] };
+  readonly announcer: { failed(error: BrokerError, during: string, client: undefined): void };
+}
+
 /** Rewrites the topics of clients by the rules of the option `rewrite`. Subscriptions and wills keep the topic that they got. */
 export class TopicRewrite implements Feature {
   readonly name = 'rewrite';
@@ -25,21 +35,40 @@ export class TopicRewrite implements Feature {
   isStarted = false;
   /** Some topics are rewritten: the feature is started and there are rules. */
   hasRules = false;
-  readonly #rules: Rewrite;
+  readonly #input: readonly (RewriteRule | string)[];
   readonly #onChange: () => void;
+  readonly #skipped: (error: BrokerError) => void;
+  /** Undefined: patterns that are strings are not compiled yet. */
+  #rules: Rewrite | undefined;
 
   /**
    * @param onChange called when the feature has been started or stopped
    * @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN
    */
-  constructor(rules: readonly (RewriteRule | string)[], onChange: () => void) {
-    this.#rules = compileRewrite(rules);
+  constructor({ settings, announcer }: RewriteHost, onChange: () => void) {
+    const { rewrite } = settings;
+    this.#input = rewrite;
     this.#onChange = onChange;
+    this.#skipped = (error) => announcer.failed(error, 'rewriting topics', undefined);
+    if (!checkRewrite(rewrite).some(({ pattern }) => typeof pattern === 'string'))
+      this.#rules = compileRewrite(rewrite, undefined, this.#skipped);
+  }
+
+  /**
+   * Compile the patterns that are strings.
+   * @throws InvalidInput REWRITE_INVALID; BrokerError PACKAGE_MISSING: `re2js` is not installed
+   */
+  async load(): Promise<void> {
+    if (this.#rules !== undefined) return;
+    const at = checkRewrite(this.#input).findIndex(({ pattern }) => typeof pattern === 'string');
+    const compiler = await loadPatterns(`option rewrite.${at}.pattern: patterns that are strings need`);
+    this.#rules = compileRewrite(this.#input, compiler, this.#skipped);
+    if (this.isStarted) this.start();
   }
 
   start(): void {
     this.isStarted = true;
-    this.hasRules = !this.#rules.isEmpty;
+    this.hasRules = this.#rules !== undefined && !this.#rules.isEmpty;
     this.#onChange();
   }
 
@@ -50,7 +79,7 @@ export class TopicRewrite implements Feature {
 
   /** Rewrite a topic. See `Rewrite`. */
   apply(topic: string, kind: RewriteKind): string {
-    return this.hasRules ? this.#rules.rewrite(topic, kind) : topic;
+    return this.hasRules && this.#rules !== undefined ? this.#rules.rewrite(topic, kind) : topic;
   }
 }
 
@@ -65,12 +94,35 @@ interface Rewrite {
   rewrite(topic: string, kind: RewriteKind): string;
 }
 
+/** Finds the captures in a topic, by their numbers; undefined: the pattern does not match, or the topic is too long for it. */
+type Match = (topic: string) => readonly (string | undefined)[] | undefined;
+
 interface Compiled {
   readonly filter: string;
-  readonly pattern: RegExp;
+  readonly match: Match;
   /** Literal parts and numbers of captures, in order. */
   readonly target: readonly (string | number)[];
   readonly on: 'all' | RewriteKind;
+}
+
+/** Most bytes of a topic to which a `RegExp` is applied. */
+const MAX_REGEXP_BYTES = 512;
+
+/** The rules as objects, without a look at their patterns. @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN */
+function checkRewrite(rules: readonly (RewriteRule | string)[]): RewriteRule[] {
+  if (!Array.isArray(rules)) throw invalid('rewrite', 'a list of rules', rules);
+  return rules.map((rule, index) => {
+    const at = `rewrite.${index}`;
+    const read = typeof rule === 'string' ? fromLine(rule, at) : asRule(rule, at);
+    const { filter, pattern, target, on = 'all' } = read;
+    const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'expected a string';
+    if (fault !== undefined) throw invalid(`${at}.filter`, 'a valid topic filter', filter, fault);
+    if (!['all', 'publish', 'subscribe'].includes(on)) throw invalid(`${at}.on`, 'all, publish or subscribe', on);
+    if (!(pattern instanceof RegExp) && typeof pattern !== 'string')
+      throw invalid(`${at}.pattern`, 'a regular expression', pattern);
+    if (typeof target !== 'string' || target === '') throw invalid(`${at}.target`, 'a topic', target);
+    return read;
+  });
 }
 
 /**
@@ -79,15 +131,22 @@ interface Compiled {
  * The last rule whose filter and packet kind match a topic is used. If its pattern does not match, the topic is not changed; no other rule is
  * tried.
  * @param rules objects, or lines `<filter> <pattern> <target>` such as `x/y/+ ^x/y/(\d+)$ z/y/$1`
+ * @param compiler of patterns that are strings; undefined: there are none
+ * @param skipped called once for each rule with the first topic that is too long for its `RegExp`
  * @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN
  */
-export function compileRewrite(rules: readonly (RewriteRule | string)[]): Rewrite {
-  if (!Array.isArray(rules)) throw invalid('rewrite', 'a list of rules', rules);
-  const compiled = rules.map(compile).reverse();
+export function compileRewrite(
+  rules: readonly (RewriteRule | string)[],
+  compiler?: PatternCompiler | undefined,
+  skipped: (error: BrokerError) => void = () => undefined
+): Rewrite {
+  const compiled = checkRewrite(rules)
+    .map((rule, index) => compile(rule, `rewrite.${index}`, compiler, skipped))
+    .reverse();
   const apply = (topic: string, kind: RewriteKind): string => {
     const rule = compiled.find(({ filter, on }) => (on === 'all' || on === kind) && matches(filter, topic));
-    const found = rule?.pattern.exec(topic);
-    if (rule === undefined || found == null) return topic;
+    const found = rule?.match(topic);
+    if (rule === undefined || found === undefined) return topic;
     const outcome = rule.target.map((part) => (typeof part === 'string' ? part : (found[part] ?? ''))).join('');
     const fault = kind === 'publish' ? checkTopicName(outcome) : checkTopicFilter(outcome);
     return fault === undefined ? outcome : topic;
@@ -103,16 +162,54 @@ export function compileRewrite(rules: readonly (RewriteRule | string)[]): Rewrit
   };
 }
 
-function compile(rule: RewriteRule | string, index: number): Compiled {
-  const at = `rewrite.${index}`;
-  const { filter, pattern, target, on = 'all' } = typeof rule === 'string' ? fromLine(rule, at) : asRule(rule, at);
-  const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'expected a string';
-  if (fault !== undefined) throw invalid(`${at}.filter`, 'a valid topic filter', filter, fault);
-  if (!['all', 'publish', 'subscribe'].includes(on)) throw invalid(`${at}.on`, 'all, publish or subscribe', on);
-  const expression = asPattern(pattern, `${at}.pattern`);
+function compile(
+  { filter, pattern, target, on = 'all' }: RewriteRule,
+  at: string,
+  compiler: PatternCompiler | undefined,
+  skipped: (error: BrokerError) => void
+): Compiled {
+  const { match, captures } =
+    typeof pattern === 'string' ? linear(pattern, `${at}.pattern`, compiler) : backtracking(pattern, at, skipped);
+  return { filter, match, target: asTarget(target, captures, `${at}.target`), on };
+}
+
+interface Matching {
+  readonly match: Match;
+  /** Number of captures. */
+  readonly captures: number;
+}
+
+/** A pattern that takes time in proportion to the topic. @throws InvalidInput REWRITE_INVALID */
+function linear(pattern: string, field: string, compiler: PatternCompiler | undefined): Matching {
+  if (compiler === undefined) throw new TypeError('the package for regular expressions is not loaded');
+  try {
+    const compiled = compiler(pattern);
+    return {
+      match: (topic) => (compiled.test(topic) ? [topic, ...compiled.groups(topic)] : undefined),
+      captures: compiled.groupCount
+    };
+  } catch (error) {
+    const advice = 'strings have the syntax of RE2, without lookaround and backreferences; a RegExp may have these';
+    throw invalid(field, 'a regular expression', pattern, `${(error as Error).message}; ${advice}`);
+  }
+}
+
+/** A pattern that may take any time: topics are short. */
+function backtracking(given: RegExp, at: string, skipped: (error: BrokerError) => void): Matching {
+  // With the flags "g" and "y" a match would depend on the previous one.
+  const pattern = new RegExp(given.source, given.flags.replace(/[gy]/g, ''));
+  let hasSkipped = false;
+  const match: Match = (topic) => {
+    if (Buffer.byteLength(topic) <= MAX_REGEXP_BYTES) return pattern.exec(topic) ?? undefined;
+    if (!hasSkipped) {
+      hasSkipped = true;
+      const text = `option ${at}: a topic of ${Buffer.byteLength(topic)} bytes is not rewritten, because a RegExp is applied to at most ${MAX_REGEXP_BYTES} bytes; use a string as the pattern`;
+      skipped(new BrokerError('REWRITE_SKIPPED', text));
+    }
+    return undefined;
+  };
   // With an empty alternative the expression matches any string, and the length of the result is the number of captures.
-  const captures = (new RegExp(`${expression.source}|`, expression.flags).exec('')?.length ?? 1) - 1;
-  return { filter, pattern: expression, target: asTarget(target, captures, `${at}.target`), on };
+  return { match, captures: (new RegExp(`${pattern.source}|`, pattern.flags).exec('')?.length ?? 1) - 1 };
 }
 
 function fromLine(line: string, at: string): RewriteRule {
@@ -128,19 +225,7 @@ function asRule(rule: unknown, at: string): RewriteRule {
   return rule as RewriteRule;
 }
 
-function asPattern(pattern: unknown, field: string): RegExp {
-  // With the flags "g" and "y" a match would depend on the previous one.
-  if (pattern instanceof RegExp) return new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''));
-  if (typeof pattern !== 'string') throw invalid(field, 'a regular expression', pattern);
-  try {
-    return new RegExp(pattern);
-  } catch (error) {
-    throw invalid(field, 'a regular expression', pattern, (error as Error).message);
-  }
-}
-
-function asTarget(target: unknown, captures: number, field: string): (string | number)[] {
-  if (typeof target !== 'string' || target === '') throw invalid(field, 'a topic', target);
+function asTarget(target: string, captures: number, field: string): (string | number)[] {
   return target.split(/(\$\d{1,2})/).map((part) => {
     if (!/^\$\d{1,2}$/.test(part)) return part;
     const capture = Number(part.slice(1));

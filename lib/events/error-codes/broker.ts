@@ -133,6 +133,10 @@ export const BROKER_CODES = {
     remedy: 'Wait until that has ended.'
   },
   REWRITE_INVALID: { about: 'A rule of the option `rewrite` is invalid.', remedy: 'See `expected` of the error.' },
+  REWRITE_SKIPPED: {
+    about: 'A topic of more than 512 bytes is not rewritten by a `RegExp`. Reported once for each rule.',
+    remedy: 'Use a string as the pattern.'
+  },
   SESSION_ENDED: {
     about: 'The session has ended, or its client has no CONNACK yet.',
     remedy: 'Look it up again with `broker.sessions.get`.'

@@ -21,6 +21,8 @@ export interface FunctionTools {
 /** A regular expression that takes time in proportion to the text. */
 export interface Pattern {
   test(text: string): boolean;
+  /** Number of groups. */
+  readonly groupCount: number;
   /** The groups of the first match, '' for those without a part in it; empty if there is no match. */
   groups(text: string): readonly string[];
   /** Replace each match. @param replacement called with the match, followed by its groups */

@@ -26,7 +26,7 @@ export function convert(value: Value, type: Value, offsetAt?: (timeMs: number) =
 type Converter = (value: Value, offsetAt: ((timeMs: number) => number) | undefined) => Value;
 
 const DECIMAL = /^[+-]?\d{1,40}$/;
-const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const BOOLEANS: Readonly<Record<string, boolean>> = {
   ...Object.fromEntries(['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true])),

@@ -96,7 +96,7 @@ const UNITS: Readonly<Record<string, number>> = {
   m: 60e9,
   h: 3600e9
 };
-const DURATION = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$/;
+const DURATION = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$/;
 /** The longest duration: that of 64 bits of nanoseconds. */
 const LONGEST_NS = 2 ** 63;
 
@@ -107,7 +107,7 @@ function durationMs(value: Value): number {
     new StreamFailure(`invalid duration ${JSON.stringify(text.slice(0, 50))}; write one such as -1h30m`);
   if (text.length > 200 || !DURATION.test(text)) throw wrong();
   let nanoseconds = 0;
-  for (const [, number, unit] of text.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/g))
+  for (const [, number, unit] of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/g))
     nanoseconds += Number(number) * UNITS[unit];
   if (nanoseconds >= LONGEST_NS) throw wrong();
   return (text.startsWith('-') ? -nanoseconds : nanoseconds) / 1e6;

@@ -327,7 +327,7 @@ function numberOf(text: string, start: number): number | bigint {
     const value = BigInt(/^0\d/.test(digits) ? `0o${digits.replace(/^0+(?=.)/, '')}` : digits);
     return sign === '-' ? -value : value;
   }
-  const value = /^(?=.*[.eE])\d*\.?\d*([eE][+-]?\d+)?$/.test(digits) ? Number(plain) : Number.NaN;
+  const value = /^(?=.*[.eE])\d*(?:\.\d*)?([eE][+-]?\d+)?$/.test(digits) ? Number(plain) : Number.NaN;
   if (Number.isNaN(value)) throw new TemplateError(`bad number syntax: ${JSON.stringify(text)}`, start);
   return value;
 }

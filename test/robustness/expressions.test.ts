@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as ldapts from 'ldapts';
+import { filledDn } from '../../adapters/auth/ldap/names.ts';
+import { lineOf } from '../../adapters/streams/influx/line-protocol.ts';
+import { compileConversion } from '../../lib/streams/convert.ts';
+import { serveManagement, startBroker } from '../support/management.ts';
+
+/** So long that an expression whose time grows with the square of the length does not end. */
+const LONG = 3_000_000;
+
+describe('texts of clients', () => {
+  it('are read as numbers in time that grows with their length', () => {
+    const parseTime = () => undefined;
+    const convert = compileConversion({
+      columns: [{ name: 'a', type: { type: 'float' } }],
+      isStrict: false,
+      parseTime
+    });
+    assert.deepEqual(convert({ a: `${'1'.repeat(LONG)}x` }), { a: null });
+  });
+
+  it('are written as tags of the line protocol in time that grows with their length', () => {
+    const tag = `${'\\'.repeat(LONG)}x`;
+    const line = lineOf({ measurement: 'm', tags: [['t', tag]], fields: [['a', 1]], time: undefined }, 'influx2 sink');
+    assert.equal(line.length, tag.length + 'm,t= a=1'.length);
+  });
+
+  it('are put into distinguished names in time that grows with their length', () => {
+    const name = `${' '.repeat(30_000)}a${' '.repeat(30_000)}b`;
+    const dn = { fill: ({ u }: Record<string, string>) => u } as unknown as Parameters<typeof filledDn>[1];
+    assert.equal(filledDn(ldapts, dn, { u: name }), `${'\\20'.repeat(30_000)}a${' '.repeat(30_000)}b`);
+  });
+
+  it('are refused as base64 over REST in time that grows with their length', async () => {
+    await using broker = await startBroker();
+    await using api = await serveManagement(broker);
+    const payload = `${'='.repeat(900_000)}x`;
+    const { body } = await api.call('POST', '/api/mqtt/publish', {
+      topic: 'a',
+      clientid: 'c',
+      payload,
+      encoding: 'base64'
+    });
+    assert.notEqual(body.code, 0);
+  });
+});
