@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Checkpoints } from './checkpoints/checkpoints.ts';
 import type { FunctionTools } from './functions/function.ts';
+import type { Pulse } from './graph/figures.ts';
 import { Graph } from './graph/graph.ts';
 import type { LookupTable } from './graph/operator.ts';
 import { Outputs } from './graph/outputs.ts';
@@ -33,6 +34,7 @@ interface RunningHost {
 
 /** What a rule has opened before it runs. */
 interface Opened {
+  readonly pulse: Pulse;
   readonly tools: FunctionTools;
   readonly sinks: readonly SinkNode[];
   /** By position of the source. */
@@ -55,10 +57,10 @@ export class Running {
     this.#plan = plan;
     this.#opened = opened;
     this.#host = host;
-    const { tools, sinks, lookups } = opened;
+    const { pulse, tools, sinks, lookups } = opened;
     const outputs = new Outputs(sinks, tools.frame, (rows) => host.emitted(rows));
     const failed = (node: string, error: unknown) => host.failed(node, error);
-    this.graph = new Graph(plan, { clock: host.clock, tools, lookups, failed }, outputs);
+    this.graph = new Graph(plan, { clock: host.clock, pulse, tools, lookups, failed }, outputs);
     this.#checkpoints = host.checkpoints?.(this.graph);
   }
 
@@ -126,7 +128,7 @@ export class Running {
 
   /** Stop the flow. Resolves when sources and sinks are closed. */
   async close(): Promise<void> {
-    const { sinks, lookups } = this.#opened;
+    const { pulse, sinks, lookups } = this.#opened;
     this.#isClosed = true;
     const detached = [...this.#attachments.values()].map((attachment) => attachment.detach());
     this.#attachments.clear();
@@ -134,6 +136,7 @@ export class Running {
     if (drained !== undefined) await drained;
     const save = this.#checkpoints?.end();
     this.graph.close();
+    pulse.close();
     const closed = [
       ...detached,
       ...sinks.map(({ target }) => target.close()),

@@ -6,6 +6,7 @@ import { RuleLog } from './checkpoints/rule-log.ts';
 import { type AllRuleMessages, RuleMessages } from './checkpoints/rule-messages.ts';
 import type { PlannedAction, ReadRule } from './definition.ts';
 import type { FunctionTools } from './functions/function.ts';
+import { Pulse } from './graph/figures.ts';
 import { FunctionTarget } from './graph/function-target.ts';
 import type { Graph } from './graph/graph.ts';
 import type { LookupTable } from './graph/operator.ts';
@@ -133,7 +134,9 @@ export class StreamRuntime {
   async open({ id, read, held }: StreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
     const { clock } = this.#host;
     const failed = (node: string, error: unknown) => reports.failed(node, error);
+    const pulse = new Pulse(clock);
     const opened = {
+      pulse,
       tools: this.#toolsOf(id, clock),
       sinks: [] as SinkNode[],
       lookups: new Map<number, LookupTable>()
@@ -149,7 +152,7 @@ export class StreamRuntime {
         const { bufferLength, qos } = options;
         const failure = (error: unknown) => node?.fail(error);
         const target = await this.#openSink(id, { action, bufferLength, qos }, plan.sinks[at], failure);
-        node = new SinkNode(name, target, { clock, sendsErrors: options.sendError, failed, filled });
+        node = new SinkNode(name, target, { clock, pulse, sendsErrors: options.sendError, failed, filled });
         opened.sinks.push(node);
       }
       for (const { kind, definition, position, needed } of plan.streams)

@@ -144,6 +144,24 @@ describe('The status of a stream rule', () => {
     assert.match(String(metrics.op_2_filter_0_last_invocation), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?$/);
   });
 
+  it('shows a last invocation that is at most a second before the last item', async () => {
+    await using kit = await kitWithStreams();
+    const { streams } = kit.broker;
+    await topologyOf(kit, 'SELECT color FROM demo WHERE size > 2');
+    const shown = async () => {
+      const { metrics } = await streams.rules.status('r');
+      const names = Object.keys(metrics).filter((name) => name.endsWith('_last_invocation'));
+      return names.map((name) => Date.parse(String(metrics[name])));
+    };
+    for (let item = 1; item <= 10; item++) {
+      await streams.push('demo', { color: 'red', size: 3n, ts: 1n });
+      for (const at of await shown())
+        assert.ok(kit.clock.now() - at < 1000, `item ${item}: ${kit.clock.now() - at} ms`);
+      await kit.clock.advance(400);
+    }
+    assert.equal((await shown()).length, 5);
+  });
+
   it('shows the last error of a node, which goes to the sinks', async () => {
     await using kit = await kitWithStreams();
     kit.broker.on('error', () => undefined);

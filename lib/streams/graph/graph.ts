@@ -8,7 +8,7 @@ import { isSource, type PlannedNode, type PlannedSource } from '../plan/plan.ts'
 import { freshSlots } from '../plan/slots.ts';
 import type { Consumer } from '../sources/consumer.ts';
 import type { Evaluate, Frame, Row, Tuple } from '../tuple.ts';
-import { Figures, SAMPLE } from './figures.ts';
+import { Figures, Pulse, SAMPLE } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 import { type Next, Node } from './node.ts';
 import type { LookupTable } from './operator.ts';
@@ -16,6 +16,8 @@ import type { LookupTable } from './operator.ts';
 /** What a graph uses of its rule. */
 interface GraphHost {
   readonly clock: Clock;
+  /** When samples for the status are due. Default: by the number of items alone. */
+  readonly pulse?: Pulse;
   readonly tools: FunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
   /** Something has failed for an item. */
@@ -32,6 +34,8 @@ class Entry implements Consumer {
   /** Rows that the figures do not have yet, and those of them that the filter has dropped. */
   #rows = 0;
   #dropped = 0;
+  /** Value of `#rows` at which a row belongs to the sample again. */
+  #nextSample = 0;
   /** Makes a tuple of a row; undefined: the row itself is one. */
   readonly #tupleOf: ((row: Row) => Tuple) | undefined;
   /** The condition of the node; undefined: it is no filter. */
@@ -39,15 +43,23 @@ class Entry implements Consumer {
   readonly #node: Node;
   readonly #port: number;
   readonly source: PlannedSource;
-  readonly #figures = new Figures();
+  readonly #figures: Figures;
   readonly #clock: Clock;
   readonly #frame: Frame;
 
-  constructor(source: PlannedSource, plan: StreamPlan, host: GraphHost, node: Node, port: number) {
+  constructor(
+    source: PlannedSource,
+    plan: StreamPlan,
+    host: GraphHost & { readonly pulse: Pulse },
+    node: Node,
+    port: number
+  ) {
     this.source = source;
     this.#node = node;
     this.#port = port;
     this.#clock = host.clock;
+    this.#figures = new Figures(host.pulse);
+    host.pulse.add(this);
     this.#frame = host.tools.frame;
     this.#tupleOf = tupleMaker(source, plan);
     this.#condition = node.operator.condition;
@@ -57,7 +69,8 @@ class Entry implements Consumer {
   push(row: Row): void {
     const condition = this.#condition;
     const item = this.#tupleOf === undefined ? row : this.#tupleOf(row);
-    if ((this.#rows++ & (SAMPLE - 1)) === 0) {
+    if (this.#rows++ >= this.#nextSample) {
+      this.#nextSample = this.#rows + SAMPLE - 1;
       this.#pushMeasured(item);
       return;
     }
@@ -102,8 +115,13 @@ class Entry implements Consumer {
     this.#figures.add(this.#rows, this.#rows);
     this.#node.figures.add(this.#dropped, 0);
     this.#rows = 0;
+    this.#nextSample = 0;
     this.#dropped = 0;
     return this.#figures;
+  }
+
+  sampleNext(): void {
+    this.#nextSample = 0;
   }
 
   #pushMeasured(item: Tuple): void {
@@ -129,8 +147,10 @@ export class Graph {
 
   /** @param output takes the emissions */
   constructor(plan: StreamPlan, host: GraphHost, output: Next) {
+    const { pulse = new Pulse() } = host;
     const nodeHost = {
       clock: host.clock,
+      pulse,
       tools: host.tools,
       lookups: host.lookups,
       failed: (node: Node, error: unknown) => host.failed(node.name, error)
@@ -140,7 +160,7 @@ export class Graph {
       const node = new Node(planned, nodeHost);
       nodes.set(planned, node);
       for (const [port, input] of planned.inputs.entries()) {
-        if (isSource(input)) this.entries.set(input.position, new Entry(input, plan, host, node, port));
+        if (isSource(input)) this.entries.set(input.position, new Entry(input, plan, { ...host, pulse }, node, port));
         else nodes.get(input)?.connect(node, port);
       }
     }

@@ -5,12 +5,13 @@ import type { FunctionTools } from '../functions/function.ts';
 import type { PlannedNode } from '../plan/plan.ts';
 import { type Collection, causeOf, type Tuple } from '../tuple.ts';
 import { StreamFailure } from '../values.ts';
-import { Figures } from './figures.ts';
+import { Figures, type Pulse } from './figures.ts';
 import type { LookupTable, Operator, Output, Timers } from './operator.ts';
 
 /** What a node uses of its graph. */
 interface NodeHost {
   readonly clock: Clock;
+  readonly pulse: Pulse;
   readonly tools: FunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
   /** An item has failed: its error goes to the sinks. */
@@ -28,7 +29,7 @@ export interface Next {
 /** A running step: an operator with its figures. Errors of the operator end here. */
 export class Node implements Next {
   readonly name: string;
-  readonly figures = new Figures();
+  readonly figures: Figures;
   readonly operator: Operator<unknown>;
   readonly #prefix: string;
   readonly #host: NodeHost;
@@ -41,7 +42,8 @@ export class Node implements Next {
     this.name = plan.name;
     this.#prefix = plan.prefix ?? '';
     this.#host = host;
-    const { figures } = this;
+    const figures = new Figures(host.pulse);
+    this.figures = figures;
     this.#output = {
       push: (item) => {
         figures.passed();

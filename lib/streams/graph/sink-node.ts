@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import type { Cause } from '../cause.ts';
-import { Figures } from './figures.ts';
+import { Figures, type Pulse } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 
 /** Rows as the app and sinks see them. */
@@ -25,6 +25,7 @@ export interface SinkTarget {
 /** What a sink node uses of its rule. */
 interface SinkNodeHost {
   readonly clock: Clock;
+  readonly pulse: Pulse;
   /** The option `sendError`. */
   readonly sendsErrors: boolean;
   failed(node: string, error: unknown): void;
@@ -36,7 +37,7 @@ interface SinkNodeHost {
 export class SinkNode {
   readonly name: string;
   readonly target: SinkTarget;
-  readonly figures = new Figures();
+  readonly figures: Figures;
   readonly #host: SinkNodeHost;
   #isFull = false;
 
@@ -44,6 +45,7 @@ export class SinkNode {
   constructor(name: string, target: SinkTarget, host: SinkNodeHost) {
     this.name = name;
     this.target = target;
+    this.figures = new Figures(host.pulse);
     this.#host = host;
   }
 
