@@ -2,16 +2,13 @@ import {
   type Attempt,
   BrokerError,
   type Clock,
-  InvalidInput,
-  ProtocolError,
-  Refused,
   type Resource,
   type ResourceContext,
   type ResourceEntry,
   type ResourceType,
   SendError
 } from '../../lib/index.ts';
-import { MqttLink, type OpenLink } from '../outgoing/index.ts';
+import { isFinalRefusal, MqttLink, type OpenLink } from '../outgoing/index.ts';
 import { DATA_TO_MQTT_BROKER, messageOf } from './mqtt-action.ts';
 import { BRIDGE_MQTT_PARAMS, BRIDGE_RPC_PARAMS } from './mqtt-params.ts';
 import { type MqttSettings, readMqttSettings } from './mqtt-settings.ts';
@@ -22,9 +19,6 @@ const BATCH = 200;
 const BACK_OFF_MS = 250;
 /** Ids of acknowledged messages that are remembered. */
 const MOST_REMEMBERED = 10_000;
-
-/** Reason codes with which a server will always refuse a message: not authorized, topic name, packet too large, payload format. */
-const FINAL: readonly number[] = [0x87, 0x90, 0x95, 0x99];
 
 /** A remote MQTT server at which rules publish. */
 class MqttResource implements Resource {
@@ -72,7 +66,7 @@ class MqttResource implements Resource {
     if (failure === undefined) return;
     for (const { id } of done) this.#remember(id);
     // of several messages, only one may be refused: each is sent alone then
-    if (entries.length === 1 && isFinal(failure))
+    if (entries.length === 1 && isFinalRefusal(failure))
       throw new SendError(failure.message, { isFinal: true, cause: failure });
     throw failure;
   }
@@ -101,13 +95,6 @@ class MqttResource implements Resource {
     const [oldest] = this.#acknowledged; // it may have left the outbox
     this.#acknowledged.delete(oldest);
   }
-}
-
-/** Whether a message will never be accepted. */
-function isFinal(error: Error): boolean {
-  if (error instanceof Refused) return error.code === 'PUBLISH_REFUSED' && FINAL.includes(error.reasonCode);
-  if (error instanceof InvalidInput || error instanceof ProtocolError) return true;
-  return error instanceof BrokerError && (error.code === 'PACKET_TOO_LARGE' || error.code === 'MESSAGE_EXPIRED');
 }
 
 /**

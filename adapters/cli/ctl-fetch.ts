@@ -5,19 +5,10 @@ import { request as requestOver } from 'node:https';
 import { Readable } from 'node:stream';
 import { InvalidInput } from '../../lib/index.ts';
 import type { ManagementClientOptions } from '../management/client/index.ts';
+import { UNTRUSTED_CERTIFICATE } from '../outgoing/index.ts';
 
 /** Statuses of answers that have no body. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
-
-/** The codes of certificates that no known authority has signed. */
-const UNTRUSTED: ReadonlySet<string> = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'CERT_UNTRUSTED'
-]);
 
 /**
  * A `fetch` that trusts the certificates of a file, and no others. The one of Node 20 takes no certificates.
@@ -66,7 +57,7 @@ const UNREACHABLE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', '
 export function connectionRemedy(error: unknown, urlFlag: string): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { code } = cause as { readonly code?: unknown };
-    if (typeof code === 'string' && UNTRUSTED.has(code))
+    if (typeof code === 'string' && UNTRUSTED_CERTIFICATE.has(code))
       return '; to trust it, name its file, or the one of the authority that has issued it, with --ca FILE';
     if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `; use a name or address of the certificate in ${urlFlag}`;
     if (typeof code === 'string' && UNREACHABLE.has(code))

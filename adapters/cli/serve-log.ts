@@ -15,7 +15,7 @@ import type { ServeSettings } from './serve-settings.ts';
 
 type Fields = Readonly<Record<string, unknown>> & {
   readonly event: string;
-  readonly error?: { readonly message?: string; readonly stack?: string };
+  readonly error?: { readonly message?: string; readonly stack?: string; readonly code?: unknown };
 };
 
 /** The command itself reports these events. */
@@ -44,7 +44,8 @@ function lineOf(level: LogLevel, message: string, fields: Fields): string {
   const shown = Object.entries(fields)
     .filter(([name, value]) => value !== undefined && !IN_MESSAGE.includes(name))
     .map(([name, value]) => ` ${name}=${valueText(value)}`);
-  const calls = level === 'error' ? callsOf(fields.error) : [];
+  // an error with a code is described by its message; others may be defects of the broker or of a hook
+  const calls = level === 'error' && fields.error?.code === undefined ? callsOf(fields.error) : [];
   return [`${level}: ${oneLine(message)}${shown.join('')}`, ...calls].join('\n');
 }
 

@@ -1,6 +1,9 @@
 /** Requests to other servers, of HTTP and MQTT: connections that stay open, TLS, addresses that are public. For adapters. */
+export { refusalOf } from './answer-status.ts';
 export { checkUrl, type HttpAnswer, type HttpCall, HttpClient } from './http-client.ts';
 export { type DialSettings, dial } from './mqtt-dial.ts';
 export { type LinkSettings, MqttLink, type OpenLink } from './mqtt-link.ts';
+export { isFinalRefusal } from './mqtt-refusal.ts';
 export { isPrivateAddress, privateAddressError, publicLookup } from './public-lookup.ts';
 export { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls, type Pem, tlsOf } from './tls.ts';
+export { UNTRUSTED_CERTIFICATE, withTrustHint } from './trust-hint.ts';

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { InvalidInput, type PropertyTable } from '../../lib/index.ts';
 import type { OutgoingTls } from '../outgoing/index.ts';
+import { fileFault } from './file-fault.ts';
 
 /** The properties that name files for TLS. */
 export const TLS_FILE_PROPERTIES: PropertyTable = {
@@ -30,7 +31,7 @@ export async function readTlsFiles(
     try {
       tls[option] = await readFile(resolve(dataDir ?? '.', path));
     } catch (error) {
-      const text = `${what}: property ${name}: ${(error as Error).message}`;
+      const text = `${what}: property ${name}: ${path}: ${fileFault(error)}`;
       throw new InvalidInput('PROPERTY_INVALID', name, 'a file that can be read', path, text);
     }
   }

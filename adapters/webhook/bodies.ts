@@ -115,10 +115,10 @@ export const BODIES: { readonly [E in WebhookEvent]: BodyRow<E> } = {
   'message.acked': {
     ...OF_CLIENT,
     ...OF_MESSAGE,
-    fields: ({ message, client, qos }, context) => ({
+    fields: ({ message, client, qos, retain }, context) => ({
       clientid: client.clientId,
       ...publisher(message),
-      ...content(message, { qos, retain: message.retain }, context)
+      ...content(message, { qos, retain }, context)
     })
   },
   'message.dropped': {

@@ -1,6 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import type { RequestOptions } from 'node:http';
-import type { Attempt, OutboxEntry } from '../../lib/index.ts';
+import type { Attempt, OutboxEntry, SendError } from '../../lib/index.ts';
+import { refusalOf } from '../outgoing/index.ts';
 import { isPlainText, type RequestSettings, Requests } from './requests.ts';
 
 /** What a `WebhookSender` needs to know. */
@@ -12,9 +13,14 @@ interface SenderSettings extends RequestSettings {
   readonly isBatched: boolean;
   /** Wall-clock milliseconds. */
   now(): number;
+  /** A request was answered. @param refusal undefined: with a status of success */
+  answered(refusal: SendError | undefined): void;
 }
 
-/** Sends events with POST. What a server answers has no meaning, so an event is delivered when its answer begins. */
+/**
+ * Sends events with POST. An event is delivered when its answer begins, whatever its status [seed: the answer is ignored]; a status that means
+ * failure is only reported.
+ */
 export class WebhookSender {
   readonly #settings: SenderSettings;
   readonly #requests: Requests;
@@ -38,7 +44,12 @@ export class WebhookSender {
     const { isBatched } = this.#settings;
     const text = isBatched ? `[${entries.map(({ content }) => content).join()}]` : String(entries[0].content);
     const body = this.#isPlainText ? text : Buffer.from(text);
-    await this.#requests.send({ ...this.#target, headers: this.#headersOf(idOf(entries), body) }, body, attempt);
+    const options = { ...this.#target, headers: this.#headersOf(idOf(entries), body) };
+    const { statusCode = 0, headers } = await this.#requests.send(options, body, attempt);
+    const { url, now, answered } = this.#settings;
+    const describe = () =>
+      `${url.origin}${url.pathname} has answered with the status ${statusCode}; the event is not sent again`;
+    answered(refusalOf({ status: statusCode, headers }, describe, now()));
   }
 
   /** Close the connections. Requests in progress fail. */

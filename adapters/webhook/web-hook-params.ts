@@ -132,11 +132,11 @@ export const WEB_HOOK_PARAMS: ParamTable = {
   fail_on_status: {
     order: 13,
     type: 'boolean',
-    default: false,
+    default: true,
     title: { en: 'Fail on Status', zh: '检查状态码' },
     description: {
-      en: 'Requests that are not answered with a status from 200 to 299 have failed. They are sent again after a status of 500 and above, 408, 425 and 429, and dropped after others; the header Retry-After is observed. Default: each answer counts as success.',
-      zh: '状态码不在 200 到 299 之间的请求视为失败。状态码为 500 及以上、408、425 或 429 时会重新发送（遵循 Retry-After 响应头），其他状态码则丢弃该请求。默认收到任何响应都视为成功。'
+      en: 'Requests that are not answered with a status from 200 to 299 have failed. They are sent again after a status of 500 and above, 408, 425 and 429, and dropped after others; the header Retry-After is observed. If it is false, each answer counts as success.',
+      zh: '状态码不在 200 到 299 之间的请求视为失败。状态码为 500 及以上、408、425 或 429 时会重新发送（遵循 Retry-After 响应头），其他状态码则丢弃该请求。设为 false 时，收到任何响应都视为成功。'
     }
   },
   persisted: {

@@ -6,9 +6,9 @@ import {
   type ResourceEntry,
   type ResourceType,
   readOptions,
-  optionRow as row,
-  SendError
+  optionRow as row
 } from '../../lib/index.ts';
+import { refusalOf } from '../outgoing/index.ts';
 import { isPlainText, Requests } from './requests.ts';
 import { DATA_TO_WEBSERVER, partsOf } from './web-hook-action.ts';
 import { WEB_HOOK_PARAMS } from './web-hook-params.ts';
@@ -26,10 +26,6 @@ const TYPE_OPTIONS = {
 
 /** Time for the connection that `check` establishes. */
 const CHECK_MS = 3_000;
-/** Longest time for which a server can ask for no requests. */
-const MOST_RETRY_AFTER_MS = 3_600_000;
-/** Statuses below 500 after which a request is sent again: timeout, too early, too many requests. */
-const AGAIN: readonly number[] = [408, 425, 429];
 
 /** A web server to which rules send requests. */
 class WebHookResource implements Resource {
@@ -87,12 +83,12 @@ class WebHookResource implements Resource {
     const options = { ...this.#target(method), headers };
     if (parts.path !== undefined) options.path = pathOf(url, parts.path);
     if (!hasBody) {
-      this.#judge(await this.#requests.send(options, undefined, attempt));
+      this.#checkAnswer(await this.#requests.send(options, undefined, attempt));
       return;
     }
     headers.push('content-length', `${Buffer.byteLength(body)}`);
     const bytes = typeof body === 'string' && !isPlainText(headers) ? Buffer.from(body) : body;
-    this.#judge(await this.#requests.send(options, bytes, attempt));
+    this.#checkAnswer(await this.#requests.send(options, bytes, attempt));
   }
 
   #target(method: string): RequestOptions {
@@ -101,22 +97,13 @@ class WebHookResource implements Resource {
     return target;
   }
 
-  /** @throws SendError if the status means that the request has failed */
-  #judge({ statusCode = 0, headers }: IncomingMessage): void {
-    if (!this.#settings.failsOnStatus || (statusCode >= 200 && statusCode < 300)) return;
+  /** @throws SendError if the server has refused the request */
+  #checkAnswer({ statusCode = 0, headers }: IncomingMessage): void {
+    if (!this.#settings.failsOnStatus) return;
     const { origin, pathname } = this.#settings.url;
-    const note = statusCode < 400 ? '; redirects are not followed' : '';
-    const retryAfter = statusCode === 429 || statusCode === 503 ? headers['retry-after'] : undefined;
-    throw new SendError(`${origin}${pathname} has answered with the status ${statusCode}${note}`, {
-      isFinal: statusCode < 500 && !AGAIN.includes(statusCode),
-      retryAfterMs: retryAfter === undefined ? undefined : this.#retryAfterMs(retryAfter)
-    });
-  }
-
-  /** @param text seconds, or a date */
-  #retryAfterMs(text: string): number | undefined {
-    const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - this.#clock.now();
-    return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MOST_RETRY_AFTER_MS);
+    const describe = () => `${origin}${pathname} has answered with the status ${statusCode}`;
+    const refusal = refusalOf({ status: statusCode, headers }, describe, this.#clock.now());
+    if (refusal !== undefined) throw refusal;
   }
 }
 
@@ -132,8 +119,9 @@ function pathOf({ pathname, search }: URL, more: string): string {
 /**
  * The resource type `web_hook` of rules, with its action `data_to_webserver`: `createBroker({ rules: { resources: [webHook()] } })`.
  *
- * Each output of a rule becomes a request; those of one rule are sent one after the other, in their order. Requests that do not reach the server, and with
- * `fail_on_status` those that it refuses for the moment, are sent again with the same header `webhook-id`. A server that is slow or down never delays the broker.
+ * Each output of a rule becomes a request; those of one rule are sent one after the other, in their order. A request has succeeded if the answer has a status
+ * from 200 to 299 (see `refusalOf`); with `fail_on_status` false, each answer is success. Requests that do not reach the server, and those that it refuses
+ * for the moment, are sent again with the same header `webhook-id`. A server that is slow or down never delays the broker.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function webHook(options: WebHookTypeOptions = {}): ResourceType {

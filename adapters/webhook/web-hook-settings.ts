@@ -40,7 +40,7 @@ export function readWebHookSettings(config: Params): WebHookSettings {
     requestMs: given.request_timeout * 1000,
     poolSize,
     tls: readTls(given),
-    failsOnStatus: given.fail_on_status === true,
+    failsOnStatus: given.fail_on_status !== false,
     isPersisted: given.persisted === true,
     isPublicOnly: given.public_only === true
   };

@@ -9,6 +9,9 @@ import { WebhookSender } from './sender.ts';
 /** The events whose listeners take a topic filter, so that messages of other topics stay on the fast path. */
 const FILTERED: readonly WebhookEvent[] = ['message.publish', 'message.delivered', 'message.acked', 'message.dropped'];
 
+/** A status is reported once in this time, in milliseconds. */
+const REPORT_MS = 60_000;
+
 /** Sends events of a broker to a web server, or to a function of the app. */
 export class Webhook {
   readonly name: string;
@@ -16,6 +19,10 @@ export class Webhook {
   readonly #settings: WebhookSettings;
   readonly #outbox: Outbox;
   readonly #sender: WebhookSender | undefined;
+  /** When an answer with a status was reported last, by the status. */
+  readonly #reported = new Map<string, number>();
+  #refusal: Error | undefined;
+  #refused = 0;
   #listeners: (() => void)[] = [];
   readonly #detach: () => void;
   #isClosed = false;
@@ -36,7 +43,8 @@ export class Webhook {
         isPublicOnly: publicOnly,
         maxSockets: concurrency * 2, // of connections whose answers are not read to their end yet, too
         isBatched: batch > 0,
-        now: () => broker.clock.now()
+        now: () => broker.clock.now(),
+        answered: (refusal) => this.#answered(refusal)
       });
     const { isPersisted, maxEntries, maxBytes, maxAge, timeout, backOff, maxBackOff } = settings;
     this.#detach = broker.connectors.attach('webhook', this);
@@ -79,9 +87,17 @@ export class Webhook {
     return this.#outbox.size;
   }
 
-  /** Why the last request has failed; undefined after one that succeeded. */
+  /** Why the last request has failed, or which status it was answered with that is not 2xx; undefined after one that succeeded. */
   get lastError(): Error | undefined {
-    return this.#outbox.lastError;
+    return this.#outbox.lastError ?? this.#refusal;
+  }
+
+  /**
+   * Number of requests that the server has answered with another status than 2xx. They count as sent and are not repeated, since the documented interface
+   * ignores the answer; the first of each status in a minute becomes an `error` event.
+   */
+  get refused(): number {
+    return this.#refused;
   }
 
   /** What was sent, repeated and dropped. */
@@ -123,6 +139,17 @@ export class Webhook {
     this.#broker.outboxes.discard(this.#outbox.name);
   }
 
+  #answered(refusal: Error | undefined): void {
+    this.#refusal = refusal;
+    if (refusal === undefined) return;
+    this.#refused++;
+    const nowMs = this.#broker.clock.monotonic();
+    const last = this.#reported.get(refusal.message);
+    if (last !== undefined && nowMs - last < REPORT_MS) return;
+    this.#reported.set(refusal.message, nowMs); // one entry for each status
+    this.#broker.failed(refusal, `the webhook ${this.name}`);
+  }
+
   #listen<E extends WebhookEvent>(name: E, rule: WebhookRule): () => void {
     const broker = this.#broker;
     const { node } = broker.settings;
@@ -157,8 +184,8 @@ async function callWith(onEvent: NonNullable<WebhookOptions['onEvent']>, content
 /**
  * Send events of a broker to a web server, as JSON with the documented keys: `webhook(broker, { url: 'http://127.0.0.1:3000/mqtt' })`.
  *
- * Events of one client are sent in their order, one after the other; those of different clients at the same time. The answer of the server is
- * ignored; requests that do not reach it are repeated with the same header `webhook-id`. A server that is slow or down never delays the broker; see `Outbox` for
+ * Events of one client are sent in their order, one after the other; those of different clients at the same time. An event is sent when the server has
+ * answered; a status other than 2xx is counted (`refused`) and reported, and the event is not sent again. Requests that do not reach it are repeated with the same header `webhook-id`. A server that is slow or down never delays the broker; see `Outbox` for
  * the limits.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; StateError RECORD_EXISTS if there is a webhook of this name,
  *   OUTBOX_IN_USE if the app has an outbox with its name

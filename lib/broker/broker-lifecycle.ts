@@ -37,7 +37,13 @@ interface BrokerLifecycleHost {
   readonly actors: Actors;
   readonly ledger: { readonly isClosing: boolean } | undefined;
   readonly persistence:
-    | { open(): Promise<void>; close(): Promise<void>; brokerStarted(): void; reportUpgrade(): Promise<void> }
+    | {
+        open(): Promise<void>;
+        close(): Promise<void>;
+        adaptDefinitions(): Promise<void>;
+        brokerStarted(): void;
+        reportUpgrade(): Promise<void>;
+      }
     | undefined;
   readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
   readonly access: { start(): Promise<void>; stop(): Promise<unknown[]> };
@@ -123,6 +129,7 @@ export class BrokerLifecycle {
       signal?.throwIfAborted();
       host.operated.features.restored();
       await host.kept.connectors.restored();
+      await host.persistence?.adaptDefinitions();
       await host.kept.rules.restore();
       await host.kept.streams.restore();
       await host.access.start();

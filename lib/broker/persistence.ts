@@ -245,6 +245,14 @@ export class Persistence {
     this.#services.wheel.arm(this.#pulse, PULSE_MS);
   }
 
+  /** Bring the definitions of a store of an earlier release to the form of this one, before they are used. */
+  async adaptDefinitions(): Promise<void> {
+    const { ledger, tables } = this.#host;
+    if (ledger.definitions >= DEFINITIONS_VERSION) return;
+    const { adaptDefinitions } = await import('./upgrade/adapt.ts');
+    await adaptDefinitions((name) => tables.own(name), ledger.definitions);
+  }
+
   /** Report once which definitions behave differently than in the release that wrote the store. */
   async reportUpgrade(): Promise<void> {
     const { ledger, tables } = this.#host;

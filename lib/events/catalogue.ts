@@ -150,7 +150,7 @@ export const EVENTS = {
     { action: 'message_delivered', ruleTopics: ['$events/message_delivered'] }
   ),
   'message.acked': row(
-    { message: 'Message', client: 'ClientInfo', qos: 'QoS' },
+    { message: 'Message', client: 'ClientInfo', qos: 'QoS', retain: 'boolean' },
     { action: 'message_acked', ruleTopics: ['$events/message_acked'] }
   ),
   'message.dropped': row(

@@ -37,6 +37,8 @@ export type OutboxLimits = Values<typeof OUTBOX_OPTIONS>;
 export interface OutboxOptions {
   /** Identifies the target, such as `webhook:main`: 1 to 128 characters. The entries in the store belong to it. */
   readonly name: string;
+  /** How alarms and errors name the target. Default: the name. */
+  readonly label?: string | undefined;
   /**
    * Deliver entries to the target. They are of one key, or of several if `batch` allows more than one entry. The attempt is aborted if
    * this takes longer than `timeout`, or if the outbox is closed or the broker stops: `({ signal })`.
@@ -69,9 +71,11 @@ export interface OutboxOptions {
 /** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, HANDLER_INVALID */
 export function readOutboxOptions(options: OutboxOptions): OutboxLimits {
   checkObject(options, 'outbox');
-  const { name, send, settled, ...limits } = options;
+  const { name, label, send, settled, ...limits } = options;
   if (typeof name !== 'string' || name === '' || name.length > 128)
     throw new InvalidInput('OPTION_INVALID', 'outbox.name', '1 to 128 characters', name);
+  if (label !== undefined && (typeof label !== 'string' || label === ''))
+    throw new InvalidInput('OPTION_INVALID', 'outbox.label', 'a string that is not empty', label);
   if (typeof send !== 'function') throw new InvalidInput('HANDLER_INVALID', 'outbox.send', 'a function', send);
   if (settled !== undefined && typeof settled !== 'function')
     throw new InvalidInput('HANDLER_INVALID', 'outbox.settled', 'a function', settled);

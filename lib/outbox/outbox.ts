@@ -71,6 +71,8 @@ interface Delivery {
  */
 export class Outbox {
   readonly name: string;
+  /** See `OutboxOptions.label`. */
+  readonly label: string;
   readonly limits: OutboxLimits;
   readonly #options: OutboxOptions;
   readonly #host: OutboxHost;
@@ -99,6 +101,7 @@ export class Outbox {
   /** @internal */
   constructor(options: OutboxOptions, limits: OutboxLimits, host: OutboxHost) {
     this.name = options.name;
+    this.label = options.label ?? options.name;
     this.limits = limits;
     this.#options = options;
     this.#host = host;
@@ -266,7 +269,7 @@ export class Outbox {
     const attempt = new Attempt();
     const keys = keysOf(entries);
     const timer = new FunctionTimer(() => {
-      const text = `no answer from "${this.name}" within ${this.limits.timeout} ms`;
+      const text = `no answer from "${this.label}" within ${this.limits.timeout} ms`;
       const error = new BrokerError('SEND_TIMEOUT', text);
       this.#failed(delivery, error);
       attempt.abort(error);
@@ -321,7 +324,7 @@ export class Outbox {
   #noteFailure({ keys }: Delivery, error: Error, retryAfterMs: number | undefined): void {
     const { backOff, maxBackOff } = this.limits;
     if (++this.#failuresInARow === ALARM_FROM) {
-      const text = `Deliveries to "${this.name}" fail: ${error.message}. They are repeated; ${this.size} entries wait.`;
+      const text = `Deliveries to "${this.label}" fail: ${error.message}. They are repeated; ${this.size} entries wait.`;
       this.#host.raise('failing', text);
     }
     for (const key of keys) if (this.#failing.size < DOWN_FROM_KEYS) this.#failing.add(key);
@@ -369,7 +372,7 @@ export class Outbox {
     if (this.#isOverflowing) return;
     this.#isOverflowing = true;
     const why = this.#lastError === undefined ? 'it takes longer than the events come' : this.#lastError.message;
-    this.#host.raise('overflow', `The queue for "${this.name}" is full, and its oldest entries are dropped: ${why}.`);
+    this.#host.raise('overflow', `The queue for "${this.label}" is full, and its oldest entries are dropped: ${why}.`);
   }
 
   #clear(condition: 'failing' | 'overflow'): void {

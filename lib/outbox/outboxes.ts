@@ -84,7 +84,7 @@ export class Outboxes {
    */
   open(options: OutboxOptions): Outbox {
     const limits = readOutboxOptions(options);
-    const { name } = options;
+    const { name, label = name } = options;
     if (this.#open.has(name)) throw new StateError('OUTBOX_IN_USE', `outbox "${name}" is open already; close it first`);
     const host = this.#host;
     const outbox: Outbox = new Outbox(options, limits, {
@@ -98,8 +98,8 @@ export class Outboxes {
       added: (entry) => limits.isPersisted && this.#added(name, outbox, entry),
       removed: (entry) => this.#removed(entry),
       counted: (what, count) => host.counted(what, count),
-      raise: (condition, summary) => host.raise(alarmId(condition, name), `${name}: ${TITLES[condition]}`, summary),
-      clear: (condition) => host.clear(alarmId(condition, name)),
+      raise: (condition, summary) => host.raise(alarmId(condition, label), `${label}: ${TITLES[condition]}`, summary),
+      clear: (condition) => host.clear(alarmId(condition, label)),
       failed: (error, during) => host.failed(error, during),
       closed: () => this.#closed(outbox)
     });
@@ -208,8 +208,8 @@ export class Outboxes {
   }
 }
 
-function alarmId(condition: 'failing' | 'overflow', name: string): string {
-  return `outbox_${condition}:${name}`;
+function alarmId(condition: 'failing' | 'overflow', label: string): string {
+  return `outbox_${condition}:${label}`;
 }
 
 function writeEntry(draft: Draft, { outbox, entry: { id, key, content, addedAt } }: Recorded): void {

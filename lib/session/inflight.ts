@@ -190,6 +190,11 @@ export class Inflight {
     return this.#flags[id & this.#mask] & 7;
   }
 
+  /** The retain flag of the delivery of a packet id. It stays until the id is assigned again. */
+  isRetained(id: number): boolean {
+    return (this.#flags[id & this.#mask] & 4) !== 0;
+  }
+
   messageOf(id: number): Message | undefined {
     return this.#messages[id & this.#mask];
   }

@@ -301,7 +301,8 @@ export class OutboundFlows {
     if (state !== awaited) return state;
     this.resending?.delete(id);
     const persisted = inflight.persistedOf(id);
-    this.#countAcked(inflight.free(id), awaited === Awaiting.puback ? 1 : 2);
+    const isRetained = inflight.isRetained(id);
+    this.#countAcked(inflight.free(id), awaited === Awaiting.puback ? 1 : 2, isRetained);
     if (persisted !== undefined) this.log?.finish(persisted);
     return state;
   }
@@ -311,7 +312,7 @@ export class OutboundFlows {
     const inflight = this.inflight as Inflight;
     this.resending?.delete(id);
     const persisted = inflight.persistedOf(id);
-    this.#countAcked(inflight.release(id), 2);
+    this.#countAcked(inflight.release(id), 2, inflight.isRetained(id));
     if (persisted !== undefined) this.log?.finish(persisted);
     this.log?.flowChanged(); // PUBREL must wait: a PUBLISH resent after PUBREL would be delivered a second time
   }
@@ -322,11 +323,12 @@ export class OutboundFlows {
     this.log?.flowTouched();
   }
 
-  #countAcked(message: Message | undefined, qos: QoS): void {
+  /** @param retain flag of the delivery */
+  #countAcked(message: Message | undefined, qos: QoS, retain: boolean): void {
     const { metrics, events } = this.ports;
     metrics.counts[Metric.messagesAcked]++;
     if (message !== undefined && !message.isSystem && events.heard['message.acked'])
-      events.emit('message.acked', { message, client: this.client, qos });
+      events.emit('message.acked', { message, client: this.client, qos, retain });
   }
 
   // ----------------------------------------------------------------------------------------------------------- sending again

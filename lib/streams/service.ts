@@ -24,7 +24,7 @@ import type {
   StreamKind,
   StreamRuleInput
 } from './types.ts';
-import type { ValueObject } from './values.ts';
+import { StreamFailure, type ValueObject } from './values.ts';
 
 /** An error of the same rule is reported once in this time, in milliseconds. */
 const REPORT_MS = 60_000;
@@ -304,7 +304,7 @@ export class StreamService implements StreamsApi {
     const last = this.#reported.get(rule);
     if (last !== undefined && nowMs - last < REPORT_MS) return;
     this.#reported.set(rule, nowMs);
-    this.#host.failed(error, `${node} of stream rule ${rule}`);
+    this.#host.failed(withoutStack(error), `${node} of stream rule ${rule}`);
   }
 
   /** A type is there: rules that wait for it are started. */
@@ -342,4 +342,14 @@ async function* rowsOf(
   } finally {
     await drop().catch(() => undefined); // it may have been dropped already
   }
+}
+
+/**
+ * An error of a library that a source or sink uses, such as that of a database driver, is described by its message. Errors with a code are left as they are,
+ * and so are those that mean a defect, whose stack is of use.
+ */
+function withoutStack(error: unknown): unknown {
+  const isDefect = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
+  if (!(error instanceof Error) || isDefect || (error as { readonly code?: unknown }).code !== undefined) return error;
+  return new StreamFailure(error.message, error);
 }

@@ -1,8 +1,10 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are templates of rules
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { webHook } from '../../adapters/webhook/index.ts';
 import { CHANGES, type DefinitionChange, type DefinitionKinds } from '../../lib/broker/upgrade/changes.ts';
 import { upgradeReport } from '../../lib/broker/upgrade/report.ts';
-import { createBroker, memoryStore, type Store } from '../../lib/index.ts';
+import { type Broker, createBroker, memoryStore, type Store } from '../../lib/index.ts';
 import type { RuleDefinition } from '../../lib/rules/definition.ts';
 import { checkFormat } from '../../lib/store/commits.ts';
 import { DEFINITIONS_VERSION, FORMAT, Kind } from '../../lib/store/keys.ts';
@@ -22,6 +24,33 @@ interface Stored {
  * have their default.
  */
 const EXAMPLES: Readonly<Record<string, { readonly affected: Stored; readonly other: Stored }>> = {
+  'contains-topic-match': {
+    affected: { $rules: { a: { sql: `SELECT contains_topic_match(payload.l, 'a') AS x FROM "t"` } } },
+    other: { $rules: { a: { sql: `SELECT contains_topic(payload.l, 'a') AS x FROM "t"` } } }
+  },
+  'placeholder-names': {
+    affected: { $rules: { a: { sql: 'SELECT * FROM "t"', actions: [{ params: { payload_tmpl: '${a-b}' } }] } } },
+    other: { $rules: { a: { sql: 'SELECT * FROM "t"', actions: [{ params: { payload_tmpl: '${a.b_1} {x-y} $' } }] } } }
+  },
+  'fail-on-status': {
+    affected: { $resources: { a: { type: 'web_hook' } } },
+    other: { $resources: { a: { type: 'bridge_mqtt' } } }
+  },
+  'rest-sink-certificates': {
+    affected: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ rest: { url: 'https://a.example' } }] } } },
+    other: {
+      $streamRules: {
+        a: { sql: 'SELECT * FROM demo', actions: [{ rest: { url: 'http://a.example' } }] },
+        b: { sql: 'SELECT * FROM demo', actions: [{ rest: { url: 'https://a.example', insecureSkipVerify: true } }] }
+      }
+    }
+  },
+  'influx-refusals': {
+    affected: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ influx2: { enableCache: true } }] } } },
+    other: {
+      $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ influx2: {} }, { rest: { enableCache: true } }] } }
+    }
+  },
   'file-sink-folder': {
     affected: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ file: { path: 'rows.txt' } }] } } },
     other: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ log: {} }] } } }
@@ -102,6 +131,20 @@ describe('The changes that stored definitions notice', () => {
 /** A change that affects every rule. */
 const EVERY_RULE = { id: 'every-rule', since: DEFINITIONS_VERSION, text: 'rules are slow', isAffected: () => true };
 
+/** Write the format record of a store as 0.2 does. */
+async function markAsOlder(store: Store): Promise<void> {
+  await store.open();
+  const draft = new Draft();
+  draft
+    .key(Kind.format)
+    .value()
+    .u8(FORMAT)
+    .f64((await checkFormat(store))?.madeAt ?? 0)
+    .put();
+  await store.commit(draft.batch);
+  await store.close();
+}
+
 /** Run a broker on a store. @returns what it has reported of an upgrade, and logged */
 async function reports(store: Store): Promise<string[]> {
   const reported: string[] = [];
@@ -112,6 +155,27 @@ async function reports(store: Store): Promise<string[]> {
   await broker.stop();
   return reported;
 }
+
+describe('A resource web_hook in a store of an earlier release', () => {
+  it('fails on statuses from the first start on, and keeps what is set afterwards', async () => {
+    const store = memoryStore();
+    const open = () => createBroker({ store, allowAnonymous: true, rules: { resources: [webHook()] } });
+    const start = async (run: (broker: Broker) => Promise<void>) => {
+      await using broker = await open().start();
+      broker.on('error', () => undefined); // nothing listens at the URL
+      await run(broker);
+    };
+    const shown = async ({ rules }: Broker) => (await rules.resources.get('w'))?.config.fail_on_status;
+    const config = { url: 'http://127.0.0.1:1/', fail_on_status: false };
+    await start(async ({ rules }) => void (await rules.resources.create({ id: 'w', type: 'web_hook', config })));
+    await markAsOlder(store);
+    await start(async (broker) => {
+      assert.equal(await shown(broker), true);
+      await broker.rules.resources.update('w', { config });
+    });
+    await start(async (broker) => assert.equal(await shown(broker), false));
+  });
+});
 
 describe('A broker on a store of an earlier release', () => {
   const rules = CHANGES.rule as DefinitionChange<RuleDefinition>[];
@@ -130,16 +194,7 @@ describe('A broker on a store of an earlier release', () => {
 
   it('reports at its first start which definitions behave differently, and does not repeat it', async () => {
     const store = await filled();
-    await store.open();
-    const draft = new Draft();
-    draft
-      .key(Kind.format)
-      .value()
-      .u8(FORMAT)
-      .f64((await checkFormat(store))?.madeAt ?? 0)
-      .put(); // as 0.2 writes it
-    await store.commit(draft.batch);
-    await store.close();
+    await markAsOlder(store);
     assert.deepEqual(await reports(store), [
       'an earlier release has written the store, and 1 of its definitions behaves differently now (see "Upgrading" in CHANGELOG.md): rules are slow (rule first)',
       '1: rules are slow (rule first)'

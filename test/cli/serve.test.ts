@@ -280,6 +280,15 @@ describe('serve', () => {
     assert.doesNotMatch(told, /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/u);
   });
 
+  it('logs errors with a code, such as those of sinks and sources, without the calls that led to them', () => {
+    const shell = testShell();
+    const own = { logLevel: 'error', verbose: false } as ServeSettings['own'];
+    const logger = serveLogger(shell, own) as { error(message: string, fields: object): void };
+    const error = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'HTTP_FAILED' });
+    logger.error(`sink_rest_0: ${error.message}`, { event: 'error', during: 'sink_rest_0', error });
+    assert.equal(shell.err(), 'error: sink_rest_0: connect ECONNREFUSED 127.0.0.1:1\n');
+  });
+
   it('logs errors in one line, and the calls that led to them', () => {
     const shell = testShell();
     const own = { logLevel: 'error', verbose: false } as ServeSettings['own'];

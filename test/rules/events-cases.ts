@@ -171,6 +171,21 @@ export const COLUMN_CASES: readonly ColumnCase[] = [
     }))
   },
   {
+    event: 'message.acked',
+    when: 'a subscriber acknowledges a retained message, with the retain flag of its delivery',
+    act: async (connect) => {
+      const rich = await connect({ ...RICH, transportInfo: AT_TLS });
+      await rich.subscribe('t/a', { qos: 1 });
+      const plain = await connect({ ...PLAIN, username: 'bob' });
+      await plain.publish('t/a', 'hello', { qos: 1, retain: true });
+      await rich.subscribe('t/a', { qos: 1 });
+    },
+    columns: [false, true].map((retain) => ({
+      ...{ clientid: 'rich', username: 'ann', from_clientid: 'plain', from_username: 'bob', peerhost: '192.0.2.2' },
+      ...{ pub_props: {}, ...OF_MESSAGE, flags: { dup: false, retain } }
+    }))
+  },
+  {
     event: 'message.dropped',
     when: 'a message has no subscribers',
     act: async (connect) => (await connect(RICH)).publish('t/a', 'hello', { qos: 1, properties: MESSAGE_PROPERTIES }),

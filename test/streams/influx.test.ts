@@ -204,10 +204,16 @@ describe('The sinks of InfluxDB', () => {
       assert.rejects(sent(influxSink(), one, [{ n: 1 }]), { code: 'SEND_FAILED', isFinal });
     answer = { status: 400, body: 'field type conflict' };
     await assert.rejects(sent(influxSink(), one, [{ n: 1 }]), /answered with status 400: field type conflict/);
-    await fails(true);
-    for (const status of [429, 401, 503]) {
+    for (const [status, isFinal] of [
+      [400, true],
+      [401, true],
+      [404, true],
+      [408, false],
+      [429, false],
+      [503, false]
+    ] as const) {
       answer = { status, body: '' };
-      await fails(false);
+      await fails(isFinal);
     }
   });
 

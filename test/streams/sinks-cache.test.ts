@@ -29,6 +29,25 @@ describe('The cache of a sink', () => {
     await emitter.close();
   });
 
+  it('has alarms that name the sink and the rule', async () => {
+    await using kit = await createTestBroker();
+    const sink = new TestSink();
+    sink.answer = () => Promise.reject(new Error('refused'));
+    const { outboxes, alarms } = kit.broker;
+    const { emitter } = await openSink(
+      sink,
+      { enableCache: true, resendInterval: 100 },
+      { clock: kit.clock, outboxes }
+    );
+    emitter.push([{ id: 1 }]);
+    await kit.clock.advance('1s');
+    const [{ id, title, summary }] = alarms.present();
+    assert.equal(id, 'outbox_failing:sink_test_0 of stream rule r1');
+    assert.equal(title, 'sink_test_0 of stream rule r1: deliveries fail');
+    assert.match(summary, /^Deliveries to "sink_test_0 of stream rule r1" fail: refused\./);
+    await emitter.close();
+  });
+
   it('gives up after retryCount attempts', async () => {
     await using kit = await createTestBroker();
     const sink = new TestSink();

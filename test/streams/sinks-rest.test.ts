@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { restSink } from '../../adapters/streams/http/index.ts';
 import { systemClock } from '../../lib/base/clock.ts';
+import { makeCertificates } from '../support/certificates.ts';
 import { openSink } from './sink-bench.ts';
 
 interface Seen {
@@ -92,6 +94,52 @@ describe('The rest sink', () => {
     });
   });
 
+  it('fails for good if the server refuses or redirects, and for the moment otherwise', async () => {
+    for (const [status, isFinal] of [
+      [302, true],
+      [400, true],
+      [401, true],
+      [404, true],
+      [408, false],
+      [425, false],
+      [429, false],
+      [500, false]
+    ] as const) {
+      answer = { status, body: '' };
+      await assert.rejects(sent({}, [{}]), { code: 'SEND_FAILED', isFinal }, `${status}`);
+    }
+  });
+
+  it('does not send to a server whose certificate is not trusted, and names the properties that help', async () => {
+    using certificates = makeCertificates();
+    const { ca, server: identity } = certificates;
+    const requests: string[] = [];
+    const secure = createSecureServer({ cert: identity.cert, key: identity.key }, (request, response) => {
+      requests.push(String(request.headers['x-n']));
+      response.end();
+    }).listen(0, '127.0.0.1');
+    await once(secure, 'listening');
+    try {
+      const target = { url: `https://localhost:${(secure.address() as AddressInfo).port}` };
+      await assert.rejects(sent({ ...target, headers: { 'x-n': '1' } }, [{}]), {
+        code: 'HTTP_FAILED',
+        message: /; name the file of its authorities in the property rootCaPath, or set insecureSkipVerify to true/
+      });
+      await sent({ ...target, headers: { 'x-n': '2' }, rootCaPath: ca.certFile }, [{}]);
+      await sent({ ...target, headers: { 'x-n': '3' }, insecureSkipVerify: true }, [{}]);
+      assert.deepEqual(requests, ['2', '3']);
+    } finally {
+      secure.closeAllConnections();
+      secure.close();
+    }
+  });
+
+  it('does not show where the data folder is', async () => {
+    await assert.rejects(openSink(restSink(), { url, rootCaPath: 'no/ca.pem' }, { dataDir: '/somewhere/secret' }), {
+      message: 'rest sink: property rootCaPath: no/ca.pem: no such file or directory'
+    });
+  });
+
   it('fails without a server or an answer in time, and shows it in the connection', async () => {
     answer = { status: 0, body: '' };
     await assert.rejects(sent({ timeout: 20 }, [{}]), /no answer from .* within 20 ms/);
@@ -113,6 +161,6 @@ describe('The rest sink', () => {
     await fails({}, /rest sink is missing property url/);
     await fails({ url: 'x' }, /rest sink: property url: expected a URL/);
     await fails({ url, method: 'fetch' }, /property method must be one of/);
-    await fails({ url, rootCaPath: '/nowhere/ca.pem' }, /property rootCaPath: ENOENT/);
+    await fails({ url, rootCaPath: '/nowhere/ca.pem' }, /property rootCaPath: \/nowhere\/ca.pem: no such file/);
   });
 });

@@ -169,8 +169,8 @@ describe('The resource web_hook', () => {
       assert.ok(receiver.connections <= 2, `${receiver.connections} connections`);
     }));
 
-  it('counts each answer as success', () =>
-    withServer({}, async ({ add, outbox, outcomes, receiver }) => {
+  it('counts each answer as success if fail_on_status is false', () =>
+    withServer({ config: { fail_on_status: false } }, async ({ add, outbox, outcomes, receiver }) => {
       for (const status of [200, 302, 404, 429, 503]) {
         receiver.answer = (_request, response) => response.writeHead(status, { 'retry-after': '9' }).end();
         add({ status });
@@ -219,13 +219,13 @@ describe('The resource web_hook', () => {
     }));
 });
 
-/** Runs a task with a resource that looks at the status. */
+/** Runs a task with a resource whose server answers with a status. */
 function withStatus(
   status: number,
   headers: Readonly<Record<string, string>>,
   run: (it: ResourceHost & { receiver: Receiver }) => Promise<void>
 ): Promise<void> {
-  return withServer({ config: { fail_on_status: true } }, async (host) => {
+  return withServer({}, async (host) => {
     host.receiver.answer = (_request, response) => response.writeHead(status, headers).end('body');
     host.add({ n: 1 });
     host.add({ n: 2 });
@@ -234,15 +234,15 @@ function withStatus(
   });
 }
 
-describe('The resource web_hook with fail_on_status', () => {
+describe('The answers that the resource web_hook gets', () => {
   it('has sent what is answered with a status below 300', () =>
     withStatus(204, {}, async ({ outcomes }) => assert.deepEqual(outcomes, ['sent', 'sent'])));
 
   it('drops what the server refuses or redirects, and says why', async () => {
-    for (const status of [301, 400, 403, 404, 413])
+    for (const status of [300, 302, 304, 400, 401, 404, 413])
       await withStatus(status, { 'retry-after': '9' }, async ({ outbox, outcomes }) => {
         assert.deepEqual(outcomes, ['refused', 'refused'], `${status}`);
-        const redirected = status === 301 ? '; redirects are not followed' : '';
+        const redirected = status < 400 ? '; redirects are not followed' : '';
         assert.match(
           outbox.lastError?.message ?? '',
           new RegExp(`/hook has answered with the status ${status}${redirected}$`)
@@ -251,7 +251,7 @@ describe('The resource web_hook with fail_on_status', () => {
   });
 
   it('sends again, in order, what has failed for the moment', async () => {
-    for (const status of [408, 429, 500, 503])
+    for (const status of [408, 425, 429, 500, 501, 503])
       await withStatus(status, {}, async ({ kit, outbox, outcomes, receiver }) => {
         assert.deepEqual([receiver.received.length, outcomes.length, outbox.size], [1, 0, 2]);
         receiver.answer = (_request, response) => response.end();
@@ -270,11 +270,13 @@ describe('The resource web_hook with fail_on_status', () => {
     const inSeconds = (seconds: number, now: number) => new Date(now + seconds * 1000).toUTCString();
     for (const [status, header, seconds] of [
       [429, () => '100', 100],
+      [408, () => '100', 100],
+      [500, (now: number) => inSeconds(100, now), 100],
       [503, (now: number) => inSeconds(100, now), 100],
       [503, () => '999999999999', 3600],
       [503, () => 'Fri, 31 Dec 9999 23:59:59 GMT', 3600]
     ] as const)
-      await withServer({ config: { fail_on_status: true } }, async ({ kit, add, outbox, receiver }) => {
+      await withServer({}, async ({ kit, add, outbox, receiver }) => {
         receiver.answer = (_request, response) =>
           response.writeHead(status, { 'retry-after': header(kit.clock.now()) }).end();
         add({ n: 1 });

@@ -26,6 +26,37 @@ function topics(receiver: Receiver): unknown[] {
   return receiver.bodies.map(({ topic }) => topic);
 }
 
+describe('The answers to a webhook', () => {
+  it('count as refused and become an error event once a minute for each status if they are not 2xx, and nothing is sent again', () =>
+    withHook({}, async ({ kit, receiver, hook }) => {
+      const errors: string[] = [];
+      kit.broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
+      const publish = async (status: number, headers = {}) => {
+        receiver.answer = (_request, response) => response.writeHead(status, headers).end();
+        await kit.broker.publish('t', '');
+        await hook.idle();
+      };
+      for (const status of [200, 404, 404, 503, 302, 404]) await publish(status, { 'retry-after': '9' });
+      const { origin, pathname } = new URL(receiver.url);
+      const [first, ...others] = errors;
+      assert.equal(
+        first,
+        `the webhook default: ${origin}${pathname} has answered with the status 404; the event is not sent again`
+      );
+      assert.deepEqual(
+        others.map((text) => /status (\d+)/.exec(text)?.[1]),
+        ['503', '302']
+      );
+      assert.deepEqual([hook.refused, hook.figures.sent, receiver.received.length], [5, 6, 6]);
+      assert.match(hook.lastError?.message ?? '', /404/);
+      await kit.clock.advance('61s');
+      await publish(404);
+      assert.equal(errors.length, 4);
+      await publish(204);
+      assert.deepEqual([hook.lastError, hook.refused], [undefined, 6]);
+    }));
+});
+
 describe('The rules of a webhook', () => {
   it('select events and topics, and each that applies makes a request', async () => {
     const rules = [
@@ -166,13 +197,14 @@ describe('A webhook', () => {
       assert.equal(hook.state, 'working');
     }));
 
-  it('ignores what the server answers', () =>
+  it('sends an event once, whatever the server answers', () =>
     withHook({}, async ({ kit, receiver, hook }) => {
+      kit.broker.on('error', () => undefined);
       receiver.answer = (_request, response) => response.writeHead(500).end('no');
       for (const topic of ['a', 'b', 'c']) await kit.broker.publish(topic, '');
       await hook.idle();
       assert.deepEqual(topics(receiver), ['a', 'b', 'c']);
-      assert.deepEqual([hook.size, hook.figures.sent, hook.lastError], [0, 3, undefined]);
+      assert.deepEqual([hook.size, hook.figures.sent, hook.refused], [0, 3, 3]);
       assert.equal(receiver.connections, 1);
     }));
 

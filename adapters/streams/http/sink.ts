@@ -5,13 +5,19 @@ import {
   type OpenSink,
   type PropertyTable,
   parseStreamJson,
-  SendError,
   type SinkItem,
   type SinkSetup,
   type SinkType,
   streamJson
 } from '../../../lib/index.ts';
-import { checkUrl, type HttpAnswer, HttpClient, type OutgoingTls } from '../../outgoing/index.ts';
+import {
+  checkUrl,
+  type HttpAnswer,
+  HttpClient,
+  type OutgoingTls,
+  refusalOf,
+  withTrustHint
+} from '../../outgoing/index.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head'];
@@ -27,13 +33,15 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 };
 /** The header Content-Encoding, by `compression`. */
 const ENCODINGS: Readonly<Record<string, string>> = { gzip: 'gzip', zlib: 'deflate' };
-/** Statuses below 500 after which a request is sent again if there is a cache. */
-const AGAIN: readonly number[] = [408, 425, 429];
 /** Most servers whose connections stay open, for URLs that are templates. */
 const MOST_SERVERS = 16;
 const MOST_BODY_BYTES = 8 * 1024 * 1024;
 /** Most characters of a response in an error or a line of the log. */
 const MOST_SHOWN = 1000;
+
+/** Before 0.3, the sink did not verify certificates by default. */
+const TRUST_REMEDY =
+  'name the file of its authorities in the property rootCaPath, or set insecureSkipVerify to true to accept any certificate';
 
 const PROPERTIES: PropertyTable = {
   url: { type: 'string', required: true, isTemplate: true, about: 'URL, with http or https.' },
@@ -57,15 +65,15 @@ const PROPERTIES: PropertyTable = {
   },
   timeout: { type: 'number', unit: 'ms', default: 5000, range: [1, 290_000], about: 'Longest time for a request.' },
   debugResp: { type: 'boolean', default: false, about: 'Write responses to the log of the service.' },
-  insecureSkipVerify: { type: 'boolean', default: true, about: 'Do not verify the certificate of the server.' },
+  insecureSkipVerify: { type: 'boolean', default: false, about: 'Do not verify the certificate of the server.' },
   ...TLS_FILE_PROPERTIES
 };
 
 /**
  * The sink `rest`: each output becomes an HTTP request.
  *
- * A status other than 2xx is a failed send. With a cache, what the server refuses for good, such as 400, is not sent again. As in the original,
- * certificates are verified only if `insecureSkipVerify` is false. Redirects are not followed.
+ * A status other than 2xx is a failed send. With a cache, what the server refuses for good, such as 400, is not sent again; see `refusalOf`. Redirects are not
+ * followed. Unlike in the original, certificates are verified unless `insecureSkipVerify` is true.
  */
 export function restSink(): SinkType {
   return {
@@ -120,14 +128,20 @@ class RestSink implements OpenSink {
         this.#client(url).send({ method, path, headers, body }, signal)
       );
     } catch (error) {
-      this.#setup.disconnected(error);
-      throw error;
+      const shown = withTrustHint(error, TRUST_REMEDY);
+      this.#setup.disconnected(shown);
+      throw shown;
     }
     this.#setup.connected();
     const text = answer.body.toString('utf8', 0, 4 * MOST_SHOWN).slice(0, MOST_SHOWN);
     if (properties.debugResp === true)
       log(`rest sink got response of rule ${this.#setup.ruleId}: ${answer.status} ${text}`);
-    judge(answer.status, text);
+    const refusal = refusalOf(
+      answer,
+      () => `rest sink fails to err http return code: ${answer.status} and error message ${text}.`,
+      clock.now()
+    );
+    if (refusal !== undefined) throw refusal;
   }
 
   close(): void {
@@ -208,13 +222,6 @@ function readHeaders(value: unknown): object {
     'SINK_FAILED',
     'rest sink: property headers must be an object, or a template that makes JSON of one'
   );
-}
-
-/** @throws SendError if the status means that the request has failed */
-function judge(status: number, text: string): void {
-  if (status >= 200 && status < 300) return;
-  const isFinal = status >= 400 && status < 500 && !AGAIN.includes(status);
-  throw new SendError(`rest sink fails to err http return code: ${status} and error message ${text}.`, { isFinal });
 }
 
 /** Give up a request after a time. */

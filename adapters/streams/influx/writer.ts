@@ -7,10 +7,8 @@ import {
   type SinkItem,
   type SinkSetup
 } from '../../../lib/index.ts';
-import { checkUrl, HttpClient } from '../../outgoing/index.ts';
+import { checkUrl, HttpClient, refusalOf, withTrustHint } from '../../outgoing/index.ts';
 
-/** Statuses below 500 after which lines are sent again if there is a cache. */
-const AGAIN: readonly number[] = [401, 403, 408, 425, 429];
 const MOST_ANSWER_BYTES = 1_048_576;
 /** Most bytes of one request; more lines go in several. */
 const MOST_BODY_BYTES = 8 * 1024 * 1024;
@@ -95,15 +93,20 @@ export class LineWriter implements OpenSink {
       body: Buffer.from(body)
     };
     try {
-      const { status, body: answer } = await this.#client.send(call, signal);
+      const answer = await this.#client.send(call, signal);
       this.#setup.connected();
-      if (status >= 200 && status < 300) return;
-      const text = answer.toString('utf8', 0, MOST_SHOWN);
-      const isFinal = status >= 400 && status < 500 && !AGAIN.includes(status);
-      throw new SendError(`${what}: the server has answered with status ${status}: ${text}`, { isFinal });
+      const text = answer.body.toString('utf8', 0, MOST_SHOWN);
+      const refusal = refusalOf(
+        answer,
+        () => `${what}: the server has answered with status ${answer.status}: ${text}`,
+        clock.now()
+      );
+      if (refusal !== undefined) throw refusal;
     } catch (error) {
-      if (!(error instanceof SendError)) this.#setup.disconnected(error);
-      throw error;
+      if (error instanceof SendError) throw error;
+      const shown = withTrustHint(error, 'set the property insecureSkipVerify to true to accept any certificate');
+      this.#setup.disconnected(shown);
+      throw shown;
     } finally {
       clock.clearTimeout(timer);
     }

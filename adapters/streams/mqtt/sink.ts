@@ -4,11 +4,12 @@ import {
   type Clock,
   type OpenSink,
   type QoS,
+  SendError,
   type SinkItem,
   type SinkSetup,
   type SinkType
 } from '../../../lib/index.ts';
-import { type LinkSettings, MqttLink, type OpenLink } from '../../outgoing/index.ts';
+import { isFinalRefusal, type LinkSettings, MqttLink, type OpenLink } from '../../outgoing/index.ts';
 import { readMqttSettings } from './settings.ts';
 
 /** Longest time for connecting and for an acknowledgement. */
@@ -74,9 +75,9 @@ class RemoteSink implements OpenSink {
         await link.client.publish(topic, bytes, { qos, retain: retained === true });
       });
     } catch (error) {
-      const { code } = error as Partial<BrokerError>;
+      const { code, message } = error as BrokerError;
       if (code === 'SEND_TIMEOUT' && link !== undefined) this.#link.drop(link);
-      throw error;
+      throw isFinalRefusal(error) ? new SendError(`mqtt sink: ${message}`, { isFinal: true, cause: error }) : error;
     }
   }
 

@@ -41,11 +41,47 @@ export interface DefinitionKinds {
 
 /** The changes of each kind, in the order in which they are reported. */
 export const CHANGES: { readonly [K in keyof DefinitionKinds]: readonly DefinitionChange<DefinitionKinds[K]>[] } = {
-  rule: [],
-  resource: [],
+  rule: [
+    {
+      id: 'contains-topic-match',
+      since: 3,
+      text: 'contains_topic_match(list, filter) finds the topics of a list that a filter matches; before, the list had the filters',
+      isAffected: ({ sql }) => /\bcontains_topic_match\s*\(/i.test(sql)
+    },
+    {
+      id: 'placeholder-names',
+      since: 3,
+      text: 'placeholders in templates may have any characters in their names, such as "-"',
+      isAffected: ({ actions }) => /\$\{(?![A-Za-z0-9_.]+\})[^{}]+\}/.test(JSON.stringify(actions))
+    }
+  ],
+  resource: [
+    {
+      id: 'fail-on-status',
+      since: 3,
+      text: 'requests have failed if the status of the answer is not 2xx; fail_on_status was set to true',
+      isAffected: ({ type }) => type === 'web_hook'
+    }
+  ],
   stream: [],
   table: [],
   'stream rule': [
+    {
+      id: 'rest-sink-certificates',
+      since: 3,
+      text: 'the sink rest verifies certificates unless insecureSkipVerify is true',
+      isAffected: (rule, stored) =>
+        stored.sinksOf(rule, 'rest').some(({ url, insecureSkipVerify }) => {
+          return insecureSkipVerify === undefined && /^(https:|.*\{\{)/i.test(String(url));
+        })
+    },
+    {
+      id: 'influx-refusals',
+      since: 3,
+      text: 'the sinks of InfluxDB do not send again what the server has answered with 401 or 403',
+      isAffected: (rule, stored) =>
+        ['influx', 'influx2'].some((type) => stored.sinksOf(rule, type).some(({ enableCache }) => enableCache === true))
+    },
     {
       id: 'file-sink-folder',
       since: 3,

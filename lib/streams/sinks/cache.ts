@@ -44,6 +44,7 @@ export class SinkCache {
     this.#setup = setup;
     this.#outbox = outboxes.open({
       name: cacheName(ruleId, index, type),
+      label: `sink_${type}_${index} of stream rule ${ruleId}`,
       isPersisted: true,
       maxEntries: Math.max(1, Math.min(memoryCacheThreshold + maxDiskCache, Number.MAX_SAFE_INTEGER)),
       maxBytes: MOST_BYTES,

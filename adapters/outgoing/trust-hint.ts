@@ -1,0 +1,25 @@
+import { BrokerError } from '../../lib/index.ts';
+
+/** The codes of Node for certificates that no known authority has signed. */
+export const UNTRUSTED_CERTIFICATE: ReadonlySet<string> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'CERT_UNTRUSTED'
+]);
+/** The codes of certificates that are valid for another name or time. */
+const UNFIT: ReadonlySet<string> = new Set(['ERR_TLS_CERT_ALTNAME_INVALID', 'CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
+
+/**
+ * Add the remedy to an error about the certificate of a server.
+ * @param remedy how to trust it, such as `name its authority in rootCaPath`
+ * @returns other errors as they are
+ */
+export function withTrustHint(error: unknown, remedy: string): unknown {
+  if (!(error instanceof Error)) return error;
+  const { code } = (error.cause ?? error) as NodeJS.ErrnoException;
+  if (code === undefined || !(UNTRUSTED_CERTIFICATE.has(code) || UNFIT.has(code))) return error;
+  return new BrokerError('HTTP_FAILED', `${error.message}; ${remedy}`, { cause: error });
+}
