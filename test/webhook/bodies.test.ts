@@ -60,6 +60,29 @@ describe('The body of', () => {
     assert.equal(receiver.received[0].headers['content-type'], 'application/json');
   });
 
+  it('message_acked has the retain flag of its delivery, as message_delivered has', async () => {
+    await using receiver = await new Receiver().open();
+    await using kit = await createTestBroker({ leakCheck: false });
+    const { broker } = kit;
+    using _hook = disposable(() => hook.close());
+    const hook = webhook(broker, { url: receiver.url });
+    await broker.publish('old', 'x', { qos: 2, retain: true });
+    const client = await kit.connect({ clientId: 'a', clean: true });
+    await client.subscribe({ topic: 'live', qos: 1 });
+    await client.subscribe({ topic: 'old', qos: 2 });
+    await broker.publish('live', 'x', { qos: 1, retain: true });
+    await kit.clock.settle();
+    await hook.idle();
+    const flags = (action: string) =>
+      receiver.bodies.filter((body) => body.action === action).map(({ topic, qos, retain }) => [topic, qos, retain]);
+    const expected = [
+      ['old', 2, true],
+      ['live', 1, false]
+    ];
+    assert.deepEqual(flags('message_delivered'), expected);
+    assert.deepEqual(flags('message_acked'), expected);
+  });
+
   it('the events of one client has their order', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ leakCheck: false });
