@@ -7,7 +7,7 @@ import { filledOptions } from './config-values.ts';
 export type ServedStreamsOptions = Omit<StreamsApiOptions, 'prefix' | 'unmatched' | 'plugins'>;
 
 /** The option `streams` of the config file. */
-export interface ConfiguredStreams {
+interface ConfiguredStreams {
   /** What `createBroker` takes. */
   readonly streams?: StreamsOptions;
   /** `streams.folders`: what sources and sinks of the type `file` may use, beside `DATA_DIR/streams/files`. `/`: all. */

@@ -67,7 +67,8 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
     try {
       const settings = await readServeSettings(args, shell);
       const { memory, dataDir, durability, verifyStore, reserve } = settings.own;
-      const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve });
+      const onWarning = (text: string) => log(shell, `warning: ${text}`);
+      const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve, onWarning });
       const streams = await streamsOf(settings, shell);
       const broker = prepare({ ...settings, broker: { ...settings.broker, streams } }, store, shell);
       logStreams(broker, shell);

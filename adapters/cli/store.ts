@@ -87,7 +87,12 @@ async function runAction(name: keyof typeof ACTIONS, folder: string, flags: Stor
   if (name !== 'import') await checkContainsStore(folder);
   const bar = new ProgressBar(shell, `${name}:`, name === 'import' ? (shell.stdinBytes ?? 0) : await sizeOf(folder));
   try {
-    return await ACTIONS[name](levelStore(folder, { scratch: flags.scratch }), flags, shell, bar);
+    return await ACTIONS[name](
+      levelStore(folder, { scratch: flags.scratch, onWarning: (text) => log(shell, `warning: ${text}`) }),
+      flags,
+      shell,
+      bar
+    );
   } finally {
     bar.end();
   }

@@ -23,7 +23,7 @@ import {
 import { appendBatch } from './files/append.ts';
 import { checkCurrent, checkFiles } from './files/check.ts';
 import { ClosedMark } from './files/closed-mark.ts';
-import { logBytesIn, makeFolder } from './files/folder.ts';
+import { exposureOf, logBytesIn, makeFolder } from './files/folder.ts';
 import { FolderLock } from './files/folder-lock.ts';
 import { removeLeftovers } from './files/leftovers.ts';
 import { repairFolder } from './files/repair.ts';
@@ -55,6 +55,11 @@ export interface LevelStoreOptions {
    * goes there, next to links to the files of the store, whose folder stays unchanged. Commits are refused (STORE_READ_ONLY).
    */
   scratch?: string;
+  /**
+   * Called with a text when a folder is opened for the first time that other users of the machine may use. Default: a process warning with the
+   * code STORE_FOLDER_OPEN. Folders that the store creates can be used by the user of the process only.
+   */
+  onWarning?: (text: string) => void;
 }
 
 /** The options of `levelStore`. */
@@ -77,6 +82,11 @@ export const LEVEL_OPTIONS = {
     'text',
     undefined,
     'Folder on another disk for what LevelDB writes when a store is only read. Commits are refused (`STORE_READ_ONLY`).'
+  ),
+  onWarning: optionRow<LevelStoreOptions['onWarning']>(
+    'function',
+    undefined,
+    'Called with a text if other users of the machine may use the folder. Default: a process warning.'
   )
 };
 
@@ -95,13 +105,14 @@ const READ_BYTES = 1_048_576;
  */
 export function levelStore(where: string | LevelDatabase, options: LevelStoreOptions = {}): Store {
   const settings = readOptions(LEVEL_OPTIONS, options, 'levelStore') as OptionValues<typeof LEVEL_OPTIONS>;
-  const { durability, verify, reserve, scratch } = settings;
+  const { durability, verify, reserve, scratch, onWarning = warn } = settings;
   const sync = durability === 'power';
   if (scratch === '' || (scratch !== undefined && typeof where !== 'string'))
     throw new InvalidInput('OPTION_INVALID', 'scratch', 'a folder, if the store itself is in a folder', scratch);
   if (typeof where === 'string' && where !== '' && scratch !== undefined)
     return readOnlyStore(resolve(where), scratch, verify);
-  if (typeof where === 'string' && where !== '') return folderStore(resolve(where), sync, verify, reserve);
+  if (typeof where === 'string' && where !== '')
+    return folderStore(resolve(where), { sync, verify, reserveBytes: reserve, onWarning });
   if (typeof where !== 'object' || where?.supports?.encodings?.buffer !== true)
     throw new InvalidInput(
       'OPTION_INVALID',
@@ -116,7 +127,20 @@ export function levelStore(where: string | LevelDatabase, options: LevelStoreOpt
   return new LevelStore({ name, sync, encodings: COPIED_BYTES, prepare: async () => where, hasSnapshots, canCompact });
 }
 
-function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes: number | undefined): Store {
+function warn(text: string): void {
+  process.emitWarning(text, { code: 'STORE_FOLDER_OPEN' });
+}
+
+/** Settings of a store in a folder. */
+interface FolderSettings {
+  readonly sync: boolean;
+  readonly verify: boolean;
+  readonly reserveBytes: number | undefined;
+  onWarning(text: string): void;
+}
+
+function folderStore(path: string, { sync, verify, reserveBytes, onWarning }: FolderSettings): Store {
+  let isExposureKnown = false;
   let database: LevelDatabase | undefined;
   const sound = new Set<string>();
   const lock = new FolderLock(path);
@@ -126,6 +150,9 @@ function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes:
     await checkCurrent(path);
     if (verify) await checkFiles(path, sound, mark);
     await makeFolder(path);
+    const exposure = isExposureKnown ? undefined : await exposureOf(path);
+    isExposureKnown = true;
+    if (exposure !== undefined) onWarning(exposure);
     // loaded only when needed, because it is native code
     const { Level } = await import('level');
     await lock.checkFree(); // again, after seconds of reading files

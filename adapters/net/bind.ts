@@ -19,7 +19,7 @@ export type Place =
       readonly noDelay: boolean;
       readonly tcpKeepAlive: number;
     }
-  | { readonly path: string; readonly mode: number | undefined; readonly backlog: number };
+  | { readonly path: string; readonly mode: number; readonly backlog: number };
 
 /** Creates the server of a listener. It may be called again after a failed bind. */
 export type ServerMaker<S extends Server = Server> = (options: ServerOpts) => S;
@@ -112,7 +112,7 @@ async function bindPath<S extends Server>(
     await rm(path, { force: true });
     await start();
   }
-  if (mode !== undefined && !isPipe(path)) await chmod(path, mode);
+  if (!isPipe(path)) await chmod(path, mode);
   return server;
 }
 
@@ -128,8 +128,7 @@ async function startListening(
 }
 
 /** Run a bind with the umask that gives the socket its file mode at once. With a later chmod alone, anyone could connect in between. */
-function withUmask<T>(mode: number | undefined, run: () => T): T {
-  if (mode === undefined) return run();
+function withUmask<T>(mode: number, run: () => T): T {
   let mask: number;
   try {
     mask = process.umask(0o777 & ~mode);

@@ -145,7 +145,7 @@ export const TCP_OPTIONS = {
 export interface UnixOptions extends ListenerOptions {
   /** Path of the socket (on Windows a pipe, `\\.\pipe\name`). A leftover socket on which no process listens is replaced. */
   path: string;
-  /** File mode of the socket, which decides who may connect, such as `0o660` or `'660'`. Default: the umask of the process decides. */
+  /** File mode of the socket, which decides who may connect, such as `0o660` or `'660'`. Default: `0o600`, the user of the process. */
   mode?: number | string;
   /** Connections the kernel holds until they are accepted. Default 1024. */
   backlog?: number;
@@ -158,8 +158,8 @@ export const UNIX_OPTIONS = {
   }),
   mode: row(
     'object',
-    undefined as number | undefined,
-    'File mode of the socket, such as `0o660`. Without it, the umask of the process decides.',
+    0o600,
+    'File mode of the socket, which decides who may connect, such as `0o660`. By default only the user of the process may.',
     { check: checkMode }
   ),
   backlog: TCP_OPTIONS.backlog

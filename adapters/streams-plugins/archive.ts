@@ -44,7 +44,7 @@ export async function unpack(bytes: Buffer, folder: string, limits: ArchiveLimit
     const entries = check(await readEntries(zip, limits), limits);
     for (const each of entries) {
       const target = join(folder, each.path);
-      await mkdir(each.isFolder ? target : dirname(target), { recursive: true });
+      await mkdir(each.isFolder ? target : dirname(target), { recursive: true, mode: 0o700 });
       if (!each.isFolder) await write(zip, each, target);
     }
     return entries.filter(({ isFolder }) => !isFolder).map(({ path }) => path);
@@ -132,7 +132,7 @@ function checkEntry(entry: Entry): CheckedEntry {
 
 async function write(zip: ZipFile, { entry, path }: CheckedEntry, target: string): Promise<void> {
   const isExecutable = ((entry.externalFileAttributes >>> 16) & 0o100) !== 0;
-  const file = await open(target, 'wx', isExecutable ? 0o755 : 0o644);
+  const file = await open(target, 'wx', isExecutable ? 0o700 : 0o600);
   try {
     let sum = 0;
     // yauzl checks that there are as many bytes as declared

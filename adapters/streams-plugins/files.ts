@@ -56,15 +56,15 @@ export class PluginFiles {
   /** Move an unpacked archive to where it stays. */
   async settle(incoming: string, { type, folder }: PluginRecord): Promise<void> {
     // without it, whether a file .js is a module would depend on the folders above
-    await writeFile(join(incoming, 'package.json'), '{}\n', { flag: 'wx' }).catch(ignoreExisting);
-    await mkdir(join(this.#root, 'plugins', type), { recursive: true });
+    await writeFile(join(incoming, 'package.json'), '{}\n', { flag: 'wx', mode: 0o600 }).catch(ignoreExisting);
+    await mkdir(join(this.#root, 'plugins', type), { recursive: true, mode: 0o700 });
     await rename(incoming, join(this.#root, 'plugins', type, folder));
   }
 
   /** Put what the archive has for `etc` there, in place of what is there. */
   async publish(record: PluginRecord): Promise<void> {
     const from = join(this.#root, 'plugins', record.type, record.folder);
-    await mkdir(join(this.#root, 'etc', record.type), { recursive: true });
+    await mkdir(join(this.#root, 'etc', record.type), { recursive: true, mode: 0o700 });
     for (const [source, target] of this.#published(record)) {
       const fresh = `${target}.${randomUUID()}.new`;
       const exists = await stat(join(from, source)).catch(ignoreMissing);

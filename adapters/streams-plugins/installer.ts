@@ -69,7 +69,7 @@ export class Installer {
     }
     const timeoutMs = this.#settings.installTimeout;
     const output = await runInstallScript({ folder, args, timeoutMs, clock: this.#clock, closing: this.#closing });
-    await writeFile(join(folder, 'install.log'), output);
+    await writeFile(join(folder, 'install.log'), output, { mode: 0o600 });
   }
 
   /**

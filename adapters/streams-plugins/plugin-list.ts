@@ -78,7 +78,7 @@ export class PluginList {
   async #write(content: Content): Promise<void> {
     const fresh = `${this.#path}.new`;
     try {
-      await mkdir(dirname(this.#path), { recursive: true });
+      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
       const file = await open(fresh, 'w', 0o600);
       try {
         await file.writeFile(`${JSON.stringify(content, undefined, 2)}\n`);

@@ -67,6 +67,16 @@ describe('a Unix socket listener', () => {
     assert.equal(process.umask(), mask);
   });
 
+  it('lets only the user of the process connect without option mode, whatever the umask', async () => {
+    const mask = process.umask(0);
+    try {
+      await listen(broker, unix({ path }));
+    } finally {
+      process.umask(mask);
+    }
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+  });
+
   it('replaces a socket left by a dead process', async () => {
     const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
     await once(spawn(process.execPath, ['-e', script]), 'exit');

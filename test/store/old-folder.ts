@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { levelStore } from '../../adapters/level/index.ts';
 import type { Broker } from '../../lib/broker/broker.ts';
@@ -75,7 +75,7 @@ interface OldFolder {
  * @returns its expected contents
  */
 export function copyOldFolder(name: string, to: string): OldFolder {
-  cpSync(join(FIXTURES, name), to, { recursive: true });
+  copy(name, to);
   return JSON.parse(readFileSync(join(FIXTURES, `${name}.json`), 'utf8')) as OldFolder;
 }
 
@@ -99,8 +99,13 @@ export interface ServedFolder {
  * @returns its expected contents
  */
 export function copyServedFolder(name: string, to: string): ServedFolder {
-  cpSync(join(FIXTURES, name), to, { recursive: true });
+  copy(name, to);
   return JSON.parse(readFileSync(join(FIXTURES, `${name}.json`), 'utf8')) as ServedFolder;
+}
+
+function copy(name: string, to: string): void {
+  cpSync(join(FIXTURES, name), to, { recursive: true });
+  chmodSync(to, 0o700); // otherwise the broker warns of it
 }
 
 /** Advancing the clock further takes too long: a broker is started at that time instead. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -18,6 +18,31 @@ async function serve(listener: RequestListener): Promise<string> {
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
+
+describe('The files of a plugin', { skip: process.platform === 'win32' }, () => {
+  it('can be used by the user of the process only, whatever the umask', async () => {
+    const { plugins, archive, folder } = await pluginsFixture();
+    const file = archive(
+      'e.zip',
+      MODULE,
+      { name: 'lib/words.txt', content: 'hi' },
+      { name: 'etc/key.txt', content: 's3cret' }
+    );
+    const mask = process.umask(0);
+    try {
+      await plugins.create('functions', { name: 'echo', file });
+    } finally {
+      process.umask(mask);
+    }
+    const streams = join(folder, 'streams');
+    const open = readdirSync(streams, { recursive: true }).filter((name) => {
+      const { mode } = statSync(join(streams, String(name)));
+      return (mode & 0o077) !== 0;
+    });
+    assert.deepEqual(open, []);
+    assert.equal(readFileSync(join(streams, 'etc/functions/echo/key.txt'), 'utf8'), 's3cret');
+  });
+});
 
 describe('The script of an archive', () => {
   it('is run with its parameters beside its files, and its output is kept', async () => {

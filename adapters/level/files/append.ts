@@ -1,6 +1,6 @@
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { namesIn } from './folder.ts';
+import { FILE_MODE, namesIn } from './folder.ts';
 import { BATCH_HEADER_BYTES, logOf, readRecords } from './log.ts';
 import { readManifest } from './manifest.ts';
 import { numberedFiles } from './tables.ts';
@@ -65,7 +65,7 @@ function varint(value: number): Buffer {
 async function writeWhole(path: string, bytes: Buffer, sync: boolean): Promise<void> {
   const temporary = path.replace(/log$/, 'dbtmp');
   try {
-    const file = await open(temporary, 'w');
+    const file = await open(temporary, 'w', FILE_MODE);
     try {
       await file.writeFile(bytes);
       if (sync) await file.sync();

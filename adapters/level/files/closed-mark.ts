@@ -1,6 +1,7 @@
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { FILE_MODE } from './folder.ts';
 import { readManifest } from './manifest.ts';
 import { type Damage, numberedFiles } from './tables.ts';
 
@@ -67,7 +68,7 @@ export class ClosedMark {
     const state: ClosedState = { version: VERSION, manifest, files };
     const line = JSON.stringify(state);
     const path = join(this.#folder, FILE_NAME);
-    await writeFile(`${path}.new`, `${line}\n${crc32(line)}\n`, { flush: true });
+    await writeFile(`${path}.new`, `${line}\n${crc32(line)}\n`, { flush: true, mode: FILE_MODE });
     await rename(`${path}.new`, path);
   }
 

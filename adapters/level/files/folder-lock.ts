@@ -1,7 +1,7 @@
 import { type BigIntStats, statSync, unlinkSync } from 'node:fs';
 import { readFile, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { namesIn } from './folder.ts';
+import { FILE_MODE, namesIn } from './folder.ts';
 import { claimOf, identityOf, ownerOf } from './owner.ts';
 
 const CHECK_EVERY_MS = 1_000;
@@ -75,7 +75,7 @@ export class FolderLock {
    */
   async opening(): Promise<void> {
     this.#claim = await claimOf(process.pid, this.#folder);
-    await writeFile(this.#newOwner, this.#claim).catch((error: NodeJS.ErrnoException) => {
+    await writeFile(this.#newOwner, this.#claim, { mode: FILE_MODE }).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOSPC' || error.code === 'EDQUOT') throw error;
     });
   }
@@ -90,7 +90,7 @@ export class FolderLock {
     if ((await readFile(this.#owner, 'utf8').catch(() => '')) !== this.#claim) {
       // an OWNER left behind may belong to another user, or be a broken symbolic link
       await unlink(this.#owner).catch(() => {});
-      await writeFile(this.#owner, this.#claim);
+      await writeFile(this.#owner, this.#claim, { mode: FILE_MODE });
     }
     this.#stamp = stampOf(await stat(this.#owner, { bigint: true }));
   }

@@ -1,8 +1,26 @@
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
+/** Only the user of the process may use a folder that it creates, and so all files of LevelDB in it, which have the mode of the umask. */
+const FOLDER_MODE = 0o700;
+/** The same of a file. */
+export const FILE_MODE = 0o600;
+const OTHERS = 0o077;
+
 /**
- * Create a folder and its parents.
+ * Tell whether other users may use a folder.
+ * @returns a warning with the remedy; undefined if there is none, or the system has no file modes
+ */
+export async function exposureOf(folder: string): Promise<string | undefined> {
+  if (process.platform === 'win32') return undefined;
+  const { mode } = await stat(folder);
+  if ((mode & OTHERS) === 0) return undefined;
+  const shown = (mode & 0o777).toString(8).padStart(4, '0');
+  return `other users of this machine may use the data folder ${folder} (mode ${shown}), which has messages, passwords and keys; protect it with: chmod 700 '${folder}'`;
+}
+
+/**
+ * Create a folder and its parents, for the user of the process alone.
  *
  * Node's recursive `mkdir` never ends below a folder such as /proc, where the system reports ENOENT for a folder that cannot be created.
  */
@@ -10,7 +28,7 @@ export async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;
   const parent = dirname(path);
   if (parent !== path) await makeFolder(parent);
-  await mkdir(path).catch(async (error: NodeJS.ErrnoException) => {
+  await mkdir(path, FOLDER_MODE).catch(async (error: NodeJS.ErrnoException) => {
     // another process may have created it meanwhile
     if (error.code !== 'EEXIST' || !(await isFolder(path))) throw error;
   });

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeFolder, namesIn } from './folder.ts';
+import { FILE_MODE, makeFolder, namesIn } from './folder.ts';
 import { hasSoundFirstRecord } from './log.ts';
 import { readManifest } from './manifest.ts';
 import { obsoleteTables } from './obsolete.ts';
@@ -33,7 +33,7 @@ export async function repairFolder(folder: string): Promise<void> {
   const lost = join(folder, 'lost');
   for (const { file, blockEnds } of damages) {
     if (blockEnds.length === 0) {
-      await mkdir(lost, { recursive: true });
+      await makeFolder(lost);
       await rename(join(folder, file), join(lost, file));
       continue;
     }
@@ -46,7 +46,7 @@ export async function repairFolder(folder: string): Promise<void> {
   }
   // LevelDB takes in every table that it finds, so records deleted since would come back
   for (const name of await obsoleteTables(folder, damaged)) {
-    await mkdir(lost, { recursive: true });
+    await makeFolder(lost);
     await rename(join(folder, name), join(lost, name));
   }
   const files = (await namesIn(folder)).filter(isNumberedFile);
@@ -79,7 +79,7 @@ async function checkSpace(folder: string, damaged: ReadonlySet<string>): Promise
     if (isLog || damaged.has(name)) bytes += (await stat(join(folder, name))).size * (isLog ? 2 : 1);
   }
   const part = randomFillSync(Buffer.allocUnsafe(TRIAL_CHUNK_BYTES)); // which a file system cannot compress
-  const trial = await open(join(folder, TRIAL), 'w');
+  const trial = await open(join(folder, TRIAL), 'w', FILE_MODE);
   try {
     for (let at = 0; at < bytes; at += part.length) await trial.appendFile(part);
     await trial.sync();

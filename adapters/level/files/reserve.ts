@@ -3,7 +3,7 @@ import { open, stat, statfs, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 // imported by name, so that fake timers do not replace them
 import { clearInterval, setInterval } from 'node:timers';
-import { logBytesIn } from './folder.ts';
+import { FILE_MODE, logBytesIn } from './folder.ts';
 
 const NAME = 'RESERVE';
 const MAX_BYTES = 67_108_864;
@@ -243,7 +243,7 @@ export class Reserve {
   }
 
   async #grow(fileBytes: number, wanted: number): Promise<void> {
-    const file = await open(this.#file, 'a');
+    const file = await open(this.#file, 'a', FILE_MODE);
     try {
       const chunk = randomFillSync(Buffer.allocUnsafe(CHUNK_BYTES));
       for (let at = fileBytes; at < wanted; at += chunk.length) await file.appendFile(chunk.subarray(0, wanted - at));
