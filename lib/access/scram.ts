@@ -53,7 +53,7 @@ export async function scramCredentialsOf(
 }
 
 /** The table that keeps the key of invented credentials. */
-export interface ScramKeyTable {
+interface ScramKeyTable {
   get(name: string): string | undefined;
   set(name: string, key: string): Promise<void>;
 }

@@ -48,6 +48,10 @@ export const STREAM_CODES = {
   PLUGIN_INSTALL_FAILED: { about: 'A plugin cannot be installed.', remedy: 'The message names the cause.' },
   PLUGIN_NAME_INVALID: { about: 'The name of a plugin is invalid.', remedy: 'See `expected` of the error.' },
   PLUGIN_NOT_FOUND: { about: 'There is no plugin of this name.', remedy: 'List the plugins.' },
+  PLUGIN_NOT_LOADED: {
+    about: 'A library that was put into the folder of plugins by hand is not loaded.',
+    remedy: 'Install it as a plugin, or set the option autoLoad (serve --auto-load-plugins).'
+  },
   PLUGIN_SCRIPT_REFUSED: {
     about: 'An archive has `install.sh`, and the option `installScripts` is false.',
     remedy: 'Install by hand what the plugin needs, and remove `install.sh` from the archive.'
