@@ -106,8 +106,9 @@ export class Figures {
     this.latencyUs = Math.round((clock.monotonic() - startedAt) * 1000);
   }
 
-  failed(error: unknown, nowMs: number): void {
-    this.exceptions++;
+  /** @param times how often */
+  failed(error: unknown, nowMs: number, times = 1): void {
+    this.exceptions += times;
     this.lastException = errorText(error);
     this.lastExceptionAt = nowMs;
   }

@@ -56,7 +56,7 @@ export class Node implements Next {
       timers: this.#makeTimers(),
       tools: host.tools,
       lookups: host.lookups,
-      failed: (reason, cause) => this.#fail(reason, cause),
+      failed: (reason, cause, times) => this.#fail(reason, cause, times),
       count: (name, by = 1) => figures.count(name, by)
     });
   }
@@ -137,11 +137,11 @@ export class Node implements Next {
     for (const { node, port } of this.#next) node.flush(time, port);
   }
 
-  /** @param cause what has led to the item that has failed */
-  #fail(reason: unknown, cause?: Cause): void {
+  /** @param cause what has led to the item that has failed @param times how often */
+  #fail(reason: unknown, cause?: Cause, times = 1): void {
     const error = this.#prefix === '' ? reason : new StreamFailure(`${this.#prefix}${errorText(reason)}`, reason);
     this.#host.tools.frame.cause = cause;
-    this.figures.failed(error, this.#host.clock.now());
+    this.figures.failed(error, this.#host.clock.now(), times);
     this.#host.failed(this, error);
     this.#next[0]?.node.passError(error);
   }

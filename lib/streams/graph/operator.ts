@@ -27,8 +27,9 @@ export interface OperatorSetup<O> {
   /**
    * Something has failed outside of `push`, `flush` and timers, such as a lookup. It counts as an exception, and its error goes to the sinks.
    * @param cause what has led to the item that has failed
+   * @param times how often it has failed: all are counted, and one error is sent
    */
-  failed(reason: unknown, cause?: Cause): void;
+  failed(reason: unknown, cause?: Cause, times?: number): void;
 }
 
 /**

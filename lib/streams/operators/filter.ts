@@ -1,11 +1,13 @@
 import type { MakeOperator } from '../graph/operator.ts';
-import { type Collection, type Evaluate, type Frame, isCollection, type Tuple } from '../tuple.ts';
+import { type Collection, type Evaluate, type Frame, GroupRow, isCollection, type Tuple } from '../tuple.ts';
 import type { Value } from '../values.ts';
 import { testOf } from './condition.ts';
+import { GroupFailures } from './groups.ts';
 
 /**
  * Make the operator of WHERE and HAVING. Of a collection it keeps the tuples for which the condition is true; if there are none, nothing is emitted
  * [stream rules 5.1]. A collection that is empty already is passed on.
+ * A group for which the condition fails is left out, with an error.
  * @param kept called with the number of tuples of a collection that are kept
  * @returns its `push` throws StreamFailure
  */
@@ -15,7 +17,7 @@ export function makeFilter(
   kept?: (count: number) => void
 ): MakeOperator<Tuple | Collection, Tuple | Collection> {
   const accepts = testOf(condition);
-  return ({ output }) => ({
+  return ({ output, failed }) => ({
     condition: condition as (item: Tuple | Collection) => Value, // asked for rows alone
     push(item) {
       if (!isCollection(item)) {
@@ -25,11 +27,19 @@ export function makeFilter(
       const { tuples, range } = item;
       frame.range = range;
       const passed: Tuple[] = [];
+      const failures = new GroupFailures();
       for (let index = 0; index < tuples.length; index++) {
         frame.rowNumber = index + 1;
-        if (accepts(tuples[index])) passed.push(tuples[index]);
+        const tuple = tuples[index];
+        try {
+          if (accepts(tuple)) passed.push(tuple);
+        } catch (error) {
+          if (!(tuple instanceof GroupRow)) throw error;
+          failures.add(error);
+        }
       }
       kept?.(passed.length);
+      failures.report({ failed }, range.cause);
       if (passed.length === tuples.length) output.push(item);
       else if (passed.length > 0) output.push({ ...item, tuples: passed });
     }

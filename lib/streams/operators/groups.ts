@@ -1,4 +1,7 @@
+import { errorText } from '../../base/errors.ts';
+import type { Cause } from '../cause.ts';
 import type { Accumulator, AggregateFunction, FunctionTools } from '../functions/function.ts';
+import type { OperatorSetup } from '../graph/operator.ts';
 import { type Evaluate, GroupRow, Row, type Tuple } from '../tuple.ts';
 import { StreamFailure, type Value } from '../values.ts';
 import { type Key, keyOf } from './keys.ts';
@@ -25,6 +28,76 @@ export interface Group {
   readonly key: Key;
   readonly first: Tuple;
   readonly accumulators: readonly Accumulator[];
+  /** Why a row of it could not be aggregated: the group has no result. */
+  failure?: unknown;
+}
+
+/** The failures of one emission: those of some of its groups do not concern the others. All are counted, and the first is sent. */
+export class GroupFailures {
+  #first: unknown;
+  #count = 0;
+
+  get isEmpty(): boolean {
+    return this.#count === 0;
+  }
+
+  add(error: unknown): void {
+    if (this.#count++ === 0) this.#first = error;
+  }
+
+  /** Count the failures, and send the first one. */
+  report({ failed }: Pick<OperatorSetup<unknown>, 'failed'>, cause: Cause | undefined): void {
+    if (this.#count === 0) return;
+    const others = this.#count - 1;
+    const reason =
+      others === 0
+        ? this.#first
+        : new StreamFailure(`${errorText(this.#first)} (${others} more groups have failed)`, this.#first);
+    failed(reason, cause, this.#count);
+  }
+}
+
+/** The rows of groups that have a result. */
+export function groupRows(
+  groups: Iterable<{
+    readonly first: Tuple;
+    readonly accumulators: readonly Accumulator[];
+    readonly failure?: unknown;
+  }>,
+  failures: GroupFailures
+): GroupRow[] {
+  const rows: GroupRow[] = [];
+  for (const { first, accumulators, failure } of groups) {
+    if (failure !== undefined) {
+      failures.add(failure);
+      continue;
+    }
+    try {
+      rows.push(groupRow(first, accumulators));
+    } catch (error) {
+      failures.add(error);
+    }
+  }
+  return rows;
+}
+
+/** Make a function that adds a row to its group. What fails concerns this group alone, or this row if it has no group. */
+export function grouperOf(
+  spec: GroupSpec,
+  groups: GroupTable<Group>,
+  ungrouped: (error: unknown) => void
+): (tuple: Tuple) => void {
+  const add = adderOf(spec.aggregates);
+  return (tuple) => {
+    let group: Group | undefined;
+    try {
+      group = groups.of(tuple);
+      if (group.failure === undefined) add(group.accumulators, tuple);
+    } catch (error) {
+      if (group === undefined) ungrouped(error);
+      else group.failure = error;
+    }
+  };
 }
 
 /** Groups by the values of their keys, in the order in which they were first seen. */
@@ -81,9 +154,7 @@ export function newGroup({ aggregates, tools }: GroupSpec, key: Key, first: Tupl
 }
 
 /** Make a function that adds a row to the accumulators of its group. @returns it throws StreamFailure */
-export function adderOf(
-  aggregates: readonly AggregateCall[]
-): (accumulators: readonly Accumulator[], tuple: Tuple) => void {
+function adderOf(aggregates: readonly AggregateCall[]): (accumulators: readonly Accumulator[], tuple: Tuple) => void {
   const rows = aggregates.map(({ args }) => ({ args, scratch: args.map((): Value => undefined) }));
   return (accumulators, tuple) => {
     for (let index = 0; index < rows.length; index++) {
@@ -95,7 +166,7 @@ export function adderOf(
 }
 
 /** A group as a tuple. Its slots are its own, because those of its first row do not know the group. */
-export function groupRow(first: Tuple, accumulators: readonly Accumulator[]): GroupRow {
+function groupRow(first: Tuple, accumulators: readonly Accumulator[]): GroupRow {
   const results = new Array<Value>(accumulators.length);
   for (let index = 0; index < accumulators.length; index++) results[index] = accumulators[index].result();
   return new GroupRow(first, results, first.slots.length === 0 ? first.slots : first.slots.slice());

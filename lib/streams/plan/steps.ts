@@ -5,7 +5,7 @@ import { makeAggregate } from '../operators/aggregate.ts';
 import { makeAnalytic } from '../operators/analytic.ts';
 import { testOf } from '../operators/condition.ts';
 import { makeFilter } from '../operators/filter.ts';
-import type { GroupSpec } from '../operators/groups.ts';
+import { GroupFailures, type GroupSpec } from '../operators/groups.ts';
 import { makeJoin } from '../operators/join.ts';
 import { makeJoinAligner } from '../operators/join-aligner.ts';
 import { makeLimit } from '../operators/limit.ts';
@@ -14,7 +14,7 @@ import { makeProject } from '../operators/project.ts';
 import { makeWatermark } from '../operators/watermark.ts';
 import { checkWindow, type WindowShape, windowShape } from '../operators/windows/spec.ts';
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../operators/windows/window.ts';
-import { type Collection, type Evaluate, isCollection, type Tuple } from '../tuple.ts';
+import { type Collection, type Evaluate, GroupRow, isCollection, type Tuple } from '../tuple.ts';
 import { plain, type ValueObject } from '../values.ts';
 import type { BoundAnalytic, BoundExpression, BoundJoin, BoundSelect, BoundSource, BoundWindow } from './bound.ts';
 import type { PlanSettings } from './plan.ts';
@@ -211,9 +211,10 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
   return step('SELECT', (tools) => {
     const project = makeProject(select, tools, { sendNilField, sendMetaToSink });
     const { frame } = tools;
-    return ({ output }) => ({
+    return ({ output, failed }) => ({
       push(item: Tuple | Collection) {
         const rows: ValueObject[] = [];
+        const failures = new GroupFailures();
         if (!isCollection(item)) {
           frame.range = undefined;
           frame.cause = item.cause;
@@ -224,8 +225,16 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
           frame.cause = item.range.cause;
           for (let index = 0; index < item.tuples.length; index++) {
             frame.rowNumber = index + 1;
-            project(item.tuples[index], rows);
+            const tuple = item.tuples[index];
+            try {
+              project(tuple, rows);
+            } catch (error) {
+              if (!(tuple instanceof GroupRow)) throw error;
+              failures.add(error); // of this group alone
+            }
           }
+          failures.report({ failed }, item.range.cause);
+          if (rows.length === 0 && !failures.isEmpty) return;
         }
         tools.hits.count++;
         if (tools.hits.isTimed) tools.hits.lastAt = tools.now();

@@ -1,6 +1,7 @@
 import type { Cause } from '../../cause.ts';
 import type { Tuple } from '../../tuple.ts';
 import { StreamFailure } from '../../values.ts';
+import type { GroupFailures } from '../groups.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
 import { HeldCauses } from './held-causes.ts';
 
@@ -19,8 +20,8 @@ export interface Contents {
   dropBefore(time: number): void;
   /** Drop the oldest rows until this many are left. */
   dropTo(length: number): void;
-  /** The tuples of an emission. @param end the end of the window @throws StreamFailure */
-  read(end: number): readonly Tuple[];
+  /** The tuples of an emission. @param end the end of the window @param failures gets those of groups that have no result @throws StreamFailure */
+  read(end: number, failures: GroupFailures): readonly Tuple[];
   clear(): void;
   save(): unknown;
   load(state: unknown): void;

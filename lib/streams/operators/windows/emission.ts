@@ -1,5 +1,6 @@
 import type { OperatorSetup, Timers } from '../../graph/operator.ts';
 import { type Collection, rangeOf, type Tuple } from '../../tuple.ts';
+import { GroupFailures } from '../groups.ts';
 import type { Contents } from './contents.ts';
 
 /** Emit what a window holds. If it cannot be read, the emission is an error. */
@@ -19,16 +20,18 @@ function emitThen(
   isCleared: boolean
 ): void {
   const { cause } = contents;
+  const failures = new GroupFailures();
   let tuples: readonly Tuple[];
   try {
-    tuples = contents.read(end);
+    tuples = contents.read(end, failures);
   } catch (error) {
     if (isCleared) contents.clear();
     setup.failed(error, cause);
     return;
   }
   if (isCleared) contents.clear();
-  setup.output.push({ tuples, range: rangeOf(start, end, cause) });
+  failures.report(setup, cause);
+  if (tuples.length > 0 || failures.isEmpty) setup.output.push({ tuples, range: rangeOf(start, end, cause) });
 }
 
 /**

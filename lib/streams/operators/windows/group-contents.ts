@@ -1,8 +1,17 @@
+import { errorText } from '../../../base/errors.ts';
 import { type Cause, deeper } from '../../cause.ts';
-import type { Accumulator } from '../../functions/function.ts';
 import type { Tuple } from '../../tuple.ts';
 import { StreamFailure } from '../../values.ts';
-import { adderOf, type Group, type GroupSpec, GroupTable, groupRow, groupsOfNothing, newGroup } from '../groups.ts';
+import {
+  type Group,
+  type GroupFailures,
+  type GroupSpec,
+  GroupTable,
+  grouperOf,
+  groupRows,
+  groupsOfNothing,
+  newGroup
+} from '../groups.ts';
 import type { Key } from '../keys.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
 import type { Contents } from './contents.ts';
@@ -14,18 +23,25 @@ interface SavedGroups {
   readonly lastTime: number;
   readonly failure: string | undefined;
   readonly cause?: Cause | undefined;
-  readonly groups: readonly (readonly [key: Key, first: SavedTuple, accumulators: readonly unknown[]])[];
+  readonly groups: readonly (readonly [
+    key: Key,
+    first: SavedTuple,
+    accumulators: readonly unknown[],
+    failure?: string
+  ])[];
 }
 
 /**
  * The groups of a window whose rows leave all at once. Rows are aggregated as they arrive, and not kept.
  *
- * A row that cannot be aggregated makes the emission of its window fail, as it does where rows are aggregated at the end [stream rules 4.7].
+ * A row that cannot be aggregated makes its group fail, as it does where rows are aggregated at the end. A row without a group, because its key
+ * cannot be evaluated or there are too many groups, is left out with an error.
  */
 export class GroupContents implements Contents {
   readonly #spec: GroupSpec;
   readonly #groups: GroupTable<Group>;
-  readonly #add: (accumulators: readonly Accumulator[], tuple: Tuple) => void;
+  readonly #add: (tuple: Tuple) => void;
+  /** Of the first row without a group. */
   #failure: unknown;
   length = 0;
   firstTime = Number.NaN;
@@ -35,7 +51,9 @@ export class GroupContents implements Contents {
   constructor(spec: GroupSpec) {
     this.#spec = spec;
     this.#groups = new GroupTable(spec, (key, first) => newGroup(spec, key, first));
-    this.#add = adderOf(spec.aggregates);
+    this.#add = grouperOf(spec, this.#groups, (error) => {
+      this.#failure ??= error;
+    });
   }
 
   add(tuple: Tuple, time: number): void {
@@ -44,22 +62,16 @@ export class GroupContents implements Contents {
     this.length++;
     const { cause } = tuple;
     if (cause !== undefined) this.cause = deeper(this.cause, cause);
-    if (this.#failure !== undefined) return;
-    try {
-      this.#add(this.#groups.of(tuple).accumulators, tuple);
-    } catch (error) {
-      this.#failure = error;
-    }
+    this.#add(tuple);
   }
 
   dropBefore(): void {}
 
   dropTo(): void {}
 
-  read(end: number): readonly Tuple[] {
-    if (this.#failure !== undefined) throw this.#failure;
-    if (this.length === 0) return groupsOfNothing(this.#spec, end);
-    return Array.from(this.#groups.values(), ({ first, accumulators }) => groupRow(first, accumulators));
+  read(end: number, failures: GroupFailures): readonly Tuple[] {
+    if (this.#failure !== undefined) failures.add(this.#failure);
+    return this.length === 0 ? groupsOfNothing(this.#spec, end) : groupRows(this.#groups.values(), failures);
   }
 
   clear(): void {
@@ -71,10 +83,11 @@ export class GroupContents implements Contents {
 
   save(): SavedGroups {
     const { length, firstTime, lastTime, cause } = this;
-    const failure = this.#failure === undefined ? undefined : String((this.#failure as Error).message);
+    const failure = textOf(this.#failure);
     const groups = Array.from(
       this.#groups.values(),
-      ({ key, first, accumulators }) => [key, saveTuple(first), accumulators.map((each) => each.save())] as const
+      ({ key, first, accumulators, failure }) =>
+        [key, saveTuple(first), accumulators.map((each) => each.save()), textOf(failure)] as const
     );
     return { length, firstTime, lastTime, failure, cause, groups };
   }
@@ -84,9 +97,15 @@ export class GroupContents implements Contents {
     Object.assign(this, { length, firstTime, lastTime, cause });
     if (failure !== undefined) this.#failure = new StreamFailure(failure);
     const { aggregates, tools } = this.#spec;
-    for (const [key, first, states] of groups) {
+    for (const [key, first, states, failed] of groups) {
       const accumulators = aggregates.map((call, index) => call.function.load(tools, states[index]));
-      this.#groups.set({ key, first: loadTuple(first), accumulators });
+      const group: Group = { key, first: loadTuple(first), accumulators };
+      if (failed !== undefined) group.failure = new StreamFailure(failed);
+      this.#groups.set(group);
     }
   }
+}
+
+function textOf(failure: unknown): string | undefined {
+  return failure === undefined ? undefined : errorText(failure);
 }

@@ -2,7 +2,7 @@ import type { Cause } from '../../cause.ts';
 import type { Accumulator } from '../../functions/function.ts';
 import type { Tuple } from '../../tuple.ts';
 import type { Value } from '../../values.ts';
-import { type GroupSpec, GroupTable, groupRow, groupsOfNothing } from '../groups.ts';
+import { type GroupFailures, type GroupSpec, GroupTable, groupRows, groupsOfNothing } from '../groups.ts';
 import type { Key } from '../keys.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
 import type { Contents, RowBudget } from './contents.ts';
@@ -15,6 +15,10 @@ interface SlidingGroup {
   first: number;
   last: number;
   rows: number;
+  /** Its rows that could not be aggregated. */
+  failed: number;
+  /** That of the last one of them. */
+  failure: unknown;
 }
 
 /** Rows that are dropped are removed from the arrays when there are this many, and more than others. */
@@ -26,7 +30,7 @@ const NO_GROUP = -1;
  * The groups of a window whose rows leave one by one, in the order in which they came: each costs the same however long the window is. Arguments are
  * kept with the rows, because their evaluation need not give the same again.
  *
- * While a row is in the window that cannot be aggregated, emissions fail.
+ * While a row is in the window that cannot be aggregated, its group fails; if it has no group, it is an error of each emission.
  */
 export class SlidingGroupContents implements Contents {
   readonly #spec: GroupSpec;
@@ -45,7 +49,8 @@ export class SlidingGroupContents implements Contents {
   /** Number of the next row of the same group. */
   #next: number[] = [];
   #args: Value[] = [];
-  #failed = 0;
+  /** Rows without a group, and why the last one of them has none. */
+  #ungrouped = 0;
   #failure: unknown;
   readonly #causes = new HeldCauses();
 
@@ -57,7 +62,7 @@ export class SlidingGroupContents implements Contents {
     this.#width = aggregates.reduce((sum, { args }) => sum + args.length, 0);
     this.#groups = new GroupTable(spec, (key) => {
       const accumulators = aggregates.map(({ function: each }) => (each.makeSliding ?? each.make)(tools));
-      return { key, accumulators, first: 0, last: 0, rows: 0 };
+      return { key, accumulators, first: 0, last: 0, rows: 0, failed: 0, failure: undefined };
     });
   }
 
@@ -91,8 +96,14 @@ export class SlidingGroupContents implements Contents {
     try {
       this.#aggregate(tuple, this.#times.length - 1, argsAt);
     } catch (error) {
-      this.#failed++;
-      this.#failure = error;
+      const group = this.#rowGroups[this.#times.length - 1];
+      if (group === undefined) {
+        this.#ungrouped++;
+        this.#failure = error;
+      } else {
+        group.failed++;
+        group.failure = error;
+      }
     }
   }
 
@@ -108,8 +119,8 @@ export class SlidingGroupContents implements Contents {
     this.#drop(end);
   }
 
-  read(end: number): readonly Tuple[] {
-    if (this.#failed > 0) throw this.#failure;
+  read(end: number, failures: GroupFailures): readonly Tuple[] {
+    if (this.#ungrouped > 0) failures.add(this.#failure);
     if (this.length === 0) return groupsOfNothing(this.#spec, end);
     const groups = [...this.#groups.values()];
     // A group is seen first at its first row that is left.
@@ -117,7 +128,12 @@ export class SlidingGroupContents implements Contents {
     for (let index = 1; index < groups.length && isSorted; index++)
       isSorted = groups[index - 1].first < groups[index].first;
     if (!isSorted) groups.sort((a, b) => a.first - b.first);
-    return groups.map(({ first, accumulators }) => groupRow(this.#tuples[first - this.#base] as Tuple, accumulators));
+    const rows = groups.map(({ first, accumulators, failed, failure }) => ({
+      first: this.#tuples[first - this.#base] as Tuple,
+      accumulators,
+      failure: failed > 0 ? failure : undefined
+    }));
+    return groupRows(rows, failures);
   }
 
   clear(): void {
@@ -156,8 +172,11 @@ export class SlidingGroupContents implements Contents {
   #remove(at: number): void {
     const group = this.#rowGroups[at];
     const added = this.#added[at];
-    if (added < this.#spec.aggregates.length) this.#failed--;
-    if (group === undefined) return;
+    if (group === undefined) {
+      this.#ungrouped--;
+      return;
+    }
+    if (added < this.#spec.aggregates.length) group.failed--;
     if (--group.rows === 0) {
       this.#groups.delete(group);
       return;
