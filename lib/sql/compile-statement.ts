@@ -4,9 +4,10 @@ import { canFail, membersIn, namesIn } from './inspect.ts';
 import { decodeJson } from './json.ts';
 import { type CompiledStep, place } from './paths.ts';
 import { type Evaluate, type Row, Scope } from './row.ts';
-import { SqlError, SqlFailure } from './sql-error.ts';
+import { SqlError, SqlFailure, tooHeavy } from './sql-error.ts';
 import type { Expression, Field, Foreach, Path, Select, Selected, Statement } from './tree.ts';
 import { isList, setKey, type Value } from './values.ts';
+import { isHeavier, MAX_WEIGHT } from './weight.ts';
 
 /** Most outputs of one event. */
 const MOST_OUTPUTS = 10_000;
@@ -70,7 +71,7 @@ class StatementCompiler {
         const output: Output = {};
         for (const field of compiled) field(scope, output);
         clause = 'WHERE';
-        return late === undefined || late(scope) === true ? [output] : undefined;
+        return late === undefined || late(scope) === true ? [weighed(output)] : undefined;
       } catch (error) {
         throw failureIn(clause, error);
       }
@@ -127,7 +128,7 @@ class StatementCompiler {
           clause = 'DO';
           const output: Output = {};
           for (const field of compiled) field(scope, output);
-          outputs.push(output);
+          outputs.push(weighed(output));
           // the aliases of DO end with the element
           for (let at = 0; at < slotCount; at++) scope.slots[at] = shared[at];
         }
@@ -199,6 +200,17 @@ function outputOnly(evaluate: Evaluate, name: string, steps: readonly CompiledSt
 function put(output: Output, name: string, steps: readonly CompiledStep[], value: Value, scope: Scope): void {
   if (steps.length === 0) setKey(output, name, value);
   else setKey(output, name, place(Object.hasOwn(output, name) ? output[name] : undefined, steps, value, scope));
+}
+
+/** Refuse an output that is too heavy: aliases can put an object into another one several times. @throws SqlFailure */
+function weighed(output: Output): Output {
+  for (const name in output) {
+    const value = output[name];
+    if (typeof value !== 'object' || value === null) continue;
+    if (isHeavier(output, MAX_WEIGHT)) throw tooHeavy('an output');
+    break;
+  }
+  return output;
 }
 
 /** Where a field without an alias goes: a path to itself, a slice to the path of its list, others to the text of the expression. */

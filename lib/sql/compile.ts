@@ -79,7 +79,11 @@ export class ExpressionCompiler {
         return this.#case(node);
       case 'list': {
         const items = node.items.map((item) => this.compile(item));
-        return (scope) => items.map((item) => item(scope) ?? null);
+        return (scope) =>
+          scope.made(
+            items.map((item) => item(scope) ?? null),
+            'list'
+          );
       }
       case 'range': {
         const { from, to } = node;
@@ -222,20 +226,20 @@ export class ExpressionCompiler {
     this.#checkArguments(node, row);
     const run = row.make?.(tools) ?? row.run;
     const args = node.args.map((arg, index) => this.#argument(row, index, arg));
-    const { column } = row;
+    const { column, name } = row;
     if (column !== undefined) args.unshift((scope) => scope.counted(scope.row.column(column)));
     const [first, second, third] = args;
     switch (args.length) {
       case 0:
         return () => run();
       case 1:
-        return (scope) => scope.counted(run(first(scope)));
+        return (scope) => scope.made(run(first(scope)), name);
       case 2:
-        return (scope) => scope.counted(run(first(scope), second(scope)));
+        return (scope) => scope.made(run(first(scope), second(scope)), name);
       case 3:
-        return (scope) => scope.counted(run(first(scope), second(scope), third(scope)));
+        return (scope) => scope.made(run(first(scope), second(scope), third(scope)), name);
       default:
-        return (scope) => scope.counted(run(...args.map((arg) => arg(scope))));
+        return (scope) => scope.made(run(...args.map((arg) => arg(scope))), name);
     }
   }
 

@@ -1,7 +1,8 @@
 import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
-import { SqlFailure } from './sql-error.ts';
+import { SqlFailure, tooHeavy } from './sql-error.ts';
 import { isList, type Value } from './values.ts';
+import { isHeavier, MAX_WEIGHT } from './weight.ts';
 
 /** Most characters, bytes and elements that functions read and make for one event: what a device sends must not stop the broker. */
 const MOST_WORK = 67_108_864;
@@ -40,6 +41,16 @@ export class Scope {
     if (this.#work > MOST_WORK)
       throw new SqlFailure(`the functions read and make more than ${MOST_WORK} characters for one event`);
     return value;
+  }
+
+  /**
+   * Count what a function has made. Functions that are applied to the results of each other can double them each time.
+   * @throws SqlFailure if it is too much for one event, or if a list or an object weighs more than 4 MiB
+   */
+  made(value: Value, name: string): Value {
+    if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array) && isHeavier(value, MAX_WEIGHT))
+      throw tooHeavy(`the result of ${name}()`);
+    return this.counted(value);
   }
 
   /** Decode JSON, each text once: FOREACH would otherwise decode the same text for each element. undefined if it is no JSON */

@@ -1,5 +1,6 @@
 import { BrokerError } from '../base/errors.ts';
 import { MOST_LEVELS } from './values.ts';
+import { MAX_WEIGHT } from './weight.ts';
 
 /** Longest part of a line that is shown around a fault. */
 const SHOWN = 100;
@@ -56,4 +57,9 @@ export class SqlFailure extends BrokerError {
 /** Refuse a value with too many levels inside each other, instead of an overflow of the stack. @throws SqlFailure */
 export function checkLevel(level: number): void {
   if (level > MOST_LEVELS) throw new SqlFailure(`the value has more than ${MOST_LEVELS} levels`);
+}
+
+/** @param what for the message: `an output` */
+export function tooHeavy(what: string): SqlFailure {
+  return new SqlFailure(`${what} is larger than ${MAX_WEIGHT} bytes as JSON`);
 }

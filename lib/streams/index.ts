@@ -97,7 +97,14 @@ export async function compileStreamRule(sql: string, given: StreamCompileOptions
     plan,
     options,
     parseTime: (time: string, pattern: string) => parseTime(time, pattern, (at) => offsetMinutes(timezone, at)),
-    toolsOf: (clock: Clock) => ruleTools({ ruleId, clock, timezone, patterns: () => patterns })
+    toolsOf: (clock: Clock) =>
+      ruleTools({
+        ruleId,
+        clock,
+        timezone,
+        patterns: () => patterns,
+        rowWeight: bounds.rowWeight ?? DEFAULT_BOUNDS.rowWeight
+      })
   };
   return {
     sources: plan.streams.map(({ definition }) => definition.name),

@@ -12,15 +12,18 @@ interface ToolSettings {
   readonly timezone: string | undefined;
   /** Compiles regular expressions; undefined: the statement has none. */
   patterns(): PatternCompiler | undefined;
+  /** The bound of this name. */
+  readonly rowWeight: number;
 }
 
 /** Calls of functions in the text of a statement. */
 const CALL = /\b([a-z_]\w*)\s*\(/gi;
 
 /** What the functions of a rule use. */
-export function ruleTools({ ruleId, clock, timezone, patterns }: ToolSettings): FunctionTools {
+export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight }: ToolSettings): FunctionTools {
   return {
     ruleId,
+    rowWeight,
     startedAt: clock.now(),
     now: () => clock.now(),
     random: Math.random,

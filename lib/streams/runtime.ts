@@ -288,7 +288,7 @@ export class StreamRuntime {
   /** What the functions of a rule use. */
   #toolsOf(ruleId: string, clock: Clock): FunctionTools {
     const { timezone } = this.#host.options;
-    return ruleTools({ ruleId, clock, timezone, patterns: () => this.#patterns });
+    return ruleTools({ ruleId, clock, timezone, patterns: () => this.#patterns, rowWeight: this.#bounds.rowWeight });
   }
 }
 

@@ -1,5 +1,6 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
+import { MAX_WEIGHT } from '../sql/weight.ts';
 import type { StreamBounds, StreamsOptions } from './types.ts';
 
 const LISTS = ['sources', 'sinks', 'functions', 'formats', 'definitions', 'rules'] as const;
@@ -11,6 +12,7 @@ export const DEFAULT_BOUNDS: StreamBounds = {
   groups: 100_000,
   joinRows: 1_000_000,
   templateCharacters: 1_048_576,
+  rowWeight: MAX_WEIGHT,
   checkpointRows: 100_000,
   checkpointBytes: 67_108_864
 };

@@ -239,6 +239,11 @@ function plainObject(value: Value, level: number): unknown {
   return copy;
 }
 
+/** @param what for the message: `the row` */
+export function tooHeavy(what: string, most: number): StreamFailure {
+  return new StreamFailure(`${what} is larger than ${most} bytes as JSON (the bound rowWeight)`);
+}
+
 /** The evaluation of an expression or an operator has failed for a row. `code` is `STREAM_FAILED`. */
 export class StreamFailure extends BrokerError {
   constructor(message: string, cause?: unknown) {

@@ -2,6 +2,7 @@ import { errorText } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
+import { isHeavier, MAX_WEIGHT } from '../../sql/weight.ts';
 import type {
   ContextFunction,
   FunctionTools,
@@ -11,7 +12,7 @@ import type {
   StreamFunction
 } from '../functions/function.ts';
 import type { Evaluate } from '../tuple.ts';
-import { isNull, isNumber, isStruct, type Value } from '../values.ts';
+import { isNull, isNumber, isStruct, tooHeavy, type Value } from '../values.ts';
 import { isPlaceFunction, PLACE_FUNCTION_NAMES, placeFunction } from './place-functions.ts';
 import { type Compile, type Compiled, constantOf, type Scope } from './scope.ts';
 
@@ -51,9 +52,9 @@ function compilePlain(node: Call, row: ScalarFunction | ContextFunction, scope: 
   const evaluates = args.map(({ evaluate }) => evaluate);
   if (row.kind === 'context') {
     scope.chance();
-    return { evaluate: contextCall(row, evaluates, scope.tools) };
+    return { evaluate: weighed(contextCall(row, evaluates, scope.tools), `${row.name}()`, scope) };
   }
-  const evaluate = scalarCall(row, evaluates);
+  const evaluate = weighed(scalarCall(row, evaluates), `${row.name}()`, scope);
   if (row.isPure !== true) {
     scope.chance();
     return { evaluate };
@@ -62,11 +63,30 @@ function compilePlain(node: Call, row: ScalarFunction | ContextFunction, scope: 
   return foldedCall(row, args, evaluate);
 }
 
+/**
+ * Refuse results that are too heavy: functions that are applied to the results of each other can double them each time.
+ * @param what for the message: the function
+ */
+export function weighed(evaluate: Evaluate, what: string, scope: Pick<Scope, 'tools'>): Evaluate {
+  const most = scope.tools?.rowWeight ?? MAX_WEIGHT;
+  return (tuple) => {
+    const value = evaluate(tuple);
+    if (
+      typeof value === 'object'
+        ? value !== null && isHeavier(value, most)
+        : typeof value === 'string' && value.length > most
+    )
+      throw tooHeavy(`the result of ${what}`, most);
+    return value;
+  };
+}
+
 function foldedCall({ run, nullIsNull }: ScalarFunction, args: readonly Compiled[], evaluate: Evaluate): Compiled {
   const values = args.map(({ constant }) => constant?.value);
   if (nullIsNull === true && values.length > 0 && isNull(values[0])) return constantOf(null);
   try {
-    return constantOf(run(...values));
+    const value = run(...values);
+    return isHeavier(value, MAX_WEIGHT) ? { evaluate } : constantOf(value); // evaluated for each row, it is refused
   } catch {
     return { evaluate }; // each row fails in the same way
   }

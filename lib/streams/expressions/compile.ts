@@ -4,7 +4,7 @@ import { Float, type Value as SqlValue } from '../../sql/values.ts';
 import type { Evaluate } from '../tuple.ts';
 import { integer, isNull, type Value } from '../values.ts';
 import { COMPUTATIONS, type Computing, negate, not } from './arithmetic.ts';
-import { compileCall } from './calls.ts';
+import { compileCall, weighed } from './calls.ts';
 import { COMPARISONS, type Comparing } from './compare.ts';
 import {
   comparison,
@@ -99,7 +99,7 @@ class ExpressionCompiler {
         return this.#case(node);
       case 'list': {
         const items = node.items.map((item) => this.compile(item));
-        return folded(items, this.#listOf(items));
+        return folded(items, weighed(this.#listOf(items), 'a list', this.#scope));
       }
       case 'range': {
         const { from, to } = node;

@@ -43,6 +43,8 @@ export interface FunctionTools {
   /** How many groups HAVING has let pass, and when last. */
   readonly groupHits: { count: number; lastAt: number };
   readonly frame: Frame;
+  /** The bound `rowWeight`. Default: `MAX_WEIGHT`. */
+  readonly rowWeight?: number;
 }
 
 /** What all functions have. */

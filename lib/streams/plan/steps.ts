@@ -1,4 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
+import { isHeavier, MAX_WEIGHT } from '../../sql/weight.ts';
 import type { FunctionTools } from '../functions/function.ts';
 import type { MakeOperator, NodeSetup, Operator } from '../graph/operator.ts';
 import { makeAggregate } from '../operators/aggregate.ts';
@@ -15,7 +16,7 @@ import { makeWatermark } from '../operators/watermark.ts';
 import { checkWindow, type WindowShape, windowShape } from '../operators/windows/spec.ts';
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../operators/windows/window.ts';
 import { type Collection, type Evaluate, GroupRow, isCollection, type Tuple } from '../tuple.ts';
-import { plain, type ValueObject } from '../values.ts';
+import { plain, tooHeavy, type ValueObject } from '../values.ts';
 import type { BoundAnalytic, BoundExpression, BoundJoin, BoundSelect, BoundSource, BoundWindow } from './bound.ts';
 import type { PlanSettings } from './plan.ts';
 import { emissionSlots } from './slots.ts';
@@ -210,7 +211,7 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
   const { sendNilField, sendMetaToSink } = options;
   return step('SELECT', (tools) => {
     const project = makeProject(select, tools, { sendNilField, sendMetaToSink });
-    const { frame } = tools;
+    const { frame, rowWeight: mostWeight = MAX_WEIGHT } = tools;
     return ({ output, failed }) => ({
       push(item: Tuple | Collection) {
         const rows: ValueObject[] = [];
@@ -238,18 +239,23 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
         }
         tools.hits.count++;
         if (tools.hits.isTimed) tools.hits.lastAt = tools.now();
-        for (let index = 0; index < rows.length; index++) rows[index] = plainRow(rows[index]);
+        for (let index = 0; index < rows.length; index++) rows[index] = plainRow(rows[index], mostWeight);
         output.push(rows);
       }
     });
   });
 }
 
-/** A row of an emission with plain values. Copied only if there is one that is not plain. */
-function plainRow(row: ValueObject): ValueObject {
+/** A row with shorter strings, and without lists and objects, is not weighed. */
+const LONG_TEXT = 65_536;
+
+/** A row of an emission with plain values. Copied only if there is one that is not plain. @throws StreamFailure if it is too heavy */
+function plainRow(row: ValueObject, most: number): ValueObject {
   for (const name in row) {
     const value = row[name];
     const type = typeof value;
+    if ((type === 'object' && value !== null) || (type === 'string' && (value as string).length > LONG_TEXT))
+      if (isHeavier(row, most)) throw tooHeavy('a row of the result', most);
     if (type === 'bigint' || type === 'object' || (type === 'number' && !Number.isFinite(value)))
       return plain(row) as ValueObject;
   }

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { compileRule } from '../../lib/rules/index.ts';
+import { isHeavier } from '../../lib/sql/weight.ts';
+import { compileStreamRule } from '../../lib/streams/index.ts';
+
+/** Each value has the one before it twice: the last one would have 2^40 elements. */
+const names = Array.from({ length: 40 }, (_, index) => `v${index}`);
+
+describe('the weight of rows', () => {
+  it('is about the bytes of the JSON, and the walk ends at the bound also for values that share parts', () => {
+    let value: unknown = 'x';
+    for (let i = 0; i < 60; i++) value = [value, value];
+    assert.equal(isHeavier(value, 4_194_304), true);
+    for (const one of ['x'.repeat(100), { a: 'x'.repeat(90) }, new Uint8Array(90)]) {
+      assert.equal(isHeavier(one, 200), false);
+      assert.equal(isHeavier(one, 50), true);
+    }
+  });
+
+  for (const call of ['array_create(V, V)', 'object_construct("a", V, "b", V)'])
+    it(`is bounded in stream rules for ${call}, with an error that names the function`, async () => {
+      const fields = names.slice(1).map((name, index) => `${call.replaceAll('V', names[index])} AS ${name}`);
+      const rule = await compileStreamRule(`SELECT x AS v0, ${fields.join(', ')} FROM d`);
+      const { errors, emissions } = rule.run([{ stream: 'd', values: { x: 'text' }, at: 1 }]);
+      assert.deepEqual(emissions, []);
+      assert.equal(errors.length, 1);
+      assert.match(errors[0], /the result of (array_create|object_construct)\(\) is larger than 4194304 bytes as JSON/);
+    });
+
+  it('follows the bound rowWeight, for functions and for rows', async () => {
+    const rule = await compileStreamRule('SELECT concat(x, x) AS y, z FROM d', { bounds: { rowWeight: 1000 } });
+    const run = (values: Record<string, unknown>) => rule.run([{ stream: 'd', values, at: 1 }]);
+    assert.equal(run({ x: 'x'.repeat(400), z: [1] }).errors.length, 0);
+    assert.match(run({ x: 'x'.repeat(600) }).errors[0], /the result of concat\(\) is larger than 1000 bytes/);
+    assert.match(
+      run({ x: 'x'.repeat(450), z: ['x'.repeat(450)] }).errors[0],
+      /a row of the result is larger than 1000 bytes/
+    );
+  });
+
+  it('is bounded in rules over events, for functions and for aliases that are put into each other', async () => {
+    const event = { topic: 'a', payload: '{"x":"text"}' };
+    const doubled = names
+      .slice(1)
+      .map((name, index) => `map_put('b', ${names[index]}, map_put('a', ${names[index]}, map_new())) as ${name}`);
+    const called = await compileRule(`SELECT payload.x as v0, ${doubled.join(', ')} FROM "a"`);
+    assert.throws(() => called.run(event), /the result of map_put\(\) is larger than 4194304 bytes as JSON/);
+    const placed = names
+      .slice(1)
+      .flatMap((name, index) => [`${names[index]} as ${name}.a`, `${names[index]} as ${name}.b`]);
+    const aliased = await compileRule(`SELECT payload.x as v0, ${placed.join(', ')} FROM "a"`);
+    assert.throws(() => aliased.run(event), /an output is larger than 4194304 bytes as JSON/);
+  });
+});
