@@ -298,7 +298,7 @@ export class Gate {
     if (text === undefined) return;
     const peer = arrival.remoteAddress === undefined ? '' : ` from ${arrival.remoteAddress}`;
     const message = reason === 'tls_failed' ? `${text}: ${arrival.tlsFault}` : text;
-    this.report(new ConnectionRefused(reason, message), `accepting a connection${peer}`);
+    this.report(new ConnectionRefused(reason, message, arrival.remoteAddress), `accepting a connection${peer}`);
   }
 
   count(reason: string): void {

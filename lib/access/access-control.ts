@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { asError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest, unknownKey } from '../base/options-table.ts';
-import type { HookRegistry, Verdict } from '../events/hooks.ts';
+import { type Hook, type HookRegistry, isThenable, type Verdict } from '../events/hooks.ts';
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { Ban } from '../records/ban.ts';
 import type { ClientInfo } from '../records/client.ts';
@@ -361,7 +361,7 @@ export class AccessControl {
     const { timeoutMs, provides = provided(source) } = source;
     const isNew = undecide.length === 0;
     if (provides.includes('authentication')) {
-      const hook = source.authenticate?.bind(source);
+      const hook = source.authenticate && namedRefusals(source);
       if (isNew) undecide.push(hooks.decide('authenticate'));
       if (hook !== undefined && !isStopped)
         release.push(hooks.add('authenticate', hook, { timeoutMs, isDeciding: false }));
@@ -452,6 +452,23 @@ export class AccessControl {
       for (const one of removals) one();
     };
   }
+}
+
+/** The function that asks a source who a client is. Its refusals name the source, for the operator. */
+function namedRefusals(source: AuthSource): Hook<'authenticate'> {
+  type Answer = Awaited<ReturnType<NonNullable<AuthSource['authenticate']>>>;
+  const named = (answer: Answer): Answer => {
+    if (answer === false) return { allow: false, why: `the source ${source.name} refuses the client` };
+    if (typeof answer !== 'object' || answer === null || !('allow' in answer) || answer.allow !== false) return answer;
+    const why = answer.why ?? answer.reasonString ?? 'it refuses the client';
+    return { ...answer, why: `source ${source.name}: ${why}` };
+  };
+  return (request) => {
+    const answer = source.authenticate?.(request as never);
+    return isThenable(answer as Answer | Promise<Answer>)
+      ? (answer as Promise<Answer>).then(named)
+      : named(answer as Answer);
+  };
 }
 
 /** The part of the request of a hook that a source sees. */

@@ -32,7 +32,18 @@ interface AuthOutcome {
   waiting(isWaiting: boolean): void;
 }
 
-const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
+const FAILED: Refusal = {
+  allow: false,
+  reasonCode: ReasonCode.unspecifiedError,
+  why: 'a hook or a source of authentication has failed'
+};
+/** The reasons of refusals that no source gives, for the operator. */
+const WHYS = {
+  hook: 'a hook refuses the client',
+  unknown: 'no hook and no source of authentication knows the client (option allowAnonymous)',
+  method: 'no source of authentication has the authentication method of the client',
+  expired: 'the approval of the client has expired already'
+};
 
 /** What the hooks are asked. An object literal with a getter takes ten times as long to make. */
 class HookRequest implements AuthenticateRequest {
@@ -188,12 +199,12 @@ export class Authentication implements AuthExchange {
     const { authMethod } = agreement;
     this.#count(answer, admits && authMethod === undefined && username === undefined);
     if (answer === true) this.#outcome.approved({ allow: true });
-    else if (answer === false) this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
+    else if (answer === false) this.#refuse(refusalCode(username), WHYS.hook);
     else if (answer === undefined) {
       if (authMethod !== undefined)
-        this.#outcome.refused({ allow: false, reasonCode: ReasonCode.badAuthenticationMethod }); // [MQTT-4.12.0-1]
+        this.#refuse(ReasonCode.badAuthenticationMethod, WHYS.method); // [MQTT-4.12.0-1]
       else if (admits) this.#outcome.approved({ allow: true });
-      else this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
+      else this.#refuse(refusalCode(username), WHYS.unknown);
     } else if ('challenge' in answer) {
       if (authMethod === undefined)
         this.#outcome.refused(FAILED); // [MQTT-4.12.0-6]
@@ -202,8 +213,12 @@ export class Authentication implements AuthExchange {
         this.#outcome.challenge(answer.challenge);
       }
     } else if (answer.allow === true && !this.#isExpired(answer)) this.#outcome.approved(answer);
-    else if (answer.allow === true) this.#outcome.refused({ allow: false, reasonCode: ReasonCode.notAuthorized });
+    else if (answer.allow === true) this.#refuse(ReasonCode.notAuthorized, WHYS.expired);
     else this.#outcome.refused(readRefusal(answer, refusalCode(username)));
+  }
+
+  #refuse(reasonCode: number, why: string): void {
+    this.#outcome.refused({ allow: false, reasonCode, why });
   }
 
   #isExpired({ expiresAt = Infinity }: Approval): boolean {

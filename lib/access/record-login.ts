@@ -25,13 +25,23 @@ export function authenticateByRecords(
       const found = logins.scram(name, asked) ?? usernames.scram(name, asked);
       return found ?? (logins.get(name) !== undefined || usernames.get(name) !== undefined ? 'none' : undefined);
     });
-  if (method !== undefined) return { allow: false, reasonCode: ReasonCode.badAuthenticationMethod };
+  if (method !== undefined)
+    return {
+      allow: false,
+      reasonCode: ReasonCode.badAuthenticationMethod,
+      why: 'records: the client id has a password, and the client uses enhanced authentication'
+    };
   const byClientId = clientIds.verify(client.clientId, password);
   const byName = username === undefined ? undefined : usernames.verify(username, password);
   const byLogin = username === undefined ? undefined : logins.verify(username, password);
   if (byClientId === undefined && byName === undefined && byLogin === undefined) return undefined;
   const isRight = byClientId?.isRight === true || byName?.isRight === true || byLogin?.isRight === true;
-  if (!isRight) return { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+  if (!isRight)
+    return {
+      allow: false,
+      reasonCode: ReasonCode.badUserNameOrPassword,
+      why: `records: the password is ${password === undefined ? 'missing' : 'wrong'}`
+    };
   const isSuperuser = byClientId?.isSuperuser === true || byName?.isSuperuser === true || byLogin?.isSuperuser === true;
   return isSuperuser ? { allow: true, isSuperuser } : true;
 }

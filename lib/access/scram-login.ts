@@ -23,6 +23,7 @@ interface Progress {
 
 /** The key of the state of a request: a source has SCRAM, but does not know the user. */
 const UNKNOWN = 'scram:unknown';
+const UNKNOWN_USER = 'no source with SCRAM knows the user';
 /** The key of the state of a request: the exchange with invented credentials. */
 const INVENTED = 'scram:invented';
 
@@ -53,7 +54,12 @@ export function authenticateByScram(
       state.set(UNKNOWN, true);
       return undefined;
     }
-    if (known === 'none') return { allow: false, reasonCode: ReasonCode.badAuthenticationMethod };
+    if (known === 'none')
+      return {
+        allow: false,
+        reasonCode: ReasonCode.badAuthenticationMethod,
+        why: `the user has no credentials for ${method}`
+      };
     state.set(key, { exchange, isSuperuser: known.isSuperuser } satisfies Progress);
     return { challenge: exchange.challenge(known.credentials) };
   } catch (error) {
@@ -76,9 +82,9 @@ export function refuseByScram(request: AuthenticateRequest, invented: InventedSc
       return { challenge: exchange.challenge(invented.credentialsOf(exchange.username, method)) };
     }
     (state.get(INVENTED) as ScramExchange | undefined)?.finish(data); // throws: no password fits the invented keys
-    return { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+    return { allow: false, reasonCode: ReasonCode.badUserNameOrPassword, why: UNKNOWN_USER };
   } catch (error) {
-    return refusalFor(error);
+    return { ...refusalFor(error), why: UNKNOWN_USER };
   }
 }
 

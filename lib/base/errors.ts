@@ -31,10 +31,13 @@ export class ProtocolError extends BrokerError {
 export class ConnectionRefused extends BrokerError {
   /** The reason as `shutdownCount` of the listener counts it, for example `tls_failed`. */
   readonly reason: string;
+  /** IP address of the peer, if it has one. */
+  readonly address: string | undefined;
 
-  constructor(reason: string, message: string) {
+  constructor(reason: string, message: string, address?: string) {
     super('CONNECTION_REFUSED', message);
     this.reason = reason;
+    this.address = address;
   }
 }
 

@@ -51,6 +51,10 @@ interface AdmissionHost {
   readonly sourceReview: SourceReview;
 }
 
+const BANNED: Partial<Refusal> = { reasonCode: ReasonCode.banned, why: 'the client is banned' };
+const BY_HOOK: Partial<Refusal> = { why: 'the hook preConnect refuses the client' };
+const ANONYMOUS: Partial<Refusal> = { why: 'anonymous clients are refused (option allowAnonymous)' };
+
 /** How a client is admitted. */
 interface Welcome {
   readonly connack: Buffer;
@@ -118,7 +122,7 @@ export class Admission {
 
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
     const { client } = session;
-    if (isBanned(this.#host.access, client)) this.#refuse(session, { reasonCode: ReasonCode.banned });
+    if (isBanned(this.#host.access, client)) this.#refuse(session, BANNED);
     else if (this.#services.hooks.preConnect.length === 0 || isBridgeZone(client.agreement.zone))
       this.#authenticate(session, connection, packet);
     else this.#askPreConnect(session, connection, packet);
@@ -136,7 +140,7 @@ export class Admission {
     const go = (answer: Verdict | undefined) => {
       if (!isWaiting(session, connection)) return;
       if (answer === undefined || isApproval(answer)) this.#authenticate(session, connection, packet);
-      else this.#refuse(session, typeof answer === 'object' ? answer : {});
+      else this.#refuse(session, typeof answer === 'object' ? answer : BY_HOOK);
     };
     if (!isThenable(verdict)) {
       go(verdict);
@@ -158,7 +162,7 @@ export class Admission {
     const isPlain =
       hooks.authenticate.length === 0 && agreement.authMethod === undefined && admitsAnonymous(zone, hooks);
     const isAdmitted = isPlain || isTrusted(client.transportInfo, zone);
-    if (isAdmitted === undefined) this.#refuse(session, {});
+    if (isAdmitted === undefined) this.#refuse(session, ANONYMOUS);
     else if (isAdmitted) {
       if (isPlain && client.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
       this.#admit(session, connection, packet, { allow: true, isSuperuser: isBridgeZone(zone) });
@@ -214,8 +218,7 @@ export class Admission {
   }
 
   #refuse(session: Session, given: Partial<Refusal>): void {
-    const refusal = readRefusal(given, ReasonCode.notAuthorized);
-    session.lifecycle.close('not_authorized', refusal);
+    session.lifecycle.close('not_authorized', readRefusal(given, ReasonCode.notAuthorized));
   }
 
   /** Identify a client that the hooks have approved, agree on its session, and claim its client id. */
@@ -224,7 +227,7 @@ export class Admission {
     lifecycle.decidedBy(undefined); // the hooks have answered
     if (approval.username !== undefined) rename(client, approval.username);
     if (approval.username !== undefined && isBanned(this.#host.access, client)) {
-      this.#refuse(session, { reasonCode: ReasonCode.banned });
+      this.#refuse(session, BANNED);
       return;
     }
     entitle(this.#host.access, client, approval);
@@ -405,8 +408,9 @@ export class Admission {
   /** Send the CONNACK first, then the messages in flight, then all others [MQTT-3.2.0-1]. */
   #welcome(session: Session, connection: Connection<Session>, { connack, sessionPresent, expiresAt }: Welcome): void {
     const { metrics, events } = this.#services;
+    const { client } = session;
     metrics.counts[Metric.clientConnack]++;
-    if (events.heard['client.connack']) events.emit('client.connack', { client: session.client, reasonCode: 0 });
+    if (events.heard['client.connack']) events.emit('client.connack', { client, reasonCode: 0, why: undefined });
     if (session.connection !== connection || connection.isClosed) return; // a listener ended it
     connection.writer.send(connack, Metric.packetsConnackSent);
     session.lifecycle.connackSent(expiresAt);

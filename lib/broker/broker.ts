@@ -463,7 +463,9 @@ export class Broker<Data = unknown> {
    * @param during the operation that failed, such as `closing the store`
    */
   failed(error: unknown, during: string): void {
-    this.#services.announcer.failed(error, during, undefined);
+    const { announcer, rejections } = this.#services;
+    rejections.noteError(error);
+    announcer.failed(error, during, undefined);
   }
 }
 

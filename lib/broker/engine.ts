@@ -234,6 +234,7 @@ export class Engine {
     }
     // After the disconnections, so that messages published by listeners of their events are sent, as wills are.
     own.publishWaiting();
+    this.services.rejections.stop();
     life.end();
   }
 

@@ -9,6 +9,7 @@ import { type GaugeReaders, Metrics } from '../events/metrics.ts';
 import { Alarms, type AlarmTable } from '../monitor/alarms.ts';
 import { Drops } from '../monitor/drops.ts';
 import { PacketTaps } from '../monitor/packet-taps.ts';
+import { Rejections } from '../monitor/rejections.ts';
 import { SysNotices } from '../monitor/sys-notices.ts';
 import { Traces } from '../monitor/traces.ts';
 import { Life } from './life.ts';
@@ -48,6 +49,7 @@ export class Services {
   readonly traces: Traces;
   readonly notices = new SysNotices();
   readonly alarms: Alarms;
+  readonly rejections: Rejections;
   readonly turn: Turn;
 
   /** @param broker the `Broker` named in messages of the diagnostics channels */
@@ -81,6 +83,7 @@ export class Services {
       failed: (error, during) => this.announcer.failed(error, during, undefined)
     });
     this.alarms = this.#makeAlarms(later.alarmTable);
+    this.rejections = new Rejections(this.wheel, this.alarms, this.events, () => clock.monotonic());
     this.turn = new Turn(this, later.flushed);
   }
 

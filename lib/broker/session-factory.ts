@@ -57,6 +57,7 @@ export class SessionFactory {
       wheel: services.wheel,
       work: services.work,
       metrics: services.metrics,
+      rejections: services.rejections,
       events: services.events,
       hooks: services.hooks,
       announcer: services.announcer,

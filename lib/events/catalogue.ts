@@ -81,7 +81,7 @@ export const EVENTS = {
   'listener.exposed': row({ listeners: 'ListenerHandle[]' }),
   'client.connect': row({ client: 'ClientInfo' }, { action: 'client_connect' }),
   'client.connack': row(
-    { client: 'ClientInfo', reasonCode: 'number' },
+    { client: 'ClientInfo', reasonCode: 'number', why: 'string | undefined' },
     { action: 'client_connack', ruleTopics: ['$events/client_connack'] }
   ),
   'client.connected': row(
@@ -100,6 +100,13 @@ export const EVENTS = {
       ruleTopics: ['$events/client_disconnected']
     }
   ),
+  'client.rejected': row({
+    client: 'ClientInfo | undefined',
+    address: 'string | undefined',
+    reason: 'string',
+    reasonCode: 'number',
+    why: 'string'
+  }),
   'client.subscribe': row(
     { client: 'ClientInfo', filter: 'string', options: 'SubscriptionOptions' },
     { action: 'client_subscribe' }

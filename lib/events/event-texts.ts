@@ -9,11 +9,13 @@ export const EVENT_ABOUT: Readonly<Record<EventName, string>> = {
   'listener.exposed':
     'The broker has started, or a listener was added, and anyone may connect at these listeners from other machines: no hook and no source of authentication is asked, and `allowAnonymous` is not `true`.',
   'client.connect': 'A well-formed CONNECT has arrived; no hook has been called yet.',
-  'client.connack': 'A CONNACK is about to be sent.',
+  'client.connack': 'A CONNACK is about to be sent. `why`: why it refuses the client; the client is not told.',
   'client.connected':
     'A successful CONNACK has been sent, followed by the messages in flight. `sessionPresent`: an existing session was resumed.',
   'client.disconnected':
     'The connection of an accepted client has ended. `reasonCode`: that of the DISCONNECT sent or received, 0x80 if there was none.',
+  'client.rejected':
+    'The broker refuses a client, or closes its connection because of what it sends: a packet that is malformed or too large, a violation of the protocol, a login that is refused. `client` is undefined if a listener has closed the connection before: the TLS handshake has failed, for example. `reason`: one of `client.disconnected`, or of the listener.',
   'client.subscribe': 'A SUBSCRIBE has arrived; one event for each topic filter, before the filter is authorized.',
   'client.suback': 'A SUBSCRIBE was answered: all its topic filters, with the reason codes of the SUBACK.',
   'client.unsubscribe': 'An UNSUBSCRIBE has arrived; one event for each topic filter.',

@@ -28,6 +28,11 @@ export interface Refusal {
   readonly reasonString?: string;
   /** Server Reference for v5 clients, with reason code 0x9C (use another server) or 0x9D (server moved); 0x9C if no code is given. */
   readonly serverReference?: string;
+  /**
+   * Why, for the operator: in the log, the events `client.rejected` and `client.connack`, and traces. It is not sent to the client and must
+   * not contain secrets. Default: `reasonString`.
+   */
+  readonly why?: string;
 }
 
 /** The argument of an authenticate hook. */
@@ -469,7 +474,7 @@ export class HookRegistry {
   }
 }
 
-const REFUSAL_KEYS: readonly string[] = ['allow', 'reasonCode', 'reasonString', 'serverReference'];
+const REFUSAL_KEYS: readonly string[] = ['allow', 'reasonCode', 'reasonString', 'serverReference', 'why'];
 
 /** Allowed keys of an answer that is an object, by hook. */
 const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
@@ -497,6 +502,7 @@ const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound
   reasonCode: ['a number', (value) => typeof value === 'number'],
   reasonString: ['a string', (value) => typeof value === 'string'],
   serverReference: ['a string', (value) => typeof value === 'string'],
+  why: ['a string', (value) => typeof value === 'string'],
   filter: ['a string', (value) => typeof value === 'string'],
   username: ['a string', (value) => typeof value === 'string'],
   isSuperuser: ['true or false', (value) => typeof value === 'boolean'],
@@ -619,13 +625,14 @@ export function allowsUnmatched(
  * @returns with a reason code from 0x80 to 0xFF: the one given, else 0x9C if there is a server reference, else `fallbackCode`
  */
 export function readRefusal(given: Partial<Refusal>, fallbackCode: number): Refusal & { readonly reasonCode: number } {
-  const { reasonCode, reasonString, serverReference } = given;
+  const { reasonCode, reasonString, serverReference, why } = given;
   const isCode = typeof reasonCode === 'number' && reasonCode >= 0x80 && reasonCode <= 0xff;
   return {
     allow: false,
     reasonCode: isCode ? reasonCode : typeof serverReference === 'string' ? ReasonCode.useAnotherServer : fallbackCode,
     reasonString: typeof reasonString === 'string' ? reasonString : undefined,
-    serverReference: typeof serverReference === 'string' ? serverReference : undefined
+    serverReference: typeof serverReference === 'string' ? serverReference : undefined,
+    why: typeof why === 'string' ? why : undefined
   };
 }
 

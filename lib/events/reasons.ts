@@ -9,6 +9,8 @@ export interface DisconnectRow {
   readonly reasonCode: number;
   /** The reason codes of protocol errors that end a connection for this reason; those of no row are `protocol_error`. */
   readonly errors?: readonly number[];
+  /** The broker ends the connection because of what the client is, sends or lacks: reported by `client.rejected`. */
+  readonly isRejection?: true;
 }
 
 /** A row of `DROP_REASONS`. */
@@ -41,12 +43,18 @@ export const DISCONNECT_REASONS = {
   },
   connect_timeout: {
     about: 'The client was not accepted within `connectTimeout`.',
-    reasonCode: ReasonCode.keepAliveTimeout
+    reasonCode: ReasonCode.keepAliveTimeout,
+    isRejection: true
   },
-  idle_timeout: { about: 'The client sent nothing within `idleTimeout`.', reasonCode: ReasonCode.keepAliveTimeout },
+  idle_timeout: {
+    about: 'The client sent nothing within `idleTimeout`.',
+    reasonCode: ReasonCode.keepAliveTimeout,
+    isRejection: true
+  },
   protocol_error: {
     about: 'The client violated the protocol or exceeded a limit.',
-    reasonCode: ReasonCode.protocolError
+    reasonCode: ReasonCode.protocolError,
+    isRejection: true
   },
   kicked: {
     about: 'The application or an operator disconnected the client.',
@@ -54,7 +62,8 @@ export const DISCONNECT_REASONS = {
   },
   banned: {
     about: 'The client was banned (option `banDisconnects`). A DISCONNECT carries 0x87, because it cannot carry 0x8A.',
-    reasonCode: ReasonCode.banned
+    reasonCode: ReasonCode.banned,
+    isRejection: true
   },
   discarded: {
     about: 'A connection with the same client id and Clean Start, or the application, ended the session.',
@@ -71,21 +80,25 @@ export const DISCONNECT_REASONS = {
   not_authorized: {
     about: 'The client has no right to connect, or to do what it attempted.',
     reasonCode: ReasonCode.notAuthorized,
+    isRejection: true,
     errors: [ReasonCode.notAuthorized, ReasonCode.badUserNameOrPassword]
   },
   expired_token: {
     about: 'The authentication of the client has expired (`expiresAt` of its approval, for example of a token).',
-    reasonCode: ReasonCode.notAuthorized
+    reasonCode: ReasonCode.notAuthorized,
+    isRejection: true
   },
   packet_too_large: {
     about: 'A packet is larger than the receiver accepts.',
     reasonCode: ReasonCode.packetTooLarge,
+    isRejection: true,
     errors: [ReasonCode.packetTooLarge]
   },
   quota: {
     about:
       'More than `maxHeldBytes` of packets waited for a hook, or there was no room to queue a message of an MQTT 3.x client.',
-    reasonCode: ReasonCode.quotaExceeded
+    reasonCode: ReasonCode.quotaExceeded,
+    isRejection: true
   },
   slow_consumer: {
     about: 'The client did not read for `slowConsumerTimeout`.',
@@ -103,7 +116,8 @@ export const DISCONNECT_REASONS = {
   server_shutting_down: { about: 'The broker stopped.', reasonCode: ReasonCode.serverShuttingDown },
   reauthentication_failed: {
     about: 'The re-authentication of the client was refused.',
-    reasonCode: ReasonCode.notAuthorized
+    reasonCode: ReasonCode.notAuthorized,
+    isRejection: true
   },
   internal_error: {
     about: 'An internal error occurred, which the event `error` reports.',

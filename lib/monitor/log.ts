@@ -6,6 +6,7 @@ import type { Message } from '../packets/message.ts';
 import { reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
+import { cut } from './cut-text.ts';
 import { clientFields, shownUsername } from './trace-fields.ts';
 
 /**
@@ -84,10 +85,15 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     message: 'client disconnected',
     fields: ({ reason, reasonCode }) => ({ reason, reasonCode })
   },
-  'client.connack': {
-    level: ({ reasonCode }) => (reasonCode === 0 ? undefined : 'info'),
-    message: 'client refused',
-    fields: ({ client, reasonCode }) => ({ ...connectionFields(client), reason: reasonName(reasonCode), reasonCode })
+  'client.rejected': {
+    level: 'warn',
+    message: ({ why }) => `client rejected: ${cut(why)}`,
+    fields: ({ client, address, reason, reasonCode }) => ({
+      ...(client === undefined ? { address } : connectionFields(client)),
+      reason,
+      ...(reasonCode === 0 ? {} : { reasonCode })
+    }),
+    causedBy: ({ client, address, reason, reasonCode }) => `${reason} ${reasonCode} ${client?.clientId || address}`
   },
   'connection.closed': {
     level: ({ isAccepted }) => (isAccepted ? undefined : 'debug'),
@@ -180,10 +186,9 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     fields: ({ alarm: { id } }) => ({ alarm: id })
   },
   error: {
-    level: ({ error }) => (isCausedByPeer(error) ? 'info' : 'error'),
+    level: ({ error }) => (error instanceof ConnectionRefused ? undefined : isCausedByPeer(error) ? 'info' : 'error'), // the first: `client.rejected`
     message: ({ error, during }) => `${during}: ${error.message}`,
-    fields: ({ error, during }) => ({ during, error: errorFields(error) }),
-    causedBy: ({ error }) => (error instanceof ConnectionRefused ? error.message : undefined)
+    fields: ({ error, during }) => ({ during, error: errorFields(error) })
   }
 };
 

@@ -30,6 +30,7 @@ interface TracesHost {
 const CLIENT_EVENTS = [
   'client.connected',
   'client.disconnected',
+  'client.rejected',
   'session.created',
   'session.resumed',
   'session.takenover',

@@ -11,6 +11,8 @@ import type { SessionClient } from './session-client.ts';
 export interface Farewell {
   readonly reasonString?: string | undefined;
   readonly serverReference?: string | undefined;
+  /** Why, for the operator; it is not sent. */
+  readonly why?: string | undefined;
 }
 
 /** The writer of a connection. */
@@ -47,7 +49,8 @@ export function refuse(
   counts[Metric.clientConnack]++;
   const packet = refusal(code, version, farewell, client.agreement.maxFrame);
   if (packet !== undefined) connection.writer.send(packet, Metric.packetsConnackSent);
-  if (events.heard['client.connack']) events.emit('client.connack', { client, reasonCode: code });
+  if (events.heard['client.connack'])
+    events.emit('client.connack', { client, reasonCode: code, why: farewell.why ?? farewell.reasonString });
 }
 
 /** Whether a reason code says that the credentials of a client are not accepted. */

@@ -1,5 +1,5 @@
 import { StateError } from '../base/errors.ts';
-import { DISCONNECT_REASONS, type DisconnectReason } from '../events/reasons.ts';
+import { DISCONNECT_REASONS, type DisconnectReason, type DisconnectRow } from '../events/reasons.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { SessionEvent } from './chart.ts';
 import { disconnectCode, type Farewell, refuse, sendDisconnect } from './farewell.ts';
@@ -50,6 +50,9 @@ interface TakeoverInProgress {
   /** Run this when the takeover has ended. */
   afterwards(run: () => void): void;
 }
+
+/** Reasons that concern the broker, but for which a client that connects is rejected. */
+const REFUSALS: readonly DisconnectReason[] = ['source_failed', 'store_failed', 'internal_error'];
 
 /** How a connection ends that nothing else has ended. */
 export const CLOSED: Ending = {
@@ -169,6 +172,11 @@ export class Lifecycle {
     if (connection?.isConnackSent) reasonCode = disconnectCode(reasonCode);
     if (options.end) client.expireAfter(0);
     if (connection !== undefined && !connection.isClosed) {
+      const { isRejection, about }: DisconnectRow = DISCONNECT_REASONS[reason];
+      if (isRejection === true || (!connection.isConnackSent && REFUSALS.includes(reason))) {
+        const why = options.why ?? options.reasonString ?? about;
+        ports.rejections.add({ client, address: undefined, reason, reasonCode, why });
+      }
       if (connection.isConnackSent) sendDisconnect(connection.writer, client, reasonCode, options);
       else refuse(connection, client, ports, reasonCode, options);
     }

@@ -5,7 +5,7 @@ import type { PublishedTopics } from '../connection/published-topics.ts';
 import type { Events } from '../events/events.ts';
 import type { HookRegistry } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
-import type { DropReason } from '../events/reasons.ts';
+import type { DisconnectReason, DropReason } from '../events/reasons.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
@@ -36,6 +36,16 @@ export interface Outlet {
   sendRun(run: Frame, bytes: number, count: number): void;
   /** Send an acknowledgement of four bytes. */
   acknowledge(value: number): void;
+}
+
+/** A client that the broker rejects. */
+interface RejectedClient {
+  readonly client: ClientInfo;
+  readonly address: undefined;
+  readonly reason: DisconnectReason;
+  readonly reasonCode: number;
+  /** For the operator. */
+  readonly why: string;
 }
 
 /** The parts of the broker that the delivery of messages uses. */
@@ -71,6 +81,10 @@ export interface DeliveryPorts {
 export interface SessionPorts<S extends ConnectionOwner> extends ConnectionPorts<S>, DeliveryPorts {
   readonly time: TimeReading;
   readonly metrics: Metrics;
+  readonly rejections: {
+    /** The broker refuses a client, or ends its connection because of what it sends. See `Rejections`. */
+    add(rejected: RejectedClient): void;
+  };
   /** Name of this node. */
   readonly node: string;
   readonly work: WorkCount;

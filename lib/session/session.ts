@@ -156,7 +156,12 @@ export class Session implements ConnectionOwner {
    * @returns the reason for which the connection ends
    */
   streamFailed(error: Error): DisconnectReason {
-    if (error instanceof ProtocolError) return disconnectReasonOf(error.reasonCode);
+    if (error instanceof ProtocolError) {
+      const { reasonCode, message: why } = error;
+      const reason = disconnectReasonOf(reasonCode);
+      this.ports.rejections.add({ client: this.client, address: undefined, reason, reasonCode, why });
+      return reason;
+    }
     const { code = '' } = error as NodeJS.ErrnoException;
     if (this.client.transportInfo.listener === undefined && !PEER_GONE_CODES.has(code))
       this.ports.announcer.failed(error, 'stream', this.client);

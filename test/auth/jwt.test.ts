@@ -149,6 +149,50 @@ describe('a token', () => {
       assert.equal(await broker.attempt(await sign({ ...good, ...wrong })), 0x87, JSON.stringify(wrong));
   });
 
+  it('that is refused is reported with the reason, of which the client learns only whether it has expired', async () => {
+    await using broker = await start({
+      secret: SECRET,
+      issuer: 'a',
+      audience: 'mqtt',
+      requireExpiry: true,
+      claims: { room: '1' }
+    });
+    const known: string[] = [];
+    broker.kit.broker.on('client.rejected', ({ why }) => known.push(why));
+    const told: (string | undefined)[] = [];
+    const good = { exp: NOW + 100, iss: 'a', aud: 'mqtt', room: '1' };
+    const [header, payload] = (await sign(good)).split('.');
+    for (const token of [
+      await sign({ ...good, exp: NOW - 1 }),
+      await sign({ ...good, aud: 'web' }),
+      await sign({ ...good, iss: 'b' }),
+      await sign({ ...good, aud: undefined }),
+      await sign({ ...good, nbf: NOW + 50 }),
+      await sign({ ...good, room: '2' }),
+      `${header}.${payload}.${'A'.repeat(43)}`
+    ]) {
+      const connecting = { clientId: 'c', password: token, protocolVersion: 5 } as const;
+      await broker.kit.broker.connect(connecting).catch(({ properties }) => told.push(properties.reasonString));
+      assert.ok(!known.join().includes(token.split('.')[2]), 'the signature is shown');
+    }
+    assert.deepEqual(known, [
+      'source jwt: the token has expired',
+      'source jwt: the token is for another audience (aud; option audience)',
+      'source jwt: the token is of another issuer (iss; option issuer)',
+      'source jwt: the claim "aud" of the token is missing',
+      'source jwt: the token is not valid yet (nbf)',
+      'source jwt: the claim "room" of the token does not fit',
+      'source jwt: the signature of the token does not fit the key'
+    ]);
+    const invalid = 'the token is not valid';
+    assert.deepEqual(told, [
+      'the token has expired',
+      ...[invalid, invalid, invalid, invalid],
+      'the claim "room" of the token does not fit',
+      invalid
+    ]);
+  });
+
   it('is left to the next source if it is none', async () => {
     await using broker = await start({ secret: SECRET });
     await broker.kit.broker.access.usernames.add('ann', 'a.b.c');

@@ -64,7 +64,7 @@ describe('Events', () => {
     assert.deepEqual(takeLines(lines), [
       'client.connect c',
       'session.created c',
-      'client.connack c reasonCode=0',
+      'client.connack c reasonCode=0 why=undefined',
       'client.connected c sessionPresent=false'
     ]);
     client.send({ cmd: 'disconnect', reasonCode: 0 });
@@ -88,7 +88,7 @@ describe('Events', () => {
     assert.deepEqual(takeLines(lines), [
       'client.connect c',
       'session.resumed c',
-      'client.connack c reasonCode=0',
+      'client.connack c reasonCode=0 why=undefined',
       'client.connected c sessionPresent=true'
     ]);
     const third = await come(false);
@@ -98,7 +98,7 @@ describe('Events', () => {
       'session.takenover c',
       'client.disconnected c reason=takeovered reasonCode=142',
       'session.resumed c',
-      'client.connack c reasonCode=0',
+      'client.connack c reasonCode=0 why=undefined',
       'client.connected c sessionPresent=true'
     ]);
     const fourth = await come(true);
@@ -109,7 +109,7 @@ describe('Events', () => {
       'client.disconnected c reason=discarded reasonCode=142',
       'session.terminated c reason=discarded',
       'session.created c',
-      'client.connack c reasonCode=0',
+      'client.connack c reasonCode=0 why=undefined',
       'client.connected c sessionPresent=false'
     ]);
     await gone(fourth);
@@ -122,16 +122,22 @@ describe('Events', () => {
     assert.deepEqual(takeLines(lines), ['session.terminated c reason=discarded']);
   });
 
-  it('report a refused CONNECT with client.connack alone', async () => {
+  it('report a refused CONNECT with client.rejected and client.connack', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => false } });
     const lines = listening(broker);
     await refusedConnect(broker, { clientId: 'c' });
     await turns();
-    assert.deepEqual(takeLines(lines), ['client.connect c', 'client.connack c reasonCode=135']);
+    assert.deepEqual(takeLines(lines), [
+      'client.connect c',
+      'client.rejected c address=undefined reason=not_authorized reasonCode=135 why=a hook refuses the client',
+      'client.connack c reasonCode=135 why=a hook refuses the client'
+    ]);
     const bad = await rawClient(broker, { connect: false });
     bad.sendBytes('10 0d 0004 4d515454 05 03 0000 00 0000');
     await bad.closed();
-    assert.deepEqual(takeLines(lines), ['client.connack reasonCode=129']); // the client id has not been read
+    const [rejected, connack] = takeLines(lines); // the client id has not been read
+    assert.match(rejected, /^client\.rejected .*reason=protocol_error reasonCode=129 why=connect flags/);
+    assert.match(connack, /^client\.connack reasonCode=129 why=connect flags/);
   });
 
   it('report why a connection ended', async () => {

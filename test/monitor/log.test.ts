@@ -201,31 +201,32 @@ describe('the log', () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger, auth: [users([{ username: 'ann', password: 'right' }])] });
     await assert.rejects(kit.connect({ clientId: 'c', username: 'ann', password: 'wrong' }));
-    const refused = lines.find(({ message }) => message === 'client refused');
-    assert.equal(refused?.level, 'info');
+    const refused = lines.find(({ fields }) => fields.event === 'client.rejected');
+    assert.equal(refused?.level, 'warn');
+    assert.equal(refused?.message, 'client rejected: records: the password is wrong');
     assert.deepEqual(
       [refused?.fields.clientId, refused?.fields.username, refused?.fields.reason],
-      ['c', 'ann', 'bad user name or password']
+      ['c', 'ann', 'not_authorized']
     );
   });
 
-  it('has refused connections, one of each reason in a minute, and the others at the level debug', async () => {
+  it('has refused connections, one of each address and reason in a minute, and the others at the level debug', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger });
     const refuse = (reason: string, peer: string) =>
-      kit.broker.failed(new ConnectionRefused(reason, `because of ${reason}`), `accepting a connection from ${peer}`);
+      kit.broker.failed(new ConnectionRefused(reason, `because of ${reason}`, peer), 'accepting a connection');
     refuse('tls_failed', '192.0.2.1');
-    refuse('tls_failed', '192.0.2.2');
+    refuse('tls_failed', '192.0.2.1');
     refuse('no_username', '192.0.2.2');
     await kit.clock.advance('61s');
     refuse('tls_failed', '192.0.2.3');
     assert.deepEqual(
-      lines.filter(({ fields }) => fields.event === 'error').map(({ level, message }) => [level, message]),
+      lines.filter(({ fields }) => fields.event === 'client.rejected').map(({ level, message }) => [level, message]),
       [
-        ['info', 'accepting a connection from 192.0.2.1: because of tls_failed'],
-        ['debug', 'accepting a connection from 192.0.2.2: because of tls_failed'],
-        ['info', 'accepting a connection from 192.0.2.2: because of no_username'],
-        ['info', 'accepting a connection from 192.0.2.3: because of tls_failed']
+        ['warn', 'client rejected: because of tls_failed'],
+        ['debug', 'client rejected: because of tls_failed'],
+        ['warn', 'client rejected: because of no_username'],
+        ['warn', 'client rejected: because of tls_failed']
       ]
     );
   });

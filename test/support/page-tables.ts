@@ -109,7 +109,10 @@ function abouts(head: string, table: Readonly<Record<string, string>>): string {
 /** Levels and messages that depend on the event are listed by hand. */
 const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>> = {
   'client.disconnected': ['`info`; `warn` if the cause is not the client'],
-  'client.connack': ['`info`, unless it is accepted'],
+  'client.rejected': [
+    '`warn` for the first rejection of a client for a reason in a minute, `debug` for the others',
+    'client rejected: why'
+  ],
   'connection.closed': ['`debug`, unless its client was accepted'],
   'client.suback': ['`info` for the first refused subscription of a client in a minute, `debug` for the others'],
   'message.dropped': ['`info` for the first refused message of a client in a minute, `debug` for the others'],
@@ -120,10 +123,7 @@ const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>>
   'streamRule.stopped': ['`warn` for the first failure of a rule in a minute, `debug` for the others'],
   'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],
   'alarm.cleared': [undefined, 'alarm cleared: its title'],
-  error: [
-    '`error`; `info` for a protocol error of a client and for the first connection in a minute that a listener refuses for the same reason, `debug` for the others',
-    'what failed, and the message of the error'
-  ]
+  error: ['`error`; `info` for a protocol error of a client', 'what failed, and the message of the error']
 };
 
 function logLines(): string {

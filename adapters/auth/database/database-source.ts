@@ -25,8 +25,16 @@ import { isTrue } from './values.ts';
 
 type Login = true | Approval<never> | Refusal | undefined;
 
-const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
-const WRONG: Refusal = { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+const UNAVAILABLE: Refusal = {
+  allow: false,
+  reasonCode: ReasonCode.serverUnavailable,
+  why: 'the database has not answered'
+};
+const WRONG: Refusal = {
+  allow: false,
+  reasonCode: ReasonCode.badUserNameOrPassword,
+  why: 'the password is wrong'
+};
 
 /** The queries of a kind of database. */
 interface Queries {

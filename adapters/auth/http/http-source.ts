@@ -19,7 +19,12 @@ import { NotEncodable, type RequestTemplate } from './request-template.ts';
 
 type Login = true | Approval<never> | Refusal | undefined;
 
-const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
+const UNAVAILABLE: Refusal = {
+  allow: false,
+  reasonCode: ReasonCode.serverUnavailable,
+  why: 'the server has not answered'
+};
+const NOT_ENCODABLE = 'a name or the password of the client cannot be sent in the request';
 /** The reason codes of refusals by status. */
 const REASON_CODES: Readonly<Record<number, number>> = {
   400: ReasonCode.badUserNameOrPassword,
@@ -121,7 +126,8 @@ class Opened {
     try {
       return this.#askLogin(logins.template.fill(facts), this.#superusers?.template.fill(facts), key, request.signal);
     } catch (error) {
-      if (error instanceof NotEncodable) return { allow: false, reasonCode: ReasonCode.notAuthorized };
+      if (error instanceof NotEncodable)
+        return { allow: false, reasonCode: ReasonCode.notAuthorized, why: NOT_ENCODABLE };
       throw error;
     }
   }
@@ -161,7 +167,8 @@ class Opened {
 function answerFor({ kind, status }: Decision, isSuperuser: boolean): Login {
   if (kind === 'ignore') return undefined;
   if (kind === 'allow') return isSuperuser ? { allow: true, isSuperuser } : true;
-  return { allow: false, reasonCode: REASON_CODES[status] ?? ReasonCode.notAuthorized };
+  const why = `the server refuses the client with the status ${status}`;
+  return { allow: false, reasonCode: REASON_CODES[status] ?? ReasonCode.notAuthorized, why };
 }
 
 function factsOf({ clientId, username, mountpoint, transportInfo }: ClientInfo): Facts {

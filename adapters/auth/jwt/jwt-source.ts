@@ -36,6 +36,12 @@ const VERIFIED_MS = 60_000;
 /** Tokens that are known to be verified. */
 const MAX_VERIFIED = 10_000;
 
+const FAULTY_CLAIMS: Readonly<Record<string, string>> = {
+  aud: 'the token is for another audience (aud; option audience)',
+  iss: 'the token is of another issuer (iss; option issuer)',
+  nbf: 'the token is not valid yet (nbf)'
+};
+
 /** A token that was verified. */
 interface Verified {
   readonly claims: Claims;
@@ -175,8 +181,22 @@ class Verifier {
 
   #refusalFor(error: unknown): Refusal {
     if ((error as BrokerError).code === 'JWKS_UNAVAILABLE')
-      return { allow: false, reasonCode: ReasonCode.serverUnavailable };
-    return refuse(error instanceof this.#jose.errors.JWTExpired ? 'the token has expired' : 'the token is not valid');
+      return { allow: false, reasonCode: ReasonCode.serverUnavailable, why: (error as BrokerError).message };
+    if (error instanceof this.#jose.errors.JWTExpired) return refuse('the token has expired');
+    return refuse('the token is not valid', this.#whyNot(error));
+  }
+
+  /** Why a token is not valid, for the operator. It contains no value of the token. */
+  #whyNot(error: unknown): string {
+    const { JWTClaimValidationFailed, JWSSignatureVerificationFailed, JOSEAlgNotAllowed, JWKSNoMatchingKey } =
+      this.#jose.errors;
+    if (error instanceof JWSSignatureVerificationFailed) return 'the signature of the token does not fit the key';
+    if (error instanceof JOSEAlgNotAllowed) return 'the signature algorithm of the token is not accepted (alg)';
+    if (error instanceof JWKSNoMatchingKey) return 'none of the published keys is the one of the token (kid, alg)';
+    if (!(error instanceof JWTClaimValidationFailed)) return 'the token cannot be read';
+    const { claim, reason } = error;
+    if (reason === 'missing') return `the claim "${claim}" of the token is missing`;
+    return FAULTY_CLAIMS[claim] ?? `the claim "${claim}" of the token is not accepted`;
   }
 
   /** @throws what the option `data` throws */
@@ -200,8 +220,9 @@ class Verifier {
   }
 }
 
-function refuse(reasonString: string): Refusal {
-  return { allow: false, reasonCode: ReasonCode.notAuthorized, reasonString };
+/** @param reasonString is sent to the client @param why is for the operator */
+function refuse(reasonString: string, why = reasonString): Refusal {
+  return { allow: false, reasonCode: ReasonCode.notAuthorized, reasonString, why };
 }
 
 async function loadJose(): Promise<Jose> {

@@ -29,9 +29,18 @@ import { checkOfUserPassword } from './user-password.ts';
 
 type Login = Approval<never> | Refusal | undefined;
 
-const UNAVAILABLE: Refusal = { allow: false, reasonCode: ReasonCode.serverUnavailable };
-const WRONG: Refusal = { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+const UNAVAILABLE: Refusal = {
+  allow: false,
+  reasonCode: ReasonCode.serverUnavailable,
+  why: 'the directory has not answered'
+};
+const WRONG: Refusal = {
+  allow: false,
+  reasonCode: ReasonCode.badUserNameOrPassword,
+  why: 'the password is wrong'
+};
 const REFUSED: Refusal = { allow: false, reasonCode: ReasonCode.notAuthorized };
+const DISABLED: Refusal = { ...REFUSED, why: 'the entry is disabled (option enabledAttribute)' };
 
 /** Result codes [RFC 4511 appendix A.1]. */
 const NO_SUCH_OBJECT = 32;
@@ -196,7 +205,8 @@ class Directory {
       if ((error as BrokerError).code === 'PASSWORD_QUEUE_FULL')
         return { allow: false, reasonCode: ReasonCode.serverBusy, reasonString: (error as BrokerError).message };
       this.#guard.report(error);
-      return BEFORE_PASSWORD.includes((error as BrokerError).code) ? WRONG : REFUSED;
+      const { code, message: why } = error as BrokerError;
+      return { ...(BEFORE_PASSWORD.includes(code) ? WRONG : REFUSED), why };
     }
   }
 
@@ -296,7 +306,7 @@ class Directory {
   /** Decide about a client whose password is right. */
   async #admit(dn: string, entry: Entry | undefined, values: Values, signal: AbortSignal): Promise<Login | 'failed'> {
     const { enabledAttribute, usernameAttribute, superuserAttribute } = this.#settings;
-    if (isValue(entry, enabledAttribute, 'FALSE')) return REFUSED;
+    if (isValue(entry, enabledAttribute, 'FALSE')) return DISABLED;
     const isRanked = isValue(entry, superuserAttribute, 'TRUE');
     const isSuperuser = isRanked || (await this.#isSuperuser(dn, values, signal));
     if (isSuperuser === undefined) return 'failed';

@@ -111,7 +111,8 @@ class PasswordFile implements AuthSource<never> {
       if (!(error instanceof BrokerError) || error.code !== 'PASSWORD_QUEUE_FULL') throw error;
       return { allow: false, reasonCode: ReasonCode.serverBusy, reasonString: error.message };
     }
-    return user === undefined ? undefined : { allow: false, reasonCode: ReasonCode.badUserNameOrPassword };
+    if (user === undefined) return undefined;
+    return { allow: false, reasonCode: ReasonCode.badUserNameOrPassword, why: 'the password is wrong' };
   }
 
   /**
