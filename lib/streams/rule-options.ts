@@ -88,6 +88,7 @@ const ranges: Read = (value, field) => {
 /** The options of a rule: default, and how each is read. */
 const OPTIONS: Readonly<Record<keyof RuleOptions, readonly [value: unknown, read: Read]>> = {
   isEventTime: [false, boolean],
+  idleTimeout: [0, milliseconds],
   lateTolerance: [1000, milliseconds],
   concurrency: [1, count(1, 1000)],
   bufferLength: [1024, count(0, 10_000_000)],

@@ -34,7 +34,7 @@ export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight }: Tool
     },
     offsetMinutes: (timeMs) => offsetMinutes(timezone, timeMs),
     property: () => undefined,
-    hits: { count: 0, lastAt: 0, isTimed: false },
+    hits: { count: 0, lastAt: 0 },
     groupHits: { count: 0, lastAt: 0 },
     frame: { range: undefined, rowNumber: 0 }
   };

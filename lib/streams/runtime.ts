@@ -227,7 +227,7 @@ export class StreamRuntime {
             ...{ store, log, tools, sinks, broken, clock: this.#host.clock, bounds: this.#bounds },
             messages: own,
             intervalMs: options.checkpointInterval,
-            fingerprint: JSON.stringify([sql, options, streams]),
+            fingerprint: fingerprintOf(sql, options, streams),
             failed: (error) => failed('checkpoint', error),
             warn: (text) => this.#host.warn(`stream rule ${id}: ${text}`)
           },
@@ -290,6 +290,12 @@ export class StreamRuntime {
     const { timezone } = this.#host.options;
     return ruleTools({ ruleId, clock, timezone, patterns: () => this.#patterns, rowWeight: this.#bounds.rowWeight });
   }
+}
+
+/** What a rule is made of. An option that earlier versions do not have is left out while it has no effect, so that their checkpoints fit. */
+function fingerprintOf(sql: string, options: RuleOptions, streams: readonly string[]): string {
+  const { idleTimeout, ...others } = options;
+  return JSON.stringify([sql, idleTimeout === 0 ? others : options, streams]);
 }
 
 function united(a: ReadonlySet<string> | 'all', b: ReadonlySet<string> | 'all'): ReadonlySet<string> | 'all' {

@@ -180,6 +180,11 @@ export interface RuleOptions {
   readonly isEventTime: boolean;
   /** How far rows may be behind the latest one, in milliseconds. Default 1000. */
   readonly lateTolerance: number;
+  /**
+   * After how many milliseconds without a row a stream of a join in event time does not hold back the others. The status counts such streams as
+   * `idle_streams`. Default 0: never.
+   */
+  readonly idleTimeout: number;
   /** Accepted for compatibility: operators run one item after the other. Default 1. */
   readonly concurrency: number;
   /** Most items that wait before a rule that is busy. Default 1024. */

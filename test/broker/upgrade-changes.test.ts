@@ -51,6 +51,53 @@ const EXAMPLES: Readonly<Record<string, { readonly affected: Stored; readonly ot
       $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ influx2: {} }, { rest: { enableCache: true } }] } }
     }
   },
+  'stream-null-comparison': {
+    affected: { $streamRules: { a: { sql: 'SELECT a FROM demo WHERE lag(CASE WHEN b NOT IN (1) THEN 1 END) > 1' } } },
+    other: { $streamRules: { a: { sql: 'SELECT a FROM demo WHERE a > 1' } } }
+  },
+  'stream-event-time-ends': {
+    affected: {
+      $streamRules: { a: { sql: 'SELECT * FROM demo GROUP BY TUMBLINGWINDOW(ss, 1)', options: { isEventTime: true } } }
+    },
+    other: {
+      $streamRules: {
+        a: { sql: 'SELECT * FROM demo GROUP BY TUMBLINGWINDOW(ss, 1)' },
+        b: { sql: 'SELECT * FROM demo GROUP BY SLIDINGWINDOW(ss, 1)', options: { isEventTime: true } }
+      }
+    }
+  },
+  'stream-state-window-keys': {
+    affected: { $streamRules: { a: { sql: 'SELECT k FROM demo GROUP BY k, STATEWINDOW(a > 1)' } } },
+    other: { $streamRules: { a: { sql: 'SELECT k FROM demo GROUP BY k, STATEWINDOW(a > 1) OVER (PARTITION BY k)' } } }
+  },
+  'stream-aliases': {
+    affected: { $streamRules: { a: { sql: 'SELECT b + 1 AS c, a AS b FROM demo' } } },
+    other: { $streamRules: { a: { sql: 'SELECT a AS b, b + 1 AS c FROM demo' } } }
+  },
+  'stream-function-times': {
+    affected: { $streamRules: { a: { sql: 'SELECT a FROM demo HAVING LAST_AGG_HIT_TIME() > 1' } } },
+    other: { $streamRules: { a: { sql: 'SELECT a, window_end() AS e FROM demo' } } }
+  },
+  'stream-retained-messages': {
+    affected: {
+      $streams: { demo: 'CREATE STREAM demo () WITH (DATASOURCE="a/#")' },
+      $streamRules: { a: { sql: 'SELECT a FROM demo' } }
+    },
+    other: {
+      $streams: { demo: 'CREATE STREAM demo () WITH (TYPE="app")' },
+      $streamRules: { a: { sql: 'SELECT a FROM demo' } }
+    }
+  },
+  'stream-several-topics': {
+    affected: {
+      $streams: { demo: 'CREATE STREAM demo () WITH (DATASOURCE="a,b")' },
+      $streamRules: { a: { sql: 'SELECT a FROM demo' } }
+    },
+    other: {
+      $streams: { demo: 'CREATE STREAM demo () WITH (DATASOURCE="a/+")' },
+      $streamRules: { a: { sql: 'SELECT a FROM demo' } }
+    }
+  },
   'file-sink-folder': {
     affected: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ file: { path: 'rows.txt' } }] } } },
     other: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ log: {} }] } } }

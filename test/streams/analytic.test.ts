@@ -19,7 +19,8 @@ type State = AnalyticState | ExpandingState;
 /** Begin with a function, or continue with what it has saved. */
 function stateOf(name: string, saved?: unknown): State {
   const row = FUNCTIONS.get(name);
-  if (row?.kind === 'analytic') return saved === undefined ? row.make(TOOLS) : row.load(TOOLS, saved);
+  if (row?.kind === 'analytic')
+    return saved === undefined ? row.make(TOOLS, ['', '', '']) : row.load(TOOLS, ['', '', ''], saved);
   if (row?.kind !== 'rows' && row?.kind !== 'columns') throw new TypeError(`${name} is no analytic function`);
   return saved === undefined ? row.make(TOOLS, NAMES) : (row.load?.(TOOLS, NAMES, saved) ?? row.make(TOOLS, NAMES));
 }

@@ -186,9 +186,37 @@ describe('aliases', () => {
     assert.equal(resultOf(qualified.where[0], rowOf(qualified, { a: 4.5 })), false);
   });
 
-  it('can be used by the columns that follow', () => {
+  it('can be used by all columns, wherever they are written', () => {
     assert.deepEqual(project(['a + 1 AS b', 'b + 1 AS c', 'c * c AS d'], { a: 1 }), [{ b: 2, c: 3, d: 9 }]);
-    assert.deepEqual(project(['b + 1 AS c', 'a AS b'], { a: 1, b: 10 }), [{ c: 11, b: 1 }]);
+    assert.deepEqual(project(['b + 1 AS c', 'a AS b'], { a: 1, b: 10 }), [{ c: 2, b: 1 }]);
+    assert.deepEqual(project(['c + 1 AS d', 'b + 1 AS c', 'a + 1 AS b'], { a: 1 }), [{ d: 4, c: 3, b: 2 }]);
+    assert.deepEqual(project(['a + 1 AS a', 'a + 1 AS b'], { a: 3 }), [{ a: 4, b: 5 }]);
+  });
+
+  it('that use each other mean the columns, so that columns can be exchanged', () => {
+    assert.deepEqual(project(['a AS b', 'b AS a'], { a: 1, b: 2 }), [{ b: 1, a: 2 }]);
+    assert.deepEqual(project(['a AS b', 'b AS c', 'c AS a'], { a: 1, b: 2, c: 3 }), [{ b: 1, c: 2, a: 3 }]);
+    assert.deepEqual(project(['a AS b', 'b AS a', 'a + 1 AS c'], { a: 1, b: 2 }), [{ b: 1, a: 2, c: 3 }]);
+  });
+
+  it('of aggregates do not hide the columns that they are computed of, where no aggregate can stand', () => {
+    const options = { where: expression('a > 1'), groupBy: [expression('a')] };
+    const statement = bound(select(['sum(a) AS a', 'count(a) AS c', 'a + 1 AS d'], options));
+    const row = rowOf(statement, { a: 5 });
+    assert.deepEqual(
+      statement.aggregates.map(({ args }) => resultOf(args[0], row)),
+      [5, 5]
+    );
+    assert.equal(resultOf(statement.where[0], row), true);
+    assert.equal(resultOf(statement.groupBy[0], row), 5);
+    assert.equal(
+      faultOf(select(['sum(a) AS s', 'count(s) AS c'])),
+      'Not allowed to call aggregate functions in an aggregate function.'
+    );
+    assert.equal(
+      faultOf(select(['sum(a) AS s'], where('s > 1'))),
+      'Not allowed to call aggregate functions in WHERE clause.'
+    );
   });
 
   it('are computed once, if they are used by others', () => {
@@ -225,12 +253,15 @@ describe('aliases', () => {
 
   it('cannot be defined twice', () => {
     assert.equal(faultOf(select(['a AS x', 'b AS x'])), 'duplicate alias x');
+    assert.equal(faultOf(select(['x + 1 AS y', 'a AS x', 'b AS x'])), 'duplicate alias x');
   });
 
   it('with too many levels are refused', () => {
     const sum = Array.from({ length: 400 }, () => 'a').join(' + ');
     const fields = [`${sum} AS b0`, ...Array.from({ length: 5 }, (_, n) => `b${n} + ${sum} AS b${n + 1}`)];
     assert.equal(faultOf(select(fields)), 'the expression has more than 1000 levels, with its aliases');
+    const chain = Array.from({ length: 5000 }, (_, n) => `b${n + 1} AS b${n}`);
+    assert.equal(faultOf(select(chain)), 'the expression has more than 1000 levels, with its aliases');
   });
 
   it('of many uses of each other take no time', () => {
@@ -250,7 +281,7 @@ describe('aggregate calls', () => {
   });
 
   it('are two if a name means a column in one and an alias in the other', () => {
-    const statement = bound(select(['sum(a) AS x', 'a + 1 AS a', 'sum(a) AS y']));
+    const statement = bound(select(['sum(demo.a) AS x', 'a + 1 AS a', 'sum(a) AS y']));
     const row = rowOf(statement, { a: 1 });
     assert.deepEqual(
       statement.aggregates.map(({ args }) => resultOf(args[0], row)),

@@ -81,7 +81,10 @@ function callOf(row: StreamFunction): (args: readonly Value[]) => unknown {
       };
     case 'analytic':
       return (args) => {
-        const state = row.make(TOOLS);
+        const state = row.make(
+          TOOLS,
+          args.map(() => '')
+        );
         state.next(args, ROW);
         state.skipped?.(args, ROW);
         state.next(args, ROW);

@@ -160,7 +160,9 @@ describe('windows that aggregate rows as they arrive', () => {
         const tools = testTools(clock);
         const groups: GroupSpec = { keys: [column('k')], aggregates: callsOf(names), tools, mostGroups: 100 };
         const spec = specOf(shape, isEventTime);
-        const before = isEventTime ? [makeWatermark({ streams: 1, lateTolerance: 20, mostRows: 1000 })] : [];
+        const before = isEventTime
+          ? [makeWatermark({ streams: 1, idleTimeout: 0, lateTolerance: 20, mostRows: 1000 })]
+          : [];
         const plainly = [...before, makeWindow(spec), makeAggregate(groups, tools.frame)] as never[];
         const early = [...before, makeIncrementalWindow(spec, groups)] as never[];
         const [kept, aggregated, restarted] = [plainly, early, early].map((makes) => new Continued(clock, makes));

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import { errorText } from '../../lib/base/errors.ts';
-import { aggregateFunctions } from '../../lib/streams/functions/aggregates.ts';
-import type { StreamFunction } from '../../lib/streams/functions/function.ts';
+import { streamFunctions } from '../../lib/streams/functions/all.ts';
+import type { FunctionTools, StreamFunction } from '../../lib/streams/functions/function.ts';
 import { Graph } from '../../lib/streams/graph/graph.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
 import type { StreamPlan } from '../../lib/streams/plan/plan.ts';
@@ -36,6 +36,8 @@ export interface StatementCase {
   readonly rows: readonly TimedRow[];
   /** `TIME JSON` or `TIME error TEXT`, in the order of time. */
   readonly expected: readonly string[];
+  /** Whether it gives the same if the rule is saved and continued. */
+  readonly isContinuous: boolean;
   /** Figures of nodes at the end, such as `op_2_watermark late_total 1`. */
   readonly counts: readonly string[];
 }
@@ -53,6 +55,7 @@ export interface StatementCase {
  * | `1500` | time passes |
  * | `-> 2000 [{"c":1}]`, `-> 2000 error TEXT` | what is emitted, and when |
  * | `counts op_1_watermark late_total 1` | a figure of a node at the end |
+ * | `begins anew` | what it gives differs if the rule is saved and continued |
  */
 export function readStatementCases(file: string): StatementCase[] {
   const text = readFileSync(join(import.meta.dirname, 'cases', file), 'utf8');
@@ -68,6 +71,7 @@ export function readStatementCases(file: string): StatementCase[] {
       tables: found(/^table (.*)/).map(tableOf),
       rows: found(/^(\d.*)/).map(rowOf),
       expected: found(/^-> (.*)/),
+      isContinuous: !lines.includes('begins anew'),
       counts: found(/^counts (.*)/)
     };
   });
@@ -95,6 +99,12 @@ function rowOf(line: string): TimedRow {
   return { at: Number(at), stream, values: JSON.parse(rest, integers) };
 }
 
+/** A graph with what its functions use. */
+interface Run {
+  readonly graph: Graph;
+  readonly tools: FunctionTools;
+}
+
 /** What a case has given. */
 interface CaseResult {
   readonly emitted: string[];
@@ -111,13 +121,14 @@ export function runCase(each: StatementCase, saveAt?: number): CaseResult {
   const clock = new VirtualClock(each.rows[0]?.at ?? 0);
   const emitted: string[] = [];
   const kept = new Map<string, Row[]>();
-  let graph = openGraph(plan, clock, emitted);
+  let { graph, tools } = openGraph(plan, clock, emitted);
   for (const [number, { at, stream, values }] of each.rows.entries()) {
     clock.advanceTo(at);
     if (number === saveAt) {
-      const state = deserialize(serialize(graph.save()));
+      const states = deserialize(serialize(graph.save()));
       graph.close();
-      graph = openGraph(plan, clock, emitted, state);
+      const { hits, groupHits } = tools;
+      ({ graph, tools } = openGraph(plan, clock, emitted, { states, tools: { hits, groupHits } }));
     }
     if (stream === undefined) continue;
     const source = plan.streams.find(({ definition }) => definition.name === stream);
@@ -144,7 +155,7 @@ export function runCase(each: StatementCase, saveAt?: number): CaseResult {
 }
 
 function planCase({ sql, tables, bounds }: StatementCase, options: RuleOptions): StreamPlan {
-  const functions = new Map<string, StreamFunction>(aggregateFunctions().map((row) => [row.name, row]));
+  const functions = new Map<string, StreamFunction>(streamFunctions().map((row) => [row.name, row]));
   const stream = (name: string): StreamDefinition => ({
     kind: 'stream',
     name,
@@ -157,8 +168,14 @@ function planCase({ sql, tables, bounds }: StatementCase, options: RuleOptions):
   return planOf(select, { options, bounds: { ...DEFAULT_BOUNDS, ...bounds }, sinks: [] });
 }
 
-function openGraph(plan: StreamPlan, clock: VirtualClock, emitted: string[], state?: Record<string, unknown>): Graph {
-  const tools = testTools(clock);
+/** @param saved the states of the operators, and what a checkpoint has besides them */
+function openGraph(
+  plan: StreamPlan,
+  clock: VirtualClock,
+  emitted: string[],
+  saved?: { readonly states: Record<string, unknown>; readonly tools: Pick<FunctionTools, 'hits' | 'groupHits'> }
+): Run {
+  const tools = { ...testTools(clock), ...(saved && structuredClone(saved.tools)) };
   const fail = (error: unknown) => emitted.push(`${clock.now()} error ${errorText(error)}`);
   const output = {
     push: (rows: unknown) => emitted.push(`${clock.now()} ${JSON.stringify(plain(rows as never))}`),
@@ -166,7 +183,7 @@ function openGraph(plan: StreamPlan, clock: VirtualClock, emitted: string[], sta
     passError: fail
   };
   const graph = new Graph(plan, { clock, tools, lookups: new Map(), failed: () => undefined }, output);
-  if (state !== undefined) graph.load(state);
+  if (saved !== undefined) graph.load(saved.states);
   graph.open();
-  return graph;
+  return { graph, tools };
 }

@@ -39,6 +39,16 @@ export interface DefinitionKinds {
   readonly connector: StoredConnector;
 }
 
+/** Functions of stream rules that give something else. */
+const CHANGED_FUNCTIONS = [
+  'event_time',
+  'last_hit_count',
+  'last_hit_time',
+  'last_agg_hit_count',
+  'last_agg_hit_time',
+  'changed_cols'
+];
+
 /** The changes of each kind, in the order in which they are reported. */
 export const CHANGES: { readonly [K in keyof DefinitionKinds]: readonly DefinitionChange<DefinitionKinds[K]>[] } = {
   rule: [
@@ -81,6 +91,63 @@ export const CHANGES: { readonly [K in keyof DefinitionKinds]: readonly Definiti
       text: 'the sinks of InfluxDB do not send again what the server has answered with 401 or 403',
       isAffected: (rule, stored) =>
         ['influx', 'influx2'].some((type) => stored.sinksOf(rule, type).some(({ enableCache }) => enableCache === true))
+    },
+    {
+      id: 'stream-null-comparison',
+      since: 3,
+      text: 'comparisons with null are false, also !=, NOT IN and NOT BETWEEN',
+      isAffected: (rule, stored) =>
+        stored.expressionsOf(rule).some((node) => {
+          if (node.type === 'binary') return ['=', '!=', '<=', '>='].includes(node.operator);
+          return node.type === 'in' || node.type === 'between' || (node.type === 'case' && node.subject !== undefined);
+        })
+    },
+    {
+      id: 'stream-event-time-ends',
+      since: 3,
+      text: 'windows in event time do not have the rows at their end',
+      isAffected: (rule, stored) =>
+        rule.options?.isEventTime === true &&
+        ['tumbling', 'hopping', 'session'].includes(stored.statement(rule).window?.kind ?? '')
+    },
+    {
+      id: 'stream-state-window-keys',
+      since: 3,
+      text: 'STATEWINDOW has a state for each key of GROUP BY',
+      isAffected: (rule, stored) => {
+        const { window, groupBy } = stored.statement(rule);
+        return window?.kind === 'state' && window.partitionBy.length === 0 && groupBy.length > 0;
+      }
+    },
+    {
+      id: 'stream-aliases',
+      since: 3,
+      text: 'an alias of SELECT can be used by columns that are written before it',
+      isAffected: (rule, stored) => stored.usesLaterAlias(rule)
+    },
+    {
+      id: 'stream-function-times',
+      since: 3,
+      text: 'event_time() of a group is the end of its window, last_hit_time() and last_agg_hit_time() are times of rows and windows, and changed_cols() compares with what was selected before',
+      isAffected: (rule, stored) =>
+        stored
+          .expressionsOf(rule)
+          .some((node) => node.type === 'call' && CHANGED_FUNCTIONS.includes(node.name.toLowerCase()))
+    },
+    {
+      id: 'stream-retained-messages',
+      since: 3,
+      text: 'retained messages of this broker reach rules that start, and meta(retain) is true for them only',
+      isAffected: (rule, stored) => stored.sourcesOf(rule).some((source) => sourceTypeName(source) === 'mqtt')
+    },
+    {
+      id: 'stream-several-topics',
+      since: 3,
+      text: 'a comma in DATASOURCE separates topics',
+      isAffected: (rule, stored) =>
+        stored
+          .sourcesOf(rule)
+          .some((source) => sourceTypeName(source) === 'mqtt' && source.options.DATASOURCE?.includes(',') === true)
     },
     {
       id: 'file-sink-folder',

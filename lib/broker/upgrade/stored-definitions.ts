@@ -1,5 +1,6 @@
 import type { ResourceDefinition, RuleDefinition } from '../../rules/definition.ts';
-import type { StreamSelect } from '../../sql/tree.ts';
+import { childrenOf, namesIn } from '../../sql/inspect.ts';
+import type { Expression, StreamSelect } from '../../sql/tree.ts';
 import { definitionOf } from '../../streams/catalogue.ts';
 import { parseStreamStatement } from '../../streams/statement.ts';
 import type { Properties, StreamDefinition, StreamRuleDefinition } from '../../streams/types.ts';
@@ -59,6 +60,36 @@ export class StoredDefinitions {
     const { from, joins } = this.statement(rule);
     const found = [from, ...joins.map(({ source }) => source)].map(({ name }) => this.stream(name));
     return found.filter((definition) => definition !== undefined);
+  }
+
+  /** All expressions of the statement of a stream rule, and those inside of them. @throws SqlError */
+  expressionsOf(rule: Pick<StreamRuleDefinition, 'sql'>): Expression[] {
+    const { fields, joins, where, groupBy, window, having, orderBy } = this.statement(rule);
+    const found: Expression[] = [
+      ...fields.flatMap((field) =>
+        field.type === 'star' ? (field.replace ?? []).map(({ expression }) => expression) : [field.expression]
+      ),
+      ...[...joins.map(({ on }) => on), where, window?.filter, window?.when, having].filter(
+        (each) => each !== undefined
+      ),
+      ...[...groupBy, ...(window?.conditions ?? []), ...(window?.partitionBy ?? [])],
+      ...orderBy.map(({ expression }) => expression)
+    ];
+    for (const node of found) found.push(...childrenOf(node)); // the list grows while it is read
+    return found;
+  }
+
+  /** Whether a column of SELECT uses the alias of one that is written behind it. @throws SqlError */
+  usesLaterAlias(rule: Pick<StreamRuleDefinition, 'sql'>): boolean {
+    const { fields } = this.statement(rule);
+    return fields.some((field, index) => {
+      if (field.type === 'star') return false;
+      const later = fields
+        .slice(index + 1)
+        .flatMap((other) => (other.type === 'star' ? [] : (other.alias?.name ?? [])));
+      const names = namesIn(field.expression);
+      return later.some((name) => names.has(name));
+    });
   }
 
   /** The properties of the sinks of a type that a stream rule has. */

@@ -1,6 +1,6 @@
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
-import type { Evaluate, Frame, WindowRange } from '../tuple.ts';
+import { type Evaluate, type Frame, GroupRow, type WindowRange } from '../tuple.ts';
 import { isNull, isStruct, member, type Value } from '../values.ts';
 import type { Scope } from './scope.ts';
 
@@ -18,7 +18,10 @@ const PLACE_FUNCTIONS: Readonly<Record<string, Make>> = {
   event_time: (call, scope) => {
     expectArguments(0, call, scope);
     scope.row();
-    return (tuple) => BigInt(Math.trunc(tuple.timestamp));
+    const frame = scope.tools?.frame;
+    // of a group, the end of its window
+    return (tuple) =>
+      BigInt(Math.trunc(tuple instanceof GroupRow ? (frame?.range?.end ?? tuple.timestamp) : tuple.timestamp));
   },
   meta: metaCall,
   mqtt: (call, scope) => {

@@ -212,8 +212,10 @@ function nearest(sorted: readonly number[], share: number): number {
 const lastValue: AggregateFunction = {
   ...BASE,
   name: 'last_value',
-  about: 'The value of the last row; with true, the last one that is not null.',
+  about:
+    'The value of the last row; with true, the last one that is not null. * stands for an object with all columns.',
   params: ['any', 'boolean'],
+  wildcard: 'rows',
   isIncremental: true,
   ...sliding((_tools, state) => {
     let [added, removed, number, last] = (state ?? [0, 0, -1, null]) as [number, number, number, Value];

@@ -1,16 +1,22 @@
-import { describe, isNull, StreamFailure, type Value } from '../values.ts';
+import { describe, isNull, StreamFailure, type Value, type ValueObject } from '../values.ts';
 import { booleanOf, floatOf, indexOf } from './arguments.ts';
 import { MOST_ELEMENTS } from './bounds.ts';
 import { Comparisons } from './equality.ts';
-import type { AnalyticFunction, AnalyticState } from './function.ts';
+import type { AnalyticFunction, AnalyticState, ArgumentNames } from './function.ts';
 
 /** An analytic function whose state is one value that can be saved. */
 function analytic(
-  row: Pick<AnalyticFunction, 'name' | 'params' | 'about' | 'check'>,
+  row: Pick<AnalyticFunction, 'name' | 'params' | 'about' | 'check' | 'wildcard'>,
   // biome-ignore lint/suspicious/noExplicitAny: each function saves what it loads
-  make: (state: any) => AnalyticState
+  make: (state: any, names: ArgumentNames) => AnalyticState
 ): AnalyticFunction {
-  return { ...row, kind: 'analytic', family: 'analytic', make: () => make(undefined), load: (_, state) => make(state) };
+  return {
+    ...row,
+    kind: 'analytic',
+    family: 'analytic',
+    make: (_, names) => make(undefined, names),
+    load: (_, names, state) => make(state, names)
+  };
 }
 
 function isSame(left: Value, right: Value): boolean {
@@ -73,6 +79,32 @@ function latest(saved: { value: Value } | undefined): AnalyticState {
   };
 }
 
+/** The columns of the previous rows, by name. */
+export class PreviousColumns {
+  readonly #values: Map<string, Value>;
+
+  constructor(saved: Iterable<readonly [name: string, value: Value]> = []) {
+    this.#values = new Map(saved);
+  }
+
+  /** Compare a row with the previous ones, and remember it. A column that is absent is null. @param changed called with what has changed */
+  change(row: ValueObject, isNullIgnored: boolean, changed: (name: string, value: Value) => void): void {
+    const comparisons = new Comparisons();
+    const compare = (name: string, value: Value) => {
+      if ((isNullIgnored && isNull(value)) || comparisons.isSame(value, this.#values.get(name))) return;
+      this.#values.set(name, value);
+      changed(name, value);
+    };
+    for (const name of Object.keys(row)) compare(name, row[name]);
+    if (!isNullIgnored) for (const name of this.#values.keys()) if (!Object.hasOwn(row, name)) compare(name, null);
+  }
+
+  /** For checkpoints. */
+  save(): (readonly [name: string, value: Value])[] {
+    return [...this.#values];
+  }
+}
+
 /** Values that were there before, by the index of their argument. */
 class PreviousValues {
   readonly values: Value[];
@@ -99,18 +131,29 @@ function changedColumn(saved: Value[] | undefined): AnalyticState {
   };
 }
 
-function hadChanged(saved: Value[] | undefined): AnalyticState {
-  const previous = new PreviousValues(saved ?? []);
+/** What `had_changed` remembers: values by the index of their argument, and the columns of `*`. */
+interface SavedChanges {
+  readonly values: Value[];
+  readonly columns: readonly (readonly [name: string, value: Value])[];
+}
+
+function hadChanged(saved: SavedChanges | Value[] | undefined, names: ArgumentNames): AnalyticState {
+  const { values, columns } =
+    saved === undefined || Array.isArray(saved) ? { values: saved ?? [], columns: [] } : saved;
+  const previous = new PreviousValues(values);
+  const row = new PreviousColumns(columns);
   return {
     next(args) {
       const isNullIgnored = booleanOf(args[0], 'first arg is not a bool');
       let hasChanged = false;
       for (let index = 1; index < args.length; index++)
-        if (previous.change(index - 1, args[index], isNullIgnored)) hasChanged = true;
+        if (index < names.length && names[index] === undefined) {
+          row.change(args[index] as ValueObject, isNullIgnored, () => (hasChanged = true));
+        } else if (previous.change(index - 1, args[index], isNullIgnored)) hasChanged = true;
       return hasChanged;
     },
     skipped: () => false,
-    save: () => [...previous.values]
+    save: (): SavedChanges => ({ values: [...previous.values], columns: row.save() })
   };
 }
 
@@ -269,7 +312,9 @@ export const ANALYTIC_FUNCTIONS: readonly AnalyticFunction[] = [
     {
       name: 'had_changed',
       params: ['boolean', 'any', 'any...'],
-      about: 'Whether any value differs from the previous one; the first argument says whether null is left out.'
+      wildcard: 'rows',
+      about:
+        'Whether any value differs from the previous one; the first argument says whether null is left out. * stands for all columns.'
     },
     hadChanged
   ),

@@ -70,17 +70,15 @@ export const CONTEXT_FUNCTIONS = family('other', [
   {
     name: 'last_hit_count',
     params: [],
-    about: 'How often the rule has produced an emission.',
+    about: 'How often the rule has produced an emission; in OVER (WHEN ...) of a window, how often it was triggered.',
     make: (tools) => () => BigInt(tools.hits.count)
   },
   {
     name: 'last_hit_time',
     params: [],
-    about: 'When the rule has last produced an emission, in milliseconds since 1970; 0: never.',
-    make: (tools) => {
-      tools.hits.isTimed = true;
-      return () => BigInt(Math.trunc(tools.hits.lastAt));
-    }
+    about:
+      'The time of the row or of the end of the window of the last emission, in milliseconds since 1970; 0: never.',
+    make: (tools) => () => BigInt(Math.trunc(tools.hits.lastAt))
   },
   {
     name: 'last_agg_hit_count',
@@ -91,7 +89,7 @@ export const CONTEXT_FUNCTIONS = family('other', [
   {
     name: 'last_agg_hit_time',
     params: [],
-    about: 'When HAVING has last let a group pass, in milliseconds since 1970; 0: never.',
+    about: 'The end of the window of the last group that HAVING has let pass, in milliseconds since 1970; 0: never.',
     make: (tools) => () => BigInt(Math.trunc(tools.groupHits.lastAt))
   },
   {

@@ -1,31 +1,38 @@
 import { setKey } from '../../sql/values.ts';
-import { isArray, isNull, isStruct, StreamFailure, type Value } from '../values.ts';
+import { isArray, isNull, StreamFailure, type Value, type ValueObject } from '../values.ts';
+import { PreviousColumns } from './analytic.ts';
 import { booleanOf, structOf } from './arguments.ts';
 import { Comparisons } from './equality.ts';
 import type { ArgumentNames, ExpandingFunction, ExpandingState } from './function.ts';
 
+/** What `changed_cols` remembers: values by the index of their argument, and the columns of `*`. */
+interface SavedColumns {
+  readonly values: readonly Value[];
+  readonly columns: readonly (readonly [name: string, value: Value])[];
+}
+
 /** The columns that have changed since the last row. */
-function changedColumns(names: ArgumentNames, saved: unknown): ExpandingState {
-  const previous = new Map<string, Value>(saved as [string, Value][] | undefined);
+function changedColumns(names: ArgumentNames, saved: SavedColumns | undefined): ExpandingState {
+  const values = [...(saved?.values ?? [])];
+  const row = new PreviousColumns(saved?.columns);
   return {
-    next([prefix, isNullIgnored, ...values]) {
+    next([prefix, isNullIgnored, ...args]) {
       if (typeof prefix !== 'string') throw new StreamFailure('changed_cols: the first argument is no string');
       const isIgnored = booleanOf(isNullIgnored, 'second arg is not a bool');
       const comparisons = new Comparisons();
       const result: Record<string, Value> = {};
-      const compare = (name: string, value: Value) => {
-        if ((isIgnored && isNull(value)) || comparisons.isSame(value, previous.get(name))) return;
-        previous.set(name, value);
-        setKey(result, prefix + name, value);
-      };
-      for (const [index, value] of values.entries()) {
+      for (const [index, value] of args.entries()) {
         const name = names[index + 2];
-        if (name !== undefined) compare(name, value);
-        else if (isStruct(value)) for (const [column, each] of Object.entries(value)) compare(column, each);
+        if (name === undefined)
+          row.change(value as ValueObject, isIgnored, (column, each) => setKey(result, prefix + column, each));
+        else if (!(isIgnored && isNull(value)) && !comparisons.isSame(value, values[index])) {
+          values[index] = value;
+          setKey(result, prefix + name, value);
+        }
       }
       return result;
     },
-    save: () => [...previous]
+    save: (): SavedColumns => ({ values: Array.from(values), columns: row.save() })
   };
 }
 
@@ -51,10 +58,10 @@ export const EXPANDING_FUNCTIONS: readonly ExpandingFunction[] = [
     family: 'expanding',
     params: ['string', 'boolean', 'any', 'any...'],
     about:
-      'changed_cols(prefix, ignoreNull, column, ...): the columns whose values differ from the previous ones, with a prefix to their names.',
+      'changed_cols(prefix, ignoreNull, column, ...): the columns whose values differ from those that were selected before, with a prefix to their names. * stands for all columns.',
     check: checkChangedColumns,
     make: (_, names) => changedColumns(names, undefined),
-    load: (_, names, state) => changedColumns(names, state)
+    load: (_, names, state) => changedColumns(names, Array.isArray(state) ? undefined : (state as SavedColumns))
   },
   {
     kind: 'columns',

@@ -38,8 +38,11 @@ export interface FunctionTools {
   offsetMinutes(timeMs: number): number;
   /** A property of the service that is shared by its rules: `get_keyed_state`, `props`. */
   property(name: string): Value;
-  /** How often, and when last, the rule has produced an emission. The time is taken only if `isTimed`, which a function sets that shows it. */
-  readonly hits: { count: number; lastAt: number; isTimed?: boolean };
+  /**
+   * How often, and when last, the rule has produced an emission; with OVER (WHEN ...) of a window, has been triggered. The time is that of the row or
+   * of the end of the window, in event time too.
+   */
+  readonly hits: { count: number; lastAt: number };
   /** How many groups HAVING has let pass, and when last. */
   readonly groupHits: { count: number; lastAt: number };
   readonly frame: Frame;
@@ -122,8 +125,10 @@ export interface AnalyticState {
 /** A function that remembers earlier rows of its rule: `lag`. */
 export interface AnalyticFunction extends FunctionBase {
   readonly kind: 'analytic';
-  readonly make: (tools: FunctionTools) => AnalyticState;
-  readonly load: (tools: FunctionTools, state: unknown) => AnalyticState;
+  /** It takes `*`: an object with all columns, whose name is undefined. */
+  readonly wildcard?: 'rows';
+  readonly make: (tools: FunctionTools, names: ArgumentNames) => AnalyticState;
+  readonly load: (tools: FunctionTools, names: ArgumentNames, state: unknown) => AnalyticState;
 }
 
 /** The state of a call of an expanding function. */

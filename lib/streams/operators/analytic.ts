@@ -1,4 +1,4 @@
-import type { AnalyticFunction, AnalyticState, FunctionTools } from '../functions/function.ts';
+import type { AnalyticFunction, AnalyticState, ArgumentNames, FunctionTools } from '../functions/function.ts';
 import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
 import { type Collection, type Evaluate, type Frame, isCollection, PENDING, type Tuple } from '../tuple.ts';
 import { StreamFailure, type Value } from '../values.ts';
@@ -8,6 +8,8 @@ import { type Key, keyOf } from './keys.ts';
 /** A call of an analytic function. */
 interface AnalyticCall {
   readonly function: AnalyticFunction;
+  /** Arguments of `make` and `load` of the function. */
+  readonly names: ArgumentNames;
   readonly args: readonly Evaluate[];
   /** The slot of a tuple that takes the result. */
   readonly slot: number;
@@ -113,9 +115,9 @@ class CallRun {
   }
 
   load(saved: SavedCall): void {
-    const { function: each } = this.#call;
+    const { function: each, names } = this.#call;
     for (const [key, state, result] of saved)
-      this.#partitions.set(key, { state: each.load(this.#spec.tools, state), result });
+      this.#partitions.set(key, { state: each.load(this.#spec.tools, names, state), result });
   }
 
   #partition(key: Key): Partition {
@@ -126,7 +128,7 @@ class CallRun {
       throw new StreamFailure(
         `${this.#call.function.name} has at most ${mostGroups} partitions: partition by something with fewer values, or raise the bound groups`
       );
-    const partition = { state: this.#call.function.make(tools), result: undefined };
+    const partition = { state: this.#call.function.make(tools, this.#call.names), result: undefined };
     this.#partitions.set(key, partition);
     return partition;
   }

@@ -8,13 +8,13 @@ import { GroupFailures } from './groups.ts';
  * Make the operator of WHERE and HAVING. Of a collection it keeps the tuples for which the condition is true; if there are none, nothing is emitted
  * [stream rules 5.1]. A collection that is empty already is passed on.
  * A group for which the condition fails is left out, with an error.
- * @param kept called with the number of tuples of a collection that are kept
+ * @param kept called for each tuple of a collection that is kept, before the next one, with the end of the window
  * @returns its `push` throws StreamFailure
  */
 export function makeFilter(
   condition: Evaluate,
   frame: Frame,
-  kept?: (count: number) => void
+  kept?: (end: number) => void
 ): MakeOperator<Tuple | Collection, Tuple | Collection> {
   const accepts = testOf(condition);
   return ({ output, failed }) => ({
@@ -32,13 +32,14 @@ export function makeFilter(
         frame.rowNumber = index + 1;
         const tuple = tuples[index];
         try {
-          if (accepts(tuple)) passed.push(tuple);
+          if (!accepts(tuple)) continue;
+          passed.push(tuple);
+          kept?.(range.end);
         } catch (error) {
           if (!(tuple instanceof GroupRow)) throw error;
           failures.add(error);
         }
       }
-      kept?.(passed.length);
       failures.report({ failed }, range.cause);
       if (passed.length === tuples.length) output.push(item);
       else if (passed.length > 0) output.push({ ...item, tuples: passed });

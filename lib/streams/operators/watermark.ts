@@ -9,6 +9,8 @@ interface WatermarkSpec {
   readonly streams: number;
   /** How far rows may be behind the latest one, in milliseconds. */
   readonly lateTolerance: number;
+  /** After how many milliseconds without a row a stream does not hold back the others; 0: never. */
+  readonly idleTimeout: number;
   /** The bound `windowRows`: how many rows wait here. */
   readonly mostRows: number;
 }
@@ -21,7 +23,7 @@ interface SavedWatermark {
 
 /**
  * Make the operator in front of windows in the time of events. The watermark is the least of the latest times of the streams, less the tolerance;
- * it never goes back. Rows are released in the order of their times when it reaches them, then it is passed on. Rows that are earlier than it are
+ * it never goes back. A stream that is idle, because it has had no row for `idleTimeout`, does not count, unless all are. Rows are released in the order of their times when it reaches them, then it is passed on. Rows that are earlier than it are
  * dropped and counted as `late_total` [stream rules 5.3, 17.26].
  */
 export function makeWatermark(spec: WatermarkSpec): MakeOperator<Tuple, Tuple> {
@@ -33,16 +35,39 @@ class Watermark implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Tuple>;
   readonly #queue = new TimeQueue<Tuple>();
   #latest: number[];
+  /** When each stream has had its last row, by the clock. */
+  readonly #seenAt: number[];
+  readonly #isIdle: boolean[];
+  #cancel: (() => void) | undefined;
   #watermark = Number.NEGATIVE_INFINITY;
 
   constructor(spec: WatermarkSpec, setup: OperatorSetup<Tuple>) {
     this.#spec = spec;
     this.#setup = setup;
     this.#latest = new Array(spec.streams).fill(Number.NEGATIVE_INFINITY);
+    this.#seenAt = new Array(spec.streams).fill(0);
+    this.#isIdle = new Array(spec.streams).fill(false);
+  }
+
+  /** Rows that wait. */
+  get pending(): number {
+    return this.#queue.length;
+  }
+
+  open(): void {
+    if (!this.#watchesIdle) return;
+    this.#setup.count('idle_streams', 0);
+    this.#seenAt.fill(this.#setup.timers.now());
+    this.#watch();
+  }
+
+  close(): void {
+    this.#cancel?.();
   }
 
   push(tuple: Tuple, port: number): void {
     const time = tuple.timestamp;
+    if (this.#watchesIdle) this.#note(port);
     if (time < this.#watermark) {
       this.#setup.count('late_total');
       return;
@@ -72,10 +97,48 @@ class Watermark implements Operator<Tuple> {
   /** Note the latest time of a stream. @returns whether the watermark has risen */
   #rise(time: number, port: number): boolean {
     this.#latest[port] = time;
-    const watermark = Math.min(...this.#latest) - this.#spec.lateTolerance;
+    return this.#advance();
+  }
+
+  #advance(): boolean {
+    const active = this.#latest.filter((_, port) => !this.#isIdle[port]);
+    const latest = active.length > 0 ? Math.min(...active) : Math.max(...this.#latest);
+    const watermark = latest - this.#spec.lateTolerance;
     if (watermark <= this.#watermark) return false;
     this.#watermark = watermark;
     return true;
+  }
+
+  get #watchesIdle(): boolean {
+    return this.#spec.idleTimeout > 0 && this.#spec.streams > 1;
+  }
+
+  /** A stream has a row. */
+  #note(port: number): void {
+    this.#seenAt[port] = this.#setup.timers.now();
+    if (!this.#isIdle[port]) return;
+    this.#isIdle[port] = false;
+    this.#setup.count('idle_streams', -1);
+    if (this.#cancel === undefined) this.#watch();
+  }
+
+  /** Look for idle streams when the next one can be. */
+  #watch(): void {
+    const { idleTimeout } = this.#spec;
+    const next = Math.min(...this.#seenAt.filter((_, port) => !this.#isIdle[port])) + idleTimeout;
+    this.#cancel = next === Infinity ? undefined : this.#setup.timers.at(next, () => this.#look());
+  }
+
+  #look(): void {
+    const { timers, count } = this.#setup;
+    const before = timers.now() - this.#spec.idleTimeout;
+    for (const [port, seenAt] of this.#seenAt.entries()) {
+      if (this.#isIdle[port] || seenAt > before) continue;
+      this.#isIdle[port] = true;
+      count('idle_streams', 1);
+    }
+    this.#watch();
+    if (this.#advance()) this.#release();
   }
 
   #release(): void {

@@ -2,9 +2,10 @@ import { childrenOf } from '../../sql/inspect.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Selected, Star, StreamSelect, Window } from '../../sql/tree.ts';
 import type { ExpandingFunction } from '../functions/function.ts';
-import { argumentNames, type BindContext, Bindings, type Clause } from './bindings.ts';
+import { bindingOrder } from './alias-order.ts';
+import { type BindContext, Bindings, type Clause } from './bindings.ts';
 import type { BoundExpression, BoundField, BoundJoin, BoundPredicate, BoundSelect, BoundWindow } from './bound.ts';
-import { fieldNames } from './names.ts';
+import { argumentNames, fieldNames } from './names.ts';
 import { bindJoin, bindWhere } from './predicates.ts';
 import { Sources } from './sources.ts';
 
@@ -140,10 +141,13 @@ class Binder {
   #fields(): BoundField[] {
     const { fields } = this.#select;
     const names = fieldNames(fields, this.#sources);
-    const bound: BoundField[] = [];
-    for (const [index, field] of fields.entries()) {
-      const each = field.type === 'star' ? this.#star(field) : this.#selected(field, names[index]);
-      if (field.type === 'star' || field.isInvisible !== true) bound.push(each);
+    const bound = new Map<number, BoundField>();
+    for (const group of this.#order()) {
+      const visible = this.#bindings.aliasCount;
+      for (const index of group) {
+        const field = fields[index];
+        bound.set(index, field.type === 'star' ? this.#star(field) : this.#selected(field, names[index], visible));
+      }
     }
     const rows = fields.filter(
       (field) => field.type === 'selected' && this.#expanding(field.expression)?.kind === 'rows'
@@ -154,7 +158,19 @@ class Binder {
         rows[1],
         'use one unnest() in a statement'
       );
-    return bound;
+    return fields.flatMap((field, index) =>
+      field.type === 'star' || field.isInvisible !== true ? (bound.get(index) ?? []) : []
+    );
+  }
+
+  /** The order in which fields are bound, so that they can use the aliases of others. */
+  #order(): readonly (readonly number[])[] {
+    const { fields } = this.#select;
+    const aliases = new Map<string, number>();
+    for (const [index, field] of fields.entries())
+      if (field.type === 'selected' && field.alias !== undefined && this.#expanding(field.expression) === undefined)
+        aliases.set(field.alias.name, index);
+    return bindingOrder(fields, aliases, { sources: this.#sources, text: this.#text });
   }
 
   #star(star: Star): BoundField {
@@ -171,13 +187,14 @@ class Binder {
     return { type: 'star', source: this.#sources.count === 1 ? undefined : source, except, replace: replaced };
   }
 
-  #selected({ expression, alias }: Selected, name: string): BoundField {
+  /** @param visible how many aliases it can use */
+  #selected({ expression, alias }: Selected, name: string, visible: number): BoundField {
     const expanding = this.#expanding(expression);
     if (expanding !== undefined) return this.#expand(expression as Call, expanding, name);
     const bound =
       alias === undefined
         ? this.#bindings.expression(expression, SELECT)
-        : this.#bindings.define(alias, expression, SELECT);
+        : this.#bindings.define(alias, expression, SELECT, visible);
     return { type: 'column', name, expression: bound };
   }
 
@@ -188,7 +205,7 @@ class Binder {
 
   #expand(call: Call, row: ExpandingFunction, name: string): BoundField {
     const { slot, args } = this.#bindings.expanding(call, row, SELECT);
-    return { type: 'expanding', name, function: row, names: argumentNames(call), args, slot };
+    return { type: 'expanding', name, function: row, names: argumentNames(call, this.#sources), args, slot };
   }
 
   /** @param groupBy the keys of GROUP BY */

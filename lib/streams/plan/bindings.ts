@@ -8,17 +8,18 @@ import { type Compiled, constantOf, type Head, type Scope } from '../expressions
 import type {
   AggregateFunction,
   AnalyticFunction,
-  ArgumentNames,
   ExpandingFunction,
   FunctionTools,
   Pattern,
   StreamFunction
 } from '../functions/function.ts';
 import type { Evaluate, GroupRow } from '../tuple.ts';
+import { aliasesIn } from './alias-order.ts';
 import type { BoundAggregate, BoundAnalytic, BoundExpression, BoundSlots, Catalogue, Uses } from './bound.ts';
+import { argumentNames } from './names.ts';
 import { lazily } from './slots.ts';
 import type { Sources } from './sources.ts';
-import { canonical, levelsOf } from './walk.ts';
+import { canonical, levelsOf, MAX_LEVELS } from './walk.ts';
 
 /** What statements are bound with. */
 export interface BindContext {
@@ -41,14 +42,13 @@ export interface Clause {
 
 const IN_AGGREGATE: Clause = { noAggregates: 'Not allowed to call aggregate functions in an aggregate function.' };
 
-/** Most levels of an expression, those of the aliases that it uses included. */
-const MOST_LEVELS = 1000;
-
 interface Alias {
   readonly name: string;
   readonly expression: Expression;
   readonly bound: BoundExpression;
   readonly levels: number;
+  /** Its definition reads a column of the same name: `avg(t) AS t`. */
+  readonly hasColumn: boolean;
   /** It costs no more to evaluate it than to read a slot. */
   readonly isTrivial: boolean;
   isUsed: boolean;
@@ -147,8 +147,8 @@ export class Bindings {
       compileNode(node, new BindScope(this, { clause, visible, tools, recorder: used }));
     const compiled = compile(undefined, recorder);
     const levels = levelsOf(node) + recorder.levels;
-    if (levels > MOST_LEVELS)
-      throw new SqlError(`the expression has more than ${MOST_LEVELS} levels, with its aliases`, text, node.start);
+    if (levels > MAX_LEVELS)
+      throw new SqlError(`the expression has more than ${MAX_LEVELS} levels, with its aliases`, text, node.start);
     const make = (tools: FunctionTools) => compile(tools).evaluate;
     return { bound: { text: printExpression(node, STREAM_DIALECT), uses: recorder.uses(), make }, levels, compiled };
   }
@@ -159,16 +159,28 @@ export class Bindings {
     return undefined;
   }
 
-  /** Define an alias, which the expressions that follow can use. @throws SqlError */
-  define(alias: Path, expression: Expression, clause: Clause): BoundExpression {
+  /**
+   * Define an alias, which the expressions that follow can use.
+   * @param visible how many aliases its definition can use
+   * @throws SqlError
+   */
+  define(alias: Path, expression: Expression, clause: Clause, visible: number): BoundExpression {
     const { name } = alias;
     if (this.aliasOf(name, this.aliasCount) !== undefined)
       throw new SqlError(`duplicate alias ${name}`, this.context.text, alias.start);
     const index = this.aliasCount;
-    const { bound, levels } = this.#checked(expression, clause, index);
+    const { bound, levels } = this.#checked(expression, clause, visible);
+    const hasColumn = aliasesIn(expression, this.sources).has(name);
     const isTrivial = isTrivialExpression(expression, this.context.functions);
-    this.#aliases.push({ name, expression, bound, levels, isTrivial, isUsed: false, slot: undefined });
+    this.#aliases.push({ name, expression, bound, levels, hasColumn, isTrivial, isUsed: false, slot: undefined });
     return { ...bound, make: (tools) => this.readAlias(index, tools) };
+  }
+
+  /** Whether a name means the column and not its alias, because a clause cannot have the calls of the alias. */
+  meansColumn(index: number, { noAggregates, noAnalytics }: Clause): boolean {
+    const { bound, hasColumn } = this.#aliases[index];
+    const { aggregates, analytics } = bound.uses;
+    return hasColumn && ((aggregates && noAggregates !== undefined) || (analytics && noAnalytics !== undefined));
   }
 
   /** Note that an expression uses an alias. @returns what the alias uses */
@@ -240,10 +252,11 @@ export class Bindings {
     const parts = [...args, ...partitionBy, ...(when === undefined ? [] : [when])];
     for (const { uses } of parts) recorder.add({ ...uses, chance: false });
     const isOverGroups = parts.some(({ uses }) => uses.aggregates || uses.frame);
+    // functions with several columns are computed for what is selected [stream rules 6.7]
+    const phase = row.kind !== 'analytic' ? 'results' : isOverGroups ? 'groups' : 'rows';
     const result = this.#once(call, visible, () => {
       const slot = this.#newSlot(isOverGroups);
-      const phase = isOverGroups ? 'groups' : 'rows';
-      const names = argumentNames(call);
+      const names = argumentNames(call, this.sources);
       this.#analytics.push({
         text: printExpression(call, STREAM_DIALECT),
         function: row,
@@ -293,7 +306,8 @@ export class Bindings {
 
   #wildcard(call: Call, row: StreamFunction, arg: Wildcard): BoundExpression {
     const { text } = this.context;
-    const wildcard = row.kind === 'aggregate' ? row.wildcard : row.kind === 'columns' ? 'rows' : undefined;
+    const wildcard =
+      row.kind === 'aggregate' || row.kind === 'analytic' ? row.wildcard : row.kind === 'columns' ? 'rows' : undefined;
     if (wildcard === undefined) throw new SqlError(`${call.name}() does not take *`, text, arg.start);
     const recorder = new Recorder();
     if (wildcard === 'ones') return { text: '*', uses: recorder.uses(), make: () => constantOf(1n).evaluate };
@@ -311,16 +325,6 @@ export class Bindings {
     this.#results.set(call, result);
     return result;
   }
-}
-
-/** The columns that the arguments of a call would be. */
-export function argumentNames({ args }: Call): ArgumentNames {
-  return args.map((arg) => {
-    if (arg.type === 'wildcard') return undefined;
-    if (arg.type !== 'path') return '';
-    const last = arg.steps[arg.steps.length - 1];
-    return last?.type === 'key' ? last.key : arg.name;
-  });
 }
 
 function isTrivialExpression(node: Expression, functions: ReadonlyMap<string, StreamFunction>): boolean {
@@ -366,7 +370,8 @@ class BindScope implements Scope {
     const [first] = path.steps;
     const isQualified = first?.type === 'key' && first.isArrow !== true && sources.position(path.name) !== undefined;
     const alias = isQualified ? undefined : this.#bindings.aliasOf(path.name, this.#visible);
-    if (alias !== undefined) return { type: 'value', evaluate: this.#alias(alias, path) };
+    if (alias !== undefined && !this.#bindings.meansColumn(alias, this.#clause))
+      return { type: 'value', evaluate: this.#alias(alias, path) };
     const { candidates, ...column } = sources.column(path);
     this.#recorder.read(candidates);
     return { type: 'column', ...column };

@@ -112,12 +112,15 @@ export interface BoundAggregate {
 export interface BoundAnalytic {
   readonly text: string;
   readonly function: AnalyticFunction | ExpandingFunction;
-  /** Arguments of `make` of an expanding function. */
+  /** Arguments of `make` of its function. */
   readonly names: ArgumentNames;
   /** The slot that its operator writes for each tuple. The calls are computed in the order of the list, because one can be an argument of another. */
   readonly slot: number;
-  /** `rows`: computed for rows, before WHERE. `groups`: it reads an aggregate call or the window, so it is computed for the tuples of emissions. */
-  readonly phase: 'rows' | 'groups';
+  /**
+   * `rows`: computed for rows, before WHERE. `groups`: it reads an aggregate call or the window, so it is computed for the tuples of emissions.
+   * `results`: computed for what is selected, such as `changed_cols`.
+   */
+  readonly phase: 'rows' | 'groups' | 'results';
   readonly args: readonly BoundExpression[];
   readonly partitionBy: readonly BoundExpression[];
   readonly when: BoundExpression | undefined;

@@ -1,4 +1,5 @@
-import type { Field, Selected } from '../../sql/tree.ts';
+import type { Call, Field, Selected } from '../../sql/tree.ts';
+import type { ArgumentNames } from '../functions/function.ts';
 import type { Sources } from './sources.ts';
 
 /**
@@ -6,7 +7,22 @@ import type { Sources } from './sources.ts';
  * is free. Those of `*` are empty.
  */
 export function fieldNames(fields: readonly Field[], sources: Sources): string[] {
-  const names = fields.map((field) => (field.type === 'star' ? '' : ownName(field, sources)));
+  return numbered(fields.map((field) => (field.type === 'star' ? '' : ownName(field, sources))));
+}
+
+/** The columns that the arguments of a call would be, named in the same way. Literals have no name, and `*` is undefined. */
+export function argumentNames({ args }: Call, sources: Sources): ArgumentNames {
+  const names = numbered(
+    args.map((arg) => {
+      if (arg.type === 'wildcard' || arg.type === 'literal') return '';
+      const last = arg.type === 'path' ? arg.steps[arg.steps.length - 1] : undefined;
+      return last?.type === 'key' ? last.key : ownName({ expression: arg }, sources);
+    })
+  );
+  return names.map((name, index) => (args[index].type === 'wildcard' ? undefined : name));
+}
+
+function numbered(names: readonly (string | undefined)[]): string[] {
   const taken = new Set(names);
   let next = 0;
   return names.map((name) => {
@@ -16,7 +32,7 @@ export function fieldNames(fields: readonly Field[], sources: Sources): string[]
   });
 }
 
-function ownName({ alias, expression }: Selected, sources: Sources): string | undefined {
+function ownName({ alias, expression }: Pick<Selected, 'alias' | 'expression'>, sources: Sources): string | undefined {
   if (alias !== undefined) return alias.name;
   if (expression.type === 'call') return expression.name.toLowerCase();
   if (expression.type !== 'path') return undefined;

@@ -1,5 +1,5 @@
 import type { PlanNode, Topology } from '../types.ts';
-import type { BoundPredicate, BoundSelect, BoundSource } from './bound.ts';
+import type { BoundAnalytic, BoundPredicate, BoundSelect, BoundSource } from './bound.ts';
 import { lookupStep } from './lookup-step.ts';
 import type { PlannedStream, PlanSettings, StreamPlan } from './plan.ts';
 import { isSource, type PlannedInput, type PlannedNode, type PlannedSource } from './plan.ts';
@@ -130,6 +130,7 @@ class Planner {
     if (having !== undefined) end = this.#add('having', havingStep(having), end);
     if (orderBy.length > 0) end = this.#add('order', orderStep(select), end);
     if (limit !== undefined) end = this.#add('limit', limitStep(limit), end);
+    end = this.#analyzed(end, 'results');
     return this.#add('project', projectStep(select, this.#settings), end);
   }
 
@@ -177,7 +178,7 @@ class Planner {
     return parts.length === 0 ? end : this.#add('filter', filterStep(parts, 'WHERE'), end);
   }
 
-  #analyzed(end: PlannedInput, phase: 'rows' | 'groups'): PlannedInput {
+  #analyzed(end: PlannedInput, phase: BoundAnalytic['phase']): PlannedInput {
     const calls = this.#select.analytics.filter((call) => call.phase === phase);
     if (calls.length === 0) return end;
     return this.#add('analytic', analyticStep(calls, this.#select, this.#settings), end);

@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import { isHeavier, MAX_WEIGHT } from '../../sql/weight.ts';
-import type { FunctionTools } from '../functions/function.ts';
+import type { AnalyticFunction, FunctionTools } from '../functions/function.ts';
 import type { MakeOperator, NodeSetup, Operator } from '../graph/operator.ts';
 import { makeAggregate } from '../operators/aggregate.ts';
 import { makeAnalytic } from '../operators/analytic.ts';
@@ -42,18 +42,17 @@ export function filterStep(parts: readonly BoundExpression[], word: string): Ste
 export function havingStep(having: BoundExpression): Step {
   return step(`HAVING ${having.text}`, (tools) => {
     const { groupHits } = tools;
-    return makeFilter(conjunctionOf([having], tools), tools.frame, (count) => {
-      if (count === 0) return;
-      groupHits.count += count;
-      groupHits.lastAt = tools.now();
+    return makeFilter(conjunctionOf([having], tools), tools.frame, (end) => {
+      groupHits.count++;
+      groupHits.lastAt = end;
     });
   });
 }
 
 /** @param streams number of streams of the window */
 export function watermarkStep(streams: number, { options, bounds }: PlanSettings): Step {
-  const { lateTolerance } = options;
-  const spec = { streams, lateTolerance, mostRows: bounds.windowRows };
+  const { lateTolerance, idleTimeout } = options;
+  const spec = { streams, lateTolerance, idleTimeout, mostRows: bounds.windowRows };
   return step(`rows in the order of their times, up to ${lateTolerance} ms late`, () => makeWatermark(spec));
 }
 
@@ -90,10 +89,29 @@ export function canAggregateEarly(select: BoundSelect): boolean {
 
 function shapeOf({ node, when, conditions, partitionBy }: BoundWindow, tools: FunctionTools | undefined): WindowShape {
   const bound = new Map(node.conditions.map((each, index) => [each, conditions[index]] as const));
-  if (node.when !== undefined && when !== undefined) bound.set(node.when, when);
+  if (node.when !== undefined && when !== undefined) bound.set(node.when, countingHits(when));
   const never: Evaluate = () => undefined;
   const shape = windowShape(node, (each) => (tools === undefined ? never : (bound.get(each)?.make(tools) ?? never)));
   return shape.kind !== 'state' || tools === undefined ? shape : { ...shape, partitionBy: made(partitionBy, tools) };
+}
+
+/** OVER (WHEN ...) of a window: it counts the rows that trigger. */
+function countingHits(when: BoundExpression): BoundExpression {
+  return {
+    ...when,
+    make: (tools) => {
+      const condition = when.make(tools);
+      const { hits } = tools;
+      return (tuple) => {
+        const value = condition(tuple);
+        if (value === true) {
+          hits.count++;
+          hits.lastAt = tuple.timestamp;
+        }
+        return value;
+      };
+    }
+  };
 }
 
 function describeWindow(shape: WindowShape): string {
@@ -134,14 +152,8 @@ export function analyticStep(calls: readonly BoundAnalytic[], select: BoundSelec
   return step(textOf(calls, ', '), (tools) =>
     makeAnalytic({
       calls: calls.map(({ function: row, names, slot, args, partitionBy, when }) => ({
-        // an expanding function has a state like an analytic one
-        function: (row.kind === 'analytic'
-          ? row
-          : {
-              ...row,
-              make: (own: FunctionTools) => row.make(own, names),
-              load: (own: FunctionTools, state: unknown) => row.load?.(own, names, state) ?? row.make(own, names)
-            }) as never,
+        function: row as AnalyticFunction, // an expanding function has a state like an analytic one
+        names,
         slot,
         args: made(args, tools),
         partitionBy: made(partitionBy, tools),
@@ -211,7 +223,8 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
   const { sendNilField, sendMetaToSink } = options;
   return step('SELECT', (tools) => {
     const project = makeProject(select, tools, { sendNilField, sendMetaToSink });
-    const { frame, rowWeight: mostWeight = MAX_WEIGHT } = tools;
+    const { frame, hits, rowWeight: mostWeight = MAX_WEIGHT } = tools;
+    const countsHits = select.window?.when === undefined;
     return ({ output, failed }) => ({
       push(item: Tuple | Collection) {
         const rows: ValueObject[] = [];
@@ -237,8 +250,10 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
           failures.report({ failed }, item.range.cause);
           if (rows.length === 0 && !failures.isEmpty) return;
         }
-        tools.hits.count++;
-        if (tools.hits.isTimed) tools.hits.lastAt = tools.now();
+        if (countsHits) {
+          hits.count++;
+          hits.lastAt = isCollection(item) ? item.range.end : item.timestamp;
+        }
         for (let index = 0; index < rows.length; index++) rows[index] = plainRow(rows[index], mostWeight);
         output.push(rows);
       }

@@ -2,6 +2,9 @@ import { childrenOf } from '../../sql/inspect.ts';
 import type { Expression } from '../../sql/tree.ts';
 import { Float } from '../../sql/values.ts';
 
+/** Most levels of an expression, those of the aliases that it uses included. */
+export const MAX_LEVELS = 1000;
+
 /** How many expressions are inside each other. */
 export function levelsOf(node: Expression): number {
   let deepest = 0;
