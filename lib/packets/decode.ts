@@ -43,9 +43,14 @@ const BRIDGE = 0x80;
 /** The fixed header flags required of each packet type other than PUBLISH [MQTT-2.1.3-1]. */
 const HEADER_FLAGS: readonly number[] = [0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 0, 0, 0];
 
-/** The flags allowed for each packet type: bit n is set if the flags may have the value n. */
+const ANY_FLAGS = 0xffff;
+/**
+ * The flags allowed for each packet type: bit n is set if the flags may have the value n. Those of CONNECT depend on the version that it
+ * states; `checkConnectHeader` checks them.
+ */
 const ALLOWED_FLAGS: readonly number[] = HEADER_FLAGS.map((flags, type) => {
   if (type === 0) return 0;
+  if (type === PacketType.connect) return ANY_FLAGS;
   return type === PacketType.publish ? 0b0011_1100_0011_1111 : 1 << flags;
 });
 
@@ -60,12 +65,22 @@ const ALLOWED_FLAGS_31: readonly number[] = ALLOWED_FLAGS.map((allowed, type) =>
  * Check the low four bits of a packet's first byte. This does not check whether the peer may send that packet type.
  *
  * @param type the high four bits, 0..15
- * @param version version of the connection; MQTT 3.1 (3) also allows DUP in PUBREL, SUBSCRIBE and UNSUBSCRIBE
+ * @param version version of the connection; MQTT 3.1 (3) also allows DUP in PUBREL, SUBSCRIBE and UNSUBSCRIBE. The flags of CONNECT are
+ *   checked by `checkConnectHeader`
  * @throws ProtocolError 0x81 for type 0, reserved bits [MQTT-2.1.3-1] and QoS 3 [MQTT-3.3.1-4]; 0x82 for DUP with QoS 0 [MQTT-3.3.1-2]
  */
 export function checkFlags(type: number, flags: number, version: ProtocolVersion): void {
   const allowed = version === 3 ? ALLOWED_FLAGS_31 : ALLOWED_FLAGS;
   if ((allowed[type] & (1 << flags)) === 0) throw badFlags(type, flags);
+}
+
+/**
+ * Check the low four bits of the first byte of a CONNECT. MQTT 3.1 does not use them (V3.1 section 3.1).
+ * @param version the version that the CONNECT states; undefined: an unknown one
+ * @throws ProtocolError 0x81 if they are not 0 [MQTT-2.1.3-1]
+ */
+export function checkConnectHeader(flags: number, version: ProtocolVersion | undefined): void {
+  if (flags !== 0 && version !== 3) throw badFlags(PacketType.connect, flags);
 }
 
 function badFlags(type: number, flags: number): ProtocolError {
@@ -101,6 +116,7 @@ function versionOf(name: string, level: number): ProtocolVersion | undefined {
  * Decode the body of a CONNECT, `buf[start, end)`.
  *
  * Every rule that depends on the bytes alone is checked [MQTT-3.1.4-1]. The caller decides whether an empty client id is acceptable.
+ * In MQTT 3.1 the reserved connect flag and, without a will, Will QoS and Will Retain are disregarded (V3.1 section 3.1).
  * @throws UnsupportedVersion for an unknown protocol name or level
  * @throws ProtocolError 0x81 if the bytes cannot be parsed; 0x82 for flags or properties that are not allowed, and for a will topic that
  *   is empty or contains a wildcard
@@ -142,10 +158,11 @@ function unsupported(name: string, level: number): UnsupportedVersion {
 }
 
 function checkConnectFlags(flags: number, version: ProtocolVersion): void {
-  if ((flags & 0x01) !== 0) throw malformed('connect flags: bit 0 is reserved; send 0'); // [MQTT-3.1.2-3]
+  const hasWill = (flags & 0x04) !== 0;
+  if ((flags & 0x01) !== 0 && version !== 3) throw malformed('connect flags: bit 0 is reserved; send 0'); // [MQTT-3.1.2-3]
   const willQos = (flags >> 3) & 0x03;
-  if (willQos === 3) throw malformed('will: QoS 3 does not exist; use 0, 1 or 2'); // [MQTT-3.1.2-12]
-  if ((flags & 0x04) === 0 && (flags & 0x38) !== 0) {
+  if (willQos === 3 && (hasWill || version !== 3)) throw malformed('will: QoS 3 does not exist; use 0, 1 or 2'); // [MQTT-3.1.2-12]
+  if (!hasWill && version !== 3 && (flags & 0x38) !== 0) {
     // [MQTT-3.1.2-11], [MQTT-3.1.2-13]
     throw refused('connect flags: will QoS and will retain must be 0 without a will; clear them or set the will flag');
   }
@@ -371,6 +388,7 @@ export function decodeClientPacket(
   checkFlags(type, flags, version);
   switch (type) {
     case PacketType.connect:
+      checkConnectHeader(flags, peekConnectVersion(buf, start, end));
       return decodeConnect(buf, start, end);
     case PacketType.publish:
       return decodePublish(flags, buf, start, end, version, 'client');

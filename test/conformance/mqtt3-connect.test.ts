@@ -160,6 +160,20 @@ describe('CONNECT of 3.1', () => {
     assert.deepEqual([name.username, name.password], ['user', undefined]);
   });
 
+  it('[MQTT31-unused] accepts a CONNECT of MQTT 3.1 with unused bits set, and closes for each of them in 3.1.1', async () => {
+    // The reserved flag; Will QoS 1, 2 and 3 and Will Retain without a will; the flags of the fixed header.
+    const unused: ConnectParts[] = [0x03, 0x0a, 0x12, 0x1a, 0x22, 0x3b].map((flags) => ({ flags }));
+    for (const first of [0x11, 0x12, 0x16, 0x18, 0x1f]) unused.push({ first });
+    await using broker = await startBroker();
+    for (const parts of unused) {
+      const packet = await accepted(connect(3, parts));
+      assert.deepEqual([packet.clientId, packet.clean, packet.will], ['raw', true, undefined], JSON.stringify(parts));
+      assert.equal(await refusal(broker, connect(4, parts)), '', JSON.stringify(parts));
+    }
+    const login = await accepted(connect(3, { flags: 0xfb, payload: [field('user'), field('password')] }));
+    assert.deepEqual([login.username, String(login.password)], ['user', 'password']);
+  });
+
   it('[MQTT31-bridge] treats bit 7 of the level as the mark of a bridge, in 3.1 and 3.1.1 only', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4] as const) {

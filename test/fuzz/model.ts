@@ -1,5 +1,11 @@
 import { ProtocolError } from '../../lib/base/errors.ts';
-import { checkFlags, decodeClientPacket, peekConnectVersion, UnsupportedVersion } from '../../lib/packets/decode.ts';
+import {
+  checkConnectHeader,
+  checkFlags,
+  decodeClientPacket,
+  peekConnectVersion,
+  UnsupportedVersion
+} from '../../lib/packets/decode.ts';
 import type { ConnectPacket, Packet, ProtocolVersion } from '../../lib/packets/types.ts';
 import { levelCount } from '../../lib/topics/topic.ts';
 import { type Input, METHOD, type State } from './inputs.ts';
@@ -121,7 +127,10 @@ function read(bytes: Buffer, known: Known, limits: Limits, packets: ReadPacket[]
     checkFlags(type, bytes[at] & 15, known.version ?? 5);
     checkPlace(type, known);
     if (known.state === 'authenticating' && type === 14) throw new End('left');
-    if (known.state === 'new') known.version = versionOf(bytes, body.at, end);
+    if (known.state === 'new') {
+      checkConnectHeader(bytes[at] & 15, peekConnectVersion(bytes, body.at, end)); // refused without an answer
+      known.version = versionOf(bytes, body.at, end);
+    }
     const version = known.version ?? 5;
     const packet = decodeClientPacket(type, bytes[at] & 15, bytes, body.at, end, version);
     packets.push({ packet, bytes: bytes.subarray(at, end), version: known.version ?? 5 });

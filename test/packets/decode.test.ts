@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
+  checkConnectHeader,
   checkFlags,
   decodeAck,
   decodeAuth,
@@ -110,7 +111,7 @@ describe('decodeConnect', () => {
     assert.throws(() => connect('MQTT', 9), UnsupportedVersion);
   });
 
-  for (const version of [3, 4, 5] as const) {
+  for (const version of [4, 5] as const) {
     it(`refuses the reserved flag with 0x81, version ${version} [MQTT-3.1.2-3]`, () => {
       assert.throws(() => connect(head(version, CLEAN | 1), 'c'), refusal(0x81, /bit 0/));
     });
@@ -128,7 +129,9 @@ describe('decodeConnect', () => {
     it(`refuses will retain without a will with 0x82, version ${version} [MQTT-3.1.2-13]`, () => {
       assert.throws(() => connect(head(version, RETAIN), 'c'), refusal(0x82));
     });
+  }
 
+  for (const version of [3, 4, 5] as const) {
     for (const topic of ['', '#', 'a/+', 'a#']) {
       it(`refuses the will topic "${topic}" with 0x82, version ${version} [MQTT-3.1.3-11]`, () => {
         const will = version === 5 ? [0, topic, 'p'] : [topic, 'p'];
@@ -507,7 +510,7 @@ const REPEATED: readonly number[] = [PacketType.pubrel, PacketType.subscribe, Pa
 describe('checkFlags', () => {
   it('accepts the flags of each type and refuses all others with 0x81 [MQTT-2.1.3-1], [MQTT-3.6.1-1], [MQTT-3.8.1-1], [MQTT-3.10.1-1], [MQTT-3.14.1-1], [MQTT-3.15.1-1]', () => {
     for (const version of [4, 5] as const) {
-      for (let type = 1; type < 16; type += 1) {
+      for (let type = 2; type < 16; type += 1) {
         if (type === PacketType.publish) continue;
         const right = REPEATED.includes(type) ? 2 : 0;
         for (let flags = 0; flags < 16; flags += 1) {
@@ -519,12 +522,23 @@ describe('checkFlags', () => {
   });
 
   it('accepts DUP in MQTT 3.1 PUBREL, SUBSCRIBE and UNSUBSCRIBE packets (V3.1 section 2.1)', () => {
-    for (let type = 1; type < 16; type += 1) {
+    for (let type = 2; type < 16; type += 1) {
       if (type === PacketType.publish) continue;
       const right = REPEATED.includes(type) ? [0b0010, 0b1010] : [0];
       for (let flags = 0; flags < 16; flags += 1) {
         if (right.includes(flags)) checkFlags(type, flags, 3);
         else assert.throws(() => checkFlags(type, flags, 3), refusal(0x81), `type ${type}, flags ${flags}`);
+      }
+    }
+  });
+
+  it('refuses flags in the fixed header of CONNECT with 0x81, but not in MQTT 3.1, which does not use them [MQTT-2.1.3-1]', () => {
+    for (let flags = 0; flags < 16; flags += 1) {
+      checkConnectHeader(flags, 3);
+      for (const version of [4, 5, undefined] as const) {
+        if (flags === 0) checkConnectHeader(flags, version);
+        else
+          assert.throws(() => checkConnectHeader(flags, version), refusal(0x81), `version ${version}, flags ${flags}`);
       }
     }
   });

@@ -362,6 +362,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ['suback', 'S', 'SUBACK has no 0x80'],
     ['qos-3', 'S', 'QoS 3 closes the connection'],
     ['dup', 'S', 'PUBREL, SUBSCRIBE and UNSUBSCRIBE may have DUP (section 2.1)'],
+    ['unused', 'S', 'bits that CONNECT does not use are ignored (section 3.1)'],
     ['bridge', 'S', 'bit 7 of the level marks a bridge']
   ])
 ];

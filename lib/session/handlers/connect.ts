@@ -1,6 +1,7 @@
 import { ProtocolError } from '../../base/errors.ts';
 import type { Connection } from '../../connection/connection.ts';
 import {
+  checkConnectHeader,
   decodeAuth,
   decodeConnect,
   decodeDisconnect,
@@ -12,14 +13,16 @@ import type { Session } from '../session.ts';
 
 export function onConnect(
   session: Session,
-  _flags: number,
+  flags: number,
   buf: Buffer,
   _start: number,
   body: number,
   end: number
 ): void {
   const connection = session.connection as Connection<Session>;
-  connection.connectReceived(peekConnectVersion(buf, body, end));
+  const version = peekConnectVersion(buf, body, end);
+  checkConnectHeader(flags, version);
+  connection.connectReceived(version);
   try {
     const packet = decodeConnect(buf, body, end);
     connection.packetTaken();
