@@ -60,6 +60,8 @@ export class RetainedFeed {
   #ahead: Set<number> | undefined;
   /** True until the SUBACK of the subscription has been sent. */
   isDeferred = false;
+  /** Number of times that the messages are sent before the last time: one SUBSCRIBE may contain a filter several times [MQTT-3.8.4-5]. */
+  repeats = 0;
 
   constructor(subscription: Subscription, source: FeedSource, needsQuota = false, from = 0, before = source.next) {
     this.subscription = subscription;
@@ -185,8 +187,13 @@ export class RetainedFeeds {
     this.#onDone = onDone;
   }
 
-  /** Add the feed of a new subscription. The feed of a repeated subscription starts again from the beginning. */
+  /**
+   * Add the feed of a new subscription. The feed of a repeated subscription starts again from the beginning; the messages are sent once for each
+   * time that one SUBSCRIBE contains its filter.
+   */
   ask(feed: RetainedFeed): void {
+    const before = this.#asked.get(feed.subscription);
+    if (before?.isDeferred) feed.repeats = before.repeats + 1;
     this.#asked.delete(feed.subscription);
     this.#asked.set(feed.subscription, feed);
   }
@@ -225,10 +232,13 @@ export class RetainedFeeds {
    */
   load(hasSubscription: (subscription: Subscription) => boolean, upgradeQos: boolean): number {
     const [feed] = this.#asked.values();
-    this.#asked.delete(feed.subscription);
-    if (!hasSubscription(feed.subscription)) return 0;
+    const isSubscribed = hasSubscription(feed.subscription);
+    const isLast = feed.repeats === 0 || !isSubscribed;
+    if (isLast) this.#asked.delete(feed.subscription);
+    else feed.repeats--;
+    if (!isSubscribed) return 0;
     let count = 0;
-    let isDone = true;
+    let isDone = isLast;
     for (const part of feed.load(upgradeQos)) {
       this.#loaded.push(part);
       count += part.waiting;

@@ -195,6 +195,23 @@ describe('SUBSCRIBE', () => {
     assert.equal((await rest(client)).length, 1); // PUBREC
   });
 
+  it('[MQTT-3.8.4-5] sends retained messages once for each time that one SUBSCRIBE contains the filter, as several SUBSCRIBEs would', async () => {
+    await using broker = await startBroker();
+    for (const topic of ['a/1', 'a/2']) await broker.publish(topic, topic, { retain: true, qos: 1 });
+    for (const qos of [0, 1] as const) {
+      const client = await rawClient(broker);
+      const filter = { topic: 'a/+', qos };
+      assert.deepEqual(await granted(client, 1, [filter, filter, filter]), [qos, qos, qos]);
+      assert.deepEqual(await payloads(client), ['a/1', 'a/2', 'a/1', 'a/2', 'a/1', 'a/2']);
+      const other = await rawClient(broker);
+      await granted(other, 1, [
+        { ...filter, retainHandling: 1 },
+        { ...filter, retainHandling: 1 }
+      ]);
+      assert.deepEqual(await payloads(other), ['a/1', 'a/2'], 'Retain Handling 1');
+    }
+  });
+
   it('[MQTT-3.8.4-7] grants the requested QoS or a lower one, or reports a failure for that filter alone', async () => {
     await using broker = await startBroker({
       maxQosAllowed: 1,
