@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { type Broker, InvalidInput, unknownKey } from '../../lib/index.ts';
 import {
@@ -10,9 +9,10 @@ import {
   managementApis,
   metricsHandler
 } from '../management/index.ts';
+import { readCredentials } from '../rest/index.ts';
 import { streamsApi } from '../streams-api/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
-import { log, type Shell } from './command.ts';
+import { SERVED } from './serve-credentials.ts';
 import type { ServedStreamsOptions } from './serve-streams.ts';
 
 /** What an HTTP port serves: all of the management interface that is new, its earlier revision alone, or stream rules. */
@@ -43,13 +43,8 @@ export function readServedOptions(value: unknown, place: string): ServedOptions 
       throw new InvalidInput('OPTION_INVALID', field, 'an object of options', given);
     const decided = DECIDED.find((name) => name in given);
     if (decided !== undefined) throw unknownKey(decided, [], field);
-    if ((given as ServedOptions).credentials === 'host')
-      throw new InvalidInput(
-        'OPTION_INVALID',
-        `${field}.credentials`,
-        '"applications", "users", a list of these, or "none"',
-        'host'
-      );
+    const { credentials } = given as ServedOptions;
+    if (credentials !== undefined) readCredentials(credentials, `${field}.credentials`, SERVED);
   }
   return value as ServedOptions;
 }
@@ -160,52 +155,4 @@ export function checkApp(value: unknown, field: string): string {
   if (typeof value === 'string' && /^[^:]{1,256}:./s.test(text)) return text;
   const expected = 'ID:SECRET, an id without ":" and a secret';
   throw new InvalidInput('OPTION_INVALID', field, expected, '(not shown)');
-}
-
-/** Whether an application can log in. */
-export function asksForApplications({ credentials = 'applications' }: ServedOptions): boolean {
-  return [credentials].flat().includes('applications');
-}
-
-/** Warn if nobody can log in to the management interface: only its users may, and there are none. */
-export function warnOfNobody({ users }: Broker, { credentials }: ServedOptions, shell: Shell): void {
-  if (credentials === undefined || [credentials].flat().join() !== 'users' || users.size > 0) return;
-  const remedy = 'set management.credentials to ["applications","users"], and add a user with embermq ctl users add';
-  log(shell, `warning: nobody can use the management interface, which asks for users, but there are none: ${remedy}`);
-}
-
-/**
- * Make sure that somebody can use the management interface: add the application of the flag, or give it the secret of the flag. Without the
- * flag, if there is no application, make one and print it. A store that cannot be written does not keep the broker from its start.
- * @param app `ID:SECRET`
- * @param url where the interface can be tried; undefined: nowhere
- */
-export async function ensureApplication(
-  { applications }: Broker,
-  app: string | undefined,
-  url: string | undefined,
-  shell: Shell
-): Promise<void> {
-  try {
-    if (app !== undefined) await applyApp(applications, app, shell);
-    else if (url !== undefined && applications.size === 0) await makeApplication(applications, url, shell);
-  } catch (error) {
-    log(shell, `warning: the application for the management interface cannot be stored: ${(error as Error).message}`);
-  }
-}
-
-async function applyApp(applications: Broker['applications'], app: string, shell: Shell): Promise<void> {
-  const colon = app.indexOf(':');
-  const [id, secret] = [app.slice(0, colon), app.slice(colon + 1)];
-  const known = applications.get(id);
-  if (known === undefined) await applications.add({ id, secret });
-  else await applications.setSecret(id, secret);
-  if (known?.isEnabled === false) log(shell, `warning: application ${JSON.stringify(id)} (--app) is disabled`);
-}
-
-async function makeApplication(applications: Broker['applications'], url: string, shell: Shell): Promise<void> {
-  const id = `app-${randomBytes(4).toString('hex')}`;
-  const { secret } = await applications.add({ id, description: 'made by the first start of embermq serve' });
-  log(shell, `application ${id} was made for the management interface. Its secret is not shown again: ${secret}`);
-  log(shell, `try it: curl -u ${id}:${secret} ${url}`);
 }

@@ -1,6 +1,8 @@
 import type { Broker } from '../../lib/index.ts';
 import { isLoopback, type Listening } from '../net/index.ts';
+import type { Credentials } from '../rest/index.ts';
 import { log, type Shell } from './command.ts';
+import type { HttpKind } from './serve-http.ts';
 import type { PlannedListener } from './serve-settings.ts';
 
 /** A listener that has been added to the broker. */
@@ -116,17 +118,19 @@ export function warnOfClearHttp(opened: readonly Opened[], shell: Shell): void {
   log(shell, `warning: credentials for the HTTP ports ${ports} cross the network in clear text; ${remedy}`);
 }
 
-/** Where the management interface can be tried: the URL of the list of clients. @returns undefined if no HTTP port is open */
-export function clientsUrl(opened: readonly Opened[]): string | undefined {
-  const found =
-    opened.find(({ plan }) => plan.label === 'http') ??
-    opened.find(({ plan }) => plan.label === 'https') ??
-    opened.find(({ plan }) => plan.http === 'earlier');
+/**
+ * Where an application can be tried: the URL of the list of clients, or of the stream rules if the management interface is not open, or does
+ * not ask for applications.
+ * @returns undefined if no HTTP port is open
+ */
+export function interfaceUrl(opened: readonly Opened[], management: Credentials): string | undefined {
+  const labels = [management].flat().includes('applications') ? ['http', 'https', 'http-earlier', 'rules'] : ['rules'];
+  const [found] = labels.flatMap((label) => opened.filter(({ plan }) => plan.label === label));
   if (found === undefined) return undefined;
   const { plan, listening } = found;
   const { host = '' } = listening.address ?? {};
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  const path = plan.http === 'earlier' ? '/api/v3/connections' : '/api/v4/clients';
+  const path = { earlier: '/api/v3/connections', later: '/api/v4/clients', rules: '/rules' }[plan.http as HttpKind];
   return `${plan.transport.tls === undefined ? 'http' : 'https'}://${name}:${listening.port}${path}`;
 }
 

@@ -1,6 +1,8 @@
 import { BROKER_OPTIONS, InvalidInput, LOG_LEVELS, type LogLevel, ZONE_OPTIONS } from '../../lib/index.ts';
 import { ws } from '../net/index.ts';
+import type { Credentials } from '../rest/index.ts';
 import { describeFlags, type FlagTable, flag, timeFlag } from './flags.ts';
+import { checkWho } from './serve-credentials.ts';
 import { checkApp } from './serve-http.ts';
 
 /** A port option: a number (0 selects a free port) or `off`. */
@@ -22,6 +24,12 @@ export const SERVE_OPTIONS = {
   httpPort: port(8081, 'management interface (/api/v3, /api/v4, /api), /metrics, /livez and /readyz over HTTP'),
   httpEarlierPort: port(8080, 'earlier revision of the management interface (/api/v3) over HTTP'),
   rulesPort: port(9081, 'REST interface of stream rules, streams, tables and plugins'),
+  rulesCredentials: flag(
+    'object',
+    undefined as Credentials | undefined,
+    'who may use --rules-port: applications (the default), users, both separated by a comma, remote (this machine without credentials), or none; only applications and administrators install plugins and functions',
+    { value: 'WHO', check: checkWho }
+  ),
   exitOnPluginDrop: flag(
     'boolean',
     false,
@@ -51,7 +59,7 @@ export const SERVE_OPTIONS = {
   app: flag(
     'text',
     undefined as string | undefined,
-    'application that may use the management interface; it is added, or its secret is replaced. Default: one is made at the first start',
+    'application that may use the management interface and stream rules; it is added, or its secret is replaced. Default: one is made at the first start, see DATA_DIR/first-application',
     { value: 'ID:SECRET', check: checkApp }
   ),
   wsOrigins: flag(

@@ -100,7 +100,10 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     place: `${config}: management`
   };
   const streamsApi = {
-    options: readServedStreamsOptions(merged.streamsApi, `${config}: streamsApi`),
+    options: {
+      ...readServedStreamsOptions(merged.streamsApi, `${config}: streamsApi`),
+      ...(own.rulesCredentials === undefined ? {} : { credentials: own.rulesCredentials })
+    },
     place: `${config}: streamsApi`
   };
   const schemas = await configuredSchemas(merged.streamsSchemas, config, shell);
@@ -126,9 +129,14 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     own,
     http.filter((listener) => !isRules(listener)),
     management.options.credentials,
-    management.place
+    `${management.place}.credentials`
   );
-  checkHttpExposure(own, http.filter(isRules), streamsApi.options.credentials, streamsApi.place);
+  checkHttpExposure(
+    own,
+    http.filter(isRules),
+    streamsApi.options.credentials,
+    own.rulesCredentials === undefined ? `${streamsApi.place}.credentials` : spelledAsFlag('rulesCredentials')
+  );
   const optionPlace = optionPlaceIn(layers);
   const listeners = [...mqtt, ...http];
   return { own, broker, listeners, sources, webhooks, bridges, management, streamsApi, schemas, folders, optionPlace };
@@ -142,7 +150,7 @@ function checkHttpExposure(
   place: string
 ): void {
   if (credentials !== 'none' || http.length === 0 || isLoopback(httpHost)) return;
-  const message = `${place}.credentials: with "none", anyone who can reach ${httpHost} could control the broker: ask for credentials, or bind a loopback address (--http-host)`;
+  const message = `${place}: with "none", anyone who can reach ${httpHost} could control the broker: ask for credentials, or bind a loopback address (--http-host)`;
   throw new InvalidInput('MANAGEMENT_EXPOSED', 'credentials', 'credentials, or a loopback address', 'none', message);
 }
 

@@ -1,7 +1,9 @@
 import { InvalidInput, type StreamsOptions } from '../../lib/index.ts';
+import { readCredentials } from '../rest/index.ts';
 import type { StreamsApiOptions } from '../streams-api/index.ts';
 import type { Shell } from './command.ts';
 import { filledOptions } from './config-values.ts';
+import { SERVED } from './serve-credentials.ts';
 
 /** The option `streamsApi` of the config file. */
 export type ServedStreamsOptions = Omit<StreamsApiOptions, 'prefix' | 'unmatched' | 'plugins'>;
@@ -48,10 +50,7 @@ export function readServedStreamsOptions(given: unknown, place: string): ServedS
   if (given === undefined) return {};
   if (!isObject(given)) throw new InvalidInput('OPTION_INVALID', place, 'an object of options', given);
   refuse(given, DECIDED, place);
-  if (given.credentials === 'host') {
-    const expected = '"remote", "applications", "users", a list of the last two, or "none"';
-    throw new InvalidInput('OPTION_INVALID', `${place}.credentials`, expected, 'host');
-  }
+  if (given.credentials !== undefined) readCredentials(given.credentials, `${place}.credentials`, SERVED);
   return given as ServedStreamsOptions;
 }
 

@@ -8,10 +8,11 @@ import { webHook, webhooks } from '../webhook/index.ts';
 import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
+import { ensureApplication, logAccess, warnOfNobody } from './serve-access.ts';
 import { beginBridges } from './serve-bridges.ts';
-import { asksForApplications, ensureApplication, ServedHttp, warnOfNobody } from './serve-http.ts';
+import { ServedHttp } from './serve-http.ts';
 import {
-  clientsUrl,
+  type Opened,
   type OpenListener,
   openOptional,
   places,
@@ -90,9 +91,7 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
       warnOfOverrides(broker, settings.listeners, shell);
       await openOptional(settings.listeners, broker, opened, { shell, open });
       warnOfClearHttp(opened, shell);
-      const url = asksForApplications(settings.management.options) ? clientsUrl(opened) : undefined;
-      await ensureApplication(broker, settings.own.app, url, shell);
-      warnOfNobody(broker, settings.management.options, shell);
+      await admit(broker, settings, opened, shell);
       followStreams(broker, opened, shell);
       http.begin();
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
@@ -115,6 +114,23 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
     }
   }
 };
+
+/** Make sure that somebody can use the HTTP ports, and say who may. */
+async function admit(
+  broker: Broker,
+  { own, management, streamsApi }: ServeSettings,
+  opened: readonly Opened[],
+  shell: Shell
+): Promise<void> {
+  const credentials = {
+    management: management.options.credentials ?? 'applications',
+    rules: streamsApi.options.credentials ?? 'applications'
+  };
+  const folder = own.memory ? undefined : own.dataDir;
+  await ensureApplication(broker, { app: own.app, opened, credentials, folder }, shell);
+  logAccess(opened, credentials, shell);
+  warnOfNobody(broker, opened, credentials, shell);
+}
 
 /** Warn if the file system of the data folder is smaller than the README recommends. */
 async function warnOfSmallDisk(folder: string, shell: Shell): Promise<void> {

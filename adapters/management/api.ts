@@ -1,14 +1,13 @@
 import { type Broker, checkBroker, InvalidInput, passwordCheckOf } from '../../lib/index.ts';
 import {
   type Answer,
-  BrowserChecks,
   basicCredentials,
   type Call,
   type Caller,
-  CredentialCheck,
   checkQuery,
   Fault,
   type Found,
+  Guard,
   type HttpMounts,
   mountsOf,
   type OpenApiDocument,
@@ -84,8 +83,7 @@ class Management implements Service {
   readonly #revision: Revision;
   readonly #operations: readonly Operation[];
   readonly #router: Router<Operation>;
-  readonly #credentials: CredentialCheck;
-  readonly #browsers: BrowserChecks;
+  readonly #guard: Guard;
   readonly #streams: EventStreams;
   readonly #audit: Audit;
   /** Made at the first use. */
@@ -107,8 +105,7 @@ class Management implements Service {
     });
     this.#router = new Router([...rows, document]);
     this.#operations = rows.filter((row) => this.#isOn(row));
-    this.#credentials = new CredentialCheck(broker, settings.credentials, settings.trustedProxies);
-    this.#browsers = new BrowserChecks(settings);
+    this.#guard = new Guard(broker, settings, { name: 'management' });
     this.#streams = new EventStreams(broker, settings.maxEventStreams);
     this.#audit = new Audit(broker, settings);
   }
@@ -128,11 +125,10 @@ class Management implements Service {
       const method = call.method === 'HEAD' ? 'GET' : call.method;
       const found = this.#router.find(method, call.path);
       if (found === undefined && (this.#settings.unmatched === 'next' || call.method === 'OPTIONS')) return undefined;
-      this.#browsers.check(call, method !== 'GET');
       request.row = found?.row;
       request.params = found?.params;
-      const checked = this.#credentials.check(call);
-      const caller = checked instanceof Promise ? await checked : checked;
+      const admitted = this.#guard.admit(call, method !== 'GET', found?.row);
+      const caller = admitted instanceof Promise ? await admitted : admitted;
       request.caller = caller;
       const isViewer = caller.scope === 'viewer';
       if (isViewer && !isForViewer(method, caller, found))
@@ -150,7 +146,7 @@ class Management implements Service {
       if (found === undefined) throw this.#unknown(call);
       const run = () => this.#run(found.row, request, call, caller);
       const answer = await (isViewer && method !== 'GET'
-        ? this.#credentials.limited(call, run, isWrongPassword)
+        ? this.#guard.limited(call, caller, { run, isWrong: isWrongPassword })
         : run());
       if (method !== 'GET') this.#audit.add(request, call, undefined);
       return answer;

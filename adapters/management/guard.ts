@@ -1,11 +1,10 @@
 import type { Broker, OptionValues } from '../../lib/index.ts';
 import {
   type Answer,
-  BrowserChecks,
   type Call,
-  CredentialCheck,
   type Credentials,
   type GUARD_OPTIONS,
+  Guard,
   hostsFor,
   type Service
 } from '../rest/index.ts';
@@ -25,29 +24,9 @@ export interface GuardOptions {
   hosts?: string | readonly string[];
 }
 
-/** Lets requests through to what only shows something. */
-export class Guard {
-  readonly #credentials: CredentialCheck;
-  readonly #browsers: BrowserChecks;
-
-  constructor(broker: Broker, settings: OptionValues<typeof GUARD_OPTIONS>) {
-    const { credentials, trustedProxies } = settings;
-    this.#credentials = new CredentialCheck(broker, credentials, trustedProxies);
-    this.#browsers = new BrowserChecks({ origins: 'any', hosts: hostsFor(settings) });
-  }
-
-  /** @returns the answer to a request that is refused; undefined: it may go on */
-  async refusal(call: Call): Promise<Answer | undefined> {
-    try {
-      this.#browsers.check(call, false);
-      await this.#credentials.check(call);
-      return undefined;
-    } catch (error) {
-      const fault = faultOf(error);
-      if (fault === undefined) throw error;
-      return answerTo(fault, false);
-    }
-  }
+/** The guard of handlers that only show something, which pages of all origins may read. */
+export function pageGuard(broker: Broker, settings: OptionValues<typeof GUARD_OPTIONS>): Guard {
+  return new Guard(broker, { ...settings, origins: 'any', hosts: hostsFor(settings) }, { name: 'management' });
 }
 
 /** A page behind a guard that only shows something. */
@@ -69,6 +48,13 @@ export class GuardedPage implements Service {
 
   async answer(call: Call): Promise<Answer | undefined> {
     if (!this.methods(call.path).includes(call.method)) return undefined;
-    return (await this.#guard.refusal(call)) ?? this.#show(call);
+    try {
+      await this.#guard.admit(call, false);
+    } catch (error) {
+      const fault = faultOf(error);
+      if (fault === undefined) throw error;
+      return answerTo(fault, false);
+    }
+    return this.#show(call);
   }
 }

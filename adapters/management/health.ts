@@ -1,6 +1,6 @@
 import { type Broker, checkBroker, type OptionValues, readOptions } from '../../lib/index.ts';
 import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../rest/index.ts';
-import { Guard, GuardedPage, type GuardOptions } from './guard.ts';
+import { GuardedPage, type GuardOptions, pageGuard } from './guard.ts';
 
 /** Options of `healthHandler`. */
 export interface HealthOptions extends GuardOptions {
@@ -60,7 +60,7 @@ const PAGES: Readonly<Record<'livez' | 'readyz', readonly Check[]>> = {
 export function healthHandler(broker: Broker, options: HealthOptions = {}): HttpMounts {
   checkBroker(broker, 'healthHandler');
   const settings = readOptions(HEALTH_OPTIONS, options, 'healthHandler') as OptionValues<typeof HEALTH_OPTIONS>;
-  const guard = new Guard(broker, settings);
+  const guard = pageGuard(broker, settings);
   const pages = (['livez', 'readyz'] as const).map((name) => {
     const paths = settings.prefix.map((prefix) => `${prefix}/${name}`);
     return new GuardedPage(paths, guard, (call) => healthOf(broker, name, call));

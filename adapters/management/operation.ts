@@ -1,6 +1,6 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Awaitable, Broker } from '../../lib/index.ts';
-import type { Caller, Fault } from '../rest/index.ts';
+import type { Caller, Fault, Guarded } from '../rest/index.ts';
 import type { EventStreams } from './event-stream.ts';
 import type { Listing, PageRequest } from './listing.ts';
 import type { OptionSource } from './options.ts';
@@ -76,7 +76,7 @@ export type ExampleOf<P extends string = string> = Example<P> | ((revision: Revi
 export type AuditedNames = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 /** An operation of the interface. The index, the router, the checks, the OpenAPI document and the tests read the same rows. */
-export interface Operation {
+export interface Operation extends Guarded {
   /** As the index lists it: `kickout_client`. */
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';

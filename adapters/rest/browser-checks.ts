@@ -43,6 +43,11 @@ export class BrowserChecks {
   #checkOrigin(call: Call): void {
     const origin = call.header('origin');
     const { origins } = this.#settings;
+    if (origin === undefined && call.header('sec-fetch-site') === 'cross-site')
+      throw new Fault(
+        'notPermitted',
+        'a page of another site has sent this request without the header Origin, so it may not change anything'
+      );
     if (origin === undefined || origins === 'any' || origins.has(origin)) return;
     if (isSameOrigin(origin, call.header('host'))) return;
     throw new Fault(

@@ -1,5 +1,8 @@
 import type { Clock } from '../../lib/index.ts';
 
+/** What a caller may do: everything, or only look. */
+export type Scope = 'administrator' | 'viewer';
+
 /** An HTTP request, independent of the server that has received it. */
 export interface Call {
   /** In upper case. */
@@ -12,6 +15,8 @@ export interface Call {
   readonly query: string;
   /** IP address of the client; undefined if the server does not tell. */
   readonly remoteAddress: string | undefined;
+  /** What the host app allows the client, for `credentials: 'host'`; undefined: it does not tell. */
+  readonly scope?: Scope | undefined;
   /** The value of a header. @param name in lower case */
   header(name: string): string | undefined;
   /** Read the body. @throws Fault bodyTooLarge, bodyTooSlow, bodyIncomplete, notJson */

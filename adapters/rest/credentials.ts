@@ -1,13 +1,10 @@
 import { hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type Awaitable, type Broker, StateError } from '../../lib/index.ts';
-import type { Call } from './call.ts';
+import type { Call, Scope } from './call.ts';
 import { Fault } from './fault.ts';
 import { LoginLimit } from './login-limit.ts';
 import { clientAddress, sourceOf, type TrustedProxies } from './proxies.ts';
-
-/** What a caller may do: everything, or only look. */
-export type Scope = 'administrator' | 'viewer';
 
 /** Identities of the broker: its applications, which may do everything, and its management users, who have a scope of their own. */
 export type Identities = 'applications' | 'users';
@@ -19,12 +16,14 @@ export interface Caller {
   readonly kind: 'application' | 'user' | 'function' | 'host' | 'none';
   /** The id of its credentials. */
   readonly id?: string;
+  /** It is an application or an administrator of the broker, or the answer of the host app has named the scope `administrator`. */
+  readonly mayLoadCode: boolean;
 }
 
-const OF_HOST: Caller = { scope: 'administrator', kind: 'host' };
-const ANYBODY: Caller = { scope: 'administrator', kind: 'none' };
-
-/** Checks the id and the secret of HTTP Basic credentials, and answers true (everything), a scope, or false. */
+/**
+ * Checks the id and the secret of HTTP Basic credentials, and answers true, a scope, or false. With `true`, a request may do everything but load
+ * code, such as plugins; `administrator` includes this.
+ */
 export type CredentialFunction = (
   id: string,
   secret: string,
@@ -34,11 +33,17 @@ export type CredentialFunction = (
 /**
  * Who may use the interface:
  * - `applications`, `users`, or a list of both: the applications and the management users of the broker
+ * - `remote`: requests from this machine need no credentials, others need those of an application or a management user. A request is from this
+ *   machine if its address and its `Host` header are those of the loopback interface, and no proxy has forwarded it
  * - a function that checks the credentials
- * - `host`: whoever the host app has let through. It must ask for credentials itself
+ * - `host`: whoever the host app has let through. It must ask for credentials itself. It may set `embermqScope` of the request of node:http, or
+ *   `scope` of the facts of the Fetch API, to `viewer`, or to `administrator`
  * - `none`: everyone who can reach the server; the `Host` header must be one of this machine, see the option `hosts`
+ *
+ * With each of them, operations that load code or start a process (plugins, functions in JavaScript) need an application, an administrator, or a
+ * host app whose answer names the scope `administrator`.
  */
-export type Credentials = Identities | readonly Identities[] | CredentialFunction | 'host' | 'none';
+export type Credentials = Identities | readonly Identities[] | CredentialFunction | 'remote' | 'host' | 'none';
 
 /** Credentials that were right are not checked again for this time. */
 const REMEMBERED_MS = 5_000;
@@ -66,7 +71,7 @@ interface Basic {
 /** Checks the credentials of requests. */
 export class CredentialCheck {
   readonly #broker: Broker;
-  readonly #credentials: Exclude<Credentials, Identities>;
+  readonly #credentials: readonly Identities[] | CredentialFunction;
   readonly #proxies: TrustedProxies;
   /** The digests of headers depend on it. */
   readonly #secret = randomBytes(32).toString('base64');
@@ -84,7 +89,7 @@ export class CredentialCheck {
   /** @param options `acceptsBearer`: a function of the app also gets bearer tokens, with the id ''; `what` is protected, for messages */
   constructor(
     broker: Broker,
-    credentials: Credentials,
+    credentials: Identities | readonly Identities[] | CredentialFunction,
     proxies: TrustedProxies,
     { acceptsBearer = false, what = 'management' }: { readonly acceptsBearer?: boolean; readonly what?: string } = {}
   ) {
@@ -99,8 +104,6 @@ export class CredentialCheck {
 
   /** Check the credentials of a call. It is synchronous for credentials that were right a moment ago. @throws Fault unauthorized, tooManyLogins */
   check(call: Call): Caller | Promise<Caller> {
-    if (this.#credentials === 'host') return OF_HOST;
-    if (this.#credentials === 'none') return ANYBODY;
     const header = call.header('authorization');
     // a request without credentials is no guess
     if (header === undefined) throw this.#unauthorized();
@@ -128,7 +131,11 @@ export class CredentialCheck {
    * @param isWrong whether an error of `run` says so
    * @throws Fault tooManyLogins; what `run` throws
    */
-  async limited<T extends object>(call: Call, run: () => Promise<T>, isWrong: (error: unknown) => boolean): Promise<T> {
+  async limited<T extends object>(
+    call: Call,
+    _caller: Caller,
+    { run, isWrong }: { readonly run: () => Promise<T>; readonly isWrong: (error: unknown) => boolean }
+  ): Promise<T> {
     let wrong: unknown;
     const answer = await this.#limit.check(sourceOf(clientAddress(call, this.#proxies)), async () => {
       try {
@@ -181,21 +188,22 @@ export class CredentialCheck {
       const answer = await asked(id, secret, { remoteAddress });
       const scope = answer === true ? 'administrator' : answer;
       const isScope = scope === 'administrator' || scope === 'viewer';
-      return isScope ? { caller: { scope, kind: 'function', id } } : undefined;
+      const mayLoadCode = answer === 'administrator';
+      return isScope ? { caller: { scope, kind: 'function', id, mayLoadCode } } : undefined;
     }
     // an unknown name is checked once, as a known one is: the time must not tell which names exist
     const isBoth = asked.length > 1;
     if (asked.includes('applications') && !(isBoth && applications.get(id) === undefined)) {
       const application = await applications.verify(id, secret, remoteAddress);
       if (application !== undefined) {
-        const caller: Caller = { scope: 'administrator', kind: 'application', id };
+        const caller: Caller = { scope: 'administrator', kind: 'application', id, mayLoadCode: true };
         return { caller, expiresAt: application.expiresAt };
       }
       if (users.get(id) === undefined) return undefined;
     }
     if (!asked.includes('users')) return undefined;
     const user = await users.verify(id, secret, remoteAddress);
-    return user && { caller: { scope: user.role, kind: 'user', id } };
+    return user && { caller: { scope: user.role, kind: 'user', id, mayLoadCode: user.role === 'administrator' } };
   }
 
   #unauthorized(): Fault {

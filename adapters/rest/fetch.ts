@@ -1,5 +1,5 @@
 import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
-import type { Body, BodyLimits, Call, MountPorts } from './call.ts';
+import type { Body, BodyLimits, Call, MountPorts, Scope } from './call.ts';
 import { Fault } from './fault.ts';
 import type { CallPlace, MountedServices } from './mounted-services.ts';
 
@@ -7,6 +7,8 @@ import type { CallPlace, MountedServices } from './mounted-services.ts';
 export interface FetchFacts {
   /** IP address of the client, which a `Request` does not have. */
   readonly remoteAddress?: string | undefined;
+  /** What the client may do, for `credentials: 'host'`. Default: the host app does not tell. */
+  readonly scope?: Scope | undefined;
   /** The path that the host app has cut off the URL of the request, as `app.mount('/broker', ...)` of Hono does. */
   readonly base?: string | undefined;
   /** The body, if the host app has read it: the text, or what it has made of it. */
@@ -53,6 +55,7 @@ function callOf(
     method: request.method,
     ...place,
     remoteAddress: facts.remoteAddress,
+    scope: facts.scope,
     header,
     body: (limits) => bodyOf(request, facts.body, { ...limits, header, ports })
   };

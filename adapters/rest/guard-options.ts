@@ -5,7 +5,9 @@ import type { TrustedProxies } from './proxies.ts';
 
 /** Options about who may send requests, of everything that is mounted. */
 export const GUARD_OPTIONS = {
-  credentials: row('object', 'host' as Credentials, 'Who may use the interface.', { check: readCredentials }),
+  credentials: row('object', 'host' as Credentials, 'Who may use the interface.', {
+    check: (value, field) => readCredentials(value, field)
+  }),
   trustedProxies: row(
     'object',
     { networks: [], isUnixTrusted: false } as TrustedProxies,
@@ -42,15 +44,23 @@ function readPrefixes(value: unknown, field: string): readonly string[] {
   });
 }
 
-/** Check the option `credentials`. @throws InvalidInput OPTION_INVALID */
-export function readCredentials(value: unknown, field: string): Credentials {
+const WORDS = ['remote', 'host', 'none'] as const;
+
+/**
+ * Check the option `credentials`.
+ * @param words the words that it may be, beside the identities of the broker; only with all of them it may be a function
+ * @throws InvalidInput OPTION_INVALID
+ */
+export function readCredentials(value: unknown, field: string, words: readonly string[] = WORDS): Credentials {
   const isIdentity = (one: unknown) => one === 'applications' || one === 'users';
+  const isInApp = words === WORDS;
   const isGood =
     Array.isArray(value) && value.length > 0
       ? value.every(isIdentity)
-      : isIdentity(value) || value === 'host' || value === 'none' || typeof value === 'function';
+      : isIdentity(value) || words.includes(value as string) || (isInApp && typeof value === 'function');
   if (isGood) return Array.isArray(value) ? [...new Set(value)] : (value as Credentials);
-  const expected = '"applications", "users", a list of these, "host", "none" or a function';
+  const listed = words.map((word) => JSON.stringify(word)).join(', ');
+  const expected = `"applications", "users", a list of these, ${listed}${isInApp ? ' or a function' : ''}`;
   throw new InvalidInput('OPTION_INVALID', field, expected, value);
 }
 

@@ -1,16 +1,14 @@
 /** What REST interfaces have in common: calls and answers apart from the server, routing, and mounting on servers. For adapters. */
 
-export { BrowserChecks, type BrowserSettings, hostName } from './browser-checks.ts';
-export type { Answer, Body, BodyLimits, Call, MountPorts, Service } from './call.ts';
+export { BrowserChecks, type BrowserSettings } from './browser-checks.ts';
+export type { Answer, Body, BodyLimits, Call, MountPorts, Scope, Service } from './call.ts';
 export { check, checkQuery, readQuery } from './checks.ts';
 export {
   basicCredentials,
   type Caller,
-  CredentialCheck,
   type CredentialFunction,
   type Credentials,
-  type Identities,
-  type Scope
+  type Identities
 } from './credentials.ts';
 export type { Json, OpenApiDocument } from './document.ts';
 export { type Documented, DocumentSchemas, documentedAs } from './document-schemas.ts';
@@ -23,6 +21,7 @@ export {
 } from './fastify.ts';
 export { Fault, type FaultKind } from './fault.ts';
 export { type FetchFacts, type FetchHandler, toFetch } from './fetch.ts';
+export { Guard, type Guarded } from './guard.ts';
 export { GUARD_OPTIONS, hostsFor, prefixRow, readCredentials, readOrigins } from './guard-options.ts';
 export { type KoaContext, type KoaMiddleware, toKoa } from './koa.ts';
 export { MountedServices } from './mounted-services.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../lib/index.ts';
 import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
-import type { Body, BodyLimits, Call } from './call.ts';
+import type { Body, BodyLimits, Call, Scope } from './call.ts';
 import type { CallPlace } from './mounted-services.ts';
 
 /** What the host has done with the body of a request. */
@@ -15,9 +15,15 @@ interface HostBody {
   readonly raw?: unknown;
 }
 
+/** What a host app may set on a request of node:http that it has let through. */
+interface HostScope {
+  /** What the client may do, for `credentials: 'host'`. */
+  readonly embermqScope?: Scope;
+}
+
 /** Make the call of a request of node:http. */
 export function nodeCall(
-  request: IncomingMessage,
+  request: IncomingMessage & HostScope,
   place: CallPlace,
   { body, clock }: { readonly body: () => HostBody; readonly clock: Clock }
 ): Call {
@@ -28,6 +34,7 @@ export function nodeCall(
     mountedAt: place.mountedAt,
     query: place.query,
     remoteAddress: request.socket?.remoteAddress,
+    scope: request.embermqScope,
     header,
     body: (limits) => bodyOf(body(), header, limits, clock)
   };

@@ -5,6 +5,8 @@ import {
   type Call,
   check,
   checkQuery,
+  Fault,
+  Guard,
   type HttpMounts,
   mountsOf,
   type OpenApiDocument,
@@ -13,7 +15,6 @@ import {
   type Service
 } from '../rest/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
-import { Access } from './access.ts';
 import { auditChange, type ChangeRequest } from './audit.ts';
 import { bodyOf, noBody } from './body.ts';
 import { faultOf, StreamFault } from './faults.ts';
@@ -55,15 +56,18 @@ const UNKNOWN_PATH = '404 page not found';
 /** What pages of other origins may send, as the original allows it, and credentials. */
 const CORS_HEADERS = 'Accept, Accept-Language, Authorization, Content-Type, Content-Language, Origin';
 
+/** How requests of this machine need no credentials. */
+const HINT = `with --rules-credentials remote, or credentials: 'remote' in an app, requests from this machine need none`;
+
 class StreamsRest implements Service {
   readonly #broker: Broker;
   readonly #settings: StreamsSettings;
-  readonly #access: Access;
+  readonly #guard: Guard;
 
   constructor(broker: Broker, settings: StreamsSettings) {
     this.#broker = broker;
     this.#settings = settings;
-    this.#access = new Access(broker, settings);
+    this.#guard = new Guard(broker, settings, { name: 'streams', acceptsBearer: true, hint: HINT });
   }
 
   get prefixes(): readonly string[] {
@@ -98,8 +102,10 @@ class StreamsRest implements Service {
     const isJson = this.#settings.errors === 'json' || wantsJson(call.header('accept'));
     const given: ChangeRequest & { input?: Input } = { row, params };
     try {
-      given.caller = await this.#access.callerOf(call, row);
-      this.#access.permit(given.caller, call, row);
+      const isChange = call.method !== 'GET' && call.method !== 'HEAD';
+      given.caller = await this.#guard.admit(call, isChange, row);
+      if (given.caller.scope === 'viewer' && isChange && row?.isReading !== true)
+        throw new Fault('notPermitted', 'these credentials may only read');
       if (row !== undefined) {
         const answer = await this.#run(row, params, call, given);
         this.#audit(given, call, undefined);
@@ -169,7 +175,8 @@ class StreamsRest implements Service {
   /** Add the headers that let pages of allowed origins read the answer. */
   #withCors(call: Call, answer: Answer, methods: readonly string[]): Answer {
     const origin = call.header('origin');
-    if (origin === undefined || !this.#access.isShared(origin)) return answer;
+    const { origins } = this.#settings;
+    if (origin === undefined || !(origins === 'any' || origins.has(origin))) return answer;
     const isPreflight = call.method === 'OPTIONS' && call.header('access-control-request-method') !== undefined;
     const preflight = {
       'access-control-allow-methods': methods.join(', '),

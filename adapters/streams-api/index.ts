@@ -2,4 +2,4 @@
 
 export type { FetchFacts, HttpMounts, MountedFetch, NodeHandler, OpenApiDocument } from '../rest/index.ts';
 export { type StreamsHttp, streamsApi } from './api.ts';
-export type { StreamsApiOptions, StreamsCredentials } from './options.ts';
+export type { StreamsApiOptions } from './options.ts';

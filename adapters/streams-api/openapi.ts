@@ -1,12 +1,11 @@
 import Type from 'typebox';
-import { DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
+import { type Credentials, DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
 import type { Operation } from './operation.ts';
-import type { StreamsCredentials } from './options.ts';
 
 /** What a document says about a mount. */
 interface Mount {
   readonly prefixes: readonly string[];
-  readonly credentials: StreamsCredentials;
+  readonly credentials: Credentials;
   /** Version of the broker. */
   readonly version: string;
 }

@@ -1,5 +1,6 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Awaitable, Broker, StreamsApi } from '../../lib/index.ts';
+import type { Guarded } from '../rest/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 import type { StreamFault } from './faults.ts';
 import type { JsonReply } from './reply.ts';
@@ -42,7 +43,7 @@ interface Example {
 }
 
 /** An operation of the interface. The router, the checks, the OpenAPI document and the tests read the same rows. */
-export interface Operation {
+export interface Operation extends Guarded {
   /** Its identifier in the OpenAPI document: `createRule`. */
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -65,8 +66,6 @@ export interface Operation {
   readonly answer: TSchema | 'text';
   /** The answer is JSON only for clients that want it. */
   readonly isTextByDefault?: true;
-  /** It brings code into the process: it needs credentials, or a request from this machine that no web page has sent. */
-  readonly isInstallation?: true;
   /** What the audit log has of a body, beside the parameters that it records of all operations: names, never values that can be secrets. */
   audited?(body: Readonly<Record<string, unknown>>): Readonly<Record<string, string | undefined>>;
   /** It only reads, although it is no GET: viewers may use it, and the audit log does not have it. */

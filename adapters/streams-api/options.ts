@@ -12,17 +12,9 @@ import {
   GUARD_OPTIONS,
   hostsFor,
   prefixRow,
-  readCredentials,
   readOrigins
 } from '../rest/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
-
-/**
- * Who may use the interface: as for the management interface, or `remote`: requests from this machine need no credentials, as in the original;
- * others need those of an application of the broker. A request is from this machine if its address and its `Host` header are those of the
- * loopback interface, and no proxy has forwarded it.
- */
-export type StreamsCredentials = Credentials | 'remote';
 
 /** Options of `streamsApi`. */
 export interface StreamsApiOptions {
@@ -32,8 +24,8 @@ export interface StreamsApiOptions {
   unmatched?: 404 | 'next';
   /** The bodies of errors, unless the header `Accept` of the request asks for JSON: text as in 1.x of the original (default), or JSON. */
   errors?: 'text' | 'json';
-  /** Who may use the interface. Default `remote`. A function of the app also gets bearer tokens, with the id ''. */
-  credentials?: StreamsCredentials;
+  /** Who may use the interface. Default `applications`: the applications of the broker. A function of the app also gets bearer tokens, with the id ''. */
+  credentials?: Credentials;
   /** Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix`. Default: none. */
   trustedProxies?: string | readonly string[];
   /** Names by which the server is reached, for the check of the `Host` header with `credentials: 'none'`. Default: none. */
@@ -63,9 +55,7 @@ const STREAMS_OPTIONS = {
   }),
   errors: row('choice', 'text' as 'text' | 'json', 'The bodies of errors.', { choices: ['text', 'json'] }),
   ...GUARD_OPTIONS,
-  credentials: row('object', 'remote' as StreamsCredentials, 'Who may use the interface.', {
-    check: (value, field) => (value === 'remote' ? value : readCredentials(value, field))
-  }),
+  credentials: { ...GUARD_OPTIONS.credentials, default: 'applications' as Credentials },
   origins: row('object', new Set<string>() as BrowserSettings['origins'], 'Origins whose pages may use it.', {
     check: readOrigins
   }),
@@ -86,6 +76,5 @@ export type StreamsSettings = OptionValues<typeof STREAMS_OPTIONS>;
 /** Read the options of `streamsApi`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readStreamsOptions(given: StreamsApiOptions): StreamsSettings {
   const settings = readOptions(STREAMS_OPTIONS, given, 'streamsApi') as unknown as StreamsSettings;
-  const { credentials, hosts } = settings;
-  return credentials === 'remote' ? settings : { ...settings, hosts: hostsFor({ credentials, hosts }) };
+  return { ...settings, hosts: hostsFor(settings) };
 }

@@ -14,6 +14,7 @@ let url: string;
 before(async () => {
   broker = createBroker();
   await broker.start();
+  await broker.applications.add({ id: 'me', secret: 'secret-of-me' });
   server = await serve(streamsApi(broker, { plugins: new FakePlugins() }).node);
   url = `http://127.0.0.1:${server.port}`;
 });
@@ -24,7 +25,7 @@ after(async () => {
 });
 
 async function ctl(args: readonly string[], shell: TestShell = testShell()) {
-  const code = await runCommand(['ctl', '--rules-url', url, ...args], shell);
+  const code = await runCommand(['ctl', '--app', 'me:secret-of-me', '--rules-url', url, ...args], shell);
   return { code, out: shell.out(), err: shell.err() };
 }
 
@@ -119,7 +120,9 @@ describe('embermq ctl stream', () => {
     const missing = await ctl(['stream', 'add', 'x']);
     assert.equal(missing.code, 2);
     assert.match(missing.err, /"ctl stream add ID" needs FILE, or --sql and --action/);
-    assert.match((await ctl(['clients'])).err, /ctl needs --app/);
+    const without = testShell();
+    await runCommand(['ctl', 'clients'], without);
+    assert.match(without.err(), /ctl needs --app/);
     const shell = testShell();
     assert.equal(await runCommand(['ctl', '--rules-url', 'nonsense', 'stream', 'list'], shell), 2);
     assert.match(shell.err(), /--rules-url: expected a URL/);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -177,29 +177,60 @@ describe('serve over HTTP', () => {
     assert.match(open, new RegExp(`http://127\\.0\\.0\\.1:${ports.http}/api/v4/clients`));
   });
 
-  it('makes an application at the first start, prints its secret once, and keeps it', async () => {
-    const store = ['--data-dir', join(folder, 'data')];
-    let app = '';
+  it('makes an application at the first start, keeps its secret in a file for the owner, and does not print it', async () => {
+    const data = join(folder, 'data');
+    const file = join(data, 'first-application');
     for (const life of [1, 2]) {
       const err = await serving(
-        HTTP,
-        async ({ http }, shell) => {
-          if (life === 1) {
-            const printed = shell.err();
-            const [, id, secret] = /^application (\S+) was made .*: (\S+)$/m.exec(printed) ?? [];
-            app = `${id}:${secret}`;
-            assert.ok(secret.length >= 40);
-            assert.match(
-              printed,
-              new RegExp(`^try it: curl -u ${app} http://127\\.0\\.0\\.1:${http}/api/v4/clients$`, 'm')
-            );
-          }
+        [...HTTP, '--rules-port', '0'],
+        async ({ http, rules }) => {
+          const [app] = readFileSync(file, 'utf8').split('\n');
+          assert.match(app, /^app-[0-9a-f]{8}:[\w-]{40,}$/);
+          assert.equal(statSync(file).mode & 0o777, 0o600);
           assert.equal(await statusOf(http, '/api/v4/clients', { app }), 200);
+          assert.equal(await statusOf(rules, '/rules', { app }), 200);
+          assert.equal(await statusOf(rules, '/rules', { app: '' }), 401);
         },
-        { store }
+        { store: ['--data-dir', data] }
       );
-      assert.doesNotMatch(err, /application/);
+      const [id, secret] = readFileSync(file, 'utf8').split('\n')[0].split(':');
+      assert.ok(!err.includes(secret));
+      assert.equal(
+        err.includes(`application ${id} was made for the management interface and stream rules`),
+        life === 1
+      );
+      assert.equal(
+        err.includes(`are the first line of ${file}: put them in a safe place, and delete the file`),
+        life === 1
+      );
+      assert.match(err, /^management interface \(port \d+, \d+\): applications may do everything\. stream rules/m);
     }
+  });
+
+  it('prints the secret of the application with --memory, and on a terminal', async () => {
+    const printed = /^application \S+ was made .* Its secret: [\w-]{40,}$/m;
+    await serving(HTTP, (_ready, shell) => assert.match(shell.err(), printed));
+    const shell = testShell();
+    shell.stderr.isTTY = true;
+    const data = ['--data-dir', join(folder, 'terminal')];
+    const code = runCommand(['serve', ...MQTT, ...data, ...HTTP], shell);
+    await readyPorts(shell, code);
+    assert.match(shell.err(), printed);
+    shell.signal('SIGTERM');
+    assert.equal(await code, 0);
+  });
+
+  it('makes an application if only the port of stream rules is open', async () => {
+    const off = ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', '0'];
+    const data = join(folder, 'rules-only');
+    await serving(
+      off,
+      async ({ rules }) => {
+        const [app] = readFileSync(join(data, 'first-application'), 'utf8').split('\n');
+        assert.equal(await statusOf(rules, '/rules', { app }), 200);
+      },
+      { store: ['--data-dir', data] }
+    );
   });
 
   it('makes no application if nothing is served over HTTP', async () => {
@@ -214,7 +245,7 @@ describe('serve over HTTP', () => {
         for (const app of apps) found.push(await statusOf(http, '/api/v4/clients', { app }));
       };
       const err = await serving([...HTTP, ...args], use, { env, store });
-      assert.doesNotMatch(err, /application|secret|one|two/);
+      assert.doesNotMatch(err, /was made|secret|one|two/);
       return found;
     };
     assert.deepEqual(await statuses([], { EMBERMQ_APP: 'a:one' }, ['a:one', 'a:two']), [200, 401]);
@@ -355,7 +386,7 @@ describe('serve over HTTP', () => {
       assert.equal(await statusOf(http, '/api/v4/clients', { app: '' }), 200);
       assert.equal(await statusOf(http, '/api/v4/clients', { app: '', host: 'attacker.example' }), 403);
     });
-    assert.doesNotMatch(told, /application/, 'none is needed');
+    assert.doesNotMatch(told, /was made/, 'none is needed');
     const { code, err } = await failing([...HTTP, ...open, '--http-host', '0.0.0.0']);
     assert.equal(code, 2);
     assert.match(err, /anyone who can reach 0\.0\.0\.0 could control the broker/);

@@ -16,12 +16,16 @@ import { functionModule } from '../support/plugins.ts';
 import { type ZipEntry, zip } from '../support/zip.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
 
+/** Credentials of the application of `serve`. Other requests of this machine need none here. */
+const APP = 'me:secret-of-me';
+const SIGNED = { authorization: `Basic ${Buffer.from(APP).toString('base64')}` };
+const LOCAL = ['--rules-credentials', 'remote', '--app', APP];
 const FLAGS = ['serve', '--memory', '--mqtt-port', '0', '--ws-port', 'off'];
 
 /** Run `serve` while `use` runs. @returns what it has written to standard error */
 async function serving(args: readonly string[], use: (ready: Record<string, number>) => unknown): Promise<string> {
   const shell = testShell();
-  const code = runCommand([...FLAGS, ...args], shell);
+  const code = runCommand([...FLAGS, ...LOCAL, ...args], shell);
   const ready = await readyPorts(shell, code);
   try {
     await use(ready);
@@ -42,7 +46,7 @@ async function servingPlugins(
   const shell = testShell();
   const data = ['--data-dir', join(folder, 'data'), '--reserve', '0'];
   const code = runCommand(
-    ['serve', '--mqtt-port', '0', '--ws-port', 'off', '--rules-port', '0', ...data, ...args],
+    ['serve', '--mqtt-port', '0', '--ws-port', 'off', '--rules-port', '0', ...LOCAL, ...data, ...args],
     shell
   );
   try {
@@ -72,7 +76,11 @@ async function refusal(config: object, ...flags: string[]): Promise<string> {
 describe('The options of serve for streams', () => {
   const MODULE = { name: 'Echo@v1.js', content: functionModule('Echo', 1) };
   const create = (url: string, file: string) =>
-    fetch(`${url}/plugins/functions`, { method: 'POST', body: JSON.stringify({ name: 'echo', file }) });
+    fetch(`${url}/plugins/functions`, {
+      method: 'POST',
+      headers: SIGNED,
+      body: JSON.stringify({ name: 'echo', file })
+    });
 
   it('have the hosts of plugins, and refuse scripts of archives', async () => {
     const host = createHttpServer((_, response) => response.end('<a href="none.zip">')).listen(0, '127.0.0.1');
@@ -100,7 +108,7 @@ describe('The options of serve for streams', () => {
     const run = async (...flags: string[]) => {
       const shell = testShell();
       const data = ['--data-dir', folder, '--reserve', '0', '--rules-port', '0'];
-      const code = runCommand(['serve', '--mqtt-port', '0', '--ws-port', 'off', ...data, ...flags], shell);
+      const code = runCommand(['serve', '--mqtt-port', '0', '--ws-port', 'off', ...LOCAL, ...data, ...flags], shell);
       const { rules } = await readyPorts(shell, code);
       const names = await (await fetch(`http://127.0.0.1:${rules}/plugins/functions`)).json();
       shell.signal('SIGTERM');
@@ -184,7 +192,7 @@ describe('The format protobuf of serve', () => {
     shell.files.set('own.proto', AUTHOR);
     shell.files.set('c.json', JSON.stringify({ streamsSchemas: { own: { fromFile: 'own.proto' } } }));
     const data = ['--data-dir', folder, '--reserve', '0', '--config', 'c.json'];
-    const code = runCommand(['serve', ...FLAGS.slice(2), '--rules-port', '0', ...data], shell);
+    const code = runCommand(['serve', ...FLAGS.slice(2), ...LOCAL, '--rules-port', '0', ...data], shell);
     try {
       const { rules } = await readyPorts(shell, code);
       assert.match(await use(rules, 'book.Journal'), /^400 .*known: book\.Book, book\.Author; got/);
@@ -276,7 +284,7 @@ describe('The port of stream rules of serve', () => {
     assert.match(await refusal({ streamsApi: { prefix: '/a' } }), /c\.json: streamsApi\.prefix/);
     assert.match(
       await refusal({ streamsApi: { credentials: 'host' } }),
-      /c\.json: streamsApi\.credentials: expected "remote"/
+      /c\.json: streamsApi\.credentials: expected "applications", .*"remote", "none", got "host"/
     );
     assert.match(await refusal({ streamsApi: { origin: 'any' } }), /c\.json: streamsApi.*origin/);
     assert.match(await refusal({ streamsApi: [] }), /c\.json: streamsApi: expected an object/);

@@ -36,8 +36,21 @@ function statusAs(port: number, path: string, host: string): Promise<number | un
 }
 
 describe('The interface of streams without the option credentials', () => {
+  it('asks everybody for credentials of an application, and names the way to do without', async () => {
+    await serving({}, async ({ call }) => {
+      const answer = await call('GET', '/rules', undefined, {});
+      assert.equal(answer.status, 401);
+      assert.match(answer.headers.get('www-authenticate') ?? '', /^Basic /);
+      assert.match(answer.text, /with --rules-credentials remote, or credentials: 'remote' in an app/);
+      assert.equal((await call('GET', '/rules')).status, 200);
+      assert.equal((await call('POST', '/plugins/sources', PLUGIN)).status, 201);
+    });
+  });
+});
+
+describe('The interface of streams with credentials: "remote"', () => {
   it('answers requests of this machine without credentials', async () => {
-    await serving({}, async ({ call, port }) => {
+    await serving({ credentials: 'remote' }, async ({ call, port }) => {
       assert.equal((await call('GET', '/rules', undefined, {})).status, 200);
       assert.equal((await call('GET', '/rules', undefined, { authorization: 'Basic bogus' })).status, 200);
       assert.equal(await statusAs(port, '/rules', `localhost:${port}`), 200);
@@ -45,42 +58,90 @@ describe('The interface of streams without the option credentials', () => {
   });
 
   it('asks for credentials if a proxy has forwarded the request, or if it was sent to another name', async () => {
-    await serving({}, async ({ call, port }) => {
+    await serving({ credentials: 'remote' }, async ({ call, port }) => {
       const answer = await call('GET', '/rules', undefined, PROXIED);
       assert.equal(answer.status, 401);
-      assert.match(answer.headers.get('www-authenticate') ?? '', /^Basic /);
-      assert.match(
-        answer.text,
-        /^HTTP Basic credentials .*: requests that are not from this machine .*option credentials\)\n$/
-      );
+      assert.match(answer.text, /: requests that are not from this machine to a loopback address need them\n$/);
       assert.equal((await call('GET', '/rules', undefined, { ...PROXIED, authorization: AUTHORIZATION })).status, 200);
       assert.equal(await statusAs(port, '/rules', 'rebound.example'), 401);
       assert.equal(await statusAs(port, '/rules', '192.168.0.1'), 401);
     });
   });
 
-  it('lets no page of another origin change anything, nor install a plugin without credentials', async () => {
-    await serving({}, async ({ call, port }) => {
-      const foreign = { origin: 'https://page.example' };
-      assert.equal((await call('POST', '/rules/r1/start', undefined, foreign)).status, 403);
-      const own = { origin: `http://127.0.0.1:${port}` };
-      assert.equal((await call('POST', '/rules/r1/start', undefined, own)).status, 404);
-      assert.equal((await call('POST', '/plugins/sources', PLUGIN, own)).status, 401);
-      assert.equal(
-        (await call('POST', '/plugins/sources', PLUGIN, { ...own, authorization: AUTHORIZATION })).status,
-        201
-      );
-      assert.equal((await call('POST', '/udf/javascript', { id: 'a', script: '' }, {})).status, 201);
+  it('lets no page of another origin or site change anything', async () => {
+    await serving({ credentials: 'remote' }, async ({ call, port }) => {
+      const status = async (method: string, headers: Record<string, string>) =>
+        (await call(method, '/rules/r1/start', undefined, headers)).status;
+      assert.equal(await status('POST', { origin: 'https://page.example' }), 403);
+      assert.equal(await status('POST', { origin: `http://127.0.0.1:${port}` }), 404);
+      assert.equal(await status('POST', { 'sec-fetch-site': 'cross-site' }), 403);
+      assert.equal(await status('POST', { 'sec-fetch-site': 'same-origin' }), 404);
+      assert.equal((await call('GET', '/rules', undefined, { 'sec-fetch-site': 'cross-site' })).status, 200);
+    });
+    await serving({ credentials: 'remote', origins: 'https://page.example' }, async ({ call }) => {
+      const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://page.example' };
+      assert.equal((await call('POST', '/rules/r1/start', undefined, headers)).status, 404);
     });
   });
 });
 
-describe('The interface of streams with credentials', () => {
-  it('asks everybody for those of an application, or of a function that gets bearer tokens as well', async () => {
-    await serving({ credentials: 'applications' }, async ({ call }) => {
-      assert.equal((await call('GET', '/rules', undefined, {})).status, 401);
-      assert.equal((await call('GET', '/rules')).status, 200);
+/** The operations that load code. */
+const CODE = [
+  ['POST', '/plugins/sources', PLUGIN, 201],
+  ['PUT', '/plugins/sources/random', PLUGIN, 200],
+  ['POST', '/udf/javascript', { id: 'a', script: 'function a() {}' }, 201],
+  ['PUT', '/udf/javascript/a', { script: 'function a() {}' }, 200]
+] as const;
+
+describe('What loads code through the interface of streams', () => {
+  for (const credentials of ['remote', 'none'] as const)
+    it(`needs an application or an administrator with credentials: "${credentials}", from this machine too`, async () => {
+      await serving({ credentials }, async ({ call, port }) => {
+        const own = { origin: `http://127.0.0.1:${port}` };
+        for (const [method, path, body, status] of CODE) {
+          const refused = await call(method, path, body, own);
+          assert.equal(refused.status, 401, path);
+          assert.match(refused.text, /this operation loads code, .*: add an application with --app ID:SECRET/);
+          const wrong = { authorization: `Basic ${Buffer.from('app:wrong').toString('base64')}` };
+          assert.equal((await call(method, path, body, wrong)).status, 401);
+          assert.equal((await call(method, path, body, { ...own, authorization: AUTHORIZATION })).status, status, path);
+        }
+      });
     });
+
+  it('needs the scope administrator in the answer of a function, and true is not enough', async () => {
+    for (const [answer, status] of [
+      [true, 401],
+      ['viewer', 401],
+      ['administrator', 201]
+    ] as const)
+      await serving({ credentials: () => answer }, async ({ call }) => {
+        const headers = { authorization: 'Bearer x' };
+        const { status: found } = await call('POST', '/plugins/sources', PLUGIN, headers);
+        assert.equal(found, status, String(answer));
+      });
+  });
+
+  it('needs the scope that the host app sets on the request with "host"', async () => {
+    const broker = await startBroker();
+    const { node } = streamsApi(broker, { credentials: 'host', plugins: new FakePlugins() });
+    for (const [embermqScope, status] of [
+      [undefined, 401],
+      ['viewer', 401],
+      ['administrator', 201]
+    ] as const) {
+      await using server = await serve((request, response) => {
+        node(Object.assign(request, { embermqScope }), response);
+      });
+      assert.equal((await server.call('POST', '/plugins/sources', PLUGIN, {})).status, status);
+      assert.equal((await server.call('GET', '/rules', undefined, {})).status, 200);
+    }
+    await broker.stop();
+  });
+});
+
+describe('The interface of streams with credentials', () => {
+  it('takes those of a function, which gets bearer tokens as well', async () => {
     const seen: unknown[] = [];
     const credentials = (id: string, secret: string) => {
       seen.push([id, secret]);
@@ -97,27 +158,17 @@ describe('The interface of streams with credentials', () => {
     });
   });
 
-  it('asks nobody with "none", but installs code for this machine only, and checks the Host header', async () => {
+  it('asks nobody with "none", and checks the Host header', async () => {
     await serving({ credentials: 'none' }, async ({ call, port }) => {
       assert.equal((await call('GET', '/rules', undefined, PROXIED)).status, 200);
-      const refused = await call('POST', '/plugins/sources', PLUGIN, PROXIED);
-      assert.equal(refused.status, 403);
-      assert.match(refused.text, /plugins and functions are code: installing them needs credentials/);
-      assert.equal((await call('POST', '/plugins/sources', PLUGIN, {})).status, 201);
       assert.equal(await statusAs(port, '/rules', 'rebound.example'), 403);
-    });
-  });
-
-  it('leaves the check to the host app with "host"', async () => {
-    await serving({ credentials: 'host' }, async ({ call }) => {
-      assert.equal((await call('POST', '/plugins/sources', PLUGIN, PROXIED)).status, 201);
     });
   });
 });
 
 describe('The interface of streams in a browser', () => {
   it('sends no CORS headers by default', async () => {
-    await serving({}, async ({ call }) => {
+    await serving({ credentials: 'remote' }, async ({ call }) => {
       const { headers } = await call('GET', '/rules', undefined, { origin: 'https://page.example' });
       assert.deepEqual(
         [...headers.keys()].filter((name) => name.startsWith('access-control')),
@@ -127,7 +178,7 @@ describe('The interface of streams in a browser', () => {
   });
 
   it('lets pages of the option origins read and change, and answers their preflights', async () => {
-    await serving({ origins: 'https://page.example' }, async ({ call }) => {
+    await serving({ credentials: 'remote', origins: 'https://page.example' }, async ({ call }) => {
       const origin = 'https://page.example';
       const read = await call('GET', '/rules', undefined, { origin });
       assert.equal(read.headers.get('access-control-allow-origin'), origin);
@@ -145,7 +196,7 @@ describe('The interface of streams in a browser', () => {
 
 describe('Requests that the interface of streams refuses', () => {
   it('have a body that is too large, or too deep', async () => {
-    await serving({ maxBodyBytes: 200, maxDepth: 5 }, async ({ call }) => {
+    await serving({ credentials: 'remote', maxBodyBytes: 200, maxDepth: 5 }, async ({ call }) => {
       const large = await call('POST', '/rules', JSON.stringify({ id: 'x'.repeat(300) }), {});
       assert.equal(large.status, 413);
       assert.equal(large.text, 'the body is larger than 200 bytes (option maxBodyBytes)\n');
@@ -159,7 +210,7 @@ describe('Requests that the interface of streams refuses', () => {
     await using broker = createBroker();
     await broker.start();
     await broker.streams.stop();
-    await using server = await serve(streamsApi(broker).node);
+    await using server = await serve(streamsApi(broker, { credentials: 'remote' }).node);
     const body = { id: 'r1', sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
     const { status, text, headers } = await server.call('POST', '/rules', body, {});
     assert.deepEqual([status, text], [503, 'Create rule error: the stream service is stopped\n']);
@@ -174,7 +225,7 @@ describe('Requests that the interface of streams refuses', () => {
     };
     const errors: unknown[] = [];
     broker.on('error', ({ error }) => errors.push(error));
-    await using server = await serve(streamsApi(broker).node);
+    await using server = await serve(streamsApi(broker, { credentials: 'remote' }).node);
     const { status, text } = await server.call('GET', '/rules', undefined, {});
     assert.equal(status, 500);
     assert.equal(text, 'an internal error has occurred; the broker has reported it\n');
@@ -185,7 +236,7 @@ describe('Requests that the interface of streams refuses', () => {
     await using broker = createBroker();
     await broker.start();
     const errorAs = async (options: StreamsApiOptions, accept: string) => {
-      await using server = await serve(streamsApi(broker, options).node);
+      await using server = await serve(streamsApi(broker, { credentials: 'remote', ...options }).node);
       return (await server.call('GET', '/rules/x', undefined, { accept })).headers.get('content-type');
     };
     const [text, json] = ['text/plain; charset=utf-8', 'application/json'];

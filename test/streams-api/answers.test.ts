@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { type StreamsApiOptions, streamsApi } from 'embermq/streams-api';
 import { createTestBroker } from 'embermq/testing';
-import { serve } from '../support/management.ts';
+import { AUTHORIZATION, SECRET, serve } from '../support/management.ts';
 import { FakePlugins } from './fake-plugins.ts';
 
 interface Exchange {
@@ -67,6 +67,7 @@ function compare(text: string, { lines, form }: Exchange): void {
 async function run(file: string, options: StreamsApiOptions): Promise<void> {
   await using kit = await createTestBroker({ leaks: 'ignore' });
   const { broker } = kit;
+  await broker.applications.add({ id: 'app', secret: SECRET });
   await using server = await serve(streamsApi(broker, options).node);
   for (const exchange of exchangesIn(file)) {
     const { method, path, body, headers, status, form } = exchange;
@@ -75,7 +76,11 @@ async function run(file: string, options: StreamsApiOptions): Promise<void> {
       continue;
     }
     // the type of the body is not looked at
-    const sent = { 'content-type': 'application/x-www-form-urlencoded', ...headers };
+    const sent = {
+      authorization: AUTHORIZATION,
+      'content-type': 'application/x-www-form-urlencoded',
+      ...headers
+    };
     const answer = await server.call(method, path, body, sent);
     const shown = `${method} ${path} ${body ?? ''}: ${answer.text}`;
     assert.equal(answer.status, status, shown);

@@ -13,7 +13,7 @@ const APP = { kind: 'application', id: 'app' };
 describe('The audit log of the interface of streams', () => {
   it('has each change with its caller, address, names and answer, and nothing that only reads', async () => {
     await using broker = await startBroker();
-    await using server = await serve(streamsApi(broker, { plugins: new FakePlugins() }).node);
+    await using server = await serve(streamsApi(broker, { credentials: 'remote', plugins: new FakePlugins() }).node);
     const { call } = server;
     const signed = { authorization: AUTHORIZATION, 'x-forwarded-for': '192.0.2.1' };
     await call('POST', '/streams', STREAM, {});
@@ -25,7 +25,7 @@ describe('The audit log of the interface of streams', () => {
     await call('POST', '/rules/validate', { id: 'v', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] }, {});
     await call('DELETE', '/rules/none', undefined, {});
     await call('DELETE', '/rules/r1', undefined, { 'x-forwarded-for': '192.0.2.1' }); // refused: no credentials
-    await call('POST', '/plugins/functions', { name: 'echo', file: `http://a:${SECRET}@127.0.0.1/a.zip` }, {});
+    await call('POST', '/plugins/functions', { name: 'echo', file: `http://a:${SECRET}@127.0.0.1/a.zip` }, signed);
     await call('DELETE', '/plugins/functions/echo?restart=1', undefined, {});
     const { entries: items } = broker.monitor.audit.list({ limit: 100 });
     assert.deepEqual(
@@ -46,7 +46,7 @@ describe('The audit log of the interface of streams', () => {
           200,
           0
         ],
-        ['createPlugin', 'POST /plugins/:type', MACHINE, { name: 'echo', type: 'functions' }, 201, 0],
+        ['createPlugin', 'POST /plugins/:type', APP, { name: 'echo', type: 'functions' }, 201, 0],
         ['dropRule', 'DELETE /rules/:id', MACHINE, { id: 'none' }, 404, 1002],
         ['stopRule', 'POST /rules/:id/stop', MACHINE, { id: 'r1' }, 200, 0],
         ['createRule', 'POST /rules', MACHINE, {}, 400, 1004],

@@ -22,7 +22,7 @@ describe('The interface of streams on a host app', () => {
       const app = express();
       if (parser !== undefined) app.use(parser);
       await using kit = await createTestBroker();
-      app.use('/streams-service', streamsApi(kit.broker).node);
+      app.use('/streams-service', streamsApi(kit.broker, { credentials: 'remote' }).node);
       app.get('/own', (_request, response) => void response.send('own'));
       await using server = await serve(app);
       const { call } = server;
@@ -41,7 +41,7 @@ describe('The interface of streams on a host app', () => {
     const app = express();
     app.use(express.urlencoded());
     await using kit = await createTestBroker();
-    app.use(streamsApi(kit.broker).node);
+    app.use(streamsApi(kit.broker, { credentials: 'remote' }).node);
     await using server = await serve(app);
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     const { status, text } = await server.call('POST', '/streams', DDL, headers);
@@ -52,7 +52,7 @@ describe('The interface of streams on a host app', () => {
   it('leaves paths that it does not have to the app with unmatched: "next"', async () => {
     const app = express();
     await using kit = await createTestBroker();
-    app.use(streamsApi(kit.broker, { unmatched: 'next' }).node);
+    app.use(streamsApi(kit.broker, { credentials: 'remote', unmatched: 'next' }).node);
     app.get('/own', (_request, response) => void response.send('own'));
     await using server = await serve(app);
     assert.equal((await server.call('GET', '/own', undefined, {})).text, 'own');
@@ -61,7 +61,7 @@ describe('The interface of streams on a host app', () => {
 
   it('answers requests of the Fetch API', async () => {
     await using kit = await createTestBroker();
-    const { fetch } = streamsApi(kit.broker, { prefix: '/p' });
+    const { fetch } = streamsApi(kit.broker, { credentials: 'remote', prefix: '/p' });
     const facts = { remoteAddress: '127.0.0.1' };
     const answer = await fetch(
       new Request('http://127.0.0.1/p/streams', { method: 'POST', body: JSON.stringify(DDL) }),
@@ -75,7 +75,7 @@ describe('The interface of streams on a host app', () => {
 describe('StreamsClient', () => {
   it('reads sentences, JSON and errors', async () => {
     await using kit = await createTestBroker();
-    await using server = await serve(streamsApi(kit.broker).node);
+    await using server = await serve(streamsApi(kit.broker, { credentials: 'remote' }).node);
     const client = new StreamsClient({ url: `http://127.0.0.1:${server.port}` });
     assert.equal(await client.post('/streams', { body: DDL }), 'Stream demo is created.');
     assert.equal(await client.post('/rules', { body: RULE }), 'Rule a b was created successfully.');
@@ -113,7 +113,7 @@ describe('StreamsClient', () => {
 describe('The rows of the interface of streams', () => {
   it('have examples that are answered as the OpenAPI document shows', async () => {
     await using kit = await createTestBroker();
-    const api = streamsApi(kit.broker);
+    const api = streamsApi(kit.broker, { credentials: 'remote' });
     await using server = await serve(api.node);
     const document = api.openapi();
     const send = async (method: string, path: string) => {

@@ -11,7 +11,7 @@ describe('The tags of rules over REST', () => {
   it('change nothing else of a rule: it stays temporary, keeps its functions, and runs on', async () => {
     await using kit = await createTestBroker({ streams: { definitions: [DEMO] } });
     const { streams } = kit.broker;
-    await using server = await serve(streamsApi(kit.broker).node);
+    await using server = await serve(streamsApi(kit.broker, { credentials: 'remote' }).node);
     const tag = async (id: string, tags: readonly string[]) => {
       const { status, text } = await server.call('PATCH', `/rules/${id}/tags`, { tags }, {});
       assert.deepEqual([status, text], [200, `Rule ${id} tags were updated.`]);
@@ -31,7 +31,7 @@ describe('The tags of rules over REST', () => {
   it('are at most 100, also when they are added one after the other', async () => {
     await using kit = await createTestBroker({ streams: { definitions: [DEMO] } });
     await kit.broker.streams.rules.create({ id: 'r1', sql: SQL, actions: [{ nop: {} }] });
-    await using server = await serve(streamsApi(kit.broker).node);
+    await using server = await serve(streamsApi(kit.broker, { credentials: 'remote' }).node);
     const tags = Array.from({ length: 100 }, (_, at) => `t${at}`);
     assert.equal((await server.call('PATCH', '/rules/r1/tags', { tags }, {})).status, 200);
     const { status, text } = await server.call('PATCH', '/rules/r1/tags', { tags: ['more'] }, {});

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { type Broker, createBroker } from 'embermq';
 import { type ManagementOptions, managementApi } from 'embermq/management';
 
-const SECRET = 'a secret';
+/** The secret of the application that `startBroker` adds. */
+export const SECRET = 'a secret';
 /** The header with the credentials of the application that `startBroker` adds. */
 export const AUTHORIZATION = `Basic ${Buffer.from(`app:${SECRET}`).toString('base64')}`;
 

@@ -1,6 +1,6 @@
 import { type Broker, checkBroker, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
 import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../../rest/index.ts';
-import { Guard, GuardedPage, type GuardOptions } from '../guard.ts';
+import { GuardedPage, type GuardOptions, pageGuard } from '../guard.ts';
 import { expositionFor, type Family } from './exposition.ts';
 import type { MetricRow } from './metric-row.ts';
 import { PROCESS_ROWS, ProcessFigures } from './process-rows.ts';
@@ -40,7 +40,7 @@ export function metricsHandler(broker: Broker, options: MetricsOptions = {}): Ht
     if (process !== undefined) families.push(...familiesOf(PROCESS_ROWS, process.read()));
     return { status: 200, headers, body: write(families, { node: broker.settings.node }) };
   };
-  return mountsOf(broker, [new GuardedPage(settings.prefix, new Guard(broker, settings), show)]);
+  return mountsOf(broker, [new GuardedPage(settings.prefix, pageGuard(broker, settings), show)]);
 }
 
 function familiesOf<R>(rows: readonly MetricRow<R>[], reading: R): Family[] {

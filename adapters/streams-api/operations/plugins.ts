@@ -86,7 +86,7 @@ const PLUGINS: readonly Operation[] = [
     notJson,
     status: 201,
     answer: 'text',
-    isInstallation: true,
+    loadsCode: true,
     faultOf,
     run: async ({ plugins }, { params, body }) => {
       const type = typeOf(params.type);
@@ -126,7 +126,7 @@ const PLUGINS: readonly Operation[] = [
     body: Type.Object({ name: Type.Optional(Type.String({ description: 'That of the path' })), ...FIELDS }),
     notJson,
     answer: 'text',
-    isInstallation: true,
+    loadsCode: true,
     faultOf,
     run: async ({ plugins }, { params, body }) => {
       const type = typeOf(params.type);
@@ -181,6 +181,7 @@ const UDFS: readonly Operation[] = [
         throw new StreamFault(400, 'undefined', "property 'functions' must not be empty");
     },
     answer: 'text',
+    loadsCode: true,
     faultOf: (error, { params: { plugin_name: name } }) => {
       const fault = faultOf(error);
       if (fault?.status !== 404) return fault;
@@ -230,7 +231,7 @@ const SCRIPTS: readonly Operation[] = [
     notJson: NOT_SCRIPT,
     status: 201,
     answer: 'text',
-    isInstallation: true,
+    loadsCode: true,
     faultOf,
     run: async ({ plugins }, { body }) => {
       await plugins.scripts.create(body);
@@ -269,7 +270,7 @@ const SCRIPTS: readonly Operation[] = [
     body: Type.Object({ ...SCRIPT.properties, id: Type.Optional(Type.String({ description: 'That of the path' })) }),
     notJson: NOT_SCRIPT,
     answer: 'text',
-    isInstallation: true,
+    loadsCode: true,
     faultOf,
     run: async ({ plugins }, { params: { id }, body }) => {
       if (body.id !== undefined && body.id !== id)

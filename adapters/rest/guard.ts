@@ -1,0 +1,157 @@
+import { BlockList, isIP } from 'node:net';
+import type { Broker } from '../../lib/index.ts';
+import { BrowserChecks, type BrowserSettings, hostName } from './browser-checks.ts';
+import type { Call } from './call.ts';
+import { type Caller, CredentialCheck, type Credentials } from './credentials.ts';
+import { Fault } from './fault.ts';
+import { clientAddress, type TrustedProxies } from './proxies.ts';
+
+/** The part of the row of an operation that the guard reads. */
+export interface Guarded {
+  /** It loads code into the process or starts a process: it needs an application or an administrator with all values of `credentials`. */
+  readonly loadsCode?: true;
+}
+
+/** Settings of a guard. */
+interface GuardSettings extends BrowserSettings {
+  readonly credentials: Credentials;
+  readonly trustedProxies: TrustedProxies;
+}
+
+/** What a guard protects. */
+interface GuardedInterface {
+  /** The name of the interface, for messages. */
+  readonly name: 'management' | 'streams';
+  /** A function of the app also gets bearer tokens, with the id ''. */
+  readonly acceptsBearer?: boolean;
+  /** What a caller without credentials can do, appended to the message. */
+  readonly hint?: string;
+}
+
+/** A request that needs no credentials. */
+const WITHOUT: Caller = { scope: 'administrator', kind: 'none', mayLoadCode: false };
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/** Headers with which proxies say that a request is not their own. */
+const FORWARDED = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
+
+/** Decides which requests of a REST interface are answered. */
+export class Guard {
+  readonly #settings: GuardSettings;
+  readonly #browsers: BrowserChecks;
+  readonly #hint: string | undefined;
+  /** Undefined: no credentials are asked for, or the host app asks for them. */
+  readonly #credentials: CredentialCheck | undefined;
+  /** The identities of the broker, for what loads code. */
+  readonly #identities: CredentialCheck;
+
+  constructor(broker: Broker, settings: GuardSettings, { name, acceptsBearer = false, hint }: GuardedInterface) {
+    const { credentials, trustedProxies } = settings;
+    this.#settings = settings;
+    this.#hint = hint;
+    this.#browsers = new BrowserChecks(settings);
+    const made = (asked: ConstructorParameters<typeof CredentialCheck>[1]) =>
+      new CredentialCheck(broker, asked, trustedProxies, { acceptsBearer, what: name });
+    this.#identities = made(['applications', 'users']);
+    if (credentials === 'remote') this.#credentials = this.#identities;
+    else if (credentials !== 'none' && credentials !== 'host') this.#credentials = made(credentials);
+  }
+
+  /**
+   * Let a request through. It is synchronous for credentials that were right a moment ago.
+   * @param isChange the request may change something
+   * @returns who has sent it
+   * @throws Fault unauthorized, tooManyLogins; notPermitted: a page of another origin has sent it
+   */
+  admit(call: Call, isChange: boolean, row?: Guarded): Caller | Promise<Caller> {
+    this.#browsers.check(call, isChange);
+    const caller = this.#callerOf(call);
+    if (row?.loadsCode !== true) return caller;
+    return caller instanceof Promise
+      ? caller.then((found) => this.#checkCode(call, found))
+      : this.#checkCode(call, caller);
+  }
+
+  /**
+   * Answer a call that checks another password. A wrong one counts as a failed login of the caller.
+   * @param run throws if the password is wrong
+   * @param isWrong whether an error of `run` says so
+   * @throws Fault tooManyLogins; what `run` throws
+   */
+  limited<T extends object>(
+    call: Call,
+    caller: Caller,
+    { run, isWrong }: { readonly run: () => Promise<T>; readonly isWrong: (error: unknown) => boolean }
+  ): Promise<T> {
+    return this.#identities.limited(call, caller, { run, isWrong });
+  }
+
+  #callerOf(call: Call): Caller | Promise<Caller> {
+    const { credentials } = this.#settings;
+    if (credentials === 'host') {
+      const { scope = 'administrator' } = call;
+      return { scope, kind: 'host', mayLoadCode: call.scope === 'administrator' };
+    }
+    if (this.#credentials === undefined || (credentials === 'remote' && this.#isLocal(call))) return WITHOUT;
+    try {
+      const checked = this.#credentials.check(call);
+      return checked instanceof Promise ? checked.catch((error: unknown) => this.#rethrow(error)) : checked;
+    } catch (error) {
+      return this.#rethrow(error);
+    }
+  }
+
+  #rethrow(error: unknown): never {
+    if (!(error instanceof Fault) || error.kind !== 'unauthorized') throw error;
+    if (this.#settings.credentials === 'remote')
+      throw withHint(error, 'requests that are not from this machine to a loopback address need them');
+    throw this.#hint === undefined || typeof this.#settings.credentials === 'function'
+      ? error
+      : withHint(error, this.#hint);
+  }
+
+  /** @throws Fault unauthorized, tooManyLogins, notPermitted */
+  async #checkCode(call: Call, caller: Caller): Promise<Caller> {
+    if (caller.mayLoadCode) return caller;
+    if (caller.kind === 'user')
+      throw new Fault('notPermitted', 'this operation loads code: only an application or an administrator may use it');
+    try {
+      const found = await this.#identities.check(call);
+      if (found.mayLoadCode) return found;
+    } catch (error) {
+      if (!(error instanceof Fault) || error.kind !== 'unauthorized') throw error;
+    }
+    const { credentials } = this.#settings;
+    const ofHost =
+      typeof credentials === 'function'
+        ? '; or the function of the option credentials answers "administrator"'
+        : credentials === 'host'
+          ? '; or the host app sets "embermqScope" of the request to "administrator"'
+          : '';
+    throw new Fault(
+      'unauthorized',
+      'this operation loads code, so it needs HTTP Basic credentials of an application or an administrator: ' +
+        `add an application with --app ID:SECRET, or broker.applications.add() in an app${ofHost}`
+    );
+  }
+
+  #isLocal(call: Call): boolean {
+    const address = clientAddress(call, this.#settings.trustedProxies);
+    if (address === undefined || !isLoopback(address)) return false;
+    if (FORWARDED.some((name) => call.header(name) !== undefined)) return false;
+    const name = hostName(call.header('host') ?? '');
+    return name !== undefined && (name === 'localhost' || isLoopback(name.replace(/^\[(.*)\]$/, '$1')));
+  }
+}
+
+function withHint({ message, headers }: Fault, hint: string): Fault {
+  return new Fault('unauthorized', `${message}: ${hint}`, undefined, headers);
+}
+
+function isLoopback(address: string): boolean {
+  const version = isIP(address);
+  return version !== 0 && LOOPBACK.check(address, version === 4 ? 'ipv4' : 'ipv6');
+}
