@@ -95,7 +95,7 @@ const FIELDS: Readonly<Record<string, WireField>> = {
   isBridge: { schema: flag('Whether the client is a bridge') },
   isConnected: { schema: flag('Whether the client is connected') },
   connectedAt: {
-    schema: Type.Optional(moment('When the client connected; absent while it is not connected')),
+    schema: Type.Optional(moment('When the client connected last')),
     write: writeMoment
   },
   disconnectedAt: {

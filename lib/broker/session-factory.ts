@@ -1,5 +1,6 @@
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { TransportInfo } from '../records/client.ts';
+import { LastTraffic } from '../records/last-traffic.ts';
 import type { Zone } from '../records/zone.ts';
 import type { SessionActions } from '../session/chart.ts';
 import { ChartActions } from '../session/chart-actions.ts';
@@ -52,6 +53,7 @@ export class SessionFactory {
     const { sessions, storedSessions } = parts;
     return {
       node: services.settings.node,
+      lastTraffic: new LastTraffic(),
       clock: services.clock,
       time: services.time,
       wheel: services.wheel,

@@ -1,8 +1,9 @@
+import { TRAFFIC_COUNTERS, type TrafficCounter } from './last-traffic.ts';
 import type { RecordTable } from './record-table.ts';
 import type { Zone } from './zone.ts';
 
 /** What the figures of a connection are read from. */
-interface TrafficSource {
+export interface TrafficSource {
   readonly reader: {
     readonly receivedBytes: number;
     readonly receivedChunks: number;
@@ -26,6 +27,8 @@ export interface FiguresSource {
   /** PUBLISH packets sent on earlier connections. */
   readonly delivered: number;
   readonly connection: TrafficSource | undefined;
+  /** A counter of the last connection; see `LastTraffic`. */
+  lastCount(name: TrafficCounter): number;
   readonly client: { readonly agreement: { readonly window: number; readonly zone: Zone } };
   readonly subscriptions: { readonly size: number };
   readonly inbound: { readonly count: number } | undefined;
@@ -46,7 +49,8 @@ export interface FiguresSource {
 }
 
 /**
- * The traffic of a connection; all 0 for a session without one.
+ * The traffic of a connection. For a session without one, it is that of the last one: kept until the broker stops, for about 65,000 sessions
+ * (otherwise 0); `sendPend` is 0.
  *
  * Figures that begin with `recv` count what the client has sent, those with `send` what was sent to it: `Oct` counts bytes, `Cnt` reads and
  * writes of the stream, `Pkt` packets and `Msg` PUBLISH packets.
@@ -90,51 +94,57 @@ export interface SessionCounts {
 /** The figures of a session and of its connection, under their documented names. */
 export type SessionFigures = SessionCounts & ConnectionTraffic;
 
+/** A counter of the connection, or of the last one. */
+export function countOf(name: TrafficCounter): (source: FiguresSource) => number {
+  const read = TRAFFIC_COUNTERS[name];
+  return (source) => (source.connection === undefined ? source.lastCount(name) : read(source.connection));
+}
+
 export const TRAFFIC_FIELDS: RecordTable<FiguresSource, ConnectionTraffic> = {
   recvOct: {
-    from: ({ connection }) => connection?.reader.receivedBytes ?? 0,
+    from: countOf('recvOct'),
     unit: 'bytes',
     later: 'recv_oct',
     earlier: 'recv_oct'
   },
   recvCnt: {
-    from: ({ connection }) => connection?.reader.receivedChunks ?? 0,
+    from: countOf('recvCnt'),
     unit: 'reads',
     later: 'recv_cnt',
     earlier: 'recv_cnt'
   },
   recvPkt: {
-    from: ({ connection }) => connection?.reader.receivedPackets ?? 0,
+    from: countOf('recvPkt'),
     unit: 'packets',
     later: 'recv_pkt',
     earlier: 'recv_pkt'
   },
   recvMsg: {
-    from: ({ connection }) => connection?.reader.receivedMessages ?? 0,
+    from: countOf('recvMsg'),
     unit: 'messages',
     later: 'recv_msg',
     earlier: 'recv_msg'
   },
   sendOct: {
-    from: ({ connection }) => connection?.writer.sentBytes ?? 0,
+    from: countOf('sendOct'),
     unit: 'bytes',
     later: 'send_oct',
     earlier: 'send_oct'
   },
   sendCnt: {
-    from: ({ connection }) => connection?.writer.sentWrites ?? 0,
+    from: countOf('sendCnt'),
     unit: 'writes',
     later: 'send_cnt',
     earlier: 'send_cnt'
   },
   sendPkt: {
-    from: ({ connection }) => connection?.writer.sentPackets ?? 0,
+    from: countOf('sendPkt'),
     unit: 'packets',
     later: 'send_pkt',
     earlier: 'send_pkt'
   },
   sendMsg: {
-    from: ({ connection }) => connection?.writer.sentMessages ?? 0,
+    from: countOf('sendMsg'),
     unit: 'messages',
     later: 'send_msg',
     earlier: 'send_msg'

@@ -4,6 +4,7 @@ import type { RecordTable } from './record-table.ts';
 import {
   COUNT_FIELDS,
   type ConnectionTraffic,
+  countOf,
   type FiguresSource,
   type SessionCounts,
   TRAFFIC_FIELDS
@@ -12,7 +13,11 @@ import { plainAddress } from './transport-info.ts';
 
 /** What the records of a session are read from. A session has it. */
 export interface SessionSource extends FiguresSource {
-  readonly client: FiguresSource['client'] & ClientInfo;
+  readonly client: FiguresSource['client'] &
+    ClientInfo & {
+      /** When the client connected last; unlike `connectedAt` also while it is not connected. */
+      readonly lastConnectedAt: number | undefined;
+    };
   readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
 }
 
@@ -29,7 +34,7 @@ export interface CommonFacts {
   readonly mailboxLen: number;
   /** Bytes of the messages and the output that are in memory for the client. */
   readonly heapSize: number;
-  /** Packets that this connection has received and sent. */
+  /** Packets that this connection, or the last one, has received and sent. */
   readonly reductions: number;
 }
 
@@ -48,7 +53,10 @@ export interface ConnectionFacts {
   readonly certificate: string | undefined;
   readonly isBridge: boolean;
   readonly isConnected: boolean;
-  /** Wall-clock milliseconds; undefined while disconnected. */
+  /**
+   * When the client connected last, in wall-clock milliseconds. Undefined: it was connected when a broker before 0.3 stopped, or has disconnected
+   * from one.
+   */
   readonly connectedAt: number | undefined;
   /** Wall-clock milliseconds; undefined while connected. */
   readonly disconnectedAt: number | undefined;
@@ -72,6 +80,9 @@ export interface ClientRecord extends CommonFacts, ConnectionFacts, ConnectionTr
 interface ConnectionRecord extends CommonFacts, ConnectionFacts, ConnectionTraffic {}
 /** The session of a client, connected or not. */
 export interface SessionRecord extends CommonFacts, SessionFacts, SessionCounts {}
+
+const receivedPackets = countOf('recvPkt');
+const sentPackets = countOf('sendPkt');
 
 const COMMON_FIELDS: RecordTable<SessionSource, CommonFacts> = {
   node: { from: (_, node) => node, later: 'node', earlier: 'node', rule: 'node' },
@@ -110,8 +121,7 @@ const COMMON_FIELDS: RecordTable<SessionSource, CommonFacts> = {
     earlier: 'heap_size'
   },
   reductions: {
-    from: ({ connection }) =>
-      connection === undefined ? 0 : connection.reader.receivedPackets + connection.writer.sentPackets,
+    from: (source) => receivedPackets(source) + sentPackets(source),
     unit: 'packets',
     later: 'reductions',
     earlier: 'reductions'
@@ -145,7 +155,7 @@ const CONNECTION_ONLY: RecordTable<SessionSource, ConnectionFacts> = {
   isBridge: { from: ({ client }) => client.isBridge, later: 'is_bridge', earlier: 'is_bridge', rule: 'is_bridge' },
   isConnected: { from: ({ state }) => state === 'connected', later: 'connected' },
   connectedAt: {
-    from: ({ client }) => client.connectedAt,
+    from: ({ client }) => client.lastConnectedAt,
     unit: 'ms',
     later: 'connected_at',
     earlier: 'connected_at',

@@ -39,9 +39,9 @@ export interface ClientQuery extends PageQuery {
   readonly createdFrom?: number | undefined;
   /** The session was created at this time or earlier, in milliseconds since 1970. */
   readonly createdTo?: number | undefined;
-  /** The client is connected, and connected at this time or later, in milliseconds since 1970. */
+  /** The client connected last at this time or later, in milliseconds since 1970. */
   readonly connectedFrom?: number | undefined;
-  /** The client is connected, and connected at this time or earlier, in milliseconds since 1970. */
+  /** The client connected last at this time or earlier, in milliseconds since 1970. */
   readonly connectedTo?: number | undefined;
 }
 
@@ -89,8 +89,8 @@ export const CLIENT_CONDITIONS: Conditions<SessionSource, ClientQuery> = {
   protocolName: equals(CLIENT_FIELDS.protocolName),
   createdFrom: ({ createdAt }, from) => createdAt >= from,
   createdTo: ({ createdAt }, to) => createdAt <= to,
-  connectedFrom: ({ client: { connectedAt } }, from) => connectedAt !== undefined && connectedAt >= from,
-  connectedTo: ({ client: { connectedAt } }, to) => connectedAt !== undefined && connectedAt <= to
+  connectedFrom: ({ client: { lastConnectedAt: at } }, from) => at !== undefined && at >= from,
+  connectedTo: ({ client: { lastConnectedAt: at } }, to) => at !== undefined && at <= to
 };
 
 export const SUBSCRIPTION_CONDITIONS: Conditions<SubscriptionSource, SubscriptionQuery> = {

@@ -9,6 +9,7 @@ import type { DisconnectReason, DropReason } from '../events/reasons.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
+import type { LastTraffic } from '../records/last-traffic.ts';
 import type { FeedEntry } from '../retained/retained-feed.ts';
 import type { ReceivingRights } from '../routing/receiving-rights.ts';
 import type { Route } from '../routing/route.ts';
@@ -87,6 +88,7 @@ export interface SessionPorts<S extends ConnectionOwner> extends ConnectionPorts
   };
   /** Name of this node. */
   readonly node: string;
+  readonly lastTraffic: LastTraffic;
   readonly work: WorkCount;
   readonly handlers: SessionHandlers<S>;
   readonly turn: ConnectionPorts<S>['turn'] &

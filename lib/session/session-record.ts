@@ -14,6 +14,7 @@ const BRIDGE = 2;
 const CLEAN_START = 4;
 const SUPERUSER = 8;
 const WILL = 16;
+const CONNECTED_AT = 32;
 const NO_LOCAL = 4;
 const RETAIN_AS_PUBLISHED = 8;
 const ASKED = 1;
@@ -39,6 +40,8 @@ export interface SessionEntry {
   readonly createdAt: number;
   /** Wall-clock milliseconds; 0 if the client was connected. */
   readonly disconnectedAt: number;
+  /** When the client connected last, in wall-clock milliseconds; undefined: not known, as in records of 0.2. */
+  readonly connectedAt: number | undefined;
   readonly zone: string;
   readonly transport: TransportInfo['transport'];
   readonly listener: string;
@@ -62,12 +65,14 @@ export function writeSessionRecord(
       (record.isBridge ? BRIDGE : 0) |
       (record.cleanStart ? CLEAN_START : 0) |
       (record.isSuperuser ? SUPERUSER : 0) |
-      (will === undefined ? 0 : WILL)
+      (will === undefined ? 0 : WILL) |
+      (record.connectedAt === undefined ? 0 : CONNECTED_AT)
   );
   draft.text(record.node).text(record.clientId);
   if (username !== undefined) draft.text(username);
   draft.text(record.mountpoint).u8(record.protocolVersion).varint(record.keepalive);
   draft.f64(record.sessionExpiry).f64(record.createdAt).f64(record.disconnectedAt);
+  if (record.connectedAt !== undefined) draft.f64(record.connectedAt);
   draft.text(record.zone).u8(TRANSPORTS.indexOf(record.transport));
   draft.text(record.listener).text(record.remoteAddress);
   draft.varint(userProperties.length);
@@ -97,6 +102,7 @@ export function readSession({ key, value }: Entry, now: Now): SessionEntry {
     sessionExpiry: reader.f64(),
     createdAt: reader.f64(),
     disconnectedAt: reader.f64(),
+    connectedAt: (flags & CONNECTED_AT) === 0 ? undefined : reader.f64(),
     zone: reader.text(),
     transport: TRANSPORTS[reader.u8()] ?? 'stream',
     listener: reader.text(),

@@ -46,6 +46,7 @@ export function writeSession(
     sessionExpiry: client.sessionExpiry,
     createdAt,
     disconnectedAt: disconnectedAt ?? 0,
+    connectedAt: client.lastConnectedAt,
     zone: client.zone,
     transport: transportInfo.transport,
     listener: transportInfo.listener ?? '',

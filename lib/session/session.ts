@@ -6,6 +6,7 @@ import type { ConnectionOwner } from '../connection/ports.ts';
 import { type DisconnectReason, disconnectReasonOf } from '../events/reasons.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ProtocolVersion } from '../packets/types.ts';
+import type { TrafficCounter } from '../records/last-traffic.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Route } from '../routing/route.ts';
 import { Subscriptions } from '../routing/subscriptions.ts';
@@ -111,8 +112,17 @@ export class Session implements ConnectionOwner {
 
   /** The session has this connection now. Undefined: its connection has closed, or belongs to another session. */
   attach(connection: Connection<Session> | undefined): void {
-    this.delivered += this.connection?.writer.sentMessages ?? 0;
+    const previous = this.connection;
+    if (previous !== undefined) {
+      this.delivered += previous.writer.sentMessages;
+      this.ports.lastTraffic.keep(this.number, previous);
+    }
     this.connection = connection;
+  }
+
+  /** A counter of the last connection. */
+  lastCount(name: TrafficCounter): number {
+    return this.ports.lastTraffic.count(this.number, name);
   }
 
   checkRoute(route: Route): void {

@@ -119,7 +119,15 @@ describe('The record of a client', () => {
     await client.disconnect();
     await gone;
     const later = recordOf(CLIENT_FIELDS, source(broker, 'c'), 'n');
-    assert.deepEqual([later.isConnected, later.binding, later.reductions], [false, undefined, 0]);
+    assert.deepEqual([later.isConnected, later.binding], [false, undefined]);
+    assert.deepEqual(
+      [later.recvPkt, later.sendPkt, later.reductions],
+      [3, 2, 5],
+      'the counters of the last connection'
+    );
+    assert.equal(later.connectedAt, record.connectedAt);
+    const at = { connectedFrom: record.connectedAt, connectedTo: record.connectedAt };
+    assert.equal((await broker.directory.clients(at)).entries.length, 1, 'conditions on times see it');
     assert.equal(typeof later.disconnectedAt, 'number');
   });
 
@@ -131,6 +139,27 @@ describe('The record of a client', () => {
 });
 
 describe('The record of a client of a broker with a store', () => {
+  it('has the time of the last connection after a restart and after a crash, and counters until the broker stops', async () => {
+    await using lives = await new Lives().begin();
+    const record = async () => {
+      const found = await lives.kit.broker.directory.client('c');
+      return [found?.connectedAt, found?.isConnected, found?.recvPkt];
+    };
+    const first = lives.kit.clock.now();
+    const client = await lives.connect({ ...PERSISTENT, clientId: 'c' });
+    await lives.kit.clock.advance(5_000);
+    await client.disconnect();
+    await lives.kit.clock.advance(5_000);
+    assert.deepEqual(await record(), [first, false, 2]);
+    await lives.crash();
+    assert.deepEqual(await record(), [first, false, 0]);
+    const second = lives.kit.clock.now();
+    await lives.connect({ ...PERSISTENT, clientId: 'c' });
+    await lives.kit.clock.advance(5_000);
+    await lives.crash();
+    assert.deepEqual(await record(), [second, false, 0]);
+  });
+
   it('counts the packets that wait for a commit', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
@@ -165,7 +194,7 @@ for (const isKept of [false, true]) {
       await client.disconnect();
       await clock.settle();
       for (let count = 0; count < 2; count++) await broker.publish('a', 'x', { qos: 1 });
-      assert.deepEqual(figures(), { deliverMsg: 3, sendMsg: 0, enqueueMsg: 2, mqueueLen: 2 });
+      assert.deepEqual(figures(), { deliverMsg: 3, sendMsg: 3, enqueueMsg: 2, mqueueLen: 2 });
       await lives.connect({ clientId: 'c', ...PERSISTENT });
       await clock.settle();
       assert.deepEqual(figures(), { deliverMsg: 5, sendMsg: 2, enqueueMsg: 2, mqueueLen: 0 });
