@@ -20,7 +20,7 @@ import { faultOf } from './codes.ts';
 import { EventStreams } from './event-stream.ts';
 import { checkBody, checkNames, pageRequest } from './input.ts';
 import { openApi } from './openapi.ts';
-import { type Context, type Input, type Operation, operation } from './operation.ts';
+import { type Context, type Input, type Operation, operation, requestOf } from './operation.ts';
 import { OPERATIONS } from './operations/index.ts';
 import { type ManagementOptions, type ManagementSettings, readManagementOptions } from './options.ts';
 import { answerTo, answerWith, BareAnswer } from './reply.ts';
@@ -205,12 +205,12 @@ class Management implements Service {
     if (!isOriginal || row.path.startsWith('/x/')) checkNames(row, call.query);
     const given = readQuery(call.query);
     const page = pageRequest(row, given, { maxRowLimit, isOriginal });
-    const query = checkQuery(row.query, given);
+    const query = checkQuery(requestOf(row, isOriginal).query, given);
     const sent =
       row.body === undefined
         ? undefined
         : await call.body({ maxBytes: Math.max(maxBodyBytes, row.maxBodyBytes ?? 0), timeoutMs: bodyTimeout });
-    const body = row.body === undefined || sent === undefined ? undefined : checkBody(row.body, sent);
+    const body = sent === undefined ? undefined : checkBody(row, sent, { isOriginal, params });
     const context: Context = {
       broker: this.#broker,
       revision: this.#revision,

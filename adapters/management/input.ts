@@ -2,20 +2,21 @@ import Type, { type TObject, type TSchema } from 'typebox';
 import { nearest } from '../../lib/index.ts';
 import { type Body, check, documentedAs, Fault } from '../rest/index.ts';
 import type { PageRequest } from './listing.ts';
-import type { Operation } from './operation.ts';
+import { type Operation, requestOf } from './operation.ts';
 
-/** The parameters of queries that lists have. Operations of the documented interface ignore them where they have no effect. */
+/** The parameters of queries that lists have. */
 const PAGING = ['_page', '_limit', 'cursor'];
 
 /**
- * Refuse parameters of a query that are given twice; of operations below `/x/` also those that are not known. Other operations ignore them,
- * as the original products do: clients add `_` and the like to get around caches.
+ * Refuse parameters of a query that are given twice or not known, except `_`, which clients add to get around caches. Operations of the
+ * documented interface accept `_page` and `_limit` where they have no effect, because clients send them with each GET.
  * @throws Fault wrongParameter
  */
-export function checkNames({ path, query, body, paged, hasCursor }: Operation, text: string): void {
+export function checkNames({ method, path, query, body, paged, hasCursor }: Operation, text: string): void {
   if (text === '') return;
   const isOurs = path.startsWith('/x/');
-  const paging = isOurs ? PAGING.filter((name) => (name === 'cursor' ? hasCursor : paged !== undefined)) : PAGING;
+  const isPaged = paged !== undefined || (!isOurs && method === 'GET');
+  const paging = PAGING.filter((name) => (name === 'cursor' ? hasCursor : isPaged));
   const known = [...Object.keys(query?.properties ?? {}), ...paging];
   const seen = new Set<string>();
   for (const name of new URLSearchParams(text).keys()) {
@@ -23,12 +24,16 @@ export function checkNames({ path, query, body, paged, hasCursor }: Operation, t
     if (isKnown && seen.has(name))
       throw new Fault('wrongParameter', `the parameter "${name}" is given more than once`, name);
     seen.add(name);
-    if (isKnown || name === '_' || !isOurs) continue;
+    if (isKnown || name === '_') continue;
     const isOfBody = body !== undefined && Type.IsObject(body) && Object.hasOwn(body.properties, name);
-    const near = nearest(name, known);
-    const remedy = isOfBody ? 'give it in the body' : near === undefined ? 'leave it out' : `did you mean "${near}"?`;
+    const remedy = isOfBody ? 'give it in the body' : remedyOf(name, known);
     throw new Fault('wrongParameter', `the query has no parameter "${name}"; ${remedy}`, name);
   }
+}
+
+function remedyOf(name: string, known: readonly string[]): string {
+  const near = nearest(name, known);
+  return near === undefined ? 'leave it out' : `did you mean "${near}"?`;
 }
 
 /** Read `_page`, `_limit` and `cursor`. @param isOriginal a `_limit` below 1 counts as 1 @throws Fault wrongParameter */
@@ -58,12 +63,67 @@ function integer(name: string, text: string | undefined): number | undefined {
   throw new Fault('wrongParameter', `the parameter "${name}" must be an integer, not "${text}"`, name);
 }
 
+/** How strictly a body is checked. */
+export interface BodyChecks {
+  /** With `errors: 'original'`: parameters that are not known are ignored. */
+  readonly isOriginal: boolean;
+  /** The parameters of the path. A body may repeat their values, as a client does that sends a record back. */
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** What a body may have in addition, because clients send records back as they were shown. */
+interface Repeated {
+  /** Values that the path has. */
+  readonly values: readonly unknown[];
+  /** The schema of the record, whose other fields are ignored. */
+  readonly record: TSchema | undefined;
+}
+
 /** Read and check a body. A schema that is optional allows a request without one. @throws Fault notJson, missingParameter, wrongParameter */
-export function checkBody(schema: TSchema, body: Body): unknown {
+export function checkBody(row: Operation, body: Body, checks: BodyChecks): unknown {
+  const { body: schema } = requestOf(row, checks.isOriginal);
+  if (schema === undefined) return undefined;
   const isAbsent = 'value' in body ? body.value === undefined : body.text.trim() === '';
   if (isAbsent && Type.IsOptional(schema)) return undefined;
   const value = 'value' in body ? body.value : parse(body.text);
-  return check(formOf(schema, value), value, 'body');
+  return checkValue(formOf(schema, value), value, 'body', checks, row.shown ?? row.data);
+}
+
+/** Check an entry of a batch. @throws Fault missingParameter, wrongParameter */
+export function checkEntry<T>(schema: TSchema, entry: unknown, isOriginal: boolean): T {
+  return checkValue(schema, entry, 'entry', { isOriginal, params: {} }) as T;
+}
+
+function checkValue(
+  schema: TSchema,
+  value: unknown,
+  where: string,
+  { isOriginal, params }: BodyChecks,
+  record?: TSchema
+): unknown {
+  check(schema, value, where);
+  if (!isOriginal) checkKeys(schema, value, '', { values: Object.values(params), record });
+  return value;
+}
+
+/** Refuse keys of objects that their schema does not have. @throws Fault wrongParameter */
+function checkKeys(schema: TSchema, value: unknown, place: string, { values, record }: Repeated): void {
+  if (Type.IsArray(schema) && Array.isArray(value)) {
+    const items = record !== undefined && Type.IsArray(record) ? record.items : undefined;
+    for (const [at, item] of value.entries())
+      checkKeys(schema.items, item, `${place}${at}.`, { values, record: items });
+  }
+  if (!Type.IsObject(schema) || typeof value !== 'object' || value === null) return;
+  const { properties } = schema;
+  const shown = record !== undefined && Type.IsObject(record) ? record.properties : {};
+  for (const [key, one] of Object.entries(value)) {
+    if (Object.hasOwn(properties, key))
+      checkKeys(properties[key], one, `${place}${key}.`, { values, record: shown[key] });
+    else if (!values.includes(one) && !Object.hasOwn(shown, key)) {
+      const remedy = remedyOf(key, Object.keys(properties));
+      throw new Fault('wrongParameter', `the parameter "${place}${key}" is not known; ${remedy}`, key);
+    }
+  }
 }
 
 /** Greatest number of entries of a list. */

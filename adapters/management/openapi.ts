@@ -1,7 +1,7 @@
-import Type from 'typebox';
+import Type, { type TObject } from 'typebox';
 import { DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
 import { CODES } from './codes.ts';
-import type { Example, Operation } from './operation.ts';
+import { type Example, type Operation, requestOf } from './operation.ts';
 import type { Revision } from './revisions.ts';
 
 /** What a document says about a mount. */
@@ -98,9 +98,10 @@ function componentsOf(name: string, components: Readonly<Record<string, Json>>) 
 
 function operationObject(row: Operation, mount: Mount, schemas: DocumentSchemas): Json {
   const example = exampleOf(row, mount.revision);
+  const { query, body } = requestOf(row, mount.isOriginal);
   const parameters = [
     ...pathParameters(row, example),
-    ...queryParameters(row, example, schemas),
+    ...queryParameters(query, example, schemas),
     ...pageParameters(row, mount)
   ];
   const media = (schema: Json, shown: unknown) => ({
@@ -110,9 +111,9 @@ function operationObject(row: Operation, mount: Mount, schemas: DocumentSchemas)
     summary: row.descr,
     tags: [tagOf(row)],
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(row.body === undefined
+    ...(body === undefined
       ? {}
-      : { requestBody: { required: !Type.IsOptional(row.body), ...media(schemas.of(row.body), example?.body) } }),
+      : { requestBody: { required: !Type.IsOptional(body), ...media(schemas.of(body), example?.body) } }),
     responses: {
       200: {
         description: 'Success',
@@ -159,7 +160,7 @@ function paramsOf(path: string): string[] {
   return [...path.matchAll(/:([^/]+)/g)].map(([, name]) => name);
 }
 
-function queryParameters({ query }: Operation, example: Example | undefined, schemas: DocumentSchemas): Json[] {
+function queryParameters(query: TObject | undefined, example: Example | undefined, schemas: DocumentSchemas): Json[] {
   if (query === undefined) return [];
   const properties = schemas.properties(query);
   const required = schemas.required(query, properties);

@@ -88,11 +88,17 @@ export interface Operation extends Guarded {
   readonly in?: readonly RevisionName[];
   /** The parameters of the query, beside `_page` and `_limit`. */
   readonly query?: TObject;
+  /** As `originalBody`, for the query. */
+  readonly originalQuery?: TObject;
   readonly body?: TSchema;
+  /** The schema of the body with `errors: 'original'`, where the original products accept values that they ignore. Default: `body`. */
+  readonly originalBody?: TSchema;
   /** Greatest size of a body. Default, and if that is greater: the option `maxBodyBytes`. */
   readonly maxBodyBytes?: number;
   /** The data of the answer; optional: some answers have none. Default: none, or a list of objects if the list has pages. */
   readonly data?: TSchema;
+  /** The record whose other fields a body may have too, as a client sends back what it was shown; they are ignored. Default: `data`. */
+  readonly shown?: TSchema;
   /** Shown in the OpenAPI document and executed by a test. */
   readonly example?: ExampleOf;
   /** It shows or changes applications, and can be switched off for a mount (option `appOperations`). */
@@ -128,6 +134,12 @@ export interface Operation extends Guarded {
    * @throws Fault, or an error of the broker that `FAULTS` translates
    */
   run(context: Context, input: Input): Awaitable<unknown | Listing<unknown>>;
+}
+
+/** The schemas of the requests of an operation. @param isOriginal with `errors: 'original'` */
+export function requestOf(row: Operation, isOriginal: boolean): Pick<Operation, 'query' | 'body'> {
+  const { query, body, originalQuery = query, originalBody = body } = row;
+  return isOriginal ? { query: originalQuery, body: originalBody } : { query, body };
 }
 
 /** Make a row whose `run` gets its parameters with their types. */

@@ -44,6 +44,15 @@ export function errorTerm(word: string): string {
   return `{error,${word}}`;
 }
 
+/** Most bytes of a name: one that is longer does not fit into the path of a request that deletes its record. */
+const MAX_NAME_BYTES = 4096;
+
+/** Check the length of the name of a record that is added. @throws Fault wrongParameter; not with `errors: 'original'` */
+export function checkName({ isOriginal }: Context, parameter: string, name: string | undefined): void {
+  if (name === undefined || isOriginal || Buffer.byteLength(name) <= MAX_NAME_BYTES) return;
+  throw new Fault('wrongParameter', `the parameter "${parameter}" is longer than ${MAX_NAME_BYTES} bytes`, parameter);
+}
+
 /** @throws Fault emptyCredentials if one of some parameters is an empty string */
 export function checkNotEmpty(parameters: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(parameters))

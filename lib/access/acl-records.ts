@@ -11,7 +11,8 @@ export type AclSubject = { readonly clientId: string } | { readonly username: st
 /** An access rule that is set at run time, with one topic filter and at most one of client id and user name. */
 export interface AclRecord extends Pick<AccessRule, 'access' | 'clientId' | 'username' | 'exact'> {
   readonly topic: string;
-  readonly action: 'publish' | 'subscribe' | 'pubsub';
+  /** `subpub` is another spelling of `pubsub`. */
+  readonly action: 'publish' | 'subscribe' | 'pubsub' | 'subpub';
 }
 
 /** A record as it is persisted. */
@@ -80,7 +81,7 @@ export class AclRecords {
 
   /**
    * Set the rule for a client, or for all, and a topic filter.
-   * @returns the record, with the action in its usual spelling
+   * @returns the record, with `publish` and `subscribe` instead of `pub` and `sub`
    * @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID, OPTION_UNKNOWN
    */
   async set(record: Omit<AclRecord, 'action'> & Pick<AccessRule, 'action'>): Promise<AclRecord> {
@@ -225,6 +226,5 @@ function recordOf(key: string, { access, action, exact }: StoredRecord): AclReco
 
 function actionOf({ action = 'pubsub' }: Pick<AccessRule, 'action'>): AclRecord['action'] {
   if (action === 'pub') return 'publish';
-  if (action === 'sub') return 'subscribe';
-  return action === 'subpub' ? 'pubsub' : action;
+  return action === 'sub' ? 'subscribe' : action;
 }

@@ -40,7 +40,12 @@ describe('A management client', () => {
     assert.equal(await s.client.post('/mqtt/subscribe', { body }), undefined);
     const [found] = await s.client.get('/clients/{clientid}', { params: { clientid: 'a/b ü' } });
     assert.deepEqual([found.username, found.subscriptions_cnt, found.connected], ['ann', 1, true]);
-    const results = await s.client.post('/mqtt/publish_batch', { body: [{ topic: 't' }, { topic: '#' }] });
+    const results = await s.client.post('/mqtt/publish_batch', {
+      body: [
+        { topic: 't', payload: '' },
+        { topic: '#', payload: '' }
+      ]
+    });
     assert.deepEqual(
       results.map(({ code }) => code),
       [0, 115]

@@ -24,7 +24,7 @@ function ask(broker: Broker, options: ManagementOptions = {}) {
     }: { headers?: Record<string, string>; authorization?: string | undefined; from?: string; url?: string } = {}
   ) => {
     const all = authorization === '' ? headers : { authorization, ...headers };
-    const body = method === 'GET' || method === 'DELETE' ? undefined : '{"topic":"t"}';
+    const body = method === 'GET' || method === 'DELETE' ? undefined : '{"topic":"t","payload":""}';
     const request = new Request(`${url}/api${path}`, { method, headers: all, ...(body === undefined ? {} : { body }) });
     const response = await fetch(request, { remoteAddress: from });
     return { status: response.status, headers: response.headers, body: (await response.json()) as never as Reply };

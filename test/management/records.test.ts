@@ -237,7 +237,7 @@ describe('The access rules that are set at run time', () => {
       );
       assert.deepEqual(results[1], { ...(several[1] as object), result: 'ok' });
       assert.deepEqual(results[2], { ...(several[2] as object), all: '$all', result: 'ok' });
-      const first = { clientid: 'a/b', topic: 't/#', action: 'pubsub', access: 'allow' };
+      const first = { clientid: 'a/b', topic: 't/#', action: 'subpub', access: 'allow' };
       assert.deepEqual(await ask(server, 'GET', '/acl/clientid'), {
         code: 0,
         data: [
@@ -325,10 +325,7 @@ describe('Bans', () => {
       const [clientId, username, address] = kinds[revision];
       const end = 4_000_000_000;
       const whole = { who: 'a/b', as: clientId, reason: 'why', desc: 'more', by: 'me', at: 1_600_000_000, until: end };
-      assert.deepEqual(await ask(server, 'POST', '/banned', { ...whole, other: 1 }), {
-        code: 0,
-        data: { ...whole, other: 1 }
-      });
+      assert.deepEqual(await ask(server, 'POST', '/banned', whole), { code: 0, data: whole });
       await ask(server, 'POST', '/banned', { who: 'ann', as: username });
       await ask(server, 'POST', '/banned', { who: '10.0.0.0/8', as: address });
       const { data, meta: found } = await ask(server, 'GET', '/banned');

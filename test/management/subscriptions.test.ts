@@ -56,7 +56,7 @@ describe('Subscriptions', () => {
     await using broker = await startWithSubscriptions();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     const { node } = broker.settings;
-    for (const path of ['/api/subscriptions?qos=1', `/api/nodes/${encodeURIComponent(node)}/subscriptions`]) {
+    for (const path of ['/api/subscriptions?_=1', `/api/nodes/${encodeURIComponent(node)}/subscriptions`]) {
       const { data, meta } = (await server.call('GET', path)).body;
       assert.deepEqual(data, [
         { node, client_id: 'a/1', topic: 'q', qos: 0 },
@@ -66,8 +66,10 @@ describe('Subscriptions', () => {
       ]);
       assert.deepEqual(meta, { page: 1, limit: 10_000, count: 4 });
     }
-    const { body } = await server.call('GET', '/api/subscriptions/a%2F1?qos=1');
+    const { body } = await server.call('GET', '/api/subscriptions/a%2F1');
     assert.deepEqual(topics(body.data), ['q', '/s', 'a/+']);
+    const refused = await server.call('GET', '/api/subscriptions?qos=1');
+    assert.deepEqual([refused.status, refused.body.code], [400, 108]);
   });
 
   it('are listed by conditions, all of which must hold', async () => {
@@ -95,16 +97,37 @@ describe('Subscriptions', () => {
           assert.deepEqual(topics(data), found, query);
           assert.deepEqual(meta, { page: 1, limit: 10_000, count: -1, hasnext: false }, query);
         }
-        const unknown = (await server.call('GET', `${path}/subscriptions?colour=red`)).body;
-        assert.equal(unknown.meta.count, 4);
+        const unknown = await server.call('GET', `${path}/subscriptions?colour=red`);
+        assert.deepEqual([unknown.status, unknown.body.code], [400, 108]);
       }
     }
   });
 
-  it('are answered without meta if the topic is given, whatever the other conditions and the page', async () => {
+  it('lists subscriptions to a topic that satisfy the other conditions too, in pages', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    for (const [clientId, qos] of [
+      ['a', 0],
+      ['b', 1],
+      ['c', 1],
+      ['d', 1]
+    ] as const)
+      await (await broker.connect({ clientId })).subscribe('t/1', { qos });
+    const page = async (query: string) => {
+      const { data, meta } = (await server.call('GET', `/api/subscriptions?topic=t%2F1&${query}`)).body;
+      return [data.map(({ clientid }: { clientid: string }) => clientid), meta.hasnext];
+    };
+    assert.deepEqual(await page('qos=1&_limit=2'), [['b', 'c'], true]);
+    assert.deepEqual(await page('qos=1&_limit=2&_page=2'), [['d'], false]);
+    assert.deepEqual(await page('clientid=a'), [['a'], false]);
+    assert.deepEqual(await page('clientid=a&qos=1'), [[], false]);
+    assert.deepEqual(await page('_match_topic=u/%23'), [[], false]);
+  });
+
+  it('are answered as the original products do if the topic is given: without meta, other conditions and pages', async () => {
     await using broker = await startWithSubscriptions();
     for (const revision of LATER) {
-      await using server = await serveManagement(broker, { revision });
+      await using server = await serveManagement(broker, { revision, errors: 'original' });
       for (const [query, found] of [
         ['topic=a/%2B', ['a/+']],
         ['topic=a%2Fb&qos=2&_page=7&_limit=1', ['a/b']],
@@ -120,7 +143,7 @@ describe('Subscriptions', () => {
 
   it('are answered without meta if there are many with the topic', async () => {
     await using broker = await startBroker();
-    await using server = await serveManagement(broker);
+    await using server = await serveManagement(broker, { errors: 'original' });
     for (let n = 0; n < 450; n++) await (await broker.connect({ clientId: `c${n}` })).subscribe('t');
     const { body } = await server.call('GET', '/api/subscriptions?topic=t&_limit=10');
     assert.deepEqual([body.code, body.data.length, 'meta' in body], [0, 450, false]);

@@ -95,7 +95,7 @@ interface Client {
   is_bridge: boolean;
   /** Whether the client is connected */
   connected: boolean;
-  /** When the client connected; absent while it is not connected: local time, YYYY-MM-DD HH:mm:ss */
+  /** When the client connected last: local time, YYYY-MM-DD HH:mm:ss */
   connected_at?: string;
   /** When the client disconnected; absent while it is connected: local time, YYYY-MM-DD HH:mm:ss */
   disconnected_at?: string;
@@ -174,7 +174,7 @@ interface Connection {
   peercert: string;
   /** Whether the client is a bridge */
   is_bridge: boolean;
-  /** When the client connected; absent while it is not connected: local time, YYYY-MM-DD HH:mm:ss */
+  /** When the client connected last: local time, YYYY-MM-DD HH:mm:ss */
   connected_at?: string;
   /** The zone, which sets the limits */
   zone: string;
@@ -716,7 +716,7 @@ export interface EarlierOperations {
       clientid: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -740,7 +740,7 @@ export interface EarlierOperations {
       username: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -764,7 +764,7 @@ export interface EarlierOperations {
       all: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -785,7 +785,7 @@ export interface EarlierOperations {
       clientid: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -803,7 +803,7 @@ export interface EarlierOperations {
       username: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -1037,7 +1037,7 @@ export interface EarlierOperations {
       desc?: string;
       /** Whether the application may send requests */
       status?: boolean;
-      /** The time from which its requests are refused, in seconds since 1970; null or "undefined": never */
+      /** The time from which its requests are refused, in seconds or milliseconds since 1970; null or "undefined": never */
       expired?: number | null | 'undefined';
     };
     data: {
@@ -1062,13 +1062,15 @@ export interface EarlierOperations {
       appid: string;
     };
     body: {
+      /** The new secret; the previous one is refused from then on */
+      secret?: string;
       /** The name for people */
       name?: string;
       /** A description */
       desc?: string;
       /** Whether the application may send requests */
       status?: boolean;
-      /** The time from which its requests are refused, in seconds since 1970; null or "undefined": never */
+      /** The time from which its requests are refused, in seconds or milliseconds since 1970; null or "undefined": never */
       expired?: number | null | 'undefined';
     };
     data: undefined;
@@ -1110,9 +1112,9 @@ export interface EarlierOperations {
       reason?: string;
       /** More about the reason */
       desc?: string;
-      /** The time at which the ban was made, in seconds since 1970. Default: now */
+      /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
       at?: number;
-      /** The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
+      /** The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
       until?: number;
     };
     data: {
@@ -1126,9 +1128,9 @@ export interface EarlierOperations {
       reason?: string;
       /** More about the reason */
       desc?: string;
-      /** The time at which the ban was made, in seconds since 1970. Default: now */
+      /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
       at?: number;
-      /** The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
+      /** The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
       until?: number;
     };
   };
@@ -1490,9 +1492,9 @@ export interface EarlierOperations {
 
   'POST /mqtt/subscribe': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
+      /** Several topics, separated by commas, in addition to "topic" */
       topics?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1506,19 +1508,19 @@ export interface EarlierOperations {
 
   'POST /mqtt/publish': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
+      /** Several topics, separated by commas, in addition to "topic" */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       client_id?: string;
-      /** The payload */
-      payload?: string;
-      /** base64: the payload is Base64; everything else counts as plain */
+      /** The payload; empty with "retain": deletes the retained message of the topic */
+      payload: string;
+      /** base64: the payload is Base64 */
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained; everything except true counts as false */
+      /** Whether the message is retained */
       retain?: boolean;
     };
     data: undefined;
@@ -1528,7 +1530,7 @@ export interface EarlierOperations {
 
   'POST /mqtt/unsubscribe': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1540,9 +1542,9 @@ export interface EarlierOperations {
 
   'POST /mqtt/subscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
+      /** Several topics, separated by commas, in addition to "topic" */
       topics?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -1556,19 +1558,19 @@ export interface EarlierOperations {
 
   'POST /mqtt/publish_batch': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
+      /** Several topics, separated by commas, in addition to "topic" */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       client_id?: string;
-      /** The payload */
-      payload?: string;
-      /** base64: the payload is Base64; everything else counts as plain */
+      /** The payload; empty with "retain": deletes the retained message of the topic */
+      payload: string;
+      /** base64: the payload is Base64 */
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained; everything except true counts as false */
+      /** Whether the message is retained */
       retain?: boolean;
     }[];
     data: EntryResult[];
@@ -1578,7 +1580,7 @@ export interface EarlierOperations {
 
   'POST /mqtt/unsubscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
       /** The client id of the subscriber */
       client_id: string;
@@ -2157,8 +2159,8 @@ export interface EarlierOperations {
       conn_state?: 'connected' | 'idle' | 'disconnected';
       /** Whether the last CONNECT asked for a new session */
       clean_start?: boolean;
-      /** The protocol */
-      proto_name?: string;
+      /** The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others */
+      proto_name?: 'MQTT' | 'MQIsdp' | 'CoAP' | 'LwM2M' | 'MQTT-SN';
       /** The protocol version: 3, 4 or 5 */
       proto_ver?: number;
       /** A part of the client id */

@@ -106,7 +106,7 @@ interface Client {
   is_bridge: boolean;
   /** Whether the client is connected */
   connected: boolean;
-  /** When the client connected; absent while it is not connected: local time, YYYY-MM-DD HH:mm:ss */
+  /** When the client connected last: local time, YYYY-MM-DD HH:mm:ss */
   connected_at?: string;
   /** When the client disconnected; absent while it is connected: local time, YYYY-MM-DD HH:mm:ss */
   disconnected_at?: string;
@@ -705,7 +705,7 @@ export interface LaterOperations {
       clientid: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -729,7 +729,7 @@ export interface LaterOperations {
       username: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -753,7 +753,7 @@ export interface LaterOperations {
       all: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -774,7 +774,7 @@ export interface LaterOperations {
       clientid: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -792,7 +792,7 @@ export interface LaterOperations {
       username: string;
       /** The topic filter */
       topic: string;
-      /** pub, sub or pubsub */
+      /** pub, sub, or both: pubsub or subpub, as it was written */
       action: string;
       /** allow or deny */
       access: string;
@@ -1007,7 +1007,7 @@ export interface LaterOperations {
       desc?: string;
       /** Whether the application may send requests */
       status?: boolean;
-      /** The time from which its requests are refused, in seconds since 1970; null or "undefined": never */
+      /** The time from which its requests are refused, in seconds or milliseconds since 1970; null or "undefined": never */
       expired?: number | null | 'undefined';
     };
     data: {
@@ -1032,13 +1032,15 @@ export interface LaterOperations {
       appid: string;
     };
     body: {
+      /** The new secret; the previous one is refused from then on */
+      secret?: string;
       /** The name for people */
       name?: string;
       /** A description */
       desc?: string;
       /** Whether the application may send requests */
       status?: boolean;
-      /** The time from which its requests are refused, in seconds since 1970; null or "undefined": never */
+      /** The time from which its requests are refused, in seconds or milliseconds since 1970; null or "undefined": never */
       expired?: number | null | 'undefined';
     };
     data: undefined;
@@ -1080,9 +1082,9 @@ export interface LaterOperations {
       reason?: string;
       /** More about the reason */
       desc?: string;
-      /** The time at which the ban was made, in seconds since 1970. Default: now */
+      /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
       at?: number;
-      /** The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
+      /** The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
       until?: number;
     };
     data: {
@@ -1096,9 +1098,9 @@ export interface LaterOperations {
       reason?: string;
       /** More about the reason */
       desc?: string;
-      /** The time at which the ban was made, in seconds since 1970. Default: now */
+      /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
       at?: number;
-      /** The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
+      /** The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
       until?: number;
     };
   };
@@ -1263,8 +1265,8 @@ export interface LaterOperations {
       conn_state?: 'connected' | 'idle' | 'disconnected';
       /** Whether the last CONNECT asked for a new session */
       clean_start?: boolean;
-      /** The protocol */
-      proto_name?: string;
+      /** The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others */
+      proto_name?: 'MQTT' | 'MQIsdp' | 'CoAP' | 'LwM2M' | 'MQTT-SN';
       /** The protocol version: 3, 4 or 5 */
       proto_ver?: number;
       /** A part of the client id */
@@ -1307,8 +1309,8 @@ export interface LaterOperations {
       conn_state?: 'connected' | 'idle' | 'disconnected';
       /** Whether the last CONNECT asked for a new session */
       clean_start?: boolean;
-      /** The protocol */
-      proto_name?: string;
+      /** The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others */
+      proto_name?: 'MQTT' | 'MQIsdp' | 'CoAP' | 'LwM2M' | 'MQTT-SN';
       /** The protocol version: 3, 4 or 5 */
       proto_ver?: number;
       /** A part of the client id */
@@ -1554,9 +1556,9 @@ export interface LaterOperations {
 
   'POST /mqtt/subscribe': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
+      /** Several topics, separated by commas, in addition to "topic" */
       topics?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1570,19 +1572,19 @@ export interface LaterOperations {
 
   'POST /mqtt/publish': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
+      /** Several topics, separated by commas, in addition to "topic" */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       clientid?: string;
-      /** The payload */
-      payload?: string;
-      /** base64: the payload is Base64; everything else counts as plain */
+      /** The payload; empty with "retain": deletes the retained message of the topic */
+      payload: string;
+      /** base64: the payload is Base64 */
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained; everything except true counts as false */
+      /** Whether the message is retained */
       retain?: boolean;
     };
     data: undefined;
@@ -1592,7 +1594,7 @@ export interface LaterOperations {
 
   'POST /mqtt/unsubscribe': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1604,9 +1606,9 @@ export interface LaterOperations {
 
   'POST /mqtt/subscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
+      /** Several topics, separated by commas, in addition to "topic" */
       topics?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1620,19 +1622,19 @@ export interface LaterOperations {
 
   'POST /mqtt/publish_batch': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
-      /** Several topics, separated by commas; used if there is no topic. If at least one topic is valid, those that are not are left out */
+      /** Several topics, separated by commas, in addition to "topic" */
       topics?: string;
       /** The client id of the publisher, which events name. It is not checked */
       clientid?: string;
-      /** The payload */
-      payload?: string;
-      /** base64: the payload is Base64; everything else counts as plain */
+      /** The payload; empty with "retain": deletes the retained message of the topic */
+      payload: string;
+      /** base64: the payload is Base64 */
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained; everything except true counts as false */
+      /** Whether the message is retained */
       retain?: boolean;
     }[];
     data: EntryResult[];
@@ -1642,7 +1644,7 @@ export interface LaterOperations {
 
   'POST /mqtt/unsubscribe_batch': {
     body: {
-      /** The topic, or several, separated by commas. If at least one topic is valid, those that are not are left out */
+      /** The topic, or several, separated by commas */
       topic?: string;
       /** The client id of the subscriber */
       clientid: string;
@@ -1939,7 +1941,7 @@ export interface LaterOperations {
     query?: {
       /** The client id */
       clientid?: string;
-      /** The topic filter of the subscription, without a share prefix. With it, other conditions and pages are ignored, and the answer has no "meta" */
+      /** The topic filter of the subscription, without a share prefix */
       topic?: string;
       /** The QoS */
       qos?: number;
@@ -1965,7 +1967,7 @@ export interface LaterOperations {
     query?: {
       /** The client id */
       clientid?: string;
-      /** The topic filter of the subscription, without a share prefix. With it, other conditions and pages are ignored, and the answer has no "meta" */
+      /** The topic filter of the subscription, without a share prefix */
       topic?: string;
       /** The QoS */
       qos?: number;
@@ -2188,8 +2190,8 @@ export interface LaterOperations {
       conn_state?: 'connected' | 'idle' | 'disconnected';
       /** Whether the last CONNECT asked for a new session */
       clean_start?: boolean;
-      /** The protocol */
-      proto_name?: string;
+      /** The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others */
+      proto_name?: 'MQTT' | 'MQIsdp' | 'CoAP' | 'LwM2M' | 'MQTT-SN';
       /** The protocol version: 3, 4 or 5 */
       proto_ver?: number;
       /** A part of the client id */

@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
 import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
-import { check, documentedAs, Fault } from '../../rest/index.ts';
-import { oneOrMany } from '../input.ts';
+import { documentedAs, Fault } from '../../rest/index.ts';
+import { checkEntry, oneOrMany } from '../input.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
-import { checkDeleted, errorTerm, resultOf } from '../records.ts';
+import { checkDeleted, checkName, errorTerm, resultOf } from '../records.ts';
 
 /** What stands for all clients. */
 const ALL = '$all';
@@ -31,7 +31,7 @@ const RULE = Type.Object(
 type Rule = Type.Static<typeof RULE>;
 
 const TOPIC = Type.String({ description: 'The topic filter' });
-const ACTION = Type.String({ description: 'pub, sub or pubsub' });
+const ACTION = Type.String({ description: 'pub, sub, or both: pubsub or subpub, as it was written' });
 const ACCESS = Type.String({ description: 'allow or deny' });
 const RESULT = Type.String({ description: 'ok, or what is wrong: `{error,topic}`' });
 const OF_CLIENT_ID = { clientid: Type.String({ description: 'The client id' }) };
@@ -49,7 +49,7 @@ const OF_EVERYONE = { all: ALL, topic: 'secret/#', action: 'pubsub', access: 'de
 /** Entries of a batch that are worked on in one turn. Their writes leave together. */
 const ENTRIES_AT_ONCE = 50;
 
-const ACTIONS = { publish: 'pub', subscribe: 'sub', pubsub: 'pubsub' } as const;
+const ACTIONS = { publish: 'pub', subscribe: 'sub', pubsub: 'pubsub', subpub: 'subpub' } as const;
 
 /** The parameter that is wrong, as the original products call it; undefined: it is not the rule that is wrong. */
 function wordOf({ kind, original }: Fault): string | undefined {
@@ -67,10 +67,11 @@ function subjectOf({ clientid, client_id, username, all }: Rule): AclSubject {
   return username === undefined ? 'all' : { username };
 }
 
-async function add({ broker }: Context, rule: Rule): Promise<void> {
-  const { topic, action, access } = rule;
+async function add(context: Context, rule: Rule): Promise<void> {
+  const { clientid, client_id, username, topic, action, access } = rule;
   const subject = subjectOf(rule);
-  await broker.access.acl.set({ topic, action, access, ...(subject === 'all' ? {} : subject) });
+  for (const [name, value] of Object.entries({ clientid, client_id, username, topic })) checkName(context, name, value);
+  await context.broker.access.acl.set({ topic, action, access, ...(subject === 'all' ? {} : subject) });
 }
 
 /** Set the rules of a batch. @returns them with a result each, in order */
@@ -80,7 +81,7 @@ async function addEach(context: Context, entries: readonly unknown[]): Promise<R
     if (from > 0) await nextTurn();
     const some = entries.slice(from, from + ENTRIES_AT_ONCE);
     const done = some.map(async (entry) =>
-      echoed(entry, await resultOf(async () => add(context, check(RULE, entry, 'entry')), wordOf))
+      echoed(entry, await resultOf(async () => add(context, checkEntry<Rule>(RULE, entry, context.isOriginal)), wordOf))
     );
     results.push(...(await Promise.all(done)));
   }

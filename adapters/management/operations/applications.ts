@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import type { Application, ApplicationChange } from '../../../lib/index.ts';
-import { type Operation, operation } from '../operation.ts';
+import { msOf } from '../moment.ts';
+import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted, lookedUp } from '../records.ts';
 
 /** What is written in place of a time that is not set. */
@@ -13,7 +14,8 @@ const CHANGE = {
   expired: Type.Optional(
     Type.Unsafe<number | null | typeof UNDEFINED>({
       anyOf: [{ type: 'integer' }, { type: 'null' }, { const: UNDEFINED }],
-      description: 'The time from which its requests are refused, in seconds since 1970; null or "undefined": never'
+      description:
+        'The time from which its requests are refused, in seconds or milliseconds since 1970; null or "undefined": never'
     })
   )
 };
@@ -24,9 +26,19 @@ const APPLICATION = Type.Object({
     pattern: '^[^:]*$', // HTTP Basic credentials have a colon behind the id
     description: 'The id, with which it sends requests'
   }),
-  secret: Type.Optional(Type.String({ description: 'The secret; without it, a random one is made' })),
+  secret: Type.Optional(Type.String({ minLength: 1, description: 'The secret; without it, a random one is made' })),
   ...CHANGE
 });
+/** The original products make a secret in place of an empty one. */
+const ORIGINAL_APPLICATION = Type.Object({ ...APPLICATION.properties, secret: Type.Optional(Type.String()) });
+const UPDATE = Type.Object({
+  secret: Type.Optional(
+    Type.String({ minLength: 1, description: 'The new secret; the previous one is refused from then on' })
+  ),
+  ...CHANGE
+});
+/** The original products ignore a secret. */
+const ORIGINAL_UPDATE = Type.Object({ secret: Type.Optional(Type.Unknown()), ...CHANGE });
 
 const SHOWN = Type.Object(
   {
@@ -46,10 +58,11 @@ const REPORTS = { app_id: 'reports', name: 'Reports', desc: 'Monthly reports', s
 type Change = Type.Static<Type.TObject<typeof CHANGE>>;
 
 /** Only the fields that are given are changed. */
-function changeOf({ name, desc, status, expired }: Change): ApplicationChange {
+function changeOf({ isOriginal }: Context, { name, desc, status, expired }: Change): ApplicationChange {
   const change = { name, description: desc, isEnabled: status };
   if (expired === undefined) return change;
-  return { ...change, expiresAt: typeof expired === 'number' ? expired * 1000 : undefined };
+  if (typeof expired !== 'number') return { ...change, expiresAt: undefined };
+  return { ...change, expiresAt: isOriginal ? expired * 1000 : msOf(expired) };
 }
 
 function shown({ id, name, description, isEnabled, expiresAt }: Application): Record<string, unknown> {
@@ -72,11 +85,12 @@ export const APPLICATIONS: readonly Operation[] = [
     },
     isForApplications: true,
     body: APPLICATION,
+    originalBody: ORIGINAL_APPLICATION,
     data: Type.Object({ secret: Type.String({ description: 'The secret, which cannot be read later' }) }),
     // misspelt there
     originalAnswer: ({ kind }) => (kind === 'exists' ? { code: 102, message: 'alread_existed' } : undefined),
-    run: ({ broker }, { body: { app_id: id, secret, ...change } }) =>
-      broker.applications.add({ id, ...(secret ? { secret } : {}), ...changeOf(change) })
+    run: (context, { body: { app_id: id, secret, ...change } }) =>
+      context.broker.applications.add({ id, ...(secret ? { secret } : {}), ...changeOf(context, change) })
   }),
   operation({
     name: 'del_app',
@@ -118,8 +132,14 @@ export const APPLICATIONS: readonly Operation[] = [
     descr: 'Update Application',
     example: { params: { appid: 'reports' }, body: { desc: 'Weekly reports', status: false } },
     isForApplications: true,
-    body: Type.Object(CHANGE),
+    body: UPDATE,
+    shown: SHOWN,
+    originalBody: ORIGINAL_UPDATE,
     originalAnswer: ({ kind }) => (kind === 'unknownRecord' ? { code: 102, message: 'not_found' } : undefined),
-    run: ({ broker }, { params: { appid }, body }) => broker.applications.update(appid, changeOf(body))
+    run: async (context, { params: { appid }, body: { secret, ...change } }) => {
+      const { applications } = context.broker;
+      if (secret !== undefined && !context.isOriginal) await applications.setSecret(appid, secret);
+      await applications.update(appid, changeOf(context, change));
+    }
   })
 ];

@@ -2,8 +2,9 @@ import Type from 'typebox';
 import type { Ban, BannedKind } from '../../../lib/index.ts';
 import { documentedAs, Fault } from '../../rest/index.ts';
 import { Listing } from '../listing.ts';
+import { msOf } from '../moment.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
-import { checkDeleted } from '../records.ts';
+import { checkDeleted, checkName } from '../records.ts';
 import { EARLIER, LATER, type Revision } from '../revisions.ts';
 
 /** What is written in place of a value that is not set. */
@@ -21,9 +22,9 @@ const BAN = Type.Object({
   by: Type.Optional(Type.String({ default: 'user', description: 'Who has made the ban' })),
   reason: Type.Optional(Type.String({ description: 'The reason' })),
   desc: Type.Optional(Type.String({ description: 'More about the reason' })),
-  at: moment('The time at which the ban was made, in seconds since 1970. Default: now'),
+  at: moment('The time at which the ban was made, in seconds or milliseconds since 1970. Default: now'),
   until: moment(
-    'The time at which the ban ends, in seconds since 1970. Default: in five minutes; in the earlier revision: it does not end'
+    'The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end'
   )
 });
 const SHOWN = Type.Object(
@@ -74,8 +75,18 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1000);
 }
 
-function ms(time: number | undefined): number | undefined {
-  return time === undefined ? undefined : time * 1000;
+/** The original products take all times for seconds. */
+function ms({ isOriginal }: Context, time: number | undefined): number | undefined {
+  return time === undefined || isOriginal ? time && time * 1000 : msOf(time);
+}
+
+/** When a ban ends. @throws Fault wrongParameter if that is in the past */
+function endOf(context: Context, until: number | undefined): number | undefined {
+  if (until === undefined && !context.revision.bansEnd) return Infinity;
+  const end = ms(context, until);
+  if (end !== undefined && end <= context.broker.clock.now() && !context.isOriginal)
+    throw new Fault('wrongParameter', 'the parameter "until" must be a time in the future', 'until');
+  return end;
 }
 
 function shown(ban: Ban, revision: Revision): Record<string, unknown> {
@@ -137,11 +148,12 @@ export const BANNED: readonly Operation[] = [
     body: BAN,
     data: BAN,
     originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['who', 'as']),
-    run: async ({ broker, revision }, { body }) => {
+    run: async (context, { body }) => {
       const { who, as, by, reason, desc: description, at, until } = body;
-      const end = until === undefined && !revision.bansEnd ? Infinity : ms(until);
-      const kind = kindNamed(revision, as);
-      await broker.access.banned.add({ kind, who, by, reason, description, at: ms(at), until: end });
+      checkName(context, 'who', who);
+      const kind = kindNamed(context.revision, as);
+      const times = { at: ms(context, at), until: endOf(context, until) };
+      await context.broker.access.banned.add({ kind, who, by, reason, description, ...times });
       return body;
     }
   }),
@@ -158,6 +170,8 @@ export const BANNED: readonly Operation[] = [
       const as = query.as ?? body?.as;
       if (as === undefined)
         throw new Fault('missingParameter', 'the parameter "as" is missing, in the query or the body', 'as');
+      if (body?.as !== undefined && body.as !== as && !context.isOriginal)
+        throw new Fault('wrongParameter', 'the parameter "as" of the query is another one than that of the body', 'as');
       return lift(context, as, who);
     }
   }),

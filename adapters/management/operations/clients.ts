@@ -1,15 +1,14 @@
+import { isIP, SocketAddress } from 'node:net';
 import Type from 'typebox';
-import { type ClientQuery, type ClientRecord, recordNames } from '../../../lib/index.ts';
+import { type ClientQuery, type ClientRecord, plainAddress, recordNames } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { CLIENT as EXAMPLE } from '../examples.ts';
 import { countUnder, Listing } from '../listing.ts';
+import { msOf } from '../moment.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER } from '../revisions.ts';
 import { writer } from '../wire.ts';
 import { inClusterAndOnNode } from './on-node.ts';
-
-/** Values from here on are milliseconds, smaller ones seconds. */
-const MS_FROM = 1e11;
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const moment = (description: string) =>
@@ -25,14 +24,25 @@ export const CONDITIONS = Type.Object({
     Type.Enum(['connected', 'idle', 'disconnected'], { description: 'The state of the connection' })
   ),
   clean_start: Type.Optional(Type.Boolean({ description: 'Whether the last CONNECT asked for a new session' })),
-  proto_name: text('The protocol'),
-  proto_ver: Type.Optional(Type.Integer({ description: 'The protocol version: 3, 4 or 5' })),
+  proto_name: Type.Optional(
+    Type.Enum(['MQTT', 'MQIsdp', 'CoAP', 'LwM2M', 'MQTT-SN'], {
+      description: 'The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others'
+    })
+  ),
+  proto_ver: Type.Optional(Type.Integer({ minimum: 3, maximum: 5, description: 'The protocol version: 3, 4 or 5' })),
   _like_clientid: text('A part of the client id'),
   _like_username: text('A part of the user name'),
   _gte_created_at: moment('The session was created at this time or later'),
   _lte_created_at: moment('The session was created at this time or earlier'),
   _gte_connected_at: moment('The client connected at this time or later'),
   _lte_connected_at: moment('The client connected at this time or earlier')
+});
+
+/** The original products list no client for a protocol that does not exist. */
+const ORIGINAL_CONDITIONS = Type.Object({
+  ...CONDITIONS.properties,
+  proto_name: text('The protocol'),
+  proto_ver: Type.Optional(Type.Integer())
 });
 
 /** The schema of the record of a client, and its writer. */
@@ -52,14 +62,15 @@ const CACHE = Type.Array(
 
 export type Conditions = Readonly<Partial<Record<keyof typeof CONDITIONS.properties, unknown>>>;
 
-/** The query for the list of clients that conditions mean. */
-export function queryOf(given: Conditions): ClientQuery {
-  const ms = (value: unknown) => (typeof value !== 'number' ? undefined : value >= MS_FROM ? value : value * 1000);
+/** The query for the list of clients that conditions mean. @throws Fault wrongParameter, not with `isOriginal` */
+export function queryOf({ isOriginal }: Pick<Context, 'isOriginal'>, given: Conditions): ClientQuery {
+  const ms = (value: unknown) => (typeof value === 'number' ? msOf(value) : undefined);
+  const address = given.ip_address as string | undefined;
   return {
     clientId: given.clientid as string | undefined,
     username: given.username as string | undefined,
     zone: given.zone as string | undefined,
-    ipAddress: given.ip_address as string | undefined,
+    ipAddress: isOriginal || address === undefined ? address : writtenAddress(address),
     isConnected: given.conn_state === undefined ? undefined : given.conn_state === 'connected',
     cleanStart: given.clean_start as boolean | undefined,
     protocolName: given.proto_name as string | undefined,
@@ -73,11 +84,22 @@ export function queryOf(given: Conditions): ClientQuery {
   };
 }
 
-async function list({ broker, page, revision }: Context, given: Conditions): Promise<Listing<ClientRecord>> {
+/** An IP address as records have it. @throws Fault wrongParameter */
+function writtenAddress(given: string): string {
+  const plain = plainAddress(given.toLowerCase()) ?? given;
+  const version = isIP(plain);
+  if (version === 0)
+    throw new Fault('wrongParameter', `the parameter "ip_address" must be an IP address, not "${given}"`, 'ip_address');
+  return version === 4 ? plain : new SocketAddress({ address: plain, family: 'ipv6' }).address;
+}
+
+async function list(context: Context, given: Conditions): Promise<Listing<ClientRecord>> {
+  const { broker, page, revision } = context;
+  const query = queryOf(context, given);
   // a client without CONNECT has no record
   if (given.conn_state === 'idle') return Listing.written([], { count: -1, hasNext: false }, write);
   const { entries, cursor, count } = await broker.directory.clients({
-    ...queryOf(given),
+    ...query,
     skip: page.skip,
     limit: page.limit
   });
@@ -116,6 +138,7 @@ export const CLIENTS = [
       data: DATA,
       paged: 'max',
       query: CONDITIONS,
+      originalQuery: ORIGINAL_CONDITIONS,
       run: (context, { query }) => list(context, query)
     }
   ),

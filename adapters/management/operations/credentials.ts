@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type, { type TString } from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
-import { check, type Fault } from '../../rest/index.ts';
-import { oneOrMany } from '../input.ts';
+import type { Fault } from '../../rest/index.ts';
+import { checkEntry, oneOrMany } from '../input.ts';
 import { Listing, type PageRequest } from '../listing.ts';
 import { type Context, type Operation, type OriginalAnswer, operation } from '../operation.ts';
-import { checkDeleted, checkNotEmpty, errorTerm, lookedUp, resultOf } from '../records.ts';
+import { checkDeleted, checkName, checkNotEmpty, errorTerm, lookedUp, resultOf } from '../records.ts';
 import type { RevisionName } from '../revisions.ts';
 
 const LATER: readonly RevisionName[] = ['later', 'hosted'];
@@ -108,9 +108,10 @@ function credentialOperations(kind: CredentialKind): Operation[] {
   const name = { [field]: Type.String({ description: `The ${subject}` }) };
   const record = Type.Object({ ...name, password: PASSWORD });
   const described = (one: string) => `record of the ${subject} "${one}"`;
-  const add = async ({ broker }: Context, given: Record<string, string>) => {
+  const add = async (context: Context, given: Record<string, string>) => {
     checkNotEmpty({ [field]: given[field], password: given.password });
-    await records(broker).add(given[field], given.password);
+    checkName(context, field, given[field]);
+    await records(context.broker).add(given[field], given.password);
   };
   return [
     operation({
@@ -151,7 +152,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       },
       run: (context, { body }) =>
         Array.isArray(body)
-          ? addEach(body, field, (entry) => add(context, check(record, entry, 'entry')))
+          ? addEach(body, field, (entry) => add(context, checkEntry(record, entry, context.isOriginal)))
           : add(context, body as Record<string, string>)
     }),
     operation({
@@ -180,7 +181,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
   ];
 }
 
-/** Add the records of a batch. @returns the result for each name; the last one if a name occurs several times */
+/** Add the records of a batch. @returns the result for each name; the first one if a name occurs several times: it says what is stored */
 async function addEach(
   entries: readonly unknown[],
   field: string,
@@ -192,7 +193,9 @@ async function addEach(
     if (at > 0 && at % ENTRIES_AT_ONCE === 0) await nextTurn();
     const name = (entry as Record<string, unknown> | null)?.[field];
     // a name that is no string has no better key
-    results.set(typeof name === 'string' ? name : '', await resultOf(() => add(entry), wordOf));
+    const key = typeof name === 'string' ? name : '';
+    const result = await resultOf(() => add(entry), wordOf);
+    if (!results.has(key)) results.set(key, result);
   }
   return Object.fromEntries(results);
 }
@@ -206,9 +209,10 @@ const STORED_LOGIN = Type.Object({ ...LOGIN.properties, password: HASH }, { titl
 const OPERATOR = { login: 'operator', password: HASH_EXAMPLE, is_superuser: false };
 type Login = Type.Static<typeof LOGIN>;
 
-async function addLogin({ broker }: Context, { login, password, is_superuser: isSuperuser }: Login): Promise<void> {
+async function addLogin(context: Context, { login, password, is_superuser: isSuperuser }: Login): Promise<void> {
   checkNotEmpty({ login, password });
-  await broker.access.logins.add(login, password, { isSuperuser });
+  checkName(context, 'login', login);
+  await context.broker.access.logins.add(login, password, { isSuperuser });
 }
 
 function loginOf({ name, passwordHash, isSuperuser }: CredentialRecord): Login {
@@ -263,7 +267,9 @@ const LOGINS = [
     run: async (context, { body }) => {
       // the original products answer a single record as a list of one
       if (Array.isArray(body) || context.isOriginal)
-        return addEach([body].flat(), 'login', (entry) => addLogin(context, check(LOGIN, entry, 'entry')));
+        return addEach([body].flat(), 'login', (entry) =>
+          addLogin(context, checkEntry<Login>(LOGIN, entry, context.isOriginal))
+        );
       await addLogin(context, body as Login);
       return { [(body as Login).login]: 'ok' };
     }

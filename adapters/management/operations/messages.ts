@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import Type from 'typebox';
+import Type, { type TObject } from 'typebox';
 import { checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
-import { check, documentedAs, Fault, shortened } from '../../rest/index.ts';
+import { documentedAs, Fault, shortened } from '../../rest/index.ts';
 import { CODES, faultOf } from '../codes.ts';
-import { batchOf } from '../input.ts';
+import { batchOf, checkEntry } from '../input.ts';
 import { type Context, operation } from '../operation.ts';
-import { EARLIER, LATER } from '../revisions.ts';
+import { EARLIER, LATER, type Revision } from '../revisions.ts';
 
 /** Each revision accepts both names. @param isRequired the operation itself checks that there is a client id */
 const clientIdNamed = (description: string, isRequired?: true) => ({
@@ -13,34 +13,28 @@ const clientIdNamed = (description: string, isRequired?: true) => ({
   client_id: Type.Optional(Type.String({ description, ...documentedAs({ in: EARLIER, isRequired }) }))
 });
 const SUBSCRIBER = clientIdNamed('The client id of the subscriber', true);
-/** As the original products do it. */
-const LEFT_OUT = 'If at least one topic is valid, those that are not are left out';
 const topics = {
-  topic: Type.Optional(Type.String({ description: `The topic, or several, separated by commas. ${LEFT_OUT}` })),
-  topics: Type.Optional(
-    Type.String({ description: `Several topics, separated by commas; used if there is no topic. ${LEFT_OUT}` })
-  )
+  topic: Type.Optional(Type.String({ description: 'The topic, or several, separated by commas' })),
+  topics: Type.Optional(Type.String({ description: 'Several topics, separated by commas, in addition to "topic"' }))
 };
 const qos = Type.Optional(Type.Integer({ minimum: 0, maximum: 2, default: 0, description: 'The QoS' }));
-
-const ENCODING = Type.Enum(['plain', 'base64'], {
-  default: 'plain',
-  description: 'base64: the payload is Base64; everything else counts as plain'
-});
-const RETAIN = Type.Boolean({
-  default: false,
-  description: 'Whether the message is retained; everything except true counts as false'
-});
 
 const PUBLISH = Type.Object({
   ...topics,
   ...clientIdNamed('The client id of the publisher, which events name. It is not checked'),
-  payload: Type.Optional(Type.String({ default: '', description: 'The payload' })),
-  // as the original, which takes everything else for plain text
-  encoding: Type.Optional(Type.String(documentedAs({ as: ENCODING }))),
+  payload: Type.String({ description: 'The payload; empty with "retain": deletes the retained message of the topic' }),
+  encoding: Type.Optional(
+    Type.Enum(['plain', 'base64'], { default: 'plain', description: 'base64: the payload is Base64' })
+  ),
   qos,
-  // as the original, which takes everything else for false
-  retain: Type.Optional(Type.Unknown(documentedAs({ as: RETAIN })))
+  retain: Type.Optional(Type.Boolean({ default: false, description: 'Whether the message is retained' }))
+});
+/** The original products take other encodings for plain, all values but true for false, and no payload for an empty one. */
+const ORIGINAL_PUBLISH = Type.Object({
+  ...PUBLISH.properties,
+  payload: Type.Optional(Type.String()),
+  encoding: Type.Optional(Type.String()),
+  retain: Type.Optional(Type.Unknown())
 });
 const SUBSCRIBE = Type.Object({ ...topics, ...SUBSCRIBER, qos });
 const UNSUBSCRIBE = Type.Object({ topic: topics.topic, ...SUBSCRIBER });
@@ -65,29 +59,45 @@ const ENTRY_RESULTS = Type.Array(
   )
 );
 
-type Publish = Type.Static<typeof PUBLISH>;
+type Publish = Type.Static<typeof ORIGINAL_PUBLISH>;
 type Subscribe = Type.Static<typeof SUBSCRIBE>;
 type Unsubscribe = Type.Static<typeof UNSUBSCRIBE>;
 type Names = Pick<Publish, 'clientid' | 'client_id'>;
 
-/** The topics of a request that are valid. @throws Fault wrongTopic if there is none */
+/**
+ * The topics of a request, each once. With `errors: 'original'`, `topics` counts only without `topic`, and those that are not valid are left
+ * out if another one is valid.
+ * @throws Fault wrongTopic
+ */
 function topicsIn(
+  { isOriginal }: Context,
   { topic, topics: several }: Pick<Publish, 'topic' | 'topics'>,
   faultOfTopic: (topic: string) => string | undefined
-): string[] {
-  const given = (topic ?? several)?.split(',') ?? [];
-  if (given.length === 1 && faultOfTopic(given[0]) === undefined) return given;
-  const valid = given.filter((one) => faultOfTopic(one) === undefined);
+): readonly string[] {
+  const given = isOriginal ? listed(topic ?? several) : [...new Set([...listed(topic), ...listed(several)])];
+  const wrong = given.find((one) => faultOfTopic(one) !== undefined);
+  if (wrong === undefined && given.length > 0) return given;
+  const valid = isOriginal ? given.filter((one) => faultOfTopic(one) === undefined) : [];
   if (valid.length > 0) return valid;
-  const [first] = given;
   const why =
-    first === undefined
+    wrong === undefined
       ? 'a topic is needed: "topic" or "topics"'
-      : `the topic "${first}" is not valid: ${faultOfTopic(first)}`;
+      : `the topic "${wrong}" is not valid: ${faultOfTopic(wrong)}`;
   throw new Fault('wrongTopic', why, 'bad_topic');
 }
 
-function clientIdIn({ revision }: Context, { clientid, client_id }: Names): string | undefined {
+function listed(topics: string | undefined): readonly string[] {
+  return topics?.split(',') ?? [];
+}
+
+/** @throws Fault wrongParameter if both names are given, with different values */
+function clientIdIn({ revision, isOriginal }: Context, { clientid, client_id }: Names): string | undefined {
+  if (!isOriginal && clientid !== undefined && client_id !== undefined && clientid !== client_id)
+    throw new Fault('wrongParameter', '"clientid" and "client_id" name different clients; give one of them');
+  return namedClient(revision, { clientid, client_id });
+}
+
+function namedClient(revision: Revision, { clientid, client_id }: Names): string | undefined {
   return revision.clientIdName === 'clientid' ? (clientid ?? client_id) : (client_id ?? clientid);
 }
 
@@ -95,7 +105,7 @@ async function publish(context: Context, given: Publish): Promise<void> {
   const payload = payloadOf(given);
   const clientId = clientIdIn(context, given);
   const qos = (given.qos ?? 0) as QoS;
-  for (const topic of topicsIn(given, checkTopicName))
+  for (const topic of topicsIn(context, given, checkTopicName))
     await context.broker.publish({ topic, payload, qos, retain: given.retain === true, clientId });
 }
 
@@ -118,7 +128,7 @@ function sessionOf(context: Context, given: Names) {
 }
 
 function subscribe(context: Context, given: Subscribe): void {
-  const filters = topicsIn(given, checkTopicFilter);
+  const filters = topicsIn(context, given, checkTopicFilter);
   const session = sessionOf(context, given);
   for (const filter of filters) session.subscribe(filter, { qos: (given.qos ?? 0) as QoS });
 }
@@ -149,12 +159,12 @@ const RESULTS = {
 async function each<T extends Names & { readonly topic?: string; readonly topics?: string }>(
   context: Context,
   list: readonly unknown[],
-  schema: typeof PUBLISH | typeof SUBSCRIBE | typeof UNSUBSCRIBE,
+  schema: TObject,
   run: (entry: T) => void | Promise<void>
 ): Promise<object[]> {
   const faultIn = async (entry: unknown): Promise<EntryFault | undefined> => {
     try {
-      await run(check<T>(schema, entry, 'entry'));
+      await run(checkEntry<T>(schema, entry, context.isOriginal));
       return undefined;
     } catch (error) {
       const fault = faultOf(error);
@@ -172,7 +182,7 @@ async function each<T extends Names & { readonly topic?: string; readonly topics
       const given = (typeof entry === 'object' && entry !== null ? entry : {}) as T;
       const topic = given.topic ?? given.topics;
       const fault = faults[at];
-      const result = resultOf(clientIdIn(context, given), topic, fault?.code ?? 0);
+      const result = resultOf(namedClient(context.revision, given), topic, fault?.code ?? 0);
       results.push(fault === undefined ? result : { ...result, message: fault.message });
     });
   }
@@ -202,6 +212,7 @@ export const MESSAGES = [
       body: { [clientIdName]: 'console', topic: 'commands/sensor-1', payload: 'restart', qos: 1 }
     }),
     body: PUBLISH,
+    originalBody: ORIGINAL_PUBLISH,
     // the first revision accepts such a payload, and its subscribers crash
     originalAnswer: ({ kind, original }, { name }) =>
       kind === 'wrongParameter' && original === 'payload' && name !== 'earlier'
@@ -249,7 +260,8 @@ export const MESSAGES = [
     }),
     body: batchOf(PUBLISH),
     data: ENTRY_RESULTS,
-    run: (context, { body }) => each<Publish>(context, body, PUBLISH, (entry) => publish(context, entry))
+    run: (context, { body }) =>
+      each<Publish>(context, body, context.isOriginal ? ORIGINAL_PUBLISH : PUBLISH, (entry) => publish(context, entry))
   }),
   operation({
     name: 'mqtt_unsubscribe_batch',

@@ -68,6 +68,7 @@ export const RESOURCES: readonly Operation[] = [
       )
     }),
     body: GIVEN,
+    shown: RESOURCE_WITH_STATUS,
     data: Type.Optional(Type.Union([RESOURCE])),
     example: { body: { ...examples.GIVEN_RESOURCE, test: false } },
     faultOf: ruleFault,
@@ -114,6 +115,7 @@ export const RESOURCES: readonly Operation[] = [
     path: '/resources/:id',
     descr: 'Update a resource',
     body: CHANGE,
+    shown: RESOURCE_WITH_STATUS,
     example: { params, body: { description: 'The server in Berlin' } },
     faultOf: ruleFault,
     run: async ({ broker }, { params: { id }, body: { config, description } }) => {

@@ -120,6 +120,7 @@ export const RULES: readonly Operation[] = [
       rawsql: Type.Optional(Type.String({ description: 'As in the body' }))
     }),
     body: GIVEN,
+    shown: RULE,
     data: Type.Union([
       RULE,
       Type.Record(Type.String(), Type.Unknown(), { description: 'Of a test: the output' }),

@@ -31,8 +31,7 @@ const OF_ALL = Type.Object({
   clientid: Type.Optional(Type.String({ description: 'The client id' })),
   topic: Type.Optional(
     Type.String({
-      description:
-        'The topic filter of the subscription, without a share prefix. With it, other conditions and pages are ignored, and the answer has no "meta"'
+      description: 'The topic filter of the subscription, without a share prefix'
     })
   ),
   ...OF_CLIENT.properties
@@ -51,9 +50,12 @@ function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionR
   return (record) => write({ ...record, filter: listedFilter(record.filter, hasSharePrefix) });
 }
 
-async function list({ broker, page, revision }: Context, given: Conditions): Promise<Listing<SubscriptionRecord>> {
+async function list(context: Context, given: Conditions): Promise<Listing<SubscriptionRecord>> {
+  const { broker, page, revision, isOriginal } = context;
   const write = writerOf(revision);
-  if (given.topic !== undefined) return Listing.written(await withFilter(broker, given.topic), undefined, write);
+  // the original products ignore other conditions and pages
+  if (given.topic !== undefined && isOriginal)
+    return Listing.written(await withFilter(broker, given.topic), undefined, write);
   const { skip, limit } = page;
   const { entries, cursor, count } = await broker.directory.subscriptions({ ...queryOf(given), skip, limit });
   const hasNext = revision.hasNext ? cursor !== undefined : undefined;
@@ -69,8 +71,8 @@ async function ofClient(
   return Listing.written(entries, undefined, writerOf(revision));
 }
 
-function queryOf({ clientid, qos, share, _match_topic }: Conditions): SubscriptionQuery {
-  return { clientId: clientid, qos: qos as QoS | undefined, group: share, coveredBy: _match_topic };
+function queryOf({ clientid, topic, qos, share, _match_topic }: Conditions): SubscriptionQuery {
+  return { clientId: clientid, filter: topic, qos: qos as QoS | undefined, group: share, coveredBy: _match_topic };
 }
 
 /** All subscriptions with a topic filter. */

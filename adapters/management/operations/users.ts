@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { Fault } from '../../rest/index.ts';
 import { type Operation, type OriginalAnswer, operation } from '../operation.ts';
-import { checkNotEmpty } from '../records.ts';
+import { checkName, checkNotEmpty } from '../records.ts';
 
 const USERNAME = Type.String({ description: 'The name of the user' });
 const PASSWORD = Type.String({ description: 'The password' });
@@ -55,9 +55,10 @@ export const USERS: readonly Operation[] = [
       fault.kind === 'missingParameter' || fault.kind === 'emptyCredentials'
         ? { message: 'Username or password undefined' }
         : originalAnswer(fault),
-    run: ({ broker }, { body: { username, password, tags } }) => {
+    run: (context, { body: { username, password, tags } }) => {
       checkNotEmpty({ username, password });
-      return broker.users.add(username, password, tags);
+      checkName(context, 'username', username);
+      return context.broker.users.add(username, password, tags);
     }
   }),
   operation({

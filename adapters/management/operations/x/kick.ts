@@ -54,7 +54,7 @@ async function kickMatching({ broker }: Context, all: true | undefined, conditio
     throw new Fault('missingParameter', 'give "clientids", at least one condition that is not empty, or "all": true');
   // a client without CONNECT has no session
   if (conditions.conn_state === 'idle') return 0;
-  return broker.sessions.kickMatching(queryOf(conditions), OPTIONS);
+  return broker.sessions.kickMatching(queryOf({ isOriginal: false }, conditions), OPTIONS);
 }
 
 /** Disconnecting many clients. */
