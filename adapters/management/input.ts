@@ -64,7 +64,7 @@ function integer(name: string, text: string | undefined): number | undefined {
 }
 
 /** How strictly a body is checked. */
-export interface BodyChecks {
+interface BodyChecks {
   /** With `errors: 'original'`: parameters that are not known are ignored. */
   readonly isOriginal: boolean;
   /** The parameters of the path. A body may repeat their values, as a client does that sends a record back. */

@@ -27,8 +27,9 @@ export interface FiguresSource {
   /** PUBLISH packets sent on earlier connections. */
   readonly delivered: number;
   readonly connection: TrafficSource | undefined;
-  /** A counter of the last connection; see `LastTraffic`. */
-  lastCount(name: TrafficCounter): number;
+  /** Number of the session, by which the counters of its last connection are kept. */
+  readonly number: number;
+  readonly ports: { readonly lastTraffic: { count(number: number, name: TrafficCounter): number } };
   readonly client: { readonly agreement: { readonly window: number; readonly zone: Zone } };
   readonly subscriptions: { readonly size: number };
   readonly inbound: { readonly count: number } | undefined;
@@ -97,7 +98,8 @@ export type SessionFigures = SessionCounts & ConnectionTraffic;
 /** A counter of the connection, or of the last one. */
 export function countOf(name: TrafficCounter): (source: FiguresSource) => number {
   const read = TRAFFIC_COUNTERS[name];
-  return (source) => (source.connection === undefined ? source.lastCount(name) : read(source.connection));
+  return ({ connection, ports, number }) =>
+    connection === undefined ? ports.lastTraffic.count(number, name) : read(connection);
 }
 
 export const TRAFFIC_FIELDS: RecordTable<FiguresSource, ConnectionTraffic> = {

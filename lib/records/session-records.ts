@@ -13,11 +13,11 @@ import { plainAddress } from './transport-info.ts';
 
 /** What the records of a session are read from. A session has it. */
 export interface SessionSource extends FiguresSource {
-  readonly client: FiguresSource['client'] &
-    ClientInfo & {
-      /** When the client connected last; unlike `connectedAt` also while it is not connected. */
-      readonly lastConnectedAt: number | undefined;
-    };
+  readonly client: FiguresSource['client'] & ClientInfo;
+  readonly lifecycle: {
+    /** When the client connected last; also while it is not connected. */
+    readonly connectedAt: number | undefined;
+  };
   readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
 }
 
@@ -155,7 +155,7 @@ const CONNECTION_ONLY: RecordTable<SessionSource, ConnectionFacts> = {
   isBridge: { from: ({ client }) => client.isBridge, later: 'is_bridge', earlier: 'is_bridge', rule: 'is_bridge' },
   isConnected: { from: ({ state }) => state === 'connected', later: 'connected' },
   connectedAt: {
-    from: ({ client }) => client.lastConnectedAt,
+    from: ({ lifecycle }) => lifecycle.connectedAt,
     unit: 'ms',
     later: 'connected_at',
     earlier: 'connected_at',

@@ -89,8 +89,8 @@ export const CLIENT_CONDITIONS: Conditions<SessionSource, ClientQuery> = {
   protocolName: equals(CLIENT_FIELDS.protocolName),
   createdFrom: ({ createdAt }, from) => createdAt >= from,
   createdTo: ({ createdAt }, to) => createdAt <= to,
-  connectedFrom: ({ client: { lastConnectedAt: at } }, from) => at !== undefined && at >= from,
-  connectedTo: ({ client: { lastConnectedAt: at } }, to) => at !== undefined && at <= to
+  connectedFrom: ({ lifecycle: { connectedAt: at } }, from) => at !== undefined && at >= from,
+  connectedTo: ({ lifecycle: { connectedAt: at } }, to) => at !== undefined && at <= to
 };
 
 export const SUBSCRIPTION_CONDITIONS: Conditions<SubscriptionSource, SubscriptionQuery> = {

@@ -35,8 +35,9 @@ export class ChartActions implements SessionActions {
     lifecycle.takeover?.attach();
     const connection = connectionOf(session);
     connection.attach(session); // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
-    lifecycle.entered('connected');
-    client.noteConnected(true, ports.clock.now());
+    const now = ports.clock.now();
+    lifecycle.entered('connected', now);
+    client.noteConnected(true, now);
     delivery.attach(connection.writer);
     inbound?.attach();
     timers.accepted();

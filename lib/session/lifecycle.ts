@@ -73,6 +73,8 @@ export class Lifecycle {
   state: 'idle' | 'connected' | 'disconnected' | 'gone' = 'idle';
   /** How the last connection has ended, or the present one is ending. */
   ending: Ending | undefined = undefined;
+  /** When the client connected last, in wall-clock milliseconds; kept after it has disconnected. */
+  connectedAt: number | undefined = undefined;
   will: Will | undefined = undefined;
   /** What decides on the CONNECT or a re-authentication, and is aborted when the connection closes. */
   decision: Decision | undefined = undefined;
@@ -98,8 +100,9 @@ export class Lifecycle {
     this.#actor?.send({ type: event });
   }
 
-  /** The chart has entered this state. Also for a session from the store. */
-  entered(state: 'connected' | 'disconnected' | 'gone'): void {
+  /** The chart has entered this state. Also for a session from the store. @param connectedAt in wall-clock milliseconds */
+  entered(state: 'connected' | 'disconnected' | 'gone', connectedAt = this.connectedAt): void {
+    this.connectedAt = connectedAt;
     this.state = state;
     if (state === 'connected') this.ending = undefined;
     if (state !== 'gone') return;
@@ -210,7 +213,8 @@ export class Lifecycle {
   // ------------------------------------------------------------------------------------------------------------ the store
 
   /** The session comes from the store. */
-  restore(will: Will | undefined): void {
+  restore(will: Will | undefined, connectedAt: number | undefined): void {
+    this.connectedAt = connectedAt;
     this.entered('disconnected');
     this.will = will;
   }

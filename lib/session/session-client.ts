@@ -31,8 +31,6 @@ export class SessionClient implements ClientInfo, Publisher {
   connectedAt: number | undefined = undefined;
   /** Wall-clock milliseconds. */
   disconnectedAt: number | undefined = undefined;
-  /** When the client connected last, in wall-clock milliseconds; kept after it has disconnected. */
-  lastConnectedAt: number | undefined = undefined;
   #identity: Publisher | undefined = undefined;
 
   constructor(zone: Zone, transportInfo: TransportInfo) {
@@ -56,7 +54,6 @@ export class SessionClient implements ClientInfo, Publisher {
     client.keepalive = record.keepalive;
     client.sessionExpiry = record.sessionExpiry;
     client.disconnectedAt = disconnectedAt;
-    client.lastConnectedAt = record.connectedAt;
     return client;
   }
 
@@ -129,7 +126,6 @@ export class SessionClient implements ClientInfo, Publisher {
   /** The connection belongs to the session from this time on, or has closed. @param wallMs wall-clock milliseconds */
   noteConnected(isConnected: boolean, wallMs: number): void {
     this.connectedAt = isConnected ? wallMs : undefined;
-    if (isConnected) this.lastConnectedAt = wallMs;
     this.disconnectedAt = isConnected ? undefined : wallMs;
   }
 

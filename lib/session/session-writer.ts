@@ -9,6 +9,7 @@ export interface PersistedSession {
   readonly ports: { readonly node: string; readonly time: TimeReading };
   readonly client: SessionClient;
   readonly lifecycle: {
+    readonly connectedAt: number | undefined;
     /** How the last connection has ended. */
     readonly ending: { readonly will: 'publish' | 'drop' | 'keep' } | undefined;
     readonly will: WillState | undefined;
@@ -46,7 +47,7 @@ export function writeSession(
     sessionExpiry: client.sessionExpiry,
     createdAt,
     disconnectedAt: disconnectedAt ?? 0,
-    connectedAt: client.lastConnectedAt,
+    connectedAt: lifecycle.connectedAt,
     zone: client.zone,
     transport: transportInfo.transport,
     listener: transportInfo.listener ?? '',

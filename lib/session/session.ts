@@ -6,7 +6,6 @@ import type { ConnectionOwner } from '../connection/ports.ts';
 import { type DisconnectReason, disconnectReasonOf } from '../events/reasons.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ProtocolVersion } from '../packets/types.ts';
-import type { TrafficCounter } from '../records/last-traffic.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Route } from '../routing/route.ts';
 import { Subscriptions } from '../routing/subscriptions.ts';
@@ -74,7 +73,7 @@ export class Session implements ConnectionOwner {
     const session = new Session(ports, SessionClient.restored(zone, record, disconnectedAt), undefined);
     const will = record.will && new Will(record.will);
     session.createdAt = record.createdAt;
-    session.lifecycle.restore(will);
+    session.lifecycle.restore(will, record.connectedAt);
     // the session expiry continues while the broker is stopped
     const goneMs = Math.max(0, wallMs - disconnectedAt);
     session.timers.restore(nowMs + record.sessionExpiry * 1000 - goneMs);
@@ -118,11 +117,6 @@ export class Session implements ConnectionOwner {
       this.ports.lastTraffic.keep(this.number, previous);
     }
     this.connection = connection;
-  }
-
-  /** A counter of the last connection. */
-  lastCount(name: TrafficCounter): number {
-    return this.ports.lastTraffic.count(this.number, name);
   }
 
   checkRoute(route: Route): void {

@@ -5,8 +5,8 @@ import type { RevisionName } from 'embermq/management';
 import { VirtualClock } from 'embermq/testing';
 import { OPERATIONS } from '../../adapters/management/operations/index.ts';
 import { REVISION_ROWS } from '../../adapters/management/revisions.ts';
-import { startExampleBroker } from '../support/management-fixture.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
+import { startExampleBroker } from '../support/management-fixture.ts';
 
 type Server = Awaited<ReturnType<typeof serveManagement>>;
 
