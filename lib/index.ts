@@ -78,6 +78,7 @@ export {
   type Values as OptionValues
 } from './base/options-table.ts';
 export type { WorkCount } from './base/pending-work.ts';
+export { shownUrl } from './base/shown-url.ts';
 export type { Access } from './broker/access.ts';
 export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/access-explainer.ts';
 export type { AutoSubscription } from './broker/auto-subscriptions.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { type ClientOptions, InvalidInput, type Params, parseDuration } from '../../lib/index.ts';
+import { type ClientOptions, InvalidInput, type Params, parseDuration, shownUrl } from '../../lib/index.ts';
 import { checkTls, type DialSettings, type OutgoingTls } from '../outgoing/index.ts';
 
 /** The configuration of a resource `bridge_mqtt`, after checks. */
@@ -57,7 +57,7 @@ function invalid(field: string, expected: string, got: unknown): InvalidInput {
 }
 
 function readAddress(address: string, isTls: boolean): URL {
-  const shown = address.replace(/^(.*\/\/)?.*@/, '$1***@');
+  const shown = shownUrl(address).replace(/^(?!.*\/\/).*@/, '***@');
   const hasScheme = address.includes('://');
   if (!hasScheme && address.includes('@'))
     throw invalid('address', 'a host and a port; names of nodes are not supported', shown);

@@ -6,7 +6,8 @@ import {
   type OptionValues,
   readOptions,
   optionRow as row,
-  type Size
+  type Size,
+  shownUrl
 } from '../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import { type BridgeTopics, readRules, type TopicRule } from './topics.ts';
@@ -138,7 +139,7 @@ export function localClientId(name: string): string {
 
 function checkUrl(value: unknown, field: string): URL {
   const text = String(value);
-  const shown = text.replace(/\/\/.*@/, '//***@');
+  const shown = shownUrl(text);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^(mqtts?|wss?):$/.test(url.protocol) || url.hostname === '')
     throw new InvalidInput('OPTION_INVALID', field, 'a URL such as mqtt://host:1883 or wss://host/mqtt', shown);

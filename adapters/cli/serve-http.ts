@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { type Broker, InvalidInput, unknownKey } from '../../lib/index.ts';
+import { type Broker, InvalidInput, shownUrl, unknownKey } from '../../lib/index.ts';
 import {
   type HealthOptions,
   type HttpMounts,
@@ -138,7 +138,10 @@ function answerUnknown(mounts: readonly HttpMounts[], { method, url = '' }: Inco
     return;
   }
   const known = allow === undefined ? 'the management interface begins with /api' : `this path has ${allow}`;
-  const body = JSON.stringify({ code: 102, message: `there is no ${method} ${url.slice(0, 200)} here; ${known}` });
+  const body = JSON.stringify({
+    code: 102,
+    message: `there is no ${method} ${shownUrl(url).slice(0, 200)} here; ${known}`
+  });
   response.writeHead(404, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
   response.end(method === 'HEAD' ? undefined : body);
 }

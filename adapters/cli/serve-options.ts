@@ -44,7 +44,7 @@ export const SERVE_OPTIONS = {
   installScripts: flag(
     'boolean',
     true,
-    'run install.sh of plugin archives, with the rights of the process; if off, archives that contain one are refused'
+    'run install.sh of plugin archives, with the rights of the process; if off, archives that contain one are refused, but JavaScript in an archive still runs'
   ),
   autoLoadPlugins: flag(
     'boolean',

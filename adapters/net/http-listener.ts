@@ -14,7 +14,8 @@ import {
   InvalidInput,
   type ListenerAddress,
   type ListenerFigures,
-  type ListenerProtocol
+  type ListenerProtocol,
+  shownUrl
 } from '../../lib/index.ts';
 import { bind, boundAddress, type ServerMaker } from './bind.ts';
 import { FileWatch } from './file-watch.ts';
@@ -224,7 +225,7 @@ class HttpListener implements Listener {
     try {
       await this.#handler(request, response);
     } catch (error) {
-      this.#report(error, `${request.method} ${request.url}`);
+      this.#report(error, `${request.method} ${shownUrl(request.url ?? '')}`);
       if (response.headersSent) response.destroy();
       else response.writeHead(500).end();
     }

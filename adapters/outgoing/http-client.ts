@@ -1,7 +1,7 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { SecureContextOptions } from 'node:tls';
-import { BrokerError, InvalidInput } from '../../lib/index.ts';
+import { BrokerError, InvalidInput, shownUrl } from '../../lib/index.ts';
 import type { OutgoingTls } from './tls.ts';
 
 /** A request, ready to be sent. */
@@ -158,7 +158,7 @@ class StaleConnection extends Error {}
  */
 export function checkUrl(value: unknown, field: string): URL {
   const fail = (expected: string): never => {
-    throw new InvalidInput('OPTION_INVALID', field, expected, shownUrl(value));
+    throw new InvalidInput('OPTION_INVALID', field, expected, shown(value));
   };
   const isText = typeof value === 'string' || value instanceof URL;
   if (!isText || !URL.canParse(String(value))) return fail('a URL such as "https://app.example/mqtt"');
@@ -170,7 +170,7 @@ export function checkUrl(value: unknown, field: string): URL {
   return url;
 }
 
-/** A URL for error messages, without credentials. */
-function shownUrl(value: unknown): unknown {
-  return typeof value === 'string' || value instanceof URL ? String(value).replace(/\/\/[^/]*@/, '//***@') : value;
+/** A value that should be a URL, for error messages. */
+function shown(value: unknown): unknown {
+  return typeof value === 'string' || value instanceof URL ? shownUrl(String(value)) : value;
 }

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { BrokerError, type Clock, InvalidInput } from '../../lib/index.ts';
+import { BrokerError, type Clock, InvalidInput, StateError, shownUrl } from '../../lib/index.ts';
 import { HttpClient } from '../outgoing/index.ts';
 import { withDeadline } from './deadline.ts';
 import { messageOf } from './errors.ts';
@@ -15,20 +15,34 @@ export interface DownloadLimits {
   readonly closing: AbortSignal;
 }
 
+/** The first bytes of the record at the end of a ZIP archive, and the length of the longest one with its comment. */
+const END_RECORD = Buffer.from('PK\x05\x06');
+const MAX_END_BYTES = 22 + 65_535;
 const REDIRECTS = [301, 302, 303, 307, 308];
 
-/** Read an archive. @throws InvalidInput PLUGIN_FILE_INVALID; BrokerError PLUGIN_DOWNLOAD_FAILED */
-export async function readArchive(file: string, limits: DownloadLimits): Promise<Buffer> {
+/** Read an archive. @param limits failed: called with the reason if it cannot be read @throws InvalidInput PLUGIN_FILE_INVALID; BrokerError PLUGIN_DOWNLOAD_FAILED */
+export async function readArchive(
+  file: string,
+  limits: DownloadLimits & { readonly failed: (reason: string) => void }
+): Promise<Buffer> {
   const url = archiveUrl(file);
   try {
-    if (url.protocol === 'file:') return await readFile(url, file, limits.maxBytes);
-    return await fetchBytes(url, limits);
+    const isFile = url.protocol === 'file:';
+    return checkArchive(isFile ? await readFile(url, limits.maxBytes) : await fetchBytes(url, limits));
   } catch (error) {
-    if (error instanceof InvalidInput) throw error;
-    throw new BrokerError('PLUGIN_DOWNLOAD_FAILED', `fail to download file ${shown(file)}: ${messageOf(error)}`, {
-      cause: error
-    });
+    if (error instanceof StateError) throw error; // the plugins are closed
+    limits.failed(`${shown(file)}: ${messageOf(error)}`);
+    // the same for each reason: the answer must not tell which files exist, nor what servers answer that only this machine can reach
+    if (url.protocol === 'file:') throw uriError(file, error);
+    const text = `fail to download file ${shown(file)}: no archive was received`;
+    throw new BrokerError('PLUGIN_DOWNLOAD_FAILED', `${text}; the log of the broker has the reason`, { cause: error });
   }
+}
+
+/** Refuse what is not a ZIP archive by the record at its end, as the reader of archives does. @throws Error */
+function checkArchive(bytes: Buffer): Buffer {
+  if (bytes.subarray(-MAX_END_BYTES).lastIndexOf(END_RECORD) < 0) throw new Error('it is not a ZIP archive');
+  return bytes;
 }
 
 function archiveUrl(file: string): URL {
@@ -39,30 +53,25 @@ function archiveUrl(file: string): URL {
   return url;
 }
 
-function uriError(file: string): InvalidInput {
-  const expected = 'the http, https or file URL of an archive that exists, which ends with ".zip"';
-  return new InvalidInput('PLUGIN_FILE_INVALID', 'file', expected, shown(file), `invalid uri ${shown(file)}`);
+function uriError(file: string, cause?: unknown): InvalidInput {
+  const expected = 'the http, https or file URL of an archive that can be read, which ends with ".zip"';
+  const error = new InvalidInput('PLUGIN_FILE_INVALID', 'file', expected, shown(file), `invalid uri ${shown(file)}`);
+  if (cause !== undefined) error.cause = cause;
+  return error;
 }
 
-/** A URL for messages, without a password. */
+/** A URL for messages. */
 function shown(file: string): string {
-  const text = file.length > 500 ? `${file.slice(0, 497)}...` : file;
-  return text.replace(/\/\/[^/@]*@/, '//***@');
+  const text = shownUrl(file);
+  return text.length > 500 ? `${text.slice(0, 497)}...` : text;
 }
 
-async function readFile(url: URL, file: string, maxBytes: number): Promise<Buffer> {
-  let handle: FileHandle;
-  try {
-    // a pipe would let an ordinary open() wait for a writer
-    handle = await open(fileURLToPath(url), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EACCES' || code === 'EMFILE') throw error;
-    throw uriError(file);
-  }
+async function readFile(url: URL, maxBytes: number): Promise<Buffer> {
+  // a pipe would let an ordinary open() wait for a writer
+  const handle = await open(fileURLToPath(url), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const stats = await handle.stat();
-    if (!stats.isFile()) throw uriError(file);
+    if (!stats.isFile()) throw new Error('it is not a file');
     if (stats.size > maxBytes) throw tooLarge(maxBytes);
     const bytes = Buffer.alloc(stats.size);
     const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);

@@ -45,10 +45,11 @@ export class Installer {
     type: PluginType,
     input: PluginInput
   ): Promise<{ readonly record: PluginRecord; readonly folder: string }> {
-    const { maxArchiveSize, maxUnpackedSize, maxEntries, downloadTimeout, maxRedirects } = this.#settings;
+    const { maxArchiveSize, maxUnpackedSize, maxEntries, downloadTimeout, maxRedirects, onLog } = this.#settings;
     const [clock, closing] = [this.#clock, this.#closing];
     const bytes = await readArchive(input.file, {
-      ...{ maxBytes: maxArchiveSize, timeoutMs: downloadTimeout, maxRedirects, clock, closing }
+      ...{ maxBytes: maxArchiveSize, timeoutMs: downloadTimeout, maxRedirects, clock, closing },
+      failed: (reason) => onLog?.(input.name, `the archive cannot be read: ${reason}`)
     });
     const folder = await this.#files.begin();
     const paths = await unpack(bytes, folder, { maxEntries, maxUnpackedBytes: maxUnpackedSize });

@@ -33,7 +33,7 @@ export interface PluginOptions {
   autoLoad?: boolean;
   /** How the report of a library that is not loaded names this option. Default `autoLoad`. */
   autoLoadName?: string;
-  /** Run `install.sh` of archives. With false, an archive that has one is refused. Default true. */
+  /** Run `install.sh` of archives. With false, an archive that has one is refused; JavaScript in an archive still runs. Default true. */
   installScripts?: boolean;
   /** Servers that offer plugins, as a list or with commas between. Default: none. */
   pluginHosts?: string | readonly string[];
@@ -45,7 +45,7 @@ export interface PluginOptions {
   exitOnPluginDrop?: boolean;
   /** Called when a plugin was dropped with `restart`, and the stream service has stopped. */
   onStop?: (plugin: { readonly type: string; readonly name: string }) => void;
-  /** Receives what functions in JavaScript pass to `log()`. Default: it is discarded. */
+  /** Receives what functions in JavaScript pass to `log()`, and why an archive cannot be read, which callers are not told. Default: it is discarded. */
   onLog?: (name: string, text: string) => void;
   /** Most plugins of all types. Default 1000. */
   maxPlugins?: number;
@@ -77,7 +77,11 @@ export const PLUGIN_OPTIONS = {
   dataDir: row('text', '', 'Folder of the stream service, in which plugins are kept.', { max: 4096, check: checkPath }),
   autoLoad: row('boolean', true, 'Load libraries that were put into the folder of plugins by hand.'),
   autoLoadName: row('text', 'autoLoad', 'How the report of a library that is not loaded names this option.'),
-  installScripts: row('boolean', true, 'Run install.sh of archives. With false, an archive that has one is refused.'),
+  installScripts: row(
+    'boolean',
+    true,
+    'Run install.sh of archives. With false, an archive that has one is refused; JavaScript in an archive still runs.'
+  ),
   pluginHosts: row('object', [] as readonly string[], 'Servers that offer plugins.', { check: readHosts }),
   pluginVersion: row('text', undefined as string | undefined, 'The version in the path of these offers.', {
     check: checkSegment
@@ -85,7 +89,11 @@ export const PLUGIN_OPTIONS = {
   pluginOs: row('text', 'debian', 'The operating system in that path.', { check: checkSegment }),
   exitOnPluginDrop: row('boolean', false, 'End the process with code 100 after a plugin was dropped with restart=1.'),
   onStop: row('function', undefined as PluginOptions['onStop'], 'Called when such a drop has stopped the service.'),
-  onLog: row('function', undefined as PluginOptions['onLog'], 'Receives what functions in JavaScript log.'),
+  onLog: row(
+    'function',
+    undefined as PluginOptions['onLog'],
+    'Receives what functions in JavaScript log, and why an archive cannot be read.'
+  ),
   maxPlugins: row('integer', 1000, 'Most plugins of all types.', { min: 1, max: 100_000 }),
   maxArchiveSize: row('size', 64 * 1024 ** 2, 'Most bytes of an archive.', { min: 1, max: 2 ** 30 }),
   maxUnpackedSize: row('size', 256 * 1024 ** 2, 'Most bytes of all files of an archive.', { min: 1, max: 2 ** 34 }),

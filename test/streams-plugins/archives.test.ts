@@ -77,14 +77,15 @@ describe('Archives of plugins', () => {
       assert.deepEqual(fixture.failures, []);
     });
 
-  it('are refused if they are no zip files, or are truncated', async () => {
+  it('are refused as files that do not exist if they are no zip files, or are truncated', async () => {
     const whole = zip(MODULE);
     for (const bytes of [Buffer.from('not a zip'), whole.subarray(0, whole.length - 30), Buffer.alloc(0)]) {
       const path = join(fixture.folder, 'broken.zip');
       writeFileSync(path, bytes);
       const file = pathToFileURL(path).href;
       await assert.rejects(fixture.plugins.create('functions', { name: 'echo', file }), {
-        code: 'PLUGIN_ARCHIVE_INVALID'
+        code: 'PLUGIN_FILE_INVALID',
+        message: `invalid uri ${file}`
       });
     }
   });
@@ -118,12 +119,22 @@ describe('Archives of plugins', () => {
 });
 
 describe('The URL of an archive', () => {
-  it('must be an http, https or file URL of a file that exists and ends with .zip', async () => {
+  it('must be that of an archive, and the answer does not tell whether a file that is not one exists', async () => {
     const { plugins, folder } = await pluginsFixture();
     writeFileSync(join(folder, 'x.tar'), '');
     mkdirSync(join(folder, 'folder.zip'));
     const at = (name: string) => pathToFileURL(join(folder, name)).href;
-    const files = ['', 'x.zip', 'ftp://host/x.zip', 'http://host/x.tar', at('x.tar'), at('none.zip'), at('folder.zip')];
+    writeFileSync(join(folder, 'text.zip'), 'root:x:0:0');
+    const files = [
+      at('text.zip'),
+      '',
+      'x.zip',
+      'ftp://host/x.zip',
+      'http://host/x.tar',
+      at('x.tar'),
+      at('none.zip'),
+      at('folder.zip')
+    ];
     for (const file of files)
       await assert.rejects(plugins.create('functions', { name: 'echo', file }), {
         code: 'PLUGIN_FILE_INVALID',

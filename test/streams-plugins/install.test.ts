@@ -123,30 +123,47 @@ describe('The download of an archive', () => {
     assert.deepEqual(seen, ['/a.zip?v=1 Basic dTpw', 'other /c undefined']);
   });
 
-  it('is refused with its cause', async () => {
+  it('is refused in the same words whatever the server has answered, and the log has the cause', async () => {
     const origin = await serve((request, response) => {
-      if (request.url === '/loop.zip') response.writeHead(301, { location: '/loop.zip' }).end();
-      else if (request.url === '/file.zip') response.writeHead(301, { location: 'file:///etc/passwd' }).end();
-      else if (request.url === '/large.zip') response.end(Buffer.alloc(5000));
-      else if (request.url !== '/slow.zip') response.writeHead(404).end();
+      const path = request.url?.replace(/\?.*/, '');
+      if (path === '/loop.zip') response.writeHead(301, { location: '/loop.zip' }).end();
+      else if (path === '/file.zip') response.writeHead(301, { location: 'file:///etc/passwd' }).end();
+      else if (path === '/large.zip') response.end(Buffer.alloc(5000));
+      else if (path === '/text.zip') response.end('a secret of the server');
+      else if (path !== '/slow.zip') response.writeHead(404).end();
     });
-    const { plugins, archive } = await pluginsFixture({ maxArchiveSize: 4000 });
-    const { plugins: hasty } = await pluginsFixture({ downloadTimeout: 200 });
-    const cause = async (file: string, asked = plugins) => {
+    const logged: string[] = [];
+    const onLog = (name: string, text: string) => logged.push(`${name}: ${text}`);
+    const { plugins, archive } = await pluginsFixture({ maxArchiveSize: 4000, onLog });
+    const { plugins: hasty } = await pluginsFixture({ downloadTimeout: 200, onLog });
+    const refusal = async (file: string, asked = plugins) => {
       const error = await asked.create('functions', { name: 'echo', file }).catch((reason: Error) => reason);
-      assert.equal((error as { code?: string }).code, 'PLUGIN_DOWNLOAD_FAILED');
-      const { message } = error as Error;
-      assert.ok(message.startsWith(`fail to download file ${file.replace(/u:p/, '***')}: `), message);
-      return message.slice(`fail to download file ${file.replace(/u:p/, '***')}: `.length);
+      const { code, message } = error as Error & { code?: string };
+      const [cause] = logged.splice(0);
+      return { answer: `${code} ${message}`, cause: cause.replace('echo: the archive cannot be read: ', '') };
     };
-    assert.equal(await cause(`${origin.replace('//', '//u:p@')}/none.zip`), 'the server answered with status 404');
-    assert.equal(await cause(`${origin}/loop.zip`), 'there are more than 5 redirects');
-    assert.equal(await cause(`${origin}/file.zip`), 'a redirect leads to the scheme file:');
-    assert.match(await cause(`${origin}/large.zip`), /is larger than 4000 bytes/);
-    assert.equal(await cause(`${origin}/slow.zip`, hasty), 'it took longer than 200 ms');
-    assert.match(await cause('http://127.0.0.1:1/x.zip'), /ECONNREFUSED|bad port/);
+    const causes: [file: string, cause: RegExp, asked?: typeof plugins][] = [
+      [`${origin}/none.zip`, /the server answered with status 404$/],
+      [`${origin}/loop.zip`, /there are more than 5 redirects$/],
+      [`${origin}/file.zip`, /a redirect leads to the scheme file:$/],
+      [`${origin}/large.zip`, /is larger than 4000 bytes/],
+      [`${origin}/text.zip`, /it is not a ZIP archive$/],
+      [`${origin}/slow.zip`, /it took longer than 200 ms$/, hasty],
+      ['http://127.0.0.1:1/x.zip', /ECONNREFUSED|bad port/]
+    ];
+    for (const [file, cause, asked] of causes) {
+      const { answer, cause: found } = await refusal(file, asked);
+      const expected = `fail to download file ${file}: no archive was received; the log of the broker has the reason`;
+      assert.equal(answer, `PLUGIN_DOWNLOAD_FAILED ${expected}`);
+      assert.match(found, cause);
+    }
     const large = archive('large.zip', { name: 'x', content: Buffer.alloc(5000), method: 0 });
-    assert.equal(await cause(large), 'it is larger than 4000 bytes, the option maxArchiveSize');
+    const { answer, cause } = await refusal(large);
+    assert.equal(answer, `PLUGIN_FILE_INVALID invalid uri ${large}`);
+    assert.match(cause, /it is larger than 4000 bytes, the option maxArchiveSize$/);
+    const secrets = await refusal(`${origin.replace('//', '//u:p@')}/none.zip?token=t0p&v`);
+    assert.ok(secrets.answer.includes(`${origin.replace('//', '//***@')}/none.zip?token=***&***: `), secrets.answer);
+    assert.doesNotMatch(secrets.cause, /t0p|u:p/);
   });
 
   it('ends when the plugins are closed', async () => {

@@ -1,4 +1,4 @@
-import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
+import { InvalidInput, type OptionValues, readOptions, optionRow as row, shownUrl } from '../../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
 import { Template } from '../outgoing/template.ts';
@@ -195,8 +195,7 @@ function checkFilled(value: unknown, field: string): unknown {
 
 function checkUrl(value: unknown, field: string): URL {
   const fail = (expected: string): never => {
-    const shown =
-      typeof value === 'string' || value instanceof URL ? String(value).replace(/\/\/[^/]*@/, '//***@') : value;
+    const shown = typeof value === 'string' || value instanceof URL ? shownUrl(String(value)) : value;
     throw new InvalidInput('OPTION_INVALID', field, expected, shown);
   };
   const isText = typeof value === 'string' || value instanceof URL;

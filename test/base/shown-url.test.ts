@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { shownUrl } from '../../lib/base/shown-url.ts';
+
+describe('A URL in messages', () => {
+  const rows: [url: string, shown: string][] = [
+    ['http://host:80/a/b', 'http://host:80/a/b'],
+    ['mqtt://user:pass@host', 'mqtt://***@host'],
+    ['http://user:p/a@ss@host/x', 'http://***@host/x'],
+    ['http://user:p?ss@host/x', 'http://***@***'],
+    ['http://host/hook?token=abc&id=1', 'http://host/hook?token=***&id=***'],
+    ['http://host/hook?mail=a@b.example', 'http://host/hook?mail=***'],
+    ['https://host/hook?abc', 'https://host/hook?***'],
+    ['https://host/a?t=x==y#access_token=z', 'https://host/a?t=***#access_token=***'],
+    ['/rules?key=k', '/rules?key=***'],
+    ['not a url', 'not a url']
+  ];
+  for (const [url, shown] of rows)
+    it(`is shown as ${shown} instead of ${url}`, () => assert.equal(shownUrl(url), shown));
+});
