@@ -230,7 +230,10 @@ describe('Events', () => {
       if (qos === 2) receiver.send({ cmd: 'pubrec', messageId, reasonCode: 0 });
       await rest(receiver);
       const expected = [`message.publish p a`, `message.delivered r a qos=${qos} retain=${qos === 1}`];
-      assert.deepEqual(takeLines(lines), qos === 0 ? expected : [...expected, `message.acked r a qos=${qos}`]);
+      assert.deepEqual(
+        takeLines(lines),
+        qos === 0 ? expected : [...expected, `message.acked r a qos=${qos} retain=${qos === 1}`]
+      );
       if (qos === 2) {
         receiver.send({ cmd: 'pubcomp', messageId, reasonCode: 0 });
         await nothing(receiver);

@@ -74,8 +74,9 @@ async function pub(port: number, username: string, password: string, topic = 't'
 
 /** Send SIGHUP and wait for its report. */
 async function hungUp(shell: TestShell, lines: number): Promise<string[]> {
+  shell.err(); // what was logged before
   shell.hangUp();
-  let text = shell.err();
+  let text = '';
   while (text.split('\n').length <= lines) {
     if (shell.stderr.readableLength === 0) await new Promise((resolve) => shell.stderr.once('readable', resolve));
     text += shell.err();

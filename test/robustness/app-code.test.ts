@@ -186,6 +186,9 @@ describe('A listener that throws', () => {
       await broker.publish('logged', '{"a": 1}');
       await broker.streams.stop();
       await broker.streams.start();
+      const rejected = { client: undefined, address: '192.0.2.1', reason: 'malformed_packet', reasonCode: 0x81 };
+      events.emit('client.rejected', { ...rejected, why: 'the packet is malformed' });
+      events.emit('store.upgraded', { count: 1, text: 'a' });
       events.emit('store.failed', { error: new Error('full') });
       events.emit('store.recovered', {});
       broker.alarms.raise({ id: 'a' });

@@ -101,7 +101,7 @@ describe('the source mqtt for another server', () => {
       });
     await assert.rejects(attach('ssl://x', { rootCaPath: 'no such file' }).attachment.opened, {
       code: 'PROPERTY_INVALID',
-      message: /rootCaPath: ENOENT/
+      message: /rootCaPath: no such file: no such file or directory/
     });
   });
 });
