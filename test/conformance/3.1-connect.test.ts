@@ -222,7 +222,6 @@ describe('CONNECT: protocol name, version and flags', () => {
     assert.equal(await refusal(broker, connectBytes({ flags: 0x03 })), 0x81);
     assert.equal(await refusal(broker, connectBytes({ flags: 0x01 })), 0x81);
     assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags: 0x03 })), '');
-    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 3, name: 'MQIsdp', flags: 0x03 })), '');
   });
 
   it('[MQTT-3.1.2-9] refuses a CONNECT whose will lacks its properties, topic or payload: 0x81', async () => {

@@ -254,12 +254,12 @@ describe('listenHttp', () => {
       node(request, response);
       begin();
     });
-    const head = 'POST /api/mqtt/publish HTTP/1.1\r\nhost: localhost\r\ncontent-length: 13\r\n\r\n';
+    const head = 'POST /api/mqtt/publish HTTP/1.1\r\nhost: localhost\r\ncontent-length: 26\r\n\r\n';
     const socket = dial(port, `${head}{"top`);
     const text = readAll(socket);
     await begun;
     const stopped = broker.stop({ timeoutMs: 60_000 });
-    socket.write('ic":"a"}');
+    socket.write('ic":"a","payload":""}');
     assert.match(await text, /^HTTP\/1\.1 503 .*retry-after: 5\r\n.*"code":101,"message":"the broker is stopping/s);
     await stopped;
   });
