@@ -194,7 +194,7 @@ const STEPS = {
     assert.deepEqual([bad.status, bad.code], [400, 109]);
     const none = await call('POST', '/api/v4/mqtt/publish');
     assert.deepEqual([none.status, none.code], [400, 107]);
-    const wrong = await call('POST', '/api/v4/mqtt/publish', { body: { topic: '#' } });
+    const wrong = await call('POST', '/api/v4/mqtt/publish', { body: { topic: '#', payload: '' } });
     assert.deepEqual([wrong.status, wrong.code], [400, 115]);
   },
   'answer HEAD without a body': async () => {
@@ -258,7 +258,7 @@ const STEPS = {
     const response = await fetch(url, { headers: { authorization: AUTHORIZATION } });
     await world.broker.stop();
     await response.text(); // the stream ends with the broker
-    assert.equal((await call('POST', '/api/v4/mqtt/publish', { body: { topic: 't' } })).status, 503);
+    assert.equal((await call('POST', '/api/v4/mqtt/publish', { body: { topic: 't', payload: '' } })).status, 503);
     await world.server.close();
   }
 };
