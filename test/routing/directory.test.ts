@@ -41,6 +41,8 @@ function manySessions(count: number, filters: readonly string[] = []) {
     return {
       number: at + 1,
       client,
+      ports: { lastTraffic: { count: () => 0 } },
+      lifecycle: { connectedAt: 0 },
       state: 'connected',
       subscriptions: { size: 0, values: () => [] },
       delivery: { flows: {} }
