@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Parameter, StreamFunction } from '../../lib/streams/functions/function.ts';
 import { Row } from '../../lib/streams/tuple.ts';
-import { StreamFailure, type Value } from '../../lib/streams/values.ts';
+import { isStruct, StreamFailure, type Value } from '../../lib/streams/values.ts';
 import { Random } from '../fuzz/random.ts';
 import { FUNCTIONS, TOOLS } from './function-support.ts';
 
@@ -64,6 +64,9 @@ const VALUES: readonly (readonly [name: string, value: Value])[] = [
 
 const ROW = new Row({}, 0);
 
+/** The index of the argument that stands for `*` in calls of functions that give columns. */
+const STAR = 3;
+
 /** A call of a function with any arguments, as compiled statements make it. */
 function callOf(row: StreamFunction): (args: readonly Value[]) => unknown {
   switch (row.kind) {
@@ -91,13 +94,14 @@ function callOf(row: StreamFunction): (args: readonly Value[]) => unknown {
         return state.save();
       };
     default:
-      return (args) =>
-        row
-          .make(
-            TOOLS,
-            args.map((_, index) => (index === 3 ? undefined : `c${index}`))
-          )
-          .next(args, ROW);
+      return (args) => {
+        const names = args.map((_, index) => (index === STAR ? undefined : `c${index}`));
+        // What `*` gives is always the row.
+        row.make(TOOLS, names).next(
+          args.map((value, index) => (index === STAR && !isStruct(value) ? { value } : value)),
+          ROW
+        );
+      };
   }
 }
 
