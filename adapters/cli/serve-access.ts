@@ -9,7 +9,7 @@ import { interfaceUrl, type Opened } from './serve-listeners.ts';
 /** The name of the file in the data folder with the application that the first start makes. */
 const FIRST_APPLICATION = 'first-application';
 
-/** Who may use the two interfaces: the option `credentials` of each. */
+/** The option `credentials` of the two interfaces. */
 interface ServedCredentials {
   readonly management: Credentials;
   readonly rules: Credentials;
@@ -65,7 +65,7 @@ export function warnOfNobody(
     log(shell, `warning: nobody can use the port of stream rules, which asks for users, but there are none: ${both}`);
 }
 
-/** What `ensureApplication` works with. */
+/** The parameters of `ensureApplication`. */
 interface FirstStart {
   /** The value of `--app`: `ID:SECRET`. */
   readonly app: string | undefined;
@@ -76,8 +76,8 @@ interface FirstStart {
 }
 
 /**
- * Make sure that somebody can use the interfaces: add the application of the flag, or give it the secret of the flag. Without the flag, if
- * there is no application and an open interface asks for one, make it. A store that cannot be written does not keep the broker from its start.
+ * Ensure that there is an application which can use the interfaces: add that of the flag, or change its secret. Without the flag, if there
+ * is no application and an open interface asks for one, make it. A store that cannot be written does not keep the broker from its start.
  */
 export async function ensureApplication(
   { applications }: Broker,

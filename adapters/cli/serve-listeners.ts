@@ -119,8 +119,8 @@ export function warnOfClearHttp(opened: readonly Opened[], shell: Shell): void {
 }
 
 /**
- * Where an application can be tried: the URL of the list of clients, or of the stream rules if the management interface is not open, or does
- * not ask for applications.
+ * A URL at which an application can be tried: the list of clients, or the stream rules if the management interface is not open or does not
+ * ask for applications.
  * @returns undefined if no HTTP port is open
  */
 export function interfaceUrl(opened: readonly Opened[], management: Credentials): string | undefined {

@@ -10,7 +10,7 @@ export type ServedStreamsOptions = Omit<StreamsApiOptions, 'prefix' | 'unmatched
 
 /** The option `streams` of the config file. */
 interface ConfiguredStreams {
-  /** What `createBroker` takes. */
+  /** The option `streams` of `createBroker`. */
   readonly streams?: StreamsOptions;
   /** `streams.folders`: what sources and sinks of the type `file` may use, beside `DATA_DIR/streams/files`. `/`: all. */
   readonly folders: readonly string[];

@@ -115,7 +115,7 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
   }
 };
 
-/** Make sure that somebody can use the HTTP ports, and say who may. */
+/** Ensure that there is an application for the HTTP ports, and log which credentials they accept. */
 async function admit(
   broker: Broker,
   { own, management, streamsApi }: ServeSettings,
