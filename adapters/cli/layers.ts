@@ -3,6 +3,7 @@ import { BrokerError, documentedName, InvalidInput, optionName, unknownKey, ZONE
 import { readFileFor, type Shell } from './command.ts';
 import { configText, MAX_CONFIG_BYTES, repeatedKey } from './config-text.ts';
 import { type FlagTable, spelledAsFlag } from './flags.ts';
+import { movedSetting } from './moved-settings.ts';
 
 /** The options of one source (flags, environment or config file), by camelCase name. */
 export interface Layer {
@@ -14,6 +15,8 @@ export interface Layer {
 const PREFIX = 'EMBERMQ_';
 /** The name for all documented settings `web.hook...` together. */
 export const WEBHOOK_SETTINGS = 'web.hook';
+/** Documented settings of a webhook that are also accepted without their prefix. */
+const SHORT_WEBHOOK_NAMES = ['api.url', 'encode_payload'];
 /** Name of the object with the documented settings of the rule engine, which begin with it. */
 export const RULE_SETTINGS = 'rule_engine';
 /** Options of the library that are functions, or objects with functions. */
@@ -83,9 +86,15 @@ export async function fileLayer(shell: Shell, path: string, table: FlagTable): P
   for (const [key, value] of Object.entries(parsed)) {
     // Documented settings files use one flat name for each setting: zone.external.max_inflight
     const [, zone, setting] = /^zone\.([^.]+)\.(.+)$/.exec(key) ?? [];
-    if (zone !== undefined) zones.set(zone, { ...zones.get(zone), [setting]: value });
-    else if (/^web\.hook\./.test(key)) webhook[key] = value;
-    else if (key.startsWith(`${RULE_SETTINGS}.`)) rules[key] = value;
+    const webhookName = SHORT_WEBHOOK_NAMES.includes(key) ? `${WEBHOOK_SETTINGS}.${key}` : key;
+    if (zone !== undefined) {
+      const moved = optionName(ZONE_OPTIONS, setting) === undefined ? movedSetting(key, path) : undefined;
+      if (moved !== undefined) throw moved;
+      zones.set(zone, { ...zones.get(zone), [setting]: value });
+    } else if (webhookName.startsWith(`${WEBHOOK_SETTINGS}.`)) {
+      if (webhookName in webhook) throw repeatedOption(path, `"${webhookName}" is set twice`);
+      webhook[webhookName] = value;
+    } else if (key.startsWith(`${RULE_SETTINGS}.`)) rules[key] = value;
     else place(given, spelled, table, path, key, value);
   }
   if (Object.keys(webhook).length > 0) place(given, spelled, table, path, WEBHOOK_SETTINGS, webhook);
@@ -113,7 +122,7 @@ function place(
       `${path}: "${key}" can only be set in code`
     );
   }
-  if (name === undefined) throw unknownKey(key, Object.keys(table), path);
+  if (name === undefined) throw movedSetting(key, path) ?? unknownKey(key, Object.keys(table), path);
   const other = spelled.get(name);
   if (other !== undefined) throw repeatedOption(path, `"${key}" and "${other}" are the same option`);
   given[name] = value;

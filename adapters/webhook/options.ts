@@ -17,7 +17,8 @@ export type WebhookBody = Readonly<Record<string, unknown>> & { readonly action:
 
 /**
  * Options of `webhook`. One of `url` and `onEvent` is needed. The documented settings `web.hook.api.url`, `web.hook.encode_payload` and
- * `web.hook.rule.<Event>.<Number>` are accepted as well.
+ * `web.hook.rule.<Event>.<Number>` are accepted as well. With `web.hook.api.url`, only events that have a rule are sent: without one, nothing is sent,
+ * which becomes an `error` event (`WEBHOOK_WITHOUT_RULES`).
  */
 export interface WebhookOptions extends OutgoingTls, Omit<OutboxOptions, 'name' | 'send' | 'settled' | 'batch'> {
   /** Where the events are sent with POST. */
@@ -97,8 +98,12 @@ export type WebhookSettings = OptionValues<typeof WEBHOOK_OPTIONS>;
 
 /** Read the options of `webhook`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readWebhookOptions(given: WebhookOptions): WebhookSettings {
-  const options = typeof given === 'object' && given !== null ? translated(given as Record<string, unknown>) : given;
-  const settings = readOptions(WEBHOOK_OPTIONS, options, 'webhook') as unknown as WebhookSettings;
+  const isObject = typeof given === 'object' && given !== null;
+  const { options, hasNoRules } = isObject
+    ? translated(given as Record<string, unknown>)
+    : { options: given, hasNoRules: false };
+  const read = readOptions(WEBHOOK_OPTIONS, options, 'webhook') as unknown as WebhookSettings;
+  const settings = hasNoRules ? { ...read, rules: [] } : read;
   if ((settings.url === undefined) === (settings.onEvent === undefined))
     throw new InvalidInput('OPTION_INVALID', 'webhook.url', 'one of "url" and "onEvent"', undefined);
   checkTls(settings, 'webhook');

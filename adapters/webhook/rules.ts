@@ -13,20 +13,30 @@ export interface WebhookRule {
 const PREFIX = /^(web\.)?hook\./;
 const RULE = /^rule\.(.+)\.(\d+)$/;
 
-/** Names that the documents give to events, by their names in lower case: `message.deliver`, `on_message_publish`. */
+/** Names of revision 3.x of the original, and the events that they mean. */
+const EARLIER_NAMES: Readonly<Record<string, WebhookEvent>> = { 'message.deliver': 'message.delivered' };
+/** An event of revision 3.x of the original that does not exist here. */
+const WITHOUT_EVENT = /^(on_)?session[._]created$/;
+
+/** Names that the documents give to events: `message.publish`, `on_message_publish`, `message.deliver`. */
 const EVENT_NAMES = new Map<string, WebhookEvent>(
-  WEBHOOK_EVENTS.flatMap((event) => [
-    [event, event],
-    [`on_${event.replace('.', '_')}`, event],
-    [event.replace('.', '_'), event]
-  ])
+  [...WEBHOOK_EVENTS.map((event) => [event, event] as const), ...Object.entries(EARLIER_NAMES)].flatMap(
+    ([name, event]) => [
+      [name, event],
+      [`on_${name.replace('.', '_')}`, event],
+      [name.replace('.', '_'), event]
+    ]
+  )
 );
 
 /** @throws InvalidInput OPTION_INVALID */
 function eventOf(name: unknown, field: string): WebhookEvent {
   const event = typeof name === 'string' ? EVENT_NAMES.get(name) : undefined;
-  if (event === undefined) throw new InvalidInput('OPTION_INVALID', field, `one of ${WEBHOOK_EVENTS.join(', ')}`, name);
-  return event;
+  if (event !== undefined) return event;
+  const isGone = typeof name === 'string' && WITHOUT_EVENT.test(name);
+  const message = `${field}: the event session.created does not exist: remove the rule, or use client.connected`;
+  const expected = `one of ${WEBHOOK_EVENTS.join(', ')}`;
+  throw new InvalidInput('OPTION_INVALID', field, expected, name, isGone ? message : undefined);
 }
 
 /** Check rules. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
@@ -65,49 +75,65 @@ function checkRule(rule: unknown, field: string): WebhookRule {
   return BODIES[event].topic === undefined ? { event } : { event, topic };
 }
 
+/** Options of a webhook, after the translation of documented settings. */
+interface Translated {
+  readonly options: Record<string, unknown>;
+  /** The URL is given as the documented setting, and there is no rule. Then nothing is sent, as in the original products. */
+  readonly hasNoRules: boolean;
+}
+
 /**
  * Translate the documented settings `web.hook.rule.<Event>.<Number>`, `web.hook.api.url` and `web.hook.encode_payload` to options; other names stay.
- * @throws InvalidInput OPTION_INVALID for a rule that is not a JSON object with an action
+ * @throws InvalidInput OPTION_INVALID for a rule that is not a JSON object with the action of its event
  */
-export function translated(given: Readonly<Record<string, unknown>>): Record<string, unknown> {
+export function translated(given: Readonly<Record<string, unknown>>): Translated {
   const options: Record<string, unknown> = {};
   const rules: { readonly number: number; readonly rule: unknown }[] = [];
+  let isDocumented = false;
   for (const [name, value] of Object.entries(given)) {
     const short = name.replace(PREFIX, '');
     const rule = RULE.exec(short);
     if (rule !== null) rules.push({ number: Number(rule[2]), rule: documentedRule(name, rule[1], value) });
-    else if (short === 'api.url') options.url = value;
-    else if (short === 'encode_payload') options.encodePayload = value === 'undefined' ? undefined : value;
+    else if (short === 'api.url') {
+      options.url = value;
+      isDocumented = true;
+    } else if (short === 'encode_payload') options.encodePayload = value === 'undefined' ? undefined : value;
     else options[name] = value;
   }
   if (rules.length > 0) {
     rules.sort((a, b) => a.number - b.number);
     options.rules = [...((options.rules as unknown[]) ?? []), ...rules.map(({ rule }) => rule)];
   }
-  return options;
+  return { options, hasNoRules: isDocumented && options.rules === undefined };
 }
 
-function documentedRule(field: string, event: string, value: unknown): object {
-  const fail = (): never => {
+function documentedRule(field: string, name: string, value: unknown): object {
+  const rule = typeof value === 'string' ? parsed(value) : value;
+  if (typeof rule !== 'object' || rule === null || Array.isArray(rule))
     throw new InvalidInput(
       'OPTION_INVALID',
       field,
       'JSON such as {"action": "on_message_publish", "topic": "a/#"}',
       value
     );
-  };
-  let rule: unknown = value;
-  if (typeof value === 'string') {
-    try {
-      rule = JSON.parse(value);
-    } catch {
-      return fail();
-    }
+  const { action, topic, ...rest } = rule as Record<string, unknown>;
+  for (const unknown in rest)
+    throw new InvalidInput('OPTION_UNKNOWN', `${field}: ${unknown}`, '"action" and "topic"', rest[unknown]);
+  const event = eventOf(name, field);
+  if (action !== undefined && eventOf(action, `${field}: action`) !== event) {
+    const message = `${field}: the action ${JSON.stringify(action)} is not the one of ${event}: write "on_${event.replace('.', '_')}", or the event of the action in the name of the setting`;
+    throw new InvalidInput('OPTION_INVALID', field, `the action of ${event}`, action, message);
   }
-  if (typeof rule !== 'object' || rule === null) return fail();
-  const { action, topic } = rule as Record<string, unknown>;
-  if (action !== undefined) eventOf(action, `${field}: action`);
-  return { event: eventOf(event, field), ...(topic === undefined ? {} : { topic }) };
+  return { event, ...(topic === undefined ? {} : { topic }) };
+}
+
+/** A string as JSON; undefined if it is not. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Whether a rule applies to a topic filter of a subscription: it is compared as a topic name, as in the original products. */

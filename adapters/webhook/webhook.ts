@@ -1,5 +1,5 @@
 import type { Broker, BrokerEvents, ConnectorKind, Outbox, OutboxFigures } from '../../lib/index.ts';
-import { checkBroker, EVENTS, SendError } from '../../lib/index.ts';
+import { checkBroker, EVENTS, SendError, StateError } from '../../lib/index.ts';
 import { tlsOf } from '../outgoing/index.ts';
 import { BODIES, bodyOf, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
 import { readWebhookOptions, type WebhookBody, type WebhookOptions, type WebhookSettings } from './options.ts';
@@ -66,6 +66,7 @@ export class Webhook {
       this.#detach();
       throw error;
     }
+    if (settings.rules?.length === 0) broker.failed(withoutRules(name), `making the webhook ${name}`);
     this.start();
   }
 
@@ -168,6 +169,12 @@ export class Webhook {
     broker.on(name, send, { filter: isFiltered ? rule.topic : undefined });
     return () => broker.off(name, send);
   }
+}
+
+/** The documented settings have a URL and no rule. */
+function withoutRules(name: string): StateError {
+  const message = `the webhook ${name} sends nothing: web.hook.api.url has no rule. Add rules such as web.hook.rule.message.publish.1 = {"action": "on_message_publish"}, or use the option url, which sends all events`;
+  return new StateError('WEBHOOK_WITHOUT_RULES', message);
 }
 
 /** Call the function of the app for an event. @throws SendError, so that it is not repeated */

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve-settings.ts';
+import { ORIGINAL_SETTINGS } from '../support/management-tables.ts';
 import { testShell } from './shell.ts';
 
 /** Read the settings of a command line, an environment and a config file. */
@@ -22,6 +23,27 @@ function outlined(listeners: readonly PlannedListener[]): unknown[] {
     return 'path' in place ? [kind, label, place.path] : [kind, label, place.host, place.port];
   });
 }
+
+/** Settings that the documents of EMQX name, beside those that are accepted. */
+const ORIGINAL_NAMES = `
+  acl_file web.hook.api.url web.hook.encode_payload api.url encode_payload rule_engine.ignore_sys_message
+  rule_engine.events.client_connected enable_acl_cache flapping_threshold max_row_limit mqtt.strict_mode
+  zone.external.enable_acl zone.external.enable_stats zone.external.strict_mode zone.external.force_gc_policy
+  zone.external.force_shutdown_policy zone.external.allow_anonymous zone.external.acl_deny_action
+  zone.external.flapping_threshold zone.external.flapping_banned_expiry_interval zone.external.response_information
+  flapping_clean_interval node.cookie node.data_dir node.process_limit cluster.name cluster.discovery rpc.mode log.to log.level
+  listener.tcp.external listener.tcp.external.zone listener.ssl.external.keyfile listener.ws.external
+  listener.wss.external listener.tcp.internal psk.file.path psk.file.delimiter auth.mnesia.as auth.user.1.username
+  auth.client.1.clientid auth.user.password_hash auth.http.auth_req auth.jwt.secret auth.mysql.server
+  bridge.mqtt.aws.address module.presence module.presence.qos module.rewrite.rule.1 module.subscription.1.topic
+  module.subscription.1.qos modules.loaded_file plugins.loaded_file management.max_row_limit management.listener.http
+  management.listener.https management.default_application.id management.default_application.secret
+  management.application.default_secret dashboard.listener.http dashboard.default_user.login retainer.storage_type
+  broker.session_locking_strategy sysmon.long_gc vm_mon.check_interval os_mon.procmem_high_watermark mqtt.sn.port
+  coap.port lwm2m.bind.udp.1 stomp.listener prometheus.push.gateway.server telemetry.enabled
+`
+  .trim()
+  .split(/\s+/);
 
 describe('options of serve', () => {
   it('opens MQTT on 1883 and WebSocket on 8083 of loopback by default', async () => {
@@ -111,6 +133,39 @@ describe('options of serve', () => {
       message: /zones\.a.*did you mean "maxInflight"/
     });
     await assert.rejects(read(['start']), { code: 'FLAG_INVALID', message: /serve accepts only flags, not "start"/ });
+  });
+
+  it('accepts every setting that EMQX documents, or says where its place is now', async () => {
+    const names = [...ORIGINAL_NAMES, ...Object.keys(ORIGINAL_SETTINGS)];
+    for (const name of names) {
+      const value = ORIGINAL_SETTINGS[name] ?? 'x';
+      await read([], { file: { [name]: value } }).catch(({ code, message }) => {
+        if (code !== 'OPTION_UNKNOWN') return; // it is known, and has other values
+        assert.match(message, /^e\.json: ".*" (has another place here: \S|.*; remove it$)/, name);
+        assert.ok(message.includes(`"${name}"`), message);
+      });
+    }
+    await assert.rejects(read([], { file: { 'listener.tcp.external': '1883' } }), {
+      code: 'OPTION_UNKNOWN',
+      message: /^e\.json: "listener\.tcp\.external" has another place here: mqttPort, /
+    });
+    await assert.rejects(read([], { file: { 'zone.internal.enable_stats': 'on' } }), {
+      message: 'e.json: "zone.internal.enable_stats" has no effect: statistics are always on; remove it'
+    });
+  });
+
+  it('accepts api.url and encode_payload as settings of a webhook', async () => {
+    const url = 'http://127.0.0.1:1/';
+    const rule = { 'web.hook.rule.client.connected.1': '{"action": "on_client_connected"}' };
+    const { webhooks } = await read([], { file: { 'api.url': url, encode_payload: 'base62', ...rule } });
+    assert.deepEqual(
+      webhooks.map(({ options }) => options),
+      [{ 'web.hook.api.url': url, 'web.hook.encode_payload': 'base62', ...rule }]
+    );
+    await assert.rejects(read([], { file: { 'api.url': url, 'web.hook.api.url': url } }), {
+      code: 'CONFIG_INVALID',
+      message: /"web\.hook\.api\.url" is set twice/
+    });
   });
 
   it('names the source of an invalid value', async () => {

@@ -22,8 +22,8 @@ function configFile(content: object): string {
   return file;
 }
 
-/** Runs `serve`, publishes two messages, and stops it. */
-async function served(args: readonly string[], env: Record<string, string> = {}): Promise<void> {
+/** Runs `serve`, publishes two messages, and stops it. @returns what it has written to standard error */
+async function served(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
   const shell = testShell();
   Object.assign(shell.env, NO_HTTP, env);
   const code = runCommand([...FLAGS, ...args], shell);
@@ -35,6 +35,7 @@ async function served(args: readonly string[], env: Record<string, string> = {})
     );
   shell.signal('SIGTERM');
   assert.equal(await code, 0);
+  return shell.err();
 }
 
 /** Runs `serve` with settings that it refuses. @returns what it has written to standard error */
@@ -78,6 +79,22 @@ describe('Webhooks of serve', () => {
     assert.equal(other.received[0].headers.authorization, 'Bearer x');
   });
 
+  it('send nothing with web.hook.api.url and no rule, which a line in the log says', async () => {
+    await using receiver = await new Receiver().open();
+    const config = configFile({ 'web.hook.api.url': receiver.url });
+    assert.match(await served(['--config', config]), /the webhook default sends nothing: .*web\.hook\.rule/);
+    assert.deepEqual(receiver.bodies, []);
+  });
+
+  it('send all events to --webhook-url if the config file has the documented settings without a rule', async () => {
+    await using receiver = await new Receiver().open();
+    const config = configFile({ 'api.url': 'http://127.0.0.1:1/', encode_payload: 'base64' });
+    const log = await served(['--config', config, '--webhook-url', receiver.url]);
+    assert.doesNotMatch(log, /sends nothing/);
+    assert.deepEqual(published(receiver), ['a', 'b']);
+    assert.equal(receiver.bodies.find(({ action }) => action === 'message_publish')?.payload, 'eA==');
+  });
+
   it('are refused with the place of the fault', async () => {
     const url = 'http://127.0.0.1:1/';
     for (const [content, message] of [
@@ -85,7 +102,11 @@ describe('Webhooks of serve', () => {
       [{ webhooks: { url } }, /webhooks: expected a list/],
       [{ webhooks: [{ url, retry: 1 }] }, /webhooks\[0\].*retry/],
       [{ 'web.hook.rule.message.publish.1': '{}' }, /web\.hook\.api\.url or --webhook-url/],
-      [{ 'web.hook.api.url': url, 'web.hook.rule.message.publsh.1': '{}' }, /web\.hook.*message\.publsh/]
+      [{ 'web.hook.api.url': url, 'web.hook.rule.message.publsh.1': '{}' }, /web\.hook.*message\.publsh/],
+      [
+        { 'web.hook.api.url': url, 'web.hook.rule.client.connack.3': '{"action": "on_client_connect"}' },
+        /web\.hook\.rule\.client\.connack\.3: the action "on_client_connect" is not the one of client\.connack/
+      ]
     ] as const)
       assert.match(await refused(['--config', configFile(content)]), message);
     assert.match(await refused(['--webhook-url', 'no']), /--webhook-url.*URL/);

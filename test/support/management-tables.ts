@@ -1,3 +1,4 @@
+import { MOVED_SETTINGS } from '../../adapters/cli/moved-settings.ts';
 import { CODES } from '../../adapters/management/codes.ts';
 import { OPERATIONS } from '../../adapters/management/operations/index.ts';
 import { MANAGEMENT_OPTIONS } from '../../adapters/management/options.ts';
@@ -12,7 +13,8 @@ export const MANAGEMENT_TABLES: Readonly<Record<string, () => string>> = {
   'management operations': operations,
   'management extensions': extensions,
   'management codes': codes,
-  'original settings': originalSettings
+  'original settings': originalSettings,
+  'moved settings': movedSettings
 };
 
 /** Defaults that a value does not show. */
@@ -114,7 +116,7 @@ function codes(): string {
 }
 
 /** The settings of EMQX 4.1 that the config file accepts under their own name, with the value that EMQX is shipped with. */
-const ORIGINAL_SETTINGS: Readonly<Record<string, string | undefined>> = {
+export const ORIGINAL_SETTINGS: Readonly<Record<string, string | undefined>> = {
   'node.name': 'emqx@127.0.0.1',
   allow_anonymous: 'true',
   acl_nomatch: 'allow',
@@ -184,4 +186,16 @@ function originalSettings(): string {
     return [code(key), code(name), there === undefined ? 'none' : code(there), DEPENDENT[name] ?? here];
   });
   return markdown(['setting', 'option here', 'default there', 'default here'], rows);
+}
+
+/** The settings of EMQX that the config file does not accept under their own name. */
+function movedSettings(): string {
+  const rows = MOVED_SETTINGS.map(({ names, place, why, page }) => {
+    const here = place === undefined ? `none; it ${why}` : place;
+    return [
+      names.map((name) => code(name.replace(/\.$/, '...'))).join(', '),
+      page ? `${here} ([page](${page}))` : here
+    ];
+  });
+  return markdown(['setting', 'here'], rows);
 }

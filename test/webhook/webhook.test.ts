@@ -4,6 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { type Webhook, type WebhookBody, type WebhookOptions, webhook } from '../../adapters/webhook/index.ts';
 import { engineOf } from '../../lib/broker/broker.ts';
+import type { InvalidInput } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { turns } from '../outbox/target.ts';
 import { disposable, Receiver } from './receiver.ts';
@@ -111,6 +112,64 @@ describe('The rules of a webhook', () => {
     await hook.idle();
     assert.deepEqual(topics(receiver), ['a', 'b']);
     assert.equal(receiver.bodies[0].payload, 'eA==');
+  });
+
+  it('may name the event message.deliver and its action as revision 3.x does', async () => {
+    const rules = { 'web.hook.rule.message.deliver.1': '{"action": "on_message_deliver", "topic": "a"}' };
+    await withHook({ rules: undefined, ...rules } as never, async ({ kit, receiver, hook }) => {
+      const c = await kit.connect({ clientId: 'c' });
+      await c.subscribe('a');
+      await kit.broker.publish('a', 'x');
+      await kit.clock.settle();
+      await hook.idle();
+      assert.deepEqual(
+        receiver.bodies.map(({ action }) => action),
+        ['message_delivered']
+      );
+    });
+  });
+
+  it('send nothing if there are none beside web.hook.api.url, which becomes an error event', async () => {
+    await using receiver = await new Receiver().open();
+    await using kit = await createTestBroker({ leakCheck: false });
+    const errors: unknown[] = [];
+    kit.broker.on('error', ({ error }) => errors.push((error as { code?: string }).code));
+    const documented = webhook(kit.broker, { name: 'documented', 'web.hook.api.url': receiver.url } as WebhookOptions);
+    using _documented = disposable(() => documented.close());
+    await kit.broker.publish('a', 'x');
+    await documented.idle();
+    assert.deepEqual([errors, documented.isStarted, receiver.bodies], [['WEBHOOK_WITHOUT_RULES'], false, []]);
+    const own = webhook(kit.broker, { url: receiver.url });
+    using _own = disposable(() => own.close());
+    await kit.broker.publish('b', 'x');
+    await own.idle();
+    assert.deepEqual([errors.length, new Set(topics(receiver))], [1, new Set(['b'])]);
+  });
+
+  it('are refused if their action is the one of another event, or a name is not known', async () => {
+    await using kit = await createTestBroker();
+    const name = 'web.hook.rule.client.connected.1';
+    for (const [setting, value, code, message] of [
+      [
+        name,
+        '{"action": "on_message_publish"}',
+        'OPTION_INVALID',
+        /on_message_publish.*client\.connected.*on_client_connected/
+      ],
+      ['web.hook.rule.message.acked.2', '{"action": "on_message_delivered"}', 'OPTION_INVALID', /on_message_acked/],
+      ['web.hook.rule.message.publish.1', '{"action": "on_message_publish", "topci": "a"}', 'OPTION_UNKNOWN', /topci/],
+      ['web.hook.rule.message.publish.1', '["a"]', 'OPTION_INVALID', /JSON such as/],
+      ['web.hook.rule.session.created.1', '{"action": "on_session_created"}', 'OPTION_INVALID', /client\.connected/]
+    ] as const)
+      assert.throws(
+        () => webhook(kit.broker, { url: 'http://127.0.0.1:1/', [setting]: value } as WebhookOptions),
+        (error: InvalidInput) => {
+          assert.equal(error.code, code);
+          assert.ok(error.message.includes(setting), error.message);
+          assert.match(error.message, message);
+          return true;
+        }
+      );
   });
 
   it('are refused with the place of the fault', async () => {

@@ -76,5 +76,9 @@ export const ADAPTER_CODES = {
     remedy: 'Check the target.'
   },
   SEND_TIMEOUT: { about: 'A target did not acknowledge in time.', remedy: 'Check the target.' },
-  TLS_INVALID: { about: 'Certificates or keys cannot be used.', remedy: 'The message names the file and the cause.' }
+  TLS_INVALID: { about: 'Certificates or keys cannot be used.', remedy: 'The message names the file and the cause.' },
+  WEBHOOK_WITHOUT_RULES: {
+    about: 'The setting `web.hook.api.url` has no rule, so the webhook sends nothing.',
+    remedy: 'Add rules, or use the option `url`, which sends all events.'
+  }
 } as const satisfies Readonly<Record<string, ErrorCodeRow>>;
