@@ -14,7 +14,6 @@ const BRIDGE = 2;
 const CLEAN_START = 4;
 const SUPERUSER = 8;
 const WILL = 16;
-const CONNECTED_AT = 32;
 const NO_LOCAL = 4;
 const RETAIN_AS_PUBLISHED = 8;
 const ASKED = 1;
@@ -65,14 +64,12 @@ export function writeSessionRecord(
       (record.isBridge ? BRIDGE : 0) |
       (record.cleanStart ? CLEAN_START : 0) |
       (record.isSuperuser ? SUPERUSER : 0) |
-      (will === undefined ? 0 : WILL) |
-      (record.connectedAt === undefined ? 0 : CONNECTED_AT)
+      (will === undefined ? 0 : WILL)
   );
   draft.text(record.node).text(record.clientId);
   if (username !== undefined) draft.text(username);
   draft.text(record.mountpoint).u8(record.protocolVersion).varint(record.keepalive);
   draft.f64(record.sessionExpiry).f64(record.createdAt).f64(record.disconnectedAt);
-  if (record.connectedAt !== undefined) draft.f64(record.connectedAt);
   draft.text(record.zone).u8(TRANSPORTS.indexOf(record.transport));
   draft.text(record.listener).text(record.remoteAddress);
   draft.varint(userProperties.length);
@@ -81,6 +78,7 @@ export function writeSessionRecord(
     draft.varint(will.delayMs);
     writeMessage(draft, Message.from(will.message, publisher, now.nowMs, now.wallMs), undefined);
   }
+  if (record.connectedAt !== undefined) draft.f64(record.connectedAt); // at the end, which 0.2 ignores
   draft.put();
 }
 
@@ -102,13 +100,13 @@ export function readSession({ key, value }: Entry, now: Now): SessionEntry {
     sessionExpiry: reader.f64(),
     createdAt: reader.f64(),
     disconnectedAt: reader.f64(),
-    connectedAt: (flags & CONNECTED_AT) === 0 ? undefined : reader.f64(),
     zone: reader.text(),
     transport: TRANSPORTS[reader.u8()] ?? 'stream',
     listener: reader.text(),
     remoteAddress: reader.text(),
     userProperties: readPairs(reader),
-    will: (flags & WILL) === 0 ? undefined : readWill(reader, now)
+    will: (flags & WILL) === 0 ? undefined : readWill(reader, now),
+    connectedAt: reader.isAtEnd ? undefined : reader.f64()
   };
 }
 

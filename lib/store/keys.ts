@@ -62,8 +62,8 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
  *
  * A field can be appended to a record without a new version if a missing field has a meaning and older versions work without it. Readers
  * ignore what follows the fields that they know, and an older version drops the field when it writes the record again. Such fields are the
- * sequence number of retained messages, the pending retained messages of flows and subscriptions, and the version of the definitions. Nothing can be appended to segments
- * and journals, because they are read to their end.
+ * sequence number of retained messages, the pending retained messages of flows and subscriptions, the version of the definitions, and the time at
+ * which a session connected. Nothing can be appended to segments and journals, because they are read to their end.
  *
  * Version 2: packet ids that wait for PUBREL may be stored as bits. Version 3: entries of outboxes. Version 4: checkpoints of
  * stream rules.

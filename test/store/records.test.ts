@@ -5,6 +5,7 @@ import { encodePublish } from '../../lib/packets/encode.ts';
 import { detachFromPublisher, Message } from '../../lib/packets/message.ts';
 import type { QoS } from '../../lib/packets/types.ts';
 import { PersistedMessage, readSegment, writeSegments } from '../../lib/session/segment.ts';
+import { readSession, type SessionEntry, writeSessionRecord } from '../../lib/session/session-record.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { readMessage, writeMessage } from '../../lib/store/message-record.ts';
 import { Draft, RecordReader } from '../../lib/store/record.ts';
@@ -205,4 +206,44 @@ describe('A message in a record', () => {
       runs('segments', 100)
     );
   });
+});
+
+describe('The record of a session', () => {
+  const publisher = { clientId: 'c', username: 'ann' };
+  const session: SessionEntry = {
+    ...{ number: 7, node: 'n', clientId: 'c', username: 'ann', isBridge: false, cleanStart: true, isSuperuser: false },
+    ...{ mountpoint: '', protocolVersion: 5, keepalive: 60, sessionExpiry: 100, createdAt: 1, disconnectedAt: 2 },
+    ...{ zone: 'external', transport: 'tcp', listener: 'tcp:1883', remoteAddress: '192.0.2.1' },
+    userProperties: [['a', 'b']],
+    will: { message: { topic: 't', payload: Buffer.from('bye'), qos: 1, retain: false }, delayMs: 5 },
+    connectedAt: undefined
+  };
+  const written = (entry: SessionEntry): Buffer => {
+    const draft = new Draft();
+    writeSessionRecord(draft, Kind.session, entry, publisher, NOW);
+    return Buffer.from(draft.batch.values[0] as Buffer);
+  };
+  const bodyOf = (value: Buffer) => value.subarray(0, -4); // without the checksum
+
+  for (const will of [session.will, undefined]) {
+    const what = will === undefined ? 'without a will' : 'with a will';
+    it(`has the time of the last connection behind all that 0.2 reads, ${what}`, () => {
+      const earlier = bodyOf(written({ ...session, will }));
+      const now = bodyOf(written({ ...session, will, connectedAt: 3 }));
+      assert.deepEqual(now.subarray(0, earlier.length), earlier);
+      assert.equal(now.length, earlier.length + 8);
+    });
+
+    it(`is read as it was written, ${what}`, () => {
+      for (const connectedAt of [undefined, 3]) {
+        const draft = new Draft();
+        writeSessionRecord(draft, Kind.session, { ...session, will, connectedAt }, publisher, NOW);
+        const [key, value] = [draft.batch.keys[0], draft.batch.values[0] as Buffer];
+        const read = readSession({ key, value }, NOW);
+        assert.equal(read.connectedAt, connectedAt);
+        assert.equal(read.remoteAddress, session.remoteAddress);
+        assert.equal(read.will?.message.topic, will?.message.topic);
+      }
+    });
+  }
 });
