@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type Awaitable, type Broker, StateError } from '../../lib/index.ts';
 import type { Call, Scope } from './call.ts';
@@ -74,7 +74,7 @@ export class CredentialCheck {
   readonly #credentials: readonly Identities[] | CredentialFunction;
   readonly #proxies: TrustedProxies;
   /** The digests of headers depend on it. */
-  readonly #secret = randomBytes(32).toString('base64');
+  readonly #secret = randomBytes(32);
   /** By the digest of the header that they came in: neither secrets nor the time of a comparison tell anything. */
   readonly #right = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
   /** The last header whose credentials were right, because one client often sends many requests. */
@@ -111,13 +111,13 @@ export class CredentialCheck {
     if (last !== undefined && isSame(last.header, header) && this.#counts(last.login)) return last.login.caller;
     const pair = basicCredentials(header) ?? (this.#acceptsBearer ? bearerToken(header) : undefined);
     if (pair === undefined) throw this.#unauthorized();
-    const key = hash('sha256', this.#secret + header, 'base64');
+    const key = createHmac('sha256', this.#secret).update(header).digest('base64');
     const known = this.#right.get(key);
     if (known !== undefined && this.#counts(known)) {
       this.#last = { header, login: known };
       return known.caller;
     }
-    const isKnown = known?.changes === this.#changes;
+    const isKnown = known !== undefined;
     const running = this.#running.get(key);
     if (running !== undefined) return running;
     const checked = this.#checkPair(key, pair, { call, isKnown }).finally(() => this.#running.delete(key));
@@ -133,11 +133,12 @@ export class CredentialCheck {
    */
   async limited<T extends object>(
     call: Call,
-    _caller: Caller,
+    { kind, id = '' }: Caller,
     { run, isWrong }: { readonly run: () => Promise<T>; readonly isWrong: (error: unknown) => boolean }
   ): Promise<T> {
+    const attempt = { source: sourceOf(clientAddress(call, this.#proxies)), id: `${kind}:${id}` };
     let wrong: unknown;
-    const answer = await this.#limit.check(sourceOf(clientAddress(call, this.#proxies)), async () => {
+    const answer = await this.#limit.check(attempt, async () => {
       try {
         return await run();
       } catch (error) {
@@ -160,7 +161,7 @@ export class CredentialCheck {
     return this.#broker.applications.changes + this.#broker.users.changes;
   }
 
-  /** @param isKnown they were right before: wrong logins of others at the same address do not delay them */
+  /** @param isKnown they were right before, and are checked once more: wrong logins of others at the same address do not keep them out */
   async #checkPair(
     key: string,
     pair: Basic,
@@ -170,8 +171,10 @@ export class CredentialCheck {
     const address = clientAddress(call, this.#proxies);
     const changes = this.#changes;
     const look = () => this.#login(pair, address);
-    const login = await (isKnown ? look() : this.#limit.check(sourceOf(address), look));
+    const attempt = { source: sourceOf(address), id: pair.id };
+    const login = await (isKnown ? look() : this.#limit.check(attempt, look));
     if (login === undefined) {
+      if (isKnown) this.#limit.add(attempt);
       this.#right.delete(key);
       throw this.#unauthorized();
     }

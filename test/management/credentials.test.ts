@@ -175,7 +175,7 @@ describe('Management credentials', () => {
 describe('Failed logins', () => {
   const wrong = { authorization: basic('app', 'guess') };
 
-  it('are limited for each address for a minute', async () => {
+  it('are limited for each id at an address for a minute', async () => {
     await using kit = await createTestBroker();
     await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
@@ -200,6 +200,45 @@ describe('Failed logins', () => {
     for (let n = 0; n < 10; n++) await call('GET', '/clients', { authorization: basic('app', `${n}`) });
     assert.equal((await call('GET', '/clients', wrong)).status, 429);
     assert.equal((await call('GET', '/clients')).status, 200);
+  });
+
+  it('of one id do not keep other ids of the address out, until a hundred have failed for all ids, known or not', async () => {
+    await using kit = await createTestBroker();
+    await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
+    await kit.broker.applications.add({ id: 'other', secret: 'other secret' });
+    const call = ask(kit.broker);
+    const status = async (id: string, secret: string, from = '192.0.2.1') =>
+      (await call('GET', '/clients', { authorization: basic(id, secret), from })).status;
+    for (let n = 0; n < 10; n++) assert.equal(await status('app', `${n}`), 401);
+    assert.equal(await status('app', 'a secret'), 429);
+    assert.equal(await status('other', 'other secret'), 200);
+    for (let n = 0; n < 90; n++) assert.equal(await status(`unknown ${n}`, 'x'), 401);
+    assert.equal(await status('unknown', 'x'), 429);
+    assert.equal(await status('unknown', 'x', '192.0.2.2'), 401);
+    await kit.clock.advance('61s');
+    assert.equal(await status('app', 'a secret'), 200);
+  });
+
+  it('do not keep out right credentials when another identity is changed, only when their own secret is', async () => {
+    await using kit = await createTestBroker();
+    const { applications } = kit.broker;
+    await applications.add({ id: 'app', secret: 'a secret' });
+    await applications.add({ id: 'other', secret: 'other secret' });
+    const call = ask(kit.broker);
+    assert.equal((await call('GET', '/clients')).status, 200);
+    for (let n = 0; n < 10; n++) await call('GET', '/clients', { authorization: basic('app', `${n}`) });
+    await applications.delete('other');
+    assert.equal((await call('GET', '/clients')).status, 200);
+    await applications.update('app', { isEnabled: false });
+    assert.equal((await call('GET', '/clients')).status, 401);
+    assert.equal((await call('GET', '/clients')).status, 429);
+    await kit.clock.advance('61s');
+    await applications.update('app', { isEnabled: true });
+    assert.equal((await call('GET', '/clients')).status, 200);
+    for (let n = 0; n < 10; n++) await call('GET', '/clients', { authorization: basic('app', `${n}`) });
+    await applications.setSecret('app', 'new secret');
+    assert.equal((await call('GET', '/clients')).status, 401);
+    assert.equal((await call('GET', '/clients', { authorization: basic('app', 'new secret') })).status, 429);
   });
 
   it('cannot exceed the limit by being sent at the same time', async () => {
