@@ -193,15 +193,15 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
 };
 
 const MINUTE_MS = 60_000;
-/** Of the events of further clients in the same minute, all lines have the level `debug`. */
+/** Causes of each event: of further clients in the same minute, all lines have the level `debug`. */
 const MAX_CAUSES = 1_000;
 
 /** Writes the events of the broker to a logger. Without a logger, no event is listened to. */
 export class Log {
   readonly #logger: Logger;
   readonly #monotonic: () => number;
-  /** Who has caused lines in this minute, by event. */
-  #causes = new Set<string>();
+  /** The causes of lines in this minute, by event: clients that choose another name each time do not use up those of other events. */
+  readonly #causes = new Map<EventName, Set<string>>();
   #minuteEndsAtMs = Number.NEGATIVE_INFINITY;
   readonly #isFieldsFirst: boolean;
   #hasFailed = false;
@@ -245,16 +245,17 @@ export class Log {
       (result as PromiseLike<unknown>).then(undefined, (error: unknown) => this.#failed(error));
   }
 
-  #isFirst(name: EventName, cause: string | undefined): boolean {
-    if (cause === undefined) return true;
+  #isFirst(name: EventName, given: string | undefined): boolean {
+    if (given === undefined) return true;
+    const cause = cut(given);
     const nowMs = this.#monotonic();
     if (nowMs >= this.#minuteEndsAtMs) {
       this.#causes.clear();
       this.#minuteEndsAtMs = nowMs + MINUTE_MS;
     }
-    const key = `${name} ${cause}`;
-    if (this.#causes.has(key) || this.#causes.size >= MAX_CAUSES) return false;
-    this.#causes.add(key);
+    const causes = this.#causes.get(name) ?? new Set();
+    if (causes.has(cause) || causes.size >= MAX_CAUSES) return false;
+    this.#causes.set(name, causes.add(cause));
     return true;
   }
 

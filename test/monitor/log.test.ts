@@ -231,6 +231,23 @@ describe('the log', () => {
     );
   });
 
+  it('has a refused subscription, however many clients are rejected in the same minute', async () => {
+    const { lines, logger } = collector();
+    const auth = [acl([{ access: 'allow', topic: 'mine/#' }])];
+    await using kit = await createTestBroker({ logger, auth });
+    const refuse = (peer: string) =>
+      kit.broker.failed(
+        new ConnectionRefused('tls_failed', 'the handshake has failed', peer),
+        'accepting a connection'
+      );
+    for (let n = 0; n < 2000; n++) refuse(`client ${n}`);
+    const client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('other/a').catch(() => undefined);
+    const levels = (event: string) => lines.filter(({ fields }) => fields.event === event).map(({ level }) => level);
+    assert.equal(levels('client.rejected').filter((level) => level === 'warn').length, 1000);
+    assert.deepEqual(levels('client.suback'), ['info']);
+  });
+
   it('has refused messages and subscriptions, one of each client in a minute, and the others at the level debug', async () => {
     const { lines, logger } = collector();
     const auth = [acl([{ access: 'allow', topic: 'mine/#' }])];
