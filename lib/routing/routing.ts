@@ -16,7 +16,7 @@ import { type Group, type Route, TopicKind } from './route.ts';
 import { RouteCache } from './route-cache.ts';
 import type { SharedStrategy } from './share-group.ts';
 import { ShareGroup } from './share-group.ts';
-import { mayReach, merge, type Subscriber, type Subscription } from './subscription.ts';
+import { mayFit, mayReach, merge, type Subscriber, type Subscription } from './subscription.ts';
 import { NO_WATCHERS, type Watcher, Watchers } from './watchers.ts';
 
 /** Number of places in the table that finds a route by the bytes of its topic. */
@@ -59,15 +59,28 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
     this.#rights = rights;
   }
 
-  /** Select the member that receives a message, of those that may receive it; `ShareGroup.pick` with the options of the broker. */
+  /**
+   * Select the member that receives a message, of those that may receive it. A member for which the message is too large is selected only if
+   * it is too large for all.
+   */
   choose(message: Message): Subscription | undefined {
+    const { topic } = message;
+    const isPermitted = this.#rights.isActive ? (member: Subscription) => this.#isPermitted(member, topic) : undefined;
+    const chosen = this.#pick(message, isPermitted);
+    if (chosen === undefined || mayFit(message, chosen)) return chosen;
+    const fits = (member: Subscription) => isPermitted?.(member) !== false && mayFit(message, member);
+    return this.#pick(message, fits) ?? chosen;
+  }
+
+  /** `ShareGroup.pick` with the options of the broker. */
+  #pick(message: Message, isPermitted: ((member: Subscription) => boolean) | undefined): Subscription | undefined {
     const { sharedSubscriptionStrategy, sharedDispatchAckEnabled } = this.#settings;
     return this.pick(
       sharedSubscriptionStrategy,
       message.origin?.identity ?? message.origin,
       sharedDispatchAckEnabled && message.qos > 0,
       Math.random,
-      this.#rights.isActive ? (member) => this.#isPermitted(member, message.topic) : undefined
+      isPermitted
     );
   }
 

@@ -53,6 +53,46 @@ describe('A share group', () => {
     }
   });
 
+  it('delivers a message that is too large for the chosen member to another member, with every strategy', async () => {
+    for (const sharedSubscriptionStrategy of ['random', 'round_robin', 'sticky', 'hash'] as SharedStrategy[]) {
+      await using broker = await startBroker({ sharedSubscriptionStrategy });
+      const small: RawClient[] = [];
+      for (const version of [0, 1, 2]) {
+        const member = await rawClient(broker, { clientId: `s${version}`, properties: { maximumPacketSize: 100 } });
+        await granted(member, 1, { topic: '$share/g/a', qos: 1 });
+        small.push(member);
+      }
+      const large = await rawClient(broker, { clientId: 'large' });
+      await granted(large, 1, { topic: '$share/g/a', qos: 1 });
+      for (const qos of [0, 1] as const) await broker.publish('a', 'x'.repeat(200), { qos });
+      assert.deepEqual(
+        (await payloads(large)).map(({ length }) => length),
+        [200, 200],
+        sharedSubscriptionStrategy
+      );
+      // 93 bytes of payload are a packet of 101 bytes at QoS 1, and of 99 bytes at QoS 0, with the property length and the packet id.
+      for (let at = 0; at < 8; at++) await broker.publish('a', 'y'.repeat(93), { qos: 1 });
+      assert.equal((await payloads(large)).length, 8, sharedSubscriptionStrategy);
+      assert.deepEqual((await shares(small)).flat(), []);
+      for (let at = 0; at < 30; at++) await broker.publish('a', 'y'.repeat(92), { qos: 1 });
+      const counts = [...(await shares(small)).flat(), ...(await payloads(large))];
+      assert.equal(counts.length, 30, sharedSubscriptionStrategy);
+    }
+  });
+
+  it('drops a message that is too large for every member once, and reports it', async () => {
+    await using broker = await startBroker();
+    const reasons: string[] = [];
+    broker.on('message.dropped', ({ reason }) => reasons.push(reason));
+    for (const clientId of ['one', 'two']) {
+      const member = await rawClient(broker, { clientId, properties: { maximumPacketSize: 100 } });
+      await granted(member, 1, { topic: '$share/g/a', qos: 1 });
+    }
+    await broker.publish('a', 'x'.repeat(200), { qos: 1 });
+    await turns();
+    assert.deepEqual(reasons, ['too_large']);
+  });
+
   it('takes turns for each publisher with round_robin', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const clients = await members(broker, 3);
