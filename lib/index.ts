@@ -326,6 +326,7 @@ export type {
   ActionInput as StreamActionInput,
   Column as StreamColumn,
   ColumnType as StreamColumnType,
+  DroppedSetup,
   EmissionFunction,
   FirstMessage,
   LookupSetup,

@@ -108,7 +108,7 @@ export function makeStreams(
   const causes = new MessageCauses();
   let start: StartActor<StreamRuleActions> | undefined;
   const streams = new Streams({
-    ...{ options: settings.streams, clock, outboxes, records, failed },
+    ...{ options: settings.streams, node: settings.node, clock, outboxes, records, failed },
     definitions: tables.own(STREAMS_TABLE) as never,
     rules: tables.own(STREAM_RULES_TABLE) as never,
     get isOpen() {

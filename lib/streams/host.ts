@@ -80,6 +80,8 @@ export interface StreamMessages {
 /** What the stream service uses of the broker. */
 export interface StreamsHost extends StreamMessages {
   readonly options: StreamsOptions;
+  /** Name of the broker node. */
+  readonly node: string;
   readonly outboxes: Outboxes;
   /** Persisted streams and tables by name, and rules by id: the texts and JSON that define them. */
   readonly definitions: StreamTable<string>;

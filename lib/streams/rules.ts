@@ -53,6 +53,8 @@ const MOST_RULES = 10_000;
 export class StreamRules implements StreamRulesApi {
   readonly #host: StreamRulesHost;
   readonly #rules = new Map<string, StreamRule>();
+  /** The streams and tables of the statements, by rule as it was read. */
+  readonly #sources = new WeakMap<ReadRule, readonly string[]>();
   readonly #observers = new Map<BoundedIterable<RuleEmission>, string | undefined>();
 
   constructor(host: StreamRulesHost) {
@@ -71,11 +73,17 @@ export class StreamRules implements StreamRulesApi {
         stream.push({ rule, rows: rows.map((row) => ({ ...row })) }, 200 * rows.length); // the app may change what it gets
   }
 
-  /** The rules whose statement uses a stream or table. */
-  usersOf(name: string): string[] {
+  /** The rules whose statement uses a stream or table. @param leastQos only those with at least this option `qos` */
+  usersOf(name: string, leastQos = 0): string[] {
     return [...this.#rules.values()]
-      .filter(({ definition }) => sourcesOf(definition.sql).includes(name))
+      .filter(({ read }) => read.definition.options.qos >= leastQos && this.#sourcesOf(read).includes(name))
       .map(({ id }) => id);
+  }
+
+  #sourcesOf(read: ReadRule): readonly string[] {
+    let sources = this.#sources.get(read);
+    if (sources === undefined) this.#sources.set(read, (sources = sourcesOf(read.definition.sql)));
+    return sources;
   }
 
   /** Take over the rules of the options and of the store. Those that ran are started by `startAll`. */

@@ -42,6 +42,10 @@ interface RuntimeHost {
   readonly catalogue: Catalogue;
   /** What the sink `mqtt` publishes. */
   readonly messages: AllRuleMessages;
+  /** Whether a rule with `qos` above 0 reads a stream. */
+  isKept(stream: string): boolean;
+  /** Resolves when the change that is made at present, such as the start of the rules, is complete. */
+  ready(): Promise<void>;
   /** A rule has produced an emission. */
   emitted(rule: string, rows: OutputRows): void;
 }
@@ -76,6 +80,10 @@ export class StreamRuntime {
       parseTime: this.#parseTime,
       formats: () => service.registry.formats(),
       source: (name) => service.registry.source(name),
+      node: host.node,
+      records: host.records,
+      isKept: (stream) => host.records !== undefined && service.isKept(stream),
+      ready: () => service.ready(),
       pause: () => host.pause(),
       failed: (error, during) => host.failed(error, during),
       warn: (text) => host.warn(text)
@@ -88,6 +96,13 @@ export class StreamRuntime {
 
   push(stream: string, row: ValueObject, meta: ValueObject | undefined): void {
     this.#hub.push(stream, row, meta);
+  }
+
+  /** A stream or table is dropped or replaced. @param next what replaces it */
+  dropped(before: StreamDefinition, next?: StreamDefinition): void {
+    const place = ({ options: { TYPE, DATASOURCE, CONF_KEY } }: StreamDefinition) =>
+      JSON.stringify([TYPE, DATASOURCE, CONF_KEY]);
+    if (next === undefined || place(before) !== place(next)) this.#hub.dropped(before);
   }
 
   /**

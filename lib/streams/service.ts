@@ -57,6 +57,8 @@ export class StreamService implements StreamsApi {
       messages: this.#messages,
       registry: this.#registry,
       catalogue: this.#catalogue,
+      isKept: (stream) => this.rules.usersOf(stream, 1).length > 0,
+      ready: async () => void (await this.#last),
       emitted: (rule, rows) => this.rules.observe(rule, rows)
     });
     const runtime = this.#runtime;
@@ -137,18 +139,26 @@ export class StreamService implements StreamsApi {
   }
 
   replace(ddl: string): Promise<StreamDefinition> {
-    return this.#change(() => this.#catalogue.replace(ddl));
+    return this.#change(async () => {
+      const { kind, name } = definitionOf(ddl);
+      const before = this.#catalogue.get(kind, name);
+      const next = await this.#catalogue.replace(ddl);
+      if (before !== undefined) this.#runtime.dropped(before, next);
+      return next;
+    });
   }
 
   drop(kind: StreamKind, name: string, options: { readonly force?: boolean } = {}): Promise<void> {
     return this.#change(async () => {
-      if (this.#catalogue.get(kind, name) === undefined) throw notFound(kind, name);
+      const definition = this.#catalogue.get(kind, name);
+      if (definition === undefined) throw notFound(kind, name);
       const [user] = this.rules.usersOf(name);
       if (user !== undefined && options.force !== true) {
         const text = `${kind} ${name} has been referenced by other rules, such as ${user}; use force to drop it`;
         throw new StateError('STREAM_IN_USE', text);
       }
       await this.#catalogue.drop(kind, name);
+      this.#runtime.dropped(definition);
     });
   }
 

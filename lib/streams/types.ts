@@ -46,7 +46,16 @@ export interface SourceType {
   open?(setup: SourceSetup): Awaitable<OpenSource>;
   /** For lookup tables: find rows by the values of keys. */
   openLookup?(setup: LookupSetup): Awaitable<OpenLookup>;
+  /**
+   * A stream is dropped, or reads from another place, and its source is closed: let another server keep nothing for it. It resolves when a new source of
+   * the stream may be opened; what takes longer goes on. Absent: no server keeps anything.
+   */
+  dropped?(setup: DroppedSetup): Awaitable<void>;
 }
+
+/** The argument of `SourceType.dropped`. */
+export interface DroppedSetup
+  extends Pick<SourceSetup, 'stream' | 'datasource' | 'properties' | 'dataDir' | 'clock' | 'node' | 'warn'> {}
 
 /** What a source is opened with. */
 export interface SourceSetup {
@@ -59,6 +68,21 @@ export interface SourceSetup {
   /** Folder for files of this service; undefined: there is none. */
   readonly dataDir: string | undefined;
   readonly clock: Clock;
+  /** Name of the broker node, the option `node`. */
+  readonly node: string;
+  /** A rule with `qos` above 0 reads the stream, whether it runs or not, and the broker has a store. It changes with the rules. */
+  readonly isKept: boolean;
+  /**
+   * Resolves when the rules that are being started are there, or when the source is being closed: a source with an acknowledgement reads after that,
+   * so that none of them misses what it acknowledges.
+   */
+  ready(): Promise<void>;
+  /**
+   * Give rows, and learn when rules with `qos` above 0 have them in the store: then what has led to them can be acknowledged.
+   * @param give calls `bytes` or `row`, in this turn of the event loop
+   * @throws BrokerError STORE_FAILED; SOURCE_CLOSED if no rule has taken them: they are to be given again
+   */
+  kept(give: () => void): Promise<void>;
   /**
    * Bytes have arrived. They are decoded by the FORMAT of the stream, to one row or to several. They may change when this has returned and the
    * turn of the event loop has ended.
@@ -76,6 +100,8 @@ export interface SourceSetup {
   disconnected(reason: unknown): void;
   /** Something could not be read. It is counted as an exception, and sent to the sinks if the rule wants it. */
   failed(reason: unknown): void;
+  /** Report something that an operator should know, although the source works. */
+  warn(text: string): void;
   /** Whether rows would be dropped at present because a rule is slow. A source that can wait should. */
   readonly isFull: boolean;
   /** Called when there is room again. */
@@ -84,6 +110,8 @@ export interface SourceSetup {
 
 export interface OpenSource {
   close(): Awaitable<void>;
+  /** Another rule reads the stream: `isKept` may have changed. */
+  attached?(): void;
   /**
    * What each rule gets when it starts, before all other rows, and a table when it is opened: such as retained messages. A rule that continues from a
    * checkpoint gets nothing of it. Absent: there is nothing.

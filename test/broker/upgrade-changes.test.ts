@@ -102,6 +102,16 @@ const EXAMPLES: Readonly<Record<string, { readonly affected: Stored; readonly ot
     affected: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ file: { path: 'rows.txt' } }] } } },
     other: { $streamRules: { a: { sql: 'SELECT * FROM demo', actions: [{ log: {} }] } } }
   },
+  'mqtt-source-session': {
+    affected: {
+      $streams: { far: 'CREATE STREAM far () WITH (DATASOURCE="a", TYPE="mqtt", CONF_KEY="plant")' },
+      $streamRules: { a: { sql: 'SELECT * FROM far', options: { qos: 1 } } }
+    },
+    other: {
+      $streams: { far: 'CREATE STREAM far () WITH (DATASOURCE="a", TYPE="mqtt", CONF_KEY="plant")' },
+      $streamRules: { a: { sql: 'SELECT * FROM far' } }
+    }
+  },
   'file-source-folder': {
     affected: {
       $streams: { rows: 'CREATE TABLE rows () WITH (DATASOURCE="rows.json")' },

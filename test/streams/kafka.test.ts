@@ -9,6 +9,7 @@ import {
   kafkaSink,
   kafkaSource
 } from '../../adapters/streams/kafka/index.ts';
+import type { HubPorts } from '../../lib/streams/sources/hub-ports.ts';
 import { openSink, turns } from './sink-bench.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
@@ -47,12 +48,18 @@ class TestClient implements KafkaClient {
     };
   }
 
+  /** Its last call of `eachMessage`: a consumer that disconnects waits for it. */
+  #taking: Promise<void> = Promise.resolve();
+
   consumer(group: object): KafkaConsumer {
     this.groups.push(group);
     this.listeners = {};
     return {
       connect: () => this.#attempt('connect'),
-      disconnect: async () => void this.log.push('consumer disconnected'),
+      disconnect: async () => {
+        await this.#taking.catch(() => undefined);
+        this.log.push('consumer disconnected');
+      },
       subscribe: async (topics) => void this.subscribed.push(topics),
       run: async ({ eachMessage }) => {
         this.eachMessage = eachMessage;
@@ -72,7 +79,8 @@ class TestClient implements KafkaClient {
       offset: '7',
       ...more
     };
-    return this.eachMessage({ topic: 'readings', partition: 2, message, heartbeat });
+    this.#taking = this.eachMessage({ topic: 'readings', partition: 2, message, heartbeat });
+    return this.#taking;
   }
 
   async #attempt(what: 'connect' | 'send'): Promise<void> {
@@ -166,10 +174,10 @@ describe('the sink kafka', () => {
 });
 
 describe('the source kafka', () => {
-  function attach(properties: Record<string, unknown> = {}, datasource = 'readings') {
+  function attach(properties: Record<string, unknown> = {}, datasource = 'readings', ports: Partial<HubPorts> = {}) {
     const client = new TestClient();
     const sourceConfig = { kafka: { default: { brokers: 'a:9092', ...properties } } };
-    const fixture = makeHub([kafkaSource({ client: client.make })], { sourceConfig });
+    const fixture = makeHub([kafkaSource({ client: client.make })], { sourceConfig, ...ports });
     const kept = new Kept();
     const attachment = fixture.hub.attach(stream({ TYPE: 'kafka', DATASOURCE: datasource }), ALL, kept);
     return { ...fixture, client, kept, attachment };
@@ -231,6 +239,38 @@ describe('the source kafka', () => {
     assert.equal(kept.rows.length, 1);
     assert.equal(client.groups.length, 3);
     await attachment.detach();
+  });
+
+  it('commits a record when its row is in the store, and not if the store refuses it', async () => {
+    const commits: { resolve(): void; reject(error: Error): void }[] = [];
+    const records = {
+      get added() {
+        return kept.rows.length;
+      },
+      committed: () => new Promise<void>((resolve, reject) => void commits.push({ resolve, reject }))
+    };
+    const { client, kept, attachment } = attach({}, 'readings', { records });
+    await until(() => attachment.connection.status === 1);
+    let committed = 0;
+    const first = client.record('{"n":1}').then(() => committed++);
+    await until(() => commits.length === 1);
+    await settled();
+    assert.equal(committed, 0);
+    commits[0].resolve();
+    await first;
+    const second = client.record('{"n":2}');
+    await until(() => commits.length === 2);
+    commits[1].reject(new Error('disk full'));
+    await assert.rejects(second, /disk full/);
+    await attachment.detach();
+  });
+
+  it('can be closed by the change that its first record waits for', async () => {
+    const { client, attachment } = attach({}, 'readings', { ready: () => new Promise(() => undefined) });
+    await until(() => attachment.connection.status === 1);
+    const taken = client.record('{"n":1}');
+    await attachment.detach();
+    await assert.rejects(taken, { code: 'SOURCE_CLOSED' });
   });
 
   it('refuses what is no topic', async () => {

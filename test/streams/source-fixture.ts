@@ -88,6 +88,10 @@ export function makeHub(types: readonly SourceType[], ports: Partial<HubPorts> =
       if (type === undefined) throw new NotFound('SOURCE_NOT_FOUND', `there is no source of the type ${name}`);
       return type;
     },
+    node: 'embermq@here',
+    records: undefined,
+    isKept: () => false,
+    ready: async () => undefined,
     pause: settled,
     failed: (error, during) => reported.push(`${during}: ${(error as Error).message}`),
     warn: (text) => reported.push(text),

@@ -70,6 +70,28 @@ describe('the source mqtt for another server', () => {
     await second.broker.stop();
   });
 
+  it('says which subscriptions the server refuses, and is down if it refuses all', async () => {
+    const other = createBroker({
+      auth: [{ name: 'topics', authorize: ({ topic }) => topic !== 'a/+' }]
+    });
+    const listening = listen(other, tcp({ port: 0 }));
+    await other.start();
+    const sourceConfig = { mqtt: { default: { server: `127.0.0.1:${listening.port}` } } };
+    const { hub } = makeHub([mqttSource()], { sourceConfig });
+    const kept = new Kept();
+    const all = hub.attach({ ...stream({ TYPE: 'mqtt', DATASOURCE: 'a/+' }), name: 'all' }, ALL, new Kept());
+    const some = hub.attach(
+      { ...stream({ TYPE: 'mqtt', DATASOURCE: 'a/+, b' }), name: 'some', sql: 'some' },
+      ALL,
+      kept
+    );
+    await until(() => all.connection.status === -1 && some.connection.status === 1);
+    assert.match(all.connection.disconnectedMessage, /the server refuses the subscription to a\/\+; check the rights/);
+    assert.match(kept.errors[0], /the server refuses the subscription to a\/\+;/);
+    await Promise.all([all.detach(), some.detach()]);
+    await other.stop();
+  });
+
   it('can be closed while there is no server', async () => {
     const { broker, port } = await start();
     await broker.stop();

@@ -128,6 +128,7 @@ class Records implements OpenSource {
   }
 
   async #take({ topic, partition, message, heartbeat }: KafkaRecord): Promise<void> {
+    await this.#setup.ready();
     while (this.#setup.isFull && !this.#isClosed) {
       await this.#roomOrHeartbeat();
       await heartbeat();
@@ -135,14 +136,16 @@ class Records implements OpenSource {
     const { value, key, offset, timestamp, headers } = message;
     if (this.#isClosed) throw new Error('the source is closed'); // the record is not committed
     if (value === null) return;
-    this.#setup.bytes(value, {
+    const metadata = {
       topic,
       partition,
       offset: Number(offset),
       timestamp: Number(timestamp),
       ...(key === null || key === undefined ? {} : { key: key.toString() }),
       ...(headers === undefined ? {} : { headers: textsOf(headers) })
-    });
+    };
+    // its position is committed when this has resolved
+    await this.#setup.kept(() => this.#setup.bytes(value, metadata));
   }
 
   #roomOrHeartbeat(): Promise<void> {

@@ -9,7 +9,19 @@ export const MQTT_PROPERTIES: PropertyTable = {
   qos: { type: 'number', about: 'QoS of the subscription.', default: 1, choices: [0, 1, 2] },
   clientid: {
     type: 'string',
-    about: 'Client id. Default: a random one. A second stream with the same one has its name added.'
+    about:
+      'Client id. Default: with a session `embermq_NODE_STREAM`, else a random one. A second stream with the same one has its name added.'
+  },
+  enableClientSession: {
+    type: 'boolean',
+    about:
+      'The server keeps messages while there is no connection. Default: if a rule with `qos` above 0 reads the stream, and the broker has a store.'
+  },
+  sessionExpiry: {
+    type: 'number',
+    about: 'How long it keeps them, in seconds. MQTT 5 only; other servers decide themselves.',
+    default: 86_400,
+    range: [1, 4_294_967_295]
   },
   protocolVersion: {
     type: 'string',
@@ -44,6 +56,10 @@ export interface MqttSourceSettings {
   readonly dial: DialSettings;
   readonly qos: 0 | 1 | 2;
   readonly clientId: string | undefined;
+  /** Whether there is a session; undefined: if rules need it. */
+  readonly session: boolean | undefined;
+  /** Seconds. */
+  readonly sessionExpiry: number | undefined;
   readonly protocolVersion: 3 | 4 | 5;
   readonly username: string | undefined;
   readonly password: string | undefined;
@@ -63,6 +79,8 @@ export async function readMqttSettings(
     dial: { url, ...tls },
     qos,
     clientId: given.clientid || undefined,
+    session: properties.enableClientSession as boolean | undefined,
+    sessionExpiry: properties.sessionExpiry as number | undefined,
     protocolVersion: VERSIONS[given.protocolVersion ?? '3.1.1'],
     // the original does not use them with a certificate
     username: hasCertificate ? undefined : given.username || undefined,

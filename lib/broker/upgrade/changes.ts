@@ -160,6 +160,16 @@ export const CHANGES: { readonly [K in keyof DefinitionKinds]: readonly Definiti
       since: 3,
       text: 'relative paths of the source file are in the folder "files" of the stream service, and others need the option folders',
       isAffected: (rule, stored) => stored.sourcesOf(rule).some((source) => sourceTypeName(source) === 'file')
+    },
+    {
+      id: 'mqtt-source-session',
+      since: 3,
+      text: 'streams of another MQTT server have a session there for rules with qos 1 and 2',
+      isAffected: (rule, stored) =>
+        (rule.options?.qos ?? 0) > 0 &&
+        stored
+          .sourcesOf(rule)
+          .some((source) => sourceTypeName(source) === 'mqtt' && (source.options.CONF_KEY ?? '') !== '')
     }
   ],
   connector: []

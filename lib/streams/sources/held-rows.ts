@@ -1,3 +1,4 @@
+import { BrokerError } from '../../base/errors.ts';
 import type { PlannedStream } from '../plan/plan.ts';
 import { StreamFailure } from '../values.ts';
 import type { Consumer } from './consumer.ts';
@@ -8,10 +9,28 @@ class HeldStream implements Consumer {
   readonly #most: number;
   readonly #waiting: ((consumer: Consumer) => void)[] = [];
   #dropped = 0;
-  attachment: Attachment | undefined;
+  #attachment: Attachment | undefined;
+  /** Settles when its rows are passed on or dropped. */
+  #passed: { resolve(): void; reject(error: unknown): void } | undefined;
 
   constructor(most: number) {
     this.#most = most;
+  }
+
+  attached(attachment: Attachment): void {
+    this.#attachment = attachment;
+    attachment.heldUntil(
+      new Promise((resolve, reject) => {
+        this.#passed = { resolve, reject };
+      })
+    );
+  }
+
+  /** Nobody has taken its rows, so they are dropped. */
+  async release(): Promise<void> {
+    if (this.#waiting.length === 0) this.#passed?.resolve();
+    else this.#passed?.reject(new BrokerError('SOURCE_CLOSED', 'no rule has taken the rows'));
+    await this.#attachment?.detach();
   }
 
   push(row: Parameters<Consumer['push']>[0]): void {
@@ -23,7 +42,9 @@ class HeldStream implements Consumer {
   }
 
   passTo(consumer: Consumer): void {
+    void this.#attachment?.detach(); // the source stays open for the rule
     for (const pass of this.#waiting.splice(0)) pass(consumer);
+    this.#passed?.resolve();
     if (this.#dropped === 0) return;
     const text = `buffer full: ${this.#dropped} rows were dropped while the rule was updated (bufferLength ${this.#most})`;
     consumer.fail(new StreamFailure(text));
@@ -36,7 +57,7 @@ class HeldStream implements Consumer {
       return;
     }
     this.#waiting.push(pass);
-    if (this.#waiting.length === this.#most) this.attachment?.setFull(true); // sources that can wait do
+    if (this.#waiting.length === this.#most) this.#attachment?.setFull(true); // sources that can wait do
   }
 }
 
@@ -59,7 +80,7 @@ export class HeldRows {
   ) {
     for (const stream of streams) {
       const held = new HeldStream(Math.max(1, most));
-      held.attachment = attach(stream, held);
+      held.attached(attach(stream, held));
       this.#streams.set(keyOf(stream), held);
     }
   }
@@ -69,7 +90,6 @@ export class HeldRows {
     const held = this.#streams.get(keyOf(stream));
     if (held === undefined) return;
     this.#streams.delete(keyOf(stream));
-    void held.attachment?.detach(); // the source stays open for the rule
     held.passTo(consumer);
   }
 
@@ -77,7 +97,7 @@ export class HeldRows {
   async release(): Promise<void> {
     const held = [...this.#streams.values()];
     this.#streams.clear();
-    await Promise.all(held.map(({ attachment }) => attachment?.detach()));
+    await Promise.all(held.map((each) => each.release()));
   }
 }
 

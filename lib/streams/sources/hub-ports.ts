@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { ParseTime } from '../convert-column.ts';
 import type { FormatType } from '../formats/format.ts';
+import type { StreamRecordStore } from '../host.ts';
 import type { SourceType, StreamsOptions } from '../types.ts';
 
 /** What the sources use of the service. */
@@ -13,10 +14,18 @@ export interface HubPorts {
   formats(): readonly FormatType[];
   /** The type of a name. @throws NotFound SOURCE_NOT_FOUND */
   source(name: string): SourceType;
+  /** Name of the broker node. */
+  readonly node: string;
+  /** The records of rules; undefined: there is no store. */
+  readonly records: Pick<StreamRecordStore, 'added' | 'committed'> | undefined;
+  /** Whether a rule with `qos` above 0 reads a stream and the broker has a store. */
+  isKept(stream: string): boolean;
+  /** Resolves when the rules that are being started are there. */
+  ready(): Promise<void>;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
   /** Report an error that has no caller. */
   failed(error: unknown, during: string): void;
-  /** Report a property that has no effect. */
+  /** Report something that is no error, such as a property that has no effect. */
   warn(text: string): void;
 }

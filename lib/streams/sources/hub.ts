@@ -1,4 +1,4 @@
-import { InvalidInput } from '../../base/errors.ts';
+import { errorText, InvalidInput } from '../../base/errors.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
 import type { LookupTable } from '../graph/operator.ts';
 import type { Metadata } from '../tuple.ts';
@@ -23,6 +23,8 @@ export interface Attachment {
   setFull(isFull: boolean): void;
   /** Hand the rows to another consumer, in place of the one that was attached. */
   swap(next: Consumer): void;
+  /** The consumer holds its rows in memory, until a promise resolves; if it rejects, they are dropped. */
+  heldUntil(passed: Promise<void>): void;
   /** The rule gets nothing more. Resolves when the source is closed, if this was its last rule. Calls after the first do nothing. */
   detach(): Promise<void>;
 }
@@ -34,6 +36,8 @@ export class SourceHub {
   readonly #sources = new Map<string, SharedSource>();
   /** Sources that are being closed, by the name of the stream: a new one is opened after it. */
   readonly #closing = new Map<string, Promise<void>>();
+  /** Definitions that are dropped, or that read from another place now, while rules use them. By their text. */
+  readonly #dropped = new Set<string>();
 
   constructor(ports: HubPorts) {
     this.#ports = ports;
@@ -52,6 +56,7 @@ export class SourceHub {
     // the time of the rows of tables is when they have arrived
     const own = definition.kind === 'table' ? { ...need, isEventTime: false } : need;
     const known = this.#sources.get(definition.sql);
+    this.#dropped.delete(definition.sql); // it may have been defined again
     let fed: Promise<void> | undefined;
     const add = (to: SharedSource) => {
       fed = to.add(consumer, own, first);
@@ -77,6 +82,7 @@ export class SourceHub {
         return source.figures;
       },
       setFull,
+      heldUntil: (passed) => source.heldUntil(passed),
       swap: (next) => {
         if (isAttached) source.swap(attached, next);
         attached = next;
@@ -123,6 +129,32 @@ export class SourceHub {
     return { open, properties };
   }
 
+  /** A stream or table is dropped, or reads from another place. Servers keep nothing for it when no rule uses this definition any more. */
+  dropped(definition: StreamDefinition): void {
+    const { name, sql } = definition;
+    if (this.#sources.has(sql)) this.#dropped.add(sql);
+    else
+      this.#after(
+        name,
+        Promise.resolve(this.#closing.get(name)).then(() => this.#tellDropped(definition))
+      );
+  }
+
+  async #tellDropped(definition: StreamDefinition): Promise<void> {
+    const { name, options } = definition;
+    const { clock, dataDir, node, sourceConfig } = this.#ports;
+    const warn = (text: string) => this.#ports.warn(text);
+    try {
+      const type = this.#ports.source(sourceTypeName(definition));
+      if (type.dropped === undefined || options.KIND?.toLowerCase() === 'lookup') return;
+      const properties = sourceProperties(type, definition, sourceConfig, () => undefined);
+      const { DATASOURCE: datasource = '' } = options;
+      await type.dropped({ stream: name, datasource, properties, dataDir, clock, node, warn });
+    } catch (error) {
+      warn(`${definition.kind} ${name} is dropped, and a server may keep something for it: ${errorText(error)}`);
+    }
+  }
+
   /** Push a row into a stream, as if its source had produced it. Nothing happens if no rule uses it. The row is not changed afterwards. */
   push(stream: string, values: ValueObject, metadata?: Metadata): void {
     for (const source of [...this.#sources.values()])
@@ -152,9 +184,18 @@ export class SourceHub {
 
   async #close(source: SharedSource): Promise<void> {
     if (source.isClosed) return;
-    const { name } = source.definition;
+    const { definition } = source;
     this.#forget(source);
-    const closing = Promise.all([source.close(), this.#closing.get(name)]).then(() => undefined);
+    await this.#after(
+      definition.name,
+      Promise.all([source.close(), this.#closing.get(definition.name)]).then(() =>
+        this.#dropped.delete(definition.sql) ? this.#tellDropped(definition) : undefined
+      )
+    );
+  }
+
+  /** Let a new source of a stream be opened after something. */
+  async #after(name: string, closing: Promise<void>): Promise<void> {
     this.#closing.set(name, closing);
     await closing;
     if (this.#closing.get(name) === closing) this.#closing.delete(name);

@@ -34,6 +34,7 @@ export function mqttSource(messages: SourceMessages, remote?: SourceType): Sourc
     about: 'Messages of this broker, or of another MQTT server.',
     ...(remote?.properties === undefined ? {} : { properties: remote.properties }),
     ...(remote?.sections === undefined ? {} : { sections: remote.sections }),
+    dropped: (setup) => (isRemote(setup, messages) ? remote?.dropped?.(setup) : undefined),
     open: (setup) => (isRemote(setup, messages) ? openRemote(setup, remote) : openLocal(setup, messages, metadataOf))
   };
 }
@@ -43,7 +44,10 @@ function topicFilters(datasource: string): string[] {
   return datasource.split(',').map((filter) => filter.trim());
 }
 
-function isRemote({ properties, datasource }: SourceSetup, { isOwn }: SourceMessages): boolean {
+function isRemote(
+  { properties, datasource }: Pick<SourceSetup, 'properties' | 'datasource'>,
+  { isOwn }: SourceMessages
+): boolean {
   if (!REMOTE.some((name) => properties[name] !== undefined && properties[name] !== '')) return false;
   const [first] = Array.isArray(properties.servers) ? (properties.servers as readonly unknown[]) : [];
   const server = properties.server ?? first;

@@ -1,4 +1,4 @@
-import { errorText } from '../../base/errors.ts';
+import { BrokerError, errorText } from '../../base/errors.ts';
 import type { Cause } from '../cause.ts';
 import { ConnectionState } from '../connection-state.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
@@ -62,9 +62,12 @@ export class SharedSource {
   readonly #beforeOpen: { opened(open: OpenSource): void; failed(error: unknown): void }[] = [];
   /** Settle when tables have their first rows. */
   readonly #tables = new WeakMap<Lane, Promise<void>>();
+  /** Hold rows in memory for a rule that is being replaced: each resolves when the rule has them, and rejects if they are dropped. */
+  readonly #holders = new Set<Promise<void>>();
   /** Number of rules that have no room. */
   #full = 0;
   #whenRoom: (() => void)[] = [];
+  readonly #whenClosed = new Set<() => void>();
   readonly #connection: ConnectionState;
   #figures: SourceFigures = { recordsIn: 0, exceptions: 0, lastException: '', lastExceptionAt: 0 };
   #recordsIn = 0;
@@ -113,6 +116,7 @@ export class SharedSource {
   add(consumer: Consumer, need: Need, first?: FirstRows): Promise<void> {
     const lane = this.#laneOf(need);
     lane.add(consumer, need);
+    this.#open?.attached?.();
     if (lane.isTable) return this.#tables.get(lane) ?? this.#opened;
     return first === undefined ? this.#opened : this.#whenOpen((open) => this.#feed(open, lane.reader(need), first));
   }
@@ -197,6 +201,13 @@ export class SharedSource {
     for (const lane of this.#lanes) lane.swap(consumer, next);
   }
 
+  /** A consumer holds its rows in memory. @param passed resolves when they are passed on, and rejects if they are dropped */
+  heldUntil(passed: Promise<void>): void {
+    this.#holders.add(passed);
+    const end = () => void this.#holders.delete(passed);
+    passed.then(end, end);
+  }
+
   delete(consumer: Consumer): void {
     const at = this.#lanes.findIndex((lane) => lane.delete(consumer));
     if (at !== -1 && this.#lanes[at].isEmpty) this.#lanes.splice(at, 1);
@@ -221,6 +232,7 @@ export class SharedSource {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#whenRoom = [];
+    for (const end of this.#whenClosed) end();
     await this.#opened.catch(() => undefined);
     try {
       await this.#open?.close();
@@ -241,14 +253,22 @@ export class SharedSource {
   }
 
   #setupOf(properties: Properties): SourceSetup {
-    const { clock, dataDir } = this.#ports;
+    const { clock, dataDir, node } = this.#ports;
     const isFull = () => this.#full > 0;
+    const isKept = () => this.#ports.isKept(this.definition.name);
     return {
       stream: this.definition.name,
       datasource: this.definition.options.DATASOURCE ?? '',
       properties,
       dataDir,
       clock,
+      node,
+      get isKept() {
+        return isKept();
+      },
+      ready: () => this.#ready(),
+      kept: (give) => this.#kept(give),
+      warn: (text) => this.#ports.warn(text),
       bytes: (payload, metadata = NO_METADATA, timestamp = clock.now(), cause) =>
         this.#arrive(payload, NO_VALUES, metadata, timestamp, cause),
       row: (values, metadata, timestamp, cause) => this.push(values, metadata, timestamp, cause),
@@ -266,6 +286,28 @@ export class SharedSource {
         this.#tellRoom();
       }
     };
+  }
+
+  /** Resolves when the rules that are being started are there, or when the source closes: closing must not wait for the change that closes it. */
+  #ready(): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        this.#whenClosed.delete(end);
+        resolve();
+      };
+      this.#whenClosed.add(end);
+      this.#ports.ready().then(end, end);
+    });
+  }
+
+  async #kept(give: () => void): Promise<void> {
+    if (this.#isClosed || this.isUnused) throw new BrokerError('SOURCE_CLOSED', 'no rule reads the stream');
+    const { records } = this.#ports;
+    const before = records?.added;
+    give();
+    const holders = [...this.#holders];
+    if (holders.length > 0) await Promise.all(holders);
+    if (records?.added !== before) await records?.committed();
   }
 
   #tellRoom(): void {

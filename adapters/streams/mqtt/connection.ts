@@ -1,0 +1,43 @@
+import { BrokerError, type Client, type ClientOptions, type Clock, connectClient } from '../../../lib/index.ts';
+import { dial } from '../../outgoing/index.ts';
+import type { MqttSourceSettings } from './settings.ts';
+
+/** Time for connecting, up to the acknowledgement of the subscription. */
+const CONNECT_MS = 10_000;
+const KEEP_ALIVE_SEC = 60;
+
+/**
+ * Connect to the server of a source.
+ * @param begin what has to be done within the same time, such as to subscribe
+ * @throws BrokerError SOURCE_DOWN after 10 seconds; the reason of the controller; Refused CONNECT_REFUSED; what `begin` throws
+ */
+export async function connectTo(
+  settings: MqttSourceSettings,
+  options: ClientOptions & { readonly clock: Clock },
+  controller: AbortController,
+  begin: (client: Client) => Promise<unknown>
+): Promise<void> {
+  const { dial: where, protocolVersion, username, password } = settings;
+  const { clock } = options;
+  const { signal } = controller;
+  const late = new BrokerError('SOURCE_DOWN', `no connection to ${where.url.host} within ${CONNECT_MS} ms`);
+  const timer = clock.setTimeout(() => controller.abort(late), CONNECT_MS);
+  let client: Client | undefined;
+  try {
+    const stream = await dial(where, signal);
+    client = await connectClient(stream, {
+      protocolVersion,
+      keepalive: KEEP_ALIVE_SEC,
+      ...(username === undefined ? {} : { username }),
+      ...(password === undefined ? {} : { password }),
+      ...options,
+      signal
+    });
+    await begin(client);
+  } catch (error) {
+    client?.destroy();
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    clock.clearTimeout(timer);
+  }
+}
