@@ -3,17 +3,34 @@
  * `memory-level` and `browser-level`.
  */
 export interface LevelDatabase {
-  readonly supports: { readonly encodings?: Readonly<Record<string, boolean>>; readonly explicitSnapshots?: boolean };
+  readonly supports: {
+    readonly encodings?: Readonly<Record<string, boolean>>;
+    readonly explicitSnapshots?: boolean;
+    readonly seek?: boolean;
+  };
   open(): Promise<void>;
   close(): Promise<void>;
   batch(): LevelBatch;
-  iterator(range: LevelRange): { all(): Promise<[key: Buffer, value: Buffer][]> };
+  batch(changes: LevelChange[], options: { readonly sync: boolean } & Partial<LevelEncodings>): Promise<void>;
+  iterator(range: LevelRange): LevelIterator;
   /** Databases without this method cannot be backed up while they are open. */
   snapshot?(): LevelSnapshot;
   /** Only LevelDB itself has the following two methods. */
   approximateSize?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<number>;
   compactRange?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<void>;
 }
+
+/** Reads a range, some records at a time. */
+export interface LevelIterator {
+  nextv(size: number): Promise<[key: unknown, value: unknown][]>;
+  seek(target: Buffer, options: { readonly keyEncoding: 'buffer' }): void;
+  close(): Promise<void>;
+}
+
+/** A change in a batch that is passed as an array. */
+export type LevelChange =
+  | { readonly type: 'put'; readonly key: Buffer; readonly value: Buffer }
+  | { readonly type: 'del'; readonly key: Buffer };
 
 /** A batch that is filled call by call, which costs a quarter of passing LevelDB an array. */
 export interface LevelBatch {
@@ -46,8 +63,8 @@ type LevelEncoding =
 export interface LevelRange extends Partial<LevelEncodings> {
   readonly gte: Buffer;
   readonly lt: Buffer;
-  readonly limit: number;
   readonly highWaterMarkBytes: number;
+  readonly snapshot?: LevelSnapshot;
 }
 
 /** Encodings for LevelDB, which copies the bytes it is given. */

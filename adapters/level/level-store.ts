@@ -15,6 +15,7 @@ import {
   BYTES,
   COPIED_BYTES,
   type LevelBatch,
+  type LevelChange,
   type LevelDatabase,
   type LevelEncodings,
   type LevelRange,
@@ -282,6 +283,8 @@ class LevelStore implements Store {
   #appended = 0;
   /** Failed commits since the last successful one. Maybe the folder was deleted or moved: the next open must find a database in it. */
   #failures = 0;
+  /** Reads in progress, for which `close` waits. */
+  readonly #reads = new Set<Promise<Entry[]>>();
   /** The last `open`, `close` or `repair`; they run one after the other. */
   #lastChange: Promise<void> = Promise.resolve();
 
@@ -407,7 +410,8 @@ class LevelStore implements Store {
     try {
       await reserve?.stop();
       await mark?.rememberManifest();
-      await database.close(); // waits for operations in progress
+      await Promise.allSettled(this.#reads);
+      await database.close(); // waits for the other operations in progress
       // if the mark cannot be written, as on a full disk, the next open does without it
       if (this.#failure === undefined) await mark?.write().catch(() => {});
     } finally {
@@ -433,7 +437,7 @@ class LevelStore implements Store {
       // LevelDB may not find records again that it appends to its log behind a truncated one
       if (this.#failure !== undefined) throw this.#failure.error;
       try {
-        const written = batchOf(database, batch, encodings).write({ sync });
+        const written = writeBatch(database, batch, sync, encodings);
         await (lock?.isCheckDue ? Promise.all([written, lock.check()]) : written);
         this.#appended = 0;
       } catch (error) {
@@ -488,18 +492,20 @@ class LevelStore implements Store {
   }
 
   async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
-    const range = { gte: from, lt: to, limit, highWaterMarkBytes: READ_BYTES, ...this.#setup.encodings };
     const database = this.#appending === undefined ? this.#requireOpen() : await this.#whenOpen();
     const appendings = this.#appendings;
-    const found = await database
-      .iterator(range)
-      .all()
-      .catch((error: unknown) => {
-        if (this.#appendings !== appendings) return undefined;
-        throw openError(this.name, error, 'read');
-      });
-    if (found === undefined) return this.read(from, to, limit); // the folder was closed meanwhile, to append a commit
-    return found.map(([key, value]) => ({ key, value }));
+    try {
+      return await this.#readEntries(database, from, to, limit, { ...this.#setup.encodings });
+    } catch (error) {
+      if (this.#appendings === appendings) throw openError(this.name, error, 'read');
+      return this.read(from, to, limit); // the folder was closed meanwhile, to append a commit
+    }
+  }
+
+  #readEntries(...parameters: Parameters<typeof readEntries>): Promise<Entry[]> {
+    const reading = readEntries(...parameters).finally(() => this.#reads.delete(reading));
+    this.#reads.add(reading);
+    return reading;
   }
 
   #snapshot(database: LevelDatabase): StoreSnapshot {
@@ -511,16 +517,8 @@ class LevelStore implements Store {
         // a folder that was closed to append a commit has closed its snapshots, too
         if (this.#database !== database || this.#appendings !== appendings)
           throw new StateError('STORE_CLOSED', `${this.name}: the store was closed since the snapshot was made`);
-        const range = {
-          gte: from,
-          lt: to,
-          limit,
-          highWaterMarkBytes: READ_BYTES,
-          snapshot,
-          ...encodings
-        } as LevelRange;
         try {
-          return (await database.iterator(range).all()).map(([key, value]) => ({ key, value }));
+          return await this.#readEntries(database, from, to, limit, { snapshot, ...encodings });
         } catch (error) {
           throw openError(this.name, error, 'read');
         }
@@ -540,16 +538,70 @@ class LevelStore implements Store {
   }
 }
 
-function batchOf(
+/** A read of at least this many bytes is released when it is done. */
+const RELEASED_BYTES = 65_536;
+/** Records of at least this many bytes on average are passed to LevelDB as an array. */
+const ARRAY_RECORD_BYTES = 8_192;
+/** Records that LevelDB returns at a time. */
+const READ_RECORDS = 1_000;
+
+/**
+ * Read a range. An iterator keeps a copy of the records that it has returned last until it reads again, or is garbage-collected. V8 does not
+ * know of that memory, and may let hundreds of megabytes of it accumulate; so after many bytes the iterator reads behind the range.
+ */
+async function readEntries(
   database: LevelDatabase,
-  { keys, values }: Batch,
+  from: Buffer,
+  to: Buffer,
+  limit: number,
+  options: Pick<LevelRange, 'snapshot'> & Partial<LevelEncodings>
+): Promise<Entry[]> {
+  const iterator = database.iterator({ gte: from, lt: to, highWaterMarkBytes: READ_BYTES, ...options });
+  try {
+    const entries: Entry[] = [];
+    let bytes = 0;
+    while (entries.length < limit) {
+      const found = await iterator.nextv(Math.min(limit - entries.length, READ_RECORDS));
+      if (found.length === 0) break; // LevelDB was not asked again: it still has the last records
+      bytes = 0;
+      for (const [key, value] of found as [Buffer, Buffer][]) {
+        entries.push({ key, value });
+        bytes += value.length;
+      }
+    }
+    if (bytes >= RELEASED_BYTES && database.supports.seek === true) {
+      iterator.seek(to, { keyEncoding: 'buffer' });
+      await iterator.nextv(1);
+    }
+    return entries;
+  } finally {
+    await iterator.close();
+  }
+}
+
+/**
+ * Write a batch. Filling one call by call is faster, but its memory is released only when it is garbage-collected, and V8 does not know how
+ * much that is. An array is released when it is written.
+ */
+function writeBatch(
+  database: LevelDatabase,
+  batch: Batch,
+  sync: boolean,
   encodings: LevelEncodings | undefined
-): Pick<LevelBatch, 'write'> {
-  const batch: BytesBatch = database.batch();
+): Promise<void> {
+  const { keys, values, bytes } = batch;
+  if (bytes >= keys.length * ARRAY_RECORD_BYTES) {
+    const changes = keys.map((key, at): LevelChange => {
+      const value = values[at];
+      return value === undefined ? { type: 'del', key } : { type: 'put', key, value };
+    });
+    return database.batch(changes, { sync, ...encodings });
+  }
+  const filled: BytesBatch = database.batch();
   for (let i = 0; i < keys.length; i++) {
     const value = values[i];
-    if (value === undefined) batch.del(keys[i], encodings);
-    else batch.put(keys[i], value, encodings);
+    if (value === undefined) filled.del(keys[i], encodings);
+    else filled.put(keys[i], value, encodings);
   }
-  return batch;
+  return filled.write({ sync });
 }

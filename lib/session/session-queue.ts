@@ -12,6 +12,11 @@ import { StoredQueue } from './stored-backlog.ts';
 const FIRST_DROP_RECORDS = 4;
 /** Most records of one read; a record has up to 128 KB. */
 const MAX_DROP_RECORDS = 64;
+/**
+ * The messages of a client that is away may exceed the limits by this share (1/64) before the oldest are dropped, which reads the store:
+ * otherwise each commit would read records again to drop few messages.
+ */
+const SLACK_SHARE = 64;
 /** Messages in memory that are cleared in one turn. */
 export const CLEARED_AT_ONCE = 1_000;
 
@@ -82,21 +87,23 @@ export class SessionQueue extends StoredQueue {
   /**
    * Get the least number of messages to drop. With priorities the limits apply to each priority, and are exact only in memory; here they
    * are multiplied.
+   * @param hasSlack the limits may be exceeded a little
    */
-  #excess(slack: number, totalBytes = Infinity): number {
+  #excess(hasSlack: boolean, totalBytes = Infinity): number {
     const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#log.session.client.agreement.zone;
     const count = this.#limited;
     const most = maxMqueueLen * (1 + (mqueuePriorities?.size ?? 0));
-    if (most > 0 && count > most + slack) return count - most;
+    const withSlack = (limit: number) => limit + (hasSlack ? Math.floor(limit / SLACK_SHARE) : 0);
+    if (most > 0 && count > withSlack(most)) return count - most;
     const { limitedBytes } = this;
     if (limitedBytes > totalBytes) return 1;
     const mostBytes = mqueuePriorities === undefined ? maxMqueueBytes : maxMqueueBytes * 2;
-    return mostBytes > 0 && limitedBytes > mostBytes ? 1 : 0;
+    return mostBytes > 0 && limitedBytes > withSlack(mostBytes) ? 1 : 0;
   }
 
   /** Reason of the next drop: if the session is within its own limits, the limit on all backlogs. */
   get #dropReason(): DropReason {
-    return this.#excess(0) > 0 ? 'queue_full' : 'total_queue_full';
+    return this.#excess(false) > 0 ? 'queue_full' : 'total_queue_full';
   }
 
   /**
@@ -105,13 +112,12 @@ export class SessionQueue extends StoredQueue {
    */
   trim(mostBytes = Infinity): void {
     const { session, offline } = this.#log;
-    const slack = session.client.agreement.zone.maxMqueueLen >> 6;
-    if (this.#trimming !== undefined || offline?.isLoading || this.#excess(slack, mostBytes) <= 0) return;
+    if (this.#trimming !== undefined || offline?.isLoading || this.#excess(true, mostBytes) <= 0) return;
     const { ports } = session;
     ports.work.begin();
     // not synchronously: a listener of the drop event may publish, which would call `trim` again
     this.#trimming = Promise.resolve()
-      .then(() => this.#trim(slack, mostBytes))
+      .then(() => this.#trim(true, mostBytes))
       .catch((error: unknown) =>
         ports.announcer.failed(error, 'dropping messages beyond the queue limits', session.client)
       )
@@ -131,7 +137,7 @@ export class SessionQueue extends StoredQueue {
   /** Drop all messages beyond the limits before the messages in flight are loaded. @throws the error of the store */
   async trimToLoad(): Promise<void> {
     await this.#trimming; // two tasks at once would both read the messages, and drop them twice
-    await this.#trim(0);
+    await this.#trim(false);
   }
 
   /** Drop messages in memory beyond the limits of the session, except for messages that are not committed. */
@@ -243,18 +249,18 @@ export class SessionQueue extends StoredQueue {
   }
 
   /** Drop messages beyond the limits. @param mostBytes what the limit on the backlogs of all sessions leaves to this one */
-  async #trim(slack: number, mostBytes = Infinity): Promise<void> {
+  async #trim(hasSlack: boolean, mostBytes = Infinity): Promise<void> {
     const { messages, session, ledger, offline } = this.#log;
     const backlog = session.delivery.waiting?.backlog;
-    if (messages.isEnded || this.#excess(slack, mostBytes) <= 0) return;
+    if (messages.isEnded || this.#excess(hasSlack, mostBytes) <= 0) return;
     if (ledger.isFailed) {
       this.#dropUnwritten(this.#dropper(mostBytes, offline)); // the messages of the store cannot be read
       return;
     }
-    while (backlog !== undefined && backlog.length > 0 && this.#excess(0, mostBytes) > 0)
+    while (backlog !== undefined && backlog.length > 0 && this.#excess(false, mostBytes) > 0)
       backlog.dropOldest(this.#dropReason);
     if (offline !== undefined) await this.#dropFromStore(offline, mostBytes);
-    else if (session.state === 'connected' && this.#excess(slack, mostBytes) > 0) this.#log.page(); // the backlog drops them
+    else if (session.state === 'connected' && this.#excess(hasSlack, mostBytes) > 0) this.#log.page(); // the backlog drops them
   }
 
   /** Drop messages of the store, as long as the client is away. */
@@ -264,7 +270,7 @@ export class SessionQueue extends StoredQueue {
     const { mqueuePriorities } = session.client.agreement.zone;
     const reader = new SegmentReader(log);
     const dropper = this.#dropper(mostBytes, offline);
-    const isEnough = () => mqueuePriorities === undefined && this.#excess(0, mostBytes) <= 0;
+    const isEnough = () => mqueuePriorities === undefined && this.#excess(false, mostBytes) <= 0;
     const isOver = () => log.offline !== offline || messages.isEnded;
     let from = messages.pageFrom;
     let isAtHead = true;
@@ -294,7 +300,7 @@ export class SessionQueue extends StoredQueue {
 
   #dropper(mostBytes: number, offline: OfflineFlights | undefined): Dropper {
     const queue = {
-      isTooLong: () => this.#excess(0, mostBytes) > 0,
+      isTooLong: () => this.#excess(false, mostBytes) > 0,
       isTooLarge: () => this.limitedBytes > mostBytes,
       drop: (persisted: PersistedMessage, reason = this.#dropReason) => this.drop(persisted, reason),
       foundInFlight: (bytes: number) => offline?.found(bytes)

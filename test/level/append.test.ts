@@ -21,12 +21,16 @@ async function contentOf(store: Store): Promise<Map<string, string>> {
 /** From now on LevelDB writes nothing, as after a compaction that found no space. */
 function stopLevelDB(t: TestContext, writes = 0): void {
   let left = writes;
+  const noSpace = () => new Error('IO error: 000007.ldb: No space left on device');
   const { batch } = Level.prototype;
-  t.mock.method(Level.prototype, 'batch', function (this: Level<Buffer, Buffer>) {
-    const made = (batch as () => { write(options: object): Promise<void> }).call(this);
+  t.mock.method(Level.prototype, 'batch', function (this: Level<Buffer, Buffer>, ...parameters: unknown[]) {
+    const make = batch as (...parameters: unknown[]) => { write(options: object): Promise<void> };
+    // batches of large records are passed as an array
+    if (parameters.length > 0) return --left < 0 ? Promise.reject(noSpace()) : make.apply(this, parameters);
+    const made = make.call(this);
     const { write } = made;
     made.write = async (options) => {
-      if (--left < 0) throw new Error('IO error: 000007.ldb: No space left on device');
+      if (--left < 0) throw noSpace();
       await write.call(made, options);
     };
     return made;

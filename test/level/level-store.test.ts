@@ -623,6 +623,45 @@ describe('a level store over another database passed by the app', () => {
     });
   });
 
+  it('leaves no large batch or read to the garbage collector, which does not know of the memory of LevelDB', async () => {
+    const database = new MemoryLevel<Buffer, Buffer>();
+    const iterators: { isEmpty: boolean }[] = [];
+    let filled = 0;
+    const batch = database.batch.bind(database) as (...parameters: unknown[]) => unknown;
+    const iterator = database.iterator.bind(database) as (range: unknown) => ReturnType<LevelDatabase['iterator']>;
+    Object.assign(database, {
+      batch: (...parameters: unknown[]) => {
+        if (parameters.length === 0) filled++;
+        return batch(...parameters);
+      },
+      iterator: (range: unknown) => {
+        const made = iterator(range);
+        const nextv = made.nextv.bind(made);
+        const state = { isEmpty: false };
+        iterators.push(state);
+        made.nextv = async (size) => {
+          const found = await nextv(size);
+          state.isEmpty = found.length === 0;
+          return found;
+        };
+        return made;
+      }
+    });
+    const store = levelStore(database as unknown as LevelDatabase);
+    await store.open();
+    await store.commit(batchOf(['a', Buffer.alloc(100_000, 1)], ['b', Buffer.alloc(100_000, 2)]));
+    assert.equal(filled, 0);
+    const read = await store.read(Buffer.from('a'), Buffer.from('c'), 1);
+    assert.deepEqual(
+      read.map(({ key, value }) => [`${key}`, value.length]),
+      [['a', 100_000]]
+    );
+    assert.deepEqual(iterators, [{ isEmpty: true }]);
+    await store.commit(batchOf(['c', '3']));
+    assert.equal(filled, 1);
+    await store.close();
+  });
+
   it('syncs each commit with durability power, and none with durability process', async () => {
     for (const durability of ['process', 'power'] as const) {
       const seen: unknown[] = [];

@@ -510,6 +510,32 @@ describe('Limits of persisted queues', () => {
     assert.deepEqual(texts(), numbers(10, 90));
   });
 
+  it('of bytes do not read the store for each commit that exceeds them', async () => {
+    await using lives = await new Lives({ maxMqueueLen: 0, maxMqueueBytes: 64_000 }).begin();
+    await lives.leave('a', 't', 1);
+    let dropped = 0;
+    lives.kit.broker.on('message.dropped', () => dropped++);
+    const publish = async (count: number) => {
+      for (let n = 0; n < count; n++) {
+        await lives.kit.broker.publish('t', 'x'.repeat(100), { qos: 1 });
+        await turns(3);
+      }
+    };
+    await publish(700);
+    await lives.kit.clock.advance(60_000); // the messages are in segments now
+    assert.ok(dropped > 0);
+    const read = lives.store.read.bind(lives.store);
+    let reads = 0;
+    lives.store.read = (...parameters) => {
+      reads++;
+      return read(...parameters);
+    };
+    const before = dropped;
+    await publish(90);
+    assert.ok(dropped - before > 70, `${dropped - before} messages were dropped`);
+    assert.ok(reads < 45, `${reads} reads for ${dropped - before} messages`);
+  });
+
   it('drop each message once if the client reconnects while its queue is shortened', async () => {
     await using lives = await new Lives({ maxMqueueLen: 100, mqueuePriorities: { other: 1 } }).begin();
     await lives.leave('a', '#', 1);
