@@ -13,13 +13,14 @@ import { residentBytes } from './support/proc.ts';
 
 /**
  * Measures the resident memory of a broker process before, during and after bursts: `node dist-bench/bench/memory.js --help`. Linux only.
- * embermq runs as `embermq serve --memory`, as a user would run it.
+ * embermq runs as `embermq serve`, as a user would run it; with `--memory`, unless the row is durable.
  */
 const HELP = `node dist-bench/bench/memory.js [options]
 
   --only REGEX      measure only rows whose name matches
   --brokers A,B     any of embermq, mosquitto (both)
   --after SECONDS   time from the burst to the measurement (10)
+  --runs N          measurements of each row (1)
   --command FILE    the embermq command to measure (dist/adapters/cli/main.js)
   --node FLAGS      flags for its Node process, separated by spaces`;
 
@@ -29,6 +30,7 @@ const { values: options } = parseArgs({
     only: { type: 'string', default: '.' },
     brokers: { type: 'string', default: 'embermq,mosquitto' },
     after: { type: 'string', default: '10' },
+    runs: { type: 'string', default: '1' },
     command: { type: 'string', default: 'dist/adapters/cli/main.js' },
     node: { type: 'string', default: '' },
     help: { type: 'boolean', default: false }
@@ -50,13 +52,19 @@ const ROWS: Readonly<Record<string, Burst>> = {
   '60 offline sessions with 4 MB each, then read': offlineFlood
 };
 
-async function measure(name: string, broker: string, burst: Burst): Promise<void> {
+/** The same with a store, and with the default limits of backlogs, so that messages are dropped. */
+const DURABLE_ROWS: Readonly<Record<string, Burst>> = {
+  '200 MB for one offline session, durable': offlineMegabytes,
+  '500 resets of sessions with 50 stored messages, 20 times, durable': resetStorm
+};
+
+async function measure(name: string, broker: string, burst: Burst, isDurable: boolean): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-bench-'));
   const target = { port: await freePort(), webSocketPort: await freePort() };
-  const child = spawnBroker(broker, target, folder);
+  const child = spawnBroker(broker, target, folder, isDurable);
   try {
     await listening({ child, output: () => '' }, target.port);
-    await sleep(2_000);
+    await sleep(6_000); // until the garbage of the start is collected
     const pid = child.pid as number;
     const idle = residentBytes(pid);
     let peak = idle;
@@ -71,24 +79,26 @@ async function measure(name: string, broker: string, burst: Burst): Promise<void
     console.log(`| ${[name, broker, ...cells].join(' | ')} |`);
     for (const socket of sockets) socket.destroy();
   } finally {
-    child.kill('SIGKILL');
-    await once(child, 'exit');
+    if (child.kill('SIGKILL')) await once(child, 'exit');
     rmSync(folder, { recursive: true });
   }
 }
 
-function spawnBroker(broker: string, { port, webSocketPort }: Target, folder: string): ChildProcess {
+function spawnBroker(
+  broker: string,
+  { port, webSocketPort }: Target,
+  folder: string,
+  isDurable: boolean
+): ChildProcess {
   if (broker === 'embermq') {
-    const flags = ['--memory', '--mqtt-port', `${port}`, '--ws-port', `${webSocketPort}`, '--max-mqueue-len', '0'];
+    const store = isDurable ? ['--data-dir', join(folder, 'data')] : ['--memory'];
+    const flags = [...store, '--mqtt-port', `${port}`, '--ws-port', `${webSocketPort}`];
+    const limits = isDurable ? [] : ['--max-mqueue-len', '0', '--max-mqueue-bytes', '0'];
     const noHttp = ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', 'off'];
     const node = options.node.split(' ').filter((flag) => flag !== '');
-    return spawn(
-      process.execPath,
-      [...node, options.command, 'serve', ...flags, ...noHttp, '--max-mqueue-bytes', '0'],
-      {
-        stdio: 'ignore'
-      }
-    );
+    return spawn(process.execPath, [...node, options.command, 'serve', ...flags, ...limits, ...noHttp], {
+      stdio: ['ignore', 'ignore', 'inherit']
+    });
   }
   const path = findProgram('mosquitto');
   if (path === undefined) throw new Error('mosquitto was not found; install it, or run with --brokers embermq');
@@ -168,6 +178,42 @@ async function offlineFlood({ port }: Target): Promise<Socket[]> {
   return [];
 }
 
+/** 20,000 messages of 10 KB at QoS 1, at most 64 of them unacknowledged. */
+async function offlineMegabytes({ port }: Target): Promise<Socket[]> {
+  const peer = await Peer.connect(port, 'offline', false);
+  await peer.subscribe('burst');
+  await peer.leave();
+  const publisher = await Peer.connect(port, 'publisher');
+  await publisher.publish('burst', 20_000, { payloadBytes: 10_000, window: 64 });
+  await publisher.leave();
+  return [];
+}
+
+/** Sessions with messages in the store whose clients all connect, and reset their connections when the messages begin to arrive. */
+async function resetStorm({ port }: Target): Promise<Socket[]> {
+  const ids = Array.from({ length: 500 }, (_, at) => `reset${at}`);
+  for (const id of ids) {
+    const peer = await Peer.connect(port, id, false);
+    await peer.subscribe(`all`);
+    await peer.leave();
+  }
+  const publisher = await Peer.connect(port, 'publisher');
+  await publisher.publish('all', 50);
+  await publisher.leave();
+  for (let round = 0; round < 20; round++) {
+    await Promise.all(
+      ids.map(async (id) => {
+        const socket = connect({ port, host: '127.0.0.1' });
+        socket.on('error', () => {});
+        socket.write(connectFrame(id, { v5: false, clean: false }));
+        await Promise.race([once(socket, 'data'), once(socket, 'close'), sleep(20_000)]);
+        socket.resetAndDestroy();
+      })
+    );
+  }
+  return [];
+}
+
 /** A client over MQTT 3.1.1 that acknowledges the QoS 1 messages that it receives. */
 class Peer {
   readonly socket: Socket;
@@ -197,18 +243,19 @@ class Peer {
     await this.#until(() => this.#controls > before);
   }
 
-  /** Publish `count` messages, with at most 500 of them unacknowledged. */
-  async publish(topic: string, count: number): Promise<void> {
+  /** Publish `count` messages, with at most `window` of them unacknowledged. */
+  async publish(topic: string, count: number, { payloadBytes = PAYLOAD_BYTES, window = 500 } = {}): Promise<void> {
+    const atOnce = Math.ceil(window / 5);
     const before = this.#controls;
     for (let sent = 0; sent < count; ) {
       const batch: Buffer[] = [];
-      for (; batch.length < 100 && sent < count; sent++) {
+      for (; batch.length < atOnce && sent < count; sent++) {
         const id = (this.#lastId = (this.#lastId % 60_000) + 1);
-        const payload = Buffer.alloc(PAYLOAD_BYTES, 97 + (id % 26));
+        const payload = Buffer.alloc(payloadBytes, 97 + (id % 26));
         batch.push(packet(0x32, [text(topic), Buffer.from([id >> 8, id & 255]), payload]));
       }
       this.socket.write(Buffer.concat(batch));
-      await this.#until(() => sent - (this.#controls - before) <= 400);
+      await this.#until(() => sent - (this.#controls - before) <= window - atOnce);
     }
     await this.#until(() => this.#controls - before >= count);
   }
@@ -262,8 +309,11 @@ else {
   console.log(
     '| burst | broker | idle MB | peak MB | after MB | over idle MB |\n| --- | --- | --- | --- | --- | --- |'
   );
-  for (const [name, burst] of Object.entries(ROWS)) {
+  for (const [name, burst] of Object.entries({ ...ROWS, ...DURABLE_ROWS })) {
     if (!new RegExp(options.only).test(name)) continue;
-    for (const broker of options.brokers.split(',')) await measure(name, broker, burst);
+    const isDurable = name in DURABLE_ROWS;
+    const brokers = options.brokers.split(',').filter((broker) => !isDurable || broker === 'embermq');
+    for (let run = 0; run < Number(options.runs); run++)
+      for (const broker of brokers) await measure(name, broker, burst, isDurable);
   }
 }

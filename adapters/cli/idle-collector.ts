@@ -23,12 +23,14 @@ const PROMPT_BYTES = 96 * 2 ** 20;
 /** `collect`: start a concurrent garbage collection. `compact`: release all unused pages, which stops the process for a moment. */
 export type Step = 'collect' | 'compact';
 
-/** Decides when to collect and compact: once after the heap has grown, while the process is idle. */
+/** Decides when to collect and compact: after the start, and once after the heap has grown, while the process is idle. */
 export class IdlePolicy {
   #floor = Number.POSITIVE_INFINITY;
   #idleLooks = 0;
   #looksSinceDone = 0;
   #done: Step | undefined;
+  /** Loading the modules leaves garbage: half of the heap after the start. */
+  #isStarting = true;
 
   /**
    * Check the memory, once a second.
@@ -42,6 +44,10 @@ export class IdlePolicy {
     this.#looksSinceDone++;
     this.#idleLooks = share < IDLE_SHARE ? this.#idleLooks + 1 : 0;
     this.#floor = Math.min(this.#floor, totalBytes);
+    if (this.#isStarting && this.#idleLooks >= IDLE_LOOKS) {
+      this.#isStarting = false;
+      if (usedBytes <= QUICKLY_COMPACTED_BYTES) return this.#take('compact');
+    }
     if (this.#done === 'compact') return this.#settle(totalBytes);
     if (totalBytes <= this.#floor + Math.max(GROWN_BYTES, this.#floor * GROWN_SHARE)) {
       if (this.#done === undefined) return undefined; // otherwise the collection has made the heap small again
@@ -49,9 +55,13 @@ export class IdlePolicy {
     if (this.#idleLooks < IDLE_LOOKS) return undefined;
     if (this.#done === 'collect' && !isWorthCompacting(usedBytes, spareBytes))
       return this.#looksSinceDone < COLLECTING_LOOKS ? undefined : this.#settle(totalBytes);
+    return this.#take(this.#done === undefined ? 'collect' : 'compact');
+  }
+
+  #take(step: Step): Step {
     this.#idleLooks = this.#looksSinceDone = 0;
-    this.#done = this.#done === undefined ? 'collect' : 'compact';
-    return this.#done;
+    this.#done = step;
+    return step;
   }
 
   /** Finish: all remaining memory counts as needed. */
@@ -67,7 +77,7 @@ function isWorthCompacting(usedBytes: number, spareBytes: number): boolean {
 }
 
 /**
- * Return memory to the system when the process becomes idle after a burst.
+ * Return memory to the system when the process becomes idle, after the start and after a burst.
  *
  * V8 collects garbage when memory is allocated, but an idle broker allocates nothing, so the garbage of a burst would stay for hours. Only
  * the command uses this; the library does not interfere with the heap of an app.

@@ -68,7 +68,19 @@ describe('IdlePolicy', () => {
     );
   });
 
+  it('compacts the heap once after the start, when the process is idle', () => {
+    assert.deepEqual(steps([57, 28, 0.9], [57, 28, 0.5], ...Array<Look>(4).fill([57, 28, 0])), [
+      ...nothing(3),
+      'compact',
+      ...nothing(2)
+    ]);
+  });
+
   it('does nothing if the heap has grown by less than 32 MB', () => {
-    assert.deepEqual(steps(...Array<Look>(2).fill([20, 10, 0]), ...Array<Look>(4).fill([50, 40, 0])), nothing(6));
+    assert.deepEqual(steps(...Array<Look>(3).fill([20, 10, 0]), ...Array<Look>(4).fill([50, 40, 0])), [
+      undefined,
+      'compact',
+      ...nothing(5)
+    ]);
   });
 });
