@@ -25,6 +25,7 @@ import { OPERATIONS } from './operations/index.ts';
 import { type ManagementOptions, type ManagementSettings, readManagementOptions } from './options.ts';
 import { answerTo, answerWith, BareAnswer } from './reply.ts';
 import { REVISION_ROWS, type Revision } from './revisions.ts';
+import { Walks } from './walks.ts';
 
 /** The management interface of a broker, ready to be mounted. */
 export interface ManagementApi extends HttpMounts {
@@ -86,6 +87,7 @@ class Management implements Service {
   readonly #guard: Guard;
   readonly #streams: EventStreams;
   readonly #audit: Audit;
+  readonly #walks: Walks;
   /** Made at the first use. */
   #document: OpenApiDocument | undefined = undefined;
   /** The document as it was sent last. */
@@ -108,6 +110,7 @@ class Management implements Service {
     this.#guard = new Guard(broker, settings, { name: 'management' });
     this.#streams = new EventStreams(broker, settings.maxEventStreams);
     this.#audit = new Audit(broker, settings);
+    this.#walks = new Walks(broker.clock);
   }
 
   get prefixes(): readonly string[] {
@@ -219,6 +222,7 @@ class Management implements Service {
       isOriginal,
       appOperations,
       page,
+      walks: this.#walks,
       caller,
       isSecret: async (hash) => {
         const { secret } = basicCredentials(call.header('authorization') ?? '') ?? {};

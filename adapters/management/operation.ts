@@ -5,6 +5,7 @@ import type { EventStreams } from './event-stream.ts';
 import type { Listing, PageRequest } from './listing.ts';
 import type { OptionSource } from './options.ts';
 import type { Revision, RevisionName } from './revisions.ts';
+import type { Walks } from './walks.ts';
 
 /** The names of the parameters of a path: `clientid` for `/clients/:clientid`. */
 type ParamNames<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
@@ -27,6 +28,8 @@ export interface Context {
   readonly streams: EventStreams;
   /** The part of the list that is asked for. */
   readonly page: PageRequest;
+  /** The places where pages of the lists of the mount have ended. */
+  readonly walks: Walks;
   /** Who has sent the request. */
   readonly caller: Caller;
   /** Whether a hash is that of the secret or password that the request has. @throws InvalidInput if it is no hash */

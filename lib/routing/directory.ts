@@ -44,6 +44,8 @@ export interface Page<R> {
   readonly entries: readonly R[];
   /** Pass it as `cursor` for the next page; undefined: this was the last one. It is valid as long as the broker exists. */
   readonly cursor: string | undefined;
+  /** Lists of the directory: the cursor behind the last entry, also of the last page; undefined: the page has no entries. */
+  readonly end?: string | undefined;
   /** Number of entries of the whole list, whatever the conditions. */
   readonly count: number;
 }
@@ -159,21 +161,22 @@ export class Directory {
         if (listed.length > 0) last = `${number} ${listed[listed.length - 1].filter}`;
         const isMore = found.length > left + room;
         left = Math.max(0, left - found.length);
-        if (isMore) return { node, entries, cursor: last, count: sessions.subscriptionCount };
+        if (isMore) return { node, entries, cursor: last, end: last, count: sessions.subscriptionCount };
       }
     }
-    return { node, entries, cursor: undefined, count: sessions.subscriptionCount };
+    return { node, entries, cursor: undefined, end: last, count: sessions.subscriptionCount };
   }
 
   /** List the topic filters that have subscriptions. */
   async routes(query: PageQuery = {}): Promise<Page<RouteRecord>> {
     const { node, routing, pause } = this.#ports;
-    const { cursor, limit, skip, isWanted } = readQuery<string, PageQuery>(query, {});
+    const { cursor: after, limit, skip, isWanted } = readQuery<string, PageQuery>(query, {});
     await pause();
-    const found = await this.#page(() => routing.filters(), String, cursor, { skip, limit, isWanted });
-    const next = found.length > limit ? found[limit - 1] : undefined;
-    const entries = found.slice(0, limit).map((topic) => ({ topic, node }));
-    return { node, entries, cursor: next, count: routing.filterCount };
+    const found = await this.#page(() => routing.filters(), String, after, { skip, limit, isWanted });
+    const listed = found.slice(0, limit);
+    const end = listed.at(-1);
+    const cursor = found.length > limit ? end : undefined;
+    return { node, entries: listed.map((topic) => ({ topic, node })), cursor, end, count: routing.filterCount };
   }
 
   /** Look up a route. @param topic a topic filter, without a share prefix @returns undefined if it has no subscriptions */
@@ -185,13 +188,15 @@ export class Directory {
   /** List retained messages, including those of `$SYS`. */
   async retained(query: RetainedQuery = {}): Promise<Page<RetainedRecord>> {
     const { node, retained, pause } = this.#ports;
-    const { cursor, limit, skip, isWanted } = readQuery(query, RETAINED_CONDITIONS);
+    const { cursor: after, limit, skip, isWanted } = readQuery(query, RETAINED_CONDITIONS);
     await pause();
     const keyOf = ({ topic }: RetainedEntry<Message>) => topic;
-    const found = await this.#page(() => retained.entries(), keyOf, cursor, { skip, limit, isWanted });
-    const next = found.length > limit ? found[limit - 1].topic : undefined;
-    const entries = found.slice(0, limit).flatMap((entry) => (entry.isLive ? [this.#retainedRecord(entry)] : []));
-    return { node, entries, cursor: next, count: retained.count };
+    const found = await this.#page(() => retained.entries(), keyOf, after, { skip, limit, isWanted });
+    const listed = found.slice(0, limit);
+    const end = listed.at(-1)?.topic;
+    const cursor = found.length > limit ? end : undefined;
+    const entries = listed.flatMap((entry) => (entry.isLive ? [this.#retainedRecord(entry)] : []));
+    return { node, entries, cursor, end, count: retained.count };
   }
 
   /** Look up a retained message. @returns undefined if the topic has none */
@@ -213,7 +218,7 @@ export class Directory {
    */
   async levels(query: LevelQuery = {}): Promise<Page<TopicLevel>> {
     const { node, routing, retained, pause } = this.#ports;
-    const { cursor, limit, skip } = readQuery<TopicLevel, LevelQuery>(query, LEVEL_CONDITIONS);
+    const { cursor: after, limit, skip } = readQuery<TopicLevel, LevelQuery>(query, LEVEL_CONDITIONS);
     const { prefix = '' } = query;
     if (prefix !== '' && !prefix.endsWith('/'))
       throw new InvalidInput('OPTION_INVALID', 'prefix', 'a topic with a slash at the end', prefix);
@@ -223,9 +228,10 @@ export class Directory {
     await this.#each(routing.filters(), (filter) => tree.addSubscribed(filter));
     const keyOf = ({ topic }: TopicLevel) => `${topic}/`;
     const isWanted = () => true;
-    const found = await this.#page(() => tree.levels.values(), keyOf, cursor, { skip, limit, isWanted });
-    const next = found.length > limit ? keyOf(found[limit - 1]) : undefined;
-    return { node, entries: found.slice(0, limit), cursor: next, count: tree.levels.size };
+    const found = await this.#page(() => tree.levels.values(), keyOf, after, { skip, limit, isWanted });
+    const entries = found.slice(0, limit);
+    const end = entries.length === 0 ? undefined : keyOf(entries[entries.length - 1]);
+    return { node, entries, cursor: found.length > limit ? end : undefined, end, count: tree.levels.size };
   }
 
   /** Call a function with each item, of a part of them in each turn. */
@@ -245,17 +251,18 @@ export class Directory {
     const { cursor, limit, skip, isWanted } = readQuery(query, CLIENT_CONDITIONS);
     const entries: R[] = [];
     let left = skip;
-    let last = readPlace(cursor).number;
+    let end: string | undefined;
+    const after = readPlace(cursor).number;
     await pause();
-    for await (const some of this.#slices(last + 1, query.clientId)) {
+    for await (const some of this.#slices(after + 1, query.clientId)) {
       for (const session of some) {
         if (!isWanted(session) || left-- > 0) continue;
-        if (entries.length === limit) return { node, entries, cursor: String(last), count: sessions.count };
-        last = session.number;
+        if (entries.length === limit) return { node, entries, cursor: end, end, count: sessions.count };
+        end = String(session.number);
         entries.push(recordOf(fields, session, node));
       }
     }
-    return { node, entries, cursor: undefined, count: sessions.count };
+    return { node, entries, cursor: undefined, end, count: sessions.count };
   }
 
   /**

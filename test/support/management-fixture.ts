@@ -1,4 +1,4 @@
-import { Batch, type Broker, createBroker, memoryStore, type Store } from 'embermq';
+import { Batch, type Broker, type Clock, createBroker, memoryStore, type Store } from 'embermq';
 import { bridges } from 'embermq/bridge';
 import { listen } from 'embermq/net';
 import { VirtualClock } from 'embermq/testing';
@@ -7,6 +7,20 @@ import { RuleTargets } from './rule-target.ts';
 
 const TCP = { transport: 'tcp', remoteAddress: '192.0.2.10', remotePort: 50_123 } as const;
 const WEB = { transport: 'wss', remoteAddress: '192.0.2.20', remotePort: 50_456 } as const;
+
+/** A virtual clock whose monotonic time has fractions of a millisecond, as the one of the system. */
+function fractionalClock(): Clock {
+  const clock = new VirtualClock();
+  let reads = 0;
+  const monotonic = () => clock.monotonic() + ++reads / 512;
+  return {
+    now: () => clock.now(),
+    monotonic,
+    setTimeout: (run, delayMs) => clock.setTimeout(run, delayMs),
+    clearTimeout: (timer) => clock.clearTimeout(timer),
+    internal: { ...clock.internal, monotonic }
+  };
+}
 
 /** The store with the records, which are added once. */
 let records: Promise<Store> | undefined;
@@ -18,7 +32,7 @@ let records: Promise<Store> | undefined;
  */
 export async function startExampleBroker(): Promise<Broker> {
   const broker = createBroker({
-    clock: new VirtualClock(),
+    clock: fractionalClock(),
     store: await copyOf(await (records ??= storeWithRecords())),
     memoryHighWatermark: 0,
     allowAnonymous: true,

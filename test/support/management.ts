@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Broker, createBroker } from 'embermq';
+import { type Broker, type BrokerOptions, createBroker } from 'embermq';
 import { type ManagementOptions, managementApi } from 'embermq/management';
 
 /** The secret of the application that `startBroker` adds. */
@@ -10,8 +10,8 @@ export const SECRET = 'a secret';
 export const AUTHORIZATION = `Basic ${Buffer.from(`app:${SECRET}`).toString('base64')}`;
 
 /** Start a broker with an application that may use the management interface. */
-export async function startBroker(): Promise<Broker> {
-  const broker = createBroker({ passwordCost: 10 });
+export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
+  const broker = createBroker({ passwordCost: 10, ...options });
   await broker.start();
   await broker.applications.add({ id: 'app', secret: SECRET });
   return broker;

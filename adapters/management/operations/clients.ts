@@ -94,15 +94,13 @@ function writtenAddress(given: string): string {
 }
 
 async function list(context: Context, given: Conditions): Promise<Listing<ClientRecord>> {
-  const { broker, page, revision } = context;
+  const { broker, walks, revision } = context;
   const query = queryOf(context, given);
   // a client without CONNECT has no record
   if (given.conn_state === 'idle') return Listing.written([], { count: -1, hasNext: false }, write);
-  const { entries, cursor, count } = await broker.directory.clients({
-    ...query,
-    skip: page.skip,
-    limit: page.limit
-  });
+  const { entries, cursor, count } = await walks.page(context, 'clients', given, (part) =>
+    broker.directory.clients({ ...query, ...part })
+  );
   const hasNext = revision.hasNext ? cursor !== undefined : undefined;
   return Listing.written(entries, { count: countUnder(given, count), hasNext }, write);
 }
@@ -215,7 +213,7 @@ export const CLIENTS = [
         access: action,
         topic,
         result: access,
-        updated_time: now - ageMs
+        updated_time: Math.round(now - ageMs)
       }));
     }
   })

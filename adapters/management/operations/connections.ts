@@ -12,8 +12,11 @@ import { inClusterAndOnNode } from './on-node.ts';
 const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', recordNames('connection', 'earlier'));
 const DATA = Type.Array(CONNECTION);
 
-async function list({ broker, page: { skip, limit } }: Context): Promise<Listing<ClientRecord>> {
-  const { entries } = await broker.directory.clients({ isConnected: true, skip, limit });
+async function list(context: Context): Promise<Listing<ClientRecord>> {
+  const { broker, walks } = context;
+  const { entries } = await walks.page(context, 'connections', {}, (part) =>
+    broker.directory.clients({ isConnected: true, ...part })
+  );
   return Listing.written(entries, { count: broker.metrics.gauge('connections') }, write);
 }
 

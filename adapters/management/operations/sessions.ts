@@ -11,8 +11,9 @@ import { inClusterAndOnNode } from './on-node.ts';
 const { schema: SESSION, write } = writer<SessionRecord>('Session', recordNames('session', 'earlier'));
 const DATA = Type.Array(SESSION);
 
-async function list({ broker, page: { skip, limit } }: Context): Promise<Listing<SessionRecord>> {
-  const { entries, count } = await broker.directory.sessions({ skip, limit });
+async function list(context: Context): Promise<Listing<SessionRecord>> {
+  const { broker, walks } = context;
+  const { entries, count } = await walks.page(context, 'sessions', {}, (part) => broker.directory.sessions(part));
   return Listing.written(entries, { count }, write);
 }
 

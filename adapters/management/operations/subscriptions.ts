@@ -51,23 +51,23 @@ function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionR
 }
 
 async function list(context: Context, given: Conditions): Promise<Listing<SubscriptionRecord>> {
-  const { broker, page, revision, isOriginal } = context;
+  const { broker, walks, revision, isOriginal } = context;
   const write = writerOf(revision);
   // the original products ignore other conditions and pages
   if (given.topic !== undefined && isOriginal)
     return Listing.written(await withFilter(broker, given.topic), undefined, write);
-  const { skip, limit } = page;
-  const { entries, cursor, count } = await broker.directory.subscriptions({ ...queryOf(given), skip, limit });
+  const { entries, cursor, count } = await walks.page(context, 'subscriptions', given, (part) =>
+    broker.directory.subscriptions({ ...queryOf(given), ...part })
+  );
   const hasNext = revision.hasNext ? cursor !== undefined : undefined;
   return Listing.written(entries, { count: countUnder(given, count), hasNext }, write);
 }
 
-async function ofClient(
-  { broker, page: { skip, limit }, revision }: Context,
-  clientId: string,
-  given: Conditions
-): Promise<Listing<SubscriptionRecord>> {
-  const { entries } = await broker.directory.subscriptions({ ...queryOf(given), clientId, skip, limit });
+async function ofClient(context: Context, clientId: string, given: Conditions): Promise<Listing<SubscriptionRecord>> {
+  const { broker, walks, revision } = context;
+  const { entries } = await walks.page(context, 'subscriptions of a client', { ...given, clientId }, (part) =>
+    broker.directory.subscriptions({ ...queryOf(given), clientId, ...part })
+  );
   return Listing.written(entries, undefined, writerOf(revision));
 }
 
