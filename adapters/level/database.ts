@@ -21,7 +21,7 @@ export interface LevelDatabase {
 }
 
 /** Reads a range, some records at a time. */
-export interface LevelIterator {
+interface LevelIterator {
   nextv(size: number): Promise<[key: unknown, value: unknown][]>;
   seek(target: Buffer, options: { readonly keyEncoding: 'buffer' }): void;
   close(): Promise<void>;

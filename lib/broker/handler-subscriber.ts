@@ -59,10 +59,6 @@ export class HandlerSubscriber implements Subscriber {
     this.subscription = new Subscription(this, filter, qos, false, retainAsPublished, retainHandling, undefined);
   }
 
-  fits(): boolean {
-    return true;
-  }
-
   /** Call this when the subscription has ended. */
   whenEnded(run: () => void): void {
     this.#onEnd = run;

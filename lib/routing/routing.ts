@@ -16,7 +16,7 @@ import { type Group, type Route, TopicKind } from './route.ts';
 import { RouteCache } from './route-cache.ts';
 import type { SharedStrategy } from './share-group.ts';
 import { ShareGroup } from './share-group.ts';
-import { mayFit, mayReach, merge, type Subscriber, type Subscription } from './subscription.ts';
+import { mayReach, merge, type Subscriber, type Subscription, surelyFits } from './subscription.ts';
 import { NO_WATCHERS, type Watcher, Watchers } from './watchers.ts';
 
 /** Number of places in the table that finds a route by the bytes of its topic. */
@@ -60,16 +60,23 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
   }
 
   /**
-   * Select the member that receives a message, of those that may receive it. A member for which the message is too large is selected only if
-   * it is too large for all.
+   * Select the member that receives a message, of those that may receive it. If the message may be too large for that member, one for which
+   * it is not, or else one that accepts the largest packets.
    */
   choose(message: Message): Subscription | undefined {
     const { topic } = message;
     const isPermitted = this.#rights.isActive ? (member: Subscription) => this.#isPermitted(member, topic) : undefined;
     const chosen = this.#pick(message, isPermitted);
-    if (chosen === undefined || mayFit(message, chosen)) return chosen;
-    const fits = (member: Subscription) => isPermitted?.(member) !== false && mayFit(message, member);
-    return this.#pick(message, fits) ?? chosen;
+    if (chosen === undefined || surelyFits(message, chosen)) return chosen;
+    let most = 0;
+    const fits = (member: Subscription) => {
+      if (isPermitted?.(member) === false) return false;
+      most = Math.max(most, member.subscriber.maxFrame);
+      return surelyFits(message, member);
+    };
+    const other = this.#pick(message, fits);
+    if (other !== undefined || chosen.subscriber.maxFrame >= most) return other ?? chosen;
+    return this.#pick(message, (member) => isPermitted?.(member) !== false && member.subscriber.maxFrame === most);
   }
 
   /** `ShareGroup.pick` with the options of the broker. */

@@ -21,8 +21,6 @@ export interface Subscriber {
   readonly outboundFastPath: 0 | 4 | 5;
   /** Maximum size of a frame, in bytes. */
   readonly maxFrame: number;
-  /** Tell whether a message does not exceed `maxFrame` in the packet that the subscriber would receive. */
-  fits(message: Message, subscription: Subscription): boolean;
   /** Send, queue or drop a message. Does not throw. @returns false if the message was dropped */
   deliver(message: Message, subscription: Subscription): boolean;
   /** Send adjacent QoS 0 frames without the retain flag. Allowed only if `outboundFastPath` is their layout. */
@@ -131,11 +129,10 @@ const MAX_ADDED_BYTES = 32;
 /** Bytes of a subscription identifier with its property identifier, at most. */
 const ID_BYTES = 5;
 
-/** Tell whether a subscriber accepts a message of this size; the packet is measured only if it is near the limit or above. */
-export function mayFit(message: Message, subscription: Subscription): boolean {
-  const { subscriber, ids } = subscription;
+/** Tell whether a subscriber accepts a message of this size for certain: its packet may be 32 bytes longer than the one that was received. */
+export function surelyFits(message: Message, { subscriber, ids }: Subscription): boolean {
   const added = MAX_ADDED_BYTES + (ids === undefined ? 0 : ids.length * ID_BYTES);
-  return message.bytes + added <= subscriber.maxFrame || subscriber.fits(message, subscription);
+  return message.bytes + added <= subscriber.maxFrame;
 }
 
 /** The QoS at which a message is sent for a subscription [MQTT-3.8.4-8]. @param upgradeQos zone option: the higher one of the two */

@@ -68,14 +68,6 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     return this.flows.agreement.maxFrame;
   }
 
-  fits(message: Message, subscription: Subscription): boolean {
-    return this.flows.fits(
-      message,
-      effectiveQos(message, subscription, this.flows.agreement.zone.upgradeQos),
-      subscription
-    );
-  }
-
   get subscriptions(): Subscriptions {
     return this.#owner.subscriptions;
   }

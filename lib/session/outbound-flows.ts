@@ -283,16 +283,6 @@ export class OutboundFlows {
     return packet.length <= maxFrame ? packet : undefined;
   }
 
-  /** Tell whether the PUBLISH of a message, without a topic alias, does not exceed the Maximum Packet Size of the client. */
-  fits(message: Message, qos: QoS, { ids }: { readonly ids: readonly number[] | undefined }): boolean {
-    const { layout, maxFrame } = this.agreement;
-    const { mountpoint } = this.client;
-    const topic = mountpoint === '' ? undefined : unmounted(message.topic, mountpoint);
-    const expirySec = message.expiryInterval;
-    const plain = { qos, retain: false, dup: false, messageId: 1, subscriptionIds: ids, expirySec, alias: 0, topic };
-    return encodeMessage(message, layout, plain).length <= maxFrame;
-  }
-
   // -------------------------------------------------------------------------------------------------------- acknowledgements
 
   /** The acknowledgement that the client may send for a packet id (`Awaiting`). */

@@ -80,6 +80,21 @@ describe('A share group', () => {
     }
   });
 
+  it('delivers a message that is near the limit of each member to one that accepts it', async () => {
+    for (const sharedSubscriptionStrategy of ['random', 'round_robin', 'sticky', 'hash'] as SharedStrategy[]) {
+      await using broker = await startBroker({ sharedSubscriptionStrategy });
+      const members: RawClient[] = [];
+      for (const maximumPacketSize of [100, 110, 100, 110]) {
+        const member = await rawClient(broker, { clientId: `m${members.length}`, properties: { maximumPacketSize } });
+        await granted(member, 1, { topic: '$share/g/a', qos: 1 });
+        members.push(member);
+      }
+      for (let at = 0; at < 20; at++) await broker.publish('a', 'x'.repeat(97), { qos: 1 }); // packets of 105 bytes
+      const [a, b, c, d] = (await shares(members)).map(({ length }) => length);
+      assert.deepEqual([a, c, b + d], [0, 0, 20], sharedSubscriptionStrategy);
+    }
+  });
+
   it('drops a message that is too large for every member once, and reports it', async () => {
     await using broker = await startBroker();
     const reasons: string[] = [];
