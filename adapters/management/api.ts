@@ -9,11 +9,13 @@ import {
   type Found,
   Guard,
   type HttpMounts,
+  isPreflight,
   mountsOf,
   type OpenApiDocument,
   Router,
   readQuery,
-  type Service
+  type Service,
+  withCors
 } from '../rest/index.ts';
 import { Audit, type ChangeRequest } from './audit.ts';
 import { faultOf } from './codes.ts';
@@ -122,6 +124,17 @@ class Management implements Service {
   }
 
   async answer(call: Call): Promise<Answer | undefined> {
+    const { origins } = this.#settings;
+    if (isPreflight(call, origins)) {
+      const methods = this.methods(call.path);
+      const answer: Answer = { status: 204, headers: { allow: ['OPTIONS', ...methods].join(', ') }, body: '' };
+      return methods.length === 0 ? undefined : withCors(call, answer, { origins, methods });
+    }
+    const answer = await this.#answered(call);
+    return answer && withCors(call, answer, { origins, methods: [] });
+  }
+
+  async #answered(call: Call): Promise<Answer | undefined> {
     const isOriginal = this.#settings.errors === 'original';
     const request: ChangeRequest = {};
     try {

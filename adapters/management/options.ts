@@ -46,7 +46,8 @@ export interface ManagementOptions {
    */
   appOperations?: boolean;
   /**
-   * Origins such as `https://app.example` whose pages may change something; `any` for all of them. Requests with another `Origin` header
+   * Origins such as `https://app.example` whose pages may use the interface; `any` for all of them. They get CORS headers, and their preflight
+   * requests are answered. Requests that change something and have another `Origin` header
    * are refused with 403, unless it is that of the server itself, which the `Host` header tells. Default: none.
    */
   origins?: string | readonly string[];
@@ -109,7 +110,7 @@ export const MANAGEMENT_OPTIONS = {
   origins: row(
     'object',
     new Set<string>() as BrowserSettings['origins'],
-    'Origins whose pages may change something; "any": all of them.',
+    'Origins whose pages may use the interface; "any": all of them. They get CORS headers.',
     {
       check: readOrigins
     }

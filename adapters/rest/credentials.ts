@@ -176,7 +176,7 @@ export class CredentialCheck {
     if (login === undefined) {
       if (isKnown) this.#limit.add(attempt);
       this.#right.delete(key);
-      throw this.#unauthorized();
+      throw this.#hasIdentities ? wrongCredentials(pair) : this.#unauthorized();
     }
     const { caller, expiresAt = Infinity } = login;
     const leftMs = Math.min(REMEMBERED_MS, expiresAt - clock.now());
@@ -209,8 +209,16 @@ export class CredentialCheck {
     return user && { caller: { scope: user.role, kind: 'user', id, mayLoadCode: user.role === 'administrator' } };
   }
 
-  #unauthorized(): Fault {
+  /** Whether credentials can be right. */
+  get #hasIdentities(): boolean {
     const { applications, users } = this.#broker;
+    const asked = this.#credentials;
+    if (typeof asked === 'function') return true;
+    return (asked.includes('applications') && applications.size > 0) || (asked.includes('users') && users.size > 0);
+  }
+
+  /** The credentials are missing, or have another form. */
+  #unauthorized(): Fault {
     const asked = this.#credentials;
     if (this.#acceptsBearer) return new Fault('unauthorized', 'credentials are needed: HTTP Basic, or a bearer token');
     if (typeof asked === 'function') return unauthorized('are needed');
@@ -219,16 +227,21 @@ export class CredentialCheck {
         ? 'application or user'
         : 'user'
       : 'application';
-    const count = (asked.includes('applications') ? applications.size : 0) + (asked.includes('users') ? users.size : 0);
-    if (count > 0) return unauthorized(`of an ${names} are needed`.replace('an user', 'a user'));
-    const remedy = asked.includes('applications') ? 'broker.applications.add()' : 'broker.users.add()';
+    if (this.#hasIdentities) return unauthorized(`of an ${names} are needed`.replace('an user', 'a user'));
+    const remedy = asked.includes('applications')
+      ? 'embermq serve --app ID:SECRET, or broker.applications.add() in an app'
+      : 'broker.users.add() in an app';
     if (!this.#hasWarned) {
       this.#hasWarned = true;
-      const message = `nobody can use the ${this.#what} interface: the broker has no ${names}. Add one with ${remedy}`;
+      const message = `nobody can use the ${this.#what} interface: the broker has no ${names}. Add one: ${remedy}`;
       this.#broker.failed(new StateError('NO_CREDENTIALS', message), `answering a ${this.#what} request`);
     }
     return unauthorized(`of an ${names} are needed, but the broker has none`.replace('an user', 'a user'));
   }
+}
+
+function wrongCredentials({ id }: Basic): Fault {
+  return new Fault('unauthorized', id === '' ? 'the credentials are wrong' : 'the id or the secret is wrong');
 }
 
 function unauthorized(what: string): Fault {

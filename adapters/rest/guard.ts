@@ -98,14 +98,16 @@ export class Guard {
     if (this.#credentials === undefined || (credentials === 'remote' && this.#isLocal(call))) return WITHOUT;
     try {
       const checked = this.#credentials.check(call);
-      return checked instanceof Promise ? checked.catch((error: unknown) => this.#rethrow(error)) : checked;
+      return checked instanceof Promise ? checked.catch((error: unknown) => this.#rethrow(call, error)) : checked;
     } catch (error) {
-      return this.#rethrow(error);
+      return this.#rethrow(call, error);
     }
   }
 
-  #rethrow(error: unknown): never {
+  /** @throws the error, with a hint for callers without credentials */
+  #rethrow(call: Call, error: unknown): never {
     if (!(error instanceof Fault) || error.kind !== 'unauthorized') throw error;
+    if (call.header('authorization') !== undefined) throw error;
     if (this.#settings.credentials === 'remote')
       throw withHint(error, 'requests that are not from this machine to a loopback address need them');
     throw this.#hint === undefined || typeof this.#settings.credentials === 'function'
@@ -134,7 +136,7 @@ export class Guard {
     throw new Fault(
       'unauthorized',
       'this operation loads code, so it needs HTTP Basic credentials of an application or an administrator: ' +
-        `add an application with --app ID:SECRET, or broker.applications.add() in an app${ofHost}`
+        `add an application with --app ID:SECRET, or in the app that runs the broker${ofHost}`
     );
   }
 

@@ -12,7 +12,8 @@ import {
   type OpenApiDocument,
   Router,
   readQuery,
-  type Service
+  type Service,
+  withCors
 } from '../rest/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 import { auditChange, type ChangeRequest } from './audit.ts';
@@ -53,8 +54,6 @@ const ROUTER = new Router(OPERATIONS);
 /** The paths of one rule. */
 const OF_RULE = /^(\/v2)?\/rules\/:id(\/|$)/;
 const UNKNOWN_PATH = '404 page not found';
-/** What pages of other origins may send, as the original allows it, and credentials. */
-const CORS_HEADERS = 'Accept, Accept-Language, Authorization, Content-Type, Content-Language, Origin';
 
 /** How requests of this machine need no credentials. */
 const HINT = `with --rules-credentials remote, or credentials: 'remote' in an app, requests from this machine need none`;
@@ -91,7 +90,7 @@ class StreamsRest implements Service {
       call.method === 'OPTIONS' && methods.length > 0
         ? optionsAnswer(methods)
         : await this.#answered(call, found?.row, { params: found?.params ?? {}, methods });
-    return this.#withCors(call, answer, methods);
+    return withCors(call, answer, { origins: this.#settings.origins, methods });
   }
 
   async #answered(
@@ -169,27 +168,6 @@ class StreamsRest implements Service {
       wantsJson: wantsJson(call.header('accept')),
       mountedAt: call.mountedAt,
       document: (mountedAt) => ({ ...this.document, servers: [{ url: mountedAt === '' ? '/' : mountedAt }] })
-    };
-  }
-
-  /** Add the headers that let pages of allowed origins read the answer. */
-  #withCors(call: Call, answer: Answer, methods: readonly string[]): Answer {
-    const origin = call.header('origin');
-    const { origins } = this.#settings;
-    if (origin === undefined || !(origins === 'any' || origins.has(origin))) return answer;
-    const isPreflight = call.method === 'OPTIONS' && call.header('access-control-request-method') !== undefined;
-    const preflight = {
-      'access-control-allow-methods': methods.join(', '),
-      'access-control-allow-headers': CORS_HEADERS
-    };
-    return {
-      ...answer,
-      headers: {
-        ...answer.headers,
-        'access-control-allow-origin': origin,
-        vary: 'Origin',
-        ...(isPreflight ? preflight : {})
-      }
     };
   }
 }

@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { describe, it } from 'node:test';
 import { type Broker, createBroker } from 'embermq';
 import { type ManagementOptions, managementApi } from 'embermq/management';
+import { streamsApi } from 'embermq/streams-api';
 import { createTestBroker } from 'embermq/testing';
 import { AUTHORIZATION, serve, serveManagement, startBroker } from '../support/management.ts';
 
@@ -155,6 +156,57 @@ describe('Management credentials', () => {
       ['v', '', '192.0.2.1'],
       ['x', '', '192.0.2.1']
     ]);
+  });
+
+  it('that are wrong are told apart from those that are missing', async () => {
+    await using broker = await startBroker();
+    await broker.users.add('ann', 'secret of ann', 'administrator');
+    const wrong = 'the id or the secret is wrong';
+    for (const [credentials, authorization, message] of [
+      ['applications', '', /^HTTP Basic credentials of an application are needed$/],
+      ['applications', 'Bearer x', /^HTTP Basic credentials of an application are needed$/],
+      ['applications', basic('app', 'x'), wrong],
+      ['applications', basic('nobody', 'a secret'), wrong],
+      ['applications', basic('ann', 'secret of ann'), wrong],
+      ['users', basic('ann', 'x'), wrong],
+      [['applications', 'users'], basic('nobody', 'x'), wrong],
+      ['remote', basic('app', 'x'), wrong],
+      ['remote', '', /are needed: requests that are not from this machine/],
+      [() => false, basic('app', 'x'), wrong],
+      [() => false, '', /^HTTP Basic credentials are needed$/]
+    ] as const) {
+      const call = ask(broker, { credentials } as ManagementOptions);
+      const { status, body } = await call('GET', '/clients', { authorization, from: '192.0.2.1' });
+      assert.deepEqual([status, body.code], [401, 103]);
+      if (typeof message === 'string') assert.equal(body.message, message, `${credentials} ${authorization}`);
+      else assert.match(body.message, message);
+    }
+  });
+
+  it('of an application end at once when PUT /apps gives it another secret, also where they are remembered', async () => {
+    await using broker = await startBroker();
+    await broker.applications.add({ id: 'other', secret: 'secret of other' });
+    const { fetch } = managementApi(broker, { prefix: '/api' });
+    const { fetch: rules } = streamsApi(broker);
+    const old = basic('other', 'secret of other');
+    const asks = async (authorization: string) => {
+      const headers = { authorization };
+      const [first, second] = [
+        new Request('http://host/api/nodes', { headers }),
+        new Request('http://host/rules', { headers })
+      ];
+      return [(await fetch(first)).status, (await rules(second)).status];
+    };
+    assert.deepEqual(await asks(old), [200, 200]);
+    const body = JSON.stringify({ secret: 'another secret' });
+    const headers = { authorization: old };
+    assert.equal(
+      (await fetch(new Request('http://host/api/apps/other', { method: 'PUT', body, headers }))).status,
+      200
+    );
+    assert.deepEqual(await asks(old), [401, 401]);
+    assert.deepEqual(await asks(basic('other', 'another secret')), [200, 200]);
+    assert.deepEqual(await asks(AUTHORIZATION), [200, 200]);
   });
 
   it('that nobody has are refused with a remedy, which is reported once', async () => {

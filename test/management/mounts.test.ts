@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { managementApi } from 'embermq/management';
-import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
+import { AUTHORIZATION, serve, serveManagement, startBroker } from '../support/management.ts';
 
 describe('The management interface on node:http', () => {
   it('lists, looks up and disconnects a client, and publishes to it', async () => {
@@ -134,5 +134,52 @@ describe('The management interface as a fetch handler', () => {
     });
     assert.deepEqual(await published.json(), { code: 0 });
     assert.equal((await ask('/elsewhere')).status, 404);
+  });
+});
+
+describe('The management interface in a browser', () => {
+  const origin = 'https://page.example';
+  const ask = { origin, 'access-control-request-method': 'PUT', 'access-control-request-headers': 'authorization' };
+  const corsOf = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith('access-control'));
+
+  it('sends no CORS headers by default, and leaves preflight requests to the host', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    const read = await server.call('GET', '/api/nodes', undefined, { authorization: AUTHORIZATION, origin });
+    const preflight = await server.call('OPTIONS', '/api/apps/a', undefined, ask);
+    assert.deepEqual([read.status, corsOf(read.headers)], [200, []]);
+    assert.deepEqual([preflight.status, corsOf(preflight.headers)], [404, []]);
+  });
+
+  it('lets pages of the option origins read, also that credentials are wrong, and change, and answers their preflights', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker, { origins: origin, unmatched: 'next' });
+    for (const [authorization, status] of [
+      [AUTHORIZATION, 200],
+      [`Basic ${btoa('app:wrong')}`, 401]
+    ] as const) {
+      const { headers, ...read } = await server.call('GET', '/api/nodes', undefined, { authorization, origin });
+      assert.equal(read.status, status);
+      assert.deepEqual([headers.get('access-control-allow-origin'), headers.get('vary')], [origin, 'Origin']);
+    }
+    const changed = await server.call(
+      'POST',
+      '/api/auth_username',
+      { username: 'a', password: 'b' },
+      {
+        authorization: AUTHORIZATION,
+        origin
+      }
+    );
+    assert.deepEqual([changed.status, changed.headers.get('access-control-allow-origin')], [200, origin]);
+    const preflight = await server.call('OPTIONS', '/api/apps/a', undefined, ask);
+    assert.equal(preflight.status, 204);
+    assert.equal(preflight.headers.get('access-control-allow-origin'), origin);
+    assert.equal(preflight.headers.get('access-control-allow-methods'), 'DELETE, GET, HEAD, PUT');
+    assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /Authorization/);
+    assert.equal((await server.call('OPTIONS', '/api/no_such_path', undefined, ask)).status, 404);
+    const others = { ...ask, origin: 'https://other.example' };
+    const refused = await server.call('OPTIONS', '/api/apps/a', undefined, others);
+    assert.deepEqual([refused.status, corsOf(refused.headers)], [404, []]);
   });
 });
