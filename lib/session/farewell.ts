@@ -1,5 +1,6 @@
 import type { Events } from '../events/events.ts';
 import { Metric, type Metrics } from '../events/metrics.ts';
+import { DISCONNECT_REASONS, type DisconnectReason } from '../events/reasons.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { REFUSALS_BY_CODE } from '../packets/connect-refusals.ts';
 import { encodeConnack, encodeDisconnect } from '../packets/encode.ts';
@@ -32,18 +33,24 @@ export function sendDisconnect(
     writer.send(disconnection(reasonCode, farewell, agreement.maxFrame), Metric.packetsDisconnectSent);
 }
 
-/** Refuse a client with a CONNACK. */
+/**
+ * Refuse a client with a CONNACK. If CONNACK does not have the reason code, a Reason String says what has happened, unless one is given.
+ * MQTT 3.x has no code for these reasons either: the connection is closed without a CONNACK [MQTT-3.2.2-6 of 3.1.1].
+ */
 export function refuse(
   connection: { readonly writer: LastWriter; takeAnswerVersion(): ProtocolVersion | undefined },
   client: SessionClient,
   { metrics, events }: { readonly metrics: Metrics; readonly events: Events },
+  reason: DisconnectReason,
   reasonCode: number,
-  farewell: Farewell
+  given: Farewell
 ): void {
   const { counts } = metrics;
   const version = connection.takeAnswerVersion();
   if (version === undefined) return; // the CONNECT was not readable, or a CONNACK has been sent [MQTT-3.2.0-2]
   const code = connackCode(reasonCode);
+  const reasonString = given.reasonString ?? (code === reasonCode ? undefined : DISCONNECT_REASONS[reason].about);
+  const farewell = { ...given, reasonString };
   counts[Metric.packetsConnackError]++;
   if (isAuthError(reasonCode)) counts[Metric.packetsConnackAuthError]++;
   counts[Metric.clientConnack]++;

@@ -149,12 +149,17 @@ export class Lifecycle {
    * @returns the will to publish after the CONNACK; undefined if there is none. A delayed will is deleted [MQTT-3.1.3-9].
    */
   supersede(): WillState | undefined {
-    const { connection, client } = this.#session;
+    const { connection, client, ports } = this.#session;
     const { will } = this;
-    if (connection?.isConnackSent && !connection.isClosed)
-      sendDisconnect(connection.writer, client, ReasonCode.sessionTakenOver, {}); // [MQTT-3.1.4-3]
+    const reason = 'takeovered';
+    const { reasonCode } = DISCONNECT_REASONS[reason];
+    if (connection !== undefined && !connection.isClosed) {
+      if (connection.isConnackSent)
+        sendDisconnect(connection.writer, client, reasonCode, {}); // [MQTT-3.1.4-3]
+      else refuse(connection, client, ports, reason, reasonCode, {}); // no DISCONNECT before CONNACK [MQTT-3.14.0-1]
+    }
     this.will = undefined;
-    this.ending = { reason: 'takeovered', reasonCode: ReasonCode.sessionTakenOver, will: 'drop', isAbrupt: false };
+    this.ending = { reason, reasonCode, will: 'drop', isAbrupt: false };
     this.send('takenOver');
     return will?.delayMs === 0 && connection?.isConnackSent ? will : undefined;
   }
@@ -181,7 +186,7 @@ export class Lifecycle {
         ports.rejections.add({ client, address: undefined, reason, reasonCode, why });
       }
       if (connection.isConnackSent) sendDisconnect(connection.writer, client, reasonCode, options);
-      else refuse(connection, client, ports, reasonCode, options);
+      else refuse(connection, client, ports, reason, reasonCode, options);
     }
     this.lost({ reason, reasonCode, will, isAbrupt });
   }

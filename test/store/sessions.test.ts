@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { engineOf } from '../../lib/broker/broker.ts';
 import type { Client } from '../../lib/client/client.ts';
+import { DISCONNECT_REASONS } from '../../lib/events/reasons.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
 const HOUR = 3_600_000;
@@ -222,6 +224,37 @@ describe('A persisted session', () => {
     await assert.rejects(coming);
     assert.equal(lives.kit.broker.sessions.has('a'), false);
   });
+
+  for (const clean of [false, true]) {
+    const how = clean ? 'is replaced by a clean start' : 'is taken over';
+    it(`[MQTT-3.1.4-3] tells its client why, if it ${how} before its CONNACK`, async () => {
+      for (const version of [3, 4, 5] as const) {
+        await using lives = await new Lives().begin();
+        const { broker } = lives.kit;
+        const told: string[] = [];
+        broker.on('client.connack', ({ reasonCode, why }) => told.push(`connack ${reasonCode} ${why}`));
+        broker.on('client.disconnected', ({ reason, reasonCode }) => told.push(`disconnected ${reason} ${reasonCode}`));
+        const properties = { sessionExpiryInterval: 60 };
+        lives.store.turnsBefore = () => 50;
+        const first = await rawClient(broker, { connect: false, version });
+        first.send(connectPacket({ clientId: 'a', clean: false, properties, version }));
+        await turns(10);
+        const second = await rawClient(broker, { connect: false, version });
+        second.send(connectPacket({ clientId: 'a', clean, properties, version }));
+        await first.closed();
+        const { about } = DISCONNECT_REASONS[clean ? 'discarded' : 'takeovered'];
+        const answer = { cmd: 'connack', sessionPresent: false, reasonCode: 0x80, properties: { reasonString: about } };
+        // no DISCONNECT before a CONNACK [MQTT-3.14.0-1]; MQTT 3.x has no return code for this
+        assert.deepEqual(first.received, version === 5 ? [answer] : []);
+        assert.equal((await second.next('connack')).reasonCode, 0);
+        assert.deepEqual(told, [
+          `connack 128 ${about}`,
+          `disconnected ${clean ? 'discarded' : 'takeovered'} 142`,
+          'connack 0 undefined'
+        ]);
+      }
+    });
+  }
 
   it('leaves nothing in the store when it ends', async () => {
     await using lives = await new Lives().begin();
