@@ -131,7 +131,7 @@ export type {
   SubscribeOptions as ClientSubscribeOptions
 } from './client/options.ts';
 export * from './client/options.ts';
-export type { ClientSession, Outgoing } from './client/session.ts';
+export { ClientSession, type Outgoing } from './client/session.ts';
 export type { VerdictRecord } from './connection/verdicts.ts';
 export {
   type BrokerEvents,

@@ -97,7 +97,8 @@ export class Client {
     this.session = options.session ?? new ClientSession();
     this.#inbox = new Inbox(
       (handler, message) => this.#listeners.run(handler, message),
-      () => this.#connection.updateFlow()
+      () => this.#connection.updateFlow(),
+      options.acknowledge === 'manual'
     );
     this.#connection = new ClientConnection(stream, options, clockOf(options), {
       seen: (direction, packet) => this.#listeners.emit('packet', { direction, packet }),
@@ -210,7 +211,8 @@ export class Client {
    * Add a listener.
    *
    * The newest 1,000 messages that arrived before there was a handler, listener or iterator are passed to the first listener of `message`.
-   * Older ones are acknowledged and lost, also if the server has more messages queued for a resumed session.
+   * Older ones are acknowledged and lost, also if the server has more messages queued for a resumed session. With `acknowledge: 'manual'`, all
+   * messages of QoS 1 and 2 are kept.
    * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID
    */
   on<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {

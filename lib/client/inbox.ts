@@ -2,7 +2,7 @@ import { onAbort } from '../base/abort-listeners.ts';
 import { matches, parseSharedFilter } from '../topics/topic.ts';
 import type { MessageHandler, ReceivedMessage } from './options.ts';
 
-/** The number of messages kept for a later listener; the newest are kept. */
+/** The number of messages kept for a later listener, besides those that the application has to acknowledge. */
 const MAX_UNDELIVERED = 1_000;
 
 const NO_READERS: readonly InboxReader[] = [];
@@ -15,6 +15,7 @@ export class Inbox {
   #readers: readonly InboxReader[] = NO_READERS;
   readonly #run: (handler: MessageHandler, message: ReceivedMessage) => void;
   readonly #flowChanged: () => void;
+  readonly #isManual: boolean;
   #listeners: MessageHandler[] = [];
   #undelivered: ReceivedMessage[] = [];
   #isClosed = false;
@@ -22,9 +23,15 @@ export class Inbox {
   /**
    * @param run calls a handler and reports what it throws
    * @param flowChanged called when `isFull` may have changed
+   * @param isManual the application acknowledges messages
    */
-  constructor(run: (handler: MessageHandler, message: ReceivedMessage) => void, flowChanged: () => void) {
+  constructor(
+    run: (handler: MessageHandler, message: ReceivedMessage) => void,
+    flowChanged: () => void,
+    isManual: boolean
+  ) {
     this.#run = run;
+    this.#isManual = isManual;
     this.#flowChanged = flowChanged;
   }
 
@@ -44,8 +51,19 @@ export class Inbox {
       }
     for (const listener of this.#listeners) this.#run(listener, message);
     for (const reader of this.#readers) reader.put(message);
-    if (!isTaken && this.#undelivered.push(message) > MAX_UNDELIVERED) this.#undelivered.shift();
+    if (!isTaken) this.#keep(message);
     this.#flowChanged();
+  }
+
+  #keep(message: ReceivedMessage): void {
+    const isFull = this.#undelivered.length >= MAX_UNDELIVERED;
+    if (this.#isManual) {
+      // the Receive Maximum limits the number of those that are not acknowledged
+      if (message.qos > 0 || !isFull) this.#undelivered.push(message);
+      return;
+    }
+    if (isFull) this.#undelivered.shift();
+    this.#undelivered.push(message);
   }
 
   handlersOf(filter: string): readonly MessageHandler[] {

@@ -1,4 +1,4 @@
-import { ProtocolError } from '../base/errors.ts';
+import { asError, ProtocolError } from '../base/errors.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { PublishPacket } from '../packets/types.ts';
 import type { ClientConnection } from './connection.ts';
@@ -12,6 +12,7 @@ export class IncomingMessages {
   readonly #session: ClientSession;
   readonly #inbox: Inbox;
   readonly #isManual: boolean;
+  readonly #onReleased: ClientOptions['onReleased'];
   readonly #topicAliasMaximum: number;
   /** Undefined until the server assigns a topic alias. */
   #aliases: Map<number, string> | undefined = undefined;
@@ -21,6 +22,7 @@ export class IncomingMessages {
     this.#session = session;
     this.#inbox = inbox;
     this.#isManual = options.acknowledge === 'manual';
+    this.#onReleased = options.onReleased;
     this.#topicAliasMaximum = options.topicAliasMaximum ?? options.properties?.topicAliasMaximum ?? 0;
   }
 
@@ -45,14 +47,17 @@ export class IncomingMessages {
     };
     const { topicAlias: _, ...properties } = packet.properties ?? {};
     if (!this.#isManual) ack();
-    this.#inbox.deliver({ topic, payload, qos, retain, dup, properties, ack });
+    this.#inbox.deliver({ topic, payload, qos, retain, dup, messageId, properties, ack });
   }
 
   /** Process a PUBREL. */
   released(messageId: number): void {
     const isKnown = this.#session.incoming.delete(messageId);
     const reasonCode = isKnown ? ReasonCode.success : ReasonCode.packetIdentifierNotFound;
-    this.#connection.send({ cmd: 'pubcomp', messageId, reasonCode });
+    const complete = () => void this.#connection.send({ cmd: 'pubcomp', messageId, reasonCode });
+    const stored = this.#onReleased?.(messageId);
+    if (stored === undefined) complete();
+    else stored.then(complete, (error) => this.#connection.refuse(asError(error)));
   }
 
   #topicOf({ topic, properties }: PublishPacket): string {

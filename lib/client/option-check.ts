@@ -45,6 +45,7 @@ const CLIENT_OPTIONS: Checks<keyof ClientOptions> = {
   topicAliasMaximum: wholeNumber(0, 65_535),
   onAuth: A_FUNCTION,
   acknowledge: { expected: '"auto" or "manual"', isValid: (value) => value === 'auto' || value === 'manual' },
+  onReleased: A_FUNCTION,
   session: objectWith(['takeId', 'asked', 'answered'], 'the `session` of a client'),
   clock: objectWith(['now', 'monotonic', 'setTimeout', 'clearTimeout']),
   signal: A_SIGNAL

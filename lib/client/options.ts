@@ -49,6 +49,11 @@ export interface ClientOptions {
   readonly onAuth?: (challenge: AuthChallenge) => Buffer | undefined | Promise<Buffer | undefined>;
   /** `manual`: the application acknowledges QoS 1 and 2 messages with `message.ack()`. Default: `auto`, acknowledge on receipt. */
   readonly acknowledge?: 'auto' | 'manual';
+  /**
+   * Called when the server has released the packet id of a QoS 2 message, also if this client does not know it. The PUBCOMP is sent when the promise
+   * resolves; if it rejects, the connection is closed. An application that stores packet ids deletes them here. Default: it is sent at once.
+   */
+  readonly onReleased?: (messageId: number) => void | Promise<void>;
   /** Session state of an earlier client with the same client id (`client.session`), to complete its unfinished deliveries. */
   readonly session?: ClientSession;
   /** The clock for keep alive. Default: the clock of the broker, or the system clock. */
@@ -100,6 +105,8 @@ export interface ReceivedMessage {
   readonly qos: QoS;
   readonly retain: boolean;
   readonly dup: boolean;
+  /** Packet id; 0 for QoS 0. */
+  readonly messageId: number;
   readonly properties: Properties;
   /** Acknowledge a QoS 1 or 2 message, or refuse it with a code from 0x80. Has no effect on a message that is already acknowledged. */
   ack(reasonCode?: number): void;

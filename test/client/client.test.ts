@@ -371,6 +371,7 @@ describe('options of a client', () => {
     ['topicAliasMaximum', { topicAliasMaximum: 65_536 }, 'OPTION_INVALID', /^topicAliasMaximum: /],
     ['properties', { properties: 'none' }, 'OPTION_INVALID', /^properties: expected an object, got "none"$/],
     ['onAuth', { onAuth: Buffer.from('x') }, 'OPTION_INVALID', /^onAuth: expected a function/],
+    ['onReleased', { onReleased: true }, 'OPTION_INVALID', /^onReleased: expected a function/],
     ['session', { session: {} }, 'OPTION_INVALID', /^session: expected the `session` of a client/],
     ['clock', { clock: { now: Date.now } }, 'OPTION_INVALID', /^clock: expected an object with now, monotonic, /],
     ['signal', { signal: new AbortController() }, 'OPTION_INVALID', /^signal: expected an AbortSignal/],
@@ -765,6 +766,50 @@ describe('messages to a client', () => {
       { cmd: 'puback', messageId: 1, reasonCode: 0x83 }
     ]);
     client.destroy();
+  });
+
+  it('are all kept for the first listener with the option acknowledge: "manual", but for QoS 0 beyond 1,000', async () => {
+    const { peer, client } = await connected({ acknowledge: 'manual' });
+    for (let id = 1; id <= 1_500; id++) {
+      peer.publish('t', String(id), 1, id);
+      peer.publish('t', 'plain');
+    }
+    await immediate();
+    await immediate();
+    const heard: ReceivedMessage[] = [];
+    client.on('message', (message) => heard.push(message));
+    const ids = heard.filter(({ qos }) => qos === 1).map(({ messageId }) => messageId);
+    assert.deepEqual(
+      ids,
+      Array.from({ length: 1_500 }, (_, at) => at + 1)
+    );
+    assert.equal(heard.length, 1_500 + 500);
+    client.destroy();
+  });
+
+  it('of QoS 2 have their PUBCOMP sent when onReleased resolves, and the connection closed if it rejects', async () => {
+    const waits: { readonly id: number; resolve(): void; reject(error: Error): void }[] = [];
+    const onReleased = (id: number) => new Promise<void>((resolve, reject) => void waits.push({ id, resolve, reject }));
+    const { peer, client } = await connected({ onReleased });
+    let closed: Error | undefined;
+    client.on('close', ({ error }) => {
+      closed = error;
+    });
+    peer.publish('t', 'x', 2, 1);
+    peer.send({ cmd: 'pubrel', messageId: 1, reasonCode: 0 });
+    peer.send({ cmd: 'pubrel', messageId: 2, reasonCode: 0 });
+    await immediate();
+    assert.deepEqual(peer.cmds(), ['pubrec']);
+    assert.deepEqual(
+      waits.map(({ id }) => id),
+      [1, 2]
+    );
+    waits[0].resolve();
+    await immediate();
+    assert.deepEqual(peer.got[1], { cmd: 'pubcomp', messageId: 1, reasonCode: 0 });
+    waits[1].reject(new Error('disk full'));
+    await once(peer.stream, 'close');
+    assert.deepEqual([peer.got.length, closed?.message], [2, 'disk full']);
   });
 
   it('have their topic aliases resolved, and close the connection with 0x94 for an unknown alias', async () => {
