@@ -326,10 +326,10 @@ export type {
   ActionInput as StreamActionInput,
   Column as StreamColumn,
   ColumnType as StreamColumnType,
-  DroppedSetup,
   EmissionFunction,
   FirstMessage,
   LookupSetup,
+  NotedStream,
   OpenLookup,
   OpenSink,
   OpenSource,
@@ -343,6 +343,7 @@ export type {
   SinkItem,
   SinkSetup,
   SinkType,
+  SourceNotes,
   SourceSetup,
   SourceType,
   StatusText,
@@ -356,6 +357,7 @@ export type {
   StreamRuleTest,
   StreamsOptions,
   TestRow,
+  TidySetup,
   Topology,
   Validation
 } from './streams/types.ts';

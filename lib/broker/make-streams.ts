@@ -15,7 +15,7 @@ import { publisherOf } from './new-message.ts';
 import type { Publishing } from './publishing.ts';
 import type { Services } from './services.ts';
 import { StreamRecords } from './stream-records.ts';
-import { STREAM_RULES_TABLE, STREAMS_TABLE, Streams } from './streams.ts';
+import { STREAM_NOTES_TABLE, STREAM_RULES_TABLE, STREAMS_TABLE, Streams } from './streams.ts';
 import type { Tables } from './tables.ts';
 
 /** The parts of the broker that streams use. Some are made later. */
@@ -111,6 +111,7 @@ export function makeStreams(
     ...{ options: settings.streams, node: settings.node, clock, outboxes, records, failed },
     definitions: tables.own(STREAMS_TABLE) as never,
     rules: tables.own(STREAM_RULES_TABLE) as never,
+    notes: tables.own(STREAM_NOTES_TABLE) as never,
     get isOpen() {
       return parts.ledger?.isOpen ?? true;
     },

@@ -23,6 +23,7 @@ import type {
 /** The tables in the store. */
 export const STREAMS_TABLE = '$streams';
 export const STREAM_RULES_TABLE = '$streamRules';
+export const STREAM_NOTES_TABLE = '$streamNotes';
 
 /** What `Streams` uses of the broker. */
 interface StreamsFacetHost extends StreamsHost {
@@ -35,7 +36,7 @@ type Loaded = () => Promise<StreamService>;
 
 /**
  * Streams, tables and continuous queries over them: `broker.streams`. The service is loaded by the first call, or by the start of the broker if
- * there is a stream or a rule in the store or in the options.
+ * there is a stream, a rule or a note of a source in the store or in the options.
  */
 export class Streams implements StreamsApi {
   readonly rules: StreamRulesApi;
@@ -146,12 +147,13 @@ export class Streams implements StreamsApi {
   /** The store is open, and the broker is about to accept connections. @internal */
   async restore(): Promise<void> {
     this.#isHalted = false;
-    const { options, definitions, rules } = this.#host;
+    const { options, definitions, rules, notes } = this.#host;
     const isNeeded =
       this.#service !== undefined ||
       this.#beforeStart.size > 0 ||
       [...definitions].length > 0 ||
       [...rules].length > 0 ||
+      [...notes].length > 0 || // other servers may have something to delete
       (options.definitions ?? []).length > 0 ||
       (options.rules ?? []).length > 0;
     if (!isNeeded) return;

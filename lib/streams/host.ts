@@ -11,6 +11,7 @@ import type { StreamsOptions } from './types.ts';
 
 /** What `Table` of the broker has that the service uses. */
 export interface StreamTable<V> extends Iterable<readonly [key: string, value: V]> {
+  get(key: string): V | undefined;
   set(key: string, value: V): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
@@ -86,6 +87,8 @@ export interface StreamsHost extends StreamMessages {
   /** Persisted streams and tables by name, and rules by id: the texts and JSON that define them. */
   readonly definitions: StreamTable<string>;
   readonly rules: StreamTable<string>;
+  /** Notes of sources, by the name of their type and a key. */
+  readonly notes: StreamTable<string>;
   /** undefined: there is no store. */
   readonly records: StreamRecordStore | undefined;
   /** Start the actor of a rule. */

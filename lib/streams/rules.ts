@@ -53,8 +53,6 @@ const MOST_RULES = 10_000;
 export class StreamRules implements StreamRulesApi {
   readonly #host: StreamRulesHost;
   readonly #rules = new Map<string, StreamRule>();
-  /** The streams and tables of the statements, by rule as it was read. */
-  readonly #sources = new WeakMap<ReadRule, readonly string[]>();
   readonly #observers = new Map<BoundedIterable<RuleEmission>, string | undefined>();
 
   constructor(host: StreamRulesHost) {
@@ -73,17 +71,9 @@ export class StreamRules implements StreamRulesApi {
         stream.push({ rule, rows: rows.map((row) => ({ ...row })) }, 200 * rows.length); // the app may change what it gets
   }
 
-  /** The rules whose statement uses a stream or table. @param leastQos only those with at least this option `qos` */
-  usersOf(name: string, leastQos = 0): string[] {
-    return [...this.#rules.values()]
-      .filter(({ read }) => read.definition.options.qos >= leastQos && this.#sourcesOf(read).includes(name))
-      .map(({ id }) => id);
-  }
-
-  #sourcesOf(read: ReadRule): readonly string[] {
-    let sources = this.#sources.get(read);
-    if (sources === undefined) this.#sources.set(read, (sources = sourcesOf(read.definition.sql)));
-    return sources;
+  /** The rules whose statement uses a stream or table. */
+  usersOf(name: string): string[] {
+    return [...this.#rules.values()].filter(({ read }) => sourcesOf(read).includes(name)).map(({ id }) => id);
   }
 
   /** Take over the rules of the options and of the store. Those that ran are started by `startAll`. */
@@ -360,8 +350,17 @@ export class StreamRules implements StreamRulesApi {
   }
 }
 
-/** The streams and tables of a statement; none, if it is invalid. */
-function sourcesOf(sql: string): string[] {
+/** The streams and tables of statements. */
+const SOURCES = new WeakMap<ReadRule, readonly string[]>();
+
+/** The streams and tables of the statement of a rule; none, if it is invalid. */
+export function sourcesOf(read: ReadRule): readonly string[] {
+  let sources = SOURCES.get(read);
+  if (sources === undefined) SOURCES.set(read, (sources = parsedSources(read.definition.sql)));
+  return sources;
+}
+
+function parsedSources(sql: string): string[] {
   try {
     const { from, joins } = parseStreamStatement(sql);
     return [from.name, ...joins.map(({ source }) => source.name)];

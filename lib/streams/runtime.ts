@@ -65,6 +65,7 @@ export class StreamRuntime {
   readonly #hub: SourceHub;
   readonly #bounds: StreamBounds;
   #patterns: PatternCompiler | undefined;
+  #stopping = new AbortController();
   /** What the store has of the rules with checkpoints, by id. */
   readonly #logs = new Map<string, RuleLog>();
 
@@ -80,6 +81,9 @@ export class StreamRuntime {
       parseTime: this.#parseTime,
       formats: () => service.registry.formats(),
       source: (name) => service.registry.source(name),
+      sources: () => service.registry.sources(),
+      find: (name) => service.catalogue.find(name),
+      notes: host.notes,
       node: host.node,
       records: host.records,
       isKept: (stream) => host.records !== undefined && service.isKept(stream),
@@ -98,11 +102,15 @@ export class StreamRuntime {
     this.#hub.push(stream, row, meta);
   }
 
-  /** A stream or table is dropped or replaced. @param next what replaces it */
-  dropped(before: StreamDefinition, next?: StreamDefinition): void {
-    const place = ({ options: { TYPE, DATASOURCE, CONF_KEY } }: StreamDefinition) =>
-      JSON.stringify([TYPE, DATASOURCE, CONF_KEY]);
-    if (next === undefined || place(before) !== place(next)) this.#hub.dropped(before);
+  /** Rules or streams have changed, or the service has started. */
+  tidy(): void {
+    this.#hub.tidy(this.#stopping.signal);
+  }
+
+  /** The service stops. */
+  halt(): void {
+    this.#stopping.abort();
+    this.#stopping = new AbortController();
   }
 
   /**

@@ -7,7 +7,7 @@ import type { StreamFunction } from './functions/function.ts';
 import type { StreamsHost } from './host.ts';
 import { MemoryTopics } from './memory-topics.ts';
 import { Registry } from './registry.ts';
-import { type RuleEmission, StreamRules } from './rules.ts';
+import { type RuleEmission, StreamRules, sourcesOf } from './rules.ts';
 import { readRuleJson, readRuleset } from './ruleset.ts';
 import { StreamRuntime } from './runtime.ts';
 import { scheduleOf } from './schedule.ts';
@@ -40,6 +40,8 @@ export class StreamService implements StreamsApi {
   readonly #beforeStart: Set<() => Promise<void>>;
   /** When an error of an item of a rule was reported last. */
   readonly #reported = new Map<string, number>();
+  /** The streams that rules with `qos` above 0 read; undefined: since the last change, this was not asked. */
+  #keptStreams: ReadonlySet<string> | undefined;
   #isStopped = false;
   #isBegun = false;
   /** The last change. Changes are made one after the other. */
@@ -57,7 +59,7 @@ export class StreamService implements StreamsApi {
       messages: this.#messages,
       registry: this.#registry,
       catalogue: this.#catalogue,
-      isKept: (stream) => this.rules.usersOf(stream, 1).length > 0,
+      isKept: (stream) => (this.#keptStreams ??= this.#streamsOfKept()).has(stream),
       ready: async () => void (await this.#last),
       emitted: (rule, rows) => this.rules.observe(rule, rows)
     });
@@ -114,6 +116,7 @@ export class StreamService implements StreamsApi {
   /** The broker stops. Resolves when sources and sinks are closed. */
   async halt(): Promise<void> {
     this.#isBegun = false;
+    this.#runtime.halt();
     await this.#inTurn(() => this.rules.stopAll('the broker has stopped.'));
     this.rules.endObservers();
   }
@@ -128,6 +131,7 @@ export class StreamService implements StreamsApi {
   async stop(): Promise<void> {
     if (this.#isStopped) return;
     this.#isStopped = true;
+    this.#runtime.halt();
     await this.#inTurn(() => this.rules.stopAll('the stream service is stopped.'));
     this.#host.emit('streams.stopped', {});
   }
@@ -139,26 +143,18 @@ export class StreamService implements StreamsApi {
   }
 
   replace(ddl: string): Promise<StreamDefinition> {
-    return this.#change(async () => {
-      const { kind, name } = definitionOf(ddl);
-      const before = this.#catalogue.get(kind, name);
-      const next = await this.#catalogue.replace(ddl);
-      if (before !== undefined) this.#runtime.dropped(before, next);
-      return next;
-    });
+    return this.#change(() => this.#catalogue.replace(ddl));
   }
 
   drop(kind: StreamKind, name: string, options: { readonly force?: boolean } = {}): Promise<void> {
     return this.#change(async () => {
-      const definition = this.#catalogue.get(kind, name);
-      if (definition === undefined) throw notFound(kind, name);
+      if (this.#catalogue.get(kind, name) === undefined) throw notFound(kind, name);
       const [user] = this.rules.usersOf(name);
       if (user !== undefined && options.force !== true) {
         const text = `${kind} ${name} has been referenced by other rules, such as ${user}; use force to drop it`;
         throw new StateError('STREAM_IN_USE', text);
       }
       await this.#catalogue.drop(kind, name);
-      this.#runtime.dropped(definition);
     });
   }
 
@@ -323,6 +319,12 @@ export class StreamService implements StreamsApi {
     if (this.#isBegun && !this.#isStopped) await this.#inTurn(() => this.rules.startAll());
   }
 
+  /** The streams and tables that rules with `qos` above 0 read. */
+  #streamsOfKept(): ReadonlySet<string> {
+    const kept = [...this.rules.all()].filter(({ definition }) => definition.options.qos > 0);
+    return new Set(kept.flatMap(({ read }) => sourcesOf(read)));
+  }
+
   #checkRunning(): void {
     if (!this.#isStopped) return;
     throw new StateError('STREAMS_STOPPED', 'the stream service is stopped; start it with broker.streams.start()');
@@ -336,7 +338,10 @@ export class StreamService implements StreamsApi {
   }
 
   #inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(run);
+    const result = this.#last.then(run).finally(() => {
+      this.#keptStreams = undefined;
+      if (this.#isBegun && !this.#isStopped) this.#runtime.tidy();
+    });
     this.#last = result.catch(() => undefined);
     return result;
   }

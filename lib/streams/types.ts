@@ -47,15 +47,39 @@ export interface SourceType {
   /** For lookup tables: find rows by the values of keys. */
   openLookup?(setup: LookupSetup): Awaitable<OpenLookup>;
   /**
-   * A stream is dropped, or reads from another place, and its source is closed: let another server keep nothing for it. It resolves when a new source of
-   * the stream may be opened; what takes longer goes on. Absent: no server keeps anything.
+   * Streams or rules have changed, or the service has started: let other servers keep nothing that no stream needs. The notes say what they keep. It is
+   * called often, and calls may overlap. Absent: no server keeps anything.
    */
-  dropped?(setup: DroppedSetup): Awaitable<void>;
+  tidy?(setup: TidySetup): Awaitable<void>;
 }
 
-/** The argument of `SourceType.dropped`. */
-export interface DroppedSetup
-  extends Pick<SourceSetup, 'stream' | 'datasource' | 'properties' | 'dataDir' | 'clock' | 'node' | 'warn'> {}
+/** The argument of `SourceType.tidy`. */
+export interface TidySetup extends Pick<SourceSetup, 'dataDir' | 'clock' | 'node' | 'notes' | 'warn'> {
+  /** Aborts when the service stops. What is left then is done after the next start. */
+  readonly signal: AbortSignal;
+  /** The stream of a place (`SourceSetup.place`). */
+  stream(place: string): NotedStream;
+}
+
+/** A stream that a note is about. */
+export interface NotedStream extends Pick<SourceSetup, 'stream' | 'isKept'> {
+  /** As for `SourceSetup`. @throws InvalidInput PROPERTY_INVALID if they cannot be read any more */
+  readonly properties: Properties;
+  /** False: it is dropped, or reads from another place. */
+  readonly isDefined: boolean;
+}
+
+/**
+ * Strings that a type of sources keeps in the store of the broker; without a store, in memory. A change has an effect at once, and is committed with the
+ * rows that are given in the same turn of the event loop. If the commit fails, it is undone.
+ */
+export interface SourceNotes extends Iterable<readonly [key: string, value: string]> {
+  get(key: string): string | undefined;
+  /** Resolves when it is in the store. @throws BrokerError STORE_FAILED */
+  set(key: string, value: string): Promise<void>;
+  /** Resolves when the store does not have it. @throws BrokerError STORE_FAILED */
+  delete(key: string): Promise<boolean>;
+}
 
 /** What a source is opened with. */
 export interface SourceSetup {
@@ -77,10 +101,14 @@ export interface SourceSetup {
    * so that none of them misses what it acknowledges.
    */
   ready(): Promise<void>;
+  /** Notes of all sources of this type. */
+  readonly notes: SourceNotes;
+  /** Stands for the stream and the place that it reads from, in notes: `TidySetup.stream` finds it. */
+  readonly place: string;
   /**
    * Give rows, and learn when rules with `qos` above 0 have them in the store: then what has led to them can be acknowledged.
-   * @param give calls `bytes` or `row`, in this turn of the event loop
-   * @throws BrokerError STORE_FAILED; SOURCE_CLOSED if no rule has taken them: they are to be given again
+   * @param give calls `bytes` or `row`. It is called at once, or, after those of earlier calls, when each rule has room and none is being replaced
+   * @throws BrokerError STORE_FAILED; SOURCE_CLOSED if no rule takes them: they are to be given again; what `give` throws
    */
   kept(give: () => void): Promise<void>;
   /**
@@ -110,8 +138,8 @@ export interface SourceSetup {
 
 export interface OpenSource {
   close(): Awaitable<void>;
-  /** Another rule reads the stream: `isKept` may have changed. */
-  attached?(): void;
+  /** Rules have changed: `isKept` may have. */
+  changed?(): void;
   /**
    * What each rule gets when it starts, before all other rows, and a table when it is opened: such as retained messages. A rule that continues from a
    * checkpoint gets nothing of it. Absent: there is nothing.

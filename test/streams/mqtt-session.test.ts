@@ -3,14 +3,15 @@ import { describe, it } from 'node:test';
 import { type Broker, createBroker, memoryStore, type Store } from 'embermq';
 import { listen, tcp } from 'embermq/net';
 import { mqttSource } from '../../adapters/streams/mqtt/index.ts';
+import { placeOf } from '../../lib/streams/sources/notes.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';
-import { ALL, Kept, makeHub, stream } from './source-fixture.ts';
+import { ALL, Kept, makeHub, memoryTable, stream } from './source-fixture.ts';
 
 /** Another server. */
-async function startOther() {
-  const broker = createBroker({ sessionExpiryInterval: '1h' });
-  const listening = listen(broker, tcp({ port: 0 }));
+async function startOther(store?: Store, at = 0) {
+  const broker = createBroker({ sessionExpiryInterval: '1h', ...(store === undefined ? {} : { store }) });
+  const listening = listen(broker, tcp({ port: at }));
   await broker.start();
   return { broker, port: listening.port as number };
 }
@@ -143,28 +144,114 @@ describe('A stream of another MQTT server with a session', () => {
       await until(() => isSubscribed(other.broker, id));
       await first.broker.stop();
       const second = await startOurs(store, other.port, { ...more, enableClientSession: false });
-      await until(() => (clientid === undefined ? !idsOf(other.broker).includes(id) : isConnected(other.broker, id)));
+      await until(() => isConnected(other.broker, id));
       await second.broker.stop();
       await until(() => idsOf(other.broker).length === 0);
       await other.broker.stop();
     }
   });
 
-  it('is reported if its session cannot be deleted, because the server is away', async () => {
+  it('deletes a session that was left by a stream dropped while the server was away, after a restart', async () => {
+    const kept = memoryStore();
+    const other = await startOther(kept);
+    const store = memoryStore();
+    const first = await startOurs(store, other.port);
+    await first.broker.streams.define(DEMO);
+    await makeRule(first.broker, 'kept', 1);
+    await until(() => isSubscribed(other.broker, DEFAULT_ID));
+    await other.broker.stop();
+    await first.broker.streams.rules.drop('kept');
+    await first.broker.streams.drop('stream', 'demo');
+    await first.broker.stop();
+    const again = await startOther(kept, other.port);
+    assert.deepEqual(idsOf(again.broker), [DEFAULT_ID]);
+    const second = await startOurs(store, other.port);
+    await until(() => idsOf(again.broker).length === 0);
+    await second.broker.stop();
+    await again.broker.stop();
+  });
+
+  it('deletes its session when enableClientSession is switched off while no rule runs, or its last rule is dropped', async () => {
+    for (const isSwitched of [true, false]) {
+      const other = await startOther();
+      const store = memoryStore();
+      const first = await startOurs(store, other.port);
+      await first.broker.streams.define(DEMO);
+      await makeRule(first.broker, 'kept', 1);
+      await until(() => isSubscribed(other.broker, DEFAULT_ID));
+      await first.broker.streams.rules.stop('kept');
+      await first.broker.stop();
+      assert.deepEqual(idsOf(other.broker), [DEFAULT_ID]);
+      const second = await startOurs(store, other.port, isSwitched ? { enableClientSession: false } : {});
+      if (!isSwitched) await second.broker.streams.rules.drop('kept');
+      await until(() => idsOf(other.broker).length === 0);
+      await second.broker.stop();
+      await other.broker.stop();
+    }
+  });
+
+  it('deletes the session of its previous client id', async () => {
+    const other = await startOther();
+    const store = memoryStore();
+    const first = await startOurs(store, other.port);
+    await first.broker.streams.define(DEMO);
+    await makeRule(first.broker, 'kept', 1);
+    await until(() => isSubscribed(other.broker, DEFAULT_ID));
+    await first.broker.stop();
+    const second = await startOurs(store, other.port, { clientid: 'own' });
+    await until(() => isSubscribed(other.broker, 'own') && idsOf(other.broker).length === 1);
+    await second.broker.stop();
+    await other.broker.stop();
+  });
+
+  it('begins with a clean start if it is defined again before its previous session is deleted', async () => {
+    const kept = memoryStore();
+    const other = await startOther(kept);
+    const ours = await startOurs(memoryStore(), other.port);
+    const { streams } = ours.broker;
+    await streams.define(DEMO);
+    await makeRule(ours.broker, 'kept', 1);
+    await until(() => isSubscribed(other.broker, DEFAULT_ID));
+    await other.broker.stop();
+    await streams.rules.drop('kept');
+    await streams.replace(DEMO.replace('a/#', 'b/#'));
+    const again = await startOther(kept, other.port);
+    await makeRule(ours.broker, 'kept', 1);
+    const filters = () =>
+      [...again.broker.sessions].flatMap((session) => Array.from(session.subscriptions(), ({ filter }) => filter));
+    await until(() => filters().includes('b/#'));
+    assert.deepEqual(filters(), ['b/#']);
+    await ours.broker.stop();
+    await again.broker.stop();
+  });
+
+  it('warns after five attempts to delete a session, and forgets it when it has expired', async () => {
     const other = await startOther();
     await other.broker.stop();
-    const sourceConfig = { mqtt: { default: { server: `tcp://127.0.0.1:${other.port}` } } };
-    const { hub, clock, reported } = makeHub([mqttSource()], { sourceConfig, isKept: () => true });
-    hub.dropped(stream({ TYPE: 'mqtt', DATASOURCE: 'a/#' }));
-    for (let attempt = 1; attempt < 5; attempt++) {
-      await until(() => clock.pending === 1 && reported.length === 0);
-      clock.advance(40_000);
-    }
-    await until(() => reported.length > 0);
+    const server = `tcp://127.0.0.1:${other.port}`;
+    const sourceConfig = { mqtt: { default: { server } } };
+    const notes = memoryTable();
+    const place = placeOf(stream({ TYPE: 'mqtt', DATASOURCE: 'a/#' }));
+    await notes.set(`mqtt session 127.0.0.1:${other.port} one`, JSON.stringify({ place }));
+    await notes.set(`mqtt id 127.0.0.1:${other.port} one 7`, '');
+    const { hub, clock, reported } = makeHub([mqttSource()], { sourceConfig, notes });
+    hub.tidy(new AbortController().signal);
+    // an attempt ends with a refused connection, or with its time
+    const reports = (count: number) =>
+      until(() => {
+        if (reported.length < count) clock.advance(40_000);
+        return reported.length >= count;
+      });
+    await reports(1);
     assert.match(
       reported[0],
-      /^stream demo: the session embermq_embermq-here_demo at 127\.0\.0\.1:\d+ could not be deleted in 5 attempts/
+      /^stream demo: the session one at 127\.0\.0\.1:\d+ is not needed and cannot be deleted \(.+\); .* the attempts go on$/
     );
+    assert.equal([...notes].length, 2);
+    clock.advance(86_400_000);
+    await reports(2);
+    assert.match(reported[1], /until it expires: delete it there$/);
+    await until(() => [...notes].length === 0);
     assert.equal(clock.pending, 0);
   });
 

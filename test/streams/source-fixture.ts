@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/base/clock.ts';
 import { NotFound } from '../../lib/base/errors.ts';
+import type { StreamTable } from '../../lib/streams/host.ts';
 import type { Consumer, Need } from '../../lib/streams/sources/consumer.ts';
 import { SourceHub } from '../../lib/streams/sources/hub.ts';
 import type { HubPorts } from '../../lib/streams/sources/hub-ports.ts';
@@ -88,6 +89,9 @@ export function makeHub(types: readonly SourceType[], ports: Partial<HubPorts> =
       if (type === undefined) throw new NotFound('SOURCE_NOT_FOUND', `there is no source of the type ${name}`);
       return type;
     },
+    sources: () => types,
+    find: () => undefined,
+    notes: memoryTable(),
     node: 'embermq@here',
     records: undefined,
     isKept: () => false,
@@ -96,8 +100,19 @@ export function makeHub(types: readonly SourceType[], ports: Partial<HubPorts> =
     failed: (error, during) => reported.push(`${during}: ${(error as Error).message}`),
     warn: (text) => reported.push(text),
     ...ports
-  });
+  } as HubPorts);
   return { hub, clock, reported };
 }
 
 export const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** A table without a store. */
+export function memoryTable(): StreamTable<string> {
+  const values = new Map<string, string>();
+  return {
+    get: (key) => values.get(key),
+    set: async (key, value) => void values.set(key, value),
+    delete: async (key) => values.delete(key),
+    [Symbol.iterator]: () => [...values].values()
+  };
+}

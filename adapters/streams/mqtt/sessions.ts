@@ -1,10 +1,11 @@
-import type { SourceSetup } from '../../../lib/index.ts';
+import type { SourceNotes, SourceSetup, TidySetup } from '../../../lib/index.ts';
 import { BackOff } from '../back-off.ts';
 import { connectTo } from './connection.ts';
-import type { MqttSourceSettings } from './settings.ts';
+import { ReceivedIds } from './received-ids.ts';
+import { type MqttSourceSettings, readMqttSettings } from './settings.ts';
 
-/** Attempts to delete a session, with growing delays between them. */
-const MAX_ATTEMPTS = 5;
+/** Attempts to delete a session after which a warning is reported. */
+const WARN_ATTEMPTS = 5;
 
 /** The client id of a session: the same after a restart. */
 export function sessionClientId(
@@ -14,87 +15,181 @@ export function sessionClientId(
   return clientId ?? `embermq_${node}_${stream}`.replace(/[^\w-]/g, '-');
 }
 
-/** The sessions at other servers that are being deleted. */
-export class Sessions {
-  readonly #deleting = new Map<string, Deletion>();
-
-  /** Delete a session, which takes an own connection. A second call for the same one has no effect. */
-  delete(settings: MqttSourceSettings, clientId: string, setup: Pick<SourceSetup, 'stream' | 'clock' | 'warn'>): void {
-    const key = keyOf(settings, clientId);
-    if (this.#deleting.has(key)) return;
-    const deletion = new Deletion(settings, clientId, setup, () => this.#deleting.delete(key));
-    this.#deleting.set(key, deletion);
-  }
-
-  /** A source connects itself. @returns whether the session was being deleted: its first connection has to do it */
-  taken(settings: MqttSourceSettings, clientId: string): boolean {
-    const deletion = this.#deleting.get(keyOf(settings, clientId));
-    deletion?.cancel();
-    return deletion !== undefined;
-  }
+/** A session that a server has, or may have, as it is in the notes. */
+interface SessionNote {
+  /** The place that the stream reads from. */
+  readonly place: string;
+  /** It is to be deleted: the next connection begins with a clean start. */
+  readonly isStale?: true;
+  /** When its deletion was begun, in milliseconds since 1970. */
+  readonly since?: number;
 }
 
-function keyOf({ dial }: MqttSourceSettings, clientId: string): string {
+/** The name of a session: the server and the client id. */
+export function sessionKey({ dial }: MqttSourceSettings, clientId: string): string {
   return `${dial.url.host} ${clientId}`;
 }
 
+/** The note of one session. */
+export class NotedSession {
+  readonly #notes: SourceNotes;
+  readonly #key: string;
+  readonly ids: ReceivedIds;
+
+  constructor(notes: SourceNotes, key: string) {
+    this.#notes = notes;
+    this.#key = `session ${key}`;
+    this.ids = new ReceivedIds(notes, key);
+  }
+
+  get note(): SessionNote | undefined {
+    const value = this.#notes.get(this.#key);
+    return value === undefined ? undefined : JSON.parse(value);
+  }
+
+  async write(note: SessionNote): Promise<void> {
+    const value = JSON.stringify(note);
+    if (this.#notes.get(this.#key) !== value) await this.#notes.set(this.#key, value);
+  }
+
+  /** The server has no such session any more. */
+  async delete(): Promise<void> {
+    this.ids.clear();
+    await this.#notes.delete(this.#key);
+  }
+}
+
+/**
+ * The sessions at other servers. The store has a note of each one that was begun, so that it can be deleted also after a restart, or when the server is
+ * back.
+ */
+export class Sessions {
+  readonly #deletions = new Map<string, Deletion>();
+  /** Those of the open sources, whether they have a session at present or not. */
+  readonly #used = new Set<string>();
+
+  /** A source is opened: its connections keep the session or delete it. @returns a function that ends it */
+  use(key: string): () => void {
+    this.#used.add(key);
+    this.#deletions.get(key)?.cancel();
+    return () => void this.#used.delete(key);
+  }
+
+  /** Delete the sessions that no stream needs. */
+  async tidy(setup: TidySetup): Promise<void> {
+    for (const key of [...setup.notes].flatMap(([name]) => /^session (.*)$/s.exec(name)?.[1] ?? []))
+      if (!this.#used.has(key) && !this.#deletions.has(key)) await this.#tidy(key, setup);
+  }
+
+  async #tidy(key: string, setup: TidySetup): Promise<void> {
+    const { node, dataDir, warn } = setup;
+    const session = new NotedSession(setup.notes, key);
+    const { note } = session;
+    if (note === undefined) return;
+    const noted = setup.stream(note.place);
+    const { stream, isDefined } = noted;
+    try {
+      const { properties } = noted;
+      const settings = await readMqttSettings({ properties, dataDir }, `source mqtt of ${stream}`);
+      const own = sessionKey(settings, sessionClientId(settings, { node, stream }));
+      const isOwn = key === own || key === `${own}_${stream}`; // a second stream with the same client id has its name added
+      const isNeeded = isDefined && isOwn && (settings.session ?? noted.isKept);
+      // a source may have been opened meanwhile
+      if (isNeeded || this.#used.has(key) || this.#deletions.has(key) || setup.signal.aborted) return;
+      if (!key.startsWith(`${settings.dial.url.host} `)) {
+        await this.#forget(session, warn, notDeleted(key, stream, 'the stream is at another server now'));
+        return;
+      }
+      const ended = () => void this.#deletions.delete(key);
+      const deletion = new Deletion(key, session, note, { ...setup, stream, settings, ended });
+      this.#deletions.set(key, deletion);
+      deletion.begin();
+    } catch (error) {
+      if (isDefined) return; // it is said why when the stream is used
+      await this.#forget(session, warn, notDeleted(key, stream, error));
+    }
+  }
+
+  async #forget(session: NotedSession, warn: (text: string) => void, text: string): Promise<void> {
+    warn(text);
+    await session.delete();
+  }
+}
+
+function notDeleted(key: string, stream: string, error: unknown, more = 'delete it there'): string {
+  const [host, ...clientId] = key.split(' ');
+  const reason = error instanceof Error ? error.message : String(error);
+  return `stream ${stream}: the session ${clientId.join(' ')} at ${host} is not needed and cannot be deleted (${reason}); the server keeps messages for it until it expires: ${more}`;
+}
+
+interface DeletionSetup extends Pick<TidySetup, 'clock' | 'signal' | 'warn'> {
+  readonly stream: string;
+  readonly settings: MqttSourceSettings;
+  ended(): void;
+}
+
+/** Deletes a session, which takes an own connection. It tries until it succeeds, or until the session would have expired. */
 class Deletion {
-  readonly #settings: MqttSourceSettings;
-  readonly #clientId: string;
-  readonly #setup: Pick<SourceSetup, 'stream' | 'clock' | 'warn'>;
-  readonly #ended: () => void;
+  readonly #key: string;
+  readonly #session: NotedSession;
+  readonly #note: SessionNote & { readonly since: number };
+  readonly #setup: DeletionSetup;
   readonly #backOff: BackOff;
+  readonly #cancel = () => this.cancel();
   #controller = new AbortController();
   #attempts = 0;
   #isEnded = false;
 
-  constructor(
-    settings: MqttSourceSettings,
-    clientId: string,
-    setup: Pick<SourceSetup, 'stream' | 'clock' | 'warn'>,
-    ended: () => void
-  ) {
-    this.#settings = settings;
-    this.#clientId = clientId;
+  constructor(key: string, session: NotedSession, { place, since }: SessionNote, setup: DeletionSetup) {
+    this.#key = key;
+    this.#session = session;
+    this.#note = { place, isStale: true, since: since ?? setup.clock.now() };
     this.#setup = setup;
-    this.#ended = ended;
     this.#backOff = new BackOff(setup.clock);
+  }
+
+  begin(): void {
+    this.#setup.signal.addEventListener('abort', this.#cancel);
     void this.#try();
   }
 
+  /** A source uses the session again, or the service stops: the note says that it is to be deleted. */
   cancel(): void {
     this.#end();
-    this.#backOff.cancel();
     this.#controller.abort(new Error('the session is used again'));
   }
 
   async #try(): Promise<void> {
-    const { clock, stream, warn } = this.#setup;
+    const { clock, settings, warn, stream } = this.#setup;
+    const clientId = this.#key.slice(settings.dial.url.host.length + 1);
     this.#controller = new AbortController();
     this.#attempts++;
     try {
+      await this.#session.write(this.#note);
+      if (this.#isEnded) return;
       // a clean start deletes it, and the new one ends with the connection
-      const options = { clientId: this.#clientId, clean: true, clock };
-      await connectTo(this.#settings, options, this.#controller, (client) => client.disconnect());
+      await connectTo(settings, { clientId, clean: true, clock }, this.#controller, (client) => client.disconnect());
+      if (this.#isEnded) return;
       this.#end();
+      await this.#session.delete().catch(() => undefined); // it is deleted again after the next change
     } catch (error) {
       if (this.#isEnded) return;
-      if (this.#attempts < MAX_ATTEMPTS) {
-        this.#backOff.later(() => void this.#try());
+      if (clock.now() - this.#note.since > 1000 * (settings.sessionExpiry ?? 0)) {
+        this.#end();
+        warn(notDeleted(this.#key, stream, error));
+        await this.#session.delete().catch(() => undefined);
         return;
       }
-      this.#end();
-      const { host } = this.#settings.dial.url;
-      const reason = error instanceof Error ? error.message : String(error);
-      warn(
-        `stream ${stream}: the session ${this.#clientId} at ${host} could not be deleted in ${MAX_ATTEMPTS} attempts (${reason}); the server keeps messages for it until it expires: delete it there`
-      );
+      if (this.#attempts === WARN_ATTEMPTS) warn(notDeleted(this.#key, stream, error, 'the attempts go on'));
+      this.#backOff.later(() => void this.#try());
     }
   }
 
   #end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    this.#ended();
+    this.#backOff.cancel();
+    this.#setup.signal.removeEventListener('abort', this.#cancel);
+    this.#setup.ended();
   }
 }

@@ -19,7 +19,8 @@ export const MQTT_PROPERTIES: PropertyTable = {
   },
   sessionExpiry: {
     type: 'number',
-    about: 'How long it keeps them, in seconds. MQTT 5 only; other servers decide themselves.',
+    about:
+      'How long it keeps them with MQTT 5, in seconds, and how long a session that is not needed is tried to be deleted while the server is away.',
     default: 86_400,
     range: [1, 4_294_967_295]
   },

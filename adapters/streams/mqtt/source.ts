@@ -3,6 +3,7 @@ import {
   BrokerError,
   type Client,
   type ClientOptions,
+  ClientSession,
   type OpenSource,
   type ReceivedMessage,
   type SourceSetup,
@@ -10,20 +11,22 @@ import {
 } from '../../../lib/index.ts';
 import { BackOff } from '../back-off.ts';
 import { connectTo } from './connection.ts';
-import { Sessions, sessionClientId } from './sessions.ts';
+import { NotedSession, Sessions, sessionClientId, sessionKey } from './sessions.ts';
 import { MQTT_PROPERTIES, type MqttSourceSettings, readMqttSettings } from './settings.ts';
+
+/** Most messages of a session that the server sends before they are acknowledged, with MQTT 5. */
+const RECEIVE_MAXIMUM = 1_000;
 
 /**
  * The source `mqtt` for messages of another server: `createBroker({ streams: { sources: [mqttSource()] } })`.
  *
  * Without the property `server`, a stream has the messages of the broker itself. A connection that is lost, or cannot be made, is made again
  * after 1 to 30 seconds. If a rule with `qos` above 0 reads the stream, the server keeps a session for it, and a message is acknowledged when its rows
- * are in the store.
+ * are in the store; the packet ids of messages of QoS 2 are in the store with them.
  */
 export function mqttSource(): SourceType {
-  const clientIds = new Set<string>();
   const sessions = new Sessions();
-  const idOf = (own: string, stream: string) => (clientIds.has(own) ? `${own}_${stream}` : own);
+  const clientIds = new Set<string>();
   return {
     name: 'mqtt',
     about: 'Messages of another MQTT server.',
@@ -31,30 +34,25 @@ export function mqttSource(): SourceType {
     async open(setup) {
       const settings = await readMqttSettings(setup, `source mqtt of ${setup.stream}`);
       const own = sessionClientId(settings, setup);
-      const clientId = idOf(own, setup.stream);
+      const clientId = clientIds.has(own) ? `${own}_${setup.stream}` : own;
       if (clientId !== own && settings.session !== false)
         setup.warn(
           `stream ${setup.stream}: the client id ${own} is that of another stream, so it is ${clientId}, as long as the other one is open; for a session that is the same after a restart, give it an own clientid`
         );
       clientIds.add(clientId);
-      let isCleanFirst = false;
-      // with a client id, each connection without a session deletes it
-      if (settings.session === false && settings.clientId === undefined) sessions.delete(settings, clientId, setup);
-      else isCleanFirst = sessions.taken(settings, clientId);
-      const source = new RemoteMessages(setup, settings, clientId, isCleanFirst);
+      const key = sessionKey(settings, clientId);
+      const end = sessions.use(key);
+      const source = new RemoteMessages(setup, settings, clientId, new NotedSession(setup.notes, key));
       return {
-        attached: () => source.attached(),
+        changed: () => source.changed(),
         async close() {
-          clientIds.delete(clientId);
           await source.close();
+          clientIds.delete(clientId);
+          end();
         }
       };
     },
-    async dropped(setup) {
-      const settings = await readMqttSettings(setup, `source mqtt of ${setup.stream}`);
-      const clientId = idOf(sessionClientId(settings, setup), setup.stream);
-      if (settings.session !== false) sessions.delete(settings, clientId, setup);
-    }
+    tidy: (setup) => sessions.tidy(setup)
   };
 }
 
@@ -62,37 +60,30 @@ class RemoteMessages implements OpenSource {
   readonly #setup: SourceSetup;
   readonly #settings: MqttSourceSettings;
   readonly #clientId: string;
+  readonly #session: NotedSession;
   readonly #backOff: BackOff;
   #controller = new AbortController();
   #client: Client | undefined;
   /** The present connection has a session at the server. */
   #hasSession = false;
-  /** The server may have a session that is to be deleted. */
-  #isCleanFirst: boolean;
-  /** A session is needed now: the connection is made again at once. */
+  /** A session is needed now, or not any more: the connection is made again at once. */
   #isSwitching = false;
-  #isChecking = false;
   #isClosed = false;
 
-  constructor(setup: SourceSetup, settings: MqttSourceSettings, clientId: string, isCleanFirst: boolean) {
+  constructor(setup: SourceSetup, settings: MqttSourceSettings, clientId: string, session: NotedSession) {
     this.#setup = setup;
     this.#settings = settings;
     this.#clientId = clientId;
-    this.#isCleanFirst = isCleanFirst;
+    this.#session = session;
     this.#backOff = new BackOff(setup.clock);
     this.#try();
   }
 
-  /** Another rule reads the stream: it may need a session. */
-  attached(): void {
-    if (this.#isChecking) return; // many rules may start at once
-    this.#isChecking = true;
-    void this.#setup.ready().then(() => {
-      this.#isChecking = false;
-      if (!this.#wantsSession || this.#hasSession || this.#client?.isConnected !== true) return;
-      this.#isSwitching = true;
-      this.#client.destroy();
-    });
+  /** Rules have changed: they may need a session. */
+  changed(): void {
+    if (this.#wantsSession === this.#hasSession || this.#client?.isConnected !== true) return;
+    this.#isSwitching = true;
+    this.#client.destroy();
   }
 
   async close(): Promise<void> {
@@ -108,6 +99,7 @@ class RemoteMessages implements OpenSource {
     const timer = clock.setTimeout(() => client.destroy(), 1000);
     await client.disconnect();
     clock.clearTimeout(timer);
+    await this.#session.ids.settled();
   }
 
   get #wantsSession(): boolean {
@@ -132,25 +124,28 @@ class RemoteMessages implements OpenSource {
   async #connect(): Promise<void> {
     const { clock, datasource } = this.#setup;
     await this.#setup.ready();
+    // ids that are on their way to the store must not be answered before they are there
+    await this.#session.ids.settled();
     if (this.#isClosed) return;
     this.#controller = new AbortController();
-    const isNew5 = this.#settings.protocolVersion === 5;
     this.#hasSession = this.#wantsSession;
-    await connectTo(this.#settings, { ...this.#sessionOptions(), clock }, this.#controller, async (client) => {
+    const options = this.#hasSession ? await this.#sessionOptions() : this.#plainOptions();
+    if (this.#isClosed) return;
+    await connectTo(this.#settings, { ...options, clock }, this.#controller, async (client) => {
       this.#client = client;
+      await this.#began(client, options.clientId);
       this.#listen(client);
-      this.#isCleanFirst = false;
       const filters = datasource.split(',').map((filter) => filter.trim());
-      const { qos } = this.#settings;
+      const { qos, protocolVersion } = this.#settings;
       // retained messages come with a new session only, if the server can tell
-      const options = { qos, ...(isNew5 && this.#hasSession ? { retainHandling: 1 as const } : {}) };
-      this.#checkGranted(filters, await client.subscribe(filters, options));
+      const retained = protocolVersion === 5 && this.#hasSession ? { retainHandling: 1 as const } : {};
+      this.#checkGranted(filters, await client.subscribe(filters, { qos, ...retained }));
       client.on('close', ({ error }) =>
         this.#lost(error ?? new BrokerError('SOURCE_DOWN', 'the server has closed the connection'))
       );
-      if (this.#wantsSession && !this.#hasSession) {
+      if (this.#wantsSession !== this.#hasSession) {
         this.#isSwitching = true;
-        throw new BrokerError('SOURCE_DOWN', 'a session is needed now');
+        throw new BrokerError('SOURCE_DOWN', 'the rules have changed');
       }
       if (!client.isConnected) throw new BrokerError('SOURCE_DOWN', 'the server has closed the connection');
       this.#backOff.reset();
@@ -168,47 +163,72 @@ class RemoteMessages implements OpenSource {
     this.#setup.failed(error);
   }
 
-  #sessionOptions(): ClientOptions {
-    const { clientId, sessionExpiry, protocolVersion } = this.#settings;
-    if (!this.#hasSession) {
-      // two brokers with the same name may read the same server
-      const id = clientId === undefined ? `embermq_${randomUUID()}` : this.#clientId;
-      return { clientId: id, clean: true };
-    }
+  /** Without a session. If the server may have one, this connection has its client id, which deletes it. */
+  #plainOptions(): ClientOptions & { readonly clientId: string } {
+    // two brokers with the same name may read the same server
+    const isRandom = this.#settings.clientId === undefined && this.#session.note === undefined;
+    return { clientId: isRandom ? `embermq_${randomUUID()}` : this.#clientId, clean: true };
+  }
+
+  async #sessionOptions(): Promise<ClientOptions & { readonly clientId: string }> {
+    const { sessionExpiry, protocolVersion } = this.#settings;
+    const { place } = this.#setup;
+    const { note, ids } = this.#session;
+    const clean = note !== undefined && (note.isStale === true || note.place !== place);
+    await this.#session.write({ place, ...(clean ? { isStale: true } : {}) }); // before the server has it
+    const session = new ClientSession();
+    for (const id of ids) session.incoming.set(id, true);
     return {
       clientId: this.#clientId,
-      clean: this.#isCleanFirst,
+      clean,
+      session,
       acknowledge: 'manual',
+      onReleased: (id) => ids.delete(id),
+      ...(protocolVersion === 5 ? { receiveMaximum: RECEIVE_MAXIMUM } : {}),
       ...(protocolVersion === 5 && sessionExpiry !== undefined ? { sessionExpiry } : {})
     };
   }
 
+  /** The server has accepted the client. */
+  async #began(client: Client, clientId: string): Promise<void> {
+    if (!this.#hasSession) {
+      if (clientId === this.#clientId) await this.#session.delete();
+      return;
+    }
+    if (!client.connack.sessionPresent) this.#session.ids.clear(); // MQTT 3.1 does not tell
+    await this.#session.write({ place: this.#setup.place });
+  }
+
   #listen(client: Client): void {
+    const { ids } = this.#session;
     const controller = this.#controller;
-    let messageid = '0';
-    client.on('packet', ({ direction, packet }) => {
-      if (direction === 'received' && packet.cmd === 'publish') messageid = String(packet.messageId ?? 0);
-    });
     client.on('message', (message) => {
-      const id = messageid;
-      if (!this.#hasSession || message.qos === 0) {
-        this.#give(message, id);
+      const { qos, messageId } = message;
+      if (!this.#hasSession || qos === 0) {
+        this.#give(message);
         return;
       }
+      let isNoted: Promise<void> | undefined;
+      const give = () => {
+        // the server sends it again with the next connection
+        if (!client.isConnected) throw new BrokerError('SOURCE_DOWN', 'the connection is lost');
+        if (qos === 2 && this.#setup.isKept) isNoted = ids.add(messageId);
+        this.#give(message);
+      };
       this.#setup
-        .kept(() => this.#give(message, id))
+        .kept(give)
+        .then(() => isNoted)
         .then(
           () => message.ack(),
-          // the server sends it again with the next connection
           (error) => controller.abort(error)
         );
     });
   }
 
-  #give({ topic, payload, qos, retain, properties }: ReceivedMessage, messageid: string): void {
+  #give({ topic, payload, qos, retain, properties, messageId }: ReceivedMessage): void {
     const { userProperties = [], topicAlias: _alias, ...others } = properties;
     const entries = [...Object.entries(others), ...userProperties];
-    const metadata = { topic, messageid, qos, retain };
+    const metadata = { topic, messageid: String(messageId), qos, retain };
     this.#setup.bytes(
       payload,
       entries.length === 0 ? metadata : { ...metadata, properties: Object.fromEntries(entries) }

@@ -1,4 +1,3 @@
-import { BrokerError } from '../../base/errors.ts';
 import type { PlannedStream } from '../plan/plan.ts';
 import { StreamFailure } from '../values.ts';
 import type { Consumer } from './consumer.ts';
@@ -10,8 +9,7 @@ class HeldStream implements Consumer {
   readonly #waiting: ((consumer: Consumer) => void)[] = [];
   #dropped = 0;
   #attachment: Attachment | undefined;
-  /** Settles when its rows are passed on or dropped. */
-  #passed: { resolve(): void; reject(error: unknown): void } | undefined;
+  #release = () => {};
 
   constructor(most: number) {
     this.#most = most;
@@ -19,18 +17,14 @@ class HeldStream implements Consumer {
 
   attached(attachment: Attachment): void {
     this.#attachment = attachment;
-    attachment.heldUntil(
-      new Promise((resolve, reject) => {
-        this.#passed = { resolve, reject };
-      })
-    );
+    this.#release = attachment.hold();
   }
 
-  /** Nobody has taken its rows, so they are dropped. */
+  /** No rule has taken its rows, so they are dropped. */
   async release(): Promise<void> {
-    if (this.#waiting.length === 0) this.#passed?.resolve();
-    else this.#passed?.reject(new BrokerError('SOURCE_CLOSED', 'no rule has taken the rows'));
-    await this.#attachment?.detach();
+    const detached = this.#attachment?.detach();
+    this.#release();
+    await detached;
   }
 
   push(row: Parameters<Consumer['push']>[0]): void {
@@ -44,7 +38,7 @@ class HeldStream implements Consumer {
   passTo(consumer: Consumer): void {
     void this.#attachment?.detach(); // the source stays open for the rule
     for (const pass of this.#waiting.splice(0)) pass(consumer);
-    this.#passed?.resolve();
+    this.#release();
     if (this.#dropped === 0) return;
     const text = `buffer full: ${this.#dropped} rows were dropped while the rule was updated (bufferLength ${this.#most})`;
     consumer.fail(new StreamFailure(text));

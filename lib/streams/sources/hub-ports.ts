@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import type { ParseTime } from '../convert-column.ts';
 import type { FormatType } from '../formats/format.ts';
-import type { StreamRecordStore } from '../host.ts';
-import type { SourceType, StreamsOptions } from '../types.ts';
+import type { StreamRecordStore, StreamTable } from '../host.ts';
+import type { SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
 
 /** What the sources use of the service. */
 export interface HubPorts {
@@ -14,6 +14,11 @@ export interface HubPorts {
   formats(): readonly FormatType[];
   /** The type of a name. @throws NotFound SOURCE_NOT_FOUND */
   source(name: string): SourceType;
+  /** The types of sources. */
+  sources(): readonly SourceType[];
+  /** The stream or table of a name. */
+  find(name: string): StreamDefinition | undefined;
+  readonly notes: StreamTable<string>;
   /** Name of the broker node. */
   readonly node: string;
   /** The records of rules; undefined: there is no store. */

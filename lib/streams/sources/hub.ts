@@ -1,12 +1,13 @@
-import { errorText, InvalidInput } from '../../base/errors.ts';
+import { InvalidInput } from '../../base/errors.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
 import type { LookupTable } from '../graph/operator.ts';
 import type { Metadata } from '../tuple.ts';
-import type { SourceType, StreamDefinition } from '../types.ts';
+import type { NotedStream, SourceType, StreamDefinition } from '../types.ts';
 import type { ValueObject } from '../values.ts';
 import type { Consumer, Need } from './consumer.ts';
 import type { FirstRows } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
+import { definitionOfPlace, notesOf, placeOf } from './notes.ts';
 import { SharedSource, type SourceFigures } from './shared-source.ts';
 import { StreamSettings, sourceProperties, sourceTypeName } from './stream-settings.ts';
 
@@ -23,8 +24,8 @@ export interface Attachment {
   setFull(isFull: boolean): void;
   /** Hand the rows to another consumer, in place of the one that was attached. */
   swap(next: Consumer): void;
-  /** The consumer holds its rows in memory, until a promise resolves; if it rejects, they are dropped. */
-  heldUntil(passed: Promise<void>): void;
+  /** The consumer stands for a rule that is being replaced: rows with an acknowledgement wait. @returns a function that ends it */
+  hold(): () => void;
   /** The rule gets nothing more. Resolves when the source is closed, if this was its last rule. Calls after the first do nothing. */
   detach(): Promise<void>;
 }
@@ -36,8 +37,6 @@ export class SourceHub {
   readonly #sources = new Map<string, SharedSource>();
   /** Sources that are being closed, by the name of the stream: a new one is opened after it. */
   readonly #closing = new Map<string, Promise<void>>();
-  /** Definitions that are dropped, or that read from another place now, while rules use them. By their text. */
-  readonly #dropped = new Set<string>();
 
   constructor(ports: HubPorts) {
     this.#ports = ports;
@@ -56,7 +55,6 @@ export class SourceHub {
     // the time of the rows of tables is when they have arrived
     const own = definition.kind === 'table' ? { ...need, isEventTime: false } : need;
     const known = this.#sources.get(definition.sql);
-    this.#dropped.delete(definition.sql); // it may have been defined again
     let fed: Promise<void> | undefined;
     const add = (to: SharedSource) => {
       fed = to.add(consumer, own, first);
@@ -82,7 +80,7 @@ export class SourceHub {
         return source.figures;
       },
       setFull,
-      heldUntil: (passed) => source.heldUntil(passed),
+      hold: () => source.hold(),
       swap: (next) => {
         if (isAttached) source.swap(attached, next);
         attached = next;
@@ -129,30 +127,39 @@ export class SourceHub {
     return { open, properties };
   }
 
-  /** A stream or table is dropped, or reads from another place. Servers keep nothing for it when no rule uses this definition any more. */
-  dropped(definition: StreamDefinition): void {
-    const { name, sql } = definition;
-    if (this.#sources.has(sql)) this.#dropped.add(sql);
-    else
-      this.#after(
-        name,
-        Promise.resolve(this.#closing.get(name)).then(() => this.#tellDropped(definition))
-      );
+  /**
+   * Rules or streams have changed: open sources learn it, and other servers keep nothing that no stream needs.
+   * @param signal aborts when the service stops
+   */
+  tidy(signal: AbortSignal): void {
+    for (const source of this.#sources.values()) source.changed();
+    for (const type of this.#ports.sources()) void this.#tidy(type, signal);
   }
 
-  async #tellDropped(definition: StreamDefinition): Promise<void> {
-    const { name, options } = definition;
-    const { clock, dataDir, node, sourceConfig } = this.#ports;
+  async #tidy(type: SourceType, signal: AbortSignal): Promise<void> {
+    if (type.tidy === undefined) return;
+    const { clock, dataDir, node, notes } = this.#ports;
     const warn = (text: string) => this.#ports.warn(text);
+    const stream = (place: string) => this.#noted(place, type);
     try {
-      const type = this.#ports.source(sourceTypeName(definition));
-      if (type.dropped === undefined || options.KIND?.toLowerCase() === 'lookup') return;
-      const properties = sourceProperties(type, definition, sourceConfig, () => undefined);
-      const { DATASOURCE: datasource = '' } = options;
-      await type.dropped({ stream: name, datasource, properties, dataDir, clock, node, warn });
+      await type.tidy({ ...{ clock, dataDir, node, warn, signal, stream }, notes: notesOf(notes, type.name) });
     } catch (error) {
-      warn(`${definition.kind} ${name} is dropped, and a server may keep something for it: ${errorText(error)}`);
+      this.#ports.failed(error, `tidying up after sources of the type ${type.name}`);
     }
+  }
+
+  #noted(place: string, type: SourceType): NotedStream {
+    const definition = definitionOfPlace(place);
+    const { name: stream } = definition;
+    const present = this.#ports.find(stream);
+    const isDefined = present !== undefined && placeOf(present) === place;
+    const { sourceConfig } = this.#ports;
+    return {
+      ...{ stream, isDefined, isKept: isDefined && this.#ports.isKept(stream) },
+      get properties() {
+        return sourceProperties(type, definition, sourceConfig, () => undefined);
+      }
+    };
   }
 
   /** Push a row into a stream, as if its source had produced it. Nothing happens if no rule uses it. The row is not changed afterwards. */
@@ -186,19 +193,10 @@ export class SourceHub {
     if (source.isClosed) return;
     const { definition } = source;
     this.#forget(source);
-    await this.#after(
-      definition.name,
-      Promise.all([source.close(), this.#closing.get(definition.name)]).then(() =>
-        this.#dropped.delete(definition.sql) ? this.#tellDropped(definition) : undefined
-      )
-    );
-  }
-
-  /** Let a new source of a stream be opened after something. */
-  async #after(name: string, closing: Promise<void>): Promise<void> {
-    this.#closing.set(name, closing);
+    const closing = Promise.all([source.close(), this.#closing.get(definition.name)]).then(() => undefined);
+    this.#closing.set(definition.name, closing);
     await closing;
-    if (this.#closing.get(name) === closing) this.#closing.delete(name);
+    if (this.#closing.get(definition.name) === closing) this.#closing.delete(definition.name);
   }
 }
 

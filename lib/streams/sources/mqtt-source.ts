@@ -34,7 +34,7 @@ export function mqttSource(messages: SourceMessages, remote?: SourceType): Sourc
     about: 'Messages of this broker, or of another MQTT server.',
     ...(remote?.properties === undefined ? {} : { properties: remote.properties }),
     ...(remote?.sections === undefined ? {} : { sections: remote.sections }),
-    dropped: (setup) => (isRemote(setup, messages) ? remote?.dropped?.(setup) : undefined),
+    ...(remote?.tidy === undefined ? {} : { tidy: (setup) => remote.tidy?.(setup) }),
     open: (setup) => (isRemote(setup, messages) ? openRemote(setup, remote) : openLocal(setup, messages, metadataOf))
   };
 }

@@ -9,6 +9,7 @@ import type { Consumer, Need } from './consumer.ts';
 import { type FirstRows, unitsOf } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
 import { Lane } from './lane.ts';
+import { notesOf, placeOf } from './notes.ts';
 import type { StreamSettings } from './stream-settings.ts';
 
 /** Most payloads and rows that wait because they have arrived in the middle of another one. */
@@ -62,8 +63,11 @@ export class SharedSource {
   readonly #beforeOpen: { opened(open: OpenSource): void; failed(error: unknown): void }[] = [];
   /** Settle when tables have their first rows. */
   readonly #tables = new WeakMap<Lane, Promise<void>>();
-  /** Hold rows in memory for a rule that is being replaced: each resolves when the rule has them, and rejects if they are dropped. */
-  readonly #holders = new Set<Promise<void>>();
+  /** Number of consumers that stand for a rule that is being replaced. */
+  #holds = 0;
+  /** Rows with an acknowledgement that wait until they can be given; those before `#deferredAt` have been. */
+  #deferred: (() => void)[] = [];
+  #deferredAt = 0;
   /** Number of rules that have no room. */
   #full = 0;
   #whenRoom: (() => void)[] = [];
@@ -116,7 +120,6 @@ export class SharedSource {
   add(consumer: Consumer, need: Need, first?: FirstRows): Promise<void> {
     const lane = this.#laneOf(need);
     lane.add(consumer, need);
-    this.#open?.attached?.();
     if (lane.isTable) return this.#tables.get(lane) ?? this.#opened;
     return first === undefined ? this.#opened : this.#whenOpen((open) => this.#feed(open, lane.reader(need), first));
   }
@@ -201,11 +204,21 @@ export class SharedSource {
     for (const lane of this.#lanes) lane.swap(consumer, next);
   }
 
-  /** A consumer holds its rows in memory. @param passed resolves when they are passed on, and rejects if they are dropped */
-  heldUntil(passed: Promise<void>): void {
-    this.#holders.add(passed);
-    const end = () => void this.#holders.delete(passed);
-    passed.then(end, end);
+  /** Let rows with an acknowledgement wait, because a rule is being replaced. @returns a function that ends it */
+  hold(): () => void {
+    this.#holds++;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holds--;
+      this.#giveSoon();
+    };
+  }
+
+  /** Rules have changed. */
+  changed(): void {
+    this.#open?.changed?.();
   }
 
   delete(consumer: Consumer): void {
@@ -227,12 +240,14 @@ export class SharedSource {
   setFull(isFull: boolean): void {
     this.#full += isFull ? 1 : -1;
     this.#tellRoom();
+    this.#giveSoon();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#whenRoom = [];
     for (const end of this.#whenClosed) end();
+    this.#giveSoon();
     await this.#opened.catch(() => undefined);
     try {
       await this.#open?.close();
@@ -253,7 +268,7 @@ export class SharedSource {
   }
 
   #setupOf(properties: Properties): SourceSetup {
-    const { clock, dataDir, node } = this.#ports;
+    const { clock, dataDir, node, notes } = this.#ports;
     const isFull = () => this.#full > 0;
     const isKept = () => this.#ports.isKept(this.definition.name);
     return {
@@ -266,6 +281,8 @@ export class SharedSource {
       get isKept() {
         return isKept();
       },
+      notes: notesOf(notes, this.#type.name),
+      place: placeOf(this.definition),
       ready: () => this.#ready(),
       kept: (give) => this.#kept(give),
       warn: (text) => this.#ports.warn(text),
@@ -300,14 +317,36 @@ export class SharedSource {
     });
   }
 
-  async #kept(give: () => void): Promise<void> {
+  #kept(give: () => void): Promise<void> {
+    if (!this.#mustWait && this.#deferred.length === 0) return this.#giveNow(give);
+    return new Promise((resolve, reject) => {
+      this.#deferred.push(() => this.#giveNow(give).then(resolve, reject));
+    });
+  }
+
+  /** The rows are given before this returns. */
+  async #giveNow(give: () => void): Promise<void> {
     if (this.#isClosed || this.isUnused) throw new BrokerError('SOURCE_CLOSED', 'no rule reads the stream');
     const { records } = this.#ports;
     const before = records?.added;
     give();
-    const holders = [...this.#holders];
-    if (holders.length > 0) await Promise.all(holders);
     if (records?.added !== before) await records?.committed();
+  }
+
+  /** Rows with an acknowledgement are not given: a rule has no room, or is being replaced. */
+  get #mustWait(): boolean {
+    return (this.#full > 0 || this.#holds > 0) && !this.#isClosed;
+  }
+
+  /** Give the rows that have waited, in a microtask, because a rule may be in the middle of its work. */
+  #giveSoon(): void {
+    if (this.#deferred.length === 0 || this.#mustWait) return;
+    queueMicrotask(() => {
+      while (this.#deferredAt < this.#deferred.length && !this.#mustWait) this.#deferred[this.#deferredAt++]();
+      if (this.#deferredAt < this.#deferred.length) return;
+      this.#deferred = [];
+      this.#deferredAt = 0;
+    });
   }
 
   #tellRoom(): void {
