@@ -1,5 +1,6 @@
 import type { Broker, SinkType, SourceType, StreamsOptions } from '../../lib/index.ts';
 import type { FileSinkOptions } from '../streams/file/index.ts';
+import type { PushChecks } from '../streams/http/index.ts';
 import type { StreamPlugins } from '../streams-plugins/index.ts';
 import type { Shell } from './command.ts';
 import { log } from './command.ts';
@@ -13,10 +14,12 @@ const DROP_DELAY_MS = 1_000;
  * All types of sources and sinks that need an adapter, for the option `streams`.
  * @param pushPort where the source `httppush` and paths of `websocket` are served; `off`: nowhere
  * @param places the folders that the types `file` may use
+ * @param pages which pages of browsers may push rows
  */
 export async function streamTypes(
   pushPort: Port,
-  places: FileSinkOptions
+  places: FileSinkOptions,
+  pages: Pick<PushChecks, 'origins' | 'hosts'>
 ): Promise<{ readonly sources: SourceType[]; readonly sinks: SinkType[] }> {
   const [file, http, mqtt, redis, influx, kafka, { webSockets }] = await Promise.all([
     import('../streams/file/index.ts'),
@@ -28,7 +31,7 @@ export async function streamTypes(
     import('../streams/websocket/index.ts')
   ]);
   const port = pushPort === 'off' ? pushPort : new http.StreamsPort({ port: pushPort });
-  const push = port === 'off' ? [] : [http.httpPushSource({ port })];
+  const push = port === 'off' ? [] : [http.httpPushSource({ port, ...pages })];
   const sockets = webSockets({ port });
   return {
     sources: [

@@ -162,10 +162,15 @@ async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
 }
 
 /** The options of streams, with all types of sources and sinks, and the format protobuf. */
-async function streamsOf({ own, broker, schemas, folders }: ServeSettings, shell: Shell): Promise<StreamsOptions> {
+async function streamsOf(
+  { own, broker, schemas, folders, streamsApi }: ServeSettings,
+  shell: Shell
+): Promise<StreamsOptions> {
   const folder = own.memory ? {} : { dataDir: join(own.dataDir, 'streams') };
   const places = { folders, reserved: own.memory ? [] : [own.dataDir] };
-  const options = { ...folder, ...broker.streams, ...(await streamTypes(own.httpPushPort, places)) };
+  const { origins, hosts = [] } = streamsApi.options;
+  const pages = { hosts, ...(origins === undefined ? {} : { origins }) };
+  const options = { ...folder, ...broker.streams, ...(await streamTypes(own.httpPushPort, places, pages)) };
   return { ...options, formats: [await protobufOf(schemas, options.dataDir, shell)] };
 }
 

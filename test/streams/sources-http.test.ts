@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type RequestOptions,
+  request,
+  type Server
+} from 'node:http';
 import { type AddressInfo, createServer as createTcp } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { createBroker } from 'embermq';
@@ -145,6 +152,16 @@ describe('the source httppush', () => {
     return port;
   }
 
+  /** The status of a request whose headers may be any, also `Host`. */
+  async function statusOf(port: number, options: RequestOptions): Promise<number | undefined> {
+    const sent = request({ port, host: '127.0.0.1', method: 'POST', ...options });
+    sent.end('{"n":1}');
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    answer.resume();
+    await once(answer, 'end');
+    return answer.statusCode;
+  }
+
   async function open() {
     const port = await freePort();
     const fixture = makeHub([httpPushSource({ port, maxBodyBytes: 100 })]);
@@ -174,6 +191,48 @@ describe('the source httppush', () => {
     attachment.setFull(false);
     assert.equal(kept.rows.length, 2);
     await attachment.detach();
+  });
+
+  it('refuses pages of other origins, and names of others for its port', async () => {
+    const port = await freePort();
+    const { hub } = makeHub([httpPushSource({ port, origins: 'https://app.example', hosts: 'gateway.example' })]);
+    const kept = new Kept();
+    const attachment = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a' }), ALL, kept);
+    await attachment.opened;
+    const send = (headers: OutgoingHttpHeaders) => statusOf(port, { path: '/a', headers });
+    assert.equal(await send({ origin: 'https://evil.example' }), 403);
+    assert.equal(await send({ origin: 'null' }), 403);
+    assert.equal(await send({ 'sec-fetch-site': 'cross-site' }), 403);
+    // after DNS rebinding, the page of an attacker has the same origin
+    assert.equal(await send({ origin: `http://evil.example:${port}`, host: `evil.example:${port}` }), 403);
+    assert.equal(kept.rows.length, 0);
+    assert.equal(await send({ origin: 'https://app.example' }), 200);
+    assert.equal(await send({ origin: `http://localhost:${port}`, host: `localhost:${port}` }), 200);
+    assert.equal(await send({ host: `gateway.example:${port}` }), 200);
+    await attachment.detach();
+  });
+
+  it('needs the token of the stream, if there is one', async () => {
+    const port = await freePort();
+    const sourceConfig = { httppush: { default: { token: 'a-long-one' }, spaced: { token: 'two words' } } };
+    const { hub } = makeHub([httpPushSource({ port })], { sourceConfig });
+    const kept = new Kept();
+    const attachment = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a' }), ALL, kept);
+    await attachment.opened;
+    const send = (headers: OutgoingHttpHeaders) => statusOf(port, { path: '/a', headers });
+    for (const authorization of ['', 'Bearer', 'Bearer a-long', 'Bearer a-long-one2', 'Basic YTphLWxvbmctb25l'])
+      assert.equal(await send({ authorization }), 401, authorization);
+    assert.equal(kept.rows.length, 0);
+    assert.equal(await send({ authorization: 'Bearer a-long-one' }), 200);
+    // who has the token may call the server by any name, but not from the page of another origin
+    assert.equal(await send({ authorization: 'Bearer a-long-one', host: 'gateway.example' }), 200);
+    assert.equal(await send({ authorization: 'Bearer a-long-one', origin: 'https://evil.example' }), 403);
+    await attachment.detach();
+    const spaced = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a', CONF_KEY: 'spaced' }), ALL, kept);
+    await assert.rejects(spaced.opened, ({ code, message }) => {
+      assert.equal(code, 'PROPERTY_INVALID');
+      return !message.includes('words');
+    });
   });
 
   it('has one port for all streams, which is closed with the last one', async () => {

@@ -2,5 +2,11 @@
 export type { HttpMounts } from '../../rest/index.ts';
 export { StreamsPort, type StreamsPortOptions } from '../port.ts';
 export { httpPullSource } from './pull-source.ts';
-export { type HttpPushOptions, httpPushSource, type MountedHttpPush, mountedHttpPush } from './push-source.ts';
+export {
+  type HttpPushOptions,
+  httpPushSource,
+  type MountedHttpPush,
+  mountedHttpPush,
+  type PushChecks
+} from './push-source.ts';
 export { restSink } from './sink.ts';

@@ -1,22 +1,48 @@
+import { hash, timingSafeEqual } from 'node:crypto';
 import {
   type Broker,
   InvalidInput,
   type OpenSource,
+  type OptionValues,
+  optionRow,
   type PropertyTable,
+  readOptions,
   type SourceSetup,
   type SourceType
 } from '../../../lib/index.ts';
-import { type Answer, type Call, Fault, type HttpMounts, mountsOf, type Service } from '../../rest/index.ts';
+import {
+  type Answer,
+  BrowserChecks,
+  type BrowserSettings,
+  type Call,
+  Fault,
+  GUARD_OPTIONS,
+  type HttpMounts,
+  mountsOf,
+  readOrigins,
+  type Service
+} from '../../rest/index.ts';
 import { portOf, type StreamsPort } from '../port.ts';
 
-/** Options of the source `httppush`. */
-export interface HttpPushOptions {
-  /** Default 10081. It is open while a rule uses a stream of this type. 0: any free port. A `StreamsPort` is shared with other types. */
-  readonly port?: number | StreamsPort;
-  /** Default 127.0.0.1. The requests need no credentials. */
-  readonly host?: string;
+/** Which requests a stream of the type `httppush` accepts. */
+export interface PushChecks {
+  /** Origins such as `https://app.example` whose pages may push rows, beside those of the same origin; `any`: all. Default: none. */
+  readonly origins?: string | readonly string[];
+  /**
+   * Names that the `Host` header may have, beside IP addresses and `localhost`. It is checked for streams without the property `token`: a page
+   * of an attacker may reach a server under a name of the attacker. Default: none; on the server of an app, any.
+   */
+  readonly hosts?: string | readonly string[];
   /** Most bytes of a body. Default 1048576. */
   readonly maxBodyBytes?: number;
+}
+
+/** Options of the source `httppush`. */
+export interface HttpPushOptions extends PushChecks {
+  /** Default 10081. It is open while a rule uses a stream of this type. 0: any free port. A `StreamsPort` is shared with other types. */
+  readonly port?: number | StreamsPort;
+  /** Default 127.0.0.1. Requests need credentials only if the stream has the property `token`. */
+  readonly host?: string;
 }
 
 /** The source `httppush` on the server of the app. */
@@ -27,8 +53,26 @@ export interface MountedHttpPush {
   mounts(broker: Broker): HttpMounts;
 }
 
+const PUSH_OPTIONS = {
+  origins: optionRow('object', new Set<string>() as BrowserSettings['origins'], 'Origins whose pages may push rows.', {
+    check: readOrigins
+  }),
+  hosts: GUARD_OPTIONS.hosts,
+  maxBodyBytes: optionRow('size', 1_048_576, 'Most bytes of a body.', { unit: 'bytes', min: 1 })
+};
+
 const PROPERTIES: PropertyTable = {
-  method: { type: 'string', about: 'Method of the requests.', default: 'POST', choices: ['POST', 'PUT', 'post', 'put'] }
+  method: {
+    type: 'string',
+    about: 'Method of the requests.',
+    default: 'POST',
+    choices: ['POST', 'PUT', 'post', 'put']
+  },
+  token: {
+    type: 'string',
+    about: 'Requests need the header `Authorization: Bearer` with this text, a long random one. Default: none.',
+    isSecret: true
+  }
 };
 const ABOUT = 'Bodies of HTTP requests to a path.';
 const BODY_MS = 30_000;
@@ -36,10 +80,12 @@ const BODY_MS = 30_000;
 /**
  * The source `httppush`: bodies of requests to a port of its own. DATASOURCE is the path; bodies are decoded by the FORMAT of the stream.
  *
- * Requests are answered with 200 when the rules have the row, with 503 while one has no room, with 404 and 405 for other paths and methods.
+ * Requests are answered with 200 when the rules have the row, with 503 while one has no room, with 404 and 405 for other paths and methods,
+ * with 401 without the `token` of the stream, and with 403 if a page of another origin sends them.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function httpPushSource({ port, host, maxBodyBytes }: HttpPushOptions = {}): SourceType {
-  const paths = new PushPaths('', maxBodyBytes);
+export function httpPushSource({ port, host, ...checks }: HttpPushOptions = {}): SourceType {
+  const paths = new PushPaths('', { hosts: [], ...checks }, 'httpPushSource');
   const shared = portOf(port, host);
   const user = { service: paths };
   return {
@@ -68,11 +114,13 @@ export function httpPushSource({ port, host, maxBodyBytes }: HttpPushOptions = {
 /**
  * The source `httppush` for an app with an HTTP server: the app mounts it on node:http, Express, Fastify, Koa or what speaks fetch.
  * @param options prefix: what stands in front of the paths of streams, by default nothing
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function mountedHttpPush(
-  options: { readonly prefix?: string; readonly maxBodyBytes?: number } = {}
-): MountedHttpPush {
-  const paths = new PushPaths(options.prefix ?? '', options.maxBodyBytes);
+export function mountedHttpPush({
+  prefix = '',
+  ...checks
+}: PushChecks & { readonly prefix?: string } = {}): MountedHttpPush {
+  const paths = new PushPaths(prefix, checks, 'mountedHttpPush');
   return {
     source: {
       name: 'httppush',
@@ -93,15 +141,26 @@ class PushPaths implements Service {
   readonly prefixes: readonly string[];
   readonly #maxBytes: number;
   readonly #paths = new Map<string, SourceSetup>();
+  readonly #browsers: BrowserChecks;
+  /** For streams with a token. */
+  readonly #origins: BrowserChecks;
 
-  constructor(prefix: string, maxBytes = 1_048_576) {
+  constructor(prefix: string, given: PushChecks, name: string) {
+    const settings = readOptions(PUSH_OPTIONS, given, name) as unknown as OptionValues<typeof PUSH_OPTIONS>;
+    const { origins, hosts, maxBodyBytes } = settings;
     this.prefixes = [prefix];
-    this.#maxBytes = maxBytes;
+    this.#maxBytes = maxBodyBytes;
+    this.#browsers = new BrowserChecks({ origins, hosts });
+    this.#origins = new BrowserChecks({ origins, hosts: undefined });
   }
 
-  /** @returns a function that removes it @throws InvalidInput STREAM_INVALID: the path belongs to another stream */
+  /** @returns a function that removes it @throws InvalidInput PROPERTY_INVALID; STREAM_INVALID: the path belongs to another stream */
   add(setup: SourceSetup): () => void {
-    const { datasource, stream } = setup;
+    const { datasource, stream, properties } = setup;
+    if (/\s/.test(String(properties.token ?? ''))) {
+      const text = `stream ${stream}: property token: expected a text without spaces`;
+      throw new InvalidInput('PROPERTY_INVALID', 'token', 'a text without spaces', undefined, text);
+    }
     const path = datasource.startsWith('/') ? datasource : `/${datasource}`;
     const other = this.#paths.get(path);
     if (other !== undefined) {
@@ -117,11 +176,25 @@ class PushPaths implements Service {
     return setup === undefined ? [] : [methodOf(setup)];
   }
 
+  #refusal(call: Call, { properties: { token = '' } }: SourceSetup): Answer | undefined {
+    try {
+      (token === '' ? this.#browsers : this.#origins).check(call, true);
+    } catch (error) {
+      return reply(403, (error as Fault).message);
+    }
+    if (token === '' || isToken(call.header('authorization'), String(token))) return undefined;
+    return reply(401, 'the header "Authorization: Bearer" with the property token of the stream is needed', {
+      'www-authenticate': 'Bearer realm="embermq"'
+    });
+  }
+
   async answer(call: Call): Promise<Answer | undefined> {
     const setup = this.#paths.get(call.path);
     if (setup === undefined) return undefined;
     const method = methodOf(setup);
     if (call.method !== method) return reply(405, `use ${method}`, { allow: method });
+    const refused = this.#refusal(call, setup);
+    if (refused !== undefined) return { ...refused, closes: true };
     if (setup.isFull) return busy();
     try {
       const body = await call.body({ maxBytes: this.#maxBytes, timeoutMs: BODY_MS });
@@ -136,6 +209,13 @@ class PushPaths implements Service {
       return { ...reply(error.kind === 'bodyTooLarge' ? 413 : 400, error.message), closes: true };
     }
   }
+}
+
+/** Compare in a time that does not depend on the token. */
+function isToken(header: string | undefined, token: string): boolean {
+  const [, given] = /^bearer +(\S+) *$/i.exec(header ?? '') ?? [];
+  const digest = (text: string) => hash('sha256', text, 'buffer');
+  return given !== undefined && timingSafeEqual(digest(given), digest(token));
 }
 
 function methodOf({ properties }: SourceSetup): string {
