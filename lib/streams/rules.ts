@@ -38,8 +38,12 @@ interface StreamRulesHost extends StreamRuleHost {
   checkRunning(): void;
   /** Run a plan over sample rows. */
   test(input: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest>;
-  /** Hold the rows of the streams that two plans have in common. @param options of the rule with the next plan */
-  hold(before: RulePlan, next: RulePlan, options: RuleOptions): HeldRows;
+  /**
+   * Hold the rows of the streams that two plans have in common.
+   * @param options of the rule with the next plan
+   * @param isChecked the running rule has a `qos` above 0
+   */
+  hold(before: RulePlan, next: RulePlan, options: RuleOptions, isChecked: boolean): HeldRows;
   /** The properties of types of sinks. */
   readonly propertiesOf: PropertiesOf;
   /** Delete the checkpoint of a rule. */
@@ -170,7 +174,8 @@ export class StreamRules implements StreamRulesApi {
   ): Promise<void> {
     const { plan, isRunning } = rule;
     // in the turn in which the rule is stopped: each row is for the one or for the other
-    if (isRunning && plan !== undefined && next !== undefined) rule.hold(this.#host.hold(plan, next, options));
+    if (isRunning && plan !== undefined && next !== undefined)
+      rule.hold(this.#host.hold(plan, next, options, rule.read.definition.options.qos > 0));
     try {
       await run();
     } finally {

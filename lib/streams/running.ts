@@ -26,6 +26,8 @@ interface RunningHost {
   emitted(rows: OutputRows): void;
   /** Work that continues after a call. */
   during(work: Promise<unknown>): void;
+  /** The rule has ended before it had all rows of a message, or messages behind it. */
+  dropped(stream: PlannedStream, rows: number, messages: number): void;
   /** Something has failed for an item, in a node. */
   failed(node: string, error: unknown): void;
   /** The checkpoints of the rule; undefined: it makes none. */
@@ -130,6 +132,10 @@ export class Running {
   async close(): Promise<void> {
     const { pulse, sinks, lookups } = this.#opened;
     this.#isClosed = true;
+    for (const stream of this.#plan.streams) {
+      const { rows, messages } = this.#attachments.get(stream.position)?.left ?? { rows: 0, messages: 0 };
+      if (rows + messages > 0) this.#host.dropped(stream, rows, messages);
+    }
     const detached = [...this.#attachments.values()].map((attachment) => attachment.detach());
     this.#attachments.clear();
     const drained = this.#checkpoints?.drained();

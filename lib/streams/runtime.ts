@@ -139,8 +139,11 @@ export class StreamRuntime {
   /**
    * Hold the rows of the streams of a running rule while it is replaced, as far as the next plan has these streams as well. The rule is to be
    * stopped in the same turn.
+   * @param options of the rule with the next plan
+   * @param isChecked the running rule has a `qos` above 0
    */
-  hold(before: RulePlan, next: RulePlan, { bufferLength, isEventTime, schemalessIntegers }: RuleOptions): HeldRows {
+  hold(before: RulePlan, next: RulePlan, options: RuleOptions, isChecked: boolean): HeldRows {
+    const { bufferLength, isEventTime, schemalessIntegers, qos } = options;
     const same = next.streams.flatMap((stream) => {
       const { kind, position, definition } = stream;
       const other = before.streams.find((each) => each.position === position && each.definition.sql === definition.sql);
@@ -148,13 +151,15 @@ export class StreamRuntime {
       return [{ ...stream, needed: united(stream.needed, other.needed) }]; // the previous rule may go on with them
     });
     const need = { isEventTime, integers: schemalessIntegers };
-    return new HeldRows(same, bufferLength, ({ definition, needed }, consumer) =>
+    const takesWhole = isChecked && qos > 0 && this.#host.records !== undefined;
+    return new HeldRows(same, bufferLength, takesWhole, ({ definition, needed }, consumer) =>
       this.#hub.attach(definition, { ...need, columns: columnsOf(definition, needed, isEventTime) }, consumer)
     );
   }
 
   /** Open the sinks and lookup tables of a rule, and let rows flow. @throws what prevents it */
-  async open({ id, read, held }: StreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
+  async open(rule: StreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
+    const { id, read, held } = rule;
     const { clock } = this.#host;
     const failed = (node: string, error: unknown) => reports.failed(node, error);
     const pulse = new Pulse(clock);
@@ -189,6 +194,11 @@ export class StreamRuntime {
         attached: (stream, consumer) => held?.passTo(consumer, stream),
         emitted: (rows) => this.#service.emitted(id, rows),
         during: (work) => this.#host.during(work),
+        dropped: ({ definition: { name } }, rows, messages) => {
+          if (rule.held !== undefined) return; // the next definition gets them
+          const text = `stream rule ${id} has ended in a long message of ${name}: ${rows} of its rows are dropped`;
+          this.#host.warn(`${text}, and ${messages} messages behind it`);
+        },
         failed,
         ...this.#checkpointing(read, plan, opened, reports)
       });
@@ -252,7 +262,8 @@ export class StreamRuntime {
             intervalMs: options.checkpointInterval,
             fingerprint: fingerprintOf(sql, options, streams),
             failed: (error) => failed('checkpoint', error),
-            warn: (text) => this.#host.warn(`stream rule ${id}: ${text}`)
+            warn: (text) => this.#host.warn(`stream rule ${id}: ${text}`),
+            pause: () => this.#host.pause()
           },
           graph
         )

@@ -82,7 +82,7 @@ export class StreamService implements StreamsApi {
         }),
       schedule: (read) => scheduleOf(read.definition.options),
       test: (read, rows) => runtime.test(read, rows),
-      hold: (before, next, options) => runtime.hold(before, next, options),
+      hold: (...given) => runtime.hold(...given),
       propertiesOf: (type) => this.#propertiesOf(type),
       forget: async (id) => {
         this.#reported.delete(id);

@@ -261,6 +261,8 @@ export interface Frame {
   rowNumber: number;
   /** What has led to the emission, or to the item whose error is passed on. */
   cause?: Cause | undefined;
+  /** The message with many rows to which the row at hand belongs, and whether an error of it was sent. undefined: it belongs to none. */
+  many?: { hasFailed: boolean } | undefined;
 }
 
 /** An expression, ready to be evaluated. @throws StreamFailure */

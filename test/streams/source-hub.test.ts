@@ -278,15 +278,17 @@ describe('the rows of a shared source', () => {
     assert.deepEqual(two.values, one.values);
   });
 
-  it('are bounded if each causes more of them', () => {
+  it('are bounded if each causes more of them, and are taken in slices', async () => {
     const kept = new Kept();
-    const { send, attachments } = open(kept);
+    const { send, attachments, setup } = open(kept);
     let isFirst = true;
     kept.push = () => {
       if (isFirst) for (let i = 0; i < 102_403; i++) send('{}');
       isFirst = false;
     };
     send('{}');
+    assert.equal(attachments[0].figures.recordsIn, 1001);
+    while (setup.isFull) await settled();
     assert.equal(attachments[0].figures.recordsIn, 102_401);
     assert.equal(attachments[0].figures.exceptions, 3);
     assert.match(attachments[0].figures.lastException, /^more than 102400 rows wait/);

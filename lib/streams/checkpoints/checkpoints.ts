@@ -6,6 +6,7 @@ import type { Graph } from '../graph/graph.ts';
 import type { SinkNode } from '../graph/sink-node.ts';
 import type { PreparedMessage, StreamRecordStore } from '../host.ts';
 import type { Consumer } from '../sources/consumer.ts';
+import { MOST_AT_ONCE, SLICE_ROWS } from '../sources/lane.ts';
 import type { Row } from '../tuple.ts';
 import type { StreamBounds } from '../types.ts';
 import { StreamFailure } from '../values.ts';
@@ -20,14 +21,17 @@ const SINKS_MS = 5_000;
 /** Rows that have been taken are removed from the list of those that wait when there are this many. */
 const MOST_TAKEN = 1_024;
 
+/** Most bytes of rows in the log that wait for their turn; of more, as many are passed on at once as are above it: 16 MiB. */
+const MOST_WAITING = 16_777_216;
+
 /** How long a rule that stops waits for its last rows to be in the store. */
 const ROWS_MS = 5_000;
 const REFUSED = 'a row was refused, because the store cannot be written at present';
 
-/** A row that waits for its commit. */
-interface WaitingRow {
+/** Rows that wait for their commit, or for their turn. */
+interface WaitingRows {
   readonly entry: Consumer;
-  readonly row: Row;
+  readonly rows: readonly Row[];
   readonly logged: LoggedRow;
 }
 
@@ -75,6 +79,8 @@ interface CheckpointSetup {
   failed(error: unknown): void;
   /** Report something that is no error. */
   warn(text: string): void;
+  /** Wait for the next turn of the event loop. */
+  pause(): Promise<void>;
   /** No checkpoint can be made: the rule has to stop. */
   broken(error: unknown): void;
 }
@@ -83,15 +89,20 @@ interface CheckpointSetup {
  * The checkpoints of a rule that delivers at least once (`qos` 1) or exactly once (`qos` 2).
  *
  * A row is added to the log when it arrives, and its publisher is answered when it is in the store. A checkpoint has the states of all operators and
- * replaces the rows that they have seen; after a crash, the rule continues with the last checkpoint and the rows since then. With `qos` 2, a row
+ * replaces the rows that they have seen; after a crash, the rule continues with the last checkpoint and the rows since then. The rows of a long
+ * message are added in its turn as well, and reach the operators in slices, one in each turn. With `qos` 2, a row
  * reaches the operators when it is in the store, and messages of this broker leave in the commit of the next checkpoint.
  */
 export class Checkpoints implements LogOwner {
   readonly #setup: CheckpointSetup;
   readonly #graph: Graph;
-  /** The rows that are not in the store yet (`qos` 2), with what takes them; those before `#waitingAt` have been taken. */
-  readonly #waiting: WaitingRow[] = [];
+  /** The rows that are not in the store yet (`qos` 2) or wait for their turn, with what takes them; those before `#waitingAt` have been taken. */
+  #waiting: WaitingRows[] = [];
   #waitingAt = 0;
+  #waitingBytes = 0;
+  #isPassing = false;
+  /** What waits is passed on in slices, one in each turn. */
+  #isSlicing = false;
   /** Number of the first row that this run has added to the log. */
   readonly #begin: number;
   /** The operators have seen the rows of the previous run. */
@@ -148,20 +159,23 @@ export class Checkpoints implements LogOwner {
   /** Let the operators see the rows since the last checkpoint again. @throws StreamFailure if they cannot be read; they are deleted then */
   replay(): void {
     const { log, messages } = this.#setup;
-    const waiting: WaitingRow[] = [];
+    const waiting: WaitingRows[] = [];
     try {
-      for (const { logged, position, row } of log.rows(this.#begin)) {
-        const entry = this.#graph.entries.get(position);
-        if (entry === undefined) continue;
-        if (messages.isHolding && (waiting.length > 0 || !logged.isCommitted)) waiting.push({ entry, row, logged });
-        else entry.push(row);
+      for (const { logged, position, rows } of log.rows(this.#begin)) {
+        const known = this.#graph.entries.get(position);
+        if (known === undefined) continue;
+        const entry = rows.length === 1 ? known : (known.many?.() ?? known);
+        if (messages.isHolding && (waiting.length > 0 || !logged.isCommitted)) {
+          waiting.push({ entry, rows, logged });
+          this.#waitingBytes += logged.body.length;
+        } else for (const row of rows) entry.push(row);
       }
     } catch (error) {
       log.discard();
       const text = `the rows since its checkpoint cannot be read, and are deleted with it: ${errorText(error)}`;
       throw new StreamFailure(text, error);
     }
-    this.#waiting.unshift(...waiting);
+    this.#waiting = [...waiting, ...this.#waiting];
     this.#isReplayed = true;
     this.committed();
   }
@@ -178,17 +192,26 @@ export class Checkpoints implements LogOwner {
   /** What a source feeds instead of an entry of the graph. */
   consumerOf(position: number, entry: Consumer): Consumer {
     const { messages } = this.#setup;
-    const atOnce = (row: Row) => {
-      this.#append(position, row);
-      entry.push(row);
+    const push = (row: Row) => {
+      const logged = this.#append(position, [row]);
+      if (messages.isHolding || this.#isPassing || this.#waitingAt < this.#waiting.length)
+        this.#wait({ entry, rows: [row], logged });
+      else entry.push(row);
     };
-    const whenCommitted = (row: Row) => {
-      this.#waiting.push({ entry, row, logged: this.#append(position, row) });
-    };
+    const fail: Consumer['fail'] = (error, cause) => entry.fail(error, cause);
     return {
-      push: messages.isHolding ? whenCommitted : atOnce,
-      fail: (error, cause) => entry.fail(error, cause),
-      replace: (rows) => entry.replace?.(rows)
+      takesWhole: true, // what is not in the log when the turn ends would be lost in a crash
+      push,
+      fail,
+      replace: (rows) => entry.replace?.(rows),
+      many: () => {
+        const many = entry.many?.() ?? entry;
+        return {
+          push,
+          pushAll: (rows) => this.#wait({ entry: many, rows, logged: this.#append(position, rows) }),
+          fail: (error, cause) => many.fail(error, cause)
+        };
+      }
     };
   }
 
@@ -230,25 +253,57 @@ export class Checkpoints implements LogOwner {
 
   // ------------------------------------------------------------------------------------------------------------------- rows
 
-  #append(position: number, row: Row): LoggedRow {
+  #append(position: number, rows: readonly Row[]): LoggedRow {
     const { log, bounds } = this.#setup;
-    const logged = log.append(position, row);
+    const logged = log.append(position, rows);
     const { length, bytes } = log;
     if (2 * length >= bounds.checkpointRows || 2 * bytes >= bounds.checkpointBytes) this.#takeSoon();
     if (length >= bounds.checkpointRows || bytes >= bounds.checkpointBytes) this.#hurry();
     return logged;
   }
 
+  #wait(waiting: WaitingRows): void {
+    this.#waiting.push(waiting);
+    this.#waitingBytes += waiting.logged.body.length;
+    if (this.#waitingBytes > MOST_WAITING) this.#pass(0);
+    else if (!this.#setup.messages.isHolding) void this.#passInSlices();
+  }
+
   /** Pass on the rows that are in the store, up to the first one that is not. */
   committed(): void {
+    if (this.#isSlicing) return;
+    const isLong = this.#waitingAt < this.#waiting.length && this.#waiting[this.#waitingAt].rows.length > 1;
+    if (isLong || this.#pass(MOST_AT_ONCE)) void this.#passInSlices();
+  }
+
+  async #passInSlices(): Promise<void> {
+    if (this.#isSlicing) return;
+    this.#isSlicing = true;
+    do await this.#setup.pause();
+    while (this.#pass(SLICE_ROWS));
+    this.#isSlicing = false;
+  }
+
+  /** Pass on rows whose turn has come. @param most about how many rows @returns whether there are more of them */
+  #pass(most: number): boolean {
     const { messages, bounds } = this.#setup;
-    if (this.#isEnded || !this.#isReplayed) return;
-    while (this.#waitingAt < this.#waiting.length) {
-      const { entry, row, logged } = this.#waiting[this.#waitingAt];
-      if (!(logged.isCommitted || logged.isRefused)) break;
-      this.#waitingAt++;
-      if (logged.isRefused) this.#setup.failed(new StreamFailure(REFUSED));
-      else entry.push(row);
+    if (this.#isEnded || !this.#isReplayed || this.#isPassing) return false;
+    let isMore = false;
+    this.#isPassing = true;
+    try {
+      for (let left = most; this.#waitingAt < this.#waiting.length; ) {
+        const { entry, rows, logged } = this.#waiting[this.#waitingAt];
+        if (messages.isHolding && !(logged.isCommitted || logged.isRefused)) break;
+        isMore = left <= 0 && this.#waitingBytes <= MOST_WAITING;
+        if (isMore) break;
+        this.#waitingAt++;
+        this.#waitingBytes -= logged.body.length;
+        left -= rows.length;
+        if (logged.isRefused) this.#setup.failed(new StreamFailure(REFUSED));
+        else for (const row of rows) entry.push(row);
+      }
+    } finally {
+      this.#isPassing = false;
     }
     if (this.#waitingAt === this.#waiting.length) this.#arrived();
     if (this.#waitingAt >= MOST_TAKEN && 2 * this.#waitingAt >= this.#waiting.length) {
@@ -256,6 +311,7 @@ export class Checkpoints implements LogOwner {
       this.#waitingAt = 0;
     }
     if (2 * messages.bytes >= bounds.checkpointBytes) this.#takeSoon();
+    return isMore;
   }
 
   // ------------------------------------------------------------------------------------------------------------ checkpoints

@@ -7,23 +7,27 @@ import type { Row } from '../tuple.ts';
 const PART_BYTES = 131_072;
 /** Approximate size of a record beside its body, in bytes. */
 const RECORD_BYTES = 32;
+/** Marks a record with several rows. */
+const MANY = 1;
 
-/** A row in the log. */
+/** A row in the log, or several ones of a long message. */
 export interface LoggedRow extends KeptStreamRecord {
   /** Its place in the order of arrival. */
   readonly number: number;
+  /** How many rows it has. */
+  readonly rows: number;
   /** It is in the store. */
   isCommitted: boolean;
   /** The store has refused it, and its publisher was told. */
   isRefused: boolean;
 }
 
-/** A row of the log, as it reaches the rule again. */
+/** A record of the log, as it reaches the rule again. */
 interface ReplayedRow {
   readonly logged: LoggedRow;
   /** Position of its source. */
   readonly position: number;
-  readonly row: Row;
+  readonly rows: readonly Row[];
 }
 
 /** A run of the rule. */
@@ -47,7 +51,8 @@ export class RuleLog {
   /** Number of the next row. */
   #next = 0;
   #bytes = 0;
-  /** How many of the rows have been refused. */
+  #length = 0;
+  /** How many of the records have been refused. */
   #refused = 0;
   /** What belongs to another definition of the rule. */
   #aside: LogContent | undefined;
@@ -58,7 +63,8 @@ export class RuleLog {
     this.#store = store;
     for (const record of store.take(rule)) {
       if (record.kind === 'state') this.#parts.push(record);
-      else this.#note(Object.assign(record, { number: this.#next++, isCommitted: true, isRefused: false }));
+      // how many rows it has shows when it is read
+      else this.#note(Object.assign(record, { number: this.#next++, rows: 1, isCommitted: true, isRefused: false }));
     }
   }
 
@@ -73,7 +79,7 @@ export class RuleLog {
 
   /** Number of rows since the last checkpoint. */
   get length(): number {
-    return this.#rows.length - this.#refused;
+    return this.#length;
   }
 
   /** Number of the next row. */
@@ -95,18 +101,19 @@ export class RuleLog {
   *rows(end: number): Iterable<ReplayedRow> {
     for (const logged of [...this.#rows]) {
       if (logged.isRefused || logged.number >= end) continue;
-      const [position, saved] = deserialize(logged.body) as [number, SavedTuple];
-      yield { logged, position, row: loadTuple(saved) as Row };
+      const [position, saved] = rowsOf(logged.body);
+      yield { logged, position, rows: saved.map((each) => loadTuple(each) as Row) };
     }
   }
 
-  /** Add a row. Its publisher is answered when it is in the store. */
-  append(position: number, row: Row): LoggedRow {
+  /** Add rows, all of one message. Its publisher is answered when they are in the store. */
+  append(position: number, rows: readonly Row[]): LoggedRow {
     const logged: LoggedRow = {
       rule: this.#rule,
       kind: 'row',
-      body: serialize([position, saveTuple(row)]),
+      body: serialize(rows.length === 1 ? [position, saveTuple(rows[0])] : [position, rows.map(saveTuple), MANY]),
       number: this.#next++,
+      rows: rows.length,
       isCommitted: false,
       isRefused: false,
       committed: () => {
@@ -172,19 +179,21 @@ export class RuleLog {
     this.#parts = [];
     this.#rows = [];
     this.#bytes = 0;
+    this.#length = 0;
     this.#refused = 0;
   }
 
   #note(row: LoggedRow): void {
     this.#rows.push(row);
     this.#bytes += sizeOf(row);
+    this.#length += row.rows;
   }
 
   /** Rows that are refused would fill the memory while the store fails, so they are removed in batches. */
   #refuse(row: LoggedRow): void {
     row.isRefused = true;
     if (this.#has(row)) {
-      this.#bytes -= sizeOf(row);
+      this.#drop(row);
       this.#refused++;
       if (2 * this.#refused >= this.#rows.length) {
         this.#rows = this.#rows.filter(({ isRefused }) => !isRefused);
@@ -199,15 +208,26 @@ export class RuleLog {
     return this.#rows.length > 0 && number >= this.#rows[0].number;
   }
 
+  #drop(row: LoggedRow): void {
+    this.#bytes -= sizeOf(row);
+    this.#length -= row.rows;
+  }
+
   #takeTo(end: number): readonly LoggedRow[] {
     let count = 0;
     while (count < this.#rows.length && this.#rows[count].number < end) count++;
     const taken = this.#rows.splice(0, count);
     for (const row of taken)
       if (row.isRefused) this.#refused--;
-      else this.#bytes -= sizeOf(row);
+      else this.#drop(row);
     return taken;
   }
+}
+
+/** @returns the position of the source, and the rows of a record */
+function rowsOf(body: Buffer): [position: number, rows: readonly SavedTuple[]] {
+  const [position, saved, many] = deserialize(body) as [number, SavedTuple | readonly SavedTuple[], typeof MANY?];
+  return [position, (many === MANY ? saved : [saved]) as readonly SavedTuple[]];
 }
 
 function sizeOf({ body }: KeptStreamRecord): number {

@@ -110,6 +110,24 @@ class Entry implements Consumer {
     this.#node.passError(error);
   }
 
+  /** Of the errors of the rows of one message, sinks get the first. */
+  many(): Consumer {
+    const frame = this.#frame;
+    const many = { hasFailed: false };
+    const within = (run: () => void) => {
+      frame.many = many;
+      try {
+        run();
+      } finally {
+        frame.many = undefined;
+      }
+    };
+    return {
+      push: (row) => within(() => this.push(row)),
+      fail: (error, cause) => within(() => this.fail(error, cause))
+    };
+  }
+
   /** The figures, and those of the node, with all rows so far. */
   count(): Figures {
     this.#figures.add(this.#rows, this.#rows);

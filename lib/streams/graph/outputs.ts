@@ -9,13 +9,13 @@ export class Outputs implements Next {
   readonly #sinks: readonly SinkNode[];
   readonly #emitted: (rows: OutputRows) => void;
 
-  readonly #frame: Pick<Frame, 'cause'>;
+  readonly #frame: Pick<Frame, 'cause' | 'many'>;
 
   /**
-   * @param frame has the cause of what arrives
+   * @param frame has the cause of what arrives, and the message with many rows to which it belongs
    * @param emitted called with each emission, before the sinks
    */
-  constructor(sinks: readonly SinkNode[], frame: Pick<Frame, 'cause'>, emitted: (rows: OutputRows) => void) {
+  constructor(sinks: readonly SinkNode[], frame: Pick<Frame, 'cause' | 'many'>, emitted: (rows: OutputRows) => void) {
     this.#sinks = sinks;
     this.#frame = frame;
     this.#emitted = emitted;
@@ -31,7 +31,9 @@ export class Outputs implements Next {
 
   passError(error: unknown): void {
     const failure = error instanceof Error ? error : new StreamFailure(errorText(error));
-    const { cause } = this.#frame;
-    for (const sink of this.#sinks) sink.passError(failure, cause);
+    const { cause, many } = this.#frame;
+    const isSent = many?.hasFailed !== true;
+    if (many !== undefined) many.hasFailed = true;
+    for (const sink of this.#sinks) sink.passError(failure, cause, isSent);
   }
 }

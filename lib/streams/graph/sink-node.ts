@@ -56,12 +56,12 @@ export class SinkNode {
     this.#send(rows, cause, true);
   }
 
-  /** An emission has failed, or an item before it. */
-  passError(error: unknown, cause: Cause | undefined): void {
+  /** An emission has failed, or an item before it. @param isSent false: it is only counted, because its message has sent one already */
+  passError(error: unknown, cause: Cause | undefined, isSent = true): void {
     const { figures } = this;
     figures.arrived();
     figures.failed(error, this.#host.clock.now());
-    if (this.#host.sendsErrors) this.#send([{ error: errorText(error) }], cause, false);
+    if (this.#host.sendsErrors && isSent) this.#send([{ error: errorText(error) }], cause, false);
   }
 
   /** @param isCounted it counts as sent */

@@ -19,6 +19,15 @@ export interface Consumer {
   fail(error: unknown, cause?: Cause): void;
   /** The rows of a table have changed: these are all of them. Needed for tables; rows of tables are not pushed. */
   replace?(rows: readonly Row[]): void;
+  /**
+   * A message with many rows follows, which come in several turns.
+   * @returns what takes its rows and errors; undefined or absent: the consumer itself does
+   */
+  many?(): Consumer | undefined;
+  /** All rows of a message are needed in the turn in which it arrives, because its publisher is answered when it ends. Default false. */
+  readonly takesWhole?: boolean;
+  /** Take a slice of a message with many rows. Used if `takesWhole`; absent: they are pushed. */
+  pushAll?(rows: readonly Row[]): void;
 }
 
 /** Stands for a rule that has gone in the middle of a row. */

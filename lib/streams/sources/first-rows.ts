@@ -18,7 +18,7 @@ export function unitsOf(bytes: number): number {
  */
 export class FirstRows implements Consumer {
   readonly #rule: Consumer;
-  /** Passes on the rows of the next first message. @returns its units; 0: there are no more */
+  /** Passes on the next first rows. @returns their units; 0: there are no more */
   #next: (() => number) | undefined;
   #isHolding = false;
   #isPassing = false;
@@ -31,20 +31,15 @@ export class FirstRows implements Consumer {
     this.#rule = rule;
   }
 
-  /** There are first rows: let others wait. @param next passes on those of one message, by `first`. @returns its units; 0: there are no more */
+  /** There are first rows: let others wait. @param next passes on some of them. @returns their units; 0: there are no more */
   begin(next: () => number): void {
     this.#next = next;
     this.#isHolding = true;
   }
 
-  /** A first row. */
-  first(row: Row): void {
-    this.#rule.push(row);
-  }
-
-  /** A first message could not be read. */
-  failFirst(error: unknown, cause: Cause | undefined): void {
-    this.#rule.fail(error, cause);
+  /** What takes the first rows of a message. @param isLong it has many, which come in several turns */
+  takerOf(isLong: boolean): Consumer {
+    return (isLong ? this.#rule.many?.() : undefined) ?? this.#rule;
   }
 
   /** Pass on what comes next. @returns whether something is left */
@@ -73,6 +68,15 @@ export class FirstRows implements Consumer {
   fail(error: unknown, cause?: Cause): void {
     if (!this.#isHolding) this.#rule.fail(error, cause);
     else this.#wait(() => this.#rule.fail(error, cause));
+  }
+
+  many(): Consumer {
+    const rule = this.#rule.many?.() ?? this.#rule;
+    const pass = (run: () => void) => (this.#isHolding ? this.#wait(run) : run());
+    return {
+      push: (row) => pass(() => rule.push(row)),
+      fail: (error, cause) => pass(() => rule.fail(error, cause))
+    };
   }
 
   #passOne(): number {

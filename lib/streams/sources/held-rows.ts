@@ -5,14 +5,16 @@ import type { Attachment } from './hub.ts';
 
 /** The rows of one stream that have arrived while no graph takes them. */
 class HeldStream implements Consumer {
+  readonly takesWhole: boolean;
   readonly #most: number;
   readonly #waiting: ((consumer: Consumer) => void)[] = [];
   #dropped = 0;
   #attachment: Attachment | undefined;
   #release = () => {};
 
-  constructor(most: number) {
+  constructor(most: number, takesWhole: boolean) {
     this.#most = most;
+    this.takesWhole = takesWhole;
   }
 
   attached(attachment: Attachment): void {
@@ -36,6 +38,7 @@ class HeldStream implements Consumer {
   }
 
   passTo(consumer: Consumer): void {
+    this.#countLeft(consumer);
     void this.#attachment?.detach(); // the source stays open for the rule
     for (const pass of this.#waiting.splice(0)) pass(consumer);
     this.#release();
@@ -43,6 +46,14 @@ class HeldStream implements Consumer {
     const text = `buffer full: ${this.#dropped} rows were dropped while the rule was updated (bufferLength ${this.#most})`;
     consumer.fail(new StreamFailure(text));
     this.#dropped = 0;
+  }
+
+  /** What is left of a long message does not reach a rule that takes messages in another way. */
+  #countLeft(next: Consumer): void {
+    const { rows = 0, messages = 0 } = this.#attachment?.left ?? {};
+    if (rows + messages === 0 || (next.takesWhole === true) === this.takesWhole) return;
+    const text = `the rule was updated with another qos in a long message: ${rows} rows of it, and ${messages} messages behind it, were dropped`;
+    next.fail(new StreamFailure(text));
   }
 
   #hold(pass: (consumer: Consumer) => void): void {
@@ -65,15 +76,17 @@ export class HeldRows {
   /**
    * Begin to hold rows. The previous rule is to be detached in the same turn.
    * @param most most rows of each stream
+   * @param takesWhole both rules make checkpoints: they take long messages in the turn in which they arrive
    * @param attach lets rows of a stream reach a consumer
    */
   constructor(
     streams: readonly PlannedStream[],
     most: number,
+    takesWhole: boolean,
     attach: (stream: PlannedStream, consumer: Consumer) => Attachment
   ) {
     for (const stream of streams) {
-      const held = new HeldStream(Math.max(1, most));
+      const held = new HeldStream(Math.max(1, most), takesWhole);
       held.attached(attach(stream, held));
       this.#streams.set(keyOf(stream), held);
     }

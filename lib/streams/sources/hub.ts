@@ -26,6 +26,8 @@ export interface Attachment {
   swap(next: Consumer): void;
   /** The consumer stands for a rule that is being replaced: rows with an acknowledgement wait. @returns a function that ends it */
   hold(): () => void;
+  /** What the rule does not have yet of a message whose rows come in several turns, and how many messages wait behind it. */
+  readonly left: { readonly rows: number; readonly messages: number };
   /** The rule gets nothing more. Resolves when the source is closed, if this was its last rule. Calls after the first do nothing. */
   detach(): Promise<void>;
 }
@@ -78,6 +80,9 @@ export class SourceHub {
       },
       get figures() {
         return source.figures;
+      },
+      get left() {
+        return isAttached ? source.leftOf(attached) : { rows: 0, messages: 0 };
       },
       setFull,
       hold: () => source.hold(),

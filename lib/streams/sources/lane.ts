@@ -10,6 +10,24 @@ import { Consumers } from './consumers.ts';
 import type { StreamSettings } from './stream-settings.ts';
 import type { TableRows } from './table-rows.ts';
 
+/** Most rows of a message that are passed on in one go; those of a longer one come in slices. */
+export const MOST_AT_ONCE = 1_000;
+/** Rows of such a slice. */
+export const SLICE_ROWS = 200;
+
+/** A message with many rows, of which some have not been passed on. */
+interface LongMessage {
+  readonly payload: Uint8Array;
+  rows: readonly ValueObject[];
+  /** Number of the next row. */
+  at: number;
+  readonly metadata: Metadata;
+  readonly arrivedAt: number;
+  readonly cause: Cause | undefined;
+  /** What takes its rows, by rule. */
+  readonly takers: Map<Consumer, Consumer>;
+}
+
 /** What a lane tells its source. */
 interface LaneHost {
   /** A payload or a row could not be read: it is counted. */
@@ -37,9 +55,16 @@ export class Lane {
   #convert: Convert = (values) => values;
   /** Of a table: rows that wait until its first rows are read. undefined: none wait. */
   #held: Row[] | undefined;
+  #long: LongMessage | undefined;
+  readonly #isWhole: boolean;
+  /** Of a lane whose rules take slices as a whole: the rows of the slice at hand. */
+  #rows: Row[] | undefined;
 
-  constructor(settings: StreamSettings, host: LaneHost, { isEventTime = false, integers = false }: Need) {
+  /** @param isWhole its rules take all slices of a message in one turn, each as a whole */
+  constructor(settings: StreamSettings, host: LaneHost, need: Need, isWhole: boolean) {
+    const { isEventTime = false, integers = false } = need;
     this.#settings = settings;
+    this.#isWhole = isWhole;
     this.#host = host;
     this.#isEventTime = isEventTime;
     this.#integers = integers;
@@ -59,16 +84,26 @@ export class Lane {
     this.#needs.set(consumer, need);
     this.#consumers.add(consumer);
     this.#format = undefined;
+    if (this.#long !== undefined) this.#takeMany(this.#long, consumer);
     if (this.#table !== undefined && this.#table.rows.length > 0) consumer.replace?.(this.#table.rows);
   }
 
   delete(consumer: Consumer): boolean {
+    const taker = this.#takerOf(consumer);
+    this.#long?.takers.delete(consumer);
+    this.#needs.delete(taker);
+    if (!this.#consumers.delete(taker)) return false;
     this.#format = undefined;
-    this.#needs.delete(consumer);
-    return this.#consumers.delete(consumer);
+    return true;
   }
 
-  /** @param cause what has led to them @returns how many rows there were */
+  /** How many rows of the message at hand a rule does not have yet. */
+  leftOf(consumer: Consumer): number {
+    const long = this.#long;
+    return long === undefined || !this.#needs.has(this.#takerOf(consumer)) ? 0 : long.rows.length - long.at;
+  }
+
+  /** @param cause what has led to them @returns how many rows there were. Those of a long message are passed on by `slice` */
   bytes(payload: Uint8Array, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): number {
     const format = this.#format ?? this.#compile();
     let decoded: ValueObject | readonly ValueObject[];
@@ -83,8 +118,34 @@ export class Lane {
       this.#row(decoded as ValueObject, metadata, arrivedAt, cause);
       return 1;
     }
-    for (const values of decoded) this.#row(values, metadata, arrivedAt, cause);
+    if (decoded.length > MOST_AT_ONCE && this.#canWait) {
+      const long = { rows: decoded, at: 0, metadata, arrivedAt, cause, takers: new Map<Consumer, Consumer>() };
+      this.#long = { ...long, payload: Uint8Array.prototype.slice.call(payload) };
+      for (const consumer of [...this.#needs.keys()]) this.#takeMany(this.#long, consumer);
+    } else for (const values of decoded) this.#row(values, metadata, arrivedAt, cause);
     return decoded.length;
+  }
+
+  /** Some rows of a message have not been passed on. */
+  get isInMessage(): boolean {
+    return this.#long !== undefined;
+  }
+
+  /** Pass on rows of the message at hand. @returns how many; 0: there are no more */
+  slice(most: number): number {
+    const long = this.#long;
+    if (long === undefined) return 0;
+    if (this.#format === undefined) this.#readAgain(long);
+    const begin = long.at;
+    const end = Math.min(begin + most, long.rows.length);
+    const isOwn = this.#table !== undefined && this.#held === undefined;
+    if (isOwn) this.#held = []; // a table changes once
+    if (this.#isWhole) this.#rows = [];
+    while (long.at < end) this.#row(long.rows[long.at++], long.metadata, long.arrivedAt, long.cause);
+    if (isOwn) this.release([]);
+    if (this.#rows !== undefined) this.#passSlice(this.#rows);
+    if (long.at >= long.rows.length) this.#endLong(long);
+    return end - begin;
   }
 
   values(values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): void {
@@ -94,6 +155,17 @@ export class Lane {
 
   /** Hand the rows of a rule to another consumer. */
   swap(consumer: Consumer, next: Consumer): void {
+    const takers = this.#long?.takers;
+    const taker = takers?.get(consumer);
+    if (takers === undefined || taker === undefined) {
+      this.#swap(consumer, next);
+      return;
+    }
+    takers.delete(consumer); // it goes on until the message ends
+    takers.set(next, taker);
+  }
+
+  #swap(consumer: Consumer, next: Consumer): void {
     const need = this.#needs.get(consumer);
     if (need === undefined) return;
     this.#needs.delete(consumer);
@@ -154,6 +226,46 @@ export class Lane {
     this.#consumers.each((consumer) => consumer.fail(error, cause));
   }
 
+  /** The rows of a message can come in several turns. */
+  get #canWait(): boolean {
+    return this.#table?.isBatch !== true;
+  }
+
+  #takerOf(consumer: Consumer): Consumer {
+    return this.#long?.takers.get(consumer) ?? consumer;
+  }
+
+  #takeMany({ takers }: LongMessage, consumer: Consumer): void {
+    const taker = consumer.many?.();
+    if (taker === undefined) return;
+    this.#swap(consumer, taker);
+    takers.set(consumer, taker);
+  }
+
+  /** The columns that rules need have changed. */
+  #readAgain(long: LongMessage): void {
+    try {
+      long.rows = this.#compile().decode(long.payload) as readonly ValueObject[];
+    } catch (error) {
+      this.#host.failed(error);
+      this.fail(error, long.cause);
+      long.at = long.rows.length;
+    }
+  }
+
+  #passSlice(rows: readonly Row[]): void {
+    this.#rows = undefined;
+    this.#consumers.each((consumer) => {
+      if (consumer.pushAll !== undefined) consumer.pushAll(rows);
+      else for (const row of rows) consumer.push(row);
+    });
+  }
+
+  #endLong({ takers }: LongMessage): void {
+    this.#long = undefined;
+    for (const [consumer, taker] of takers) this.#swap(taker, consumer);
+  }
+
   #row(values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): void {
     let row: Row;
     try {
@@ -162,7 +274,8 @@ export class Lane {
       this.#apart((convert) => this.#rowOf(convert, values, metadata, arrivedAt, cause), error, cause);
       return;
     }
-    if (this.#table === undefined) this.#consumers.push(row);
+    if (this.#rows !== undefined) this.#rows.push(row);
+    else if (this.#table === undefined) this.#consumers.push(row);
     else this.#keep(this.#table, row);
   }
 

@@ -6,16 +6,13 @@ import { type Metadata, NO_METADATA, type Row } from '../tuple.ts';
 import type { OpenSource, Properties, SourceSetup, SourceType, StreamDefinition } from '../types.ts';
 import { StreamFailure, type ValueObject } from '../values.ts';
 import type { Consumer, Need } from './consumer.ts';
+import { Feed, type FeedHost } from './feed.ts';
 import { type FirstRows, unitsOf } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
-import { Lane } from './lane.ts';
+import { Lane, MOST_AT_ONCE, SLICE_ROWS } from './lane.ts';
 import { notesOf, placeOf } from './notes.ts';
 import type { StreamSettings } from './stream-settings.ts';
 
-/** Most payloads and rows that wait because they have arrived in the middle of another one. */
-const MOST_WAITING = 102_400;
-/** Most rows that follow from each other, because rules send what they select to the same source. */
-const MOST_DEPTH = 100;
 /** Units of first rows in one turn; see `unitsOf`. */
 const SLICE_UNITS = 100;
 
@@ -29,16 +26,6 @@ export interface SourceFigures {
   readonly lastExceptionAt: number;
 }
 
-interface Waiting {
-  readonly payload: Uint8Array | undefined;
-  readonly values: ValueObject;
-  readonly metadata: Metadata;
-  readonly arrivedAt: number;
-  readonly cause: Cause | undefined;
-  /** How many rows have led to it. */
-  readonly depth: number;
-}
-
 const NO_VALUES: ValueObject = {};
 
 /** Reads the rows of a first message. */
@@ -50,12 +37,8 @@ export class SharedSource {
   readonly #type: SourceType;
   readonly #settings: StreamSettings;
   readonly #ports: HubPorts;
-  readonly #lanes: Lane[] = [];
-  /** What has arrived in the middle of a row, because a rule has caused it. */
-  readonly #waiting: Waiting[] = [];
-  #isBusy = false;
-  /** How many rows have led to the one that is taken. */
-  #depth = 0;
+  /** The rules that take long messages in slices, and those that take each message in its turn. */
+  readonly #feeds: readonly [sliced: Feed, whole: Feed];
   #isClosed = false;
   #opened: Promise<void> = Promise.resolve();
   #open: OpenSource | undefined;
@@ -82,6 +65,18 @@ export class SharedSource {
     this.#settings = settings;
     this.#ports = ports;
     this.#connection = new ConnectionState(ports.clock);
+    const host: FeedHost = {
+      stream: definition.name,
+      what: settings.what,
+      arrived: (count) => {
+        this.#recordsIn += count;
+      },
+      count: (error) => this.#count(error),
+      failed: (error, during) => ports.failed(error, during),
+      pause: () => ports.pause(),
+      setFull: (isFull) => this.setFull(isFull)
+    };
+    this.#feeds = [new Feed(host, false), new Feed(host, true)];
   }
 
   /** Open it. @param before settles when a previous source of this stream is closed; undefined: there is none, and this one is opened at once */
@@ -102,7 +97,7 @@ export class SharedSource {
   }
 
   get isUnused(): boolean {
-    return this.#lanes.length === 0;
+    return this.#feeds.every((feed) => feed.lanes.length === 0);
   }
 
   get connection(): ConnectionFigures {
@@ -118,22 +113,22 @@ export class SharedSource {
    * @returns a promise that resolves when all first rows are there. It rejects if the source cannot be opened
    */
   add(consumer: Consumer, need: Need, first?: FirstRows): Promise<void> {
-    const lane = this.#laneOf(need);
+    const lane = this.#laneOf(this.#feeds[consumer.takesWhole === true ? 1 : 0], need);
     lane.add(consumer, need);
     if (lane.isTable) return this.#tables.get(lane) ?? this.#opened;
     return first === undefined ? this.#opened : this.#whenOpen((open) => this.#feed(open, lane.reader(need), first));
   }
 
-  #laneOf(need: Need): Lane {
-    let lane = this.#lanes.find((each) => each.serves(need));
+  #laneOf(feed: Feed, need: Need): Lane {
+    let lane = feed.lanes.find((each) => each.serves(need));
     if (lane === undefined) {
       const host = {
         failed: (error: unknown) => this.#count(error),
         broken: (error: unknown) => this.#ports.failed(error, `passing a row of ${this.#settings.what} to a rule`),
         now: () => this.#ports.clock.now()
       };
-      const made = new Lane(this.#settings, host, need);
-      this.#lanes.push(made);
+      const made = new Lane(this.#settings, host, need, feed === this.#feeds[1]);
+      feed.lanes.push(made);
       if (made.isTable) {
         const filled = this.#whenOpen((open) => this.#fill(open, made, made.reader(need)));
         filled.catch(() => undefined);
@@ -156,12 +151,23 @@ export class SharedSource {
   #feed(open: OpenSource, read: ReadFirst, first: FirstRows): Promise<void> | undefined {
     const next = open.first?.();
     if (next === undefined) return undefined;
+    const waiting: ((taker: Consumer) => void)[] = [];
+    let taker = first.takerOf(false);
+    const pass = (count: number) => {
+      for (const passOne of waiting.splice(0, count)) passOne(taker);
+    };
     first.begin(() => {
+      if (waiting.length > 0) {
+        pass(SLICE_ROWS);
+        return SLICE_UNITS;
+      }
       const message = next();
       if (message === undefined) return 0;
       this.#recordsIn++;
-      const failed = (error: unknown) => first.failFirst(error, message.cause);
-      read(message, (row) => first.first(row), failed);
+      const failed = (error: unknown) => waiting.push((to) => to.fail(error, message.cause));
+      read(message, (row) => waiting.push((to) => to.push(row)), failed);
+      taker = first.takerOf(waiting.length > MOST_AT_ONCE);
+      if (waiting.length <= MOST_AT_ONCE) pass(MOST_AT_ONCE);
       return unitsOf(message.payload.length);
     });
     return this.#inSlices(() => first.pass(SLICE_UNITS));
@@ -221,9 +227,13 @@ export class SharedSource {
     this.#open?.changed?.();
   }
 
+  /** What a rule does not have yet of the message at hand, and how many messages wait behind it. */
+  leftOf(consumer: Consumer): { readonly rows: number; readonly messages: number } {
+    return this.#feeds[consumer.takesWhole === true ? 1 : 0].leftOf(consumer);
+  }
+
   delete(consumer: Consumer): void {
-    const at = this.#lanes.findIndex((lane) => lane.delete(consumer));
-    if (at !== -1 && this.#lanes[at].isEmpty) this.#lanes.splice(at, 1);
+    for (const feed of this.#feeds) feed.delete(consumer);
   }
 
   /** A row of the app, or one that needs no decoding. @param cause what has led to it */
@@ -245,6 +255,7 @@ export class SharedSource {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    for (const feed of this.#feeds) feed.close();
     this.#whenRoom = [];
     for (const end of this.#whenClosed) end();
     this.#giveSoon();
@@ -365,7 +376,6 @@ export class SharedSource {
     });
   }
 
-  /** What a rule causes in the middle of a row is taken after it, so that all rules see rows in the same order. */
   #arrive(
     payload: Uint8Array | undefined,
     values: ValueObject,
@@ -374,53 +384,14 @@ export class SharedSource {
     cause: Cause | undefined
   ): void {
     if (this.#isClosed) return;
-    if (this.#isBusy) {
-      const depth = this.#depth + 1;
-      if (depth > MOST_DEPTH)
-        this.#ports.failed(
-          new StreamFailure('rules send rows to each other in a circle'),
-          `stream ${this.definition.name}`
-        );
-      else if (this.#waiting.length < MOST_WAITING)
-        this.#waiting.push({ payload, values, metadata, arrivedAt, cause, depth });
-      else this.#count(new StreamFailure(`more than ${MOST_WAITING} rows wait for each other; one is dropped`));
-      return;
-    }
-    this.#isBusy = true;
-    try {
-      this.#take(payload, values, metadata, arrivedAt, cause);
-      if (this.#waiting.length > 0) this.#takeWaiting();
-    } finally {
-      this.#isBusy = false;
-      this.#depth = 0;
-    }
+    const [sliced, whole] = this.#feeds;
+    const isSliced = sliced.lanes.length > 0;
+    if (isSliced) sliced.arrive(payload, values, metadata, arrivedAt, cause, true);
+    if (whole.lanes.length > 0) whole.arrive(payload, values, metadata, arrivedAt, cause, !isSliced); // counted once
   }
 
-  #takeWaiting(): void {
-    for (let at = 0; at < this.#waiting.length; at++) {
-      const { payload, values, metadata, arrivedAt, cause, depth } = this.#waiting[at];
-      this.#depth = depth;
-      this.#take(payload, values, metadata, arrivedAt, cause);
-      if (at < 1024) continue;
-      this.#waiting.splice(0, at + 1);
-      at = -1;
-    }
-    this.#waiting.length = 0;
-  }
-
-  #take(
-    payload: Uint8Array | undefined,
-    values: ValueObject,
-    metadata: Metadata,
-    arrivedAt: number,
-    cause: Cause | undefined
-  ): void {
-    const lanes = this.#lanes;
-    let count = 1;
-    for (let at = 0; at < lanes.length; at++)
-      if (payload === undefined) lanes[at].values(values, metadata, arrivedAt, cause);
-      else count = lanes[at].bytes(payload, metadata, arrivedAt, cause);
-    this.#recordsIn += count;
+  get #lanes(): Lane[] {
+    return this.#feeds.flatMap(({ lanes }) => lanes);
   }
 
   #fail(reason: unknown): void {
@@ -428,7 +399,7 @@ export class SharedSource {
     this.#recordsIn++;
     const error = reason instanceof Error ? reason : new StreamFailure(errorText(reason));
     this.#count(error);
-    for (const lane of [...this.#lanes]) lane.fail(error);
+    for (const lane of this.#lanes) lane.fail(error);
   }
 
   #count(error: unknown): void {

@@ -22,6 +22,11 @@ export class TableRows {
     return this.#rows;
   }
 
+  /** It is complete when a batch ends. */
+  get isBatch(): boolean {
+    return this.#retained === 0;
+  }
+
   /** @returns whether the table has changed @throws StreamFailure: there are too many */
   add(row: Row): boolean {
     if (this.#retained > 0) {

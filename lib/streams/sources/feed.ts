@@ -1,0 +1,173 @@
+import type { Cause } from '../cause.ts';
+import type { Metadata } from '../tuple.ts';
+import { StreamFailure, type ValueObject } from '../values.ts';
+import type { Consumer } from './consumer.ts';
+import { type Lane, MOST_AT_ONCE, SLICE_ROWS } from './lane.ts';
+import { type Waiting, WaitingRows } from './waiting-rows.ts';
+
+/** Most rows that follow from each other, because rules send what they select to the same source. */
+const MOST_DEPTH = 100;
+
+/** What a feed tells its source. */
+export interface FeedHost {
+  /** Name of the stream. */
+  readonly stream: string;
+  /** The kind and the name of the stream. */
+  readonly what: string;
+  /** Rows, or payloads that could not be read, have arrived. */
+  arrived(count: number): void;
+  /** An error of the source: it is counted. */
+  count(error: unknown): void;
+  /** Report an error that has no caller. */
+  failed(error: unknown, during: string): void;
+  /** Wait for the next turn of the event loop. */
+  pause(): Promise<void>;
+  /** There is no room, or there is again. */
+  setFull(isFull: boolean): void;
+}
+
+/** What arrives at a source, on its way to rules that take long messages in the same way. */
+export class Feed {
+  readonly lanes: Lane[] = [];
+  readonly #host: FeedHost;
+  /** Everything is taken in the turn in which it arrives. */
+  readonly #isWhole: boolean;
+  readonly #waiting = new WaitingRows();
+  #isBusy = false;
+  /** What waits is taken in slices, one in each turn. */
+  #isSlicing = false;
+  /** How many rows have led to the one that is taken. */
+  #depth = 0;
+  #isClosed = false;
+
+  constructor(host: FeedHost, isWhole: boolean) {
+    this.#host = host;
+    this.#isWhole = isWhole;
+  }
+
+  /** What a rule does not have yet of the message at hand, and how many messages wait behind it. */
+  leftOf(consumer: Consumer): { readonly rows: number; readonly messages: number } {
+    let rows = 0;
+    for (const lane of this.lanes) rows += lane.leftOf(consumer);
+    return { rows, messages: this.#isSlicing ? this.#waiting.length : 0 };
+  }
+
+  delete(consumer: Consumer): void {
+    const at = this.lanes.findIndex((lane) => lane.delete(consumer));
+    if (at !== -1 && this.lanes[at].isEmpty) this.lanes.splice(at, 1);
+  }
+
+  /** Nothing that waits is taken any more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#waiting.clear();
+  }
+
+  /** What arrives in the middle of a row or of a message is taken after it, so that all rules see rows in the same order. */
+  arrive(
+    payload: Uint8Array | undefined,
+    values: ValueObject,
+    metadata: Metadata,
+    arrivedAt: number,
+    cause: Cause | undefined,
+    isCounted: boolean
+  ): void {
+    if (this.#isBusy || this.#isSlicing) {
+      const depth = this.#isBusy ? this.#depth + 1 : 0;
+      this.#wait({ payload, values, metadata, arrivedAt, cause, isCounted, depth });
+      return;
+    }
+    this.#isBusy = true;
+    let isLeft = false;
+    try {
+      const count = this.#take(payload, values, metadata, arrivedAt, cause, isCounted);
+      if (count === 0) isLeft = this.#takeMore(this.#isWhole ? Infinity : SLICE_ROWS);
+      else if (this.#waiting.length > 0) isLeft = this.#takeMore(this.#isWhole ? Infinity : MOST_AT_ONCE);
+    } finally {
+      this.#isBusy = false;
+      if (!isLeft) this.#depth = 0;
+    }
+    if (isLeft) void this.#takeInSlices();
+  }
+
+  #wait(waiting: Waiting): void {
+    if (waiting.depth > MOST_DEPTH) {
+      const text = 'rules send rows to each other in a circle';
+      this.#host.failed(new StreamFailure(text), `stream ${this.#host.stream}`);
+      return;
+    }
+    try {
+      this.#waiting.add(waiting);
+    } catch (error) {
+      this.#host.count(error);
+    }
+  }
+
+  /** Take the rest of the message at hand, and what waits. @param most most rows @returns whether something is left */
+  #takeMore(most: number): boolean {
+    for (let left = most; left > 0; ) {
+      const passed = this.#slice(Math.min(left, SLICE_ROWS));
+      if (passed > 0) {
+        left -= passed;
+        continue;
+      }
+      const next = this.#waiting.take();
+      if (next === undefined) return false;
+      const { payload, values, metadata, arrivedAt, cause, isCounted, depth } = next;
+      this.#depth = depth;
+      left -= this.#take(payload, values, metadata, arrivedAt, cause, isCounted);
+    }
+    return this.#waiting.length > 0 || this.lanes.some((lane) => lane.isInMessage);
+  }
+
+  /** Pass on rows of the message at hand. @returns how many */
+  #slice(most: number): number {
+    for (const lane of [...this.lanes]) {
+      const passed = lane.slice(most);
+      if (passed > 0) return passed;
+    }
+    return 0;
+  }
+
+  /** Sources that can wait do not read meanwhile. */
+  async #takeInSlices(): Promise<void> {
+    this.#isSlicing = true;
+    this.#host.setFull(true);
+    for (let isLeft = true; isLeft; ) {
+      await this.#host.pause();
+      if (this.#isClosed) break;
+      this.#isBusy = true;
+      try {
+        isLeft = this.#takeMore(SLICE_ROWS);
+      } catch (error) {
+        this.#host.failed(error, `passing the rows of a message of ${this.#host.what}`);
+      }
+      this.#isBusy = false;
+    }
+    this.#isSlicing = false;
+    this.#depth = 0;
+    this.#host.setFull(false);
+  }
+
+  /** @returns how many rows were passed on; 0: there are many, which follow in slices */
+  #take(
+    payload: Uint8Array | undefined,
+    values: ValueObject,
+    metadata: Metadata,
+    arrivedAt: number,
+    cause: Cause | undefined,
+    isCounted: boolean
+  ): number {
+    const { lanes } = this;
+    let count = 1;
+    let isLong = false;
+    for (let at = 0; at < lanes.length; at++)
+      if (payload === undefined) lanes[at].values(values, metadata, arrivedAt, cause);
+      else {
+        count = lanes[at].bytes(payload, metadata, arrivedAt, cause);
+        if (count > MOST_AT_ONCE && lanes[at].isInMessage) isLong = true;
+      }
+    if (isCounted) this.#host.arrived(count);
+    return isLong ? 0 : Math.max(1, count);
+  }
+}

@@ -1,0 +1,66 @@
+import type { Cause } from '../cause.ts';
+import type { Metadata } from '../tuple.ts';
+import { StreamFailure, type ValueObject } from '../values.ts';
+
+/** Most payloads and rows that wait. */
+const MOST_WAITING = 102_400;
+/** Most bytes of these payloads: 64 MiB. */
+const MOST_BYTES = 67_108_864;
+/** Those that have been taken are removed from the list when there are this many. */
+const MOST_TAKEN = 1_024;
+
+/** A payload or a row that has arrived in the middle of another one. */
+export interface Waiting {
+  readonly payload: Uint8Array | undefined;
+  readonly values: ValueObject;
+  readonly metadata: Metadata;
+  readonly arrivedAt: number;
+  readonly cause: Cause | undefined;
+  /** The source counts it: not another one of its feeds. */
+  readonly isCounted: boolean;
+  /** How many rows have led to it. */
+  readonly depth: number;
+}
+
+/** What has arrived at a source in the middle of a row or of a message, in its order. */
+export class WaitingRows {
+  #list: Waiting[] = [];
+  /** Number of the next one in the list. */
+  #head = 0;
+  #bytes = 0;
+
+  get length(): number {
+    return this.#list.length - this.#head;
+  }
+
+  /** @throws StreamFailure if there are too many */
+  add(waiting: Waiting): void {
+    const { payload } = waiting;
+    const bytes = this.#bytes + (payload?.length ?? 0);
+    if (this.length >= MOST_WAITING)
+      throw new StreamFailure(`more than ${MOST_WAITING} rows wait for each other; one is dropped`);
+    if (bytes > MOST_BYTES)
+      throw new StreamFailure(`more than ${MOST_BYTES} bytes wait for the rows of a message; a message is dropped`);
+    this.#bytes = bytes;
+    // the bytes of a payload may change when the turn ends
+    this.#list.push(payload === undefined ? waiting : { ...waiting, payload: Uint8Array.from(payload) });
+  }
+
+  /** @returns undefined: there is none */
+  take(): Waiting | undefined {
+    if (this.length === 0) return undefined;
+    const next = this.#list[this.#head++];
+    this.#bytes -= next.payload?.length ?? 0;
+    if (this.#head >= MOST_TAKEN || this.length === 0) {
+      this.#list.splice(0, this.#head);
+      this.#head = 0;
+    }
+    return next;
+  }
+
+  clear(): void {
+    this.#list = [];
+    this.#head = 0;
+    this.#bytes = 0;
+  }
+}
