@@ -4,10 +4,9 @@ import { canFail, membersIn, namesIn } from './inspect.ts';
 import { decodeJson } from './json.ts';
 import { type CompiledStep, place } from './paths.ts';
 import { type Evaluate, type Row, Scope } from './row.ts';
-import { SqlError, SqlFailure, tooHeavy } from './sql-error.ts';
+import { SqlError, SqlFailure } from './sql-error.ts';
 import type { Expression, Field, Foreach, Path, Select, Selected, Statement } from './tree.ts';
 import { isList, setKey, type Value } from './values.ts';
-import { isHeavier, MAX_WEIGHT } from './weight.ts';
 
 /** Most outputs of one event. */
 const MOST_OUTPUTS = 10_000;
@@ -71,7 +70,9 @@ class StatementCompiler {
         const output: Output = {};
         for (const field of compiled) field(scope, output);
         clause = 'WHERE';
-        return late === undefined || late(scope) === true ? [weighed(output)] : undefined;
+        if (late !== undefined && late(scope) !== true) return undefined;
+        clause = 'SELECT';
+        return [hasParts(output) ? scope.output(output) : output];
       } catch (error) {
         throw failureIn(clause, error);
       }
@@ -128,7 +129,7 @@ class StatementCompiler {
           clause = 'DO';
           const output: Output = {};
           for (const field of compiled) field(scope, output);
-          outputs.push(weighed(output));
+          outputs.push(scope.output(output));
           // the aliases of DO end with the element
           for (let at = 0; at < slotCount; at++) scope.slots[at] = shared[at];
         }
@@ -202,15 +203,10 @@ function put(output: Output, name: string, steps: readonly CompiledStep[], value
   else setKey(output, name, place(Object.hasOwn(output, name) ? output[name] : undefined, steps, value, scope));
 }
 
-/** Refuse an output that is too heavy: aliases can put an object into another one several times. @throws SqlFailure */
-function weighed(output: Output): Output {
-  for (const name in output) {
-    const value = output[name];
-    if (typeof value !== 'object' || value === null) continue;
-    if (isHeavier(output, MAX_WEIGHT)) throw tooHeavy('an output');
-    break;
-  }
-  return output;
+/** Whether an output has lists or objects. Without them, it has no more than its functions have made, which is counted, and the columns of the event. */
+function hasParts(output: Output): boolean {
+  for (const name in output) if (typeof output[name] === 'object' && output[name] !== null) return true;
+  return false;
 }
 
 /** Where a field without an alias goes: a path to itself, a slice to the path of its list, others to the text of the expression. */

@@ -2,9 +2,9 @@ import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
 import { SqlFailure, tooHeavy } from './sql-error.ts';
 import { isList, type Value } from './values.ts';
-import { isHeavier, MAX_WEIGHT } from './weight.ts';
+import { type KnownWeights, MAX_WEIGHT, weightOf } from './weight.ts';
 
-/** Most characters, bytes and elements that functions read and make for one event: what a device sends must not stop the broker. */
+/** Most characters, bytes and elements that functions read and make for one event, and most that its outputs weigh: what a device sends must not stop the broker. */
 const MOST_WORK = 67_108_864;
 
 /** What a statement is evaluated for: an event with its columns. */
@@ -27,7 +27,9 @@ export class Scope {
   readonly slots: Value[];
   /** What has been decoded, by its text. */
   #decoded: Map<string, Value> | undefined = undefined;
+  #weights: KnownWeights | undefined = undefined;
   #work = 0;
+  #outputWeight = 0;
 
   constructor(row: Row, slots: Value[]) {
     this.row = row;
@@ -48,9 +50,26 @@ export class Scope {
    * @throws SqlFailure if it is too much for one event, or if a list or an object weighs more than 4 MiB
    */
   made(value: Value, name: string): Value {
-    if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array) && isHeavier(value, MAX_WEIGHT))
-      throw tooHeavy(`the result of ${name}()`);
+    if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array))
+      this.#weigh(value, `the result of ${name}()`);
     return this.counted(value);
+  }
+
+  /**
+   * Count an output: aliases can put an object into another one several times, and into each output of FOREACH.
+   * @throws SqlFailure if it weighs more than 4 MiB, or if all outputs of the event are too heavy together
+   */
+  output<T extends object>(output: T): T {
+    this.#outputWeight += this.#weigh(output, 'an output');
+    if (this.#outputWeight > MOST_WORK)
+      throw new SqlFailure(`the outputs of the event are larger than ${MOST_WORK} bytes as JSON together`);
+    return output;
+  }
+
+  #weigh(value: object, what: string): number {
+    const weight = weightOf(value, MAX_WEIGHT, (this.#weights ??= new Map()));
+    if (weight > MAX_WEIGHT) throw tooHeavy(what);
+    return weight;
   }
 
   /** Decode JSON, each text once: FOREACH would otherwise decode the same text for each element. undefined if it is no JSON */

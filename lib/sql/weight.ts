@@ -4,27 +4,46 @@ export const MAX_WEIGHT = 4_194_304;
 /** Deeper values are too heavy, because nothing can encode them. */
 const MAX_LEVELS = 1000;
 
+/** Weights of lists and objects, by identity. */
+export type KnownWeights = Map<object, number>;
+
+/** Lighter values are walked again: that costs as much as to look them up. */
+const MIN_KNOWN = 256;
+
 /**
  * Whether a value weighs more than a bound: about the bytes of its JSON. What is part of it several times counts several times, because it is
  * encoded several times; the walk ends at the bound, so that it takes time in proportion to it.
  */
 export function isHeavier(value: unknown, most: number): boolean {
-  return left(value, most, 0) < 0;
+  return left(value, most, 0, undefined) < 0;
+}
+
+/**
+ * The weight of a value, as for `isHeavier`.
+ * @param known weights of values that do not change meanwhile: what is part of many outputs is walked once. It gets those of this value
+ * @returns more than `most` if it is heavier, which need not be its weight
+ */
+export function weightOf(value: unknown, most: number, known: KnownWeights): number {
+  return most - left(value, most, 0, known);
 }
 
 /** What is left of a bound; negative: the value is heavier. */
-function left(value: unknown, most: number, level: number): number {
+function left(value: unknown, most: number, level: number, known: KnownWeights | undefined): number {
   if (typeof value === 'string') return most - value.length - 2;
   if (typeof value !== 'object' || value === null) return most - 8;
   if (value instanceof Uint8Array) return most - Math.ceil(value.length * (4 / 3));
   if (level > MAX_LEVELS) return -1;
+  const weight = known?.get(value);
+  if (weight !== undefined) return most - weight;
   let rest = most - 2;
   if (Array.isArray(value))
-    for (let index = 0; index < value.length && rest >= 0; index++) rest = left(value[index], rest - 1, level + 1);
+    for (let index = 0; index < value.length && rest >= 0; index++)
+      rest = left(value[index], rest - 1, level + 1, known);
   else
     for (const key in value) {
       if (rest < 0) break;
-      rest = left((value as Record<string, unknown>)[key], rest - key.length - 4, level + 1);
+      rest = left((value as Record<string, unknown>)[key], rest - key.length - 4, level + 1, known);
     }
+  if (rest >= 0 && most - rest >= MIN_KNOWN) known?.set(value, most - rest);
   return rest;
 }

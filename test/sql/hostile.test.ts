@@ -49,6 +49,27 @@ describe('A statement with hostile values', () => {
       assert.equal(evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload: few })?.length, 20);
     });
 
+  // each output has a large object of the payload: to walk it for each of them would take minutes
+  for (const field of ['payload.large', 'coalesce(payload.large, 1)'])
+    it(`fails if ${field} makes the outputs of FOREACH too large together`, () => {
+      const large = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`key ${n}`, { n }]));
+      const list = (length: number) => JSON.stringify({ list: Array(length).fill('x'), large });
+      const outputs = (payload: string) => evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload });
+      assert.throws(() => outputs(list(9000)), {
+        message: 'DO: the outputs of the event are larger than 67108864 bytes as JSON together'
+      });
+      assert.equal(outputs(list(20))?.length, 20);
+    });
+
+  it('weighs an object again that is part of an output several times', () => {
+    const payload = JSON.stringify({ large: { text: 'x'.repeat(1_000_000) } });
+    const columns = (count: number) => Array.from({ length: count }, (_, n) => `payload.large AS v${n}`).join();
+    assert.equal(evaluate(`SELECT ${columns(4)} FROM "t"`, { payload })?.length, 1);
+    assert.throws(() => evaluate(`SELECT ${columns(5)} FROM "t"`, { payload }), {
+      message: 'SELECT: an output is larger than 4194304 bytes as JSON'
+    });
+  });
+
   it('accepts infinite numbers, as functions of the app may give', () => {
     for (const name of ['floor', 'ceil', 'round', 'int'])
       assert.equal(resultOf(`${name}(a)`, { a: Infinity }), Infinity);
