@@ -39,6 +39,17 @@ describe('the weight of rows', () => {
     );
   });
 
+  it('is bounded for all rows that unnest() makes of one row, which have its other columns', async () => {
+    // to walk the object again for each of these rows would take minutes
+    const large = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`key ${n}`, { n }]));
+    const rule = await compileStreamRule('SELECT unnest(list) AS x, large FROM d');
+    const run = (length: number) => rule.run([{ stream: 'd', values: { list: Array(length).fill(1), large }, at: 1 }]);
+    assert.equal(run(20).emissions[0].length, 20);
+    const { errors, emissions } = run(9000);
+    assert.deepEqual(emissions, []);
+    assert.match(errors[0], /all that unnest\(\) makes of a row is larger than 67108864 bytes as JSON/);
+  });
+
   it('is bounded in rules over events, for functions and for aliases that are put into each other', async () => {
     const event = { topic: 'a', payload: '{"x":"text"}' };
     const doubled = names

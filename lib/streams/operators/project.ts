@@ -1,7 +1,20 @@
+import { type KnownWeights, MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
 import type { ExpandingState, FunctionTools } from '../functions/function.ts';
 import type { BoundField, BoundSelect } from '../plan/bound.ts';
 import type { Evaluate, Tuple } from '../tuple.ts';
-import { isArray, isNull, isStruct, StreamFailure, typeName, type Value, type ValueObject } from '../values.ts';
+import {
+  isArray,
+  isNull,
+  isStruct,
+  StreamFailure,
+  tooHeavy,
+  typeName,
+  type Value,
+  type ValueObject
+} from '../values.ts';
+
+/** How many times the bound `rowWeight` the rows that are made of one row may weigh together. */
+const MOST_ROWS_WEIGHT = 16;
 
 /** Adds the output rows of a tuple to a list: one, unless a function such as `unnest` makes several of it. @throws StreamFailure */
 type Project = (tuple: Tuple, outputs: ValueObject[]) => void;
@@ -140,12 +153,16 @@ function severalRows(
   { tools, expanding, sendNilField }: { tools: FunctionTools; expanding: number; sendNilField: boolean }
 ): Project {
   const read = resultOf(field, tools);
+  const { rowWeight = MAX_WEIGHT } = tools;
+  const most = MOST_ROWS_WEIGHT * rowWeight;
   const before = writes.slice(0, expanding);
   const behind = writes.slice(expanding + 1);
   return (tuple, outputs) => {
     const rows = read(tuple);
     if (isNull(rows)) return;
     if (!isArray(rows)) throw new StreamFailure(`${field.function.name}() has ${typeName(rows)} instead of rows`);
+    const known: KnownWeights = new Map();
+    let weight = 0;
     for (const row of rows) {
       const output: Output = {};
       for (const write of before) write(tuple, output);
@@ -153,6 +170,9 @@ function severalRows(
         for (const name of Object.keys(row)) putUnlessNull(output, name, row[name], sendNilField);
       else putUnlessNull(output, field.name, row, sendNilField);
       for (const write of behind) write(tuple, output);
+      // each of them has the other columns, which can be large
+      weight += weightOf(output, rowWeight, known);
+      if (weight > most) throw tooHeavy(`all that ${field.function.name}() makes of a row`, most);
       outputs.push(output);
     }
   };

@@ -1,5 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { isHeavier, MAX_WEIGHT } from '../../sql/weight.ts';
+import { isHeavier, type KnownWeights, MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
 import type { AnalyticFunction, FunctionTools } from '../functions/function.ts';
 import type { MakeOperator, NodeSetup, Operator } from '../graph/operator.ts';
 import { makeAggregate } from '../operators/aggregate.ts';
@@ -254,7 +254,8 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
           hits.count++;
           hits.lastAt = isCollection(item) ? item.range.end : item.timestamp;
         }
-        for (let index = 0; index < rows.length; index++) rows[index] = plainRow(rows[index], mostWeight);
+        const known: KnownWeights | undefined = rows.length > 1 ? new Map() : undefined;
+        for (let index = 0; index < rows.length; index++) rows[index] = plainRow(rows[index], mostWeight, known);
         output.push(rows);
       }
     });
@@ -264,13 +265,18 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
 /** A row with shorter strings, and without lists and objects, is not weighed. */
 const LONG_TEXT = 65_536;
 
-/** A row of an emission with plain values. Copied only if there is one that is not plain. @throws StreamFailure if it is too heavy */
-function plainRow(row: ValueObject, most: number): ValueObject {
+/**
+ * A row of an emission with plain values. Copied only if there is one that is not plain.
+ * @param known weights of what the rows of the emission share; undefined: there are no others
+ * @throws StreamFailure if it is too heavy
+ */
+function plainRow(row: ValueObject, most: number, known: KnownWeights | undefined): ValueObject {
   for (const name in row) {
     const value = row[name];
     const type = typeof value;
     if ((type === 'object' && value !== null) || (type === 'string' && (value as string).length > LONG_TEXT))
-      if (isHeavier(row, most)) throw tooHeavy('a row of the result', most);
+      if (known === undefined ? isHeavier(row, most) : weightOf(row, most, known) > most)
+        throw tooHeavy('a row of the result', most);
     if (type === 'bigint' || type === 'object' || (type === 'number' && !Number.isFinite(value)))
       return plain(row) as ValueObject;
   }
