@@ -83,12 +83,14 @@ export class InventedScram {
     return { method, salt, iterations: ITERATIONS, storedKey: derive('stored'), serverKey: derive('server') };
   }
 
-  /** The key in base64. It is made, and persisted, when the first unknown user asks. */
+  /** The key in base64. It is made, and persisted, when the first unknown user asks. A failure is reported once, however many ask. */
   #key(): string {
     const stored = this.#table.get(KEY);
     if (stored !== undefined) return stored;
-    this.#made ??= randomBytes(32).toString('base64');
-    this.#table.set(KEY, this.#made).catch(this.#failed);
+    if (this.#made === undefined) {
+      this.#made = randomBytes(32).toString('base64');
+      this.#table.set(KEY, this.#made).catch(this.#failed);
+    }
     return this.#made;
   }
 }

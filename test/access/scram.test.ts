@@ -3,6 +3,7 @@ import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import {
   formatScram,
+  InventedScram,
   isScramMethod,
   parseScram,
   SCRAM_METHODS,
@@ -89,6 +90,18 @@ describe('SCRAM for users that do not exist', () => {
     await using other = await createTestBroker({ auth: [users([{ username: 'ann', password: 'secret' }])] });
     const { challenges } = await logIn(other.broker, 'eve', 'SCRAM-SHA-256', () => 'c=biws');
     assert.ok(!challenges[0].includes(eve), 'another broker has another key');
+  });
+
+  it('reports once that the key of the salts cannot be persisted, however many users ask', async () => {
+    const failures: unknown[] = [];
+    const full = new Error('the store is full');
+    const table = { get: () => undefined, set: () => Promise.reject(full) };
+    const invented = new InventedScram(table, (error) => failures.push(error));
+    const saltOf = () => invented.credentialsOf('eve', 'SCRAM-SHA-256').salt;
+    const [first, second] = [saltOf(), saltOf()];
+    await new Promise(setImmediate);
+    assert.deepEqual(second, first);
+    assert.deepEqual(failures, [full]);
   });
 
   it('asks the sources behind it first, and refuses the method if none has SCRAM', async () => {
