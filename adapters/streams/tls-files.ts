@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { InvalidInput, type PropertyTable } from '../../lib/index.ts';
 import type { OutgoingTls } from '../outgoing/index.ts';
@@ -29,11 +30,28 @@ export async function readTlsFiles(
     const path = properties[name];
     if (typeof path !== 'string' || path === '') continue;
     try {
-      tls[option] = await readFile(resolve(dataDir ?? '.', path));
+      tls[option] = await readPem(resolve(dataDir ?? '.', path));
     } catch (error) {
       const text = `${what}: property ${name}: ${path}: ${fileFault(error)}`;
       throw new InvalidInput('PROPERTY_INVALID', name, 'a file that can be read', path, text);
     }
   }
   return tls;
+}
+
+/** Most bytes of a file with certificates or a key. */
+const MAX_BYTES = 1_048_576;
+
+/** @throws Error if it is not a file, or too large; errors of the file system */
+async function readPem(path: string): Promise<Buffer> {
+  // an ordinary open() of a pipe waits for a writer, and a device such as /dev/zero has no end
+  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    const stats = await file.stat();
+    if (!stats.isFile()) throw new Error('it is not a file');
+    if (stats.size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`);
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
 }
