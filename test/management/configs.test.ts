@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Broker, createBroker } from 'embermq';
+import { type Broker, type BrokerOptions, createBroker } from 'embermq';
 import type { ManagementOptions } from 'embermq/management';
+import { listen } from 'embermq/net';
 import { serveManagement, startBroker } from '../support/management.ts';
 
 const REVISIONS = ['earlier', 'later', 'hosted'] as const;
@@ -128,6 +129,53 @@ describe('Configurations over REST', () => {
       },
       { errors: 'original' }
     );
+  });
+});
+
+describe('Options with which anyone could connect', () => {
+  const key = 'zone.external.allow_anonymous';
+
+  /** The statuses of requests that change them, of a broker with a listener on an address. */
+  async function statuses(host: string, options: BrokerOptions = {}): Promise<Record<string, number>> {
+    await using broker = await startBroker({ zones: { lab: {} }, ...options });
+    await listen(broker, { port: 0, host });
+    await using server = await serveManagement(broker);
+    const put = (value: unknown, name = key, path = 'configs/emqx') =>
+      server.call('PUT', `/api/${path}`, { key: name, value });
+    const document = { format: 'embermq-configuration', version: 1, sections: { settings: [{ key, value: true }] } };
+    const node = `nodes/${encodeURIComponent(broker.settings.node)}/configs/emqx`;
+    const requests: Readonly<Record<string, () => ReturnType<typeof put>>> = {
+      on: () => put(true),
+      text: () => put('on'),
+      none: () => put(''),
+      everywhere: () => put(true, 'allow_anonymous'),
+      'on a node': () => put(true, key, node),
+      bypass: () => put(true, 'bypass_auth_plugins'),
+      import: () => server.call('POST', '/api/x/import', document),
+      off: () => put(false),
+      'another zone': () => put(true, 'zone.lab.allow_anonymous')
+    };
+    const found: Record<string, number> = {};
+    for (const [name, send] of Object.entries(requests)) {
+      const { status, body } = await send();
+      found[name] = status;
+      if (status !== 200) assert.match(body.message, /other machines can reach 0\.0\.0\.0 .*--allow-anonymous/);
+      if (status !== 200) assert.equal(body.code, 108);
+    }
+    return found;
+  }
+
+  const all = (status: number) =>
+    Object.fromEntries(
+      ['on', 'text', 'none', 'everywhere', 'on a node', 'bypass', 'import'].map((name) => [name, status])
+    );
+
+  it('are refused if other machines reach the broker, unless its options allow it', async () => {
+    const others = { off: 200, 'another zone': 200 };
+    assert.deepEqual(await statuses('0.0.0.0'), { ...all(400), ...others });
+    assert.deepEqual(await statuses('0.0.0.0', { allowAnonymous: false }), { ...all(400), ...others });
+    assert.deepEqual(await statuses('0.0.0.0', { allowAnonymous: true }), { ...all(200), ...others });
+    assert.deepEqual(await statuses('127.0.0.1'), { ...all(200), ...others });
   });
 });
 

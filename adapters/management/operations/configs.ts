@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { type Setting, settingText } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { checkExposure } from '../exposure.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { type Plugin, pluginNamed, pluginOfSetting } from '../plugins.ts';
 import { givenValue, shownValue } from '../setting-values.ts';
@@ -45,6 +46,7 @@ async function update({ broker }: Context, app: string, { key, value }: Type.Sta
   const isOwn = OWN_APPS.includes(app) || ownSettings(pluginNamed(broker, app)).includes(setting.name);
   if (!isOwn)
     throw new Fault('wrongParameter', `${setting.key} does not belong to "${app}", but to "${appOf(setting)}"`);
+  checkExposure(broker, [[key, value]]);
   await broker.configuration.set(key, givenValue(value, setting));
 }
 

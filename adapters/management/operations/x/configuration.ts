@@ -2,6 +2,7 @@ import Type from 'typebox';
 import { type ConfigurationDocument, exportConfigurationLines, importConfiguration } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { Download } from '../../download.ts';
+import { checkExposure } from '../../exposure.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 
 const COUNT = (description: string) => Type.Integer({ description });
@@ -82,6 +83,11 @@ function find(entries: Iterable<Identity | null>, key: 'id' | 'name', id: unknow
   return undefined;
 }
 
+/** The options of a document that has not been checked yet. */
+function settingsIn({ sections: { settings = [] } }: ConfigurationDocument): [key: unknown, value: unknown][] {
+  return (settings as readonly ({ key?: unknown; value?: unknown } | null)[]).map((one) => [one?.key, one?.value]);
+}
+
 /** The configuration that was set at run time, as one document. */
 export const CONFIGURATION: readonly Operation[] = [
   operation({
@@ -149,6 +155,7 @@ export const CONFIGURATION: readonly Operation[] = [
         );
       const document = body as ConfigurationDocument;
       if (query.mode === 'replace') await checkCaller(context, document);
+      checkExposure(broker, settingsIn(document));
       return importConfiguration(broker, document, query);
     }
   })
