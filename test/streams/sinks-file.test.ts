@@ -177,7 +177,7 @@ describe('The file sink', () => {
     await symlink(join(other, 'missing'), join(files, 'nothing'));
     await symlink(join(files, 'inside'), join(files, 'link'));
     const outside =
-      /property path must be a path in .*files.*, or in a folder of the option folders; got .*, which is a link to/;
+      /property path must be a path in the folder files of the stream service, or in a folder of the option folders; got .*, which is a link to/;
     await assert.rejects(write({ path: 'folder/x' }, [{}]), outside);
     await assert.rejects(write({ path: 'folder/a/b/x' }, [{}]), outside);
     await assert.rejects(write({ path: '{{.p}}' }, [{ p: 'folder/x' }]), outside);

@@ -276,7 +276,7 @@ describe('the source file', () => {
   });
 
   it('refuses a file that is not there, unless it is looked for again', async () => {
-    await assert.rejects(open({}).attachment.opened, { message: `file ${join(dataDir, 'rows')} not exist` });
+    await assert.rejects(open({}).attachment.opened, { message: `file ${join('files', 'rows')} not exist` });
     const { kept, clock, read, attachment } = open({ interval: 1000 });
     await attachment.opened;
     while (clock.pending === 0) await settled();
@@ -293,7 +293,7 @@ describe('the source file', () => {
     const outside = await mkdtemp(join(tmpdir(), 'embermq-outside-'));
     await writeFile(join(outside, 'rows'), '{"n":1}');
     const message =
-      /^source file of demo: property path must be a path in .*, or in a folder of the option folders; got /;
+      /^source file of demo: property path must be a path in the folder files of the stream service, or in a folder of the option folders; got /;
     await assert.rejects(open({ path: outside }).attachment.opened, { code: 'PROPERTY_INVALID', message });
     await assert.rejects(open({}, { datasource: '../x' }).attachment.opened, { code: 'PROPERTY_INVALID', message });
     await assert.rejects(open({}, { folder: null }).attachment.opened, /streams\.dataDir/);
@@ -328,9 +328,23 @@ describe('the source file', () => {
     await rm(outside, { recursive: true });
   });
 
+  it('does not say where the folder of the service is when it refuses a path', async () => {
+    await symlink(root, join(dataDir, 'rows'));
+    for (const [datasource, shown] of [
+      ['../../x', join('..', '..', 'x')],
+      ['rows', join('files', 'rows')],
+      ['missing', 'missing']
+    ])
+      await assert.rejects(open({}, { datasource }).attachment.opened, ({ message }: Error) => {
+        assert.ok(message.includes(shown), message);
+        assert.ok(!message.includes(root), message);
+        return true;
+      });
+  });
+
   it('names the place where an earlier release has read a file that is not there', async () => {
     await writeFile(join(root, 'rows'), '{"n":1}');
-    const message = `file ${join(dataDir, 'rows')} not exist; ${join(root, 'rows')}, which an earlier release has read, can be moved there`;
+    const message = `file ${join('files', 'rows')} not exist; rows, which an earlier release has read, can be moved there`;
     await assert.rejects(open({}).attachment.opened, { code: 'PROPERTY_INVALID', message });
   });
 

@@ -1,5 +1,5 @@
 import { lstat, realpath } from 'node:fs/promises';
-import { basename, dirname, join, resolve, sep } from 'node:path';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 
 /** The folder for files of rules, in the folder of the stream service. */
@@ -51,14 +51,19 @@ export class FilePlaces {
   place(what: string, ...names: readonly string[]): string {
     const place = resolve(this.#start, ...names);
     if (this.#isAllowed(place) && !place.includes('\0')) return place;
-    throw this.#outside(what, place);
+    throw this.#outside(what, place, names.some(isAbsolute) ? place : join(...names));
   }
 
   /** As `place`, for a file: not one of the allowed folders itself. */
   file(what: string, path: string): string {
     const place = this.place(what, path);
-    if (this.#allowed.includes(place)) throw this.#outside(what, place);
+    if (this.#allowed.includes(place)) throw this.#outside(what, place, path);
     return place;
+  }
+
+  /** A place for errors, which callers of the service see: they may not know where its folder is. */
+  shown(place: string): string {
+    return this.#dataDir !== undefined && isIn(place, [this.#dataDir]) ? relative(this.#dataDir, place) : place;
   }
 
   /**
@@ -73,7 +78,11 @@ export class FilePlaces {
     const owned = await Promise.all(this.#owned.map(withoutLinks));
     const reserved = await Promise.all(this.#reserved.map(withoutLinks));
     if (isIn(real, allowed) && !isIn(real, owned) && !(isIn(real, reserved) && !isIn(real, [dataDir]))) return real;
-    throw this.#outside(what, real === place ? place : `${place}, which is a link to ${real}`);
+    throw this.#outside(
+      what,
+      place,
+      `${this.shown(place)}${real === place ? '' : ', which is a link to another place'}`
+    );
   }
 
   /** Where 0.2 looked for a relative path, if there is something and the present place has nothing. */
@@ -89,14 +98,15 @@ export class FilePlaces {
     return isIn(place, this.#allowed) && !isIn(place, this.#owned) && !isReserved;
   }
 
-  #outside(what: string, place: string): InvalidInput {
+  /** @param shown the place, for the message */
+  #outside(what: string, place: string, shown: string): InvalidInput {
     const isOwned = isIn(place, this.#owned) || isIn(place, this.#reserved);
     const expected =
       this.base === undefined
         ? 'a path in a folder of the option folders; the service has no folder of its own (streams.dataDir)'
-        : `a path in ${this.base}, or in a folder of the option folders`;
-    const text = `${what}: property path must be ${expected}${isOwned ? ', and not in a folder of the broker' : ''}; got "${place}"`;
-    return new InvalidInput('PROPERTY_INVALID', 'path', expected, place, text);
+        : `a path in the folder ${FILES} of the stream service, or in a folder of the option folders`;
+    const text = `${what}: property path must be ${expected}${isOwned ? ', and not in a folder of the broker' : ''}; got "${shown}"`;
+    return new InvalidInput('PROPERTY_INVALID', 'path', expected, shown, text);
   }
 }
 
@@ -121,7 +131,8 @@ async function withoutLinks(path: string): Promise<string> {
     } catch (error) {
       if (!MISSING.has((error as NodeJS.ErrnoException).code ?? '') || at === dirname(at)) throw error;
     }
-    if (await exists(at)) throw new BrokerError('FILE_OUTSIDE', `${at} is a link to something that does not exist`);
+    if (await exists(at))
+      throw new BrokerError('FILE_OUTSIDE', `${basename(at)} is a link to something that does not exist`);
     missing.unshift(basename(at));
   }
 }

@@ -141,8 +141,9 @@ class FileRows implements OpenSource {
       await this.#find();
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-      const { path } = this.#reading;
-      throw new InvalidInput('PROPERTY_INVALID', 'path', 'a file that exists', path, (error as Error).message);
+      const { path, places } = this.#reading;
+      const { message } = error as Error;
+      throw new InvalidInput('PROPERTY_INVALID', 'path', 'a file that exists', places.shown(path), message);
     }
   }
 
@@ -154,8 +155,9 @@ class FileRows implements OpenSource {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       const former = await places.formerPlace(join(this.#properties.path, this.#setup.datasource), path);
-      const hint = former === undefined ? '' : `; ${former}, which an earlier release has read, can be moved there`;
-      throw Object.assign(new Error(`file ${path} not exist${hint}`), { code: 'ENOENT' });
+      const hint =
+        former === undefined ? '' : `; ${places.shown(former)}, which an earlier release has read, can be moved there`;
+      throw Object.assign(new Error(`file ${places.shown(path)} not exist${hint}`), { code: 'ENOENT' });
     }
   }
 
