@@ -1,5 +1,5 @@
 // `npm run crash`: kills brokers under load, starts them again on their data folders, and checks that every promise was kept. The first
-// argument is the number of rounds, 200 by default; pairs of brokers with a bridge, and brokers with stream rules, follow them. SEED repeats the plan of a run (clients, load, when to kill), not its timing.
+// argument is the number of rounds, 200 by default; pairs of brokers with a bridge, and brokers with stream rules, also over another broker, follow them. SEED repeats the plan of a run (clients, load, when to kill), not its timing.
 //
 // Before that, every data folder written by a release (`store/fixtures`) is opened by brokers that are killed, and must be complete
 // afterwards. With `--from BUILD` half of the folders of the rounds are created by that earlier release.
@@ -92,23 +92,23 @@ for (let done = 0, own = seed; done < rounds; done += ROUNDS_OF_A_FOLDER * BRIDG
   }
 }
 let rows = 0;
-for (let done = 0, own = seed; done < rounds; done += ROUNDS_OF_A_FOLDER * STREAMS_EVERY, own++) {
-  const startMs = performance.now();
-  const outcome = await runStreams(own, KILLS_OF_STREAMS);
-  kills += outcome.kills;
-  rows += outcome.rows;
-  const seconds = (performance.now() - startMs) / 1000;
-  process.stdout.write(
-    `  SEED=${own}, stream rules: ${outcome.kills} kills, ${outcome.rows} rows, ${seconds.toFixed(1)} s\n`
-  );
-  if (outcome.faults.length > 0) {
+for (let done = 0, own = seed; done < rounds; done += ROUNDS_OF_A_FOLDER * STREAMS_EVERY, own++)
+  for (const isRemote of [false, true]) {
+    const startMs = performance.now();
+    const outcome = await runStreams(own, KILLS_OF_STREAMS, isRemote);
+    kills += outcome.kills;
+    rows += outcome.rows;
+    const seconds = (performance.now() - startMs) / 1000;
+    const what = isRemote ? 'stream rules over another broker' : 'stream rules';
     process.stdout.write(
-      `crash: a broker with stream rules has failed; SEED=${own} repeats its plan, not its timing\n`
+      `  SEED=${own}, ${what}: ${outcome.kills} kills, ${outcome.rows} rows, ${seconds.toFixed(1)} s\n`
     );
-    for (const fault of outcome.faults) process.stdout.write(`  ${fault}\n`);
-    process.exit(1);
+    if (outcome.faults.length > 0) {
+      process.stdout.write(`crash: a broker with ${what} has failed; SEED=${own} repeats its plan, not its timing\n`);
+      for (const fault of outcome.faults) process.stdout.write(`  ${fault}\n`);
+      process.exit(1);
+    }
   }
-}
 process.stdout.write(
   `crash: passed, ${rounds} rounds, ${kills} kills, ${messages} messages, ${events} requests of webhooks and rules, ${bridged} messages over bridges, ${rows} rows of stream rules\n`
 );

@@ -5,6 +5,8 @@ import { Peer, Victim } from './victim.ts';
 
 /** Messages that are sent without waiting for the acknowledgements of the first ones. */
 const BURST = 20;
+/** Numbers that are published before those before them have arrived. */
+const MOST_AHEAD = 1_000;
 /** Rows of a window of the rules. */
 const WINDOW = 7;
 
@@ -58,14 +60,17 @@ class Windows {
 }
 
 /**
- * A durable broker with stream rules, a client that publishes numbers with QoS 2, clients that receive the windows, and kills of the broker.
- * @param kills number of moments at which it is killed
+ * A durable broker with stream rules, a client that publishes numbers with QoS 2, clients that receive the windows, and kills.
+ * @param kills number of moments at which a broker is killed
+ * @param isRemote the numbers are published at another broker, which is killed as well: first the one, then the other, then as the seed decides
  */
-export async function runStreams(seed: number, kills: number): Promise<StreamsOutcome> {
+export async function runStreams(seed: number, kills: number, isRemote: boolean): Promise<StreamsOutcome> {
   const random = new Random(seed);
-  const victim = await new Victim('streams-broker.ts').begin();
+  const far = isRemote ? await new Victim('bridge-broker.ts').begin() : undefined;
+  const settings = far === undefined ? {} : { server: `tcp://127.0.0.1:${far.port}` };
+  const victim = await new Victim('streams-broker.ts', settings).begin();
   const windows = [1, 2].map((qos) => new Windows(victim, `windows/${qos}`));
-  const writer = new Peer(victim, 'writer');
+  const writer = new Peer(far ?? victim, 'writer');
   let next = 0;
   let isWriting = true;
   const write = async () => {
@@ -76,6 +81,8 @@ export async function runStreams(seed: number, kills: number): Promise<StreamsOu
       for (let i = 0; i < BURST && client.isConnected; i++)
         burst.push(client.publish('numbers', JSON.stringify({ n: next++ }), { qos: 2 }).catch(() => undefined));
       await Promise.all(burst);
+      // the queue of another broker must not grow while a broker with rules is down
+      await until(() => !isWriting || windows.every(({ numbers }) => next - numbers.length < MOST_AHEAD));
       await setImmediate();
     }
   };
@@ -88,12 +95,17 @@ export async function runStreams(seed: number, kills: number): Promise<StreamsOu
   };
   try {
     for (const each of windows) await each.begin();
+    // until the first connection, the other server has no session and keeps nothing
+    while (isRemote && windows.some(({ numbers }) => numbers.length === 0))
+      await (await writer.ready()).publish('numbers', JSON.stringify({ n: -1_000_000 }), { qos: 2 });
     const work = [write(), read()];
     for (let at = 0; at < kills; at++) {
       const mark = next + 20 + random.below(300);
       await until(() => next >= mark);
-      await victim.kill();
-      await victim.begin();
+      const choices = far === undefined ? [[victim]] : [[far], [victim], [far, victim]];
+      const which = at < 2 ? choices[at % choices.length] : random.pick(choices);
+      await Promise.all(which.map((each) => each.kill()));
+      await Promise.all(which.map((each) => each.begin()));
     }
     isWriting = false;
     await work[0];
@@ -110,6 +122,6 @@ export async function runStreams(seed: number, kills: number): Promise<StreamsOu
     isWriting = isReading = false;
     writer.end();
     for (const each of windows) each.end();
-    await victim.end();
+    await Promise.all([victim.end(), far?.end()]);
   }
 }
