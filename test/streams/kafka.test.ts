@@ -249,7 +249,7 @@ describe('the source kafka', () => {
       },
       committed: () => new Promise<void>((resolve, reject) => void commits.push({ resolve, reject }))
     };
-    const { client, kept, attachment } = attach({}, 'readings', { records });
+    const { client, kept, attachment } = attach({}, 'readings', { records, isKept: () => true });
     await until(() => attachment.connection.status === 1);
     let committed = 0;
     const first = client.record('{"n":1}').then(() => committed++);
@@ -266,7 +266,10 @@ describe('the source kafka', () => {
   });
 
   it('can be closed by the change that its first record waits for', async () => {
-    const { client, attachment } = attach({}, 'readings', { ready: () => new Promise(() => undefined) });
+    const { client, attachment } = attach({}, 'readings', {
+      isKept: () => true,
+      ready: () => new Promise(() => undefined)
+    });
     await until(() => attachment.connection.status === 1);
     const taken = client.record('{"n":1}');
     await attachment.detach();

@@ -71,6 +71,8 @@ class Records implements OpenSource {
   readonly #backOff: BackOff;
   #consumer: KafkaConsumer | undefined;
   #isClosed = false;
+  /** The rules that were being started when the first record came are there. */
+  #isReady = false;
   /** Ends waiting for room. */
   #wake = () => {};
   #waits = false;
@@ -128,7 +130,10 @@ class Records implements OpenSource {
   }
 
   async #take({ topic, partition, message, heartbeat }: KafkaRecord): Promise<void> {
-    await this.#setup.ready();
+    if (!this.#isReady) {
+      await this.#setup.ready();
+      this.#isReady = true;
+    }
     while (this.#setup.isFull && !this.#isClosed) {
       await this.#roomOrHeartbeat();
       await heartbeat();
@@ -144,8 +149,10 @@ class Records implements OpenSource {
       ...(key === null || key === undefined ? {} : { key: key.toString() }),
       ...(headers === undefined ? {} : { headers: textsOf(headers) })
     };
+    const give = () => this.#setup.bytes(value, metadata);
     // its position is committed when this has resolved
-    await this.#setup.kept(() => this.#setup.bytes(value, metadata));
+    if (this.#setup.isKept) await this.#setup.kept(give);
+    else give();
   }
 
   #roomOrHeartbeat(): Promise<void> {
