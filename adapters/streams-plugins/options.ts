@@ -31,7 +31,7 @@ export interface PluginOptions {
    * Load libraries that were put into the folder `plugins/TYPE` by hand. With false, one that is found is reported and not loaded. Default true.
    */
   autoLoad?: boolean;
-  /** How the report of a library that is not loaded names this option. Default `autoLoad`. */
+  /** The name of this option in the report of a library that is not loaded. Default `autoLoad`. */
   autoLoadName?: string;
   /** Run `install.sh` of archives. With false, an archive that has one is refused; JavaScript in an archive still runs. Default true. */
   installScripts?: boolean;

@@ -13,7 +13,7 @@ export function shownUrl(text: string): string {
   return withoutLogin(place) + masked;
 }
 
-/** Whether what looks like a port is not a number, so that the host must be a user name, and the port the beginning of its password. */
+/** Tell whether the port is not a number: then the host is a user name, and the port the beginning of its password. */
 function hasLoginForPort(place: string): boolean {
   const [, host] = /^[^/]*\/\/(?:\[[^\]/]*\])?([^/]*)/.exec(place) ?? [];
   if (host === undefined) return false;

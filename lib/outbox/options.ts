@@ -37,7 +37,7 @@ export type OutboxLimits = Values<typeof OUTBOX_OPTIONS>;
 export interface OutboxOptions {
   /** Identifies the target, such as `webhook:main`: 1 to 128 characters. The entries in the store belong to it. */
   readonly name: string;
-  /** How alarms and errors name the target. Default: the name. */
+  /** The name of the target in alarms and errors. Default: `name`. */
   readonly label?: string | undefined;
   /**
    * Deliver entries to the target. They are of one key, or of several if `batch` allows more than one entry. The attempt is aborted if

@@ -203,7 +203,7 @@ function put(output: Output, name: string, steps: readonly CompiledStep[], value
   else setKey(output, name, place(Object.hasOwn(output, name) ? output[name] : undefined, steps, value, scope));
 }
 
-/** Whether an output has lists or objects. Without them, it has no more than its functions have made, which is counted, and the columns of the event. */
+/** Tell whether an output has lists or objects. Without them, it has no more than its functions have made, which is counted, and the columns of the event. */
 function hasParts(output: Output): boolean {
   for (const name in output) if (typeof output[name] === 'object' && output[name] !== null) return true;
   return false;

@@ -19,7 +19,7 @@ export function isHeavier(value: unknown, most: number): boolean {
 }
 
 /**
- * The weight of a value, as for `isHeavier`.
+ * Measure the weight of a value, as for `isHeavier`.
  * @param known weights of values that do not change meanwhile: what is part of many outputs is walked once. It gets those of this value
  * @returns more than `most` if it is heavier, which need not be its weight
  */
@@ -27,7 +27,7 @@ export function weightOf(value: unknown, most: number, known: KnownWeights): num
   return most - left(value, most, 0, known);
 }
 
-/** What is left of a bound; negative: the value is heavier. */
+/** The rest of a bound; negative: the value is heavier. */
 function left(value: unknown, most: number, level: number, known: KnownWeights | undefined): number {
   if (typeof value === 'string') return most - value.length - 2;
   if (typeof value !== 'object' || value === null) return most - 8;

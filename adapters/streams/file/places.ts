@@ -21,11 +21,11 @@ export interface FolderOptions {
 /** A folder that is not there yet has no links. */
 const MISSING = new Set(['ENOENT', 'ENOTDIR']);
 
-/** Where the files of rules may be. */
+/** The folders in which files of rules may be. */
 export class FilePlaces {
   /** The folder for files of rules; undefined: the service has no folder. */
   readonly base: string | undefined;
-  /** Where relative paths begin. */
+  /** The folder in which relative paths begin. */
   readonly #start: string;
   readonly #dataDir: string | undefined;
   readonly #allowed: readonly string[];
@@ -85,7 +85,7 @@ export class FilePlaces {
     );
   }
 
-  /** Where 0.2 looked for a relative path, if there is something and the present place has nothing. */
+  /** The place at which 0.2 looked for a relative path, if there is something and the present place has nothing. */
   async formerPlace(path: string, place: string): Promise<string | undefined> {
     if (this.#dataDir === undefined) return undefined;
     const former = resolve(this.#dataDir, path);
@@ -110,7 +110,7 @@ export class FilePlaces {
   }
 }
 
-/** Whether a path is one of folders, or in one. */
+/** Tell whether a path is one of folders, or in one. */
 function isIn(path: string, folders: readonly string[]): boolean {
   return folders.some((folder) => path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep));
 }

@@ -104,7 +104,7 @@ export function fileSink(options: FileSinkOptions = {}): SinkType {
   };
 }
 
-/** How errors name it. */
+/** The name of the sink in errors. */
 const SINK = 'file sink';
 
 class FileSink implements OpenSink {

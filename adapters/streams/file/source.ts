@@ -108,9 +108,9 @@ async function stateOf(path: string): Promise<string> {
   return `${stats.ino} ${stats.mtimeMs} ${stats.size}`;
 }
 
-/** Where a source reads. */
+/** The files of a source. */
 interface Reading {
-  /** How errors name the source. */
+  /** The name of the source in errors. */
   readonly what: string;
   readonly places: FilePlaces;
   /** The file or folder. */
@@ -147,7 +147,7 @@ class FileRows implements OpenSource {
     }
   }
 
-  /** Whether the path is a folder. @throws BrokerError if there is nothing, or if it may not be read */
+  /** Tell whether the path is a folder. @throws BrokerError if there is nothing, or if it may not be read */
   async #find(): Promise<boolean> {
     const { what, places, path } = this.#reading;
     try {

@@ -22,7 +22,7 @@ export interface RewriteRule {
 /** The kind of packet that contains the topic. `subscribe` includes UNSUBSCRIBE. */
 export type RewriteKind = 'publish' | 'subscribe';
 
-/** What the feature uses of the broker. */
+/** The parts of the broker that the feature uses. */
 interface RewriteHost {
   readonly settings: { readonly rewrite: readonly (RewriteRule | string)[] };
   readonly announcer: { failed(error: BrokerError, during: string, client: undefined): void };

@@ -79,7 +79,7 @@ export class StoredDefinitions {
     return found;
   }
 
-  /** Whether a column of SELECT uses the alias of one that is written behind it. @throws SqlError */
+  /** Tell whether a column of SELECT uses the alias of one that is written behind it. @throws SqlError */
   usesLaterAlias(rule: Pick<StreamRuleDefinition, 'sql'>): boolean {
     const { fields } = this.statement(rule);
     return fields.some((field, index) => {

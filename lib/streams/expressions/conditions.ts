@@ -142,7 +142,7 @@ export function isAmong(value: Value, item: Value): boolean {
   return isArray(item) ? item.some((element) => isEqual(value, element)) : isEqual(value, item);
 }
 
-/** Whether a value that is not null differs from an item of NOT IN, or from all of its elements. It does not if one of them is null. */
+/** Tell whether a value that is not null differs from an item of NOT IN, or from all of its elements. It does not if one of them is null. */
 export function isOutside(value: Value, item: Value): boolean {
   if (isArray(item)) return !item.some((element) => isNull(element) || isEqual(value, element));
   return !isNull(item) && !isEqual(value, item);

@@ -131,7 +131,7 @@ function changedColumn(saved: Value[] | undefined): AnalyticState {
   };
 }
 
-/** What `had_changed` remembers: values by the index of their argument, and the columns of `*`. */
+/** The state of `had_changed`: values by the index of their argument, and the columns of `*`. */
 interface SavedChanges {
   readonly values: Value[];
   readonly columns: readonly (readonly [name: string, value: Value])[];

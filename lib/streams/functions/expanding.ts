@@ -5,7 +5,7 @@ import { booleanOf, structOf } from './arguments.ts';
 import { Comparisons } from './equality.ts';
 import type { ArgumentNames, ExpandingFunction, ExpandingState } from './function.ts';
 
-/** What `changed_cols` remembers: values by the index of their argument, and the columns of `*`. */
+/** The state of `changed_cols`: values by the index of their argument, and the columns of `*`. */
 interface SavedColumns {
   readonly values: readonly Value[];
   readonly columns: readonly (readonly [name: string, value: Value])[];

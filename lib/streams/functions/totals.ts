@@ -78,7 +78,7 @@ interface SavedTotals {
   readonly sliding: ReturnType<SlidingFloats['save']> | undefined;
 }
 
-/** Whether an integer has more than 64 bits: it counts as a float. */
+/** Tell whether an integer has more than 64 bits: it counts as a float. */
 function isWide(value: bigint): boolean {
   return !Number.isSafeInteger(Number(value)) && integer(value) !== value;
 }

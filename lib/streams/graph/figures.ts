@@ -4,7 +4,7 @@ import { errorText } from '../../base/errors.ts';
 /** Latency and the time of the last item are taken for one item in so many, for the first, and once a second. A power of 2. */
 export const SAMPLE = 64;
 
-/** How long the sample of a node may be older than its last item. */
+/** Time by which the sample of a node may be older than its last item. */
 const SAMPLE_MS = 1_000;
 
 /** Takes samples of the items of a node. */

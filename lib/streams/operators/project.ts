@@ -13,8 +13,8 @@ import {
   type ValueObject
 } from '../values.ts';
 
-/** How many times the bound `rowWeight` the rows that are made of one row may weigh together. */
-const MOST_ROWS_WEIGHT = 16;
+/** Bound of the rows that are made of one row together, as a multiple of `rowWeight`. */
+const MAX_ROWS_FACTOR = 16;
 
 /** Adds the output rows of a tuple to a list: one, unless a function such as `unnest` makes several of it. @throws StreamFailure */
 type Project = (tuple: Tuple, outputs: ValueObject[]) => void;
@@ -154,7 +154,7 @@ function severalRows(
 ): Project {
   const read = resultOf(field, tools);
   const { rowWeight = MAX_WEIGHT } = tools;
-  const most = MOST_ROWS_WEIGHT * rowWeight;
+  const most = MAX_ROWS_FACTOR * rowWeight;
   const before = writes.slice(0, expanding);
   const behind = writes.slice(expanding + 1);
   return (tuple, outputs) => {

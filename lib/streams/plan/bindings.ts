@@ -176,7 +176,7 @@ export class Bindings {
     return { ...bound, make: (tools) => this.readAlias(index, tools) };
   }
 
-  /** Whether a name means the column and not its alias, because a clause cannot have the calls of the alias. */
+  /** Tell whether a name means the column and not its alias, because a clause cannot have the calls of the alias. */
   meansColumn(index: number, { noAggregates, noAnalytics }: Clause): boolean {
     const { bound, hasColumn } = this.#aliases[index];
     const { aggregates, analytics } = bound.uses;
