@@ -1,6 +1,7 @@
 import { BoundedIterable } from '../base/bounded-iterable.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
+import { inSlices } from '../base/slices.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
@@ -26,7 +27,7 @@ import { missingPlan, type Plan, Planner } from './plan.ts';
 import { Resources } from './resources.ts';
 import { Rule, type RuleHost } from './rule.ts';
 import { type ActionsHost, keep, RuleActionList, resourcesIn } from './rule-actions.ts';
-import { testPlan } from './rule-test.ts';
+import { testSteps } from './rule-test.ts';
 import type {
   ActionInfo,
   ActionType,
@@ -44,6 +45,8 @@ import type {
 
 /** An error of the same rule is reported once in this time, in milliseconds. */
 const REPORT_MS = 60_000;
+/** How long a test may take, in milliseconds. */
+const TEST_MS = 1_000;
 
 /** The rules of a broker, when they are loaded: `broker.rules` calls it. */
 export class RuleEngine implements RulesApi {
@@ -224,7 +227,15 @@ export class RuleEngine implements RulesApi {
     const { node, clock } = this.#host;
     const plan = await this.#planner.plan(sql);
     const defaults = testColumns(plan.topics[0], { node, now: clock.now() });
-    return testPlan(plan, event, defaults);
+    return inSlices(testSteps(plan, event, defaults), {
+      clock,
+      pause: () => this.#host.pause(),
+      mostMs: TEST_MS,
+      tooLong: () => {
+        const text = `the test takes more than ${TEST_MS} ms, and is ended: give it a shorter list, or make the statement cheaper`;
+        return new InvalidInput('RULE_INVALID', 'event', `a test of at most ${TEST_MS} ms`, undefined, text);
+      }
+    });
   }
 
   outputs(id?: string): AsyncIterableIterator<RuleOutput> {

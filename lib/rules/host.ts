@@ -54,6 +54,8 @@ export interface RulesHost {
   noted(gauge: 'rules' | 'resources', count: number): void;
   raise(id: string, title: string, summary: string): void;
   clear(id: string): void;
+  /** Wait for the next turn of the event loop. */
+  pause(): Promise<void>;
   /** Work of another process is in progress. */
   during(work: Promise<unknown>): void;
   /** Report an error that has no caller. */

@@ -1,4 +1,5 @@
 /** The language of rules without a broker: `embermq/rules`. A broker loads its rules itself, see `broker.rules`. */
+import { atOnce } from '../base/slices.ts';
 import { ruleDialect } from '../sql/dialect.ts';
 import { commonFunctions } from '../sql/functions/all.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
@@ -9,7 +10,7 @@ import { checkFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
 import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import { checkStatement, Planner } from './plan.ts';
-import { testPlan } from './rule-test.ts';
+import { testSteps } from './rule-test.ts';
 import type { RuleEventInfo, RuleTest } from './types.ts';
 
 /** A function of statements, for documents. */
@@ -63,7 +64,7 @@ export async function compileRule(sql: string, options: CompileOptions = {}): Pr
   return {
     topics,
     isForeach,
-    run: (event = {}) => testPlan(plan, event, testColumns(topics[0], { node, now: now() }))
+    run: (event = {}) => atOnce(testSteps(plan, event, testColumns(topics[0], { node, now: now() })))
   };
 }
 

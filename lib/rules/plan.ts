@@ -38,13 +38,15 @@ export interface Plan {
   readonly decoded: readonly string[];
   /** @param hints receives what may be a mistake in the statement @returns the outputs; undefined: WHERE is not true @throws SqlFailure */
   run(row: Row, hints?: string[]): readonly Value[] | undefined;
+  /** The same in steps, for tests: it yields after each element of FOREACH. */
+  steps(row: Row, hints?: string[]): Generator<void, readonly Value[] | undefined>;
 }
 
 /** Stands for a statement that cannot be compiled at present. */
 export function missingPlan(sql: string): Plan {
   return {
     ...{ sql, isForeach: false, topics: [], filters: [], events: new Set(), usesMetadata: false, isMissing: true },
-    ...{ hints: [], decoded: [], run: () => undefined }
+    ...{ hints: [], decoded: [], run: () => undefined, *steps() {} }
   };
 }
 
@@ -89,9 +91,14 @@ export class Planner {
     const usesPatterns = [...functionsIn(statement)].some((name) => this.#functions.get(name)?.patternAt !== undefined);
     if (usesPatterns) this.#patterns ??= await loadPatterns();
     const context = { text: sql, dialect: this.#dialect, functions: this.#functions, tools: this.#tools };
-    const { run } = compileStatement(statement, context);
+    const compiled = compileStatement(statement, context);
     const origin = originOf(statement, sql);
-    return { sql, run, ...origin, ...{ hints: hintsOf(statement, sql, origin), decoded: decodedColumns(statement) } };
+    return {
+      sql,
+      ...compiled,
+      ...origin,
+      ...{ hints: hintsOf(statement, sql, origin), decoded: decodedColumns(statement) }
+    };
   }
 }
 

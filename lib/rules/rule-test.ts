@@ -13,11 +13,15 @@ import type { RuleTest } from './types.ts';
 const TEST_ID = 'test';
 
 /**
- * Evaluate a statement for an event that is given by its columns.
+ * Evaluate a statement for an event that is given by its columns. It yields after each element of FOREACH.
  * @param defaults the columns that are not given
  * @throws SqlFailure; InvalidInput RULE_INVALID
  */
-export function testPlan(plan: Plan, given: Readonly<Record<string, unknown>>, defaults: ValueObject): RuleTest {
+export function* testSteps(
+  plan: Plan,
+  given: Readonly<Record<string, unknown>>,
+  defaults: ValueObject
+): Generator<void, RuleTest> {
   checkObject(given, 'event');
   const { isForeach } = plan;
   const columns = columnsOf({ metadata: { rule_id: TEST_ID }, ...defaults, ...given });
@@ -28,7 +32,7 @@ export function testPlan(plan: Plan, given: Readonly<Record<string, unknown>>, d
       return { result: 'topic', isForeach, outputs: [], hints };
   }
   const names = Object.keys(columns).filter((name) => name !== 'metadata' || name in given);
-  const outputs = plan.run(new PlainEvent(columns.event as RuleEventName, columns, names), hints);
+  const outputs = yield* plan.steps(new PlainEvent(columns.event as RuleEventName, columns, names), hints);
   return { result: outputs === undefined ? 'where' : 'matched', isForeach, outputs: outputs ?? [], hints };
 }
 

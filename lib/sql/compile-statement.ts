@@ -23,6 +23,17 @@ interface CompiledStatement {
    * @throws SqlFailure
    */
   readonly run: (row: Row, hints?: string[]) => readonly Value[] | undefined;
+  /** The same in steps: it yields after each element of FOREACH. */
+  readonly steps: (row: Row, hints?: string[]) => Generator<void, readonly Value[] | undefined>;
+}
+
+/** A list of FOREACH whose elements are taken. */
+interface Taken {
+  readonly scope: Scope;
+  readonly elements: readonly Value[];
+  /** The values of aliases before the first element. */
+  readonly shared: readonly Value[];
+  readonly outputs: Value[];
 }
 
 type Output = Record<string, Value>;
@@ -33,7 +44,7 @@ type CompiledField = (scope: Scope, output: Output) => void;
 /** Compile a statement. @throws SqlError */
 export function compileStatement(statement: Statement, context: CompileContext): CompiledStatement {
   const compiler = new StatementCompiler(statement, context);
-  return { run: statement.type === 'select' ? compiler.select(statement) : compiler.foreach(statement) };
+  return statement.type === 'select' ? compiler.select(statement) : compiler.foreach(statement);
 }
 
 class StatementCompiler {
@@ -48,7 +59,7 @@ class StatementCompiler {
     this.#used = namesIn(statement);
   }
 
-  select({ fields, where }: Select): CompiledStatement['run'] {
+  select({ fields, where }: Select): CompiledStatement {
     const expressions = this.#expressions;
     const aliases = new Set(
       fields.flatMap((field) => (field.type === 'star' || !field.alias ? [] : [field.alias.name]))
@@ -61,7 +72,7 @@ class StatementCompiler {
     const compiled = this.#fields(fields);
     const late = isEarly || where === undefined ? undefined : expressions.compile(where);
     const { slotCount } = expressions;
-    return (row) => {
+    const run: CompiledStatement['run'] = (row) => {
       const scope = scopeOf(row, slotCount);
       let clause = 'WHERE';
       try {
@@ -77,9 +88,16 @@ class StatementCompiler {
         throw failureIn(clause, error);
       }
     };
+    return {
+      run,
+      // biome-ignore lint/correctness/useYield: there is one step
+      *steps(row) {
+        return run(row);
+      }
+    };
   }
 
-  foreach({ fields, does, incase, where }: Foreach): CompiledStatement['run'] {
+  foreach({ fields, does, incase, where }: Foreach): CompiledStatement {
     const expressions = this.#expressions;
     const last = fields[fields.length - 1];
     if (last.type === 'star')
@@ -100,7 +118,8 @@ class StatementCompiler {
     const condition = incase && expressions.compile(incase);
     const compiled = does && this.#fields(does);
     const { slotCount } = expressions;
-    return (row, hints) => {
+    /** @returns undefined: WHERE is not true */
+    const begin = (row: Row, hints: string[] | undefined): Taken | undefined => {
       const scope = scopeOf(row, slotCount);
       let clause = 'FOREACH';
       try {
@@ -110,14 +129,18 @@ class StatementCompiler {
         scope.slots[slot] = elements;
         clause = 'WHERE';
         if (filter !== undefined && filter(scope) !== true) return undefined;
-        if (!isList(elements)) {
-          if (hints !== undefined && typeof elements === 'string' && isList(decodeJson(elements)))
-            hints.push(JSON_LIST);
-          return [];
-        }
-        const outputs: Value[] = [];
-        const shared = [...scope.slots];
-        for (const element of elements) {
+        if (isList(elements)) return { scope, elements, shared: [...scope.slots], outputs: [] };
+        if (hints !== undefined && typeof elements === 'string' && isList(decodeJson(elements))) hints.push(JSON_LIST);
+        return { scope, elements: [], shared: [], outputs: [] };
+      } catch (error) {
+        throw failureIn(clause, error);
+      }
+    };
+    const take = ({ scope, elements, shared, outputs }: Taken, begin: number, end: number): void => {
+      let clause = 'INCASE';
+      try {
+        for (let index = begin; index < end; index++) {
+          const element = elements[index];
           scope.slots[slot] = element;
           clause = 'INCASE';
           if (condition !== undefined && condition(scope) !== true) continue;
@@ -133,9 +156,23 @@ class StatementCompiler {
           // the aliases of DO end with the element
           for (let at = 0; at < slotCount; at++) scope.slots[at] = shared[at];
         }
-        return outputs;
       } catch (error) {
         throw failureIn(clause, error);
+      }
+    };
+    return {
+      run: (row, hints) => {
+        const taken = begin(row, hints);
+        if (taken !== undefined) take(taken, 0, taken.elements.length);
+        return taken?.outputs;
+      },
+      *steps(row, hints) {
+        const taken = begin(row, hints);
+        for (let at = 0; at < (taken?.elements.length ?? 0); at++) {
+          take(taken as Taken, at, at + 1);
+          yield;
+        }
+        return taken?.outputs;
       }
     };
   }

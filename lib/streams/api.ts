@@ -55,7 +55,10 @@ export interface StreamRulesApi {
   validate(input: StreamRuleInput): Promise<Validation>;
   /** The plan of a rule. @throws NotFound STREAM_RULE_NOT_FOUND */
   explain(id: string): Promise<PlanNode>;
-  /** Run a statement over sample rows, on a clock of its own and without any sink. @throws as `create` */
+  /**
+   * Run a statement over sample rows, on a clock of its own and without any sink. It takes at most 1 s, in slices between the rows; longer tests fail.
+   * @throws as `create`; InvalidInput STREAM_RULE_INVALID if it takes longer
+   */
   test(input: Pick<StreamRuleInput, 'sql' | 'options'>, rows: readonly TestRow[]): Promise<StreamRuleTest>;
   /** The emissions of a rule, or of all rules, from now on. It ends when the rule is dropped or the service stops. */
   emissions(

@@ -2,6 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
+import { atOnce } from '../base/slices.ts';
 import { loadPatterns } from '../sql/patterns.ts';
 import { definitionOf } from './catalogue.ts';
 import { streamFunctions as builtInFunctions } from './functions/all.ts';
@@ -12,7 +13,7 @@ import { printStreamStatement } from './print-statement.ts';
 import { Registry } from './registry.ts';
 import { readRuleOptions } from './rule-options.ts';
 import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
-import { runSamples, type SampleRun, type SampleStep } from './sample-run.ts';
+import { type SampleRun, type SampleStep, sampleSteps } from './sample-run.ts';
 import { parseStreamStatement } from './statement.ts';
 import { DEFAULT_BOUNDS, readStreamsOptions } from './streams-options.ts';
 import { parseTime } from './time-pattern.ts';
@@ -58,7 +59,8 @@ export interface CompiledStreamRule {
   readonly explain: PlanNode;
   readonly topology: Topology;
   /**
-   * Run the statement from its beginning over rows, on a clock that goes on from row to row. It waits for nothing.
+   * Run the statement from its beginning over rows, on a clock that goes on from row to row. It waits for nothing and has no bound of time:
+   * for statements of others, use `rules.test`, which takes at most a second.
    * @throws InvalidInput ROW_INVALID; STREAM_RULE_INVALID: it joins a lookup table
    */
   run(steps: readonly SampleStep[], options?: StreamRunOptions): SampleRun;
@@ -110,7 +112,7 @@ export async function compileStreamRule(sql: string, given: StreamCompileOptions
     sources: plan.streams.map(({ definition }) => definition.name),
     explain: plan.explain,
     topology: plan.topology,
-    run: (steps, { startsAt = 0, until } = {}) => runSamples(steps, { ...settings, startsAt, until })
+    run: (steps, { startsAt = 0, until } = {}) => atOnce(sampleSteps(steps, { ...settings, startsAt, until }))
   };
 }
 

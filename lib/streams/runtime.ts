@@ -1,4 +1,6 @@
 import type { Clock } from '../base/clock.ts';
+import { InvalidInput } from '../base/errors.ts';
+import { inSlices } from '../base/slices.ts';
 import { loadPatterns, type PatternCompiler } from '../sql/patterns.ts';
 import type { Catalogue } from './catalogue.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
@@ -18,7 +20,7 @@ import type { Registry } from './registry.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
 import { Running } from './running.ts';
-import { runSamples } from './sample-run.ts';
+import { sampleSteps } from './sample-run.ts';
 import { planSink, type SinkPlan } from './sinks/sink-plan.ts';
 import { HeldRows } from './sources/held-rows.ts';
 import { SourceHub } from './sources/hub.ts';
@@ -35,6 +37,9 @@ import type {
   TestRow
 } from './types.ts';
 import type { ValueObject } from './values.ts';
+
+/** How long a test may take, in milliseconds. */
+const TEST_MS = 1_000;
 
 /** What the runtime uses of the service. */
 interface RuntimeHost {
@@ -276,13 +281,18 @@ export class StreamRuntime {
     return log;
   }
 
-  /** Run a statement over sample rows, without its sinks. @throws as `plan`; InvalidInput ROW_INVALID */
+  /**
+   * Run a statement over sample rows, without its sinks, in slices.
+   * @throws as `plan`; InvalidInput ROW_INVALID; STREAM_RULE_INVALID if it takes too long
+   */
   async test(read: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest> {
     const plan = await this.plan(read);
     const { options, id } = read.definition;
     const toolsOf = (clock: Clock) => this.#toolsOf(id, clock);
-    const startsAt = this.#host.clock.now();
-    const { emissions, errors } = runSamples(rows, { plan, options, startsAt, toolsOf, parseTime: this.#parseTime });
+    const { clock } = this.#host;
+    const steps = sampleSteps(rows, { plan, options, startsAt: clock.now(), toolsOf, parseTime: this.#parseTime });
+    const setup = { clock, pause: () => this.#host.pause(), mostMs: TEST_MS, tooLong: testTooLong };
+    const { emissions, errors } = await inSlices(steps, setup);
     return { emissions, errors };
   }
 
@@ -349,4 +359,9 @@ function columnsOf(
 /** The name of the node of a sink: `sink_mqtt_0`. */
 function sinkName({ type = 'function', index }: PlannedAction): string {
   return `sink_${type}_${index}`;
+}
+
+function testTooLong(): InvalidInput {
+  const text = `the test takes more than ${TEST_MS} ms, and is ended: give it fewer rows, or make the statement cheaper`;
+  return new InvalidInput('STREAM_RULE_INVALID', 'rows', `a test of at most ${TEST_MS} ms`, undefined, text);
 }

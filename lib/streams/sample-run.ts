@@ -56,10 +56,10 @@ interface SampleSettings {
 
 /**
  * Run a plan over sample rows, on a clock of its own. Time passes from row to row; after the last one, a day passes
- * unless `until` is given, so that its windows end.
+ * unless `until` is given, so that its windows end. It yields after each row, and after each time at which something happens.
  * @throws InvalidInput ROW_INVALID
  */
-export function runSamples(rows: readonly SampleStep[], settings: SampleSettings): SampleRun {
+export function* sampleSteps(rows: readonly SampleStep[], settings: SampleSettings): Generator<void, SampleRun> {
   const { plan, options, startsAt, toolsOf } = settings;
   if (!Array.isArray(rows)) throw new InvalidInput('ROW_INVALID', 'rows', 'an array of rows', rows);
   if (plan.streams.some(({ kind }) => kind === 'lookup'))
@@ -85,16 +85,20 @@ export function runSamples(rows: readonly SampleStep[], settings: SampleSettings
   const graph = new Graph(plan, { clock, tools, lookups: new Map(), failed: () => undefined }, output);
   const tables = new Map<string, readonly Row[]>();
   graph.open();
-  for (const [index, row] of rows.entries()) {
-    if (row?.at !== undefined && !Number.isFinite(row.at))
-      throw new InvalidInput('ROW_INVALID', `rows[${index}].at`, 'milliseconds', row.at);
-    clock.advanceTo(row?.at ?? clock.now());
-    if (!isTime(row))
-      pushSample(graph, plan, row, { index, options, parseTime: settings.parseTime, tables, now: clock.now() });
+  try {
+    for (const [index, row] of rows.entries()) {
+      if (row?.at !== undefined && !Number.isFinite(row.at))
+        throw new InvalidInput('ROW_INVALID', `rows[${index}].at`, 'milliseconds', row.at);
+      yield* clock.advanceTo(row?.at ?? clock.now());
+      if (!isTime(row))
+        pushSample(graph, plan, row, { index, options, parseTime: settings.parseTime, tables, now: clock.now() });
+      yield;
+    }
+    yield* clock.advanceTo(settings.until ?? clock.now() + AFTER_MS);
+  } finally {
+    graph.close();
   }
-  clock.advanceTo(settings.until ?? clock.now() + AFTER_MS);
   const metrics = Object.fromEntries(graph.metrics(() => undefined));
-  graph.close();
   return {
     outputs,
     emissions: outputs.flatMap((output) => ('rows' in output ? [output.rows] : [])),
@@ -196,13 +200,14 @@ class SampleClock implements Clock {
     this.#heap.remove(timer as never);
   }
 
-  advanceTo(time: number): void {
+  *advanceTo(time: number): Generator<void, void> {
     for (;;) {
       const timer = this.#fired < MOST_TIMERS ? this.#heap.takeDue(time) : undefined;
       if (timer === undefined) break;
       this.#fired++;
       this.#now = Math.max(this.#now, timer.dueMs);
       timer.run();
+      yield;
     }
     this.#now = Math.max(this.#now, time);
   }

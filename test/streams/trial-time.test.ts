@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { inSlices } from '../../lib/base/slices.ts';
+import { createBroker } from '../../lib/index.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+/** A broker with a function `work` in both languages that takes 4 ms. */
+async function begin() {
+  const clock = new ManualClock(1_000);
+  let calls = 0;
+  const run = () => {
+    calls++;
+    clock.advance(4);
+    return 1;
+  };
+  const broker = createBroker({ clock });
+  await broker.start();
+  const about = 'Takes 4 ms.';
+  await broker.rules.defineFunction({ name: 'work', family: 'own', params: ['any'], returns: 'any', about, run });
+  await broker.streams.defineFunction({ name: 'work', family: 'own', kind: 'scalar', params: ['any'], about, run });
+  await broker.streams.define('CREATE STREAM demo () WITH (DATASOURCE="demo")');
+  return { broker, calls: () => calls };
+}
+
+/** Count turns of the event loop while work goes on. */
+async function turnsDuring<T>(work: Promise<T>): Promise<{ result: PromiseSettledResult<T>; turns: number }> {
+  let turns = 0;
+  let timer = setImmediate(function next() {
+    turns++;
+    timer = setImmediate(next);
+  });
+  const [result] = await Promise.allSettled([work]);
+  clearImmediate(timer);
+  return { result, turns };
+}
+
+const ROWS = Array.from({ length: 1_000 }, (_, a) => ({ stream: 'demo', values: { a } }));
+const ITEMS = { topic: 't', payload: { items: Array.from({ length: 1_000 }, (_, a) => a) } };
+
+describe('A test of a statement', () => {
+  it('over rows goes on in slices, and is refused with the reason when it has taken a second', async () => {
+    const { broker, calls } = await begin();
+    await using _ = broker;
+    const sql = 'SELECT work(a) AS w FROM demo';
+    const { result, turns } = await turnsDuring(broker.streams.rules.test({ sql }, ROWS));
+    assert.equal(calls(), 251);
+    assert.ok(turns > 100, `${turns}`);
+    const { code, message } = (result as PromiseRejectedResult).reason;
+    assert.deepEqual([code, message], ['STREAM_RULE_INVALID', TOO_LONG.replace('WHAT', 'fewer rows')]);
+    assert.equal((await broker.streams.rules.test({ sql }, ROWS.slice(0, 250))).emissions.length, 250);
+  });
+
+  it('counts the time of windows that end after the last row', async () => {
+    const { broker, calls } = await begin();
+    await using _ = broker;
+    const sql = 'SELECT work(count(*)) AS w FROM demo GROUP BY HOPPINGWINDOW(hh, 24, 1), a';
+    await assert.rejects(broker.streams.rules.test({ sql }, ROWS.slice(0, 100)), { code: 'STREAM_RULE_INVALID' });
+    assert.ok(calls() < 500, `${calls()}`);
+  });
+
+  it('over an event goes on in slices between the elements of FOREACH, and is refused when it has taken a second', async () => {
+    const { broker, calls } = await begin();
+    await using _ = broker;
+    const sql = 'FOREACH payload.items AS i DO work(i) AS w FROM "t"';
+    const { result, turns } = await turnsDuring(broker.rules.test(sql, ITEMS));
+    assert.equal(calls(), 251);
+    assert.ok(turns > 100, `${turns}`);
+    const { code, message } = (result as PromiseRejectedResult).reason;
+    assert.deepEqual([code, message], ['RULE_INVALID', TOO_LONG.replace('WHAT', 'a shorter list')]);
+    const short = { topic: 't', payload: { items: [1, 2, 3] } };
+    assert.deepEqual((await broker.rules.test(sql, short)).outputs, [{ w: 1 }, { w: 1 }, { w: 1 }]);
+  });
+
+  it('ends its steps when it is refused', async () => {
+    const clock = new ManualClock();
+    let isEnded = false;
+    function* steps(): Generator<void, void> {
+      try {
+        for (;;) {
+          clock.advance(1);
+          yield;
+        }
+      } finally {
+        isEnded = true;
+      }
+    }
+    const setup = { clock, pause: async () => undefined, mostMs: 20, tooLong: () => new Error('too long') };
+    await assert.rejects(inSlices(steps(), setup), /too long/);
+    assert.deepEqual([isEnded, clock.monotonic()], [true, 21]);
+  });
+});
+
+const TOO_LONG = 'the test takes more than 1000 ms, and is ended: give it WHAT, or make the statement cheaper';
