@@ -121,6 +121,15 @@ export class Client {
     this.destroy();
   }
 
+  /** Reset the connection, as a host that has lost its state. */
+  reset(): void {
+    const { socket } = this;
+    this.socket = undefined;
+    this.online = false;
+    this.answers = undefined;
+    socket?.resetAndDestroy();
+  }
+
   destroy(): void {
     const { socket } = this;
     this.socket = undefined;

@@ -5,6 +5,7 @@ import { runFlow, runWild } from './flow.ts';
 import { runOffline, runRetained } from './kept.ts';
 import { Load } from './load.ts';
 import { runLogins, runWrongLogins } from './logins.ts';
+import { runResets } from './resets.ts';
 import { type Outcome, TASK_DEFAULTS, type Task } from './task.ts';
 
 /**
@@ -20,6 +21,7 @@ const MODES: Readonly<Record<Task['mode'], (load: Load) => Promise<Record<string
   fanout: runFlow,
   wild: runWild,
   storm: runStorm,
+  resets: runResets,
   idle: runIdle,
   retained: runRetained,
   offline: runOffline,

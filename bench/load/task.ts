@@ -8,6 +8,7 @@ export interface Task {
     | 'fanout'
     | 'wild'
     | 'storm'
+    | 'resets'
     | 'idle'
     | 'retained'
     | 'offline'

@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 export type Durability = 'process' | 'power';
 
 /** What embermq has in addition while it is measured, see `Row.observer`. */
-export type Observer = 'hook' | 'listener' | 'rules' | 'users' | 'rest' | 'webhook' | 'webhook-all';
+export type Observer = 'hook' | 'listener' | 'rules' | 'users' | 'rest' | 'webhook' | 'webhook-all' | 'serve';
 
 export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
 
@@ -68,15 +68,18 @@ export function findBroker(
   switch (name) {
     case 'embermq': {
       const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-      return kind(name, commit(version), (port, folder, store, observer, farPort) => [
-        process.execPath,
-        program('brokers/embermq.js'),
-        String(port),
-        JSON.stringify({ ...JSON.parse(options), observer, folder, farPort }),
-        store ?? 'none',
-        join(folder, 'data'),
-        ...(profiles === undefined ? [] : [profiles])
-      ]);
+      return kind(name, commit(version), (port, folder, store, observer, farPort) => {
+        if (observer === 'serve') return serveCommand(port, folder, store, profiles);
+        return [
+          process.execPath,
+          program('brokers/embermq.js'),
+          String(port),
+          JSON.stringify({ ...JSON.parse(options), observer, folder, farPort }),
+          store ?? 'none',
+          join(folder, 'data'),
+          ...(profiles === undefined ? [] : [profiles])
+        ];
+      });
     }
     case 'raw':
     case 'min':
@@ -91,6 +94,16 @@ export function findBroker(
     case 'mosquitto':
       return findMosquitto();
   }
+}
+
+/** The command of a user: `embermq serve`, with MQTT over TCP as its only port. */
+function serveCommand(port: number, folder: string, store?: Durability, profiles?: string): string[] {
+  const profiling =
+    profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`, '--cpu-prof-interval=500'];
+  const state = store === undefined ? ['--memory'] : ['--data-dir', join(folder, 'data'), '--durability', store];
+  const off = ['ws', 'http', 'http-earlier', 'rules', 'http-push'].flatMap((name) => [`--${name}-port`, 'off']);
+  const command = [process.execPath, ...profiling, join(ROOT, 'dist/adapters/cli/main.js'), 'serve'];
+  return [...command, '--mqtt-port', String(port), ...off, '--max-mqueue-len', '0', ...state];
 }
 
 function findAedes(peers: string | undefined): BrokerKind | Absent {

@@ -17,8 +17,14 @@ import type { Session } from '../session/session.ts';
 const SHARES_AT_ONCE = 8;
 /** Maximum time in which one turn gives additional shares. It applies if packets take more time than their units indicate. */
 const SERVE_MS = 0.5;
-/** Maximum number of consecutive turns that defer additional shares to new connections. Node accepts one for each listener per turn. */
-const ARRIVALS_FIRST = 32;
+/**
+ * Maximum number of iterations of the event loop in which the end of a turn waits for further connections, if one has arrived in each of
+ * them. Node accepts one connection for each listener per iteration, so iterations have to be short while many clients connect.
+ */
+const ARRIVALS_FIRST = 64;
+/** The end of a turn waits for further connections for twice the time that the previous turn took, within these limits. */
+const MIN_ARRIVALS_MS = 10;
+const MAX_ARRIVALS_MS = 100;
 
 /** The parts of the broker that `Turn` uses. */
 interface TurnPorts {
@@ -43,9 +49,14 @@ export class Turn {
   #dirty: Connection<Session>[] = [];
   /** Connections that sent more than their share of a turn, in the order in which they are served. */
   #unserved: Connection<Session>[] = [];
-  /** Whether a connection has arrived since the last turn, and the number of consecutive turns with arrivals. */
+  /** Whether a connection has arrived in this iteration of the event loop, and the number of consecutive iterations with arrivals. */
   #hasArrival = false;
   #arrivals = 0;
+  /** The number of iterations in which the end of this turn has waited for arrivals, and the time until which it may wait. */
+  #waits = 0;
+  #waitUntilMs = 0;
+  /** When the previous turn ended. Known only while connections arrive. */
+  #endedMs = 0;
   #pumping: { continuePump(): void }[] = [];
   #isScheduled = false;
 
@@ -79,7 +90,7 @@ export class Turn {
     this.schedule();
   }
 
-  /** A connection has arrived. Connections that wait for a share are deferred, so that Node can accept more. */
+  /** A connection has arrived. If others arrived just before, the end of the turn is deferred, so that Node can accept more. */
   connectionArrived(): void {
     this.#hasArrival = true;
   }
@@ -111,7 +122,30 @@ export class Turn {
     setImmediate(this.#run);
   }
 
+  /** Whether the end of the turn waits for further connections. One client that connects delays nothing. */
+  #awaitsArrivals(): boolean {
+    if (!this.#hasArrival) {
+      this.#arrivals = this.#waits = 0;
+      return false;
+    }
+    this.#hasArrival = false;
+    const nowMs = this.#ports.clock.monotonic();
+    if (this.#waits === 0)
+      this.#waitUntilMs = nowMs + Math.min(Math.max(2 * (nowMs - this.#endedMs), MIN_ARRIVALS_MS), MAX_ARRIVALS_MS);
+    if (this.#arrivals++ > 0 && this.#waits < ARRIVALS_FIRST && nowMs < this.#waitUntilMs) {
+      this.#waits++;
+      return true;
+    }
+    this.#waits = 0;
+    this.#endedMs = nowMs;
+    return false;
+  }
+
   readonly #run = (): void => {
+    if (this.#awaitsArrivals()) {
+      setImmediate(this.#run);
+      return;
+    }
     this.#isScheduled = false;
     this.number++;
     this.#spareUnits = SHARES_AT_ONCE * SHARE;
@@ -134,6 +168,7 @@ export class Turn {
     this.#onFlushed(); // before the frames are released, because the store writes messages from them
     releaseTurnFrames();
     if (this.#unserved.length > 0) this.#serve();
+    if (this.#arrivals > 0) this.schedule(); // to notice an iteration without an arrival
     this.#ports.work.end();
   };
 
@@ -143,12 +178,6 @@ export class Turn {
    */
   #serve(): void {
     const { clock } = this.#ports;
-    this.#arrivals = this.#hasArrival ? this.#arrivals + 1 : 0;
-    this.#hasArrival = false;
-    if (this.#arrivals % (ARRIVALS_FIRST + 1) !== 0) {
-      this.schedule();
-      return;
-    }
     const waiting = this.#unserved; // a connection that needs another share is appended
     const shares = Math.max(1, Math.floor(SHARES_AT_ONCE / waiting.length));
     const untilMs = clock.monotonic() + SERVE_MS;

@@ -4,7 +4,7 @@ import { type Broker, engineOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { Peer, quiet, turns } from '../fuzz/wire.ts';
-import { client, connect, payloads, publish, startTestBed, subscribe } from './support.ts';
+import { type Bed, client, connect, payloads, publish, startTestBed, subscribe } from './support.ts';
 
 const MB = 2 ** 20;
 
@@ -167,22 +167,22 @@ describe('A connection that sends more than its share of a turn', () => {
     assert.equal(read(it.broker, 'flooder'), 1);
   });
 
-  it('waits for clients that connect, but not for more than 32 turns in a row', async () => {
+  it('waits for clients that connect, but not for more than 64 turns in a row', async () => {
     await using it = await startTestBed();
     const { broker } = it;
     const flooder = await client(broker, { clientId: 'flooder' });
     flooder.say(FLOODS.PINGREQ.bytes);
     await turns(2);
     const servedIn: number[] = [];
-    for (let turn = 0; turn < 100; turn++) {
+    for (let turn = 0; turn < 200; turn++) {
       const before = read(broker, 'flooder');
       new Peer(broker, 5).say(connect());
       await turns(1);
       if (read(broker, 'flooder') > before) servedIn.push(turn);
     }
     const gaps = servedIn.slice(1).map((turn, at) => turn - servedIn[at]);
-    assert.ok(servedIn[0] <= 33, `served in the turns ${servedIn}`);
-    assert.deepEqual(gaps, [33, 33], `served in the turns ${servedIn}`);
+    assert.ok(servedIn[0] <= 65, `served in the turns ${servedIn}`);
+    assert.deepEqual(gaps.slice(0, 2), [65, 65], `served in the turns ${servedIn}`);
   });
 
   it('has its stream paused in the meantime, so that further data is not read into memory', async () => {
@@ -253,5 +253,72 @@ describe('A connection that sends more than its share of a turn', () => {
     await turns(80);
     assert.equal(it.reasons.get('flooder'), 'stream_error');
     assert.equal(it.broker.sessions.has('flooder'), false);
+  });
+});
+
+describe('While clients connect one after the other, as Node accepts them', () => {
+  /** Publishes a message in each of some turns of the event loop. @returns after which turns the subscriber had received a message */
+  async function deliveredIn(
+    { broker, clock }: Bed,
+    count: number,
+    { connects, stallMs = 0 }: { connects(turn: number): boolean; stallMs?: number }
+  ): Promise<number[]> {
+    const subscriber = await client(broker);
+    subscriber.say(subscribe(1, 0, 'a'));
+    const publisher = await client(broker);
+    await turns(2);
+    subscriber.take();
+    const received: number[] = [];
+    for (let turn = 0; turn < count; turn++) {
+      publisher.say(publish('a', String(turn)));
+      if (connects(turn)) new Peer(broker, 5).say(connect());
+      clock.stall(stallMs);
+      await turns(1);
+      if (subscriber.take().length > 0) received.push(turn);
+    }
+    return received;
+  }
+
+  it('output is collected over up to 64 turns, so that turns are short and all of them are accepted soon', async () => {
+    await using it = await startTestBed();
+    assert.deepEqual(await deliveredIn(it, 200, { connects: () => true }), [0, 65, 130, 195]);
+  });
+
+  it('output is collected for twice the time that the previous turn took, and at least 10 ms', async () => {
+    await using it = await startTestBed();
+    const inTime = await deliveredIn(it, 12, { connects: () => true, stallMs: 3 });
+    assert.deepEqual(inTime, [0, 5, 10]);
+    await turns(2);
+    const slow = await deliveredIn(it, 12, { connects: () => true, stallMs: 20 });
+    assert.deepEqual(slow, [0, 3, 6, 9]);
+  });
+
+  it('output is sent in the first turn in which no client connects', async () => {
+    await using it = await startTestBed();
+    const connects = (turn: number) => turn < 6 || turn === 8;
+    assert.deepEqual(
+      await deliveredIn(it, 10, { connects }),
+      [0, 6, 7, 8, 9],
+      'one client that connects delays nothing'
+    );
+  });
+
+  it('no more is read from a client than in one turn', async () => {
+    await using it = await startTestBed();
+    const { broker } = it;
+    const flooder = await client(broker, { clientId: 'flooder' });
+    new Peer(broker, 5).say(connect());
+    await turns(1);
+    const chunk = Buffer.alloc(65_536, Buffer.from([0xc0, 0]));
+    const inOneTurn = 8 * 1_024 + 1_024;
+    for (let turn = 0; turn < 50; turn++) {
+      new Peer(broker, 5).say(connect());
+      flooder.say(chunk);
+      await turns(1);
+    }
+    const count = read(broker, 'flooder');
+    assert.ok(count > 0 && count <= inOneTurn * 1.2, `${count} packets were read`);
+    await quiet(flooder);
+    assert.equal(read(broker, 'flooder'), (50 * chunk.length) / 2, 'no packet is lost');
   });
 });
