@@ -12,7 +12,7 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Node does not say which. */
 const UNTRUSTED_OR_CLOSED =
-  'the peer has closed the connection, or has no certificate that an authority of the option ca has signed';
+  'the peer has closed the connection, or its certificate is not valid: no authority of the option ca has signed it, it has expired, or it is revoked';
 
 /** The TLS part of a listener: handshakes, and certificates that can be replaced while the listener is open. */
 export class TlsEndpoint {

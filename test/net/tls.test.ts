@@ -164,7 +164,7 @@ describe('a TLS listener', () => {
     const during = `listener ${listener.name}: accepting a connection from 127.0.0.1`;
     assert.deepEqual(new Set(reports.map((report) => report.during)), new Set([during]));
     const untrusted =
-      'the peer has closed the connection, or has no certificate that an authority of the option ca has signed';
+      'the peer has closed the connection, or its certificate is not valid: no authority of the option ca has signed it, it has expired, or it is revoked';
     assert.deepEqual(
       reports.map(({ error }) => error.message.replace('the TLS handshake has failed: ', '')),
       ['wrong version number', 'peer did not return a certificate', untrusted, 'unsupported protocol', untrusted]
