@@ -28,6 +28,8 @@ interface HandOverHost {
 /**
  * Gives queued messages of a shared subscription to another member of the group when the session has ended (MQTT 5.0 section 4.8.2).
  *
+ * The member gets them in their order, before the messages that are queued for it, because these are usually newer.
+ *
  * A queued message does not contain its subscription, so the subscription is found by its filter. If several subscriptions of the session
  * match the topic, the message is not handed over; it is dropped with the session, like the messages of its other subscriptions.
  */
@@ -52,7 +54,7 @@ class HandOver {
    * @returns false if there is no other member or the message does not clearly belong to a group
    */
   give(message: Message, member = this.choose(message)): boolean {
-    member?.subscriber.deliver(message, member);
+    member?.subscriber.deliver(message, member, false, true);
     return member !== undefined;
   }
 

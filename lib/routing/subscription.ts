@@ -21,8 +21,12 @@ export interface Subscriber {
   readonly outboundFastPath: 0 | 4 | 5;
   /** Maximum size of a frame, in bytes. */
   readonly maxFrame: number;
-  /** Send, queue or drop a message. Does not throw. @returns false if the message was dropped */
-  deliver(message: Message, subscription: Subscription): boolean;
+  /**
+   * Send, queue or drop a message. Does not throw.
+   * @param isFirst the message was queued for another subscriber, and is sent before those that are queued for this one
+   * @returns false if the message was dropped
+   */
+  deliver(message: Message, subscription: Subscription, isRetained?: false, isFirst?: boolean): boolean;
   /** Send adjacent QoS 0 frames without the retain flag. Allowed only if `outboundFastPath` is their layout. */
   deliverRun(run: Frame, bytes: number, count: number): void;
 }

@@ -15,6 +15,8 @@ export interface Queued {
   readonly persisted: PersistedMessage | undefined;
   /** Position in the backlog, to find the older one of two messages. */
   readonly sequence: number;
+  /** The message was handed over by another session, and is sent before those that were queued for this one. */
+  readonly isFirst: boolean;
 }
 
 /** The options of a zone for the limits and the order of a backlog. */
@@ -28,7 +30,8 @@ export interface BacklogLimits {
 /**
  * The bounded backlog of a session: messages that wait until the client is connected, reads, or acknowledges earlier messages.
  *
- * Higher priorities are sent first; within a priority the order is first in, first out. When the number of messages exceeds its limit, the
+ * Higher priorities are sent first; within a priority the messages that were handed over by other sessions come before the others, and the
+ * order of each of these two is first in, first out. When the number of messages exceeds its limit, the
  * oldest message of the same priority is dropped; when the bytes exceed theirs, the oldest message of the lowest priority. Dropped messages
  * are passed to `onDrop`.
  */
@@ -68,11 +71,13 @@ export class Backlog extends Shortenable {
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    persisted?: PersistedMessage
+    persisted?: PersistedMessage,
+    isFirst = false
   ): boolean {
     const { maxMqueueLen, maxMqueueBytes } = this.#limits;
-    const level = this.#levelOf(message.topic);
-    if (maxMqueueLen > 0 && level.length >= maxMqueueLen) this.#drop(level, 'queue_full');
+    const level = this.#levelOf(message.topic, isFirst);
+    if (maxMqueueLen > 0 && this.#lengthAt(level.priority) >= maxMqueueLen)
+      this.#drop(this.#oldestAt(level.priority), 'queue_full');
     const queued = this.#append(level, message, qos, retain, ids, persisted);
     let isKept = true;
     if (maxMqueueBytes > 0) {
@@ -92,8 +97,8 @@ export class Backlog extends Shortenable {
    * @returns true, because the message is not dropped
    */
   add(persisted: PersistedMessage): true {
-    const { message, qos, retain, ids } = persisted;
-    this.#append(this.#levelOf(message.topic), message, qos, retain, ids, persisted);
+    const { message, qos, retain, ids, isFirst } = persisted;
+    this.#append(this.#levelOf(message.topic, isFirst), message, qos, retain, ids, persisted);
     this.#total?.shorten();
     return true;
   }
@@ -106,8 +111,9 @@ export class Backlog extends Shortenable {
   trim(pending: number, pendingBytes: number): void {
     const { maxMqueueLen, maxMqueueBytes } = this.#limits;
     if (maxMqueueLen > 0 && this.length - pending > maxMqueueLen)
-      for (const level of this.#levels)
-        for (let excess = level.length - pending - maxMqueueLen; excess > 0; excess--) this.#drop(level, 'queue_full');
+      for (const { priority } of this.#levels)
+        for (let excess = this.#lengthAt(priority) - pending - maxMqueueLen; excess > 0; excess--)
+          this.#drop(this.#oldestAt(priority), 'queue_full');
     if (maxMqueueBytes === 0) return;
     let excess = this.bytes - pendingBytes - maxMqueueBytes;
     while (excess > 0 && this.length > 0) excess -= (this.#drop(this.#lowest(), 'queue_full') as Queued).message.bytes;
@@ -121,7 +127,7 @@ export class Backlog extends Shortenable {
     ids: readonly number[] | undefined,
     persisted: PersistedMessage | undefined
   ): Queued {
-    const queued = { message, qos, retain, ids, persisted, sequence: this.#sequence++ };
+    const queued = { message, qos, retain, ids, persisted, sequence: this.#sequence++, isFirst: level.isFirst };
     (qos === 0 ? level.unacknowledged : level.acknowledged).push(queued);
     level.length++;
     this.length++;
@@ -157,8 +163,8 @@ export class Backlog extends Shortenable {
     const backlog = new Backlog(limits, this.#onDrop, this.#total);
     backlog.#sequence = this.#sequence - this.length; // so that messages that arrive from now on still have greater numbers
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true)) {
-      const { message, qos, retain, ids, persisted } = queued;
-      if (persisted === undefined) backlog.push(message, qos, retain, ids);
+      const { message, qos, retain, ids, persisted, isFirst } = queued;
+      if (persisted === undefined) backlog.push(message, qos, retain, ids, undefined, isFirst);
       else if (!persisted.isDone) backlog.add(persisted);
     }
     return backlog;
@@ -200,7 +206,7 @@ export class Backlog extends Shortenable {
     const taken: Queued[] = [];
     for (const { unacknowledged, acknowledged } of this.#levels)
       for (const fifo of [unacknowledged, acknowledged]) fifo.take(isTaken, most, taken);
-    for (const queued of taken) this.#removed(this.#levelOf(queued.message.topic), queued);
+    for (const queued of taken) this.#removed(this.#levelOf(queued.message.topic, queued.isFirst), queued);
     return taken;
   }
 
@@ -248,34 +254,51 @@ export class Backlog extends Shortenable {
   }
 
   #lowest(): PriorityLevel {
-    for (let at = this.#levels.length - 1; at > 0; at--) if (this.#levels[at].length > 0) return this.#levels[at];
+    for (let at = this.#levels.length - 1; at > 0; at--)
+      if (this.#levels[at].length > 0) return this.#oldestAt(this.#levels[at].priority);
     return this.#levels[0];
   }
 
-  #levelOf(topic: string): PriorityLevel {
+  /** Number of messages of a priority. */
+  #lengthAt(priority: number): number {
+    let length = 0;
+    for (const level of this.#levels) if (level.priority === priority) length += level.length;
+    return length;
+  }
+
+  /** The level of the next message of a priority; an empty one if there is none. */
+  #oldestAt(priority: number): PriorityLevel {
+    const levels = this.#levels.filter((level) => level.priority === priority);
+    return levels.find(({ length }) => length > 0) ?? levels[0];
+  }
+
+  #levelOf(topic: string, isFirst: boolean): PriorityLevel {
     const { mqueuePriorities, mqueueDefaultPriority } = this.#limits;
     const defaultPriority = mqueueDefaultPriority === 'lowest' ? -1 : 256;
     const priority = mqueuePriorities === undefined ? 0 : (mqueuePriorities.get(topic) ?? defaultPriority);
     let at = 0;
     for (; at < this.#levels.length; at++) {
-      if (this.#levels[at].priority === priority) return this.#levels[at];
-      if (this.#levels[at].priority < priority) break;
+      const level = this.#levels[at];
+      if (level.priority === priority && level.isFirst === isFirst) return level;
+      if (level.priority < priority || (level.priority === priority && isFirst)) break;
     }
-    const level = new PriorityLevel(priority);
+    const level = new PriorityLevel(priority, isFirst);
     this.#levels.splice(at, 0, level);
     return level;
   }
 }
 
-/** The messages of one priority. QoS 0 messages have a list of their own, so that they need not wait while the window is full. */
+/** The messages of one priority that were handed over, or the others of that priority. QoS 0 messages have a list of their own, so that they need not wait while the window is full. */
 class PriorityLevel {
   length = 0;
   readonly priority: number;
+  readonly isFirst: boolean;
   readonly unacknowledged = new Fifo();
   readonly acknowledged = new Fifo();
 
-  constructor(priority: number) {
+  constructor(priority: number, isFirst: boolean) {
     this.priority = priority;
+    this.isFirst = isFirst;
   }
 
   /** Get the list whose first message is the next one to send. The list may be empty. */

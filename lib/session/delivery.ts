@@ -87,13 +87,13 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
   }
 
   /** @param isRetained the message is retained, and sent because of a new subscription */
-  deliver(message: Message, subscription: Subscription, isRetained = false): boolean {
+  deliver(message: Message, subscription: Subscription, isRetained = false, isFirst = false): boolean {
     const { flows } = this;
     const { zone } = flows.agreement;
     if (flows.isOver) return false; // the subscriptions of the session are being removed
     if ((subscription.noLocal || zone.ignoreLoopDeliver) && message.clientId === flows.client.clientId) {
       const { own } = subscription;
-      if (own !== undefined && !zone.ignoreLoopDeliver) return this.deliver(message, own, isRetained);
+      if (own !== undefined && !zone.ignoreLoopDeliver) return this.deliver(message, own, isRetained, isFirst);
       this.drop(message, 'no_local'); // [MQTT-3.8.3-3]
       return false;
     }
@@ -104,12 +104,12 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     const { connection, log } = flows;
     let persisted: PersistedMessage | undefined;
     if (log !== undefined && (qos > 0 || connection === undefined || log.messages.qos0Count > 0)) {
-      const kept = this.#persist(log, message, qos, retain, ids);
+      const kept = this.#persist(log, message, qos, retain, ids, isFirst);
       if (typeof kept === 'boolean') return kept;
       persisted = kept;
     }
     if (connection === undefined || !this.#maySend(connection, message, qos))
-      return this.enqueue(message, qos, retain, ids, persisted);
+      return this.enqueue(message, qos, retain, ids, persisted, isFirst);
     if (mustDefer(flows, this.waiting, message, qos, persisted))
       return this.ensureWaiting().defer(message, qos, retain, ids, persisted);
     return flows.send(connection, message, qos, retain, ids, persisted, 0);
@@ -126,7 +126,8 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined
+    ids: readonly number[] | undefined,
+    isFirst: boolean
   ): PersistedMessage | boolean {
     if (qos === 0 && this.#refusesQos0()) {
       this.drop(message, 'qos0_msg');
@@ -136,7 +137,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
       this.flows.connection !== undefined &&
       log.messages.isCaughtUp &&
       (this.#hasRoomInBacklog(MAX_IN_MEMORY) || this.flows.agreement.zone.mqueuePriorities !== undefined);
-    const persisted = log.append(message, qos, retain, ids, isInMemory);
+    const persisted = log.append(message, qos, retain, ids, isInMemory, isFirst);
     if (isInMemory) return persisted;
     this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
@@ -169,7 +170,8 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined
+    persisted: PersistedMessage | undefined,
+    isFirst = false
   ): boolean {
     if (qos === 0 && persisted === undefined && this.#refusesQos0()) {
       this.drop(message, 'qos0_msg');
@@ -178,7 +180,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     this.enqueued++;
     detachFromPublisher(message);
     if (qos === 0) this.outboundFastPath = 0;
-    const isQueued = this.ensureWaiting().enqueue(message, qos, retain, ids, persisted);
+    const isQueued = this.ensureWaiting().enqueue(message, qos, retain, ids, persisted, isFirst);
     if (isQueued) this.#reportQueued(message);
     return isQueued;
   }
@@ -212,9 +214,10 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     if (flows.resending !== undefined) flows.resendSome();
     if (log !== undefined && !log.messages.isCaughtUp) {
       const hasPriorities = flows.agreement.zone.mqueuePriorities !== undefined;
-      if (hasPriorities || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
-      // the order by priority is known only when all messages are in memory
-      if (!log.messages.isCaughtUp && hasPriorities) return;
+      const { messages } = log;
+      if (hasPriorities || messages.hasUnreadFirst || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
+      // the order by priority is known only when all messages are in memory, and with messages to be sent first when all these are
+      if ((!messages.isCaughtUp && hasPriorities) || messages.hasUnreadFirst) return;
     }
     if (waiting === undefined) return;
     waiting.sendTo(connection, backlog);

@@ -22,6 +22,8 @@ export interface FlowRecord {
   readonly inFlight: Buffer;
   /** Subscriptions that have been sent some of their retained messages, but not all. */
   readonly pendingFeeds: readonly PendingFeed[];
+  /** See `StoredMessages.firstTo`. */
+  readonly firstTo: number;
 }
 
 /**
@@ -32,7 +34,7 @@ export interface FlowRecord {
 export function writeFlow(
   draft: Draft,
   session: number,
-  { next, head, count, bytes, qos0Count, done, inFlight, pendingFeeds }: FlowRecord
+  { next, head, count, bytes, qos0Count, done, inFlight, pendingFeeds, firstTo }: FlowRecord
 ): number {
   draft.key(Kind.flow).u48(session).value();
   draft.varint(next).varint(head).varint(count).varint(bytes).varint(qos0Count);
@@ -43,11 +45,13 @@ export function writeFlow(
     last = to;
   });
   draft.bytes(inFlight);
-  if (pendingFeeds.length > 0) draft.varint(pendingFeeds.length);
+  const hasFirst = firstTo > done.low;
+  if (pendingFeeds.length > 0 || hasFirst) draft.varint(pendingFeeds.length);
   for (const { filter, from, ahead } of pendingFeeds) {
     draft.text(filter).varint(from).varint(ahead.length);
     for (const seq of ahead) draft.varint(seq);
   }
+  if (hasFirst) draft.varint(firstTo); // at the end, which 0.2 ignores
   const { size } = draft;
   draft.put();
   return size;
@@ -74,5 +78,7 @@ export function readFlow({ key, value }: Entry): FlowRecord & { readonly session
     const [filter, from, aheads] = [reader.text(), reader.varint(), reader.varint()];
     pendingFeeds.push({ filter, from, ahead: Array.from({ length: aheads }, () => reader.varint()) });
   }
-  return { session: key.readUIntBE(1, 6), next, head, count, bytes, qos0Count, done, inFlight, pendingFeeds };
+  const firstTo = reader.isAtEnd ? 0 : reader.varint();
+  const session = key.readUIntBE(1, 6);
+  return { session, next, head, count, bytes, qos0Count, done, inFlight, pendingFeeds, firstTo };
 }

@@ -5,7 +5,10 @@ import type { LogPorts } from './log-ports.ts';
 import { type PersistedMessage, segmentFirst } from './segment.ts';
 import { SegmentReader } from './segment-reader.ts';
 
-/** The messages of an ended session in order, in memory or not, to hand them over to other members of its share groups. */
+/**
+ * The messages of an ended session in order, in memory or not, to hand them over to other members of its share groups. Those that other
+ * sessions have handed over to this one come first; for them, the records up to the last one are read once more.
+ */
 export class HandOverQueue {
   readonly #log: LogPorts;
   readonly #reader: SegmentReader;
@@ -14,12 +17,15 @@ export class HandOverQueue {
   /** First number of the last messages that were returned, and of the next ones. */
   #last: number;
   #from: number;
+  /** Only messages that are to be sent first are returned. */
+  #isFirstPass: boolean;
 
   /** @param inFlight the packet ids in flight, see `encodeInFlight` */
   constructor(log: LogPorts, inFlight: Buffer) {
     this.#log = log;
     this.#reader = new SegmentReader(log);
     this.#last = this.#from = log.messages.pageFrom;
+    this.#isFirstPass = log.messages.hasUnreadFirst;
     forEachInFlight(inFlight, (_id, _state, flags, seq) => {
       if ((flags & UNSENT) === 0) this.#flights.set(seq, flags & 3);
     });
@@ -31,10 +37,23 @@ export class HandOverQueue {
    * @throws the error of the store
    */
   async next(): Promise<readonly PersistedMessage[] | undefined> {
+    if (this.#isFirstPass) {
+      for (let page = await this.#read(); page !== undefined; page = await this.#read()) {
+        const first = page.filter(({ isFirst }) => isFirst);
+        if (first.length > 0) return first;
+      }
+      this.#isFirstPass = false;
+      this.#last = this.#from = this.#log.messages.pageFrom;
+    }
+    return this.#read();
+  }
+
+  async #read(): Promise<readonly PersistedMessage[] | undefined> {
     const { messages } = this.#log;
     for (;;) {
       const from = (this.#last = this.#from);
-      messages.skipTo(from);
+      if (this.#isFirstPass && from >= messages.firstTo) return undefined;
+      if (!this.#isFirstPass) messages.skipTo(from);
       const { unwritten } = messages;
       if (from >= unwritten) {
         if (from >= messages.next) return undefined;

@@ -112,16 +112,18 @@ export class SessionLog implements Durable, LogPorts {
   /**
    * Persist a message that is to be delivered.
    * @param isInMemory the session has the message in memory as well; only allowed if `messages.isCaughtUp`
+   * @param isFirst see `PersistedMessage`
    */
   append(
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    isInMemory: boolean
+    isInMemory: boolean,
+    isFirst: boolean
   ): PersistedMessage {
     detachFromPublisher(message);
-    const persisted = this.messages.append(message, qos, retain, ids, isInMemory);
+    const persisted = this.messages.append(message, qos, retain, ids, isInMemory, isFirst);
     this.#isFlowDirty = true;
     const bytes = message.bytes + ENTRY_BYTES + this.#flowCost;
     if (qos > 0) this.ledger.promise(this, bytes);
@@ -163,9 +165,9 @@ export class SessionLog implements Durable, LogPorts {
     const head = messages.write(draft, journal, number);
     if (journal !== undefined && !this.#isFlowDirty) return;
     this.#isFlowDirty = false;
-    const { next, count, bytes, qos0Count, done } = messages;
+    const { next, count, bytes, qos0Count, done, firstTo } = messages;
     const pendingFeeds = session.delivery.waiting?.feeds?.pending ?? NO_FEEDS;
-    const record = { next, head, count, bytes, qos0Count, done, inFlight: this.#inFlight, pendingFeeds };
+    const record = { next, head, count, bytes, qos0Count, done, inFlight: this.#inFlight, pendingFeeds, firstTo };
     this.#flowBytes = writeFlow(journal ?? draft, number, record);
   }
 

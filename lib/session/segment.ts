@@ -10,6 +10,8 @@ import type { Entry } from '../store/store.ts';
 const SEGMENT_BYTES = 131_072;
 const RETAIN = 4;
 const HAS_IDS = 8;
+/** 0.2 ignores it. */
+const FIRST = 16;
 
 /** A segment: messages of one session that the store has in one record. */
 export class Segment {
@@ -45,6 +47,8 @@ export class PersistedMessage {
   readonly ids: readonly number[] | undefined;
   /** Number of the message in its session, in the order of arrival. */
   readonly seq: number;
+  /** The message was handed over by another session, and is sent before those that were queued for this one. */
+  readonly isFirst: boolean;
   /** The segment that holds the message; undefined if it is unwritten, or only in a journal. */
   segment: Segment | undefined = undefined;
   /** The message is in the store, or in a batch for it. */
@@ -54,12 +58,20 @@ export class PersistedMessage {
   /** The PUBLISH has been sent: only the client can end the flow. */
   isSent = false;
 
-  constructor(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, seq: number) {
+  constructor(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    seq: number,
+    isFirst: boolean
+  ) {
     this.message = message;
     this.qos = qos;
     this.retain = retain;
     this.ids = ids;
     this.seq = seq;
+    this.isFirst = isFirst;
   }
 
   /** The PUBLISH has been sent. */
@@ -95,9 +107,9 @@ export function writeSegments(
     while (at < messages.length && draft.size < SEGMENT_BYTES) {
       const persisted = messages[at++];
       const { message, ids } = persisted;
-      draft
-        .u8(persisted.qos | (persisted.retain ? RETAIN : 0) | (ids === undefined ? 0 : HAS_IDS))
-        .varint(persisted.seq - seq);
+      const flags =
+        (persisted.retain ? RETAIN : 0) | (ids === undefined ? 0 : HAS_IDS) | (persisted.isFirst ? FIRST : 0);
+      draft.u8(persisted.qos | flags).varint(persisted.seq - seq);
       seq = persisted.seq;
       if (ids !== undefined) {
         draft.varint(ids.length);
@@ -130,7 +142,8 @@ export function readSegment({ key, value }: Entry, now: Now): PersistedMessage[]
     }
     const message = readMessage(reader, previous, now);
     if (message.origin !== undefined) previous = message.origin;
-    const persisted = new PersistedMessage(message, (flags & 3) as QoS, (flags & RETAIN) !== 0, ids, seq);
+    const isFirst = (flags & FIRST) !== 0;
+    const persisted = new PersistedMessage(message, (flags & 3) as QoS, (flags & RETAIN) !== 0, ids, seq, isFirst);
     persisted.isWritten = true;
     messages.push(persisted);
   }

@@ -30,6 +30,8 @@ export class StoredMessages extends MessageCounts {
   pageFrom = 1;
   /** Numbers of messages that are done. */
   done = new SeqSet();
+  /** The number after the last message that was handed over by another session (`PersistedMessage.isFirst`); 0 if there was none. */
+  firstTo = 0;
   /** The session has ended: its messages are of no interest any more. */
   isEnded = false;
   /** Messages with a lower number are in memory or done. */
@@ -62,6 +64,11 @@ export class StoredMessages extends MessageCounts {
     return this.#pagedTo === this.next;
   }
 
+  /** Messages that are to be sent first may be only in the store. */
+  get hasUnreadFirst(): boolean {
+    return this.firstTo > this.pageFrom && this.firstTo > this.done.low;
+  }
+
   /** Messages that are not written yet. Some of them may be done. */
   get open(): readonly PersistedMessage[] {
     return this.#open;
@@ -79,15 +86,21 @@ export class StoredMessages extends MessageCounts {
 
   // ------------------------------------------------------------------------------------------------------------ new and done
 
-  /** Add a message. @param isInMemory the session has the message in memory as well; only allowed if `isCaughtUp` */
+  /**
+   * Add a message.
+   * @param isInMemory the session has the message in memory as well; only allowed if `isCaughtUp`
+   * @param isFirst see `PersistedMessage`
+   */
   append(
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    isInMemory: boolean
+    isInMemory: boolean,
+    isFirst: boolean
   ): PersistedMessage {
-    const persisted = new PersistedMessage(message, qos, retain, ids, this.next++);
+    const persisted = new PersistedMessage(message, qos, retain, ids, this.next++, isFirst);
+    if (isFirst) this.firstTo = this.next;
     if (isInMemory) this.#pagedTo = this.pageFrom = this.next;
     this.#open = appended(this.#open, persisted);
     this.added(persisted);
@@ -225,8 +238,9 @@ export class StoredMessages extends MessageCounts {
 
   /** Restore a flow record. */
   restore(record: FlowRecord): void {
-    const { next, head, done } = record;
+    const { next, head, done, firstTo } = record;
     this.restoreCounts(record);
+    this.firstTo = firstTo;
     this.next = next;
     this.pageFrom = this.#committedHead = head;
     this.done = done;

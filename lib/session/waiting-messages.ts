@@ -82,18 +82,19 @@ export class WaitingMessages implements DeferralOwner {
 
   // --------------------------------------------------------------------------------------------------------------------- add
 
-  /** Add a message to the backlog. @returns false if it was dropped */
+  /** Add a message to the backlog. @param isFirst see `Queued` @returns false if it was dropped */
   enqueue(
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined
+    persisted: PersistedMessage | undefined,
+    isFirst: boolean
   ): boolean {
     // the limits apply to a persisted message once it is committed. While the store fails, only messages that are never refused are queued
     const isLimited = persisted === undefined || this.#owner.flows.ports.ledger?.isFailed === true;
     if (!isLimited) return this.queue(persisted);
-    return this.#ensureBacklog().push(message, qos, retain, ids, persisted);
+    return this.#ensureBacklog().push(message, qos, retain, ids, persisted, isFirst);
   }
 
   /** Add a persisted message to the backlog, without checking the limits. @returns true, because it is not dropped */
@@ -248,8 +249,8 @@ export class WaitingMessages implements DeferralOwner {
     this.deferred?.close();
     this.deferred = undefined;
     if (log === undefined) return;
-    for (const { message, qos, retain, ids } of this.backlog?.take(isUnpersisted) ?? [])
-      if (!isRefused(message, ports.ledger)) log.append(message, qos, retain, ids, false);
+    for (const { message, qos, retain, ids, isFirst } of this.backlog?.take(isUnpersisted) ?? [])
+      if (!isRefused(message, ports.ledger)) log.append(message, qos, retain, ids, false, isFirst);
   }
 
   /** Remove the backlog from memory without dropping its messages, because they are in the store. */

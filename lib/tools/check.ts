@@ -122,6 +122,7 @@ interface Seen {
   count: number;
   bytes: number;
   qos0Count: number;
+  firstTo: number;
 }
 
 /** Number of repairs that are written in one commit. */
@@ -254,7 +255,8 @@ class Check {
     const messages = RECORDS.segment.read(entry, this.#now);
     const seen = this.#of(numberOf(entry));
     seen.first = Math.min(seen.first, segmentFirst(entry.key));
-    for (const { seq, qos, message } of messages) {
+    for (const { seq, qos, message, isFirst } of messages) {
+      if (isFirst) seen.firstTo = Math.max(seen.firstTo, seq + 1);
       if (seen.numbers.has(seq)) continue;
       seen.numbers.add(seq);
       if (seen.flow?.done.has(seq)) continue;
@@ -267,7 +269,8 @@ class Check {
   #of(number: number): Seen {
     let seen = this.#sessions.get(number);
     if (seen === undefined) {
-      seen = { subscriptions: [], numbers: new SeqSet(), first: Infinity, count: 0, bytes: 0, qos0Count: 0 };
+      const counts = { count: 0, bytes: 0, qos0Count: 0, firstTo: 0 };
+      seen = { subscriptions: [], numbers: new SeqSet(), first: Infinity, ...counts };
       this.#sessions.set(number, seen);
     }
     return seen;
@@ -316,7 +319,8 @@ class Check {
     });
   }
 
-  #checkFlow(number: number, { flow, numbers, first, count, bytes, qos0Count }: Seen, clientId: string): void {
+  #checkFlow(number: number, seen: Seen, clientId: string): void {
+    const { flow, numbers, first, count, bytes, qos0Count, firstTo } = seen;
     const whose = `session ${number} (client ${JSON.stringify(clientId)})`;
     const done = flow === undefined ? new SeqSet(Math.min(first, numbers.low)) : new SeqSet().addAll(flow.done);
     const next = Math.max(flow?.next ?? 1, numbers.end);
@@ -335,7 +339,7 @@ class Check {
     const inFlight = flow?.inFlight ?? NOTHING_IN_FLIGHT;
     const pending = flow?.pendingFeeds ?? [];
     this.#repairs.push((draft) =>
-      writeFlow(draft, number, { next, head, count, bytes, qos0Count, done, inFlight, pendingFeeds: pending })
+      writeFlow(draft, number, { next, head, count, bytes, qos0Count, done, inFlight, pendingFeeds: pending, firstTo })
     );
   }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { QoS } from '../../lib/packets/types.ts';
-import { type Peer, turns } from '../fuzz/wire.ts';
-import { type Bed, client, payloads, publish, startTestBed, subscribe } from '../robustness/support.ts';
+import { Peer, turns } from '../fuzz/wire.ts';
+import { type Bed, client, connect, payloads, publish, startTestBed, subscribe } from '../robustness/support.ts';
 
 const FILTER = '$share/workers/jobs/#';
 
@@ -13,6 +13,15 @@ async function member(it: Bed, clientId: string, receiveMaximum: number, expiry 
   peer.say(subscribe(1, 2, FILTER, ...more));
   await turns(2);
   peer.take();
+  return peer;
+}
+
+/** Connects a client that returns to its session. */
+async function returning(it: Bed, clientId: string, receiveMaximum = 100): Promise<Peer> {
+  const properties = { receiveMaximum, sessionExpiryInterval: 240 };
+  const peer = new Peer(it.broker, 5, {});
+  peer.say(connect({ clientId, clean: false, properties }));
+  await turns(3);
   return peer;
 }
 
@@ -83,6 +92,56 @@ describe('Messages for a member of a share group whose session ends', () => {
     await stage.pass(2_000);
     await turns(3);
     assert.deepEqual(payloads(other), range(1, 10));
+  });
+
+  it('come before the messages that wait for the next member, in order, also if several sessions end one after the other', async () => {
+    for (const qos of [1, 2] as const) {
+      await using stage = await startTestBed({ sharedSubscriptionStrategy: 'round_robin' });
+      for (const [id, expiry] of [
+        ['a', 60],
+        ['b', 120],
+        ['c', 240]
+      ] as const)
+        (await member(stage, id, 100, expiry)).wire.leave();
+      await turns(2);
+      await jobs(stage, qos, 1, 12);
+      const own = (...ids: string[]) => ids.map((id) => stage.broker.sessions.get(id).figures().mqueueLen);
+      assert.deepEqual(own('a', 'b', 'c'), [4, 4, 4]);
+      await stage.pass(61_000); // a gives 1, 4, 7 and 10 to b and c in turn
+      await turns(3);
+      assert.deepEqual(own('b', 'c'), [6, 6]);
+      await stage.pass(60_000); // b gives its share of these, then 2, 5, 8 and 11 to c
+      await turns(3);
+      assert.deepEqual(own('c'), [12]);
+      const got = payloads(await returning(stage, 'c'));
+      const ofA = got.slice(0, 4);
+      assert.deepEqual(
+        ofA.toSorted((x, y) => Number(x) - Number(y)),
+        ['1', '4', '7', '10']
+      );
+      assert.deepEqual(got.slice(4), ['2', '5', '8', '11', '3', '6', '9', '12']);
+    }
+  });
+
+  it('come before the messages that wait for the window of a connected member', async () => {
+    await using stage = await startTestBed({ sharedSubscriptionStrategy: 'round_robin' });
+    (await member(stage, 'away', 100, 60)).wire.leave();
+    const other = await member(stage, 'other', 1, 240);
+    other.wire.leave();
+    await turns(2);
+    await jobs(stage, 1, 1, 6);
+    const back = await returning(stage, 'other', 1);
+    assert.deepEqual(payloads(back), ['2']);
+    await stage.pass(61_000);
+    for (const expected of ['1', '3', '5', '4', '6']) {
+      const { messageId } = stage.broker.sessions
+        .get('other')
+        .flights()
+        .inflight.map(({ packetId }) => ({ messageId: packetId }))[0];
+      back.say({ cmd: 'puback', messageId, reasonCode: 0 });
+      await turns(2);
+      assert.deepEqual(payloads(back), [expected]);
+    }
   });
 
   it('are dropped and reported if the group has no other member', async () => {

@@ -10,12 +10,18 @@ const message = (topic: string, qos: QoS = 1, payload = '') => Message.from({ to
 
 function backlogOf(limits: Partial<BacklogLimits> = {}): { backlog: Backlog; drops: string[] } {
   const drops: string[] = [];
-  const backlog = new Backlog(
-    { maxMqueueLen: 0, maxMqueueBytes: 0, mqueuePriorities: undefined, mqueueDefaultPriority: 'lowest', ...limits },
-    ({ topic, payload }, reason) => drops.push(`${topic}${payload} ${reason}`)
+  const backlog = new Backlog({ ...LIMITS, ...limits }, ({ topic, payload }, reason) =>
+    drops.push(`${topic}${payload} ${reason}`)
   );
   return { backlog, drops };
 }
+
+const LIMITS: BacklogLimits = {
+  maxMqueueLen: 0,
+  maxMqueueBytes: 0,
+  mqueuePriorities: undefined,
+  mqueueDefaultPriority: 'lowest'
+};
 
 function push(backlog: Backlog, ...topics: string[]): void {
   for (const topic of topics) backlog.push(message(topic), 1, false, undefined);
@@ -54,6 +60,30 @@ describe('Backlog', () => {
     const { backlog } = backlogOf({ mqueuePriorities: PRIORITIES });
     push(backlog, 'other', 'low', 'high', 'low', 'high', 'other');
     assert.deepEqual(drain(backlog), ['high', 'high', 'low', 'low', 'other', 'other']);
+  });
+
+  it('returns messages that were handed over before the others of their priority, and counts them as these', () => {
+    const { backlog, drops } = backlogOf({ mqueuePriorities: PRIORITIES, maxMqueueLen: 4 });
+    const give = (topic: string, payload: string, isFirst: boolean) =>
+      backlog.push(message(topic, 1, payload), 1, false, undefined, undefined, isFirst);
+    for (const [payload, isFirst] of [
+      ['1', false],
+      ['2', true],
+      ['3', false],
+      ['4', true]
+    ] as const)
+      give('low', payload, isFirst);
+    give('high', '1', false);
+    assert.deepEqual(drops, []);
+    give('low', '5', false);
+    give('low', '6', true);
+    assert.deepEqual(drops, ['low2 queue_full', 'low4 queue_full']);
+    const moved = backlog.withLimits(LIMITS);
+    const left: string[] = [];
+    for (let next = moved.shift(true); next !== undefined; next = moved.shift(true))
+      left.push(`${next.message.topic}${next.message.payload}`);
+    assert.deepEqual(left, ['low6', 'high1', 'low1', 'low3', 'low5']);
+    assert.equal(moved.length, 0);
   });
 
   it('keeps lower priorities, except QoS 0, while a message of a higher one has no room', () => {

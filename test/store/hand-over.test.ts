@@ -133,6 +133,51 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.deepEqual(await taken(lives, 'other'), ['1']);
   });
 
+  for (const qos of [1, 2] as const) {
+    it(`come before the messages that wait for the next member, in order, also over several crashes: QoS ${qos}`, async () => {
+      const seed = process.env.SEED ?? `${Date.now() % 1_000_000}`;
+      const random = new Random(Number(seed));
+      await using lives = await new Lives({ sharedSubscriptionStrategy: 'round_robin' }).begin();
+      await lives.leave('a', FILTER, qos, { sessionExpiry: '1m' });
+      await lives.leave('b', FILTER, qos, { sessionExpiry: '125s' });
+      await lives.leave('c', FILTER, qos, { sessionExpiry: '1d' });
+      await jobs(lives, 1, COUNT, qos, 10_000); // in several records
+      for (const [clientId, expiry] of [
+        ['a', '59s'],
+        ['b', '40s']
+      ] as const) {
+        await lives.kit.clock.advance(expiry);
+        assert.equal(lives.kit.broker.sessions.has(clientId), true);
+        lives.store.turnsBefore = () => 3;
+        const passing = lives.kit.clock.advance('6s'); // in which the session expires, or the next life begins after it
+        await turns(random.below(60));
+        await lives.kill();
+        await passing.catch(() => undefined);
+        await lives.kill({ isPendingKept: random.once(2) });
+        await lives.kit.clock.advance('15s');
+        assert.equal(lives.kit.broker.sessions.has(clientId), false);
+      }
+      const live = COUNT + 1;
+      await jobs(lives, live, live, qos); // waits behind its own messages
+      const got = await taken(lives, 'c');
+      const of = (rest: number) => numbers(1, COUNT).filter((_, at) => at % 3 === rest);
+      assert.deepEqual(got.slice(0, 20).toSorted(), of(0).toSorted(), `SEED=${seed}`);
+      assert.deepEqual(got.slice(20, 40), of(1), `SEED=${seed}`);
+      assert.deepEqual(got.slice(40), [...of(2), `${live}`], `SEED=${seed}`);
+    });
+  }
+
+  it('come before the messages that wait for the next member, although that has more than it reads into memory at once', async () => {
+    await using lives = await new Lives({ sharedSubscriptionStrategy: 'round_robin', maxMqueueLen: 0 }).begin();
+    await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
+    await lives.leave('other', FILTER);
+    await jobs(lives, 1, 6_000);
+    await lives.kit.clock.advance('70s');
+    const odd = numbers(1, 6_000).filter((_, at) => at % 2 === 0);
+    const even = numbers(1, 6_000).filter((_, at) => at % 2 === 1);
+    assert.deepEqual(await taken(lives, 'other'), [...odd, ...even]);
+  });
+
   it('are dropped and counted if the group has no other member', async () => {
     await using lives = await new Lives().begin();
     const dropped = drops(lives);
