@@ -40,8 +40,8 @@ export type CredentialFunction = (
  *   `scope` of the facts of the Fetch API, to `viewer`, or to `administrator`
  * - `none`: everyone who can reach the server; the `Host` header must be one of this machine, see the option `hosts`
  *
- * With each of them, operations that load code or start a process (plugins, functions in JavaScript) need an application, an administrator, or a
- * host app whose answer names the scope `administrator`.
+ * With each of them, operations that load code or start a process (plugins, functions in JavaScript), and those that make applications or users
+ * or change what they may do, need an application, an administrator, or a host app whose answer names the scope `administrator`.
  */
 export type Credentials = Identities | readonly Identities[] | CredentialFunction | 'remote' | 'host' | 'none';
 

@@ -10,6 +10,8 @@ import { clientAddress, type TrustedProxies } from './proxies.ts';
 export interface Guarded {
   /** It loads code into the process or starts a process: it needs an application or an administrator with all values of `credentials`. */
   readonly loadsCode?: true;
+  /** It makes applications or users, or changes what they may do. These could load code, so it needs the same. */
+  readonly grantsAccess?: true;
 }
 
 /** Settings of a guard. */
@@ -69,10 +71,11 @@ export class Guard {
   admit(call: Call, isChange: boolean, row?: Guarded): Caller | Promise<Caller> {
     this.#browsers.check(call, isChange);
     const caller = this.#callerOf(call);
-    if (row?.loadsCode !== true) return caller;
+    if (row?.loadsCode !== true && row?.grantsAccess !== true) return caller;
+    const what = row.loadsCode ? 'loads code' : 'gives access to the broker';
     return caller instanceof Promise
-      ? caller.then((found) => this.#checkCode(call, found))
-      : this.#checkCode(call, caller);
+      ? caller.then((found) => this.#checkCode(call, found, what))
+      : this.#checkCode(call, caller, what);
   }
 
   /**
@@ -93,6 +96,11 @@ export class Guard {
     const { credentials } = this.#settings;
     if (credentials === 'host') {
       const { scope = 'administrator' } = call;
+      if (scope !== 'administrator' && scope !== 'viewer')
+        throw new Fault(
+          'notPermitted',
+          'the host app has given this request a scope that is not known: "administrator" and "viewer" are'
+        );
       return { scope, kind: 'host', mayLoadCode: call.scope === 'administrator' };
     }
     if (this.#credentials === undefined || (credentials === 'remote' && this.#isLocal(call))) return WITHOUT;
@@ -116,10 +124,10 @@ export class Guard {
   }
 
   /** @throws Fault unauthorized, tooManyLogins, notPermitted */
-  async #checkCode(call: Call, caller: Caller): Promise<Caller> {
+  async #checkCode(call: Call, caller: Caller, what: string): Promise<Caller> {
     if (caller.mayLoadCode) return caller;
     if (caller.kind === 'user')
-      throw new Fault('notPermitted', 'this operation loads code: only an application or an administrator may use it');
+      throw new Fault('notPermitted', `this operation ${what}: only an application or an administrator may use it`);
     try {
       const found = await this.#identities.check(call);
       if (found.mayLoadCode) return found;
@@ -135,7 +143,7 @@ export class Guard {
           : '';
     throw new Fault(
       'unauthorized',
-      'this operation loads code, so it needs HTTP Basic credentials of an application or an administrator: ' +
+      `this operation ${what}, so it needs HTTP Basic credentials of an application or an administrator: ` +
         `add an application with --app ID:SECRET, or in the app that runs the broker${ofHost}`
     );
   }

@@ -158,6 +158,54 @@ describe('Management credentials', () => {
     ]);
   });
 
+  it('are needed to make applications and users whatever the option says, because these may load code', async () => {
+    const GRANTS = [
+      ['POST', '/apps', { app_id: 'mine', name: 'Mine', secret: 'my secret' }],
+      ['PUT', '/apps/reports', { secret: 'my secret' }],
+      ['POST', '/users', { username: 'mine', password: 'my password', tags: 'administrator' }],
+      ['PUT', '/users/vic', { tags: 'administrator' }],
+      ['POST', '/x/import', { format: 'embermq-configuration', version: 1, sections: {} }]
+    ] as const;
+    for (const [credentials, scope] of [
+      ['none', undefined],
+      ['remote', undefined],
+      ['host', undefined],
+      ['host', 'viewer'],
+      [() => true, undefined]
+    ] as const) {
+      await using broker = await startBroker();
+      await broker.applications.add({ id: 'reports', secret: 'of reports' });
+      await broker.users.add('vic', 'secret of vic', 'viewer');
+      const { fetch } = managementApi(broker, { prefix: '/api', credentials });
+      const send = async (method: string, path: string, body: object, authorization = basic('x', 'y')) => {
+        const headers = credentials === 'host' || authorization === AUTHORIZATION ? { authorization } : undefined;
+        const init = { method, headers: typeof credentials === 'function' ? { authorization } : headers };
+        const request = new Request(`http://127.0.0.1/api${path}`, {
+          ...init,
+          body: JSON.stringify(body)
+        } as RequestInit);
+        return (await fetch(request, { remoteAddress: '127.0.0.1', ...(scope === undefined ? {} : { scope }) })).status;
+      };
+      const before = [broker.applications.changes, broker.users.changes];
+      for (const [method, path, body] of GRANTS)
+        assert.equal(await send(method, path, body), 401, `${credentials} ${path}`);
+      assert.deepEqual([broker.applications.changes, broker.users.changes], before);
+      if (scope !== undefined) continue;
+      for (const [method, path, body] of GRANTS)
+        assert.equal(await send(method, path, body, AUTHORIZATION), 200, `${credentials} ${path}`);
+    }
+  });
+
+  it('of a host app that names a scope which is not known let nobody in', async () => {
+    await using broker = await startBroker();
+    const { fetch } = managementApi(broker, { prefix: '/api', credentials: 'host' });
+    for (const scope of ['readonly', 'Viewer', '', null, true])
+      for (const method of ['GET', 'DELETE']) {
+        const request = new Request('http://127.0.0.1/api/clients', { method });
+        assert.equal((await fetch(request, { scope: scope as never })).status, 403, String(scope));
+      }
+  });
+
   it('that are wrong are told apart from those that are missing', async () => {
     await using broker = await startBroker();
     await broker.users.add('ann', 'secret of ann', 'administrator');

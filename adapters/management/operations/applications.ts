@@ -83,6 +83,7 @@ export const APPLICATIONS: readonly Operation[] = [
       body: { app_id: 'billing', name: 'Billing', secret: 'a long and random secret' },
       data: { secret: 'a long and random secret' }
     },
+    grantsAccess: true,
     isForApplications: true,
     body: APPLICATION,
     originalBody: ORIGINAL_APPLICATION,
@@ -131,6 +132,7 @@ export const APPLICATIONS: readonly Operation[] = [
     path: '/apps/:appid',
     descr: 'Update Application',
     example: { params: { appid: 'reports' }, body: { desc: 'Weekly reports', status: false } },
+    grantsAccess: true,
     isForApplications: true,
     body: UPDATE,
     shown: SHOWN,

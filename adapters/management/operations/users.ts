@@ -45,6 +45,7 @@ export const USERS: readonly Operation[] = [
     method: 'POST',
     path: '/users',
     descr: 'Create an user',
+    grantsAccess: true,
     example: { body: { username: 'eve', password: 'password of eve', tags: 'viewer' } },
     body: Type.Object({
       username: USERNAME,
@@ -80,6 +81,7 @@ export const USERS: readonly Operation[] = [
     method: 'PUT',
     path: '/users/:name',
     descr: 'Update an user',
+    grantsAccess: true,
     example: { params: { name: 'bob' }, body: { tags: 'administrator' } },
     body: Type.Object({ tags: TAGS }),
     originalAnswer,

@@ -109,6 +109,7 @@ export const CONFIGURATION: readonly Operation[] = [
     method: 'POST',
     path: '/x/import',
     descr: 'Import such a document: check all of it, then change the sections that it has',
+    grantsAccess: true,
     query: Type.Object({
       mode: Type.Optional(
         Type.Enum(['merge', 'replace'], {
