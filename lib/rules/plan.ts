@@ -46,8 +46,13 @@ export interface Plan {
 export function missingPlan(sql: string): Plan {
   return {
     ...{ sql, isForeach: false, topics: [], filters: [], events: new Set(), usesMetadata: false, isMissing: true },
-    ...{ hints: [], decoded: [], run: () => undefined, *steps() {} }
+    ...{ hints: [], decoded: [], run: () => undefined, steps: noSteps }
   };
+}
+
+// biome-ignore lint/correctness/useYield: there is no step
+function* noSteps(): Generator<void, undefined> {
+  return undefined;
 }
 
 /** What a planner uses of the process. */
@@ -108,7 +113,7 @@ export function checkStatement(sql: unknown): asserts sql is string {
 }
 
 /** What FROM selects from. @throws SqlError */
-function originOf(statement: Statement, sql: string): Omit<Plan, 'sql' | 'run' | 'hints' | 'decoded'> {
+function originOf(statement: Statement, sql: string): Omit<Plan, 'sql' | 'run' | 'steps' | 'hints' | 'decoded'> {
   const filters = new Set<string>();
   const events = new Set<RuleEventName>();
   for (const source of statement.from) {
