@@ -64,7 +64,7 @@ export class PersistedMessage {
     retain: boolean,
     ids: readonly number[] | undefined,
     seq: number,
-    isFirst: boolean
+    isFirst = false
   ) {
     this.message = message;
     this.qos = qos;

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { connect as connectMqtt, type IClientOptions } from 'mqtt';
+import { connectAsync, connect as connectMqtt, type IClientOptions } from 'mqtt';
 import { listen, tls } from '../../adapters/net/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { VirtualClock } from '../../lib/testing/index.ts';
@@ -133,8 +132,7 @@ describe('a client whose certificate is refused', () => {
     ]);
     const { client } = certificates;
     const mine = { ca: certificates.ca.cert, cert: client.cert, key: client.key };
-    const device = connectMqtt({ host: '127.0.0.1', port: it.port, protocol: 'mqtts', ...mine });
-    await once(device, 'connect');
+    const device = await connectAsync({ host: '127.0.0.1', port: it.port, protocol: 'mqtts', ...mine });
     await device.endAsync();
   });
 
