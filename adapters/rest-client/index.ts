@@ -9,3 +9,4 @@ export {
   type SenderOptions,
   type SendFetch
 } from './sender.ts';
+export { filledPath, isRelative } from './target.ts';

@@ -7,6 +7,11 @@ interface Parts {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
 }
 
+/** Fill the parameters of a path, which are encoded. @throws TargetError if one is missing or empty */
+export function filledPath(path: string, { params = {}, query = {} }: Parts): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodedParameter(path, name, params[name])) + queryText(query);
+}
+
 /**
  * The URL of a request. `fetch` removes the segments `.` and `..`, also where they are encoded, and so would send another request.
  * @param base where the interface is mounted, without a slash at the end
@@ -14,8 +19,8 @@ interface Parts {
  * @throws TargetError if a parameter is missing, empty, `.` or `..`, or if the path would become another one
  */
 export function targetOf(base: string, path: string, { params = {}, query = {} }: Parts): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodedParameter(path, name, params[name]));
-  const target = base + filled;
+  for (const [name, value] of Object.entries(params)) checkSegment(path, name, value);
+  const target = base + filledPath(path, { params });
   const sent = new URL(target);
   const meant = target.slice(sent.origin.length).split('?', 1)[0] || '/';
   if (decodeURI(meant) !== decodeURI(sent.pathname) || sent.hash !== '')
@@ -30,9 +35,19 @@ function encodedParameter(path: string, name: string, value: string | undefined)
   if (value === undefined) throw new TargetError(`${where} is missing`);
   const encoded = encodeURIComponent(value);
   if (encoded === '') throw new TargetError(`${where} is empty, which would be the path of another operation`);
-  if (encoded !== '.' && encoded !== '..') return encoded;
+  return encoded;
+}
+
+/** Whether `fetch` would send a request with this value of a parameter to another path. */
+export function isRelative(value: string): boolean {
+  return value === '.' || value === '..';
+}
+
+/** @throws TargetError */
+function checkSegment(path: string, name: string, value: string): void {
+  if (!isRelative(value) || !path.includes(`{${name}}`)) return;
   throw new TargetError(
-    `${where} is "${value}", which cannot be sent: HTTP clients take it for a relative path, and send another request`
+    `params: "${name}" of ${path} is "${value}", which cannot be sent: HTTP clients take it for a relative path, and send another request`
   );
 }
 

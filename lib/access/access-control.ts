@@ -268,8 +268,7 @@ export class AccessControl {
   /** Load a source again: it reads its files, and is asked after the others from now on. @throws NotFound SOURCE_UNKNOWN; what `reload` throws */
   async reload(name: string): Promise<void> {
     const loaded = this.#known(name);
-    if (loaded.isStopped)
-      throw new StateError('SOURCE_STOPPED', `the source "${name}" is stopped; call broker.access.start first`);
+    if (loaded.isStopped) throw new StateError('SOURCE_STOPPED', `the source "${name}" is stopped; start it first`);
     try {
       await loaded.source.reload?.();
     } catch (error) {

@@ -196,7 +196,7 @@ export class Applications implements Iterable<Application> {
     if (this.#table.get(id) !== undefined)
       throw new StateError(
         'RECORD_EXISTS',
-        `there is an application "${id}" already; change it with update or setSecret`
+        `there is an application "${id}" already; change that one, or use another id`
       );
   }
 }

@@ -191,10 +191,7 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
   }
 
   #exists(name: string): StateError {
-    return new StateError(
-      'RECORD_EXISTS',
-      `there is a record of the ${this.#kind} "${name}" already; change it with update`
-    );
+    return new StateError('RECORD_EXISTS', `there is a record of the ${this.#kind} "${name}" already; change that one`);
   }
 
   #unknown(name: string): NotFound {

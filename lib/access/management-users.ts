@@ -155,7 +155,7 @@ export class ManagementUsers implements Iterable<ManagementUser> {
 
   #checkFree(name: string): void {
     if (this.#table.get(name) !== undefined)
-      throw new StateError('RECORD_EXISTS', `there is a user "${name}" already; change it with update`);
+      throw new StateError('RECORD_EXISTS', `there is a user "${name}" already; change that one, or use another name`);
   }
 }
 

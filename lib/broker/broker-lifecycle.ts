@@ -283,7 +283,7 @@ export class BrokerLifecycle {
 export function notStarted(): StateError {
   return new StateError(
     'BROKER_NOT_STARTED',
-    'the broker is not started or is stopping; call await broker.start() first'
+    'the broker is not started or is stopping; start it, and wait until it has started'
   );
 }
 

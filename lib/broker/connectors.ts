@@ -283,7 +283,7 @@ export class Connectors {
     if (kind !== undefined) return kind;
     throw new NotFound(
       'RECORD_NOT_FOUND',
-      `this broker cannot make a ${name}: the option "connectors" of createBroker does not have this kind`
+      `this broker cannot make a ${name}: its option "connectors" does not have this kind`
     );
   }
 

@@ -208,7 +208,7 @@ export const BROKER_OPTIONS = {
     { change: 'now' }
   ),
   delayedPublish: row('boolean', true, 'Publish messages to `$delayed/<seconds>/<topic>` after that delay.', {
-    whyFixed: 'it is what the feature `delayed` begins with, which `broker.features` starts and stops at run time'
+    whyFixed: 'it is what the feature `delayed` begins with, which can be started and stopped at run time'
   }),
   maxDelayedMessages: row('integer', 100_000, 'Maximum number of delayed messages; 0: unlimited.', {
     unit: 'messages',

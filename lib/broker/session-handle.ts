@@ -253,7 +253,7 @@ export class SessionHandle<Data = unknown> {
   discard(): void {
     const { lifecycle } = this.#session;
     if (lifecycle.state === 'connected' || lifecycle.takeover?.isPending) {
-      throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; call kick() instead`);
+      throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; disconnect it first`);
     }
     const refusal = this.#refusal;
     if (refusal !== undefined) throw refusal;

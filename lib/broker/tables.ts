@@ -161,10 +161,7 @@ class PersistedTable implements Table<unknown>, Durable {
 
   #checkOpen(): void {
     if (this.#ledger?.isOpen === false)
-      throw new StateError(
-        'BROKER_NOT_STARTED',
-        `table "${this.name}": the store is not open; call await broker.start() first`
-      );
+      throw new StateError('BROKER_NOT_STARTED', `table "${this.name}": the store is not open; start the broker first`);
   }
 
   /** Remember the state of a key before its first change since the last commit. If the commit fails, all changes of the key are undone. */

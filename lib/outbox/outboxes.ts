@@ -172,7 +172,7 @@ export class Outboxes {
   /** A new entry would come before those of the store, and take the number of one. */
   #checkRestored(name: string): void {
     if (this.#isRestored) return;
-    const text = `outbox "${name}": the store is not open; call await broker.start() first`;
+    const text = `outbox "${name}": the store is not open; start the broker first`;
     throw new StateError('BROKER_NOT_STARTED', text);
   }
 

@@ -50,7 +50,7 @@ export class Kinds {
   resource(name: string): ResourceType {
     const type = this.#resources.get(name);
     if (type !== undefined) return type;
-    const remedy = 'the option rules.resources of createBroker defines types, for example webHook()';
+    const remedy = 'the option rules.resources of the broker defines types';
     const why = missing(`type of resources "${name}"`, name, this.#resources.keys(), remedy);
     throw new NotFound('RESOURCE_TYPE_NOT_FOUND', why);
   }

@@ -327,7 +327,7 @@ export class StreamService implements StreamsApi {
 
   #checkRunning(): void {
     if (!this.#isStopped) return;
-    throw new StateError('STREAMS_STOPPED', 'the stream service is stopped; start it with broker.streams.start()');
+    throw new StateError('STREAMS_STOPPED', 'the stream service is stopped; start it first');
   }
 
   #change<T>(run: () => Promise<T>): Promise<T> {

@@ -317,7 +317,7 @@ describe('ctl', () => {
   });
 
   for (const [args, env, code, message] of [
-    [['clients'], 'me:guess', 1, /^embermq: HTTP Basic credentials /],
+    [['clients'], 'me:guess', 1, /^embermq: the id or the secret is wrong\n$/],
     [['clients'], '', 2, /^embermq: ctl needs --app ID:SECRET or EMBERMQ_APP=ID:SECRET/],
     [['clients', '--url', 'localhost:8081'], undefined, 2, /^embermq: --url: expected a URL such as http:/],
     [
@@ -327,7 +327,7 @@ describe('ctl', () => {
       /^embermq: http:\/\/127\.0\.0\.1:1\/api cannot be reached: /
     ],
     [['clients', 'kick', 'nobody'], undefined, 1, /^embermq: there is no client "nobody"\n$/],
-    [['clients', 'kick', '..'], undefined, 1, /^embermq: params: "clientid" .*\n$/],
+    [['clients', 'kick', '..'], undefined, 1, /^embermq: there is no client "\.\."\n$/],
     [['clients', 'show', '.'], undefined, 1, /^embermq: params: "clientid" .*\n$/],
     [['call', 'DELETE', '/clients/..'], undefined, 1, /^embermq: path: .*\n$/],
     [['clients', 'show', 'nobody'], undefined, 1, /^embermq: there is no client "nobody"\n$/],

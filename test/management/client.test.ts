@@ -218,6 +218,24 @@ describe('A management client', () => {
     assert.match((await failure(client.request('GET', '/clients/{clientid}'))).message, /"clientid".* is missing/);
   });
 
+  it('deletes what a path cannot name: names that are too long for a URL, and relative ones', async () => {
+    await using started = await start('later');
+    const { broker, client } = started;
+    for (const name of ['x'.repeat(60_000), '€'.repeat(20_000), '.', '..', 'a/b']) {
+      await broker.access.usernames.add(name, 'a password');
+      await broker.access.acl.set({ username: name, topic: `t/${name.length}`, action: 'pub', access: 'deny' });
+      await client.delete('/auth_username/{username}', { params: { username: name } });
+      await client.delete('/acl/username/{username}/topic/{topic}', {
+        params: { username: name, topic: `t/${name.length}` }
+      });
+      const missing = await failure(client.delete('/auth_username/{username}', { params: { username: name } }));
+      assert.deepEqual([missing.status, missing.code], [404, 105]);
+    }
+    assert.deepEqual([broker.access.usernames.size, broker.access.acl.size], [0, 0]);
+    const empty = await failure(client.delete('/auth_username/{username}', { params: { username: '' } }));
+    assert.match(empty.message, /is empty/);
+  });
+
   it('sends nothing if the path would become another one', async () => {
     const seen: string[] = [];
     await using server = await serve(({ method, url }, response) => {
@@ -229,7 +247,6 @@ describe('A management client', () => {
       const params = { clientid };
       for (const sent of [
         client.get('/clients/{clientid}', { params }),
-        client.delete('/clients/{clientid}', { params }),
         client.request('POST', '/x/{clientid}/kick', { params })
       ]) {
         const { message, status } = await failure(sent);

@@ -110,7 +110,7 @@ describe('A kind of resource of the app', () => {
     await using kit = await ruleKit();
     await assert.rejects(kit.broker.rules.resources.create({ type: 'web_hook', config: {} }), {
       code: 'RESOURCE_TYPE_NOT_FOUND',
-      message: /"web_hook"; the option rules\.resources of createBroker defines types, for example webHook\(\)/
+      message: /"web_hook"; the option rules\.resources of the broker defines types/
     });
   });
 

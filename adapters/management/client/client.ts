@@ -2,6 +2,8 @@ import {
   type AnyRequest,
   basicAuthorization,
   type ErrorFacts,
+  filledPath,
+  isRelative,
   RequestSender,
   reasonOf
 } from '../../rest-client/index.ts';
@@ -96,7 +98,7 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
   }
 
   /**
-   * Send a request of which the types are not known. The data of an answer without an envelope (`/openapi.json`, `/x/export`) is the document;
+   * Send a request of which the types are not known. A deletion whose path is too long for a URL is sent as `POST /x/delete`. The data of an answer without an envelope (`/openapi.json`, `/x/export`) is the document;
    * streams are read with `lines`.
    * @param path with parameters in braces or encoded: `/clients/{clientid}`, `/clients/a%2Fb`
    */
@@ -105,7 +107,9 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
       throw new ManagementError(
         `${method} ${path}: the answer is a stream; read it with lines('${method}', '${path}')`
       );
-    const { url, response, text } = await this.#sender.text(method, path, request);
+    const sent = method === 'DELETE' ? deletion(path, request) : undefined;
+    const [by, to, what] = sent === undefined ? [method, path, request] : (['POST', '/x/delete', sent] as const);
+    const { url, response, text } = await this.#sender.text(by, to, what);
     return answerOf({ status: response.status, text }, { method, path, url });
   }
 
@@ -129,6 +133,18 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
       throw new ManagementError(`${method} ${url}: the answer has ended early: ${reasonOf(cause)}`, { cause });
     }
   }
+}
+
+/** A path that is longer does not fit into a URL, which servers limit. */
+const MAX_PATH = 8_000;
+
+/** The request for a deletion whose path cannot be sent; undefined: it can. */
+function deletion(path: string, request: AnyRequest): AnyRequest | undefined {
+  const { params = {}, query, body, ...more } = request;
+  const isLong = path.length + Object.values(params).reduce((sum, value) => sum + value.length * 3, 0) > MAX_PATH;
+  const isSent = !isLong && !Object.values(params).some(isRelative);
+  if (isSent || body !== undefined || Object.values(params).includes('')) return undefined;
+  return { ...more, body: { path: filledPath(path, { params, query }) } };
 }
 
 function isJson({ headers }: Response): boolean {

@@ -1520,7 +1520,7 @@ export interface EarlierOperations {
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained */
+      /** The retain flag: keep the message for the topic, in place of the previous one; an empty payload deletes it */
       retain?: boolean;
     };
     data: undefined;
@@ -1570,7 +1570,7 @@ export interface EarlierOperations {
       encoding?: 'plain' | 'base64';
       /** The QoS */
       qos?: number;
-      /** Whether the message is retained */
+      /** The retain flag: keep the message for the topic, in place of the previous one; an empty payload deletes it */
       retain?: boolean;
     }[];
     data: EntryResult[];
@@ -2187,6 +2187,16 @@ export interface EarlierOperations {
         code: number;
       }[];
     };
+  };
+
+  /** Do what DELETE does for a path that is too long for a URL, or that has "." or ".." as a name */
+
+  'POST /x/delete': {
+    body: {
+      /** The path behind the prefix, with percent escapes: "/auth_username/a%2Fb" */
+      path: string;
+    };
+    data: unknown | undefined;
   };
 
   /** Tell whether a client may publish to a topic or subscribe to a topic filter, and what decides about it */

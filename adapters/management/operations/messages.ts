@@ -27,7 +27,13 @@ const PUBLISH = Type.Object({
     Type.Enum(['plain', 'base64'], { default: 'plain', description: 'base64: the payload is Base64' })
   ),
   qos,
-  retain: Type.Optional(Type.Boolean({ default: false, description: 'Whether the message is retained' }))
+  retain: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        'The retain flag: keep the message for the topic, in place of the previous one; an empty payload deletes it'
+    })
+  )
 });
 /** The original products take other encodings for plain, all values but true for false, and no payload for an empty one. */
 const ORIGINAL_PUBLISH = Type.Object({

@@ -2,6 +2,7 @@ import type { Operation } from '../../operation.ts';
 import { BACKUP } from './backup.ts';
 import { CONFIGURATION } from './configuration.ts';
 import { CONNECTORS } from './connectors.ts';
+import { DELETE } from './delete.ts';
 import { KICK } from './kick.ts';
 import { RETAINED_MESSAGES } from './retained.ts';
 import { RIGHTS } from './rights.ts';
@@ -13,6 +14,7 @@ export const DATA: readonly Operation[] = [
   ...RETAINED_MESSAGES,
   ...TOPICS,
   ...KICK,
+  ...DELETE,
   ...RIGHTS,
   ...SESSION_QUEUES,
   ...BACKUP,

@@ -1,0 +1,35 @@
+import Type from 'typebox';
+import { checkQuery, Fault, Router, readQuery } from '../../../rest/index.ts';
+import { checkNames } from '../../input.ts';
+import { type Operation, operation } from '../../operation.ts';
+
+/** Deleting what the path of a request cannot name: servers refuse long URLs, and HTTP clients remove the segments `.` and `..`. */
+export const DELETE: readonly Operation[] = [
+  operation({
+    name: 'delete_by_path',
+    method: 'POST',
+    path: '/x/delete',
+    grantsAccess: true, // it could delete applications and users
+    descr: 'Do what DELETE does for a path that is too long for a URL, or that has "." or ".." as a name',
+    body: Type.Object({
+      path: Type.String({ description: 'The path behind the prefix, with percent escapes: "/auth_username/a%2Fb"' })
+    }),
+    data: Type.Optional(Type.Unknown({ description: 'What the operation for this path answers' })),
+    example: { body: { path: '/auth_username/sensors' } },
+    audited: ({ body: { path } }) => ({ path }),
+    run: async (context, { body: { path } }) => {
+      const mark = path.indexOf('?');
+      const [place, text] = mark < 0 ? [path, ''] : [path.slice(0, mark), path.slice(mark + 1)];
+      const found = new Router(context.operations).find('DELETE', place);
+      if (found === undefined)
+        throw new Fault('unknownRecord', `there is no operation DELETE ${place.slice(0, 200)}`, 'not_found');
+      const { row, params } = found;
+      checkNames(row, text);
+      try {
+        return await row.run(context, { params, query: checkQuery(row.query, readQuery(text)), body: undefined });
+      } catch (error) {
+        throw row.faultOf?.(error) ?? error;
+      }
+    }
+  })
+];

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import ts from 'typescript';
+
+/** The code whose errors REST, the command and the log show. */
+const FOLDERS = [
+  'lib/access',
+  'lib/broker',
+  'lib/monitor',
+  'lib/outbox',
+  'lib/retained',
+  'lib/routing',
+  'lib/rules',
+  'lib/session',
+  'lib/streams',
+  'adapters/management',
+  'adapters/rest',
+  'adapters/streams-api',
+  'adapters/streams-plugins',
+  'adapters/webhook',
+  'adapters/bridge'
+];
+
+/** Names of the library that only the author of an app knows. */
+const OF_LIBRARY =
+  /\bbroker\.(?!example|sys_|shared_)[a-z]\w*|\bcreateBroker\b|\bcall (await )?[a-z]\w*(\.\w+)*\(|\b(change|replace) it with [a-z]\w*|\bsetSecret\b/;
+
+/** Texts that nobody sees over REST, with the reason. This list may only shrink. */
+const KNOWN: Readonly<Record<string, string>> = {
+  'a broker, which createBroker returns, as the first argument': 'an argument of the app',
+  'Number of past alarms that `broker.alarms` keeps. The oldest ones are deleted.': 'describes an option',
+  'Rows that the app pushes with broker.streams.push().': 'describes a source of the app',
+  'embermq serve --app ID:SECRET, or broker.applications.add() in an app':
+    'a report to the operator, with both remedies',
+  'broker.users.add() in an app': 'likewise'
+};
+
+/** The literal texts of a file that have more than one word. */
+function textsIn(file: string): string[] {
+  const texts: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isStringLiteralLike(node)) texts.push(node.text);
+    else if (ts.isTemplateExpression(node))
+      texts.push([node.head.text, ...node.templateSpans.map(({ literal }) => literal.text)].join('…'));
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest));
+  return texts.filter((text) => text.includes(' '));
+}
+
+describe('The texts of errors', () => {
+  it('name no methods of the library, which callers of REST and users of the command do not have', () => {
+    const found = new Set<string>();
+    for (const folder of FOLDERS)
+      for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+        if (!name.endsWith('.ts') || /^client\//.test(name)) continue;
+        for (const text of textsIn(`${folder}/${name}`)) if (OF_LIBRARY.test(text)) found.add(text);
+      }
+    assert.deepEqual([...found].sort(), Object.keys(KNOWN).sort());
+  });
+});
