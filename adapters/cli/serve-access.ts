@@ -126,7 +126,12 @@ async function makeApplication(
   if (file === undefined || shell.stderr.isTTY === true) {
     log(shell, `application ${id} was made for the management interface and stream rules. Its secret: ${secret}`);
     if (url !== undefined) log(shell, `try it: curl -u ${id}:${secret} ${url}`);
-  } else if (url !== undefined) log(shell, `try it: curl -u "$(head -n 1 ${file})" ${url}`);
+  } else if (url !== undefined) log(shell, `try it: curl -u "$(head -n 1 ${shellWord(file)})" ${url}`);
+}
+
+/** A path as a word of a shell. */
+function shellWord(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 /** @throws Error of the file system */

@@ -40,8 +40,8 @@ export class StreamPlugins implements PluginsApi {
   /** The plugins that are in effect, by folder. */
   readonly #loaded = new Map<string, LoadedPlugin>();
   #detach: () => void = () => {};
-  /** The service has been started: libraries that are not to be loaded are reported once. */
-  #isAdopted = false;
+  /** Libraries that are not to be loaded, and were reported. */
+  readonly #reported = new Set<string>();
 
   /** @internal */
   constructor(host: PluginsHost, settings: PluginSettings) {
@@ -246,7 +246,6 @@ export class StreamPlugins implements PluginsApi {
     for (const type of PLUGIN_TYPES)
       for (const file of await this.#files.loose(type))
         await this.#attempt(`installing the library ${file}`, () => this.#adopt(type, file));
-    this.#isAdopted = true;
     for (const record of this.#list.plugins)
       if (!this.#loaded.has(record.folder))
         await this.#attempt(`loading the plugin ${record.name}`, async () => {
@@ -264,8 +263,10 @@ export class StreamPlugins implements PluginsApi {
     const { name, version } = named;
     const { autoLoad, autoLoadName } = this.#settings;
     if (!autoLoad) {
-      if (this.#isAdopted) return;
-      const text = `${this.#files.loosePath(type, library)} was put there by hand and is not loaded; remove it, or allow it with ${autoLoadName}`;
+      const path = this.#files.loosePath(type, library);
+      if (this.#reported.has(path)) return;
+      this.#reported.add(path);
+      const text = `${path} was put there by hand and is not loaded; remove it, or allow it with ${autoLoadName}`;
       throw new StateError('PLUGIN_NOT_LOADED', text);
     }
     checkName(name);

@@ -141,7 +141,7 @@ export const ZONE_OPTIONS = {
   mountpoint: row(
     'text',
     undefined as string | undefined,
-    'Prefix of all topic names and filters of the zone. %c and %u are replaced by the client id and the user name; a name that is empty or contains `/`, `+` or `#` is refused (0x85, 0x86).',
+    'Prefix of all topic names and filters of the zone. %c and %u are replaced by the client id and the user name; a name that is empty or contains `/`, `+` or `#` is refused (0x85, 0x86). Write `/` after each of them: with `t/%u`, the user `an` has topics of the user `ann`.',
     { check: checkPrefix }
   ),
   // Features

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -178,7 +179,7 @@ describe('serve over HTTP', () => {
   });
 
   it('makes an application at the first start, keeps its secret in a file for the owner, and does not print it', async () => {
-    const data = join(folder, 'data');
+    const data = join(folder, "operator's data");
     const file = join(data, 'first-application');
     for (const life of [1, 2]) {
       const err = await serving(
@@ -195,6 +196,13 @@ describe('serve over HTTP', () => {
       );
       const [id, secret] = readFileSync(file, 'utf8').split('\n')[0].split(':');
       assert.ok(!err.includes(secret));
+      const [, printed] = /try it: (curl .*)/.exec(err) ?? [];
+      // the shell passes the id and the secret on, whatever the name of the folder
+      if (life === 1)
+        assert.equal(
+          `${execFileSync('sh', ['-c', printed.replace('curl -u', 'echo')])}`.split(' ')[0],
+          `${id}:${secret}`
+        );
       assert.equal(
         err.includes(`application ${id} was made for the management interface and stream rules`),
         life === 1

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +33,7 @@ describe('The folder of a store', { skip: process.platform === 'win32' }, () => 
   });
 
   it('is reported once, with the command that protects it, if other users may use it', async () => {
-    const folder = mkdtempSync(join(home, 'open-'));
+    const folder = mkdtempSync(join(home, "operator's data "));
     chmodSync(folder, 0o755);
     const warnings: string[] = [];
     const store = levelStore(folder, { onWarning: (text) => warnings.push(text) });
@@ -44,10 +45,12 @@ describe('The folder of a store', { skip: process.platform === 'win32' }, () => 
       await store.close();
     }
     assert.deepEqual(warnings, [
-      `other users of this machine may use the data folder ${folder} (mode 0755), which has messages, passwords and keys; protect it with: chmod 700 '${folder}'`
+      `other users of this machine may use the data folder ${folder} (mode 0755), which has messages, passwords and keys; protect it with: chmod 700 '${folder.replace("'", "'\\''")}'`
     ]);
     assert.equal(modeOf(folder), 0o755, 'it is not changed');
-    chmodSync(folder, 0o700);
+    const [, command] = /protect it with: (.*)/.exec(warnings[0]) ?? [];
+    execFileSync('sh', ['-c', command]);
+    assert.equal(modeOf(folder), 0o700);
     const other = levelStore(folder, { onWarning: (text) => warnings.push(text) });
     await other.open();
     await other.close();

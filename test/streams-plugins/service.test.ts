@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -30,6 +30,35 @@ describe('Plugins of a broker', () => {
       await broker.streams.start();
       assert.deepEqual(await plugins.list('functions'), []);
       assert.ok(!(await broker.streams.functions()).some(({ name }) => name === 'seven'));
+      plugins.close();
+    } finally {
+      await broker.stop();
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('that were put into their folder by hand and are not loaded are reported once each', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-plugins-'));
+    const broker = createBroker();
+    const reported: string[] = [];
+    broker.on('error', ({ error }) => reported.push((error as Error).message));
+    await broker.start();
+    try {
+      mkdirSync(join(folder, 'plugins/functions'), { recursive: true });
+      const put = (name: string) =>
+        writeFileSync(join(folder, `plugins/functions/${name}@v1.js`), functionModule(name, 1));
+      put('One');
+      const plugins = await streamPlugins(broker, { dataDir: folder, autoLoad: false });
+      put('Two');
+      for (let starts = 0; starts < 2; starts++) {
+        await broker.streams.stop();
+        await broker.streams.start();
+      }
+      assert.deepEqual(await plugins.list('functions'), []);
+      assert.deepEqual(
+        reported.map((text) => /(\w+)@v1\.js was put there by hand/.exec(text)?.[1]),
+        ['One', 'Two']
+      );
       plugins.close();
     } finally {
       await broker.stop();

@@ -16,7 +16,7 @@ export async function exposureOf(folder: string): Promise<string | undefined> {
   const { mode } = await stat(folder);
   if ((mode & OTHERS) === 0) return undefined;
   const shown = (mode & 0o777).toString(8).padStart(4, '0');
-  return `other users of this machine may use the data folder ${folder} (mode ${shown}), which has messages, passwords and keys; protect it with: chmod 700 '${folder}'`;
+  return `other users of this machine may use the data folder ${folder} (mode ${shown}), which has messages, passwords and keys; protect it with: chmod 700 '${folder.replaceAll("'", "'\\''")}'`;
 }
 
 /**
