@@ -12,10 +12,10 @@ import { freePort, listening } from './support/child.ts';
 import { residentBytes } from './support/proc.ts';
 
 /**
- * Measures the resident memory of a broker process before, during and after bursts: `node dist-bench/bench/memory.js --help`. Linux only.
+ * Measures the resident memory of a broker process before, during and after bursts: `npm run bench:memory -- --help`. Linux only.
  * embermq runs as `embermq serve`, as a user would run it; with `--memory`, unless the row is durable.
  */
-const HELP = `node dist-bench/bench/memory.js [options]
+const HELP = `npm run bench:memory -- [options]
 
   --only REGEX      measure only rows whose name matches
   --brokers A,B     any of embermq, mosquitto (both)
@@ -97,7 +97,7 @@ function spawnBroker(
     const noHttp = ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', 'off'];
     const node = options.node.split(' ').filter((flag) => flag !== '');
     return spawn(process.execPath, [...node, options.command, 'serve', ...flags, ...limits, ...noHttp], {
-      stdio: ['ignore', 'ignore', 'inherit']
+      stdio: 'ignore'
     });
   }
   const path = findProgram('mosquitto');
