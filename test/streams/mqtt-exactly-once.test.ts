@@ -213,12 +213,17 @@ describe('Messages of QoS 2 of another MQTT server', () => {
   });
 
   it('do not have the packet ids of a session that the server has lost', async () => {
-    const { server, commits, kept, reconnect, end } = await start();
+    const { server, commits, kept, reported, reconnect, end } = await start();
     server.publish(1, 5);
     await until(() => commits.waiting === 2);
     commits.complete();
     await until(() => server.acks.length === 1);
+    assert.deepEqual(reported, []);
     await reconnect(false);
+    assert.match(
+      reported.join(),
+      /^stream demo: the server has no session embermq_.*_demo any more, so messages .* are lost/
+    );
     server.publish(2, 5);
     await until(() => kept.rows.length === 2);
     assert.deepEqual(kept.values, [{ n: 1 }, { n: 2 }]);

@@ -19,6 +19,8 @@ export function sessionClientId(
 interface SessionNote {
   /** The place that the stream reads from. */
   readonly place: string;
+  /** The server has not accepted it yet. */
+  readonly isNew?: true;
   /** It is to be deleted: the next connection begins with a clean start. */
   readonly isStale?: true;
   /** When its deletion was begun, in milliseconds since 1970. */

@@ -66,6 +66,8 @@ class RemoteMessages implements OpenSource {
   #client: Client | undefined;
   /** The present connection has a session at the server. */
   #hasSession = false;
+  /** The server should have one since an earlier connection. */
+  #expectsSession = false;
   /** A session is needed now, or not any more: the connection is made again at once. */
   #isSwitching = false;
   #isClosed = false;
@@ -174,8 +176,11 @@ class RemoteMessages implements OpenSource {
     const { sessionExpiry, protocolVersion } = this.#settings;
     const { place } = this.#setup;
     const { note, ids } = this.#session;
+    const isNew = note === undefined || note.isNew === true;
     const clean = note !== undefined && (note.isStale === true || note.place !== place);
-    await this.#session.write({ place, ...(clean ? { isStale: true } : {}) }); // before the server has it
+    this.#expectsSession = !isNew && !clean;
+    // before the server has it
+    await this.#session.write({ place, ...(clean ? { isStale: true } : {}), ...(isNew ? { isNew: true } : {}) });
     const session = new ClientSession();
     for (const id of ids) session.incoming.set(id, true);
     return {
@@ -195,7 +200,15 @@ class RemoteMessages implements OpenSource {
       if (clientId === this.#clientId) await this.#session.delete();
       return;
     }
-    if (!client.connack.sessionPresent) this.#session.ids.clear(); // MQTT 3.1 does not tell
+    if (!client.connack.sessionPresent) {
+      this.#session.ids.clear();
+      const { stream, warn } = this.#setup;
+      // MQTT 3.1 does not tell
+      if (this.#expectsSession && this.#settings.protocolVersion > 3)
+        warn(
+          `stream ${stream}: the server has no session ${clientId} any more, so messages that came since the last connection are lost; it may have expired (sessionExpiry)`
+        );
+    }
     await this.#session.write({ place: this.#setup.place });
   }
 
