@@ -10,7 +10,7 @@ import {
 } from 'node:http';
 import { type AddressInfo, createServer as createTcp } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { createBroker } from 'embermq';
+import { BrokerError, createBroker } from 'embermq';
 import { httpPullSource, httpPushSource, mountedHttpPush } from '../../adapters/streams/http/index.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
@@ -278,6 +278,39 @@ describe('the source httppush', () => {
     assert.equal((await send('/push/a')).status, 200);
     assert.equal((await send('/a')).status, 404);
     assert.deepEqual(kept.values, [{ n: 1 }]);
+  });
+
+  it('answers when the row is in the store of a rule with qos above 0, with 503 if the store refuses it', async () => {
+    const commits: { resolve(): void; reject(error: Error): void }[] = [];
+    const records = {
+      get added() {
+        return kept.rows.length;
+      },
+      committed: () => new Promise<void>((resolve, reject) => void commits.push({ resolve, reject }))
+    };
+    const push = mountedHttpPush();
+    const kept = new Kept();
+    const { hub } = makeHub([push.source], { records, isKept: () => true });
+    const attachment = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a' }), ALL, kept);
+    await attachment.opened;
+    const { fetch: answer } = push.mounts(createBroker());
+    let answered = 0;
+    const send = async () => {
+      const { status } = await answer(new Request('http://host/a', { method: 'POST', body: '{"n":1}' }));
+      answered++;
+      return status;
+    };
+    const first = send();
+    await until(() => commits.length === 1);
+    await settled();
+    assert.equal(answered, 0);
+    commits[0].resolve();
+    assert.equal(await first, 200);
+    const second = send();
+    await until(() => commits.length === 2);
+    commits[1].reject(new BrokerError('STORE_FAILED', 'disk full'));
+    assert.equal(await second, 503);
+    await attachment.detach();
   });
 
   it('refuses a body if its rule has no room, or its stream is closed, when it is complete', async () => {

@@ -1,6 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import {
   type Broker,
+  BrokerError,
   InvalidInput,
   type OpenSource,
   type OptionValues,
@@ -202,7 +203,10 @@ class PushPaths implements Service {
       if (setup.isFull) return busy();
       if (this.#paths.get(call.path) !== setup) return undefined;
       const text = 'text' in body ? body.text : JSON.stringify(body.value);
-      setup.bytes(Buffer.from(text), { path: call.path, method, remoteaddress: call.remoteAddress });
+      const give = () => setup.bytes(Buffer.from(text), { path: call.path, method, remoteaddress: call.remoteAddress });
+      if (!setup.isKept) give();
+      else if (!(await isKept(setup, give)))
+        return reply(503, 'the rows are not in the store; try again later', { 'retry-after': '1' });
       return reply(200, 'ok');
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
@@ -216,6 +220,17 @@ function isToken(header: string | undefined, token: string): boolean {
   const [, given] = /^bearer +(\S+) *$/i.exec(header ?? '') ?? [];
   const digest = (text: string) => hash('sha256', text, 'buffer');
   return given !== undefined && timingSafeEqual(digest(given), digest(token));
+}
+
+/** Give rows to rules that have them in the store then. @returns false: the store or the stream has refused them */
+async function isKept(setup: SourceSetup, give: () => void): Promise<boolean> {
+  try {
+    await setup.kept(give);
+    return true;
+  } catch (error) {
+    if (error instanceof BrokerError && ['STORE_FAILED', 'SOURCE_CLOSED'].includes(error.code)) return false;
+    throw error;
+  }
 }
 
 function methodOf({ properties }: SourceSetup): string {
