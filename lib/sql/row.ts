@@ -1,3 +1,4 @@
+import { MOST_STRING } from './arithmetic.ts';
 import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
 import { SqlFailure, tooHeavy } from './sql-error.ts';
@@ -47,11 +48,14 @@ export class Scope {
 
   /**
    * Count what a function has made. Functions that are applied to the results of each other can double them each time.
-   * @throws SqlFailure if it is too much for one event, or if a list or an object weighs more than 4 MiB
+   * @throws SqlFailure if it is too much for one event, if a list or an object weighs more than 4 MiB, or if a string has more than 16 Mi
+   *   characters
    */
   made(value: Value, name: string): Value {
     if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array))
       this.#weigh(value, `the result of ${name}()`);
+    if (typeof value === 'string' && value.length > MOST_STRING)
+      throw new SqlFailure(`the result of ${name}() has more than ${MOST_STRING} characters`);
     return this.counted(value);
   }
 

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { compileRule, ruleFunctions } from '../../lib/rules/index.ts';
+import { MOST_STRING } from '../../lib/sql/arithmetic.ts';
+import { isHeavier, MAX_WEIGHT } from '../../lib/sql/weight.ts';
+import { compileStreamRule, streamFunctions } from '../../lib/streams/index.ts';
+import { Random } from '../fuzz/random.ts';
+
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+console.log(`# weight of the results of functions: SEED=${SEED}`);
+
+/** What a result may have above the bound: the name of its column, and brackets. */
+const SLACK = 100;
+const NAMES = ['a', 'b', 'c', 'd'];
+
+/** A value of JSON of about a weight. */
+function anyValue(random: Random, weight: number): unknown {
+  const text = 'x'.repeat(random.below(weight));
+  const list = Array.from({ length: random.below(Math.ceil(weight / 200)) }, (_, at) => at);
+  const all = [null, true, random.below(weight), -1, 1.5, text, 'a', '', ',', list, [list], [text, text], { a: text }];
+  return random.pick([...all, { a: list, b: text }, JSON.stringify(list), [{ key: 'k', value: text }], [[text, list]]]);
+}
+
+/** Numbers of arguments that a function takes, up to 4. */
+function countOf(random: Random, params: readonly string[]): number {
+  const least = params.filter((param) => !/[?.]$/.test(param)).length;
+  const most = params.some((param) => param.endsWith('...')) ? NAMES.length : Math.min(NAMES.length, params.length);
+  return Math.max(least, least + random.below(most - least + 1));
+}
+
+/** Compile a call with these arguments; some functions need literals. */
+async function compiled<T>(
+  random: Random,
+  count: number,
+  compile: (args: string) => Promise<T>
+): Promise<T | undefined> {
+  for (let attempt = 0; attempt < 6; attempt++) {
+    const literals = ["'a'", '2', '100000', "'$.a'", "'base64'", "'gzip'", 'true'];
+    const args = NAMES.slice(0, count).map((name) => (attempt > 0 && random.once(2) ? random.pick(literals) : name));
+    const rule = await compile(args.join(', ')).catch(() => undefined);
+    if (rule !== undefined) return rule;
+  }
+  return undefined;
+}
+
+function rowOf(random: Random, weight: number): Record<string, unknown> {
+  return Object.fromEntries(NAMES.map((name) => [name, anyValue(random, weight)]));
+}
+
+describe('The result of a function', () => {
+  it('of stream rules is within the bound rowWeight for any arguments, or an error', async () => {
+    const random = new Random(SEED);
+    const rowWeight = 10_000;
+    let called = 0;
+    for (const { name, params, kind } of streamFunctions()) {
+      const group = kind === 'aggregate' ? ' GROUP BY COUNTWINDOW(2)' : '';
+      const compile = (args: string) =>
+        compileStreamRule(`SELECT ${name}(${args.replaceAll("'", '"')}) AS r FROM demo${group}`, {
+          bounds: { rowWeight }
+        });
+      const rule = await compiled(random, countOf(random, params), compile);
+      if (rule === undefined) continue;
+      const rows = Array.from({ length: 12 }, () => ({ stream: 'demo', values: rowOf(random, 9_000) }));
+      const { emissions } = rule.run(rows, { until: 0 });
+      called += emissions.length === 0 ? 0 : 1;
+      for (const row of emissions.flat())
+        assert.ok(!isHeavier(row, rowWeight + SLACK), `${name}: ${JSON.stringify(row).length}; SEED=${SEED}`);
+    }
+    assert.ok(called > streamFunctions().length / 2, `${called}`);
+  });
+
+  it('of rules over events is at most 4 MiB as JSON for any arguments, or a string of at most 16 MiB, or an error', async () => {
+    const random = new Random(SEED);
+    let called = 0;
+    for (const { name, params } of ruleFunctions()) {
+      const compile = (args: string) =>
+        compileRule(`SELECT ${name}(${args.replaceAll(/\b([abcd])\b(?!')/g, 'payload.$1')}) as r FROM "t"`);
+      const rule = await compiled(random, countOf(random, params), compile);
+      if (rule === undefined) continue;
+      for (let at = 0; at < 4; at++) {
+        const event = { topic: 't', payload: rowOf(random, random.once(2) ? 2_500_000 : 100) };
+        try {
+          const { outputs } = rule.run(event);
+          called += at === 3 ? 1 : 0;
+          const { r } = outputs[0] as { readonly r: unknown };
+          const most = typeof r === 'string' ? MOST_STRING : MAX_WEIGHT;
+          assert.ok(!isHeavier(outputs[0], most + SLACK), `${name} is heavier; SEED=${SEED}`);
+        } catch (error) {
+          if ((error as { code?: string }).code !== 'SQL_FAILED') throw error;
+        }
+      }
+    }
+    assert.ok(called > ruleFunctions().length / 4, `${called}`);
+  });
+});
