@@ -18,8 +18,9 @@ export type {
   CredentialRecords,
   ExportedCredential
 } from './access/credential-records.ts';
+export { type LoginAttempt, LoginLimit } from './access/login-limit.ts';
 export type { ExportedUser, ManagementUser, ManagementUsers } from './access/management-users.ts';
-export { contains, isNetwork, type Network, networkOf } from './access/network.ts';
+export { contains, isNetwork, loginSourceOf, type Network, networkOf } from './access/network.ts';
 export {
   type ForeignCheck,
   type ForeignChecks,

@@ -1,10 +1,17 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type Awaitable, type Broker, StateError } from '../../lib/index.ts';
+import {
+  type Awaitable,
+  type Broker,
+  BrokerError,
+  type LoginAttempt,
+  LoginLimit,
+  loginSourceOf,
+  StateError
+} from '../../lib/index.ts';
 import type { Call, Scope } from './call.ts';
 import { Fault } from './fault.ts';
-import { LoginLimit } from './login-limit.ts';
-import { clientAddress, sourceOf, type TrustedProxies } from './proxies.ts';
+import { clientAddress, type TrustedProxies } from './proxies.ts';
 
 /** Identities of the broker: its applications, which may do everything, and its management users, who have a scope of their own. */
 export type Identities = 'applications' | 'users';
@@ -117,10 +124,9 @@ export class CredentialCheck {
       this.#last = { header, login: known };
       return known.caller;
     }
-    const isKnown = known !== undefined;
     const running = this.#running.get(key);
     if (running !== undefined) return running;
-    const checked = this.#checkPair(key, pair, { call, isKnown }).finally(() => this.#running.delete(key));
+    const checked = this.#checkPair(key, pair, call).finally(() => this.#running.delete(key));
     this.#running.set(key, checked);
     return checked;
   }
@@ -136,9 +142,9 @@ export class CredentialCheck {
     { kind, id = '' }: Caller,
     { run, isWrong }: { readonly run: () => Promise<T>; readonly isWrong: (error: unknown) => boolean }
   ): Promise<T> {
-    const attempt = { source: sourceOf(clientAddress(call, this.#proxies)), id: `${kind}:${id}` };
+    const attempt = { source: loginSourceOf(clientAddress(call, this.#proxies)), ids: [`${kind}:${id}`] };
     let wrong: unknown;
-    const answer = await this.#limit.check(attempt, async () => {
+    const answer = await this.#limited(attempt, async () => {
       try {
         return await run();
       } catch (error) {
@@ -161,20 +167,13 @@ export class CredentialCheck {
     return this.#broker.applications.changes + this.#broker.users.changes;
   }
 
-  /** @param isKnown they were right before, and are checked once more: wrong logins of others at the same address do not keep them out */
-  async #checkPair(
-    key: string,
-    pair: Basic,
-    { call, isKnown }: { readonly call: Call; readonly isKnown: boolean }
-  ): Promise<Caller> {
+  async #checkPair(key: string, pair: Basic, call: Call): Promise<Caller> {
     const { clock } = this.#broker;
     const address = clientAddress(call, this.#proxies);
     const changes = this.#changes;
-    const look = () => this.#login(pair, address);
-    const attempt = { source: sourceOf(address), id: pair.id };
-    const login = await (isKnown ? look() : this.#limit.check(attempt, look));
+    const attempt = { source: loginSourceOf(address), ids: [pair.id], secret: pair.secret };
+    const login = await this.#limited(attempt, () => this.#login(pair, address));
     if (login === undefined) {
-      if (isKnown) this.#limit.add(attempt);
       this.#right.delete(key);
       throw this.#hasIdentities ? wrongCredentials(pair) : this.#unauthorized();
     }
@@ -182,6 +181,17 @@ export class CredentialCheck {
     const leftMs = Math.min(REMEMBERED_MS, expiresAt - clock.now());
     this.#right.set(key, { caller, untilMs: clock.monotonic() + leftMs, changes });
     return caller;
+  }
+
+  /** @param run resolves to undefined if the login has failed @throws Fault tooManyLogins; what `run` throws */
+  async #limited<T>(attempt: LoginAttempt, run: () => Promise<T | undefined>): Promise<T | undefined> {
+    try {
+      return await this.#limit.check(attempt, run, (login) => login !== undefined);
+    } catch (error) {
+      if (error instanceof BrokerError && error.code === 'LOGINS_LIMITED')
+        throw new Fault('tooManyLogins', error.message);
+      throw error;
+    }
   }
 
   async #login({ id, secret }: Basic, remoteAddress: string | undefined): Promise<Login | undefined> {

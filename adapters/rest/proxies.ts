@@ -34,19 +34,3 @@ function plainAddress(text: string): string | undefined {
   const address = (bracketed ?? withPort ?? text).replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
   return isIP(address) === 0 ? undefined : address;
 }
-
-/** What failed logins are counted for: the address; of IPv6 the network of 64 bits, all of which one client may have. */
-export function sourceOf(address: string | undefined): string {
-  if (address === undefined || isIP(address) !== 6) return address ?? '';
-  const [left, right] = address.toLowerCase().split('::');
-  const groups = left === '' ? [] : left.split(':');
-  if (right !== undefined) {
-    const after = right === '' ? 0 : right.split(':').length + (right.includes('.') ? 1 : 0);
-    while (groups.length + after < 8) groups.push('0');
-    if (right !== '') groups.push(...right.split(':'));
-  }
-  return groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':');
-}

@@ -12,6 +12,7 @@ import { Applications } from './applications.ts';
 import { BannedClients } from './banned.ts';
 import { CredentialRecords } from './credential-records.ts';
 import { DeliveryRights } from './delivery-rights.ts';
+import { LoginLimit } from './login-limit.ts';
 import { ManagementUsers } from './management-users.ts';
 import { PasswordChecks } from './password-checks.ts';
 import { authenticateByRecords } from './record-login.ts';
@@ -99,6 +100,8 @@ export class AccessControl {
   readonly secrets: Secrets;
   /** SCRAM credentials for users that do not exist. */
   readonly inventedScram: InventedScram;
+  /** Limits the failed logins of MQTT clients. */
+  readonly loginLimit: LoginLimit;
   readonly #host: AccessHost;
   readonly #sources = new Map<string, Loaded>();
   readonly #stopped: StoppedTable;
@@ -119,6 +122,7 @@ export class AccessControl {
     this.secrets = new Secrets(new PasswordChecks(() => host.clock.monotonic()), host.passwordCost);
     const own = (name: string) => host.ownTable(name) as never;
     this.#stopped = own('$stopped_sources');
+    this.loginLimit = new LoginLimit(host.clock);
     this.inventedScram = new InventedScram(own('$scram'), (error) =>
       host.failed(error, 'persisting the key of invented SCRAM credentials')
     );

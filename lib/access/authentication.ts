@@ -1,5 +1,5 @@
 import { Cancellation } from '../base/cancellation.ts';
-import { ProtocolError } from '../base/errors.ts';
+import { BrokerError, ProtocolError } from '../base/errors.ts';
 import {
   type Approval,
   type AuthenticateRequest,
@@ -17,10 +17,20 @@ import type { Zone } from '../records/zone.ts';
 import type { AuthExchange } from '../session/lifecycle.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
+import type { LoginAttempt, LoginLimit } from './login-limit.ts';
+import { loginSourceOf } from './network.ts';
 import type { InventedScram } from './scram.ts';
 import { refuseByScram } from './scram-login.ts';
 
 type Answer = Verdict | Approval | Challenge;
+type Decision = Approval | Refusal | Challenge;
+
+/** The parts of access control that an authentication uses. */
+interface LoginParts {
+  /** Credentials for users that do not exist. */
+  readonly inventedScram: InventedScram;
+  readonly loginLimit: LoginLimit;
+}
 
 /** Called with the results of an authentication. */
 interface AuthOutcome {
@@ -37,6 +47,16 @@ const FAILED: Refusal = {
   reasonCode: ReasonCode.unspecifiedError,
   why: 'a hook or a source of authentication has failed'
 };
+/** There were too many failed logins. */
+const LIMITED: Refusal = {
+  allow: false,
+  reasonCode: ReasonCode.connectionRateExceeded,
+  why: 'there were too many failed logins from this address within a minute (option limitFailedLogins)'
+};
+/** No hook knows the client, and all such clients are admitted. */
+const ADMITTED: Approval = { allow: true };
+/** Refusals with these codes say that the credentials are wrong. Others say that they could not be checked, or that they do not matter. */
+const WRONG: readonly (number | undefined)[] = [ReasonCode.badUserNameOrPassword, ReasonCode.notAuthorized];
 /** The reasons of refusals that no source gives, for the operator. */
 const WHYS = {
   hook: 'a hook refuses the client',
@@ -90,7 +110,7 @@ export class Authentication implements AuthExchange {
   readonly method: string;
   readonly #session: Session;
   readonly #hooks: HookRegistry;
-  readonly #invented: InventedScram;
+  readonly #parts: LoginParts;
   readonly #outcome: AuthOutcome;
   readonly #password: Buffer | undefined;
   readonly #isReauthentication: boolean;
@@ -100,11 +120,10 @@ export class Authentication implements AuthExchange {
   #isWaiting = false;
   #hasChallenged = false;
 
-  /** @param invented credentials for users that do not exist */
   constructor(
     session: Session,
     hooks: HookRegistry,
-    invented: InventedScram,
+    parts: LoginParts,
     password: Buffer | undefined,
     isReauthentication: boolean,
     outcome: AuthOutcome
@@ -112,7 +131,7 @@ export class Authentication implements AuthExchange {
     this.method = session.client.agreement.authMethod ?? '';
     this.#session = session;
     this.#hooks = hooks;
-    this.#invented = invented;
+    this.#parts = parts;
     this.#password = password;
     this.#isReauthentication = isReauthentication;
     this.#outcome = outcome;
@@ -143,6 +162,56 @@ export class Authentication implements AuthExchange {
   }
 
   #ask(data: Buffer | undefined): void {
+    const decision = this.#limited(data);
+    if (!isThenable(decision)) {
+      this.#tell(decision);
+      return;
+    }
+    this.#isWaiting = true;
+    this.#outcome.waiting(true);
+    decision.then((value) => {
+      this.#isWaiting = false;
+      try {
+        this.#tell(value);
+      } catch (error) {
+        if (error instanceof ProtocolError) this.#session.fail(error);
+        else this.#session.failInternally(error, 'authentication');
+      }
+      this.#outcome.waiting(false);
+    });
+  }
+
+  /** Ask the hooks, within the limit of failed logins. It never throws or rejects. */
+  #limited(data: Buffer | undefined): Decision | Promise<Decision> {
+    const { client, ports } = this.#session;
+    const attempt = this.#attempt(client);
+    if (attempt === undefined) return this.#askHooks(data);
+    const refused = (error: unknown): Decision => {
+      if (!(error instanceof BrokerError) || error.code !== 'LOGINS_LIMITED') throw error;
+      ports.metrics.counts[Metric.clientAuthFailure]++;
+      return LIMITED;
+    };
+    try {
+      // the connection may have been closed while the login waited
+      const ask = () => (this.#cancellation.isAborted ? FAILED : this.#askHooks(data));
+      const decision = this.#parts.loginLimit.check<Decision>(attempt, ask, isRight);
+      return isThenable(decision) ? decision.catch(refused) : decision;
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** @returns undefined if nothing is limited: a client without a password is not a guess, and one without an address is local */
+  #attempt({ agreement, clientId, username, transportInfo }: SessionClient): LoginAttempt | undefined {
+    const { remoteAddress } = transportInfo;
+    const secret = this.#password;
+    if (remoteAddress === undefined || !agreement.zone.limitFailedLogins) return undefined;
+    if (secret === undefined && agreement.authMethod === undefined) return undefined;
+    const ids = username === undefined ? [`c ${clientId}`] : [`u ${username}`, `c ${clientId}`];
+    return { source: loginSourceOf(remoteAddress), ids, secret };
+  }
+
+  #askHooks(data: Buffer | undefined): Decision | Promise<Decision> {
     const { client } = this.#session;
     const cancellation = this.#cancellation;
     const request: AuthenticateRequest = new HookRequest(
@@ -164,22 +233,8 @@ export class Authentication implements AuthExchange {
       client,
       cancellation
     );
-    if (!isThenable(answer)) {
-      this.#settle(answer ?? refuseByScram(request, this.#invented), admits);
-      return;
-    }
-    this.#isWaiting = true;
-    this.#outcome.waiting(true);
-    answer.then((value) => {
-      this.#isWaiting = false;
-      try {
-        this.#settle(value ?? refuseByScram(request, this.#invented), admits);
-      } catch (error) {
-        if (error instanceof ProtocolError) this.#session.fail(error);
-        else this.#session.failInternally(error, 'authentication');
-      }
-      this.#outcome.waiting(false);
-    });
+    const decide = (value: Answer) => this.#decide(value ?? refuseByScram(request, this.#parts.inventedScram), admits);
+    return isThenable(answer) ? answer.then(decide) : decide(answer);
   }
 
   /** @param isAnonymous the client is admitted without a user name if no hook decides */
@@ -194,36 +249,42 @@ export class Authentication implements AuthExchange {
   }
 
   /** @param admits whether the client is admitted if no hook decides */
-  #settle(answer: Answer, admits: boolean): void {
+  #decide(answer: Answer, admits: boolean): Decision {
     const { username, agreement } = this.#session.client;
     const { authMethod } = agreement;
     this.#count(answer, admits && authMethod === undefined && username === undefined);
-    if (answer === true) this.#outcome.approved({ allow: true });
-    else if (answer === false) this.#refuse(refusalCode(username), WHYS.hook);
-    else if (answer === undefined) {
-      if (authMethod !== undefined)
-        this.#refuse(ReasonCode.badAuthenticationMethod, WHYS.method); // [MQTT-4.12.0-1]
-      else if (admits) this.#outcome.approved({ allow: true });
-      else this.#refuse(refusalCode(username), WHYS.unknown);
-    } else if ('challenge' in answer) {
-      if (authMethod === undefined)
-        this.#outcome.refused(FAILED); // [MQTT-4.12.0-6]
-      else {
-        this.#hasChallenged = true;
-        this.#outcome.challenge(answer.challenge);
-      }
-    } else if (answer.allow === true && !this.#isExpired(answer)) this.#outcome.approved(answer);
-    else if (answer.allow === true) this.#refuse(ReasonCode.notAuthorized, WHYS.expired);
-    else this.#outcome.refused(readRefusal(answer, refusalCode(username)));
+    if (answer === true) return { allow: true };
+    if (answer === false) return refusal(refusalCode(username), WHYS.hook);
+    if (answer === undefined) {
+      if (authMethod !== undefined) return refusal(ReasonCode.badAuthenticationMethod, WHYS.method); // [MQTT-4.12.0-1]
+      return admits ? ADMITTED : refusal(refusalCode(username), WHYS.unknown);
+    }
+    if ('challenge' in answer) return authMethod === undefined ? FAILED : answer; // [MQTT-4.12.0-6]
+    if (answer.allow !== true) return readRefusal(answer, refusalCode(username));
+    return this.#isExpired(answer) ? refusal(ReasonCode.notAuthorized, WHYS.expired) : answer;
   }
 
-  #refuse(reasonCode: number, why: string): void {
-    this.#outcome.refused({ allow: false, reasonCode, why });
+  #tell(decision: Decision): void {
+    if ('challenge' in decision) {
+      this.#hasChallenged = true;
+      this.#outcome.challenge(decision.challenge);
+    } else if (decision.allow) this.#outcome.approved(decision);
+    else this.#outcome.refused(decision);
   }
 
   #isExpired({ expiresAt = Infinity }: Approval): boolean {
     return this.#session.ports.clock.now() >= expiresAt;
   }
+}
+
+function refusal(reasonCode: number, why: string): Refusal {
+  return { allow: false, reasonCode, why };
+}
+
+/** Whether a decision says that credentials are right. */
+function isRight(decision: Decision): boolean | undefined {
+  if ('challenge' in decision || decision === ADMITTED) return undefined;
+  return decision.allow || (WRONG.includes(decision.reasonCode) ? false : undefined);
 }
 
 /**

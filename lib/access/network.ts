@@ -32,3 +32,20 @@ export function contains(network: Network, address: string | undefined): boolean
   const version = address === undefined ? 0 : isIP(address);
   return version !== 0 && network.check(address as string, version === 4 ? 'ipv4' : 'ipv6');
 }
+
+/** What failed logins are counted for: the address; of IPv6 the network of 64 bits, all of which one client may have. */
+export function loginSourceOf(address: string | undefined): string {
+  const plain = address?.replace(/^::ffff:(?=\d+\.)/i, '');
+  if (plain === undefined || isIP(plain) !== 6) return plain ?? '';
+  const [left, right] = plain.toLowerCase().split('::');
+  const groups = left === '' ? [] : left.split(':');
+  if (right !== undefined) {
+    const after = right === '' ? 0 : right.split(':').length + (right.includes('.') ? 1 : 0);
+    while (groups.length + after < 8) groups.push('0');
+    if (right !== '') groups.push(...right.split(':'));
+  }
+  return groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':');
+}

@@ -171,30 +171,23 @@ export class Admission {
 
   #askAuthenticate(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
     const { lifecycle } = session;
-    const exchange = new Authentication(
-      session,
-      this.#services.hooks,
-      this.#host.access.inventedScram,
-      packet.password,
-      false,
-      {
-        challenge: (data) => {
-          if (!isWaiting(session, connection)) return;
-          sendAuth(session, connection, ReasonCode.continueAuthentication, exchange.method, data);
-        },
-        approved: (approval) => {
-          if (!isWaiting(session, connection)) return;
-          this.#admit(session, connection, packet, approval);
-        },
-        refused: (refusal) => {
-          if (isWaiting(session, connection)) this.#refuse(session, refusal);
-        },
-        waiting: (isHookAtWork) => {
-          if (isHookAtWork) session.connection?.reader.pause(Pause.hook);
-          else resumeAfterHook(connection);
-        }
+    const exchange = new Authentication(session, this.#services.hooks, this.#host.access, packet.password, false, {
+      challenge: (data) => {
+        if (!isWaiting(session, connection)) return;
+        sendAuth(session, connection, ReasonCode.continueAuthentication, exchange.method, data);
+      },
+      approved: (approval) => {
+        if (!isWaiting(session, connection)) return;
+        this.#admit(session, connection, packet, approval);
+      },
+      refused: (refusal) => {
+        if (isWaiting(session, connection)) this.#refuse(session, refusal);
+      },
+      waiting: (isHookAtWork) => {
+        if (isHookAtWork) session.connection?.reader.pause(Pause.hook);
+        else resumeAfterHook(connection);
       }
-    );
+    });
     lifecycle.decidedBy(exchange);
     exchange.begin(packet.properties?.authenticationData);
   }
@@ -440,32 +433,25 @@ export class Admission {
     if (current !== undefined)
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: a re-authentication is in progress');
     const isCurrent = () => lifecycle.decision === exchange && session.connection === connection;
-    const exchange = new Authentication(
-      session,
-      this.#services.hooks,
-      this.#host.access.inventedScram,
-      undefined,
-      true,
-      {
-        challenge: (challenge) => {
-          if (isCurrent()) sendAuth(session, connection, ReasonCode.continueAuthentication, authMethod, challenge);
-        },
-        approved: (approval) => {
-          if (!isCurrent()) return;
-          lifecycle.decidedBy(undefined);
-          entitle(this.#host.access, client, { isSuperuser: client.isSuperuser, clientData: client.data, ...approval });
-          connection.reader.forgetVerdicts();
-          session.timers.authenticated(approval.expiresAt);
-          sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
-          this.#host.sourceReview.askAgain(client.clientId);
-          this.#host.review.judge(session, true);
-        },
-        refused: (refusal) => {
-          if (isCurrent()) lifecycle.close('reauthentication_failed', refusal); // [MQTT-4.12.1-2]
-        },
-        waiting: () => {} // other packets are processed during re-authentication [MQTT-4.12.1-1]
-      }
-    );
+    const exchange = new Authentication(session, this.#services.hooks, this.#host.access, undefined, true, {
+      challenge: (challenge) => {
+        if (isCurrent()) sendAuth(session, connection, ReasonCode.continueAuthentication, authMethod, challenge);
+      },
+      approved: (approval) => {
+        if (!isCurrent()) return;
+        lifecycle.decidedBy(undefined);
+        entitle(this.#host.access, client, { isSuperuser: client.isSuperuser, clientData: client.data, ...approval });
+        connection.reader.forgetVerdicts();
+        session.timers.authenticated(approval.expiresAt);
+        sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
+        this.#host.sourceReview.askAgain(client.clientId);
+        this.#host.review.judge(session, true);
+      },
+      refused: (refusal) => {
+        if (isCurrent()) lifecycle.close('reauthentication_failed', refusal); // [MQTT-4.12.1-2]
+      },
+      waiting: () => {} // other packets are processed during re-authentication [MQTT-4.12.1-1]
+    });
     lifecycle.decidedBy(exchange);
     exchange.begin(data);
   }

@@ -98,6 +98,7 @@ const OPEN = {
   allowAnonymous: true,
   bypassAuthPlugins: true,
   enableBan: false,
+  limitFailedLogins: false,
   enableFlappingDetect: false,
   aclNomatch: 'allow',
   mountpoint: undefined,

@@ -117,6 +117,12 @@ export const ZONE_OPTIONS = {
     'Do not call the authenticate hooks for connections of the zone, and admit them unless `allowAnonymous` is false.'
   ),
   enableBan: row('boolean', true, 'Refuse banned clients (0x8A). In the zone `internal` the default is false.'),
+  limitFailedLogins: row(
+    'boolean',
+    true,
+    'Refuse logins after ten failures within a minute of a user name or client id at an address, or a hundred of an address (0x9F). Credentials that were right before are checked nevertheless.',
+    { change: 'now' }
+  ),
   enableFlappingDetect: row(
     'boolean',
     false,

@@ -609,6 +609,18 @@ const ZONE_EFFECTS: Record<string, Effect> = {
     before: 0x8a,
     after: 0
   },
+  limitFailedLogins: {
+    value: false,
+    observe: async (broker) => {
+      if (broker.access.usernames.get('ann') === undefined) await broker.access.usernames.add('ann', 'right');
+      const login = { username: 'ann', password: Buffer.from('wrong'), meta: { remoteAddress: '192.0.2.1' } };
+      let code: number | 'closed' = 0;
+      for (let n = 0; n < 11; n++) code = await codeOf(broker, login);
+      return code;
+    },
+    before: 0x9f,
+    after: 0x86
+  },
   enableFlappingDetect: {
     options: { flappingDetectPolicy: '2,1m,5m' },
     value: true,

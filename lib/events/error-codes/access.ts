@@ -42,6 +42,10 @@ export const ACCESS_CODES = {
     remedy: 'Check the rights of the account that searches.'
   },
   LDAP_RIGHTS_UNREADABLE: { about: 'The rights in an entry cannot be read.', remedy: 'Correct the entry.' },
+  LOGINS_LIMITED: {
+    about: 'There were too many failed logins from an address within a minute.',
+    remedy: 'Correct the credentials of the client, and try again in a minute.'
+  },
   NAME_INVALID: { about: 'The name of a user or client is invalid.', remedy: 'See `expected` of the error.' },
   PASSWORD_FILE_INVALID: { about: 'A line of a password file is invalid.', remedy: 'The message names the line.' },
   PASSWORD_HASH_INVALID: {

@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict';
+import { describe, it, mock } from 'node:test';
+import { type BrokerOptions, LoginLimit, loginSourceOf } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
+
+const LIMITED = 0x9f;
+const WRONG = 0x86;
+const HERE = '192.0.2.1';
+
+interface Login {
+  readonly username?: string;
+  readonly password?: string;
+  readonly clientId?: string;
+  readonly from?: string;
+}
+
+/** A broker with the user names ann and bob, whose passwords are "right". */
+async function brokerWithUsers(options: Omit<BrokerOptions, 'clock'> = {}) {
+  const kit = await createTestBroker({ leakCheck: false, allowAnonymous: false, ...options });
+  for (const name of ['ann', 'bob']) await kit.broker.access.usernames.add(name, 'right');
+  let clients = 0;
+  /** @returns the reason code of the CONNACK */
+  const login = async ({ username, password, clientId = `c${clients++}`, from = HERE }: Login): Promise<number> => {
+    const meta = { remoteAddress: from };
+    const secret = password === undefined ? undefined : Buffer.from(password);
+    const client = await rawClient(kit.broker, { connect: false, meta });
+    client.send({
+      cmd: 'connect',
+      protocolVersion: 5,
+      bridge: false,
+      clean: true,
+      keepalive: 0,
+      clientId,
+      username,
+      password: secret
+    });
+    const { reasonCode } = await client.next('connack');
+    client.stream.destroy();
+    return reasonCode;
+  };
+  const fail = async (times: number, given: Login) => {
+    for (let n = 0; n < times; n++) assert.equal(await login({ password: 'wrong', ...given }), WRONG);
+  };
+  return { kit, login, fail, [Symbol.asyncDispose]: () => kit.broker.stop() };
+}
+
+describe('Failed logins of MQTT clients', () => {
+  for (const name of ['ann', 'somebody unknown'])
+    it(`are limited for each user name at an address for a minute: ${name}`, async () => {
+      await using users = await brokerWithUsers();
+      const { kit, login, fail } = users;
+      await fail(10, { username: name });
+      assert.equal(await login({ username: name, password: 'right' }), LIMITED);
+      assert.equal(await login({ username: 'bob', password: 'right' }), 0, 'another name');
+      const elsewhere = await login({ username: name, password: 'right', from: '192.0.2.2' });
+      assert.equal(elsewhere, name === 'ann' ? 0 : WRONG, 'another address');
+      await kit.clock.advance('1m');
+      assert.equal(await login({ username: name, password: 'right' }), name === 'ann' ? 0 : WRONG);
+    });
+
+  it('are limited for each client id, whatever user names it comes with', async () => {
+    await using users = await brokerWithUsers();
+    const { kit, login } = users;
+    await kit.broker.access.clientIds.add('meter', 'right');
+    for (let n = 0; n < 10; n++)
+      assert.equal(await login({ clientId: 'meter', username: `u${n}`, password: 'wrong' }), WRONG);
+    assert.equal(await login({ clientId: 'meter', password: 'right' }), LIMITED);
+  });
+
+  it('are limited for all names of an address together', async () => {
+    await using users = await brokerWithUsers();
+    const { login, fail } = users;
+    for (let n = 0; n < 100; n++) await fail(1, { username: `user ${n}` });
+    assert.equal(await login({ username: 'ann', password: 'right' }), LIMITED);
+    assert.equal(await login({ username: 'ann', password: 'right', from: '192.0.2.2' }), 0);
+  });
+
+  it('do not keep out a password that was right before, until it is changed', async () => {
+    await using users = await brokerWithUsers();
+    const { kit, login, fail } = users;
+    assert.equal(await login({ username: 'ann', password: 'right' }), 0);
+    await fail(10, { username: 'ann' });
+    assert.equal(await login({ username: 'ann', password: 'another' }), LIMITED);
+    assert.equal(await login({ username: 'ann', password: 'right' }), 0);
+    await kit.broker.access.usernames.update('ann', 'new');
+    assert.equal(await login({ username: 'ann', password: 'right' }), WRONG);
+    assert.equal(await login({ username: 'ann', password: 'right' }), LIMITED, 'it is no longer remembered');
+  });
+
+  it('do not keep out a password that was right before, until its record is deleted', async () => {
+    await using users = await brokerWithUsers();
+    const { kit, login, fail } = users;
+    assert.equal(await login({ username: 'ann', password: 'right' }), 0);
+    await fail(10, { username: 'ann' });
+    await kit.broker.access.usernames.delete('ann');
+    assert.equal(await login({ username: 'ann', password: 'right' }), WRONG);
+    assert.equal(await login({ username: 'ann', password: 'right' }), LIMITED);
+  });
+
+  it('count before the next ones are checked, also if many arrive at once', async () => {
+    let asked = 0;
+    const answers: (() => void)[] = [];
+    const authenticate = () => {
+      asked++;
+      return new Promise<boolean>((resolve) => answers.push(() => resolve(false)));
+    };
+    await using users = await brokerWithUsers({ auth: [{ name: 'slow', authenticate }] });
+    const logins = Array.from({ length: 30 }, () => users.login({ username: 'eve', password: 'wrong' }));
+    await users.kit.clock.advance(0);
+    assert.equal(asked, 10);
+    for (const answer of answers) answer();
+    const codes = await Promise.all(logins);
+    assert.equal(codes.filter((code) => code === WRONG).length, 10);
+    assert.equal(codes.filter((code) => code === LIMITED).length, 20);
+    assert.equal(asked, 10);
+  });
+
+  it('leave their turn to others if their connection is closed while they wait', async () => {
+    let asked = 0;
+    const answers: (() => void)[] = [];
+    const authenticate = () => {
+      asked++;
+      return new Promise<boolean>((resolve) => answers.push(() => resolve(true)));
+    };
+    await using users = await brokerWithUsers({ auth: [{ name: 'slow', authenticate }] });
+    const { broker, clock } = users.kit;
+    const login = { username: 'eve', password: Buffer.from('x'), meta: { remoteAddress: HERE } };
+    const clients = Array.from({ length: 10 }, () => rawClient(broker, login));
+    await clock.advance(0);
+    const left = await rawClient(broker, { connect: false, meta: login.meta });
+    left.send(connectPacket(login));
+    await clock.advance(0);
+    clients.push(rawClient(broker, login));
+    await clock.advance(0);
+    left.stream.destroy();
+    await clock.advance(0);
+    assert.equal(asked, 10);
+    answers[0]();
+    await clock.advance(0);
+    assert.equal(asked, 11);
+    for (const answer of answers) answer();
+    for (const client of clients) (await client).stream.destroy();
+    assert.equal(asked, 11);
+  });
+
+  it('do not include logins that a source could not check, nor clients without a password', async () => {
+    const authenticate = () => {
+      throw new Error('no connection to the database');
+    };
+    await using users = await brokerWithUsers({ auth: [{ name: 'broken', authenticate }] });
+    users.kit.broker.on('error', () => {}); // those of the source
+    for (let n = 0; n < 11; n++)
+      assert.equal(await users.login({ clientId: 'c', username: 'eve', password: 'x' }), 0x80);
+    for (let n = 0; n < 11; n++) assert.equal(await users.login({ clientId: 'd', username: 'ann' }), WRONG);
+    assert.equal(await users.login({ username: 'ann', password: 'right' }), 0);
+  });
+
+  it('are limited with enhanced authentication, too', async () => {
+    let asked = 0;
+    const authenticate = ({ method, data }: { method: string | undefined; data: Buffer | undefined }) => {
+      if (method === undefined) return undefined;
+      asked++;
+      return data === undefined ? { challenge: Buffer.from('?') } : false;
+    };
+    await using users = await brokerWithUsers({ auth: [{ name: 'own', authenticate }] });
+    const { broker } = users.kit;
+    const codes: number[] = [];
+    for (let n = 0; n < 12; n++) {
+      const meta = { remoteAddress: HERE };
+      const client = await rawClient(broker, { connect: false, meta });
+      const authenticationMethod = 'own';
+      const properties = { authenticationMethod };
+      client.send({
+        cmd: 'connect',
+        protocolVersion: 5,
+        bridge: false,
+        clean: true,
+        keepalive: 0,
+        clientId: 'c',
+        username: 'ann',
+        properties
+      });
+      if (n < 10) {
+        await client.next('auth');
+        client.send({
+          cmd: 'auth',
+          reasonCode: 0x18,
+          properties: { authenticationMethod, authenticationData: Buffer.from('x') }
+        });
+      }
+      codes.push((await client.next('connack')).reasonCode);
+      client.stream.destroy();
+    }
+    assert.deepEqual(codes, [...Array(10).fill(WRONG), LIMITED, LIMITED]);
+    assert.equal(asked, 20);
+  });
+
+  it('are not limited in a zone with limitFailedLogins false', async () => {
+    await using users = await brokerWithUsers({ limitFailedLogins: false });
+    await users.fail(12, { username: 'ann' });
+    assert.equal(await users.login({ username: 'ann', password: 'right' }), 0);
+  });
+
+  it('are not looked for if nothing checks passwords', async () => {
+    const check = mock.method(LoginLimit.prototype, 'check');
+    await using kit = await createTestBroker();
+    const transportInfo = { remoteAddress: HERE };
+    await kit.connect({ username: 'ann', password: 'x', transportInfo });
+    assert.equal(check.mock.callCount(), 0);
+    await kit.broker.access.usernames.add('bob', 'right');
+    await assert.rejects(kit.connect({ username: 'bob', password: 'x' }));
+    assert.equal(check.mock.callCount(), 0, 'in the same process');
+    await assert.rejects(kit.connect({ username: 'bob', password: 'x', transportInfo }));
+    assert.equal(check.mock.callCount(), 1);
+    check.mock.restore();
+  });
+});
+
+describe('The limit of failed logins', () => {
+  const isRight = (answer: boolean) => answer;
+  const reached = { code: 'LOGINS_LIMITED' };
+
+  it('keeps a bounded number of ids, and of credentials that were right', () => {
+    const limit = new LoginLimit(new ManualClock());
+    const attempt = (id: string, source: string, secret: string, answer: boolean) =>
+      limit.check({ source, ids: [id], secret }, () => answer, isRight);
+    attempt('ann', 'here', 'right', true);
+    for (let n = 0; n < 10; n++) attempt('ann', 'here', `wrong ${n}`, false);
+    assert.equal(attempt('ann', 'here', 'right', true), true, 'remembered');
+    for (let n = 0; n < 1_000; n++) attempt(`other ${n}`, 'elsewhere', 'right', true);
+    assert.throws(() => attempt('ann', 'here', 'right', true), reached, 'no longer remembered');
+    for (let n = 0; n < 10_000; n++) attempt('eve', `place ${n}`, 'wrong', false);
+    assert.equal(attempt('ann', 'here', 'right', true), true, 'the failures are no longer remembered');
+  });
+
+  it('forgets no failures when refused logins have ever new ids', () => {
+    const limit = new LoginLimit(new ManualClock());
+    const attempt = (id: string, source: string) => limit.check({ source, ids: [id] }, () => false, isRight);
+    for (let n = 0; n < 10; n++) attempt('ann', 'here');
+    for (let n = 0; n < 100; n++) attempt(`id ${n}`, 'elsewhere');
+    for (let n = 0; n < 20_000; n++) assert.throws(() => attempt(`refused ${n}`, 'elsewhere'), reached);
+    assert.throws(() => attempt('ann', 'here'), reached);
+  });
+
+  it('checks logins that wait one after the other when those before were right', async () => {
+    const limit = new LoginLimit(new ManualClock());
+    let running = 0;
+    let most = 0;
+    const ask = async () => {
+      most = Math.max(most, ++running);
+      await Promise.resolve();
+      running--;
+      return true;
+    };
+    const logins = Array.from({ length: 500 }, (_, n) =>
+      limit.check({ source: 's', ids: [`id ${n % 3}`] }, ask, isRight)
+    );
+    assert.equal((await Promise.all(logins)).filter(Boolean).length, 500);
+    assert.equal(most, 30);
+  });
+
+  it('goes on after a check that throws or rejects, which is not a failure', async () => {
+    const limit = new LoginLimit(new ManualClock());
+    const attempt = { source: 's', ids: ['id'] };
+    const fail = () => {
+      throw new Error('unreachable');
+    };
+    for (let n = 0; n < 11; n++) assert.throws(() => limit.check(attempt, fail, isRight), /unreachable/);
+    const logins = Array.from({ length: 11 }, () => limit.check(attempt, async () => fail(), isRight));
+    for (const { status } of await Promise.allSettled(logins)) assert.equal(status, 'rejected');
+    assert.equal(
+      limit.check(attempt, () => true, isRight),
+      true
+    );
+  });
+
+  it('counts for the 64 bits of a network of IPv6, and for addresses of IPv4 in either form', () => {
+    assert.equal(loginSourceOf('2001:db8::1'), loginSourceOf('2001:0db8:0:0:ffff::2'));
+    assert.notEqual(loginSourceOf('2001:db8:0:1::1'), loginSourceOf('2001:db8::1'));
+    assert.equal(loginSourceOf('::ffff:192.0.2.1'), loginSourceOf('192.0.2.1'));
+  });
+});
