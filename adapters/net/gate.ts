@@ -34,6 +34,7 @@ const FAULTS: { readonly [R in RefusalReason]?: string } = {
   proxy_untrusted: 'the address is not one of those in the option trustedProxies',
   proxy_malformed: 'the connection does not begin with a PROXY header (option proxyProtocol)',
   tls_failed: 'the TLS handshake has failed',
+  upgrade_refused: 'the WebSocket upgrade is refused',
   no_username: 'there is no certificate with a user name (option usernameFrom)'
 };
 
@@ -65,8 +66,8 @@ export interface Arrival {
   headers: TransportInfo['headers'];
   /** The reason that is counted if the connection ends in the current stage. */
   reason: RefusalReason;
-  /** Why the TLS handshake has failed, as far as it is known. */
-  tlsFault: string;
+  /** Why the TLS handshake has failed, or the upgrade is refused, as far as it is known. */
+  fault: string;
   /** Whether the connection was handed over or refused, or has ended. */
   isSettled: boolean;
   timer: unknown;
@@ -222,7 +223,7 @@ export class Gate {
       certificate: undefined,
       headers: undefined,
       reason: 'internal_error',
-      tlsFault: '',
+      fault: '',
       isSettled: false,
       timer: undefined,
       acceptedAt: isStaged ? this.clock.monotonic() : undefined
@@ -295,9 +296,11 @@ export class Gate {
     arrival.stream.destroy();
     arrival.socket.destroy();
     const text = FAULTS[reason];
-    if (text === undefined) return;
+    const { fault } = arrival;
+    // a request that is not an upgrade may be that of a load balancer, which checks the port again and again
+    if (text === undefined || (reason === 'upgrade_refused' && fault === '')) return;
     const peer = arrival.remoteAddress === undefined ? '' : ` from ${arrival.remoteAddress}`;
-    const message = reason === 'tls_failed' ? `${text}: ${arrival.tlsFault}` : text;
+    const message = reason === 'tls_failed' || reason === 'upgrade_refused' ? `${text}: ${fault}` : text;
     this.report(new ConnectionRefused(reason, message, arrival.remoteAddress), `accepting a connection${peer}`);
   }
 

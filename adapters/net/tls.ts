@@ -63,7 +63,7 @@ export class TlsEndpoint {
   /** The stage of the TLS handshake. */
   readonly enter: Stage = (arrival) => {
     arrival.reason = 'tls_failed';
-    arrival.tlsFault = this.#settings.rejectUnauthorized ? UNTRUSTED_OR_CLOSED : 'the peer has closed the connection';
+    arrival.fault = this.#settings.rejectUnauthorized ? UNTRUSTED_OR_CLOSED : 'the peer has closed the connection';
     const socket = arrival.socket as Socket;
     const ends = endsOf(socket);
     const forget = () => {
@@ -142,7 +142,7 @@ export class TlsEndpoint {
     // the gate handles the close of the socket, which follows
     server.on('tlsClientError', (error, socket) => {
       const failed = this.#handshaking.get(endsOf(socket));
-      if (failed !== undefined) failed.arrival.tlsFault = reasonOf(error);
+      if (failed !== undefined) failed.arrival.fault = reasonOf(error);
     });
     return server;
   }

@@ -9,7 +9,8 @@ import {
   ProtocolError,
   ReasonCode,
   optionRow as row,
-  type Size
+  type Size,
+  shownUrl
 } from '../../lib/index.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck, pathOf, respond } from '../upgrades/index.ts';
 import type { ZoneSizes } from './acceptor.ts';
@@ -89,6 +90,9 @@ const MESSAGE_PACKETS = 4;
 /** How long a peer may take to answer a close frame. */
 const CLOSE_TIMEOUT_MS = 3_000;
 
+/** Most characters of a path or origin in the reason of a refusal. */
+const MAX_SHOWN = 200;
+
 /** The WebSocket part of a listener: accepts or refuses upgrade requests, and creates the streams of upgraded connections. */
 export class WebSocketEndpoint {
   readonly #gate: Gate;
@@ -117,10 +121,11 @@ export class WebSocketEndpoint {
 
   /** Accept an upgrade request and pass its stream to the next stage, or refuse it with a status. */
   upgrade(arrival: Arrival, request: IncomingMessage, socket: Duplex, head: Buffer, next: Stage): void {
-    const status = this.#refusalStatus(request);
-    if (status !== undefined) {
+    const refusal = this.#refusalOf(request);
+    if (refusal !== undefined) {
       arrival.reason = 'upgrade_refused';
-      respond(socket, status);
+      arrival.fault = refusal.why;
+      respond(socket, refusal.status);
       return;
     }
     arrival.reason = 'upgrade_failed';
@@ -139,13 +144,22 @@ export class WebSocketEndpoint {
     }
   }
 
-  #refusalStatus(request: IncomingMessage): number | undefined {
+  #refusalOf(request: IncomingMessage): { readonly status: number; readonly why: string } | undefined {
     const { origins, requireSubprotocol, path } = this.#settings;
-    if (path !== undefined && pathOf(request) !== path) return 404;
-    if (!this.#allowsOrigin(origins, request)) return 403;
+    const asked = pathOf(request);
+    if (path !== undefined && asked !== path) {
+      const why = `the path is "${shownUrl(asked).slice(0, MAX_SHOWN)}", not "${path}" (option path)`;
+      return { status: 404, why };
+    }
+    if (!this.#allowsOrigin(origins, request)) {
+      const { origin } = request.headers;
+      const what = origin === undefined ? 'no origin' : `the origin "${shownUrl(origin).slice(0, MAX_SHOWN)}"`;
+      return { status: 403, why: `${what} is not allowed (option origins)` };
+    }
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
+    if (!requireSubprotocol || SUBPROTOCOLS.some((name) => offered.includes(name))) return undefined;
     // not specified: how to refuse. 400 tells the client that its request is wrong
-    return requireSubprotocol && !SUBPROTOCOLS.some((name) => offered.includes(name)) ? 400 : undefined;
+    return { status: 400, why: 'the client does not offer the subprotocol "mqtt" (option requireSubprotocol)' };
   }
 
   #allowsOrigin(origins: OriginCheck, request: IncomingMessage): boolean {
@@ -204,6 +218,7 @@ export function upgradeStage(endpoint: WebSocketEndpoint, next: Stage): Stage {
   });
   return (arrival) => {
     arrival.reason = 'upgrade_failed';
+    arrival.fault = '';
     arrivals.set(arrival.stream, arrival);
     server.emit('connection', arrival.stream);
   };

@@ -6,7 +6,13 @@ import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { WebSocket, WebSocketServer } from 'ws';
 import { attachWebSocket, type Listener, listen, type WsOptions, ws } from '../../adapters/net/index.ts';
-import { type BrokerError, createBroker, type GatheringStream, ReasonCode } from '../../lib/index.ts';
+import {
+  type BrokerError,
+  ConnectionRefused,
+  createBroker,
+  type GatheringStream,
+  ReasonCode
+} from '../../lib/index.ts';
 import { closed, readBytes, StubBroker, turnsUntil, watchSocketOptions } from './stub-broker.ts';
 
 let broker: StubBroker;
@@ -271,6 +277,35 @@ describe('a WebSocket listener', () => {
       await once(client, 'open');
       assert.equal(client.protocol, chosen);
     }
+  });
+
+  it('reports the address of a refused upgrade with the reason, and no request of another kind', async () => {
+    const listener = await open();
+    const why = async (path: string, protocols: string[], origin?: string) => {
+      const reported = broker.reported();
+      const client = new WebSocket(`ws://127.0.0.1:${listener.port}${path}`, protocols, { origin });
+      client.on('error', () => {});
+      await reported;
+      const { error } = broker.reports.at(-1) as { error: Error };
+      assert.ok(error instanceof ConnectionRefused);
+      assert.deepEqual([error.reason, error.address], ['upgrade_refused', '127.0.0.1']);
+      return error.message;
+    };
+    const refused = 'the WebSocket upgrade is refused:';
+    assert.equal(
+      await why('/other?token=secret', ['mqtt']),
+      `${refused} the path is "/other", not "/mqtt" (option path)`
+    );
+    assert.equal(
+      await why('/mqtt', ['mqtt'], 'https://evil.example'),
+      `${refused} the origin "https://evil.example" is not allowed (option origins)`
+    );
+    assert.equal(
+      await why('/mqtt', ['chat']),
+      `${refused} the client does not offer the subprotocol "mqtt" (option requireSubprotocol)`
+    );
+    assert.equal((await fetch(`http://127.0.0.1:${listener.port}/mqtt`)).status, 426);
+    assert.equal(broker.reports.length, 3);
   });
 
   it('refuses a client without an MQTT subprotocol [MQTT-6.0.0-3], unless requireSubprotocol is false', async () => {

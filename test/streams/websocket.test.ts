@@ -127,10 +127,13 @@ describe('the types websocket on a port of their own', () => {
   });
 
   it('refuse pages of other origins, and more connections than maxConnections', async () => {
-    const { attach, url } = open({ maxConnections: 1, origins: ['https://app.example'] });
+    const { attach, url, reported } = open({ maxConnections: 1, origins: ['https://app.example'] });
     const attachment = attach();
     await attachment.opened;
-    assert.equal(await refusal(`${url()}/in`, { origin: 'https://evil.example' }), 403);
+    for (let n = 0; n < 3; n++) assert.equal(await refusal(`${url()}/in`, { origin: 'https://evil.example' }), 403);
+    assert.deepEqual(reported, [
+      '/in: the WebSocket upgrade of 127.0.0.1 for a page of "https://evil.example" is refused: its origin is not allowed (option origins)'
+    ]);
     const { socket, closed } = await connect(`${url()}/in`, { origin: 'https://app.example' });
     assert.equal(await refusal(`${url()}/in`), 503);
     socket.close();

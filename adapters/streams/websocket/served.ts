@@ -1,7 +1,14 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
-import { BrokerError, type Clock, InvalidInput, type SinkSetup, type SourceSetup } from '../../../lib/index.ts';
+import {
+  BrokerError,
+  type Clock,
+  InvalidInput,
+  type SinkSetup,
+  type SourceSetup,
+  shownUrl
+} from '../../../lib/index.ts';
 import type { Answer, Call, Service } from '../../rest/index.ts';
 import { type Claimant, pathOf, respond, upgradesOf } from '../../upgrades/index.ts';
 import type { PortUser } from '../port.ts';
@@ -14,6 +21,9 @@ const PLAIN: Answer = {
   headers: { 'content-type': 'text/plain; charset=utf-8', upgrade: 'websocket', connection: 'close' },
   body: 'this path speaks WebSocket\n'
 };
+
+/** A path reports one refused upgrade in this time. */
+const REPORT_MS = 60_000;
 
 /** The paths of streams and sinks, and the servers that have them. */
 export class ServedPaths implements Service, PortUser {
@@ -126,10 +136,12 @@ export class ServedPaths implements Service, PortUser {
 
   #accept(served: ServedPath, request: IncomingMessage, socket: Duplex, head: Buffer): void {
     if (!served.allows(request)) {
+      served.refused(request, 'its origin is not allowed (option origins)');
       respond(socket, 403);
       return;
     }
     if (this.#count >= this.#limits.maxConnections) {
+      served.refused(request, 'there are too many connections (option maxConnections)');
       respond(socket, 503);
       return;
     }
@@ -157,6 +169,8 @@ class ServedPath implements Claimant {
   readonly #peers = new Set<Peer>();
   #source: { readonly setup: SourceSetup; readonly intake: Intake } | undefined;
   #isClosed = false;
+  /** No refused upgrade is reported before this time. */
+  #silentUntilMs = -Infinity;
 
   constructor(path: string, clock: Clock, limits: Limits, accept: Claimant['handleUpgrade']) {
     this.name = `of streams at ${path}`;
@@ -220,6 +234,18 @@ class ServedPath implements Claimant {
       peer.drop(error);
       this.report(error);
     }
+  }
+
+  /** Report a refused upgrade. One in a minute is reported: clients may try again and again. */
+  refused({ socket, headers }: IncomingMessage, why: string): void {
+    const nowMs = this.#clock.monotonic();
+    if (nowMs < this.#silentUntilMs) return;
+    this.#silentUntilMs = nowMs + REPORT_MS;
+    const page = headers.origin === undefined ? '' : ` for a page of "${shownUrl(headers.origin).slice(0, 200)}"`;
+    const text = `${this.path}: the WebSocket upgrade of ${socket.remoteAddress ?? 'a client'}${page} is refused: ${why}`;
+    const [sink] = this.sinks;
+    if (sink !== undefined) sink.log(text);
+    else this.#source?.setup.warn(text);
   }
 
   report(error: unknown): void {
