@@ -1,6 +1,7 @@
 import { InvalidInput, show } from '../base/errors.ts';
 import { HIDDEN } from '../base/hidden.ts';
 import { parseDuration } from '../base/options-table.ts';
+import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../base/url-secrets.ts';
 import type { ParamRow, Params, ParamTable } from './types.ts';
 
 /** Most bytes of all parameters together, approximately, and most levels of objects and lists inside each other. */
@@ -32,10 +33,11 @@ export function checkParams(table: ParamTable, given: unknown, what: string): Pa
   return copy;
 }
 
-/** Parameters as they are shown: with `******` for secrets. Of an object that is secret each value is hidden. */
+/** Parameters as they are shown: with `******` for secrets, also in URLs. Of an object that is secret each value is hidden. */
 export function hideSecrets(table: ParamTable, params: Params): Params {
   const hide = (value: unknown, row: ParamRow): unknown => {
     if (row.isSecret === true) return isFields(value) ? mapFields(value, () => HIDDEN) : HIDDEN;
+    if (row.format === 'url' && typeof value === 'string') return hideInUrls(value);
     return row.schema !== undefined && isFields(value) ? hideSecrets(row.schema, value) : value;
   };
   return mapFields(params, (value, name) => (Object.hasOwn(table, name) ? hide(value, table[name]) : value));
@@ -52,6 +54,7 @@ export function hideAll(params: Params): Params {
  */
 export function keepSecrets(table: ParamTable, given: unknown, before: Params): unknown {
   const keep = (value: unknown, row: ParamRow, present: unknown): unknown => {
+    if (row.format === 'url' && typeof value === 'string') return keepInUrls(value, present);
     if (row.isSecret !== true)
       return row.schema !== undefined && isFields(value) ? keepSecrets(row.schema, value, fieldsOf(present)) : value;
     if (!isFields(value)) return value === HIDDEN ? (present ?? value) : value;
@@ -76,7 +79,8 @@ function checkFields(table: ParamTable, fields: Fields, what: string, path: stri
 }
 
 function checkValue(row: ParamRow, value: unknown, what: string, field: string): void {
-  if (row.isSecret === true && isHidden(value)) {
+  const isUrl = row.format === 'url' && typeof value === 'string';
+  if ((row.isSecret === true && isHidden(value)) || (isUrl && hasHiddenInUrls(value))) {
     const expected = `the value itself; ${HIDDEN} stands for the present one in a change`;
     throw invalid(what, field, expected, HIDDEN);
   }

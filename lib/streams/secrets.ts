@@ -1,11 +1,10 @@
 import { InvalidInput } from '../base/errors.ts';
 import { HIDDEN } from '../base/hidden.ts';
+import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../base/url-secrets.ts';
 import type { ActionInput, Properties, PropertyTable } from './types.ts';
 
 /** What the name of a secret contains, where no table tells which properties are. */
 const SECRET_NAME = /passw|passphrase|secret|token|credential|authorization|cookie|api[-_]*key/i;
-/** The user information of a URL, which may contain a password. */
-const USER_OF_URL = /(?<=\b[a-z][a-z\d+.-]*:\/\/)[^\s/?#]*(?=@)/gi;
 /** Most levels of objects and arrays in a property. */
 const MOST_LEVELS = 64;
 const NO_PRESENT = `: ${HIDDEN} stands for the present value, and there is none`;
@@ -30,7 +29,7 @@ export function hideSecrets(actions: Actions, propertiesOf: PropertiesOf): Actio
 
 /** A value whose name is not that of a secret. */
 function hideIn(value: unknown): unknown {
-  if (typeof value === 'string') return value.replace(USER_OF_URL, HIDDEN);
+  if (typeof value === 'string') return hideInUrls(value);
   if (Array.isArray(value)) return value.map(hideIn);
   if (!isObject(value)) return value;
   return mapped(value, (inner, name) => (SECRET_NAME.test(name) ? HIDDEN : hideIn(inner)));
@@ -38,7 +37,7 @@ function hideIn(value: unknown): unknown {
 
 /**
  * Replace `******` in actions by the values of the present rule. Actions belong together by their type and their position among those that
- * are not functions; elements of arrays and URLs of a string by their position.
+ * are not functions; elements of arrays and URLs of a string by their position, values of a query by their name.
  * @throws InvalidInput PROPERTY_INVALID: there is no present value, or a property has too many levels
  */
 export function keepSecrets<T>(given: T, present: Actions): T {
@@ -60,7 +59,7 @@ export function keepSecrets<T>(given: T, present: Actions): T {
 /** @param path the property, and the fields and elements in it */
 function keepIn(value: unknown, present: unknown, path: readonly string[]): unknown {
   if (value === HIDDEN) return present ?? refuse(path, NO_PRESENT);
-  if (typeof value === 'string') return keepUsers(value, present, path);
+  if (typeof value === 'string') return keepUrls(value, present, path);
   const isList = Array.isArray(value);
   if (!isList && !isObject(value)) return value;
   if (path.length > MOST_LEVELS)
@@ -70,15 +69,10 @@ function keepIn(value: unknown, present: unknown, path: readonly string[]): unkn
   return isList ? value.map(keep) : mapped(value, keep);
 }
 
-/** A string with the present user information in its URLs. */
-function keepUsers(text: string, present: unknown, path: readonly string[]): string {
-  if (!text.includes(HIDDEN)) return text;
-  const before = typeof present === 'string' ? present.match(USER_OF_URL) : null;
-  let at = 0;
-  return text.replace(USER_OF_URL, (user) => {
-    const known = before?.[at++];
-    return user === HIDDEN ? (known ?? refuse(path, NO_PRESENT)) : user;
-  });
+/** A string with the present secrets in its URLs. */
+function keepUrls(text: string, present: unknown, path: readonly string[]): string {
+  const kept = keepInUrls(text, present);
+  return hasHiddenInUrls(kept) ? refuse(path, NO_PRESENT) : kept;
 }
 
 function refuse(path: readonly string[], reason: string, expected = 'a value'): never {

@@ -155,6 +155,15 @@ describe('Secrets', () => {
     assert.deepEqual(hideSecrets(TABLE, URL_GIVEN), URL_GIVEN);
   });
 
+  it('of URLs are hidden and kept, too', () => {
+    const own = { url: 'http://u:p@localhost/a?token=t&x=1' };
+    const hidden = { url: 'http://******@localhost/a?token=******&x=******' };
+    assert.deepEqual(hideSecrets(TABLE, own), hidden);
+    assert.deepEqual(keepSecrets(TABLE, hidden, own), own);
+    const error = faultOf(keepSecrets(TABLE, hidden, URL_GIVEN));
+    assert.deepEqual([error.code, error.field], ['PARAM_INVALID', 'url']);
+  });
+
   it('keep their present values in a change', () => {
     assert.deepEqual(keepSecrets(TABLE, shown, stored), stored);
     const change = { ...shown, password: 'new', headers: { authorization: '******', more: 'b' } };

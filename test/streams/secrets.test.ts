@@ -23,7 +23,12 @@ const SHOWN: readonly (readonly [given: Properties, shown: Properties])[] = [
   ],
   [{ passwords: ['a', 'b'] }, { passwords: '******' }],
   [{ server: 'tcp://u:p@host:1883' }, { server: 'tcp://******@host:1883' }],
-  [{ server: 'tcp://token@host/a@b?c=d@e' }, { server: 'tcp://******@host/a@b?c=d@e' }],
+  [{ server: 'tcp://token@host/a@b?c=d@e' }, { server: 'tcp://******@host/a@b?c=******' }],
+  [
+    { url: 'http://host/a?token=t&b=&token=u;c#d=e' },
+    { url: 'http://host/a?token=******&b=&token=******;******#d=******' }
+  ],
+  [{ dataTemplate: '{"a":"https://h/?k=v","b":"x?y=z"}' }, { dataTemplate: '{"a":"https://h/?k=******","b":"x?y=z"}' }],
   [{ url: 'http://u:p@w@host' }, { url: 'http://******@host' }],
   [
     { brokers: 'kafka://a:b@h1,kafka://h2,kafka://c:d@h3' },
@@ -37,7 +42,7 @@ const SHOWN: readonly (readonly [given: Properties, shown: Properties])[] = [
 ];
 
 describe('The secrets of actions', () => {
-  it('are hidden at every depth, in arrays, and in the user information of URLs', () => {
+  it('are hidden at every depth, in arrays, and in the user information and queries of URLs', () => {
     for (const [given, shown] of SHOWN)
       assert.deepEqual(hideSecrets([{ known: given }], propertiesOf), [{ known: shown }]);
   });
@@ -45,6 +50,12 @@ describe('The secrets of actions', () => {
   it('are the present ones where a change has what was shown', () => {
     for (const [given, shown] of SHOWN)
       assert.deepEqual(keepSecrets([{ known: shown }], [{ known: given }]), [{ known: given }]);
+  });
+
+  it('of a query are kept by their names, also if other values are removed', () => {
+    const present = [{ known: { url: 'http://u:p@host/a?x=1&key=k&key=l' } }];
+    const change = [{ known: { url: 'https://******@host/b?key=******&key=new&y=2' } }];
+    assert.deepEqual(keepSecrets(change, present), [{ known: { url: 'https://u:p@host/b?key=k&key=new&y=2' } }]);
   });
 
   it('can be kept beside other changes', () => {
@@ -71,6 +82,10 @@ describe('The secrets of actions', () => {
       [
         { a: [{ b: '******' }] },
         'known sink: property a, field 0, field b: ****** stands for the present value, and there is none'
+      ],
+      [
+        { url: 'http://host?a=******' },
+        'known sink: property url: ****** stands for the present value, and there is none'
       ],
       [
         { url: 'http://******@host' },

@@ -1,0 +1,79 @@
+import { HIDDEN } from './hidden.ts';
+
+/** A part of a URL that may be a secret: its user information, a value of its query, or its fragment. */
+interface SecretPart {
+  readonly from: number;
+  readonly to: number;
+  /** The number of the URL in the text, and the name of the value. */
+  readonly key: string;
+}
+
+/** Text with `******` for what may be secrets in its URLs. */
+export function hideInUrls(text: string): string {
+  return replaced(text, (part) => (part.to > part.from ? HIDDEN : ''));
+}
+
+/** Text with the values that URLs of another text have where it has `******`. Where there is none, `******` stays. */
+export function keepInUrls(text: string, present: unknown): string {
+  if (typeof present !== 'string' || !text.includes(HIDDEN)) return text;
+  const known = new Map<string, string[]>();
+  for (const { from, to, key } of secretParts(present)) {
+    const value = present.slice(from, to);
+    const values = known.get(key);
+    if (values === undefined) known.set(key, [value]);
+    else values.push(value);
+  }
+  return replaced(text, ({ from, to, key }) => {
+    const given = text.slice(from, to);
+    const value = known.get(key)?.shift(); // also of a value that is given: names may occur more than once
+    return given === HIDDEN ? (value ?? given) : given;
+  });
+}
+
+/** Whether `******` stands for a secret in a URL of a text. */
+export function hasHiddenInUrls(text: string): boolean {
+  return text.includes(HIDDEN) && secretParts(text).some(({ from, to }) => text.slice(from, to) === HIDDEN);
+}
+
+function replaced(text: string, by: (part: SecretPart) => string): string {
+  let end = 0;
+  let result = '';
+  for (const part of secretParts(text)) {
+    result += text.slice(end, part.from) + by(part);
+    end = part.to;
+  }
+  return end === 0 ? text : result + text.slice(end);
+}
+
+/** The parts in their order. Without regular expressions that backtrack: the text may be long. */
+function secretParts(text: string): SecretPart[] {
+  const parts: SecretPart[] = [];
+  let number = 0;
+  for (let at = text.indexOf('://'); at >= 0; at = text.indexOf('://', at)) {
+    const begin = at + 3;
+    const isUrl = /[a-z\d+.-]/i.test(text.charAt(at - 1));
+    at = begin;
+    if (!isUrl) continue;
+    const url = number++;
+    const host = firstOf(text, begin, /[\s/?#]/g);
+    const user = text.lastIndexOf('@', host - 1);
+    if (user >= begin) parts.push({ from: begin, to: user, key: `${url} @` });
+    at = host;
+    const query = firstOf(text, host, /[\s"'<>`?#]/g);
+    if (text[query] !== '?' && text[query] !== '#') continue;
+    at = firstOf(text, query, /[\s"'<>`]/g);
+    let from = query + 1;
+    for (const pair of text.slice(from, at).split(/[?&;#]/)) {
+      const value = pair.indexOf('=') + 1;
+      parts.push({ from: from + value, to: from + pair.length, key: `${url} ${pair.slice(0, value)}` });
+      from += pair.length + 1;
+    }
+  }
+  return parts;
+}
+
+/** The place of the first character of a kind from a place on; the end of the text if there is none. */
+function firstOf(text: string, from: number, kind: RegExp): number {
+  kind.lastIndex = from;
+  return kind.exec(text)?.index ?? text.length;
+}
