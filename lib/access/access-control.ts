@@ -23,8 +23,11 @@ import type { AuthorizeRequest, AuthSource, SourceContext } from './source.ts';
 /** What `AccessControl` needs from the broker. */
 interface AccessHost {
   readonly clock: Clock;
-  /** Cost of new hashes; see `hashPassword`. */
-  readonly passwordCost: number;
+  readonly settings: {
+    /** Cost of new hashes; see `hashPassword`. */
+    readonly passwordCost: number;
+    readonly retainedRights: 'keep' | 'recheck';
+  };
   readonly hooks: HookRegistry;
   /** A persisted table that only the broker uses. */
   ownTable(name: string): unknown;
@@ -119,7 +122,7 @@ export class AccessControl {
 
   constructor(host: AccessHost) {
     this.#host = host;
-    this.secrets = new Secrets(new PasswordChecks(() => host.clock.monotonic()), host.passwordCost);
+    this.secrets = new Secrets(new PasswordChecks(() => host.clock.monotonic()), host.settings.passwordCost);
     const own = (name: string) => host.ownTable(name) as never;
     this.#stopped = own('$stopped_sources');
     this.loginLimit = new LoginLimit(host.clock);
@@ -134,7 +137,8 @@ export class AccessControl {
     this.usernames = records('$usernames', 'user name');
     this.logins = records('$logins', 'login');
     this.rules = new AccessRules(() => this.#rulesChanged());
-    this.deliveryRights = new DeliveryRights(this.rules);
+    const { rules, clientIds, usernames, logins } = this;
+    this.deliveryRights = new DeliveryRights({ rules, settings: host.settings, clientIds, usernames, logins });
     this.acl = new AclRecords(own('$acl'), this.rules.records, {
       changed: () => this.rules.recordsChanged(this.acl.size > 0),
       pause: host.pause

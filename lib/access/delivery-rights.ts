@@ -1,20 +1,37 @@
+import type { Publisher } from '../packets/message.ts';
 import type { RuleAction } from '../records/access-rule.ts';
 import type { Receiver, ReceivingRights } from '../routing/receiving-rights.ts';
 import type { AccessRules, RuledClient } from './access-rules.ts';
+
+/** The superusers among the records; see `CredentialRecords`. */
+interface Superusers {
+  get(name: string): { readonly isSuperuser: boolean } | undefined;
+}
+
+/** What `DeliveryRights` is made of. */
+interface RightsParts {
+  readonly rules: AccessRules;
+  readonly settings: { readonly retainedRights: 'keep' | 'recheck' };
+  readonly clientIds: Superusers;
+  readonly usernames: Superusers;
+  readonly logins: Superusers;
+}
 
 /**
  * Decides which messages subscribers may receive, by the access rules that the broker holds and by what sources have answered about
  * subscriptions.
  */
 export class DeliveryRights implements ReceivingRights {
+  readonly #parts: RightsParts;
   readonly #rules: AccessRules;
   /** Subscriptions through which nothing is delivered: the rules would refuse them now, or a source has. */
   readonly #revoked = new Set<object>();
   /** Subscriptions that a source has refused when it was asked again. Some of them are not revoked: the client is a superuser now. */
   readonly #refused = new Set<object>();
 
-  constructor(rules: AccessRules) {
-    this.#rules = rules;
+  constructor(parts: RightsParts) {
+    this.#parts = parts;
+    this.#rules = parts.rules;
   }
 
   mayDeny(topic: string): boolean {
@@ -75,6 +92,20 @@ export class DeliveryRights implements ReceivingRights {
   mayReceive(client: Receiver, topic: string): boolean {
     if (client.isSuperuser) return true;
     return this.#decide(client, 'subscribe', topic) !== false;
+  }
+
+  get rechecksRetained(): boolean {
+    return this.#parts.settings.retainedRights === 'recheck';
+  }
+
+  mayStillPublish({ clientId, username }: Publisher, topic: string, { mountpoint }: Receiver): boolean {
+    // not specified: a mount point of the publisher is not stored
+    const client = { clientId, username, mountpoint, transportInfo: {}, isSuperuser: false };
+    if (this.#decide(client, 'publish', topic) !== false) return true;
+    const { clientIds, usernames, logins } = this.#parts;
+    const isSuperuser = (records: Superusers, name: string) => records.get(name)?.isSuperuser === true;
+    if (isSuperuser(clientIds, clientId)) return true;
+    return username !== undefined && (isSuperuser(usernames, username) || isSuperuser(logins, username));
   }
 
   #decide(client: Receiver, action: RuleAction, topic: string): boolean | undefined {

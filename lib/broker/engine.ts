@@ -295,7 +295,7 @@ export class Engine {
     const { settings, clock, hooks, events, announcer } = this.services;
     return new AccessControl({
       clock,
-      passwordCost: settings.passwordCost,
+      settings,
       hooks,
       ownTable: (name) => tables.own(name),
       pause: () => this.services.turn.pause(),

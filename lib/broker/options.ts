@@ -65,6 +65,12 @@ export const BROKER_OPTIONS = {
     'Whether a client may take over the session of its client id from another user name, also if that client is not connected. Otherwise its CONNECT is refused (0x85), with Clean Start as well.',
     { choices: ['allow', 'refuse'], change: 'now' }
   ),
+  retainedRights: row(
+    'choice',
+    'keep' as 'keep' | 'recheck',
+    'Whether a retained message is still delivered when the access rules that the broker holds no longer allow its publisher to publish it (`keep`), or not (`recheck`). Remote sources and hooks are not asked.',
+    { choices: ['keep', 'recheck'], change: 'now' }
+  ),
   maxUnwrittenBytes: row(
     'size',
     8_388_608,

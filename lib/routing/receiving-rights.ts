@@ -1,3 +1,5 @@
+import type { Publisher } from '../packets/message.ts';
+
 /** The client of a subscriber, as far as its rights depend on it. */
 export interface Receiver {
   readonly clientId: string;
@@ -19,6 +21,14 @@ export interface ReceivingRights {
   mayDeny(topic: string): boolean;
   /** Decide for one client. @param topic with the mount point of the client */
   mayReceive(client: Receiver, topic: string): boolean;
+  /** True: `mayStillPublish` is asked before a retained message is delivered (option `retainedRights`). */
+  readonly rechecksRetained: boolean;
+  /**
+   * Decide whether the rules that the broker holds would still let the publisher of a retained message publish it.
+   * @param publisher its names, as they are stored with the message
+   * @param topic with the mount point of the receiver
+   */
+  mayStillPublish(publisher: Publisher, topic: string, receiver: Receiver): boolean;
 }
 
 /** Everybody may receive everything: the rights before access control is in place. */
@@ -28,5 +38,7 @@ export const ALL_RIGHTS: ReceivingRights = {
   isRevoked: () => false,
   forget: () => {},
   mayDeny: () => false,
-  mayReceive: () => true
+  mayReceive: () => true,
+  rechecksRetained: false,
+  mayStillPublish: () => true
 };

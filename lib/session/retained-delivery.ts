@@ -88,7 +88,10 @@ export class RetainedDelivery {
     const { rights } = this.#ports;
     if (rights.isActive) {
       if (rights.isRevoked(feed.subscription)) return;
-      if (!rights.mayReceive(this.#owner.flows.client, message.topic)) return;
+      const { client } = this.#owner.flows;
+      const { topic, origin } = message;
+      if (!rights.mayReceive(client, topic)) return;
+      if (rights.rechecksRetained && origin !== undefined && !rights.mayStillPublish(origin, topic, client)) return;
     }
     this.#owner.deliver(message, feed.subscription, true);
   }

@@ -198,6 +198,24 @@ const BROKER_EFFECTS: Record<string, Effect> = {
     before: 0,
     after: 0x85
   },
+  retainedRights: {
+    value: 'recheck',
+    observe: async (broker) => {
+      const publisher = await rawClient(broker, { clientId: 'publisher' });
+      publisher.send(publish('kept', 'x', { retain: true }));
+      await publisher.rest();
+      publisher.stream.destroy();
+      const { acl } = broker.access;
+      if (acl.size === 0) await acl.set({ clientId: 'publisher', access: 'deny', action: 'publish', topic: 'kept' });
+      const client = await rawClient(broker);
+      await granted(client, 1, 'kept');
+      const got = await payloads(client);
+      client.stream.destroy();
+      return got.length;
+    },
+    before: 1,
+    after: 0
+  },
   maxUnwrittenBytes: {
     options: { store: memoryStore() },
     value: 65_536,
