@@ -146,6 +146,15 @@ function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageReques
   return { page: number, limit, count, hasnext: hasNext, cursor };
 }
 
+/** Faults after which the rest of the body is not read. */
+const CLOSING: ReadonlySet<FaultKind> = new Set([
+  'unauthorized',
+  'notPermitted',
+  'tooManyLogins',
+  'bodyTooLarge',
+  'bodyTooSlow'
+]);
+
 /**
  * The answer of an operation that has failed.
  * @param isOriginal as the original products answer
@@ -154,7 +163,7 @@ function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageReques
 export function answerTo(fault: Fault, isOriginal: boolean, said?: OriginalAnswer): Answer {
   const { status, code, original } = CODES[fault.kind];
   const headers = { ...HEADERS[fault.kind], ...fault.headers };
-  const closes = fault.kind === 'bodyTooLarge' || fault.kind === 'bodyTooSlow';
+  const closes = CLOSING.has(fault.kind);
   if (!isOriginal) return { ...json(status, { code, message: shortened(fault.message) }, headers), closes };
   if (said !== undefined) return json(200, said);
   if ('text' in original)

@@ -20,6 +20,7 @@ import {
 import { bind, boundAddress, type ServerMaker } from './bind.ts';
 import { FileWatch } from './file-watch.ts';
 import { ignore } from './gate.ts';
+import { HttpPlaces, peerOf } from './http-places.ts';
 import { refuseConnect, refuseExpectation, refuseUnparsed, refuseWithoutHost } from './http-refusals.ts';
 import { Listening } from './listen.ts';
 import { freeName, type Listener, withoutTlsError } from './net-listener.ts';
@@ -86,8 +87,7 @@ class HttpListener implements Listener {
   #opening: Promise<void> | undefined;
   #reloading: Promise<void> = Promise.resolve();
   #contextFor: LoadedMaterial['contextFor'];
-  /** The accepted connections; with TLS, those below it. */
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets: HttpPlaces;
   /** The answers in progress. */
   readonly #answers = new Set<ServerResponse>();
 
@@ -97,6 +97,7 @@ class HttpListener implements Listener {
     this.#transport = transport;
     this.#handler = handler;
     this.#tls = tls;
+    this.#sockets = new HttpPlaces(common.maxConnections, broker.clock);
     this.protocol = tls === undefined ? 'http:management' : 'https:management';
     const scheme = this.protocol.slice(0, this.protocol.indexOf(':'));
     this.name = common.name ?? freeName(broker, `${scheme}:${'path' in place ? place.path : place.port}`);
@@ -200,17 +201,9 @@ class HttpListener implements Listener {
   /** Prepares what makes the server, which watches its connections from the beginning. */
   async #maker(): Promise<ServerMaker<HttpServer | HttpsServer>> {
     const create = await this.#plainMaker();
-    const { maxConnections } = this.#transport.common;
     return (options) =>
-      create(options)
-        .on('connection', (socket: Socket) => {
-          if (maxConnections > 0 && this.#sockets.size >= maxConnections) {
-            socket.destroy();
-            return;
-          }
-          this.#sockets.add(socket);
-          socket.on('close', () => this.#sockets.delete(socket));
-        })
+      this.#sockets
+        .watch(create(options))
         .on('request', (request, response) => {
           this.#answers.add(response);
           response.on('close', () => this.#answers.delete(response));
@@ -282,10 +275,4 @@ function endWith(answer: ServerResponse): void {
   if (/^text\/event-stream\b/.test(String(answer.getHeader('content-type')))) answer.destroy();
   else if (!answer.headersSent) answer.setHeader('connection', 'close');
   else answer.on('close', () => answer.req.socket.end());
-}
-
-/** What a connection and TLS over it have in common. */
-function peerOf(socket: Socket): unknown {
-  const { remoteAddress, remotePort } = socket;
-  return remotePort === undefined ? socket : `${remoteAddress} ${remotePort}`;
 }

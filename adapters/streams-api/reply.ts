@@ -19,6 +19,8 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const PLAIN = { 'x-content-type-options': 'nosniff' };
 /** Tells clients which credentials are wanted. */
 const CHALLENGE = { 'www-authenticate': 'Basic realm="embermq", charset="UTF-8"' };
+/** Statuses after which the rest of the body is not read. */
+const CLOSING: readonly number[] = [401, 403, 408, 413, 429];
 /** When failed logins are forgotten, and when a service that stops may be there again, in seconds. */
 const RETRY: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: CHALLENGE,
@@ -44,7 +46,7 @@ export function answerTo(
   const message = shortened(fault.isWhole || prefix === '' ? fault.message : `${prefix}: ${fault.message}`);
   const own = cause instanceof Fault ? cause.headers : {};
   const headers = { ...RETRY[fault.status], ...own };
-  const closes = fault.status === 413 || fault.status === 408;
+  const closes = CLOSING.includes(fault.status);
   const { status } = fault;
   if (wantsJson) {
     const body = `${jsonText({ error: CODES[fault.code], message })}\n`;

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { copyFileSync } from 'node:fs';
-import { request as httpRequest, type RequestListener } from 'node:http';
+import { request as httpRequest, type RequestListener, type Server } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { connect, type Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { managementApi } from '../../adapters/management/index.ts';
+import { HttpPlaces } from '../../adapters/net/http-places.ts';
 import { listen, listenHttp, tcp, tls, ws } from '../../adapters/net/index.ts';
+import { streamsApi } from '../../adapters/streams-api/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { makeCertificates } from '../support/certificates.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 let broker: Broker;
 
@@ -94,14 +98,95 @@ describe('listenHttp', () => {
       assert.match(during, /GET \/a/);
     });
 
-  it('closes connections above maxConnections', async () => {
+  it('closes connections above maxConnections if all others are being answered', async () => {
     await broker.start();
-    const { port } = await listenHttp(broker, tcp({ port: 0, maxConnections: 1 }), hello);
+    const { port } = await listenHttp(broker, tcp({ port: 0, maxConnections: 1 }), (_request, response) => {
+      response.write('begun');
+    });
     const first = dial(port);
     await once(first, 'data');
     assert.equal(await readAll(dial(port)), '');
+    assert.equal(first.closed, false);
     first.destroy();
   });
+
+  for (const [what, text] of [
+    ['nothing', ''],
+    ['a part of the headers', 'GET / HTTP/1.1\r\nhos'],
+    ['a part of the body', 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n1234'],
+    ['one request, and then nothing', 'GET / HTTP/1.1\r\nhost: a\r\n\r\n']
+  ] as const)
+    it(`answers newcomers when it is full of connections that have sent ${what}, and closes the oldest of them`, async () => {
+      broker.on('error', () => {}); // the body of a connection that is closed ends too early
+      await broker.start();
+      const listening = await listenHttp(broker, tcp({ port: 0, maxConnections: 5 }), async (request, response) => {
+        for await (const _ of request);
+        response.end('hello');
+      });
+      const { port } = listening;
+      const slow: Socket[] = [];
+      for (let n = 0; n < 5; n++) {
+        const socket = dial(port, text);
+        socket.resume();
+        slow.push(socket);
+        while (listening.info().currentConnections < n + 1) await new Promise((resolve) => setImmediate(resolve));
+      }
+      for (let n = 0; n < 3; n++) {
+        const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
+        assert.equal(await response.text(), 'hello');
+      }
+      if (!slow[0].closed) await ended(slow[0]);
+      assert.ok(slow.filter((socket) => !socket.closed).length >= 2);
+      assert.ok(listening.info().currentConnections <= 5);
+      for (const socket of slow) socket.destroy();
+    });
+
+  it('closes a connection of the address that has the most when it is full', () => {
+    const clock = new ManualClock();
+    const places = new HttpPlaces(4, clock);
+    const server = new EventEmitter();
+    places.watch(server as Server);
+    const sockets = ['10.0.0.1', '10.0.0.2', '10.0.0.2', '10.0.0.1'].map((remoteAddress, remotePort) => {
+      clock.advance(1);
+      const socket = Object.assign(new PassThrough(), { remoteAddress, remotePort });
+      server.emit('connection', socket);
+      return socket;
+    });
+    const newcomer = Object.assign(new PassThrough(), { remoteAddress: '10.0.0.2', remotePort: 9 });
+    server.emit('connection', newcomer);
+    assert.deepEqual(
+      sockets.map(({ destroyed }) => destroyed),
+      [false, true, false, false]
+    );
+    assert.equal(newcomer.destroyed, false);
+    assert.equal(places.size, 4);
+  });
+
+  for (const [name, handler, path] of [
+    ['management', (owner: Broker) => managementApi(owner).node, '/mqtt/publish'],
+    ['streams', (owner: Broker) => streamsApi(owner).node, '/streams']
+  ] as const)
+    it(`sends a 401 of the ${name} interface completely if the body is not read, and closes the connection`, async () => {
+      await broker.applications.add({ id: 'a', secret: 'a long and random secret' });
+      await broker.start();
+      const { port } = await listenHttp(broker, 0, handler(broker));
+      const prefix = name === 'management' ? '/api/v4' : '';
+      const socket = dial(
+        port,
+        `POST ${prefix}${path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999999\r\n\r\n{`
+      );
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      const bodyOf = () => text.slice(text.indexOf('\r\n\r\n') + 4);
+      const isWhole = () => bodyOf().length === Number(/content-length: (\d+)/i.exec(text)?.[1] ?? -1);
+      while (!isWhole()) await once(socket, 'data');
+      assert.match(text, /^HTTP\/1\.1 401 /);
+      assert.match(text, /\r\nconnection: close\r\n/i);
+      socket.end('the client goes on with its body');
+      await ended(socket);
+    });
 
   it('at a stop, closes connections without a request at once, and lets requests in progress end', async () => {
     await broker.start();

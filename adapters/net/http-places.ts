@@ -1,0 +1,106 @@
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
+import type { Server as HttpsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { type Clock, loginSourceOf } from '../../lib/index.ts';
+
+/** A connection of an HTTP server. */
+interface Place {
+  readonly socket: Socket;
+  readonly source: string;
+  /** Number of complete requests that are not answered yet. */
+  answering: number;
+  /** Since when it waits for a complete request. */
+  sinceMs: number;
+}
+
+/**
+ * The connections of an HTTP server, up to a limit.
+ *
+ * If there is no room, the connection is closed that has waited longest for a complete request, among those of the address that has the most
+ * such connections. So clients that open many connections and send nothing, or only parts of requests, keep out themselves only.
+ */
+export class HttpPlaces {
+  /** The accepted connections, by what a connection and TLS over it have in common; the one that was accepted last is last. */
+  readonly #places = new Map<unknown, Place>();
+  readonly #max: number;
+  readonly #clock: Clock;
+
+  /** @param max 0: no limit */
+  constructor(max: number, clock: Clock) {
+    this.#max = max;
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#places.size;
+  }
+
+  /** The accepted connections; with TLS, those below it. */
+  *[Symbol.iterator](): Iterator<Socket> {
+    for (const { socket } of this.#places.values()) yield socket;
+  }
+
+  /** Watch the connections and requests of a server. */
+  watch<S extends HttpServer | HttpsServer>(server: S): S {
+    server.on('connection', (socket: Socket) => this.#add(socket));
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => this.#begin(request, response));
+    return server;
+  }
+
+  #add(socket: Socket): void {
+    const key = peerOf(socket);
+    if (this.#max > 0 && this.#places.size >= this.#max && !this.#makeRoom(loginSourceOf(socket.remoteAddress))) {
+      socket.destroy();
+      return;
+    }
+    const sinceMs = this.#clock.monotonic();
+    const place: Place = { socket, source: loginSourceOf(socket.remoteAddress), answering: 0, sinceMs };
+    this.#places.set(key, place);
+    socket.on('close', () => {
+      if (this.#places.get(key) === place) this.#places.delete(key);
+    });
+  }
+
+  /** @param newcomer the address of the connection that needs room @returns false: all connections are being answered */
+  #makeRoom(newcomer: string): boolean {
+    const counts = new Map<string, number>([[newcomer, 1]]);
+    const waiting = [...this.#places].filter(([, { answering }]) => answering === 0);
+    for (const [, { source }] of waiting) counts.set(source, (counts.get(source) ?? 0) + 1);
+    const most = Math.max(...waiting.map(([, { source }]) => counts.get(source) as number));
+    let longest: readonly [unknown, Place] | undefined;
+    for (const one of waiting) {
+      const [, { source, sinceMs }] = one;
+      if (counts.get(source) === most && sinceMs < (longest?.[1].sinceMs ?? Infinity)) longest = one;
+    }
+    if (longest === undefined) return false;
+    const [key, { socket }] = longest;
+    this.#places.delete(key); // at once: the newcomer takes its place in this turn
+    socket.destroy();
+    return true;
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse): void {
+    const place = this.#places.get(peerOf(request.socket));
+    if (place === undefined) return;
+    let isComplete = false;
+    const complete = () => {
+      if (isComplete) return;
+      isComplete = true;
+      place.answering++;
+    };
+    const hasBody = request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > 0;
+    if (hasBody) request.on('end', complete);
+    else complete();
+    response.on('close', () => {
+      if (!isComplete) request.off('end', complete);
+      else place.answering--;
+      place.sinceMs = this.#clock.monotonic();
+    });
+  }
+}
+
+/** What a connection and TLS over it have in common. */
+export function peerOf(socket: Socket): unknown {
+  const { remoteAddress, remotePort } = socket;
+  return remotePort === undefined ? socket : `${remoteAddress} ${remotePort}`;
+}
