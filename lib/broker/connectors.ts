@@ -1,6 +1,7 @@
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { HIDDEN } from '../base/hidden.ts';
 import { checkObject } from '../base/options-table.ts';
+import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../base/url-secrets.ts';
 import type { Awaitable } from '../events/hooks.ts';
 import { checkConnectorName } from './connector-name.ts';
 import type { Table } from './tables.ts';
@@ -156,6 +157,7 @@ export class Connectors {
       const key = keyOf(kind, name);
       if (this.#running.has(key) || this.#host.table.has(key)) throw exists(kind, name);
       for (const secret of made.secrets) if (settings[secret] === HIDDEN) throw hiddenSecret(kind, secret);
+      withSecrets(settings, {}, { kind, secrets: [] }); // nothing is hidden in URLs
       made.check(settings);
       const stored: StoredConnector = { kind, settings, isStarted: true };
       await this.#host.table.set(key, stored);
@@ -177,7 +179,7 @@ export class Connectors {
       const made = this.#kind(kind);
       if (settings.name !== undefined && settings.name !== name)
         throw new InvalidInput('OPTION_INVALID', 'name', `"${name}", because a name cannot be changed`, settings.name);
-      const after = withSecrets({ ...settings, name }, before.settings, made.secrets);
+      const after = withSecrets({ ...settings, name }, before.settings, { kind, secrets: made.secrets });
       made.check(after);
       const stored: StoredConnector = { ...before, settings: after };
       await this.#host.table.set(key, stored);
@@ -326,14 +328,34 @@ function nameIn(settings: ConnectorSettings, kind: string): string {
 
 function hidden(settings: ConnectorSettings, secrets: readonly string[] | undefined): ConnectorSettings {
   const isShown = (name: string) => name === 'name' || (secrets !== undefined && !secrets.includes(name));
-  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, isShown(name) ? value : HIDDEN]));
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [name, isShown(name) ? inUrls(value, hideInUrls) : HIDDEN])
+  );
 }
 
-function withSecrets(settings: ConnectorSettings, before: ConnectorSettings, secrets: readonly string[]) {
-  const isKept = (name: string, value: unknown) => value === HIDDEN && secrets.includes(name);
-  return Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [name, isKept(name, value) ? before[name] : value])
-  );
+/** A value with another text in its place, or in those of its elements. */
+function inUrls(value: unknown, change: (text: string, at?: number) => string): unknown {
+  if (typeof value === 'string') return change(value);
+  if (!Array.isArray(value)) return value;
+  return value.map((one: unknown, at) => (typeof one === 'string' ? change(one, at) : one));
+}
+
+/** @throws InvalidInput OPTION_INVALID: there is no present secret of a URL */
+function withSecrets(
+  settings: ConnectorSettings,
+  before: ConnectorSettings,
+  { kind, secrets }: { readonly kind: string; readonly secrets: readonly string[] }
+): ConnectorSettings {
+  const kept = (name: string, value: unknown): unknown => {
+    if (secrets.includes(name)) return value === HIDDEN ? before[name] : value;
+    const present = before[name];
+    return inUrls(value, (text, at) => {
+      const whole = keepInUrls(text, at === undefined || !Array.isArray(present) ? present : present[at]);
+      if (hasHiddenInUrls(whole)) throw hiddenSecret(kind, name);
+      return whole;
+    });
+  };
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, kept(name, value)]));
 }
 
 function hiddenSecret(kind: string, secret: string): BrokerError {

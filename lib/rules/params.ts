@@ -37,7 +37,7 @@ export function checkParams(table: ParamTable, given: unknown, what: string): Pa
 export function hideSecrets(table: ParamTable, params: Params): Params {
   const hide = (value: unknown, row: ParamRow): unknown => {
     if (row.isSecret === true) return isFields(value) ? mapFields(value, () => HIDDEN) : HIDDEN;
-    if (row.format === 'url' && typeof value === 'string') return hideInUrls(value);
+    if (typeof value === 'string') return hideInUrls(value);
     return row.schema !== undefined && isFields(value) ? hideSecrets(row.schema, value) : value;
   };
   return mapFields(params, (value, name) => (Object.hasOwn(table, name) ? hide(value, table[name]) : value));
@@ -54,7 +54,7 @@ export function hideAll(params: Params): Params {
  */
 export function keepSecrets(table: ParamTable, given: unknown, before: Params): unknown {
   const keep = (value: unknown, row: ParamRow, present: unknown): unknown => {
-    if (row.format === 'url' && typeof value === 'string') return keepInUrls(value, present);
+    if (row.isSecret !== true && typeof value === 'string') return keepInUrls(value, present);
     if (row.isSecret !== true)
       return row.schema !== undefined && isFields(value) ? keepSecrets(row.schema, value, fieldsOf(present)) : value;
     if (!isFields(value)) return value === HIDDEN ? (present ?? value) : value;
@@ -79,8 +79,7 @@ function checkFields(table: ParamTable, fields: Fields, what: string, path: stri
 }
 
 function checkValue(row: ParamRow, value: unknown, what: string, field: string): void {
-  const isUrl = row.format === 'url' && typeof value === 'string';
-  if ((row.isSecret === true && isHidden(value)) || (isUrl && hasHiddenInUrls(value))) {
+  if (row.isSecret === true ? isHidden(value) : typeof value === 'string' && hasHiddenInUrls(value)) {
     const expected = `the value itself; ${HIDDEN} stands for the present one in a change`;
     throw invalid(what, field, expected, HIDDEN);
   }

@@ -82,6 +82,17 @@ describe('Connectors', () => {
     assert.ok(made.every(({ isStarted }) => !isStarted));
   });
 
+  it('show no secrets in URLs, and keep them in a change', async () => {
+    await using broker = await start(memoryStore());
+    const { connectors } = broker;
+    await connectors.add('line', { name: 'a', url: 'https://u:p@host/?token=t&x=1' });
+    const url = 'https://******@host/?token=******&x=******';
+    assert.deepEqual(connectors.get('line', 'a')?.settings, { name: 'a', url });
+    await connectors.change('line', 'a', { url: url.replace('/?', '/path?') });
+    await assert.rejects(connectors.change('line', 'a', { url: `${url}&other=******` }), { field: 'line.url' });
+    await assert.rejects(connectors.add('line', { name: 'b', url }), { field: 'line.url' });
+  });
+
   it('are made again at the next start with their secrets, and stay stopped if they were', async () => {
     const store = memoryStore();
     {
