@@ -129,7 +129,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       assert.equal(await statusOf(port, 'https://any.example'), 101);
       assert.equal(await statusOf(port, 'http://localhost'), 403);
       assert.equal(await statusOf(port, undefined), 403);
-      assert.equal(broker.reports[0].error.message, 'undecided');
+      assert.ok(broker.reports.some(({ error }) => error.message === 'undecided'));
     });
   });
 }
