@@ -65,8 +65,12 @@ export class HttpPlaces {
   #makeRoom(newcomer: string): boolean {
     const counts = new Map<string, number>([[newcomer, 1]]);
     const waiting = [...this.#places].filter(([, { answering }]) => answering === 0);
-    for (const [, { source }] of waiting) counts.set(source, (counts.get(source) ?? 0) + 1);
-    const most = Math.max(...waiting.map(([, { source }]) => counts.get(source) as number));
+    let most = 0;
+    for (const [, { source }] of waiting) {
+      const count = (counts.get(source) ?? 0) + 1;
+      counts.set(source, count);
+      most = Math.max(most, count);
+    }
     let longest: readonly [unknown, Place] | undefined;
     for (const one of waiting) {
       const [, { source, sinceMs }] = one;
