@@ -54,19 +54,20 @@ const ALLOWED_FLAGS: readonly number[] = HEADER_FLAGS.map((flags, type) => {
   return type === PacketType.publish ? 0b0011_1100_0011_1111 : 1 << flags;
 });
 
-const DUP = 0x08;
-
-/** The same for MQTT 3.1, where a packet whose QoS bits are 01 has DUP set when it is resent (V3.1 section 2.1). */
-const ALLOWED_FLAGS_31: readonly number[] = ALLOWED_FLAGS.map((allowed, type) =>
-  HEADER_FLAGS[type] === 2 ? allowed | (1 << (2 | DUP)) : allowed
-);
+/** PUBREL, SUBSCRIBE and UNSUBSCRIBE in MQTT 3.1: the QoS bits are 01, DUP is set when they are resent, and RETAIN is not used (V3.1 sections 2.1, 3). */
+const RESENT_FLAGS = 0b1100_0000_1100;
+/** The same for MQTT 3.1, where other packets than PUBLISH do not use their flags (V3.1 section 3). */
+const ALLOWED_FLAGS_31: readonly number[] = ALLOWED_FLAGS.map((allowed, type) => {
+  if (type === 0 || type === PacketType.publish) return allowed;
+  return HEADER_FLAGS[type] === 2 ? RESENT_FLAGS : ANY_FLAGS;
+});
 
 /**
  * Check the low four bits of a packet's first byte. This does not check whether the peer may send that packet type.
  *
  * @param type the high four bits, 0..15
- * @param version version of the connection; MQTT 3.1 (3) also allows DUP in PUBREL, SUBSCRIBE and UNSUBSCRIBE. The flags of CONNECT are
- *   checked by `checkConnectHeader`
+ * @param version version of the connection; MQTT 3.1 (3) has flags that it does not use, and DUP in PUBREL, SUBSCRIBE and UNSUBSCRIBE. The
+ *   flags of CONNECT are checked by `checkConnectHeader`
  * @throws ProtocolError 0x81 for type 0, reserved bits [MQTT-2.1.3-1] and QoS 3 [MQTT-3.3.1-4]; 0x82 for DUP with QoS 0 [MQTT-3.3.1-2]
  */
 export function checkFlags(type: number, flags: number, version: ProtocolVersion): void {

@@ -486,7 +486,7 @@ describe('A listener', () => {
       await refused(first, 0x8e);
       await nothing(second);
       assert.equal(errors.length, 1);
-      assert.match(errors[0], /is connected; call kick\(\) instead/);
+      assert.match(errors[0], /is connected; disconnect it first/);
     }
   });
 

@@ -90,7 +90,7 @@ for (const version of [4, 3] as const) {
         '62 03 0001 00',
         '70 03 0001 00',
         '60 02 0001', // PUBREL with flags 0000
-        '42 02 0001',
+        ...(version === 4 ? ['42 02 0001', '63 02 0001', 'c1 00', 'e8 00'] : []), // 3.1 does not use these flags
         '20 02 0000', // CONNACK
         'd0 00', // PINGRESP
         'f0 00' // AUTH
@@ -120,13 +120,27 @@ describe('DUP in MQTT 3.1', () => {
     assert.deepEqual(summarize(await client.rest()), ['pubcomp 3', 'unsuback']);
   });
 
-  it('[MQTT31-dup] [MQTT3-2.2.2-2] closes if another bit is set, and for DUP in 3.1.1', async () => {
+  it('[MQTT31-unused] accepts flags of the fixed header that 3.1 does not use (V3.1 section 3)', async () => {
+    await using test = await timedBroker();
+    const client = await rawClient(test.broker, { version: 3 });
+    client.sendBytes('8b 06 0001 0001 61 01');
+    assert.deepEqual(summarize(await client.rest()), ['suback']);
+    client.send(publish('a', 'x', { qos: 1, messageId: 3 }));
+    assert.deepEqual(summarize(await client.rest()), ['publish 1 q1 a=x', 'puback 3']);
+    client.sendBytes('4f 02 0001');
+    client.sendBytes('cf 00');
+    await client.next('pingresp');
+    client.sendBytes('ef 00');
+    assert.deepEqual(await client.refused(0), []);
+  });
+
+  it('[MQTT31-dup] [MQTT3-2.2.2-2] closes if the QoS bits are others, and for DUP in 3.1.1', async () => {
     await using test = await timedBroker();
     for (const bytes of Object.values(REPEATED)) {
       const old = await rawClient(test.broker, { version: 3 });
-      const retained = Buffer.from(bytes.replaceAll(' ', ''), 'hex');
-      retained[0] |= 1;
-      old.send(retained);
+      const other = Buffer.from(bytes.replaceAll(' ', ''), 'hex');
+      other[0] ^= 2;
+      old.send(other);
       assert.deepEqual(await old.refused(0), [], bytes);
       const client = await rawClient(test.broker, { version: 4 });
       client.sendBytes(bytes);

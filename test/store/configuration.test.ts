@@ -57,7 +57,7 @@ describe('broker.configuration', () => {
         'OPTION_FIXED',
         /node.name takes effect only when the broker is created, because it is part of/
       ],
-      ['delayedPublish', false, 'OPTION_FIXED', /broker.features/]
+      ['delayedPublish', false, 'OPTION_FIXED', /what the feature `delayed` begins with/]
     ];
     for (const [key, value, code, message] of refusals)
       await assert.rejects(configuration.set(key, value), { code, message });
