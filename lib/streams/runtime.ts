@@ -167,6 +167,8 @@ export class StreamRuntime {
     const { id, read, held } = rule;
     const { clock } = this.#host;
     const failed = (node: string, error: unknown) => reports.failed(node, error);
+    for (const name of plan.repeated)
+      this.#host.warn(`stream rule ${id}: several columns have the name ${name}, of which the last counts: use AS`);
     const pulse = new Pulse(clock);
     const opened = {
       pulse,

@@ -45,6 +45,19 @@ describe('The rules over streams', () => {
     assert.deepEqual(calls, ['open k', 'close k', 'open k', 'close k']);
   });
 
+  it('warn of columns that have the same name, because only the last of them counts', async () => {
+    await using kit = await createTestBroker({ streams: { definitions: [DEMO] } });
+    const warnings: string[] = [];
+    kit.broker.on('streams.warned', ({ text }) => warnings.push(text));
+    const { rules } = kit.broker.streams;
+    const create = (id: string, sql: string) => rules.create({ id, sql, actions: [{ nop: {} }] });
+    await create('one', 'SELECT avg(a), avg(b), avg(c), sum(a) FROM demo GROUP BY COUNTWINDOW(2)');
+    await create('two', 'SELECT avg(a) AS x, avg(b) AS y, *, a + 1 AS a FROM demo GROUP BY COUNTWINDOW(2)');
+    assert.deepEqual(warnings, [
+      'stream rule one: several columns have the name avg, of which the last counts: use AS'
+    ]);
+  });
+
   it('go on when an update changes nothing that runs, and when its definition cannot run', async () => {
     const { type, calls } = notedSink();
     await using kit = await createTestBroker({ streams: { sinks: [type], definitions: [DEMO] } });

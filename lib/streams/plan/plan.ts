@@ -58,6 +58,8 @@ export interface StreamPlan {
   readonly sourceCount: number;
   /** Slots of the rows of streams. */
   readonly slotCount: number;
+  /** Names that several columns of SELECT have: only the last of them is in the output. */
+  readonly repeated: readonly string[];
   /** The last operator, whose output are emissions. */
   readonly root: PlannedNode;
   /** All operators in the order of their numbers. */

@@ -1,5 +1,5 @@
 import type { PlanNode, Topology } from '../types.ts';
-import type { BoundAnalytic, BoundPredicate, BoundSelect, BoundSource } from './bound.ts';
+import type { BoundAnalytic, BoundField, BoundPredicate, BoundSelect, BoundSource } from './bound.ts';
 import { lookupStep } from './lookup-step.ts';
 import type { PlannedStream, PlanSettings, StreamPlan } from './plan.ts';
 import { isSource, type PlannedInput, type PlannedNode, type PlannedSource } from './plan.ts';
@@ -60,6 +60,7 @@ class Planner {
       streams: this.#streams,
       sourceCount: this.#select.sources.length,
       slotCount: this.#select.slots.count,
+      repeated: repeatedNames(this.#select.fields),
       root,
       nodes: this.#nodes,
       topology: topologyOf(this.#sources, this.#nodes, root, this.#settings.sinks),
@@ -218,4 +219,15 @@ function topologyOf(
 function explainOf(input: PlannedInput): PlanNode {
   if (isSource(input)) return { name: input.name, about: `rows of ${input.sourceName}`, inputs: [] };
   return { name: input.name, about: input.about, inputs: input.inputs.map(explainOf) };
+}
+
+function repeatedNames(fields: readonly BoundField[]): string[] {
+  const names = new Set<string>();
+  const repeated = new Set<string>();
+  for (const field of fields) {
+    if (field.type !== 'column') continue;
+    if (names.has(field.name)) repeated.add(field.name);
+    names.add(field.name);
+  }
+  return [...repeated];
 }
