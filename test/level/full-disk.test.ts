@@ -26,6 +26,21 @@ async function receiveQueued(broker: Broker, count: number): Promise<string[]> {
   return got;
 }
 
+/** Copies a folder that LevelDB has open, as a kill would leave it. A thread of LevelDB may delete files meanwhile: then all of it is copied again. */
+function copyLiving(from: string, to: string): void {
+  for (;;) {
+    const names = () => readdirSync(from).sort().join();
+    const before = names();
+    try {
+      cpSync(from, to, { recursive: true });
+      if (names() === before) return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+    rmSync(to, { recursive: true, force: true });
+  }
+}
+
 /** Creates the folder of a killed process: a table, and 20 retained messages that are only in the log. */
 async function createKilledFolder(folder: string): Promise<void> {
   const living = `${folder}-living`;
@@ -36,7 +51,7 @@ async function createKilledFolder(folder: string): Promise<void> {
   await broker.start();
   for (let n = 0; n < 20; n++)
     await broker.publish({ topic: `kept/${n}`, payload: Buffer.alloc(20_000, 65 + n), qos: 1, retain: true });
-  cpSync(living, folder, { recursive: true });
+  copyLiving(living, folder);
   await broker.stop();
   rmSync(living, { recursive: true });
 }
