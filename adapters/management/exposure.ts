@@ -1,7 +1,7 @@
 import type { Broker, ListenerHandle, Setting } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
 
-/** Values with which the options below let nobody in. */
+/** Values with which the options below admit no client. */
 const OFF: readonly unknown[] = [false, 'false', 'off', '0'];
 /** Options of zones with which anyone may connect. */
 const ADMITTING: readonly string[] = ['allowAnonymous', 'bypassAuthPlugins'];
@@ -36,13 +36,13 @@ function settingOf({ configuration }: Broker, key: unknown): Setting | undefined
   }
 }
 
-/** Whether a change of an option opens a listener to other machines which the options of the broker do not open. */
+/** True if a change of an option opens a listener to other machines that the options of the broker do not open. */
 function isOpenedBy({ zone }: Setting, broker: Broker, { exposure, isOpen = true }: ListenerHandle): boolean {
   if (exposure === undefined || !isOpen || (zone !== '' && zone !== exposure.zone)) return false;
   return !isOpenByOption(broker, exposure.zone);
 }
 
-/** Whether the options of the broker, without what was set at run time, let anyone connect in a zone. */
+/** True if the options of the broker, without values set at run time, admit anonymous clients in a zone. */
 function isOpenByOption(broker: Broker, zone: string): boolean {
   const name = 'allowAnonymous';
   const { value, source } = settingOf(broker, `zone.${zone}.${name}`) ?? {};

@@ -63,7 +63,7 @@ function integer(name: string, text: string | undefined): number | undefined {
   throw new Fault('wrongParameter', `the parameter "${name}" must be an integer, not "${text}"`, name);
 }
 
-/** How strictly a body is checked. */
+/** The strictness of the check of a body. */
 interface BodyChecks {
   /** With `errors: 'original'`: parameters that are not known are ignored. */
   readonly isOriginal: boolean;
@@ -71,7 +71,7 @@ interface BodyChecks {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** What a body may have in addition, because clients send records back as they were shown. */
+/** Additional members that a body may have, because clients send records back as they were shown. */
 interface Repeated {
   /** Values that the path has. */
   readonly values: readonly unknown[];

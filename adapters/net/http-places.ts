@@ -20,7 +20,7 @@ interface Place {
  * such connections. So clients that open many connections and send nothing, or only parts of requests, keep out themselves only.
  */
 export class HttpPlaces {
-  /** The accepted connections, by what a connection and TLS over it have in common; the one that was accepted last is last. */
+  /** The accepted connections by their `peerOf`, in the order of their arrival. */
   readonly #places = new Map<unknown, Place>();
   readonly #max: number;
   readonly #clock: Clock;
@@ -103,7 +103,7 @@ export class HttpPlaces {
   }
 }
 
-/** What a connection and TLS over it have in common. */
+/** A key that a connection and TLS over it have in common. */
 export function peerOf(socket: Socket): unknown {
   const { remoteAddress, remotePort } = socket;
   return remotePort === undefined ? socket : `${remoteAddress} ${remotePort}`;

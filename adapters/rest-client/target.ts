@@ -38,7 +38,7 @@ function encodedParameter(path: string, name: string, value: string | undefined)
   return encoded;
 }
 
-/** Whether `fetch` would send a request with this value of a parameter to another path. */
+/** True if `fetch` would send a request with this value of a parameter to another path. */
 export function isRelative(value: string): boolean {
   return value === '.' || value === '..';
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/index.ts';
 
-/** What a caller may do: everything, or only look. */
+/** The scope of a caller: all operations, or reading only. */
 export type Scope = 'administrator' | 'viewer';
 
 /** An HTTP request, independent of the server that has received it. */
@@ -15,7 +15,7 @@ export interface Call {
   readonly query: string;
   /** IP address of the client; undefined if the server does not tell. */
   readonly remoteAddress: string | undefined;
-  /** What the host app allows the client, for `credentials: 'host'`; undefined: it does not tell. */
+  /** The scope that the host app gives the client, for `credentials: 'host'`; undefined: none is given. */
   readonly scope?: Scope | undefined;
   /** The value of a header. @param name in lower case */
   header(name: string): string | undefined;

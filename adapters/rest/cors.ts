@@ -1,12 +1,12 @@
 import type { BrowserSettings } from './browser-checks.ts';
 import type { Answer, Call } from './call.ts';
 
-/** What pages of other origins may send, as the original allows it, and credentials. */
+/** Methods and headers that pages of other origins may send, as in the original, and credentials. */
 const HEADERS = 'Accept, Accept-Language, Authorization, Content-Type, Content-Language, Origin';
-/** What they may read beside the body. */
+/** Headers that these pages may read. */
 const READABLE = 'Allow, Retry-After, WWW-Authenticate';
 
-/** Whether a call asks if a page of an allowed origin may send a request: a preflight request of CORS. */
+/** True for a preflight request of CORS from a page of an allowed origin. */
 export function isPreflight(call: Call, origins: BrowserSettings['origins']): boolean {
   const asks = call.method === 'OPTIONS' && call.header('access-control-request-method') !== undefined;
   return asks && allowedOrigin(call, origins) !== undefined;

@@ -219,7 +219,7 @@ export class CredentialCheck {
     return user && { caller: { scope: user.role, kind: 'user', id, mayLoadCode: user.role === 'administrator' } };
   }
 
-  /** Whether credentials can be right. */
+  /** True if the broker has identities with which a login can succeed. */
   get #hasIdentities(): boolean {
     const { applications, users } = this.#broker;
     const asked = this.#credentials;

@@ -7,7 +7,7 @@ import type { CallPlace, MountedServices } from './mounted-services.ts';
 export interface FetchFacts {
   /** IP address of the client, which a `Request` does not have. */
   readonly remoteAddress?: string | undefined;
-  /** What the client may do, for `credentials: 'host'`. Default: the host app does not tell. */
+  /** The scope of the client, for `credentials: 'host'`. Default: none is given. */
   readonly scope?: Scope | undefined;
   /** The path that the host app has cut off the URL of the request, as `app.mount('/broker', ...)` of Hono does. */
   readonly base?: string | undefined;

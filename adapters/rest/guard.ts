@@ -20,13 +20,13 @@ interface GuardSettings extends BrowserSettings {
   readonly trustedProxies: TrustedProxies;
 }
 
-/** What a guard protects. */
+/** The interface that a guard protects. */
 interface GuardedInterface {
   /** The name of the interface, for messages. */
   readonly name: 'management' | 'streams';
   /** A function of the app also gets bearer tokens, with the id ''. */
   readonly acceptsBearer?: boolean;
-  /** What a caller without credentials can do, appended to the message. */
+  /** The remedy for a caller without credentials, appended to the message. */
   readonly hint?: string;
 }
 

@@ -15,9 +15,9 @@ interface HostBody {
   readonly raw?: unknown;
 }
 
-/** What a host app may set on a request of node:http that it has let through. */
+/** Properties that a host app may set on a request of node:http which it has authorized. */
 interface HostScope {
-  /** What the client may do, for `credentials: 'host'`. */
+  /** The scope of the client, for `credentials: 'host'`. */
   readonly embermqScope?: Scope;
 }
 

@@ -55,7 +55,7 @@ const ROUTER = new Router(OPERATIONS);
 const OF_RULE = /^(\/v2)?\/rules\/:id(\/|$)/;
 const UNKNOWN_PATH = '404 page not found';
 
-/** How requests of this machine need no credentials. */
+/** The hint for callers on this machine, which may do without credentials. */
 const HINT = `with --rules-credentials remote, or credentials: 'remote' in an app, requests from this machine need none`;
 
 class StreamsRest implements Service {

@@ -24,7 +24,7 @@ export interface StreamsApiOptions {
   unmatched?: 404 | 'next';
   /** The bodies of errors, unless the header `Accept` of the request asks for JSON: text as in 1.x of the original (default), or JSON. */
   errors?: 'text' | 'json';
-  /** Who may use the interface. Default `applications`: the applications of the broker. A function of the app also gets bearer tokens, with the id ''. */
+  /** The credentials that the interface accepts. Default `applications`: the applications of the broker. A function of the app also gets bearer tokens, with the id ''. */
   credentials?: Credentials;
   /** Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix`. Default: none. */
   trustedProxies?: string | readonly string[];

@@ -281,7 +281,7 @@ function refusal(reasonCode: number, why: string): Refusal {
   return { allow: false, reasonCode, why };
 }
 
-/** Whether a decision says that credentials are right. */
+/** True if a decision accepts the credentials. */
 function isRight(decision: Decision): boolean | undefined {
   if ('challenge' in decision || decision === ADMITTED) return undefined;
   return decision.allow || (WRONG.includes(decision.reasonCode) ? false : undefined);

@@ -8,7 +8,7 @@ interface Superusers {
   get(name: string): { readonly isSuperuser: boolean } | undefined;
 }
 
-/** What `DeliveryRights` is made of. */
+/** The parts that `DeliveryRights` consults. */
 interface RightsParts {
   readonly rules: AccessRules;
   readonly settings: { readonly retainedRights: 'keep' | 'recheck' };

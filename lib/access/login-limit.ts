@@ -50,7 +50,7 @@ class Failures {
     this.#table = table;
   }
 
-  /** How many more logins may begin; 0: those that are being checked may be the last ones. @throws BrokerError LOGINS_LIMITED */
+  /** The number of logins that may begin; 0: those that are being checked may be the last ones. @throws BrokerError LOGINS_LIMITED */
   get room(): number {
     if (this.#currentFailures >= this.#max) throw LIMITED;
     return this.#max - this.#failed - this.#running;

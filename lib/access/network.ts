@@ -33,7 +33,7 @@ export function contains(network: Network, address: string | undefined): boolean
   return version !== 0 && network.check(address as string, version === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** What failed logins are counted for: the address; of IPv6 the network of 64 bits, all of which one client may have. */
+/** The key by which failed logins are counted: the address, or for IPv6 the network of 64 bits, all of which one client may have. */
 export function loginSourceOf(address: string | undefined): string {
   const plain = address?.replace(/^::ffff:(?=\d+\.)/i, '');
   if (plain === undefined || isIP(plain) !== 6) return plain ?? '';

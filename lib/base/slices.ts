@@ -1,14 +1,14 @@
 import type { Clock } from './clock.ts';
 
-/** How long the steps of one turn take together, in milliseconds. */
+/** Time for the steps of one turn, in milliseconds. */
 const SLICE_MS = 5;
 
-/** What work in slices uses. */
+/** Dependencies of work in slices. */
 interface SliceSetup {
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
-  /** How long all steps may take together, in milliseconds. */
+  /** Time for all steps, in milliseconds. */
   readonly mostMs: number;
   /** The error of work that takes longer. */
   tooLong(): Error;

@@ -30,7 +30,7 @@ export function keepInUrls(text: string, present: unknown): string {
   });
 }
 
-/** Whether `******` stands for a secret in a URL of a text. */
+/** True if `******` stands for a secret in a URL of a text. */
 export function hasHiddenInUrls(text: string): boolean {
   return text.includes(HIDDEN) && secretParts(text).some(({ from, to }) => text.slice(from, to) === HIDDEN);
 }

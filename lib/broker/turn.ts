@@ -49,7 +49,7 @@ export class Turn {
   #dirty: Connection<Session>[] = [];
   /** Connections that sent more than their share of a turn, in the order in which they are served. */
   #unserved: Connection<Session>[] = [];
-  /** Whether a connection has arrived in this iteration of the event loop, and the number of consecutive iterations with arrivals. */
+  /** True if a connection has arrived in this iteration of the event loop; and the number of consecutive iterations with arrivals. */
   #hasArrival = false;
   #arrivals = 0;
   /** The number of iterations in which the end of this turn has waited for arrivals, and the time until which it may wait. */
@@ -122,7 +122,7 @@ export class Turn {
     setImmediate(this.#run);
   }
 
-  /** Whether the end of the turn waits for further connections. One client that connects delays nothing. */
+  /** True if the end of the turn waits for further connections. One client that connects delays nothing. */
   #awaitsArrivals(): boolean {
     if (!this.#hasArrival) {
       this.#arrivals = this.#waits = 0;

@@ -45,7 +45,7 @@ import type {
 
 /** An error of the same rule is reported once in this time, in milliseconds. */
 const REPORT_MS = 60_000;
-/** How long a test may take, in milliseconds. */
+/** Time for a test, in milliseconds. */
 const TEST_MS = 1_000;
 
 /** The rules of a broker, when they are loaded: `broker.rules` calls it. */

@@ -38,7 +38,7 @@ import type {
 } from './types.ts';
 import type { ValueObject } from './values.ts';
 
-/** How long a test may take, in milliseconds. */
+/** Time for a test, in milliseconds. */
 const TEST_MS = 1_000;
 
 /** What the runtime uses of the service. */
@@ -47,7 +47,7 @@ interface RuntimeHost {
   readonly catalogue: Catalogue;
   /** What the sink `mqtt` publishes. */
   readonly messages: AllRuleMessages;
-  /** Whether a rule with `qos` above 0 reads a stream. */
+  /** True if a rule with `qos` above 0 reads a stream. */
   isKept(stream: string): boolean;
   /** Resolves when the change that is made at present, such as the start of the rules, is complete. */
   ready(): Promise<void>;

@@ -57,7 +57,7 @@ export interface MqttSourceSettings {
   readonly dial: DialSettings;
   readonly qos: 0 | 1 | 2;
   readonly clientId: string | undefined;
-  /** Whether there is a session; undefined: if rules need it. */
+  /** True: a session is kept at the server; undefined: if rules need it. */
   readonly session: boolean | undefined;
   /** Seconds. */
   readonly sessionExpiry: number | undefined;

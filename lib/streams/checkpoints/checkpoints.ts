@@ -6,7 +6,7 @@ import type { Graph } from '../graph/graph.ts';
 import type { SinkNode } from '../graph/sink-node.ts';
 import type { PreparedMessage, StreamRecordStore } from '../host.ts';
 import type { Consumer } from '../sources/consumer.ts';
-import { MOST_AT_ONCE, SLICE_ROWS } from '../sources/lane.ts';
+import { MAX_AT_ONCE, SLICE_ROWS } from '../sources/lane.ts';
 import type { Row } from '../tuple.ts';
 import type { StreamBounds } from '../types.ts';
 import { StreamFailure } from '../values.ts';
@@ -19,10 +19,10 @@ const VERSION = 1;
 /** How long a checkpoint waits for sinks that are sending. What they have not sent by then is lost if the process is killed. */
 const SINKS_MS = 5_000;
 /** Rows that have been taken are removed from the list of those that wait when there are this many. */
-const MOST_TAKEN = 1_024;
+const MAX_TAKEN = 1_024;
 
 /** Most bytes of rows in the log that wait for their turn; of more, as many are passed on at once as are above it: 16 MiB. */
-const MOST_WAITING = 16_777_216;
+const MAX_WAITING = 16_777_216;
 
 /** How long a rule that stops waits for its last rows to be in the store. */
 const ROWS_MS = 5_000;
@@ -77,7 +77,7 @@ interface CheckpointSetup {
   readonly sinks: readonly SinkNode[];
   /** Report an error that does not end the rule. */
   failed(error: unknown): void;
-  /** Report something that is no error. */
+  /** Report something that is not an error. */
   warn(text: string): void;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
@@ -101,7 +101,7 @@ export class Checkpoints implements LogOwner {
   #waitingAt = 0;
   #waitingBytes = 0;
   #isPassing = false;
-  /** What waits is passed on in slices, one in each turn. */
+  /** True while waiting rows are passed on in slices, one in each turn. */
   #isSlicing = false;
   /** Number of the first row that this run has added to the log. */
   readonly #begin: number;
@@ -265,7 +265,7 @@ export class Checkpoints implements LogOwner {
   #wait(waiting: WaitingRows): void {
     this.#waiting.push(waiting);
     this.#waitingBytes += waiting.logged.body.length;
-    if (this.#waitingBytes > MOST_WAITING) this.#pass(0);
+    if (this.#waitingBytes > MAX_WAITING) this.#pass(0);
     else if (!this.#setup.messages.isHolding) void this.#passInSlices();
   }
 
@@ -273,7 +273,7 @@ export class Checkpoints implements LogOwner {
   committed(): void {
     if (this.#isSlicing) return;
     const isLong = this.#waitingAt < this.#waiting.length && this.#waiting[this.#waitingAt].rows.length > 1;
-    if (isLong || this.#pass(MOST_AT_ONCE)) void this.#passInSlices();
+    if (isLong || this.#pass(MAX_AT_ONCE)) void this.#passInSlices();
   }
 
   async #passInSlices(): Promise<void> {
@@ -294,7 +294,7 @@ export class Checkpoints implements LogOwner {
       for (let left = most; this.#waitingAt < this.#waiting.length; ) {
         const { entry, rows, logged } = this.#waiting[this.#waitingAt];
         if (messages.isHolding && !(logged.isCommitted || logged.isRefused)) break;
-        isMore = left <= 0 && this.#waitingBytes <= MOST_WAITING;
+        isMore = left <= 0 && this.#waitingBytes <= MAX_WAITING;
         if (isMore) break;
         this.#waitingAt++;
         this.#waitingBytes -= logged.body.length;
@@ -306,7 +306,7 @@ export class Checkpoints implements LogOwner {
       this.#isPassing = false;
     }
     if (this.#waitingAt === this.#waiting.length) this.#arrived();
-    if (this.#waitingAt >= MOST_TAKEN && 2 * this.#waitingAt >= this.#waiting.length) {
+    if (this.#waitingAt >= MAX_TAKEN && 2 * this.#waitingAt >= this.#waiting.length) {
       this.#waiting.splice(0, this.#waitingAt);
       this.#waitingAt = 0;
     }

@@ -14,7 +14,7 @@ const MANY = 1;
 export interface LoggedRow extends KeptStreamRecord {
   /** Its place in the order of arrival. */
   readonly number: number;
-  /** How many rows it has. */
+  /** Number of its rows. */
   readonly rows: number;
   /** It is in the store. */
   isCommitted: boolean;
@@ -52,7 +52,7 @@ export class RuleLog {
   #next = 0;
   #bytes = 0;
   #length = 0;
-  /** How many of the records have been refused. */
+  /** Number of the records that were refused. */
   #refused = 0;
   /** What belongs to another definition of the rule. */
   #aside: LogContent | undefined;

@@ -2,13 +2,13 @@ import type { Cause } from '../cause.ts';
 import type { Metadata } from '../tuple.ts';
 import { StreamFailure, type ValueObject } from '../values.ts';
 import type { Consumer } from './consumer.ts';
-import { type Lane, MOST_AT_ONCE, SLICE_ROWS } from './lane.ts';
+import { type Lane, MAX_AT_ONCE, SLICE_ROWS } from './lane.ts';
 import { type Waiting, WaitingRows } from './waiting-rows.ts';
 
 /** Most rows that follow from each other, because rules send what they select to the same source. */
-const MOST_DEPTH = 100;
+const MAX_DEPTH = 100;
 
-/** What a feed tells its source. */
+/** Reports of a feed to its source. */
 export interface FeedHost {
   /** Name of the stream. */
   readonly stream: string;
@@ -26,7 +26,7 @@ export interface FeedHost {
   setFull(isFull: boolean): void;
 }
 
-/** What arrives at a source, on its way to rules that take long messages in the same way. */
+/** Passes the messages of a source to those rules that take long messages in the same way. */
 export class Feed {
   readonly lanes: Lane[] = [];
   readonly #host: FeedHost;
@@ -34,9 +34,9 @@ export class Feed {
   readonly #isWhole: boolean;
   readonly #waiting = new WaitingRows();
   #isBusy = false;
-  /** What waits is taken in slices, one in each turn. */
+  /** True while waiting messages are taken in slices, one in each turn. */
   #isSlicing = false;
-  /** How many rows have led to the one that is taken. */
+  /** Number of rows that have led to the present one. */
   #depth = 0;
   #isClosed = false;
 
@@ -45,7 +45,7 @@ export class Feed {
     this.#isWhole = isWhole;
   }
 
-  /** What a rule does not have yet of the message at hand, and how many messages wait behind it. */
+  /** Number of rows of the present message that a rule still has to get, and of messages that wait behind it. */
   leftOf(consumer: Consumer): { readonly rows: number; readonly messages: number } {
     let rows = 0;
     for (const lane of this.lanes) rows += lane.leftOf(consumer);
@@ -63,7 +63,7 @@ export class Feed {
     this.#waiting.clear();
   }
 
-  /** What arrives in the middle of a row or of a message is taken after it, so that all rules see rows in the same order. */
+  /** Messages that arrive in the middle of a row or of a message are taken after it, so that all rules see rows in the same order. */
   arrive(
     payload: Uint8Array | undefined,
     values: ValueObject,
@@ -82,7 +82,7 @@ export class Feed {
     try {
       const count = this.#take(payload, values, metadata, arrivedAt, cause, isCounted);
       if (count === 0) isLeft = this.#takeMore(this.#isWhole ? Infinity : SLICE_ROWS);
-      else if (this.#waiting.length > 0) isLeft = this.#takeMore(this.#isWhole ? Infinity : MOST_AT_ONCE);
+      else if (this.#waiting.length > 0) isLeft = this.#takeMore(this.#isWhole ? Infinity : MAX_AT_ONCE);
     } finally {
       this.#isBusy = false;
       if (!isLeft) this.#depth = 0;
@@ -91,7 +91,7 @@ export class Feed {
   }
 
   #wait(waiting: Waiting): void {
-    if (waiting.depth > MOST_DEPTH) {
+    if (waiting.depth > MAX_DEPTH) {
       const text = 'rules send rows to each other in a circle';
       this.#host.failed(new StreamFailure(text), `stream ${this.#host.stream}`);
       return;
@@ -165,7 +165,7 @@ export class Feed {
       if (payload === undefined) lanes[at].values(values, metadata, arrivedAt, cause);
       else {
         count = lanes[at].bytes(payload, metadata, arrivedAt, cause);
-        if (count > MOST_AT_ONCE && lanes[at].isInMessage) isLong = true;
+        if (count > MAX_AT_ONCE && lanes[at].isInMessage) isLong = true;
       }
     if (isCounted) this.#host.arrived(count);
     return isLong ? 0 : Math.max(1, count);

@@ -37,7 +37,7 @@ export class FirstRows implements Consumer {
     this.#isHolding = true;
   }
 
-  /** What takes the first rows of a message. @param isLong it has many, which come in several turns */
+  /** The consumer that takes the first rows of a message. @param isLong it has many, which come in several turns */
   takerOf(isLong: boolean): Consumer {
     return (isLong ? this.#rule.many?.() : undefined) ?? this.#rule;
   }

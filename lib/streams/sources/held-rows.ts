@@ -48,7 +48,7 @@ class HeldStream implements Consumer {
     this.#dropped = 0;
   }
 
-  /** What is left of a long message does not reach a rule that takes messages in another way. */
+  /** The rest of a long message does not reach a rule that takes messages in another way. */
   #countLeft(next: Consumer): void {
     const { rows = 0, messages = 0 } = this.#attachment?.left ?? {};
     if (rows + messages === 0 || (next.takesWhole === true) === this.takesWhole) return;

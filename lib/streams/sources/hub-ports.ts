@@ -23,7 +23,7 @@ export interface HubPorts {
   readonly node: string;
   /** The records of rules; undefined: there is no store. */
   readonly records: Pick<StreamRecordStore, 'added' | 'committed'> | undefined;
-  /** Whether a rule with `qos` above 0 reads a stream and the broker has a store. */
+  /** True if a rule with `qos` above 0 reads a stream and the broker has a store. */
   isKept(stream: string): boolean;
   /** Resolves when the rules that are being started are there. */
   ready(): Promise<void>;
@@ -31,6 +31,6 @@ export interface HubPorts {
   pause(): Promise<void>;
   /** Report an error that has no caller. */
   failed(error: unknown, during: string): void;
-  /** Report something that is no error, such as a property that has no effect. */
+  /** Report something that is not an error, such as a property that has no effect. */
   warn(text: string): void;
 }

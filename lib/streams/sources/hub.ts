@@ -26,7 +26,7 @@ export interface Attachment {
   swap(next: Consumer): void;
   /** The consumer stands for a rule that is being replaced: rows with an acknowledgement wait. @returns a function that ends it */
   hold(): () => void;
-  /** What the rule does not have yet of a message whose rows come in several turns, and how many messages wait behind it. */
+  /** Number of rows that the rule still has to get of a message whose rows come in several turns, and of messages that wait behind it. */
   readonly left: { readonly rows: number; readonly messages: number };
   /** The rule gets nothing more. Resolves when the source is closed, if this was its last rule. Calls after the first do nothing. */
   detach(): Promise<void>;

@@ -11,7 +11,7 @@ import type { StreamSettings } from './stream-settings.ts';
 import type { TableRows } from './table-rows.ts';
 
 /** Most rows of a message that are passed on in one go; those of a longer one come in slices. */
-export const MOST_AT_ONCE = 1_000;
+export const MAX_AT_ONCE = 1_000;
 /** Rows of such a slice. */
 export const SLICE_ROWS = 200;
 
@@ -24,7 +24,7 @@ interface LongMessage {
   readonly metadata: Metadata;
   readonly arrivedAt: number;
   readonly cause: Cause | undefined;
-  /** What takes its rows, by rule. */
+  /** The takers of its rows, by rule. */
   readonly takers: Map<Consumer, Consumer>;
 }
 
@@ -97,7 +97,7 @@ export class Lane {
     return true;
   }
 
-  /** How many rows of the message at hand a rule does not have yet. */
+  /** Number of rows of the present message that a rule still has to get. */
   leftOf(consumer: Consumer): number {
     const long = this.#long;
     return long === undefined || !this.#needs.has(this.#takerOf(consumer)) ? 0 : long.rows.length - long.at;
@@ -118,7 +118,7 @@ export class Lane {
       this.#row(decoded as ValueObject, metadata, arrivedAt, cause);
       return 1;
     }
-    if (decoded.length > MOST_AT_ONCE && this.#canWait) {
+    if (decoded.length > MAX_AT_ONCE && this.#canWait) {
       const long = { rows: decoded, at: 0, metadata, arrivedAt, cause, takers: new Map<Consumer, Consumer>() };
       this.#long = { ...long, payload: Uint8Array.prototype.slice.call(payload) };
       for (const consumer of [...this.#needs.keys()]) this.#takeMany(this.#long, consumer);

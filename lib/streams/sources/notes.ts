@@ -22,7 +22,7 @@ export function placeOf(definition: StreamDefinition): string {
   return JSON.stringify([kind, name, sourceTypeName(definition), DATASOURCE, CONF_KEY]);
 }
 
-/** What `placeOf` has made of a definition, as far as it concerns the place. */
+/** Read a result of `placeOf`. @returns the definition, without columns */
 export function definitionOfPlace(place: string): StreamDefinition {
   const [kind, name, TYPE, DATASOURCE, CONF_KEY] = JSON.parse(place);
   return { kind, name, columns: undefined, options: { TYPE, DATASOURCE, CONF_KEY }, sql: place };

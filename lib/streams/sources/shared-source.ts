@@ -9,7 +9,7 @@ import type { Consumer, Need } from './consumer.ts';
 import { Feed, type FeedHost } from './feed.ts';
 import { type FirstRows, unitsOf } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
-import { Lane, MOST_AT_ONCE, SLICE_ROWS } from './lane.ts';
+import { Lane, MAX_AT_ONCE, SLICE_ROWS } from './lane.ts';
 import { notesOf, placeOf } from './notes.ts';
 import type { StreamSettings } from './stream-settings.ts';
 
@@ -166,8 +166,8 @@ export class SharedSource {
       this.#recordsIn++;
       const failed = (error: unknown) => waiting.push((to) => to.fail(error, message.cause));
       read(message, (row) => waiting.push((to) => to.push(row)), failed);
-      taker = first.takerOf(waiting.length > MOST_AT_ONCE);
-      if (waiting.length <= MOST_AT_ONCE) pass(MOST_AT_ONCE);
+      taker = first.takerOf(waiting.length > MAX_AT_ONCE);
+      if (waiting.length <= MAX_AT_ONCE) pass(MAX_AT_ONCE);
       return unitsOf(message.payload.length);
     });
     return this.#inSlices(() => first.pass(SLICE_UNITS));
@@ -227,7 +227,7 @@ export class SharedSource {
     this.#open?.changed?.();
   }
 
-  /** What a rule does not have yet of the message at hand, and how many messages wait behind it. */
+  /** Number of rows of the present message that a rule still has to get, and of messages that wait behind it. */
   leftOf(consumer: Consumer): { readonly rows: number; readonly messages: number } {
     return this.#feeds[consumer.takesWhole === true ? 1 : 0].leftOf(consumer);
   }

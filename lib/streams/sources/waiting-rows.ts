@@ -3,11 +3,11 @@ import type { Metadata } from '../tuple.ts';
 import { StreamFailure, type ValueObject } from '../values.ts';
 
 /** Most payloads and rows that wait. */
-const MOST_WAITING = 102_400;
+const MAX_WAITING = 102_400;
 /** Most bytes of these payloads: 64 MiB. */
-const MOST_BYTES = 67_108_864;
+const MAX_BYTES = 67_108_864;
 /** Those that have been taken are removed from the list when there are this many. */
-const MOST_TAKEN = 1_024;
+const MAX_TAKEN = 1_024;
 
 /** A payload or a row that has arrived in the middle of another one. */
 export interface Waiting {
@@ -18,11 +18,11 @@ export interface Waiting {
   readonly cause: Cause | undefined;
   /** The source counts it: not another one of its feeds. */
   readonly isCounted: boolean;
-  /** How many rows have led to it. */
+  /** Number of rows that have led to it. */
   readonly depth: number;
 }
 
-/** What has arrived at a source in the middle of a row or of a message, in its order. */
+/** Messages that have arrived at a source in the middle of a row or of a message, in their order. */
 export class WaitingRows {
   #list: Waiting[] = [];
   /** Number of the next one in the list. */
@@ -37,10 +37,10 @@ export class WaitingRows {
   add(waiting: Waiting): void {
     const { payload } = waiting;
     const bytes = this.#bytes + (payload?.length ?? 0);
-    if (this.length >= MOST_WAITING)
-      throw new StreamFailure(`more than ${MOST_WAITING} rows wait for each other; one is dropped`);
-    if (bytes > MOST_BYTES)
-      throw new StreamFailure(`more than ${MOST_BYTES} bytes wait for the rows of a message; a message is dropped`);
+    if (this.length >= MAX_WAITING)
+      throw new StreamFailure(`more than ${MAX_WAITING} rows wait for each other; one is dropped`);
+    if (bytes > MAX_BYTES)
+      throw new StreamFailure(`more than ${MAX_BYTES} bytes wait for the rows of a message; a message is dropped`);
     this.#bytes = bytes;
     // the bytes of a payload may change when the turn ends
     this.#list.push(payload === undefined ? waiting : { ...waiting, payload: Uint8Array.from(payload) });
@@ -51,7 +51,7 @@ export class WaitingRows {
     if (this.length === 0) return undefined;
     const next = this.#list[this.#head++];
     this.#bytes -= next.payload?.length ?? 0;
-    if (this.#head >= MOST_TAKEN || this.length === 0) {
+    if (this.#head >= MAX_TAKEN || this.length === 0) {
       this.#list.splice(0, this.#head);
       this.#head = 0;
     }
