@@ -242,8 +242,14 @@ export class Client extends EventEmitter<ClientEvents> {
       if (this.#clean && this.#filters.size > 0) this.#host.unsubscribed(this, [...this.#filters]);
       this.#host.unregistered(this);
     }
-    for (const callback of this.#closing) callback();
+    const callbacks = [...this.#closing];
     this.#closing.clear();
+    for (const callback of callbacks)
+      try {
+        callback();
+      } catch (error) {
+        this.#host.broker.failed(error, 'a callback of a client that has closed'); // the others are called all the same
+      }
   }
 
   // -------------------------------------------------------------------------------------------------------- internals

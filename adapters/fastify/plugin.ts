@@ -160,8 +160,9 @@ class MqttInApp {
 
   /** Close what the app has opened at a broker that keeps running without it, or that is started again. */
   async #leaveBroker(): Promise<void> {
-    for (const listener of this.#listeners) await listener.close();
-    this.#disconnect(this.#listeners);
+    const closed = await Promise.allSettled(this.#listeners.map((listener) => listener.close()));
+    this.#disconnect(this.#listeners); // also if a listener could not be closed
+    for (const one of closed) if (one.status === 'rejected') throw one.reason;
   }
 
   #stop(): Promise<void> {

@@ -28,9 +28,18 @@ function listenTo(signal: AbortSignal): Set<() => void> {
   return functions;
 }
 
+/** Call all functions. An error of one does not keep the others from being called; it is thrown afterwards, as an error of a listener. */
 function callAll(this: AbortSignal): void {
   const functions = listening.get(this);
   listening.delete(this);
   this.removeEventListener('abort', callAll);
-  for (const run of functions ?? []) run();
+  const errors: unknown[] = [];
+  for (const run of functions ?? [])
+    try {
+      run();
+    } catch (error) {
+      errors.push(error);
+    }
+  if (errors.length === 1) throw errors[0];
+  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} listeners of one abort have failed`);
 }

@@ -313,3 +313,21 @@ describe('embermq/aedes', () => {
     );
   });
 });
+
+describe('embermq/aedes: callbacks of client.close', () => {
+  it('are all called if one of them throws, which is reported', async () => {
+    await using fixture = await Fixture.start({ Aedes });
+    const errors: string[] = [];
+    fixture.aedes.broker.on('error', ({ error }) => errors.push(error.message));
+    const ready = fixture.next('client');
+    await fixture.connect();
+    const [client] = await ready;
+    await new Promise<void>((resolve) => {
+      client.close(() => {
+        throw new Error('a callback of the app');
+      });
+      client.close(resolve);
+    });
+    assert.deepEqual(errors, ['a callback of the app']);
+  });
+});

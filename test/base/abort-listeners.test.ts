@@ -47,6 +47,43 @@ describe('onAbort', () => {
     assert.deepEqual(called, ['a']);
   });
 
+  it('calls every function if some of them throw, and throws their errors afterwards as a listener does', () => {
+    const called: string[] = [];
+    const thrown: unknown[] = [];
+    const abort = (...functions: (() => void)[]) => {
+      const signal = Object.assign(new EventTarget(), { aborted: false });
+      // calls its listener directly: that of a real signal would end the process, as each listener of its own does
+      signal.addEventListener = (_: string, listener: unknown) => {
+        call = () => (listener as () => void).call(signal);
+      };
+      let call = () => {};
+      for (const run of functions) onAbort(signal as never, run);
+      try {
+        call();
+      } catch (error) {
+        thrown.push(error);
+      }
+    };
+    const fails = (name: string) => () => {
+      called.push(name);
+      throw new Error(name);
+    };
+    abort(fails('a'), () => called.push('b'));
+    abort(
+      fails('c'),
+      () => called.push('d'),
+      fails('e'),
+      () => called.push('f')
+    );
+    assert.deepEqual(called, ['a', 'b', 'c', 'd', 'e', 'f']);
+    const [one, several] = thrown as [Error, AggregateError];
+    assert.equal(one.message, 'a');
+    assert.deepEqual(
+      several.errors.map(({ message }) => message),
+      ['c', 'e']
+    );
+  });
+
   it('does not call a function for a signal that has aborted, or for none', () => {
     const fail = () => assert.fail('called');
     onAbort(AbortSignal.abort(), fail)();
