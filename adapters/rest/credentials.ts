@@ -238,15 +238,16 @@ export class CredentialCheck {
         : 'user'
       : 'application';
     if (this.#hasIdentities) return unauthorized(`of an ${names} are needed`.replace('an user', 'a user'));
-    const remedy = asked.includes('applications')
-      ? 'embermq serve --app ID:SECRET, or broker.applications.add() in an app'
-      : 'broker.users.add() in an app';
+    const [remedy, add] = asked.includes('applications')
+      ? ['embermq serve --app ID:SECRET, or broker.applications.add() in an app', 'embermq serve --app ID:SECRET']
+      : ['broker.users.add() in an app', 'POST /users of an interface that accepts applications'];
     if (!this.#hasWarned) {
       this.#hasWarned = true;
       const message = `nobody can use the ${this.#what} interface: the broker has no ${names}. Add one: ${remedy}`;
       this.#broker.failed(new StateError('NO_CREDENTIALS', message), `answering a ${this.#what} request`);
     }
-    return unauthorized(`of an ${names} are needed, but the broker has none`.replace('an user', 'a user'));
+    const none = `but the broker has none: add one with ${add}, or in the app that runs the broker`;
+    return unauthorized(`of an ${names} are needed, ${none}`.replace('an user', 'a user'));
   }
 }
 

@@ -258,17 +258,29 @@ describe('Management credentials', () => {
   });
 
   it('that nobody has are refused with a remedy, which is reported once', async () => {
-    await using broker = createBroker();
-    const errors: string[] = [];
-    broker.on('error', ({ error }) => errors.push((error as { code?: string }).code ?? ''));
-    await broker.start();
-    const call = ask(broker);
-    for (let n = 0; n < 2; n++) {
-      const { status, body } = await call('GET', '/clients', { authorization: '' });
-      assert.equal(status, 401);
-      assert.match(body.message, /the broker has none/);
+    for (const [credentials, remedy] of [
+      ['applications', /the broker has none: add one with embermq serve --app ID:SECRET, or in the app that runs the/],
+      [
+        'remote',
+        /application or user .*the broker has none: add one with embermq serve --app ID:SECRET, or in the app/
+      ],
+      [
+        'users',
+        /of a user .*the broker has none: add one with POST \/users of an interface that accepts applications, or/
+      ]
+    ] as const) {
+      await using broker = createBroker();
+      const errors: string[] = [];
+      broker.on('error', ({ error }) => errors.push((error as { code?: string }).code ?? ''));
+      await broker.start();
+      const call = ask(broker, { credentials });
+      for (const authorization of ['', basic('app', 'x')]) {
+        const { status, body } = await call('GET', '/clients', { authorization, from: '192.0.2.1' });
+        assert.equal(status, 401);
+        assert.match(body.message, remedy);
+      }
+      assert.deepEqual(errors, ['NO_CREDENTIALS']);
     }
-    assert.deepEqual(errors, ['NO_CREDENTIALS']);
   });
 });
 
