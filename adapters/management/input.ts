@@ -67,17 +67,19 @@ function integer(name: string, text: string | undefined): number | undefined {
 interface BodyChecks {
   /** With `errors: 'original'`: parameters that are not known are ignored. */
   readonly isOriginal: boolean;
-  /** The parameters of the path. A body may repeat their values, as a client does that sends a record back. */
+  /** The parameters of the path. */
   readonly params: Readonly<Record<string, string>>;
 }
 
 /** Additional members that a body may have, because clients send records back as they were shown. */
 interface Repeated {
-  /** Values that the path has. */
-  readonly values: readonly unknown[];
+  /** Fields with the values that the path has: they may be repeated, and not changed. */
+  readonly fixed: Readonly<Record<string, string>>;
   /** The schema of the record, whose other fields are ignored. */
   readonly record: TSchema | undefined;
 }
+
+const NOTHING_FIXED: Repeated['fixed'] = Object.freeze({});
 
 /** Read and check a body. A schema that is optional allows a request without one. @throws Fault notJson, missingParameter, wrongParameter */
 export function checkBody(row: Operation, body: Body, checks: BodyChecks): unknown {
@@ -86,44 +88,53 @@ export function checkBody(row: Operation, body: Body, checks: BodyChecks): unkno
   const isAbsent = 'value' in body ? body.value === undefined : body.text.trim() === '';
   if (isAbsent && Type.IsOptional(schema)) return undefined;
   const value = 'value' in body ? body.value : parse(body.text);
-  return checkValue(formOf(schema, value), value, 'body', checks, row.shown ?? row.data);
+  const fixed = fixedFields(row, checks.params);
+  return checkValue(formOf(schema, value), value, 'body', checks.isOriginal, { fixed, record: row.shown ?? row.data });
+}
+
+/** The fields of a record that name what the path names. */
+function fixedFields({ named = {} }: Operation, params: Readonly<Record<string, string>>): Repeated['fixed'] {
+  const others = Object.entries(named).map(([field, param]) => [field, params[param]]);
+  return { ...params, ...Object.fromEntries(others) };
 }
 
 /** Check an entry of a batch. @throws Fault missingParameter, wrongParameter */
 export function checkEntry<T>(schema: TSchema, entry: unknown, isOriginal: boolean): T {
-  return checkValue(schema, entry, 'entry', { isOriginal, params: {} }) as T;
+  return checkValue(schema, entry, 'entry', isOriginal, { fixed: NOTHING_FIXED, record: undefined }) as T;
 }
 
-function checkValue(
-  schema: TSchema,
-  value: unknown,
-  where: string,
-  { isOriginal, params }: BodyChecks,
-  record?: TSchema
-): unknown {
+function checkValue(schema: TSchema, value: unknown, where: string, isOriginal: boolean, repeated: Repeated): unknown {
   check(schema, value, where);
-  if (!isOriginal) checkKeys(schema, value, '', { values: Object.values(params), record });
+  if (!isOriginal) checkKeys(schema, value, '', repeated);
   return value;
 }
 
 /** Refuse keys of objects that their schema does not have. @throws Fault wrongParameter */
-function checkKeys(schema: TSchema, value: unknown, place: string, { values, record }: Repeated): void {
+function checkKeys(schema: TSchema, value: unknown, place: string, { fixed, record }: Repeated): void {
   if (Type.IsArray(schema) && Array.isArray(value)) {
     const items = record !== undefined && Type.IsArray(record) ? record.items : undefined;
     for (const [at, item] of value.entries())
-      checkKeys(schema.items, item, `${place}${at}.`, { values, record: items });
+      checkKeys(schema.items, item, `${place}${at}.`, { fixed: NOTHING_FIXED, record: items });
   }
   if (!Type.IsObject(schema) || typeof value !== 'object' || value === null) return;
   const { properties } = schema;
   const shown = record !== undefined && Type.IsObject(record) ? record.properties : {};
   for (const [key, one] of Object.entries(value)) {
     if (Object.hasOwn(properties, key))
-      checkKeys(properties[key], one, `${place}${key}.`, { values, record: shown[key] });
-    else if (!values.includes(one) && !Object.hasOwn(shown, key)) {
+      checkKeys(properties[key], one, `${place}${key}.`, { fixed: NOTHING_FIXED, record: shown[key] });
+    else if (Object.hasOwn(fixed, key)) checkFixed(key, one, fixed[key]);
+    else if (!Object.hasOwn(shown, key)) {
       const remedy = remedyOf(key, Object.keys(properties));
       throw new Fault('wrongParameter', `the parameter "${place}${key}" is not known; ${remedy}`, key);
     }
   }
+}
+
+/** @throws Fault wrongParameter if a body has another name than the path */
+function checkFixed(key: string, value: unknown, inPath: string): void {
+  if (value === inPath) return;
+  const text = `the parameter "${key}" cannot be changed: the path has "${inPath}"; leave it out`;
+  throw new Fault('wrongParameter', text, key);
 }
 
 /** Greatest number of entries of a list. */

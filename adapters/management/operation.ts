@@ -102,6 +102,8 @@ export interface Operation extends Guarded {
   readonly data?: TSchema;
   /** The record whose other fields a body may have too, as a client sends back what it was shown; they are ignored. Default: `data`. */
   readonly shown?: TSchema;
+  /** Fields of that record with the value of a parameter of the path which has another name: `{ app_id: 'appid' }`. */
+  readonly named?: Readonly<Record<string, string>>;
   /** Shown in the OpenAPI document and executed by a test. */
   readonly example?: ExampleOf;
   /** It shows or changes applications, and can be switched off for a mount (option `appOperations`). */

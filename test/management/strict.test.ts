@@ -235,6 +235,27 @@ describe('An access rule over REST', () => {
   });
 });
 
+describe('A body', () => {
+  it('may repeat what the path names under its own name, and nothing else with the same value', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    await broker.users.add('ann', 'password of ann');
+    const tags = 'administrator';
+    await done(server, 'PUT', '/users/ann', { username: 'ann', tags });
+    await done(server, 'PUT', '/users/ann', { name: 'ann', tags });
+    await refused(server, 'PUT', '/users/ann', [
+      [{ tags, role: 'ann' }, 108, /"role" is not known/],
+      [{ tags, username: 'eve' }, 108, /"username" cannot be changed: the path has "ann"/]
+    ]);
+    await done(server, 'PUT', '/apps/app', { app_id: 'app', desc: 'd' });
+    await refused(server, 'PUT', '/apps/app', [
+      [{ descr: 'app' }, 108, /"descr" is not known; did you mean "desc"/],
+      [{ app_id: 'other', desc: 'e' }, 108, /"app_id" cannot be changed/]
+    ]);
+    assert.equal(broker.applications.get('app')?.description, 'd');
+  });
+});
+
 const REVISIONS: readonly RevisionName[] = ['earlier', 'later', 'hosted'];
 const NEVER = 'colour';
 

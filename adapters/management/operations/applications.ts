@@ -136,6 +136,7 @@ export const APPLICATIONS: readonly Operation[] = [
     isForApplications: true,
     body: UPDATE,
     shown: SHOWN,
+    named: { app_id: 'appid' },
     originalBody: ORIGINAL_UPDATE,
     originalAnswer: ({ kind }) => (kind === 'unknownRecord' ? { code: 102, message: 'not_found' } : undefined),
     run: async (context, { params: { appid }, body: { secret, ...change } }) => {

@@ -142,6 +142,7 @@ export const CONFIGS: readonly Operation[] = [
     path: '/configs/:app',
     descr: 'Update config of an application in the cluster',
     body: CHANGE,
+    shown: CONFIG,
     example: { params: { app: 'emqx' }, body: { key: 'zone.external.max_inflight', value: '64' } },
     originalAnswer: failure(undefined),
     run: (context, { params, body }) => update(context, params.app, body)
@@ -152,6 +153,7 @@ export const CONFIGS: readonly Operation[] = [
     path: '/nodes/:node/configs/:app',
     descr: 'Update config of an application on a node',
     body: CHANGE,
+    shown: CONFIG,
     example: { params: { node: EXAMPLE_NODE, app: 'emqx' }, body: { key: 'broker.sys_interval', value: '90s' } },
     originalAnswer: failure(undefined),
     run: (context, { params, body }) => {

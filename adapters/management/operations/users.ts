@@ -84,6 +84,7 @@ export const USERS: readonly Operation[] = [
     grantsAccess: true,
     example: { params: { name: 'bob' }, body: { tags: 'administrator' } },
     body: Type.Object({ tags: TAGS }),
+    named: { username: 'name' },
     originalAnswer,
     run: ({ broker }, { params: { name }, body: { tags } }) => broker.users.update(name, tags)
   }),
