@@ -193,13 +193,18 @@ class StatementCompiler {
 
   /** All columns, and the aliases that hide them. */
   #star(): CompiledField {
-    const aliases = this.#expressions.aliases();
-    return ({ row, slots }, output) => {
+    const { list, visible } = this.#expressions.aliases();
+    return (scope, output) => {
+      const { row, slots } = scope;
+      scope.copied(row.names.length + visible);
       for (const name of row.names) {
         const value = row.column(name);
         if (value !== undefined) setKey(output, name, value);
       }
-      for (const [name, slot] of aliases) if (slots[slot] !== undefined) setKey(output, name, slots[slot]);
+      for (let at = 0; at < visible; at++) {
+        const [name, slot] = list[at];
+        if (slots[slot] !== undefined) setKey(output, name, slots[slot]);
+      }
     };
   }
 

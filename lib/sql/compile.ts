@@ -1,6 +1,7 @@
 import { nearest } from '../base/options-table.ts';
 import { add, divide, divideIntegers, multiply, negate, subtract } from './arithmetic.ts';
 import { compare, equals, isSame } from './compare.ts';
+import { CompileBudget } from './compile-budget.ts';
 import type { Dialect } from './dialect.ts';
 import type { FunctionTools, Parameter, ParameterType, SqlFunction } from './functions/function.ts';
 import type { Members } from './json-members.ts';
@@ -24,7 +25,9 @@ export class ExpressionCompiler {
   readonly #context: CompileContext;
   /** The slots of the aliases that are visible. */
   readonly #slots = new Map<string, number>();
+  readonly #aliases: (readonly [name: string, slot: number])[] = [];
   readonly #members: ReadonlyMap<string, Members>;
+  readonly #budget = new CompileBudget();
 
   /** @param members all that the statement reads of the JSON of columns */
   constructor(context: CompileContext, members: ReadonlyMap<string, Members>) {
@@ -43,12 +46,13 @@ export class ExpressionCompiler {
     if (known !== undefined) return known;
     const slot = this.#slots.size;
     this.#slots.set(name, slot);
+    this.#aliases.push([name, slot]);
     return slot;
   }
 
-  /** The aliases that are visible now, with their slots. */
-  aliases(): (readonly [name: string, slot: number])[] {
-    return [...this.#slots];
+  /** The aliases with their slots, of which the first ones are visible now. They are the same list for each `*`. */
+  aliases(): { readonly list: readonly (readonly [name: string, slot: number])[]; readonly visible: number } {
+    return { list: this.#aliases, visible: this.#aliases.length };
   }
 
   /** @throws SqlError for a function that does not exist, or arguments that it does not take */
@@ -87,8 +91,8 @@ export class ExpressionCompiler {
       }
       case 'range': {
         const { from, to } = node;
-        const list = Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
-        return () => [...list]; // what gets the output may change it
+        const length = Math.max(0, to - from + 1); // what gets the output may change the list, so each event has its own
+        return (scope) => scope.counted(Array.from({ length }, (_, index) => from + index));
       }
       default:
         throw this.#foreign(node.start);
@@ -276,7 +280,7 @@ export class ExpressionCompiler {
       throw this.#error(`argument ${index + 1} of ${row.name}() is none of ${choices.join(', ')}`, start);
     if (row.patternAt === index)
       try {
-        this.#context.tools.pattern(value as string);
+        if (this.#budget.takePattern(value as string)) this.#context.tools.pattern(value as string);
       } catch (error) {
         throw this.#error((error as Error).message, start);
       }

@@ -15,7 +15,7 @@ export function walk(start: Value, steps: readonly CompiledStep[], scope: Scope)
     const step = steps[at];
     if (at > 0 && typeof value === 'string') value = scope.decode(value);
     if (value === undefined || value === null) return undefined;
-    if (step.type === 'slice') value = slice(value, step.from, step.to);
+    if (step.type === 'slice') value = scope.counted(slice(value, step.from, step.to));
     else if (step.type === 'key') value = isObject(value) ? own(value, step.key) : undefined;
     else value = elementAt(value, step.index(scope));
   }
@@ -42,6 +42,7 @@ export function place(target: Value, steps: readonly CompiledStep[], value: Valu
   const step = steps[at];
   const whole = typeof target === 'string' ? scope.decode(target) : target;
   if (step.type === 'key') {
+    if (isObject(whole)) scope.copied(Object.keys(whole).length);
     const object = isObject(whole) ? { ...whole } : {};
     setKey(object, step.key, place(own(object, step.key), steps, value, scope, at + 1));
     return object;
@@ -49,6 +50,7 @@ export function place(target: Value, steps: readonly CompiledStep[], value: Valu
   if (step.type !== 'index') return whole;
   const inner = (element: Value) => place(element, steps, value, scope, at + 1);
   if (!isList(whole)) return [inner(undefined)];
+  scope.counted(whole);
   const index = step.index(scope);
   if (step.append) return [...whole, inner(undefined)];
   if (index === 0) return [inner(undefined), ...whole];

@@ -7,6 +7,8 @@ import { SqlFailure } from './sql-error.ts';
 const MOST_REMEMBERED = 200;
 /** Longest regular expression, in characters. */
 const MOST_CHARACTERS = 10_000;
+/** Most parts of a regular expression whose repetitions are written out: the package makes an instruction of each. */
+const MAX_PARTS = 50_000;
 
 /** Compiles regular expressions. @throws SqlFailure */
 export type PatternCompiler = (text: string) => Pattern;
@@ -28,6 +30,49 @@ export async function loadPatterns(user = 'regular expressions in rules need'): 
   };
 }
 
+/** `{3}`, `{3,}` or `{3,5}`. */
+const REPETITION = /\{(\d+)(?:,(\d*))?\}/y;
+
+/** Number of parts of a regular expression whose repetitions are written out: 40 for `(ab?){20}`. At least 1. */
+function expandedSize(text: string): number {
+  const open: number[] = [];
+  let [size, last] = [0, 0]; // those of the group at hand, and of its last part
+  for (let at = 0; at < text.length; at++) {
+    REPETITION.lastIndex = at;
+    const [whole, least, most] = (text[at] === '{' && REPETITION.exec(text)) || [];
+    if (whole !== undefined) {
+      const times = Math.max(1, Number(least), Number(most ?? 0));
+      size += last * (times - 1);
+      last *= times;
+      at += whole.length - 1;
+    } else if (text[at] === '(') {
+      open.push(size);
+      size = 0;
+    } else if (text[at] === ')') {
+      last = size;
+      size += open.pop() ?? 0;
+    } else {
+      if (text[at] === '\\') at++;
+      else if (text[at] === '[') at = endOfClass(text, at);
+      last = 1;
+      size++;
+    }
+  }
+  for (const before of open) size += before;
+  return Math.max(1, size);
+}
+
+/** The last character of a class such as `[^]a-z]`. */
+function endOfClass(text: string, start: number): number {
+  let at = start + 1;
+  if (text[at] === '^') at++;
+  if (text[at] === ']') at++;
+  for (; at < text.length && text[at] !== ']'; at++)
+    if (text[at] === '\\') at++;
+    else if (text.startsWith('[:', at)) at = Math.max(at, text.indexOf(':]', at) + 1);
+  return at;
+}
+
 type Re2 = typeof import('re2js');
 
 async function loadRe2(user: string): Promise<Re2> {
@@ -38,9 +83,18 @@ async function loadRe2(user: string): Promise<Re2> {
   }
 }
 
-function compile(Compiler: Re2['RE2JS'], text: string): Pattern {
+/** The size of a regular expression, as `expandedSize`. @throws SqlFailure if it is too large */
+export function checkedSize(text: string): number {
   if (text.length > MOST_CHARACTERS)
     throw new SqlFailure(`the regular expression has more than ${MOST_CHARACTERS} characters`);
+  const size = expandedSize(text);
+  if (size > MAX_PARTS)
+    throw new SqlFailure(`the regular expression has more than ${MAX_PARTS} parts, its repetitions included`);
+  return size;
+}
+
+function compile(Compiler: Re2['RE2JS'], text: string): Pattern {
+  checkedSize(text);
   let compiled: InstanceType<Re2['RE2JS']>;
   try {
     compiled = Compiler.compile(text);

@@ -29,9 +29,12 @@ export function printExpression(expression: Expression, dialect: Dialect): strin
 /** Prints the parts of statements. */
 export class Printer {
   readonly #dialect: Dialect;
+  readonly #known: WeakMap<Expression, string> | undefined;
 
-  constructor(dialect: Dialect) {
+  /** @param known the texts of calls that have been printed, for who prints many parts of the same expression */
+  constructor(dialect: Dialect, known?: WeakMap<Expression, string>) {
     this.#dialect = dialect;
+    this.#known = known;
   }
 
   fields(fields: readonly Field[]): string {
@@ -117,7 +120,15 @@ export class Printer {
     return this.expression(node, this.#dialect.chainsComparisons ? COMPARING : COMPARING + 1);
   }
 
-  #call({ name, args, over }: Call): string {
+  #call(node: Call): string {
+    const known = this.#known?.get(node);
+    if (known !== undefined) return known;
+    const text = this.#callText(node);
+    this.#known?.set(node, text);
+    return text;
+  }
+
+  #callText({ name, args, over }: Call): string {
     const call = `${name}(${this.list(args)})`;
     if (over === undefined) return call;
     const partition = over.partitionBy.length === 0 ? [] : [`PARTITION BY ${this.list(over.partitionBy)}`];

@@ -5,8 +5,10 @@ import { SqlFailure, tooHeavy } from './sql-error.ts';
 import { isList, type Value } from './values.ts';
 import { type KnownWeights, MAX_WEIGHT, weightOf } from './weight.ts';
 
-/** Most characters, bytes and elements that functions read and make for one event, and most that its outputs weigh: what a device sends must not stop the broker. */
+/** Most characters, bytes and elements that a statement reads and makes for one event, and most that its outputs weigh: what a device sends must not stop the broker. */
 const MOST_WORK = 67_108_864;
+/** The work of copying a member of an object. */
+const MEMBER_WORK = 16;
 
 /** What a statement is evaluated for: an event with its columns. */
 export interface Row {
@@ -40,10 +42,19 @@ export class Scope {
   /** Count a text that a function reads, or what it has made. @throws SqlFailure if it is too much for one event */
   counted(value: Value): Value {
     if (typeof value !== 'string' && typeof value !== 'object') return value;
-    if (typeof value === 'string' || value instanceof Uint8Array || isList(value)) this.#work += value.length;
-    if (this.#work > MOST_WORK)
-      throw new SqlFailure(`the functions read and make more than ${MOST_WORK} characters for one event`);
+    if (typeof value === 'string' || value instanceof Uint8Array || isList(value)) this.#take(value.length);
     return value;
+  }
+
+  #take(work: number): void {
+    this.#work += work;
+    if (this.#work > MOST_WORK)
+      throw new SqlFailure(`the statement reads and makes more than ${MOST_WORK} characters for one event`);
+  }
+
+  /** Count the members of an object that are copied, each as much as a short string. @throws SqlFailure if it is too much for one event */
+  copied(members: number): void {
+    this.#take(MEMBER_WORK * members);
   }
 
   /**

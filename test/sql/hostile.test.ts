@@ -42,7 +42,7 @@ describe('A statement with hostile values', () => {
     it(`fails if ${field} takes too much for all elements of a list together`, () => {
       const payload = JSON.stringify({ list: Array(9000).fill('x'), text: 'x'.repeat(100_000) });
       assert.throws(() => evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload }), {
-        message: 'DO: the functions read and make more than 67108864 characters for one event'
+        message: 'DO: the statement reads and makes more than 67108864 characters for one event'
       });
       assert.equal(evaluate(`FOREACH payload.list DO item INCASE item = 'x' FROM "t"`, { payload })?.length, 9000);
       const few = JSON.stringify({ list: Array(20).fill('x'), text: 'x'.repeat(1_000_000) });
@@ -92,7 +92,7 @@ describe('A statement with hostile values', () => {
     assert.throws(
       () => evaluate('FOREACH payload.list DO item INCASE contains(item, payload.list) FROM "t"', { payload }),
       {
-        message: 'INCASE: the functions read and make more than 67108864 characters for one event'
+        message: 'INCASE: the statement reads and makes more than 67108864 characters for one event'
       }
     );
   });

@@ -60,7 +60,9 @@ function compilePlain(node: Call, row: ScalarFunction | ContextFunction, scope: 
     return { evaluate };
   }
   if (args.some(({ constant }) => constant === undefined)) return { evaluate };
-  return foldedCall(row, args, evaluate);
+  const [first] = args;
+  if (row.nullIsNull === true && args.length > 0 && isNull(first.constant?.value)) return constantOf(null);
+  return scope.constants.fold(node, args, evaluate);
 }
 
 /**
@@ -79,17 +81,6 @@ export function weighed(evaluate: Evaluate, what: string, scope: Pick<Scope, 'to
       throw tooHeavy(`the result of ${what}`, most);
     return value;
   };
-}
-
-function foldedCall({ run, nullIsNull }: ScalarFunction, args: readonly Compiled[], evaluate: Evaluate): Compiled {
-  const values = args.map(({ constant }) => constant?.value);
-  if (nullIsNull === true && values.length > 0 && isNull(values[0])) return constantOf(null);
-  try {
-    const value = run(...values);
-    return isHeavier(value, MAX_WEIGHT) ? { evaluate } : constantOf(value); // evaluated for each row, it is refused
-  } catch {
-    return { evaluate }; // each row fails in the same way
-  }
 }
 
 function scalarCall({ run, nullIsNull }: ScalarFunction, args: readonly Evaluate[]): Evaluate {
@@ -179,7 +170,7 @@ function checkConstant(
   index: number,
   value: Value,
   arg: Expression,
-  { text, pattern }: Scope
+  { text, pattern, constants }: Scope
 ): void {
   const type = parameterType(row.params[Math.min(index, row.params.length - 1)]);
   const { accepts, name } = TYPES[type];
@@ -192,9 +183,9 @@ function checkConstant(
     const place = `${ORDINALS[index] ?? `${index + 1}th`} parameter`;
     throw new SqlError(`Expect one of following value for the ${place}: ${choices.join(', ')}.`, text, arg.start);
   }
-  if (row.patternAt === index && typeof value === 'string')
+  if (row.patternAt === index && typeof value === 'string' && pattern !== undefined)
     try {
-      pattern?.(value);
+      constants.checkPattern(value, pattern);
     } catch (error) {
       throw new SqlError(errorText(error), text, arg.start);
     }

@@ -11,7 +11,6 @@ import {
   computation,
   conjunction,
   disjunction,
-  folded,
   isAmong,
   isBeyond,
   isChosen,
@@ -76,6 +75,15 @@ class ExpressionCompiler {
   }
 
   compile(node: Expression): Compiled {
+    return this.#scope.constants.known(node) ?? this.#compile(node);
+  }
+
+  /** An operator over parts; if all are constant, so is its value, unless it fails. */
+  #folded(node: Expression, parts: readonly Compiled[], evaluate: Evaluate): Compiled {
+    return this.#scope.constants.fold(node, parts, evaluate);
+  }
+
+  #compile(node: Expression): Compiled {
     switch (node.type) {
       case 'literal':
         return constantOf(literalValue(node.value));
@@ -99,7 +107,7 @@ class ExpressionCompiler {
         return this.#case(node);
       case 'list': {
         const items = node.items.map((item) => this.compile(item));
-        return folded(items, weighed(this.#listOf(items), 'a list', this.#scope));
+        return this.#folded(node, items, weighed(this.#listOf(items), 'a list', this.#scope));
       }
       case 'range': {
         const { from, to } = node;
@@ -162,38 +170,43 @@ class ExpressionCompiler {
     }
   }
 
-  #unary({ operator, operand }: Unary): Compiled {
+  #unary(node: Unary): Compiled {
+    const { operator, operand } = node;
     const inner = this.compile(operand);
     const { evaluate } = inner;
-    if (operator === 'NOT') return folded([inner], (tuple) => not(evaluate(tuple)));
-    if (operator === '-') return folded([inner], (tuple) => negate(evaluate(tuple)));
-    return folded([inner], (tuple) => COMPUTATIONS['+'](evaluate(tuple), 0n));
+    if (operator === 'NOT') return this.#folded(node, [inner], (tuple) => not(evaluate(tuple)));
+    if (operator === '-') return this.#folded(node, [inner], (tuple) => negate(evaluate(tuple)));
+    return this.#folded(node, [inner], (tuple) => COMPUTATIONS['+'](evaluate(tuple), 0n));
   }
 
-  #binary({ operator, left: leftNode, right: rightNode, start }: Binary): Compiled {
-    const left = this.compile(leftNode);
-    const right = this.compile(rightNode);
-    if (operator === 'AND') return conjunction(left, right);
-    if (operator === 'OR') return disjunction(left, right);
-    if (isComparing(operator)) return folded([left, right], comparison(operator, left, right));
+  #binary(node: Binary): Compiled {
+    const { operator, start } = node;
+    const left = this.compile(node.left);
+    const right = this.compile(node.right);
+    if (operator === 'AND' || operator === 'OR') {
+      if (left.constant?.value === (operator === 'OR')) return left; // the other side is not evaluated
+      return this.#folded(node, [left, right], (operator === 'AND' ? conjunction : disjunction)(left, right));
+    }
+    if (isComparing(operator)) return this.#folded(node, [left, right], comparison(operator, left, right));
     if (!isComputing(operator)) throw this.#error(`there is no operator ${operator} in statements over streams`, start);
-    return folded([left, right], computation(operator, left, right));
+    return this.#folded(node, [left, right], computation(operator, left, right));
   }
 
-  #membership({ subject: subjectNode, items: itemNodes, isNegated }: Membership): Compiled {
-    const subject = this.compile(subjectNode);
-    const items = itemNodes.map((item) => this.compile(item));
+  #membership(node: Membership): Compiled {
+    const { isNegated } = node;
+    const subject = this.compile(node.subject);
+    const items = node.items.map((item) => this.compile(item));
     const { evaluate } = subject;
     if (items.every((item) => typeof item.constant?.value === 'string')) {
       const values = new Set(items.map((item) => item.constant?.value));
-      if (!isNegated) return folded([subject], (tuple) => values.has(evaluate(tuple)));
-      return folded([subject], (tuple) => {
+      if (!isNegated) return this.#folded(node, [subject], (tuple) => values.has(evaluate(tuple)));
+      return this.#folded(node, [subject], (tuple) => {
         const value = evaluate(tuple);
         return !isNull(value) && !values.has(value);
       });
     }
     const evaluates = items.map((item) => item.evaluate);
-    return folded([subject, ...items], (tuple) => {
+    return this.#folded(node, [subject, ...items], (tuple) => {
       const value = evaluate(tuple);
       if (isNull(value)) return false;
       for (const item of evaluates) {
@@ -204,18 +217,20 @@ class ExpressionCompiler {
     });
   }
 
-  #between({ subject: subjectNode, low: lowNode, high: highNode, isNegated }: Between): Compiled {
-    const parts = [subjectNode, lowNode, highNode].map((part) => this.compile(part));
+  #between(node: Between): Compiled {
+    const { isNegated } = node;
+    const parts = [node.subject, node.low, node.high].map((part) => this.compile(part));
     const [subject, low, high] = parts.map(({ evaluate }) => evaluate);
-    return folded(parts, (tuple) => {
+    return this.#folded(node, parts, (tuple) => {
       const value = subject(tuple);
       if (isNegated) return isBeyond('<', value, low(tuple)) || isBeyond('>', value, high(tuple));
       return isBeyond('>=', value, low(tuple)) && isBeyond('<=', value, high(tuple));
     });
   }
 
-  #like({ subject: subjectNode, pattern: patternNode, isNegated }: Like): Compiled {
-    const subject = this.compile(subjectNode);
+  #like(node: Like): Compiled {
+    const { pattern: patternNode, isNegated } = node;
+    const subject = this.compile(node.subject);
     const pattern = this.compile(patternNode);
     const { evaluate } = subject;
     const given = pattern.constant?.value;
@@ -225,7 +240,7 @@ class ExpressionCompiler {
       return { evaluate: (tuple) => likeOf(evaluate(tuple), pattern.evaluate(tuple), isNegated) };
     }
     const matches = likePattern(given);
-    return folded([subject], (tuple) => {
+    return this.#folded(node, [subject], (tuple) => {
       const value = evaluate(tuple);
       if (typeof value === 'string') return matches(value) !== isNegated;
       return likeOf(value, given, isNegated);

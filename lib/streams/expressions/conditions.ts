@@ -3,20 +3,7 @@ import { describe, isArray, isNull, isNumber, StreamFailure, type Value } from '
 import { COMPUTATIONS, type Computing, noResult } from './arithmetic.ts';
 import { COMPARISONS, type Comparing, compareWithNumber } from './compare.ts';
 import { likePattern } from './like.ts';
-import { type Compiled, constantOf } from './scope.ts';
-
-const NO_TUPLE = undefined as unknown as Tuple;
-
-/** An operator over parts; if all are constant, so is its value, unless it fails. */
-export function folded(parts: readonly Compiled[], evaluate: Evaluate): Compiled {
-  if (parts.some(({ constant }) => constant === undefined)) return { evaluate };
-  try {
-    return constantOf(evaluate(NO_TUPLE));
-  } catch (error) {
-    if (error instanceof StreamFailure) return { evaluate }; // each row fails
-    throw error;
-  }
-}
+import type { Compiled } from './scope.ts';
 
 const MIRRORED: Readonly<Record<Comparing, Comparing>> = {
   '=': '=',
@@ -112,29 +99,27 @@ export function computation(operator: Computing, left: Compiled, right: Compiled
 }
 
 /** `a AND b`. */
-export function conjunction(left: Compiled, right: Compiled): Compiled {
+export function conjunction(left: Compiled, right: Compiled): Evaluate {
   const [a, b] = [left.evaluate, right.evaluate];
-  if (left.constant?.value === false) return left;
-  return folded([left, right], (tuple) => {
+  return (tuple) => {
     const first = a(tuple);
     if (first === false) return false;
     if (isNull(first)) return null;
     const second = b(tuple);
     return first === true && typeof second === 'boolean' ? second : noResult('AND', first, second);
-  });
+  };
 }
 
 /** `a OR b`. */
-export function disjunction(left: Compiled, right: Compiled): Compiled {
+export function disjunction(left: Compiled, right: Compiled): Evaluate {
   const [a, b] = [left.evaluate, right.evaluate];
-  if (left.constant?.value === true) return left;
-  return folded([left, right], (tuple) => {
+  return (tuple) => {
     const first = a(tuple);
     if (first === true) return true;
     if (isNull(first)) return null;
     const second = b(tuple);
     return first === false && typeof second === 'boolean' ? second : noResult('OR', first, second);
-  });
+  };
 }
 
 /** Whether a value equals an item of IN, or an element of it. */

@@ -9,6 +9,7 @@ import type {
 } from '../functions/function.ts';
 import type { Evaluate } from '../tuple.ts';
 import type { Value } from '../values.ts';
+import type { Constants } from './constants.ts';
 
 /** Where a path begins. */
 export type Head =
@@ -39,6 +40,8 @@ export interface Scope extends Dependencies {
   readonly tools: FunctionTools | undefined;
   /** Compiles regular expressions, to check those that are literals. undefined: they are not checked. */
   readonly pattern: ((text: string) => Pattern) | undefined;
+  /** The constants of the statement. */
+  readonly constants: Constants;
   /** The column or the alias that a path begins with. @throws SqlError */
   resolve(path: Path): Head;
   /** The position of a source; undefined: none has this name. */

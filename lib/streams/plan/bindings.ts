@@ -1,9 +1,8 @@
-import { STREAM_DIALECT } from '../../sql/dialect.ts';
-import { printExpression } from '../../sql/print.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Path, Wildcard } from '../../sql/tree.ts';
 import { checkCall, compileArguments } from '../expressions/calls.ts';
 import { compileNode } from '../expressions/compile.ts';
+import { Constants } from '../expressions/constants.ts';
 import { type Compiled, constantOf, type Head, type Scope } from '../expressions/scope.ts';
 import type {
   AggregateFunction,
@@ -19,7 +18,7 @@ import type { BoundAggregate, BoundAnalytic, BoundExpression, BoundSlots, Catalo
 import { argumentNames } from './names.ts';
 import { lazily } from './slots.ts';
 import type { Sources } from './sources.ts';
-import { canonical, levelsOf, MAX_LEVELS } from './walk.ts';
+import { canonical, MAX_LEVELS, Measures } from './walk.ts';
 
 /** What statements are bound with. */
 export interface BindContext {
@@ -65,6 +64,7 @@ class Recorder {
   chance = false;
   /** Levels of the aliases that are used. */
   levels = 0;
+  readonly #read = new Set<readonly number[]>();
 
   add(uses: Uses): void {
     for (const source of uses.sources) this.sources.add(source);
@@ -77,6 +77,8 @@ class Recorder {
 
   /** Note that a name is read, and the sources that can have it. */
   read(candidates: readonly number[]): void {
+    if (this.#read.has(candidates)) return; // a statement may have thousands of names and of sources
+    this.#read.add(candidates);
     for (const candidate of candidates) this.sources.add(candidate);
     if (candidates.length === 1) this.certain.add(candidates[0]);
   }
@@ -102,7 +104,10 @@ type Result = { readonly type: 'aggregate'; readonly index: number } | { readonl
 export class Bindings {
   readonly context: BindContext;
   readonly sources: Sources;
+  readonly constants = new Constants();
   readonly #aliases: Alias[] = [];
+  readonly #aliasNumbers = new Map<string, number>();
+  readonly #measures = new Measures();
   readonly #aggregates: BoundAggregate[] = [];
   readonly #analytics: BoundAnalytic[] = [];
   /** By the text of the call. */
@@ -146,17 +151,17 @@ export class Bindings {
     const compile = (tools?: FunctionTools, used?: Recorder) =>
       compileNode(node, new BindScope(this, { clause, visible, tools, recorder: used }));
     const compiled = compile(undefined, recorder);
-    const levels = levelsOf(node) + recorder.levels;
+    const levels = this.#measures.levelsOf(node) + recorder.levels;
     if (levels > MAX_LEVELS)
       throw new SqlError(`the expression has more than ${MAX_LEVELS} levels, with its aliases`, text, node.start);
     const make = (tools: FunctionTools) => compile(tools).evaluate;
-    return { bound: { text: printExpression(node, STREAM_DIALECT), uses: recorder.uses(), make }, levels, compiled };
+    return { bound: { text: this.#measures.textOf(node), uses: recorder.uses(), make }, levels, compiled };
   }
 
   /** The alias that a name means; undefined: it means none. */
   aliasOf(name: string, visible: number): number | undefined {
-    for (let index = 0; index < visible; index++) if (this.#aliases[index].name === name) return index;
-    return undefined;
+    const index = this.#aliasNumbers.get(name);
+    return index !== undefined && index < visible ? index : undefined;
   }
 
   /**
@@ -172,6 +177,7 @@ export class Bindings {
     const { bound, levels } = this.#checked(expression, clause, visible);
     const hasColumn = aliasesIn(expression, this.sources).has(name);
     const isTrivial = isTrivialExpression(expression, this.context.functions);
+    this.#aliasNumbers.set(name, index);
     this.#aliases.push({ name, expression, bound, levels, hasColumn, isTrivial, isUsed: false, slot: undefined });
     return { ...bound, make: (tools) => this.readAlias(index, tools) };
   }
@@ -234,7 +240,7 @@ export class Bindings {
   aggregate(call: Call, row: AggregateFunction, visible: number): void {
     const args = this.arguments(call, row, IN_AGGREGATE, visible);
     this.#once(call, visible, () => {
-      this.#aggregates.push({ text: printExpression(call, STREAM_DIALECT), function: row, args });
+      this.#aggregates.push({ text: this.#measures.textOf(call), function: row, args });
       return { type: 'aggregate', index: this.#aggregates.length - 1 };
     });
   }
@@ -258,7 +264,7 @@ export class Bindings {
       const slot = this.#newSlot(isOverGroups);
       const names = argumentNames(call, this.sources);
       this.#analytics.push({
-        text: printExpression(call, STREAM_DIALECT),
+        text: this.#measures.textOf(call),
         function: row,
         names,
         slot,
@@ -319,7 +325,10 @@ export class Bindings {
   }
 
   #once(call: Call, visible: number, make: () => Result): Result {
-    const key = canonical(call, (name) => this.aliasOf(name, visible));
+    const key = canonical(call, {
+      aliasOf: (name) => this.aliasOf(name, visible),
+      resultOf: (inner) => this.#results.get(inner)
+    });
     const result = this.#known.get(key) ?? make();
     this.#known.set(key, result);
     this.#results.set(call, result);
@@ -349,6 +358,7 @@ class BindScope implements Scope {
   readonly functions: ReadonlyMap<string, StreamFunction>;
   readonly tools: FunctionTools | undefined;
   readonly pattern: ((text: string) => Pattern) | undefined;
+  readonly constants: Constants;
   readonly #bindings: Bindings;
   readonly #clause: Clause;
   readonly #visible: number;
@@ -357,6 +367,7 @@ class BindScope implements Scope {
   constructor(bindings: Bindings, { clause, visible, tools, recorder }: ScopeOptions) {
     this.text = bindings.context.text;
     this.functions = bindings.context.functions;
+    this.constants = bindings.constants;
     this.tools = tools;
     this.pattern = tools?.pattern ?? bindings.context.pattern;
     this.#bindings = bindings;

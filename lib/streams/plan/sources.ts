@@ -14,6 +14,11 @@ interface ColumnReference {
   readonly taken: 0 | 1;
 }
 
+/** A column, and the positions of the sources that may have it. */
+interface Found extends ColumnReference {
+  readonly candidates: readonly number[];
+}
+
 interface Entry {
   readonly node: StreamSource;
   readonly label: string;
@@ -29,14 +34,28 @@ interface Entry {
 export class Sources {
   readonly #text: string;
   readonly #entries: readonly Entry[];
+  readonly #positions: readonly number[];
+  /** By the names that they can be called by. */
+  readonly #byName = new Map<string, number>();
+  /** The columns that names without a source mean. */
+  readonly #unqualified = new Map<string, Found>();
 
   /** @throws NotFound STREAM_NOT_FOUND; SqlError for two sources of one name */
   constructor({ from, joins }: StreamSelect, text: string, catalogue: Catalogue) {
     this.#text = text;
     this.#entries = [from, ...joins.map(({ source }) => source)].map((node) => entryOf(node, catalogue));
-    for (const [position, { label, node }] of this.#entries.entries())
-      if (this.position(label) !== position)
+    this.#positions = this.#entries.map((_, position) => position);
+    const uses = new Map<string, number>();
+    for (const { node } of this.#entries) uses.set(node.name, (uses.get(node.name) ?? 0) + 1);
+    for (const [position, { node }] of this.#entries.entries())
+      if (uses.get(node.name) === 1) this.#byName.set(node.name, position);
+    const labels = new Set<string>();
+    for (const [position, { label, node }] of this.#entries.entries()) {
+      if (labels.has(label))
         throw this.#error(`duplicate source ${label}`, node, 'give each one an alias: FROM demo AS a');
+      labels.add(label);
+      this.#byName.set(label, position);
+    }
   }
 
   get count(): number {
@@ -57,10 +76,7 @@ export class Sources {
 
   /** The position of a source. One with an alias can also be called by its own name, if no other one is. */
   position(name: string): number | undefined {
-    const byLabel = this.#entries.findIndex(({ label }) => label === name);
-    if (byLabel !== -1) return byLabel;
-    const byName = this.#entries.flatMap(({ node }, position) => (node.name === name ? [position] : []));
-    return byName.length === 1 ? byName[0] : undefined;
+    return this.#byName.get(name);
   }
 
   /**
@@ -68,18 +84,20 @@ export class Sources {
    * @returns the column, and the positions of the sources that may have it
    * @throws SqlError for a name that does not exist or is ambiguous
    */
-  column(path: Path): ColumnReference & { readonly candidates: readonly number[] } {
+  column(path: Path): Found {
     const [first] = path.steps;
     const source = first?.type === 'key' && first.isArrow !== true ? this.position(path.name) : undefined;
-    if (source === undefined || first?.type !== 'key') return this.#unqualified(path);
+    if (source === undefined || first?.type !== 'key') return this.#columnOfAny(path);
     const name = this.#columnOf(source, first.key);
     if (name === undefined) throw this.#unknown(`${path.name}.${first.key}`, first.key, [source], path);
     this.#entries[source].needed.add(name);
     return { name, source: this.#only(source), taken: 1, candidates: [source] };
   }
 
-  #unqualified(path: Path): ColumnReference & { readonly candidates: readonly number[] } {
-    const positions = this.#positions();
+  #columnOfAny(path: Path): Found {
+    const known = this.#unqualified.get(path.name);
+    if (known !== undefined) return known;
+    const positions = this.#positions;
     const declared = positions.filter((position) => this.#isDeclared(position, path.name));
     if (declared.length > 1)
       throw this.#error(`ambiguous field ${path.name}`, path, `write ${this.label(declared[0])}.${path.name}`);
@@ -89,19 +107,22 @@ export class Sources {
     const [source] = candidates;
     const name = this.#columnOf(source, path.name) ?? path.name;
     for (const position of candidates) this.#entries[position].needed.add(name);
-    return { name, source: candidates.length === 1 ? this.#only(source) : undefined, taken: 0, candidates };
+    const only = candidates.length === 1 ? this.#only(source) : undefined;
+    const found: Found = { name, source: only, taken: 0, candidates };
+    this.#unqualified.set(path.name, found);
+    return found;
   }
 
   /** All columns of a source, or of all. @returns the positions */
   all(source: number | undefined): readonly number[] {
-    const positions = source === undefined ? this.#positions() : [source];
+    const positions = source === undefined ? this.#positions : [source];
     for (const position of positions) this.#entries[position].needsAll = true;
     return positions;
   }
 
   /** A key of metadata, or all of them. @returns the positions of the sources that may have it */
   meta(source: number | undefined, key: string | undefined): readonly number[] {
-    const positions = source === undefined ? this.#positions() : [source];
+    const positions = source === undefined ? this.#positions : [source];
     for (const position of positions) {
       const entry = this.#entries[position];
       if (key === undefined) entry.needsAllMeta = true;
@@ -112,13 +133,13 @@ export class Sources {
 
   /** Whether a schema rules out that there is a column of this name. */
   isUnknown(name: string, source: number | undefined): boolean {
-    const positions = source === undefined ? this.#positions() : [source];
+    const positions = source === undefined ? this.#positions : [source];
     return positions.every((position) => this.#columnOf(position, name) === undefined);
   }
 
   /** @throws SqlError */
   unknownField(name: string, place: { readonly start: number }): SqlError {
-    return this.#unknown(`.${name}`, name, this.#positions(), place);
+    return this.#unknown(`.${name}`, name, this.#positions, place);
   }
 
   bound(): BoundSource[] {
@@ -138,10 +159,6 @@ export class Sources {
   /** Rows of a statement with one source are read without a position, which is faster. */
   #only(source: number): number | undefined {
     return this.count === 1 ? undefined : source;
-  }
-
-  #positions(): number[] {
-    return this.#entries.map((_, position) => position);
   }
 
   #isDeclared(position: number, name: string): boolean {

@@ -1,22 +1,41 @@
+import { STREAM_DIALECT } from '../../sql/dialect.ts';
 import { childrenOf } from '../../sql/inspect.ts';
-import type { Expression } from '../../sql/tree.ts';
+import { Printer } from '../../sql/print.ts';
+import type { Call, Expression } from '../../sql/tree.ts';
 import { Float } from '../../sql/values.ts';
 
 /** Most levels of an expression, those of the aliases that it uses included. */
 export const MAX_LEVELS = 1000;
 
-/** How many expressions are inside each other. */
-export function levelsOf(node: Expression): number {
-  let deepest = 0;
-  for (const child of childrenOf(node)) deepest = Math.max(deepest, levelsOf(child));
-  return deepest + 1;
+/** What is known of the expressions of a statement, each of which is walked once: those of calls are asked for call by call, from the outside in. */
+export class Measures {
+  readonly #levels = new WeakMap<Expression, number>();
+  readonly #print = new Printer(STREAM_DIALECT, new WeakMap());
+
+  /** How many expressions are inside each other. */
+  levelsOf(node: Expression): number {
+    const known = this.#levels.get(node);
+    if (known !== undefined) return known;
+    let deepest = 0;
+    for (const child of childrenOf(node)) deepest = Math.max(deepest, this.levelsOf(child));
+    this.#levels.set(node, deepest + 1);
+    return deepest + 1;
+  }
+
+  /** The expression as SQL. */
+  textOf(node: Expression): string {
+    return this.#print.expression(node);
+  }
 }
 
 /**
  * The same text for expressions that have the same value in all rows.
- * @param aliasOf the number of the alias that a name means
+ * @param names `aliasOf`: the number of the alias that a name means; `resultOf`: the result of a call inside, if an operator of its own computes it
  */
-export function canonical(node: Expression, aliasOf: (name: string) => number | undefined): string {
+export function canonical(
+  node: Expression,
+  { aliasOf, resultOf }: { aliasOf(name: string): number | undefined; resultOf(call: Call): object | undefined }
+): string {
   return JSON.stringify(node, function (this: Record<string, unknown>, key, value) {
     const original = this[key];
     if (key === 'start' || key === 'end') return undefined;
@@ -24,7 +43,9 @@ export function canonical(node: Expression, aliasOf: (name: string) => number | 
     if (typeof original === 'bigint') return { bigint: String(original) };
     if (typeof value !== 'object' || value === null) return value;
     if (value.type === 'path') return { ...value, alias: aliasOf(value.name) };
-    return value.type === 'call' ? { ...value, name: value.name.toLowerCase() } : value;
+    if (value.type !== 'call') return value;
+    const result = original === node ? undefined : resultOf(original as Call);
+    return result === undefined ? { ...value, name: value.name.toLowerCase() } : { result };
   });
 }
 
