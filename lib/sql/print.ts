@@ -21,11 +21,6 @@ export function printStatement(statement: Statement, dialect: Dialect): string {
   return parts.join(' ');
 }
 
-/** Print an expression as SQL. */
-export function printExpression(expression: Expression, dialect: Dialect): string {
-  return new Printer(dialect).expression(expression);
-}
-
 /** Prints the parts of statements. */
 export class Printer {
   readonly #dialect: Dialect;
