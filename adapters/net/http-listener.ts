@@ -17,10 +17,10 @@ import {
   type ListenerProtocol,
   shownUrl
 } from '../../lib/index.ts';
+import { HttpPlaces, peerOf } from '../upgrades/index.ts';
 import { bind, boundAddress, type ServerMaker } from './bind.ts';
 import { FileWatch } from './file-watch.ts';
 import { ignore } from './gate.ts';
-import { HttpPlaces, peerOf } from './http-places.ts';
 import { refuseConnect, refuseExpectation, refuseUnparsed, refuseWithoutHost } from './http-refusals.ts';
 import { Listening } from './listen.ts';
 import { freeName, type Listener, withoutTlsError } from './net-listener.ts';

@@ -41,7 +41,7 @@ export interface Answer {
   readonly body: string | AsyncIterable<string>;
   /** A client may read as slowly as it likes: what it does not read is not kept. */
   readonly isEndless?: true;
-  /** The rest of the body of the request is not wanted: the connection ends if the client goes on to send it. */
+  /** The rest of the body of the request is not wanted: the answer has the header `Connection: close` if the client still sends it. */
   readonly closes?: boolean;
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../lib/index.ts';
+import { isAtOwnPort } from '../upgrades/index.ts';
 import type { Answer, MountPorts } from './call.ts';
 
 /** Time that a client has to read the answer to a body that is not read to its end. */
@@ -19,12 +20,17 @@ export async function send(
     // the host has answered meanwhile, for example after a time of its own, or the client has gone
     if (response.headersSent || response.destroyed) await giveUp(answer);
     else if (typeof answer.body !== 'string') await sendParts(request, response, answer.body, { answer, ports });
-    else if (answer.closes === true && !request.complete)
-      await sendLast(request, response, answer.body, { answer, ports });
     else {
-      const { status, headers, body } = answer;
-      response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
-      response.end(request.method === 'HEAD' ? undefined : body);
+      const { status, headers, body, closes = false } = answer;
+      const isLast = closes && !request.complete;
+      // the connections of HTTP/2 are not closed, and have no such header
+      const close = isLast && request.httpVersionMajor === 1 ? { connection: 'close' } : {};
+      response.writeHead(status, { ...headers, ...close, 'content-length': Buffer.byteLength(body) });
+      if (isLast && isAtOwnPort(request)) {
+        response.write(body);
+        await discard(request, ports.clock);
+        response.end();
+      } else response.end(request.method === 'HEAD' ? undefined : body);
     }
   } catch (error) {
     response.destroy();
@@ -89,22 +95,9 @@ function* piecesOf(part: string): Iterable<string | Buffer> {
 }
 
 /**
- * Answer before the body has come to its end. A connection that is closed while the client still writes is reset, and the client may lose
- * the answer; so the rest is read and discarded for a while.
+ * Read and discard the rest of a body for a while. A connection that is closed while the client still writes is reset, and the client may
+ * lose the answer. Not on a server of the app, which decides what becomes of its connections.
  */
-async function sendLast(
-  request: IncomingMessage,
-  response: ServerResponse,
-  body: string,
-  { answer: { status, headers }, ports }: { readonly answer: Answer; readonly ports: MountPorts }
-): Promise<void> {
-  const close = request.httpVersionMajor === 1 ? { connection: 'close' } : {};
-  response.writeHead(status, { ...headers, ...close, 'content-length': Buffer.byteLength(body) });
-  response.write(body);
-  await discard(request, ports.clock);
-  response.end();
-}
-
 function discard(request: IncomingMessage, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

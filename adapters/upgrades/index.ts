@@ -1,4 +1,5 @@
-/** Upgrade requests of HTTP servers: which pages may make them, and who gets those of a path. For adapters. */
+/** Connections of HTTP servers: those of ports of this package, and upgrade requests: which pages may make them, and who gets those of a path. For adapters. */
+export { HttpPlaces, isAtOwnPort, peerOf } from './http-places.ts';
 export { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from './origins.ts';
 export { pathOf, respond } from './requests.ts';
 export { type Claimant, upgradesOf } from './upgrades.ts';

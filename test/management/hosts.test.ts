@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import type { IncomingMessage, RequestListener } from 'node:http';
+import { Agent, type IncomingMessage, type RequestListener, request } from 'node:http';
+import { connect as connectTo } from 'node:net';
 import { describe, it } from 'node:test';
 import connect from 'connect';
 import { type ManagementApi, type ManagementOptions, managementApi, managementApis } from 'embermq/management';
@@ -8,6 +9,7 @@ import Fastify from 'fastify';
 import { Hono } from 'hono';
 import Koa from 'koa';
 import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 type Call = Awaited<ReturnType<typeof serve>>['call'];
 
@@ -287,6 +289,54 @@ describe('The management interface', () => {
       };
       await checkHost(call, form === 'mount' ? '/broker/api/v4' : '/api/v4');
     });
+
+  for (const { name, options = V4, base = '/api/v4', listener } of HOSTS.filter(
+    (host) => !/express\.(text|raw)/.test(host.name)
+  ))
+    it(`answers 401 at once with Connection: close on ${name}, and leaves the rest of the body to it`, async () => {
+      const clock = new ManualClock();
+      await using broker = await startBroker({ clock });
+      await using server = await serve(await listener(managementApi(broker, options)));
+      const before = clock.pending;
+      const socket = connectTo(server.port, '127.0.0.1').setEncoding('utf8');
+      socket.on('error', () => {}); // the host may reset the connection
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      const closed = new Promise((resolve) => socket.on('close', resolve));
+      socket.write(`POST ${base}/mqtt/publish HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999999\r\n\r\n{`);
+      await closed;
+      assert.match(text, /^HTTP\/1\.1 401 .*\r\nconnection: close\r\n/is);
+      const length = Number(/\r\ncontent-length: (\d+)/i.exec(text)?.[1]);
+      assert.equal(text.slice(text.indexOf('\r\n\r\n') + 4).length, length);
+      assert.equal(clock.pending, before);
+    });
+
+  it('answers the next request of a client that keeps connections, after a 401 to a body of any size', async () => {
+    await using broker = await startBroker();
+    await using server = await serve(managementApi(broker, V4).node);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const ask = async (body: string, headers: Record<string, string>) => {
+      const sent = request({ agent, port: server.port, method: 'POST', path: '/api/v4/mqtt/publish', headers });
+      // a client that still writes when the host closes the connection may lose the answer
+      const answered = new Promise<IncomingMessage | undefined>((resolve) => {
+        sent.on('response', resolve).on('error', () => resolve(undefined));
+      });
+      sent.end(body);
+      const answer = await answered;
+      if (answer === undefined) return undefined;
+      for await (const _ of answer);
+      return [answer.statusCode, answer.headers.connection];
+    };
+    const message = '{"topic":"t","payload":""}';
+    for (const blanks of [0, 5_000_000]) {
+      const first = await ask(message + ' '.repeat(blanks), {});
+      if (blanks === 0 || first !== undefined) assert.deepEqual(first, [401, 'close']);
+      assert.deepEqual(await ask(message, { authorization: AUTHORIZATION }), [200, 'keep-alive']);
+    }
+    agent.destroy();
+  });
 
   it('takes the body from a host that has read the request of the Fetch API, and says so if it gets none', async () => {
     await using broker = await startBroker();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { get } from 'node:http';
+import { get, type RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { type Clock, systemClock } from 'embermq';
@@ -13,6 +13,7 @@ import {
   toFetch,
   toNode
 } from '../../adapters/rest/index.ts';
+import { HttpPlaces } from '../../adapters/upgrades/index.ts';
 import { serve } from '../support/management.ts';
 
 const LIMITS = { maxBytes: 100, timeoutMs: 1234 };
@@ -237,12 +238,17 @@ describe('A list', () => {
   });
 });
 
+/** Serve a listener as the ports of the broker do. */
+function serveAtOwnPort(listener: RequestListener) {
+  return serve(listener, (server) => new HttpPlaces(0, systemClock).watch(server));
+}
+
 describe('A body', () => {
   const head = (length: number) => `POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: ${length}\r\n\r\n`;
 
-  it('that is too large is answered, and the connection ends when the client has sent it', async () => {
+  it('that is too large is answered at a port of the broker, and the connection ends when the client has sent it', async () => {
     const timers = manualTimers();
-    await using server = await serve(toNode(mount(echo), portsOf(timers.clock)));
+    await using server = await serveAtOwnPort(toNode(mount(echo), portsOf(timers.clock)));
     const socket = await dial(server.port);
     socket.write(`${head(200_000)}${'x'.repeat(1000)}`);
     while (!socket.received().includes('bodyTooLarge')) await once(socket, 'data');
@@ -253,14 +259,25 @@ describe('A body', () => {
     assert.equal(timers.size, 0);
   });
 
-  it('that is too large ends the connection after a while if the client sends no more', async () => {
+  it('that is too large ends the connection at a port of the broker after a while if the client sends no more', async () => {
     const timers = manualTimers();
-    await using server = await serve(toNode(mount(echo), portsOf(timers.clock)));
+    await using server = await serveAtOwnPort(toNode(mount(echo), portsOf(timers.clock)));
     const socket = await dial(server.port);
     socket.write(head(200_000));
     await timers.end(2_000);
     await once(socket, 'end');
     assert.match(socket.received(), /bodyTooLarge$/);
+  });
+
+  it('that is not wanted is left to the server of the app, and the answer has the header Connection: close', async () => {
+    const timers = manualTimers();
+    await using server = await serve(toNode(mount(echo), portsOf(timers.clock)));
+    const socket = await dial(server.port);
+    socket.write(`${head(200_000)}${'x'.repeat(1000)}`);
+    while (!socket.received().includes('bodyTooLarge')) await once(socket, 'data');
+    assert.match(socket.received(), /^HTTP\/1.1 413 .*\r\nconnection: close\r\ncontent-length: 12\r\n/is);
+    assert.equal(timers.size, 0);
+    await once(socket, 'close');
   });
 
   it('without a length is read up to the limit', async () => {
@@ -278,9 +295,9 @@ describe('A body', () => {
     const socket = await dial(server.port);
     socket.write(`${head(50)}{`);
     await timers.end(LIMITS.timeoutMs);
-    await timers.end(2_000);
     await once(socket, 'end');
     assert.match(socket.received(), /bodyTooSlow$/);
+    assert.equal(timers.size, 0);
   });
 
   it('that is too large or too slow is refused over the Fetch API', async () => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Broker, type BrokerOptions, createBroker } from 'embermq';
 import { type ManagementOptions, managementApi } from 'embermq/management';
@@ -17,9 +17,14 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker> 
   return broker;
 }
 
-/** Serve a listener over HTTP on a free port. `call` sends the credentials of the application. */
-export async function serve(listener: RequestListener) {
-  const server = createServer(listener).listen(0, '127.0.0.1');
+/**
+ * Serve a listener over HTTP on a free port. `call` sends the credentials of the application.
+ * @param prepare gets the server before it has the listener
+ */
+export async function serve(listener: RequestListener, prepare: (server: Server) => void = () => {}) {
+  const server = createServer();
+  prepare(server);
+  server.on('request', listener).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {

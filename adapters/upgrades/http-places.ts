@@ -1,6 +1,7 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { type Clock, loginSourceOf } from '../../lib/index.ts';
 
 /** A connection of an HTTP server. */
@@ -13,8 +14,16 @@ interface Place {
   sinceMs: number;
 }
 
+/** The requests at ports of this package. */
+const OWN = new WeakSet<IncomingMessage>();
+
+/** Whether a request came to a port of this package. Otherwise its connection belongs to the server of the app. */
+export function isAtOwnPort(request: IncomingMessage): boolean {
+  return OWN.has(request);
+}
+
 /**
- * The connections of an HTTP server, up to a limit.
+ * The connections of an HTTP server that this package opens, up to a limit.
  *
  * If there is no room, the connection is closed that has waited longest for a complete request, among those of the address that has the most
  * such connections. So clients that open many connections and send nothing, or only parts of requests, keep out themselves only.
@@ -40,11 +49,16 @@ export class HttpPlaces {
     for (const { socket } of this.#places.values()) yield socket;
   }
 
-  /** Watch the connections and requests of a server. */
+  /** Watch the connections and requests of a server; to be called before it has a handler of requests. */
   watch<S extends HttpServer | HttpsServer>(server: S): S {
     server.on('connection', (socket: Socket) => this.#add(socket));
     server.on('request', (request: IncomingMessage, response: ServerResponse) => this.#begin(request, response));
     return server;
+  }
+
+  /** A connection no longer counts, because it has become a WebSocket. */
+  release(socket: Duplex): void {
+    this.#places.delete(peerOf(socket as Socket));
   }
 
   #add(socket: Socket): void {
@@ -84,6 +98,7 @@ export class HttpPlaces {
   }
 
   #begin(request: IncomingMessage, response: ServerResponse): void {
+    OWN.add(request);
     const place = this.#places.get(peerOf(request.socket));
     if (place === undefined) return;
     let isComplete = false;
