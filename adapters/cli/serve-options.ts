@@ -53,7 +53,7 @@ export const SERVE_OPTIONS = {
   ),
   httpPushPort: port(
     10_081,
-    'receives rows for streams of the type httppush over HTTP, on loopback, without credentials unless the stream has a token; open while a rule uses such a stream'
+    'receives rows for streams of the type httppush over HTTP, and has the paths of websocket, on loopback, without credentials unless the stream or sink has a token; open while a rule uses one'
   ),
   httpsPort: port('off', 'the same as --http-port over TLS; needs --cert and --key'),
   app: flag(

@@ -1,20 +1,37 @@
 import { createServer, type Server } from 'node:http';
-import type { Clock } from '../../lib/index.ts';
+import type { Duplex } from 'node:stream';
+import { type Clock, type OptionValues, readOptions, optionRow as row } from '../../lib/index.ts';
 import { type Answer, type Call, MountedServices, type Service, toNode } from '../rest/index.ts';
+import { HttpPlaces } from '../upgrades/index.ts';
 
 /** The port of the sources and sinks that are served over HTTP. */
 export interface StreamsPortOptions {
   /** Default 10081. It is open while a rule uses it. 0: any free port. */
   readonly port?: number;
-  /** Default 127.0.0.1. The requests need no credentials. */
+  /** Default 127.0.0.1. The requests need no credentials, unless a stream or a sink has the property `token`. */
   readonly host?: string;
+  /**
+   * Connections at one time, without WebSockets, which have a limit of their own. If there is no room for another one, the connection is closed
+   * that has waited longest for a complete request, of the address with most of them. Default 1024; 0: unlimited.
+   */
+  readonly maxConnections?: number;
 }
+
+const PORT_OPTIONS = {
+  port: row('integer', 10_081, 'Port; 0: any free port.', { max: 65_535 }),
+  host: row('text', '127.0.0.1', 'Address that the port is bound to.'),
+  maxConnections: row('integer', 1024, 'Connections at one time, without WebSockets; 0: unlimited.')
+};
 
 /** What is served at a port. */
 export interface PortUser {
   readonly service: Service;
-  /** Called with the server when it is open. @returns what to do before it is closed */
-  attach?(server: Server): () => void;
+  /**
+   * Called with the server when it is open.
+   * @param upgraded to be called with each connection that has become a WebSocket
+   * @returns what to do before it is closed
+   */
+  attach?(server: Server, upgraded: (socket: Duplex) => void): () => void;
 }
 
 /** What opening a port needs. */
@@ -43,16 +60,16 @@ interface Use {
  */
 export class StreamsPort implements Service {
   readonly prefixes = [''];
-  readonly #port: number;
-  readonly #host: string;
+  readonly #settings: OptionValues<typeof PORT_OPTIONS>;
   readonly #uses = new Map<PortUser, Use>();
   #server: Server | undefined;
+  #places: HttpPlaces | undefined;
   /** The last opening or closing. */
   #last: Promise<void> = Promise.resolve();
 
-  constructor({ port = 10_081, host = '127.0.0.1' }: StreamsPortOptions = {}) {
-    this.#port = port;
-    this.#host = host;
+  /** @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
+  constructor(options: StreamsPortOptions = {}) {
+    this.#settings = readOptions(PORT_OPTIONS, options, 'StreamsPort') as unknown as OptionValues<typeof PORT_OPTIONS>;
   }
 
   /** The port that is open; undefined: none is. */
@@ -65,7 +82,8 @@ export class StreamsPort implements Service {
   async use(user: PortUser, needs: PortNeeds): Promise<() => Promise<void>> {
     await this.#inTurn(async () => {
       const server = (this.#server ??= await this.#open(needs));
-      const use = this.#uses.get(user) ?? { count: 0, detach: user.attach?.(server) };
+      const upgraded = (socket: Duplex) => this.#places?.release(socket);
+      const use = this.#uses.get(user) ?? { count: 0, detach: user.attach?.(server, upgraded) };
       this.#uses.set(user, use);
       use.count++;
     });
@@ -101,10 +119,15 @@ export class StreamsPort implements Service {
   }
 
   #open({ clock, failed }: PortNeeds): Promise<Server> {
-    const server = createServer(LIMITS, toNode(new MountedServices([this]), { clock, failed }));
+    const { port, host, maxConnections } = this.#settings;
+    const places = new HttpPlaces(maxConnections, clock);
+    const server = places
+      .watch(createServer(LIMITS))
+      .on('request', toNode(new MountedServices([this]), { clock, failed }));
+    this.#places = places;
     return new Promise((resolve, reject) => {
       server.once('error', reject);
-      server.listen(this.#port, this.#host, () => {
+      server.listen(port, host, () => {
         server.off('error', reject);
         server.on('error', failed);
         resolve(server);

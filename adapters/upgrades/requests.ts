@@ -7,12 +7,12 @@ export function pathOf({ url = '' }: IncomingMessage): string {
   return end < 0 ? url : url.slice(0, end);
 }
 
-/** Answer an upgrade request with a status, and close the socket. */
-export function respond(socket: Duplex, status: number): void {
+/** Answer an upgrade request with a status, and close the socket. @param headers further headers */
+export function respond(socket: Duplex, status: number, headers: Readonly<Record<string, string>> = {}): void {
   const text = STATUS_CODES[status] as string;
   socket.on('error', () => {}); // the client has gone
   socket.once('finish', () => socket.destroy());
-  socket.end(
-    `HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}\r\n\r\n${text}`
-  );
+  const all = { Connection: 'close', 'Content-Type': 'text/plain', 'Content-Length': text.length, ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n${text}`);
 }

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { managementApi } from '../../adapters/management/index.ts';
 import { listen, listenHttp, tcp, tls, ws } from '../../adapters/net/index.ts';
+import { httpPushSource, StreamsPort } from '../../adapters/streams/http/index.ts';
 import { streamsApi } from '../../adapters/streams-api/index.ts';
 import { HttpPlaces } from '../../adapters/upgrades/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
@@ -42,6 +43,34 @@ async function readAll(socket: Socket): Promise<string> {
   let text = '';
   for await (const chunk of socket) text += chunk;
   return text;
+}
+
+/** The HTTP ports of a broker: their names, a path, and what opens them. */
+const HTTP_PORTS: readonly [
+  name: string,
+  path: string,
+  serve: (owner: Broker, shared: StreamsPort) => Promise<number>
+][] = [
+  ['management', '/api/v4/mqtt/publish', (owner) => openPort(owner, managementApi(owner).node)],
+  [
+    'the earlier management interface',
+    '/api/v3/mqtt/publish',
+    (owner) => openPort(owner, managementApi(owner, { revision: 'earlier' }).node)
+  ],
+  ['stream rules', '/streams', (owner) => openPort(owner, streamsApi(owner).node)],
+  [
+    'pushed rows',
+    '/a',
+    async ({ streams }, shared) => {
+      await streams.define('CREATE STREAM demo () WITH (TYPE="httppush", DATASOURCE="/a", FORMAT="JSON")');
+      await streams.rules.create({ sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
+      return shared.number as number;
+    }
+  ]
+];
+
+async function openPort(owner: Broker, handler: RequestListener): Promise<number> {
+  return (await listenHttp(owner, tcp({ port: 0, maxConnections: 60 }), handler)).port as number;
 }
 
 describe('listenHttp', () => {
@@ -138,6 +167,30 @@ describe('listenHttp', () => {
       if (!slow[0].closed) await ended(slow[0]);
       assert.ok(slow.filter((socket) => !socket.closed).length >= 2);
       assert.ok(listening.info().currentConnections <= 5);
+      for (const socket of slow) socket.destroy();
+    });
+
+  for (const [name, path, serve] of HTTP_PORTS)
+    it(`answers each of 50 newcomers on the port of ${name} that 80 connections with incomplete headers fill`, async () => {
+      const shared = new StreamsPort({ port: 0, maxConnections: 60 });
+      await using owner = createBroker({ passwordCost: 10, streams: { sources: [httpPushSource({ port: shared })] } });
+      await owner.start();
+      await owner.applications.add({ id: 'a', secret: 'a long and random secret' });
+      const port = await serve(owner, shared);
+      const slow: Socket[] = [];
+      for (let n = 0; n < 80; n++) {
+        const socket = dial(port, `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-len`).resume();
+        slow.push(socket);
+        await once(socket, 'connect');
+      }
+      while (slow.filter(({ closed }) => closed).length < 20) await new Promise((resolve) => setImmediate(resolve));
+      const newcomers = Array.from({ length: 50 }, () =>
+        readAll(
+          dial(port, `POST ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}`)
+        )
+      );
+      const answered = (await Promise.all(newcomers)).filter((text) => /^HTTP\/1\.1 (200|401) /.test(text));
+      assert.equal(answered.length, 50);
       for (const socket of slow) socket.destroy();
     });
 

@@ -8,10 +8,10 @@ import {
   request,
   type Server
 } from 'node:http';
-import { type AddressInfo, createServer as createTcp } from 'node:net';
+import { type AddressInfo, connect, createServer as createTcp, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { BrokerError, createBroker } from 'embermq';
-import { httpPullSource, httpPushSource, mountedHttpPush } from '../../adapters/streams/http/index.ts';
+import { httpPullSource, httpPushSource, mountedHttpPush, StreamsPort } from '../../adapters/streams/http/index.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
 async function until(isTrue: () => boolean): Promise<void> {
@@ -214,7 +214,9 @@ describe('the source httppush', () => {
 
   it('needs the token of the stream, if there is one', async () => {
     const port = await freePort();
-    const sourceConfig = { httppush: { default: { token: 'a-long-one' }, spaced: { token: 'two words' } } };
+    const sourceConfig = {
+      httppush: { default: { token: 'a-long-one' }, spaced: { token: 'two words' }, empty: { token: '' } }
+    };
     const { hub } = makeHub([httpPushSource({ port })], { sourceConfig });
     const kept = new Kept();
     const attachment = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a' }), ALL, kept);
@@ -228,12 +230,73 @@ describe('the source httppush', () => {
     assert.equal(await send({ authorization: 'Bearer a-long-one', host: 'gateway.example' }), 200);
     assert.equal(await send({ authorization: 'Bearer a-long-one', origin: 'https://evil.example' }), 403);
     await attachment.detach();
-    const spaced = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a', CONF_KEY: 'spaced' }), ALL, kept);
-    await assert.rejects(spaced.opened, ({ code, message }) => {
-      assert.equal(code, 'PROPERTY_INVALID');
-      return !message.includes('words');
-    });
+    for (const CONF_KEY of ['spaced', 'empty']) {
+      const wrong = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a', CONF_KEY }), ALL, kept);
+      await assert.rejects(wrong.opened, ({ code, message }) => {
+        assert.equal(code, 'PROPERTY_INVALID');
+        assert.match(message, /^stream demo: property token must be /);
+        return !message.includes('words');
+      });
+    }
   });
+
+  for (const [what, text] of [
+    ['nothing', ''],
+    ['a part of the headers', 'POST /a HTTP/1.1\r\nhost: localhost\r\ncontent-le'],
+    ['a part of the body', 'POST /a HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n1234'],
+    ['one request, and then nothing', 'POST /a HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}']
+  ] as const)
+    it(`answers newcomers when its port is full of connections that have sent ${what}`, async () => {
+      const shared = new StreamsPort({ port: 0, maxConnections: 5 });
+      const { hub } = makeHub([httpPushSource({ port: shared })]);
+      const kept = new Kept();
+      const attachment = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a' }), ALL, kept);
+      await attachment.opened;
+      const port = shared.number as number;
+      const slow: Socket[] = [];
+      for (let n = 0; n < 8; n++) {
+        const socket = connect(port, '127.0.0.1', () => socket.write(text));
+        socket.on('error', () => {});
+        slow.push(socket.resume());
+        await once(socket, 'connect');
+      }
+      // three of the eight were closed for the last ones
+      await until(() => slow.filter(({ closed }) => closed).length === 3);
+      for (let n = 0; n < 3; n++)
+        assert.equal(await statusOf(port, { path: '/a', headers: { connection: 'close' } }), 200);
+      assert.ok(slow.filter(({ closed }) => !closed).length >= 2);
+      for (const socket of slow) socket.destroy();
+      await attachment.detach();
+    });
+
+  for (const [status, header] of [
+    [401, 'authorization: Bearer wrong'],
+    [403, 'origin: https://evil.example']
+  ] as const)
+    it(`sends ${status} completely if the body is not read, and closes the connection`, async () => {
+      const shared = new StreamsPort({ port: 0 });
+      const sourceConfig = { httppush: { default: { token: 'a-long-one' } } };
+      const { hub, clock } = makeHub([httpPushSource({ port: shared })], { sourceConfig });
+      const attachment = hub.attach(stream({ TYPE: 'httppush', DATASOURCE: '/a' }), ALL, new Kept());
+      await attachment.opened;
+      const socket = connect(shared.number as number, '127.0.0.1').setEncoding('utf8');
+      socket.write(`POST /a HTTP/1.1\r\nhost: localhost\r\n${header}\r\ncontent-length: 9999999\r\n\r\n{`);
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      const isWhole = () => {
+        const length = Number(/\r\ncontent-length: (\d+)/i.exec(text)?.[1] ?? -1);
+        return text.slice(text.indexOf('\r\n\r\n') + 4).length === length;
+      };
+      while (!isWhole()) await once(socket, 'data');
+      assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} .*\\r\\nconnection: close\\r\\n`, 'is'));
+      const closed = once(socket, 'close');
+      await until(() => clock.pending > 0);
+      clock.advance(2_000);
+      await closed;
+      await attachment.detach();
+    });
 
   it('has one port for all streams, which is closed with the last one', async () => {
     const { attach, send } = await open();

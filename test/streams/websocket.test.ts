@@ -5,12 +5,13 @@ import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { createBroker } from 'embermq';
+import { createBroker, type InvalidInput } from 'embermq';
 import { type ClientOptions, WebSocket, WebSocketServer } from 'ws';
 import { httpPushSource } from '../../adapters/streams/http/index.ts';
 import {
   mountedWebSockets,
   StreamsPort,
+  type StreamsPortOptions,
   type WebSocketLimits,
   webSockets
 } from '../../adapters/streams/websocket/index.ts';
@@ -42,10 +43,11 @@ async function refusal(url: string, options: ClientOptions = {}): Promise<number
 }
 
 describe('the types websocket on a port of their own', () => {
-  function open(limits: WebSocketLimits = {}) {
-    const port = new StreamsPort({ port: 0 });
+  function open(limits: WebSocketLimits = {}, token?: string, portOptions: StreamsPortOptions = {}) {
+    const port = new StreamsPort({ port: 0, ...portOptions });
     const { source, sink } = webSockets({ port, ...limits });
-    const fixture = makeHub([source, httpPushSource({ port })]);
+    const sourceConfig = { websocket: { default: token === undefined ? {} : { token } } };
+    const fixture = makeHub([source, httpPushSource({ port })], { sourceConfig });
     const kept = new Kept();
     const url = () => `ws://127.0.0.1:${port.number}`;
     const attach = (DATASOURCE = '/in', TYPE = 'websocket') =>
@@ -143,6 +145,79 @@ describe('the types websocket on a port of their own', () => {
     await attachment.detach();
   });
 
+  it('need the token of the stream and the sinks of a path, if there is one, and report who has none', async () => {
+    const { attach, url, kept, sinkAt } = open({}, 'a-long-one');
+    const attachment = attach();
+    await attachment.opened;
+    const { emitter, logged } = await sinkAt('/in', { token: 'a-long-one' });
+    const withHeader = (authorization: string) => ({ headers: { authorization } });
+    assert.equal(await refusal(`${url()}/in?token=a-long-one`), 401);
+    for (const header of ['Bearer', 'Bearer a-long', 'Bearer a-long-one2', 'Basic YTphLWxvbmctb25l'])
+      assert.equal(await refusal(`${url()}/in`, withHeader(header)), 401, header);
+    const { socket, got } = await connect(`${url()}/in`, withHeader('Bearer a-long-one'));
+    socket.send('{"n":1}');
+    await until(() => kept.rows.length === 1);
+    await emitter.push([{ a: 1 }]);
+    await until(() => got.length === 1);
+    const evil = { headers: { authorization: 'Bearer a-long-one' }, origin: 'https://evil.example' };
+    assert.equal(await refusal(`${url()}/in`, evil), 403);
+    await emitter.close();
+    await attachment.detach();
+    assert.equal(logged.length, 1);
+    assert.match(logged[0], /^\/in: the WebSocket upgrade of 127\.0\.0\.1 is refused: it needs the header/);
+  });
+
+  it('report an upgrade without the token, once in a minute, and say which header is needed', async () => {
+    const { attach, url, reported } = open({}, 'a-long-one');
+    const attachment = attach();
+    await attachment.opened;
+    const socket = new WebSocket(`${url()}/in`);
+    const [request, { headers }] = await once(
+      socket.on('error', () => undefined),
+      'unexpected-response'
+    );
+    request.destroy();
+    assert.equal(headers['www-authenticate'], 'Bearer realm="embermq"');
+    assert.equal(await refusal(`${url()}/in`), 401);
+    assert.deepEqual(reported, [
+      '/in: the WebSocket upgrade of 127.0.0.1 is refused: it needs the header "Authorization: Bearer" with the property token of the path'
+    ]);
+    await attachment.detach();
+  });
+
+  it('refuse another token for a path that is in use, or none, and show no token', async () => {
+    const { attach, sinkAt } = open({}, 'a-long-one');
+    const attachment = attach();
+    await attachment.opened;
+    const isRefused = (error: InvalidInput) => {
+      assert.deepEqual([error.code, error.field, error.got], ['PROPERTY_INVALID', 'token', undefined]);
+      assert.match(error.message, /the path \/in is in use with another property token/);
+      return !/long|other-one/.test(error.message);
+    };
+    await assert.rejects(sinkAt('/in', { token: 'other-one' }), isRefused);
+    await assert.rejects(sinkAt('/in'), isRefused);
+    for (const token of ['two words', '', 'line\nbreak', 7])
+      await assert.rejects(sinkAt('/out', { token }), ({ code, message }) => {
+        assert.equal(code, 'PROPERTY_INVALID');
+        assert.match(message, /websocket sink: property token must be /);
+        return !/words|break|7/.test(message);
+      });
+    await attachment.detach();
+  });
+
+  it('take no place of the port from HTTP requests when they are open', async () => {
+    const { attach, url, port, kept } = open({}, undefined, { maxConnections: 2 });
+    const attachments = [attach(), attach('/push', 'httppush')];
+    await Promise.all(attachments.map(({ opened }) => opened));
+    const clients = [];
+    for (let n = 0; n < 4; n++) clients.push(await connect(`${url()}/in`));
+    const push = { method: 'POST', body: '{"n":2}' };
+    for (let n = 0; n < 4; n++) assert.equal((await fetch(`http://127.0.0.1:${port.number}/push`, push)).status, 200);
+    for (const { socket } of clients) socket.send('{"n":1}');
+    await until(() => kept.rows.length === 8);
+    await Promise.all(attachments.map((each) => each.detach()));
+  });
+
   it('close the connection of a message larger than maxPayload, and go on with others', async () => {
     const { attach, url, kept } = open({ maxPayload: 100 });
     const attachment = attach();
@@ -211,6 +286,10 @@ describe('the types websocket on a port of their own', () => {
   it('name an option that is wrong', () => {
     assert.throws(() => webSockets({ maxPayload: 0 }), { code: 'OPTION_INVALID', message: /webSockets\.maxPayload/ });
     assert.throws(() => webSockets({ origin: '*' } as never), { code: 'OPTION_UNKNOWN' });
+    assert.throws(() => new StreamsPort({ maxConnections: -1 }), {
+      code: 'OPTION_INVALID',
+      message: /StreamsPort\.maxConnections/
+    });
   });
 });
 
@@ -240,6 +319,29 @@ describe('the types websocket on the server of an app', () => {
     assert.equal(await refusal(`ws://127.0.0.1:${port}/streams/in`), 418);
     await broker.stop();
     await Promise.all([input.closed, output.closed]);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it('show no token in the definition of a rule, and keep it if a change has what is shown', async () => {
+    const sockets = mountedWebSockets();
+    const broker = createBroker({ streams: { sources: [sockets.source], sinks: [sockets.sink] } });
+    await broker.start();
+    const { streams } = broker;
+    await streams.define('CREATE STREAM demo () WITH (DATASOURCE="t", FORMAT="JSON")');
+    const actions = [{ websocket: { path: '/out', token: 'a-long-one' } }];
+    const sql = 'SELECT n FROM demo';
+    await streams.rules.create({ id: 'r', sql, actions });
+    const shown = await streams.rules.get('r');
+    assert.deepEqual(shown?.actions, [{ websocket: { path: '/out', token: '******' } }]);
+    await streams.rules.update('r', { sql, actions: [{ websocket: { path: '/changed', token: '******' } }] });
+    const server = createServer();
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    sockets.attach(server);
+    const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/changed`;
+    assert.equal(await refusal(url), 401);
+    await connect(url, { headers: { authorization: 'Bearer a-long-one' } });
+    await broker.stop();
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
@@ -310,6 +412,20 @@ describe('the types websocket as clients of a server', () => {
     assert.deepEqual(requests, ['/feed?x=1 k', '/feed?x=1 k']);
     await attachment.detach();
     assert.equal(clock.pending, 0);
+  });
+
+  it('send their token to the server, which must not be among the headers too', async () => {
+    const asked: (string | undefined)[] = [];
+    sockets.on('connection', (_, { headers }) => asked.push(headers.authorization));
+    const { attachment } = attach({ token: 'a-long-one' });
+    await until(() => asked.length === 1);
+    assert.deepEqual(asked, ['Bearer a-long-one']);
+    await attachment.detach();
+    const both = attach({ token: 'a-long-one', headers: { authorization: 'Basic YTpi' } });
+    await assert.rejects(both.attachment.opened, ({ code, message }) => {
+      assert.equal(code, 'PROPERTY_INVALID');
+      return message.includes('headers has "Authorization"') && !message.includes('long');
+    });
   });
 
   it('show why there is no connection: a refusal, no server, no answer, no pong', async () => {

@@ -1,4 +1,3 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import {
   type Broker,
   BrokerError,
@@ -24,6 +23,7 @@ import {
   type Service
 } from '../../rest/index.ts';
 import { portOf, type StreamsPort } from '../port.ts';
+import { BEARER_CHALLENGE, isAuthorized, readToken } from '../token.ts';
 
 /** Which requests a stream of the type `httppush` accepts. */
 export interface PushChecks {
@@ -137,11 +137,18 @@ export function mountedHttpPush({
   };
 }
 
+/** A stream that has a path. */
+interface PushedStream {
+  readonly setup: SourceSetup;
+  /** Undefined: none is needed. */
+  readonly token: string | undefined;
+}
+
 /** The paths of streams, as a service that can be mounted. */
 class PushPaths implements Service {
   readonly prefixes: readonly string[];
   readonly #maxBytes: number;
-  readonly #paths = new Map<string, SourceSetup>();
+  readonly #paths = new Map<string, PushedStream>();
   readonly #browsers: BrowserChecks;
   /** For streams with a token. */
   readonly #origins: BrowserChecks;
@@ -158,50 +165,47 @@ class PushPaths implements Service {
   /** @returns a function that removes it @throws InvalidInput PROPERTY_INVALID; STREAM_INVALID: the path belongs to another stream */
   add(setup: SourceSetup): () => void {
     const { datasource, stream, properties } = setup;
-    if (/\s/.test(String(properties.token ?? ''))) {
-      const text = `stream ${stream}: property token: expected a text without spaces`;
-      throw new InvalidInput('PROPERTY_INVALID', 'token', 'a text without spaces', undefined, text);
-    }
+    const token = readToken(properties, `stream ${stream}`);
     const path = datasource.startsWith('/') ? datasource : `/${datasource}`;
     const other = this.#paths.get(path);
     if (other !== undefined) {
-      const text = `stream ${stream}: the path ${path} belongs to the stream ${other.stream}`;
+      const text = `stream ${stream}: the path ${path} belongs to the stream ${other.setup.stream}`;
       throw new InvalidInput('STREAM_INVALID', 'DATASOURCE', 'a path that no other stream has', path, text);
     }
-    this.#paths.set(path, setup);
+    this.#paths.set(path, { setup, token });
     return () => void this.#paths.delete(path);
   }
 
   methods(path: string): readonly string[] {
-    const setup = this.#paths.get(path);
-    return setup === undefined ? [] : [methodOf(setup)];
+    const found = this.#paths.get(path);
+    return found === undefined ? [] : [methodOf(found.setup)];
   }
 
-  #refusal(call: Call, { properties: { token = '' } }: SourceSetup): Answer | undefined {
+  #refusal(call: Call, token: string | undefined): Answer | undefined {
     try {
-      (token === '' ? this.#browsers : this.#origins).check(call, true);
+      (token === undefined ? this.#browsers : this.#origins).check(call, true);
     } catch (error) {
       return reply(403, (error as Fault).message);
     }
-    if (token === '' || isToken(call.header('authorization'), String(token))) return undefined;
-    return reply(401, 'the header "Authorization: Bearer" with the property token of the stream is needed', {
-      'www-authenticate': 'Bearer realm="embermq"'
-    });
+    if (token === undefined || isAuthorized(call.header('authorization'), token)) return undefined;
+    const text = 'the header "Authorization: Bearer" with the property token of the stream is needed';
+    return reply(401, text, BEARER_CHALLENGE);
   }
 
   async answer(call: Call): Promise<Answer | undefined> {
-    const setup = this.#paths.get(call.path);
-    if (setup === undefined) return undefined;
+    const found = this.#paths.get(call.path);
+    if (found === undefined) return undefined;
+    const { setup, token } = found;
     const method = methodOf(setup);
     if (call.method !== method) return reply(405, `use ${method}`, { allow: method });
-    const refused = this.#refusal(call, setup);
+    const refused = this.#refusal(call, token);
     if (refused !== undefined) return { ...refused, closes: true };
     if (setup.isFull) return busy();
     try {
       const body = await call.body({ maxBytes: this.#maxBytes, timeoutMs: BODY_MS });
       // while the body arrived, other requests may have filled the rule, and the stream may have been closed
       if (setup.isFull) return busy();
-      if (this.#paths.get(call.path) !== setup) return undefined;
+      if (this.#paths.get(call.path) !== found) return undefined;
       const text = 'text' in body ? body.text : JSON.stringify(body.value);
       const give = () => setup.bytes(Buffer.from(text), { path: call.path, method, remoteaddress: call.remoteAddress });
       if (!setup.isKept) give();
@@ -213,13 +217,6 @@ class PushPaths implements Service {
       return { ...reply(error.kind === 'bodyTooLarge' ? 413 : 400, error.message), closes: true };
     }
   }
-}
-
-/** Compare in a time that does not depend on the token. */
-function isToken(header: string | undefined, token: string): boolean {
-  const [, given] = /^bearer +(\S+) *$/i.exec(header ?? '') ?? [];
-  const digest = (text: string) => hash('sha256', text, 'buffer');
-  return given !== undefined && timingSafeEqual(digest(given), digest(token));
 }
 
 /** Give rows to rules that have them in the store then. @returns false: the store or the stream has refused them */

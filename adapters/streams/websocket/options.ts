@@ -54,6 +54,12 @@ export const WEBSOCKET_PROPERTIES: PropertyTable = {
   },
   path: { type: 'string', about: 'Path of the URL, such as /measurements.' },
   headers: { type: 'object', default: {}, about: 'Further headers of the handshake with a server.' },
+  token: {
+    type: 'string',
+    about:
+      'Clients of a path need the header `Authorization: Bearer` with this text, a long random one; a server gets this header. Default: none.',
+    isSecret: true
+  },
   ...TLS_FILE_PROPERTIES,
   insecureSkipVerify: {
     type: 'boolean',

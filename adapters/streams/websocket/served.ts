@@ -12,6 +12,7 @@ import {
 import type { Answer, Call, Service } from '../../rest/index.ts';
 import { type Claimant, pathOf, respond, upgradesOf } from '../../upgrades/index.ts';
 import type { PortUser } from '../port.ts';
+import { BEARER_CHALLENGE, isAuthorized } from '../token.ts';
 import { Intake } from './intake.ts';
 import { CLOSE_MS, type Limits } from './options.ts';
 import { Peer } from './peer.ts';
@@ -25,6 +26,13 @@ const PLAIN: Answer = {
 /** A path reports one refused upgrade in this time. */
 const REPORT_MS = 60_000;
 
+/** A path of a stream or a sink. */
+export interface PathUse {
+  readonly path: string;
+  /** What clients need; undefined: nothing. It is the same for the stream and the sinks of a path. */
+  readonly token: string | undefined;
+}
+
 /** The paths of streams and sinks, and the servers that have them. */
 export class ServedPaths implements Service, PortUser {
   readonly prefixes = [''];
@@ -33,7 +41,8 @@ export class ServedPaths implements Service, PortUser {
   readonly #prefix: string;
   readonly #sockets: WebSocketServer;
   readonly #paths = new Map<string, ServedPath>();
-  readonly #servers = new Set<Server>();
+  /** With what is called with each connection that has become a WebSocket. */
+  readonly #servers = new Map<Server, (socket: Duplex) => void>();
   /** Open connections of all paths. */
   #count = 0;
 
@@ -51,14 +60,15 @@ export class ServedPaths implements Service, PortUser {
     this.#sockets = new WebSocketServer(options);
   }
 
-  /** Serve a path for a stream. @returns ends it @throws InvalidInput STREAM_INVALID; BrokerError LISTENER_BIND_FAILED */
-  addSource(setup: SourceSetup, path: string): () => Promise<void> {
+  /** Serve a path for a stream. @returns ends it @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; BrokerError LISTENER_BIND_FAILED */
+  addSource(setup: SourceSetup, use: PathUse): () => Promise<void> {
+    const { path } = use;
     const known = this.#paths.get(this.#nameOf(path))?.stream;
     if (known !== undefined) {
       const text = `stream ${setup.stream}: the path ${path} belongs to the stream ${known}`;
       throw new InvalidInput('STREAM_INVALID', 'DATASOURCE', 'a path that no other stream has', path, text);
     }
-    const served = this.#use(path, setup.clock);
+    const served = this.#use(use, setup.clock);
     served.setSource(setup);
     return () => {
       served.setSource(undefined);
@@ -66,9 +76,9 @@ export class ServedPaths implements Service, PortUser {
     };
   }
 
-  /** Serve a path for a sink. @throws BrokerError LISTENER_BIND_FAILED */
-  addSink(setup: SinkSetup, path: string): { send(data: Buffer, isBinary: boolean): void; close(): Promise<void> } {
-    const served = this.#use(path, setup.clock);
+  /** Serve a path for a sink. @throws InvalidInput PROPERTY_INVALID; BrokerError LISTENER_BIND_FAILED */
+  addSink(setup: SinkSetup, use: PathUse): { send(data: Buffer, isBinary: boolean): void; close(): Promise<void> } {
+    const served = this.#use(use, setup.clock);
     served.sinks.add(setup);
     return {
       send: (data, isBinary) => served.send(data, isBinary),
@@ -80,9 +90,9 @@ export class ServedPaths implements Service, PortUser {
   }
 
   /** Take the upgrade requests of a server for the paths that there are and will be. @returns ends it @throws BrokerError LISTENER_BIND_FAILED */
-  attach(server: Server): () => void {
+  attach(server: Server, upgraded: (socket: Duplex) => void = () => {}): () => void {
     for (const path of this.#paths.values()) upgradesOf(server).add(path);
-    this.#servers.add(server);
+    this.#servers.set(server, upgraded);
     return () => {
       if (!this.#servers.delete(server)) return;
       for (const path of this.#paths.values()) upgradesOf(server).delete(path);
@@ -108,14 +118,20 @@ export class ServedPaths implements Service, PortUser {
     return this.#prefix + (path.startsWith('/') ? path : `/${path}`);
   }
 
-  #use(path: string, clock: Clock): ServedPath {
+  #use({ path, token }: PathUse, clock: Clock): ServedPath {
     const name = this.#nameOf(path);
     const known = this.#paths.get(name);
-    if (known !== undefined) return known;
-    const served = new ServedPath(name, clock, this.#limits, (...request) => this.#accept(served, ...request));
+    if (known !== undefined) {
+      if (known.token === token) return known;
+      const expected = 'the same token, or none, for the stream and all sinks of a path';
+      const text = `websocket: the path ${path} is in use with another property token: expected ${expected}`;
+      throw new InvalidInput('PROPERTY_INVALID', 'token', expected, undefined, text);
+    }
+    const accept: Claimant['handleUpgrade'] = (...request) => this.#accept(served, ...request);
+    const served = new ServedPath(name, token, { clock, limits: this.#limits, accept });
     const claimed: Server[] = [];
     try {
-      for (const server of this.#servers) {
+      for (const server of this.#servers.keys()) {
         upgradesOf(server).add(served);
         claimed.push(server);
       }
@@ -130,7 +146,7 @@ export class ServedPaths implements Service, PortUser {
   async #leave(served: ServedPath): Promise<void> {
     if (served.isUsed) return;
     if (this.#paths.get(served.path) === served) this.#paths.delete(served.path);
-    for (const server of this.#servers) upgradesOf(server).delete(served);
+    for (const server of this.#servers.keys()) upgradesOf(server).delete(served);
     await served.close();
   }
 
@@ -138,6 +154,11 @@ export class ServedPaths implements Service, PortUser {
     if (!served.allows(request)) {
       served.refused(request, 'its origin is not allowed (option origins)');
       respond(socket, 403);
+      return;
+    }
+    if (!served.admits(request)) {
+      served.refused(request, 'it needs the header "Authorization: Bearer" with the property token of the path');
+      respond(socket, 401, BEARER_CHALLENGE);
       return;
     }
     if (this.#count >= this.#limits.maxConnections) {
@@ -148,6 +169,7 @@ export class ServedPaths implements Service, PortUser {
     try {
       this.#sockets.handleUpgrade(request, socket, head, (webSocket) => {
         this.#count++;
+        for (const upgraded of this.#servers.values()) upgraded(socket);
         webSocket.once('close', () => this.#count--);
         served.add(webSocket, request.socket.remoteAddress ?? '');
       });
@@ -158,10 +180,19 @@ export class ServedPaths implements Service, PortUser {
   }
 }
 
+/** What a path needs. */
+interface PathPorts {
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly accept: Claimant['handleUpgrade'];
+}
+
 /** A path with its stream, its sinks and its connections. */
 class ServedPath implements Claimant {
   readonly name: string;
   readonly path: string;
+  /** What clients need; undefined: nothing. */
+  readonly token: string | undefined;
   readonly sinks = new Set<SinkSetup>();
   readonly handleUpgrade: Claimant['handleUpgrade'];
   readonly #clock: Clock;
@@ -172,9 +203,10 @@ class ServedPath implements Claimant {
   /** No refused upgrade is reported before this time. */
   #silentUntilMs = -Infinity;
 
-  constructor(path: string, clock: Clock, limits: Limits, accept: Claimant['handleUpgrade']) {
+  constructor(path: string, token: string | undefined, { clock, limits, accept }: PathPorts) {
     this.name = `of streams at ${path}`;
     this.path = path;
+    this.token = token;
     this.handleUpgrade = accept;
     this.#clock = clock;
     this.#limits = limits;
@@ -195,6 +227,12 @@ class ServedPath implements Claimant {
     this.#source = setup && { setup, intake: new Intake(setup, () => this.#peers) };
   }
 
+  /** Whether a client has the token. */
+  admits({ headers }: IncomingMessage): boolean {
+    return this.token === undefined || isAuthorized(headers.authorization, this.token);
+  }
+
+  /** Whether the page of a client, if it is a browser, may connect. */
   allows(request: IncomingMessage): boolean {
     try {
       const answer: unknown = this.#limits.origins(request.headers.origin, request);

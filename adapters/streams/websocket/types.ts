@@ -14,10 +14,11 @@ import {
 } from '../../../lib/index.ts';
 import { portOf, type StreamsPort } from '../port.ts';
 import { readTlsFiles } from '../tls-files.ts';
+import { readToken } from '../token.ts';
 import { Intake } from './intake.ts';
 import { Link, type LinkListener, type LinkTarget } from './link.ts';
 import { LIMIT_OPTIONS, type Limits, WEBSOCKET_PROPERTIES, type WebSocketLimits } from './options.ts';
-import { ServedPaths } from './served.ts';
+import { type PathUse, ServedPaths } from './served.ts';
 
 /** Options of `webSockets`. */
 export interface WebSocketsOptions extends WebSocketLimits {
@@ -26,7 +27,7 @@ export interface WebSocketsOptions extends WebSocketLimits {
    * with other types.
    */
   readonly port?: number | 'off' | StreamsPort;
-  /** Default 127.0.0.1. Connections need no credentials. */
+  /** Default 127.0.0.1. Connections need no credentials, unless a stream or a sink of the path has the property `token`. */
   readonly host?: string;
 }
 
@@ -116,7 +117,7 @@ function typesOf(limits: Limits, paths: ServedPaths, serve: Serve): WebSocketTyp
         const path = setup.datasource || textOf(setup.properties.path);
         const target = await readTarget(setup, path, what);
         return target === undefined
-          ? servedSource(setup, pathOf(path, what), paths, serve)
+          ? servedSource(setup, useOf(setup, path, what), paths, serve)
           : remoteSource(setup, target, limits);
       }
     },
@@ -128,15 +129,15 @@ function typesOf(limits: Limits, paths: ServedPaths, serve: Serve): WebSocketTyp
         const path = textOf(setup.properties.path);
         const target = await readTarget(setup, path, 'websocket sink');
         return target === undefined
-          ? servedSink(setup, pathOf(path, 'websocket sink'), paths, serve)
+          ? servedSink(setup, useOf(setup, path, 'websocket sink'), paths, serve)
           : remoteSink(setup, target, limits);
       }
     }
   };
 }
 
-async function servedSource(setup: SourceSetup, path: string, paths: ServedPaths, serve: Serve): Promise<OpenSource> {
-  const release = paths.addSource(setup, path);
+async function servedSource(setup: SourceSetup, use: PathUse, paths: ServedPaths, serve: Serve): Promise<OpenSource> {
+  const release = paths.addSource(setup, use);
   const leave = await serve(setup).catch(async (error) => {
     await release();
     throw error;
@@ -145,9 +146,9 @@ async function servedSource(setup: SourceSetup, path: string, paths: ServedPaths
   return { close: () => release().finally(leave) };
 }
 
-async function servedSink(setup: SinkSetup, path: string, paths: ServedPaths, serve: Serve): Promise<OpenSink> {
-  const served = paths.addSink(setup, path);
-  const failed = (error: unknown) => setup.log(`WebSocket ${path}: ${(error as Error).message}`);
+async function servedSink(setup: SinkSetup, use: PathUse, paths: ServedPaths, serve: Serve): Promise<OpenSink> {
+  const served = paths.addSink(setup, use);
+  const failed = (error: unknown) => setup.log(`WebSocket ${use.path}: ${(error as Error).message}`);
   const leave = await serve({ clock: setup.clock, failed }).catch(async (error) => {
     await served.close();
     throw error;
@@ -216,8 +217,27 @@ async function readTarget(
     throw new InvalidInput('PROPERTY_INVALID', 'addr', expected, undefined, message);
   }
   const headers = Object.entries((properties.headers ?? {}) as object).map(([name, value]) => [name, String(value)]);
+  const token = readToken(properties, what);
+  if (token !== undefined) {
+    if (headers.some(([name]) => name.toLowerCase() === 'authorization')) {
+      const expected = 'left out if headers has "Authorization"';
+      throw new InvalidInput(
+        'PROPERTY_INVALID',
+        'token',
+        expected,
+        undefined,
+        `${what}: property token must be ${expected}`
+      );
+    }
+    headers.push(['Authorization', `Bearer ${token}`]);
+  }
   const url = new URL(text);
   return { url, headers: Object.fromEntries(headers), tls };
+}
+
+/** @throws InvalidInput PROPERTY_INVALID */
+function useOf({ properties }: Pick<SourceSetup, 'properties'>, path: string, what: string): PathUse {
+  return { path: pathOf(path, what), token: readToken(properties, what) };
 }
 
 /** @throws InvalidInput PROPERTY_INVALID */
