@@ -17,7 +17,7 @@ export function hideInUrls(text: string): string {
 export function keepInUrls(text: string, present: unknown): string {
   if (typeof present !== 'string' || !text.includes(HIDDEN)) return text;
   const known = new Map<string, string[]>();
-  for (const { from, to, key } of secretParts(present)) {
+  for (const { from, to, key } of secretParts(present).reverse()) {
     const value = present.slice(from, to);
     const values = known.get(key);
     if (values === undefined) known.set(key, [value]);
@@ -25,7 +25,7 @@ export function keepInUrls(text: string, present: unknown): string {
   }
   return replaced(text, ({ from, to, key }) => {
     const given = text.slice(from, to);
-    const value = known.get(key)?.shift(); // also of a value that is given: names may occur more than once
+    const value = known.get(key)?.pop(); // also of a value that is given: names may occur more than once
     return given === HIDDEN ? (value ?? given) : given;
   });
 }
@@ -45,10 +45,11 @@ function replaced(text: string, by: (part: SecretPart) => string): string {
   return end === 0 ? text : result + text.slice(end);
 }
 
-/** The parts in their order. Without regular expressions that backtrack: the text may be long. */
+/** The parts in their order. No character is looked at for each URL again: the text may be long, and have many URLs. */
 function secretParts(text: string): SecretPart[] {
   const parts: SecretPart[] = [];
   let number = 0;
+  let query = 0;
   for (let at = text.indexOf('://'); at >= 0; at = text.indexOf('://', at)) {
     const begin = at + 3;
     const isUrl = /[a-z\d+.-]/i.test(text.charAt(at - 1));
@@ -56,10 +57,10 @@ function secretParts(text: string): SecretPart[] {
     if (!isUrl) continue;
     const url = number++;
     const host = firstOf(text, begin, /[\s/?#]/g);
-    const user = text.lastIndexOf('@', host - 1);
-    if (user >= begin) parts.push({ from: begin, to: user, key: `${url} @` });
+    const user = text.slice(begin, host).lastIndexOf('@');
+    if (user >= 0) parts.push({ from: begin, to: begin + user, key: `${url} @` });
     at = host;
-    const query = firstOf(text, host, /[\s"'<>`?#]/g);
+    if (query < host) query = firstOf(text, host, /[\s"'<>`?#]/g);
     if (text[query] !== '?' && text[query] !== '#') continue;
     at = firstOf(text, query, /[\s"'<>`]/g);
     let from = query + 1;

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import * as ldapts from 'ldapts';
 import { filledDn } from '../../adapters/auth/ldap/names.ts';
 import { lineOf } from '../../adapters/streams/influx/line-protocol.ts';
+import { hideInUrls, keepInUrls } from '../../lib/base/url-secrets.ts';
 import { compileConversion } from '../../lib/streams/convert.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
 
@@ -30,6 +31,13 @@ describe('texts of clients', () => {
     const name = `${' '.repeat(30_000)}a${' '.repeat(30_000)}b`;
     const dn = { fill: ({ u }: Record<string, string>) => u } as unknown as Parameters<typeof filledDn>[1];
     assert.equal(filledDn(ldapts, dn, { u: name }), `${'\\20'.repeat(30_000)}a${' '.repeat(30_000)}b`);
+  });
+
+  it('are shown without the secrets of their URLs in time that grows with their length', () => {
+    const urls = 'a://'.repeat(LONG);
+    assert.equal(hideInUrls(urls), urls);
+    const values = (value: string) => `a://b?${`${value}&`.repeat(LONG / 10)}`;
+    assert.equal(keepInUrls(values('******'), values('x')), values('x'));
   });
 
   it('are refused as base64 over REST in time that grows with their length', async () => {
