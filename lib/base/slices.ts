@@ -3,13 +3,46 @@ import type { Clock } from './clock.ts';
 /** Time for the steps of one turn, in milliseconds. */
 const SLICE_MS = 5;
 
+/** The time that work in steps takes, in its turns alone. */
+export class WorkTime {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #mostMs: number;
+  #spentMs = 0;
+  #begunMs: number | undefined = undefined;
+
+  /** @param mostMs time for all steps, in milliseconds */
+  constructor(clock: Pick<Clock, 'monotonic'>, mostMs: number) {
+    this.#clock = clock;
+    this.#mostMs = mostMs;
+  }
+
+  /** A turn begins. */
+  begin(): void {
+    this.#begunMs = this.#clock.monotonic();
+  }
+
+  /** A turn ends. */
+  end(): void {
+    this.#spentMs += this.turnMs;
+    this.#begunMs = undefined;
+  }
+
+  /** Time in this turn, in milliseconds. */
+  get turnMs(): number {
+    return this.#begunMs === undefined ? 0 : this.#clock.monotonic() - this.#begunMs;
+  }
+
+  /** Whether more time has been taken than there is for all steps. Long steps ask for it, and fail. */
+  get isOver(): boolean {
+    return this.#spentMs + this.turnMs > this.#mostMs;
+  }
+}
+
 /** Dependencies of work in slices. */
 interface SliceSetup {
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly time: WorkTime;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
-  /** Time for all steps, in milliseconds. */
-  readonly mostMs: number;
   /** The error of work that takes longer. */
   tooLong(): Error;
 }
@@ -17,22 +50,22 @@ interface SliceSetup {
 /**
  * Do work in steps, some in each turn of the event loop, so that others are served meanwhile.
  * @param steps yields after each step, and returns the result
- * @throws what a step throws; `tooLong` after the step with which the bound is passed, unless it was the last one
+ * @throws what a step throws; `tooLong` if the time is over when a step yields or throws
  */
 export async function inSlices<T>(steps: Generator<unknown, T>, setup: SliceSetup): Promise<T> {
-  const { clock, pause, mostMs, tooLong } = setup;
+  const { time, pause, tooLong } = setup;
   try {
-    for (let spentMs = 0; ; await pause()) {
-      const begin = clock.monotonic();
-      let takenMs = 0;
-      while (takenMs < SLICE_MS) {
+    for (; ; await pause()) {
+      time.begin();
+      do {
         const { done, value } = steps.next();
         if (done) return value;
-        takenMs = clock.monotonic() - begin;
-        if (spentMs + takenMs > mostMs) throw tooLong();
-      }
-      spentMs += takenMs;
+        if (time.isOver) throw tooLong();
+      } while (time.turnMs < SLICE_MS);
+      time.end();
     }
+  } catch (error) {
+    throw time.isOver ? tooLong() : error;
   } finally {
     steps.return(undefined as T);
   }

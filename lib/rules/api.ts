@@ -73,7 +73,7 @@ export interface RulesApi {
   /** Set the figures of a rule and its actions to 0. @throws NotFound RULE_NOT_FOUND */
   resetFigures(id: string): Promise<void>;
   /**
-   * Evaluate a statement for an event, without any action. It takes at most 1 s, in slices between the elements of FOREACH; longer tests fail.
+   * Evaluate a statement for an event, without any action. It takes at most 1 s, in slices between the elements of FOREACH; longer tests fail, also within one element.
    * @param event columns and their values; those that are absent have the defaults of the first topic of FROM
    * @throws SqlError SQL_INVALID; SqlFailure SQL_FAILED; InvalidInput RULE_INVALID
    */

@@ -1,7 +1,7 @@
 import { BoundedIterable } from '../base/bounded-iterable.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
-import { inSlices } from '../base/slices.ts';
+import { inSlices, WorkTime } from '../base/slices.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
@@ -225,12 +225,12 @@ export class RuleEngine implements RulesApi {
 
   async test(sql: string, event: Readonly<Record<string, unknown>> = {}): Promise<RuleTest> {
     const { node, clock } = this.#host;
-    const plan = await this.#planner.plan(sql);
+    const time = new WorkTime(clock, TEST_MS);
+    const plan = await this.#planner.plan(sql, time);
     const defaults = testColumns(plan.topics[0], { node, now: clock.now() });
     return inSlices(testSteps(plan, event, defaults), {
-      clock,
+      time,
       pause: () => this.#host.pause(),
-      mostMs: TEST_MS,
       tooLong: () => {
         const text = `the test takes more than ${TEST_MS} ms, and is ended: give it a shorter list, or make the statement cheaper`;
         return new InvalidInput('RULE_INVALID', 'event', `a test of at most ${TEST_MS} ms`, undefined, text);

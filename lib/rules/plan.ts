@@ -1,4 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
+import type { WorkTime } from '../base/slices.ts';
 import type { CompileContext } from '../sql/compile.ts';
 import { compileStatement } from '../sql/compile-statement.ts';
 import { ruleDialect } from '../sql/dialect.ts';
@@ -88,14 +89,15 @@ export class Planner {
 
   /**
    * Parse and compile a statement. The package for regular expressions is loaded if the statement needs it.
+   * @param time of a test: each call of a function fails when it is over
    * @throws SqlError; InvalidInput RULE_INVALID; BrokerError PACKAGE_MISSING
    */
-  async plan(sql: string): Promise<Plan> {
+  async plan(sql: string, time?: Pick<WorkTime, 'isOver'>): Promise<Plan> {
     checkStatement(sql);
     const statement = parseStatement(sql, this.#dialect);
     const usesPatterns = [...functionsIn(statement)].some((name) => this.#functions.get(name)?.patternAt !== undefined);
     if (usesPatterns) this.#patterns ??= await loadPatterns();
-    const context = { text: sql, dialect: this.#dialect, functions: this.#functions, tools: this.#tools };
+    const context = { text: sql, dialect: this.#dialect, functions: this.#functions, tools: this.#tools, time };
     const compiled = compileStatement(statement, context);
     const origin = originOf(statement, sql);
     return {

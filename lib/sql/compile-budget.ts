@@ -1,5 +1,5 @@
 import { checkedSize } from './patterns.ts';
-import { isHeavier, weightOf } from './weight.ts';
+import { weightOf } from './weight.ts';
 
 /** Most that is computed when a statement is compiled: the weight of the arguments and results of its constant calls. 1 MiB. */
 const MAX_COMPILED = 1_048_576;
@@ -15,8 +15,7 @@ export class CompileBudget {
 
   /** Take the weight of a value. @returns false: there is not enough left, and nothing is left now */
   takeValue(value: unknown): boolean {
-    if (this.#left <= 0 || isHeavier(value, this.#left)) return this.#take(Infinity);
-    return this.#take(weightOf(value, this.#left, new Map()));
+    return this.#take(weightOf(value, this.#left));
   }
 
   /** Take the cost of a regular expression. @returns false: there is not enough left, and nothing is left now. @throws SqlFailure if it is too large at all */

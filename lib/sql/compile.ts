@@ -1,4 +1,5 @@
 import { nearest } from '../base/options-table.ts';
+import type { WorkTime } from '../base/slices.ts';
 import { add, divide, divideIntegers, multiply, negate, subtract } from './arithmetic.ts';
 import { compare, equals, isSame } from './compare.ts';
 import { CompileBudget } from './compile-budget.ts';
@@ -18,6 +19,8 @@ export interface CompileContext {
   readonly dialect: Dialect;
   readonly functions: ReadonlyMap<string, SqlFunction>;
   readonly tools: FunctionTools;
+  /** Of a test: each call of a function fails when its time is over. */
+  readonly time?: Pick<WorkTime, 'isOver'> | undefined;
 }
 
 /** Compiles expressions to closures. */
@@ -65,7 +68,7 @@ export class ExpressionCompiler {
       case 'path':
         return this.#path(node);
       case 'call':
-        return this.#call(node);
+        return this.#timed(this.#call(node));
       case 'unary':
         return this.#unary(node);
       case 'binary':
@@ -220,6 +223,17 @@ export class ExpressionCompiler {
         if (compared === undefined ? found === true : isSame(value, found)) return result(scope);
       }
       return last?.(scope);
+    };
+  }
+
+  /** A call that may take long, and others follow it. */
+  #timed(call: Evaluate): Evaluate {
+    const { time } = this.#context;
+    if (time === undefined) return call;
+    return (scope) => {
+      const value = call(scope);
+      if (time.isOver) throw new SqlFailure('the time of the test is over');
+      return value;
     };
   }
 

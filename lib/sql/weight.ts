@@ -23,7 +23,7 @@ export function isHeavier(value: unknown, most: number): boolean {
  * @param known weights of values that do not change meanwhile: what is part of many outputs is walked once. It gets those of this value
  * @returns more than `most` if it is heavier, which need not be its weight
  */
-export function weightOf(value: unknown, most: number, known: KnownWeights): number {
+export function weightOf(value: unknown, most: number, known?: KnownWeights): number {
   return most - left(value, most, 0, known);
 }
 

@@ -56,7 +56,7 @@ export interface StreamRulesApi {
   /** The plan of a rule. @throws NotFound STREAM_RULE_NOT_FOUND */
   explain(id: string): Promise<PlanNode>;
   /**
-   * Run a statement over sample rows, on a clock of its own and without any sink. It takes at most 1 s, in slices between the rows; longer tests fail.
+   * Run a statement over sample rows, on a clock of its own and without any sink. It takes at most 1 s, in slices between the rows; longer tests fail, also within one row.
    * @throws as `create`; InvalidInput STREAM_RULE_INVALID if it takes longer
    */
   test(input: Pick<StreamRuleInput, 'sql' | 'options'>, rows: readonly TestRow[]): Promise<StreamRuleTest>;

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { PatternCompiler } from '../sql/patterns.ts';
+import { RowWork } from './expressions/limits.ts';
 import type { FunctionTools, StreamFunction } from './functions/function.ts';
 import { zoneOffsetMinutes } from './time-zone.ts';
 import { StreamFailure } from './values.ts';
@@ -14,16 +15,20 @@ interface ToolSettings {
   patterns(): PatternCompiler | undefined;
   /** The bound of this name. */
   readonly rowWeight: number;
+  /** Of a test: its time. */
+  readonly time?: FunctionTools['time'];
 }
 
 /** Calls of functions in the text of a statement. */
 const CALL = /\b([a-z_]\w*)\s*\(/gi;
 
 /** What the functions of a rule use. */
-export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight }: ToolSettings): FunctionTools {
+export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight, time }: ToolSettings): FunctionTools {
   return {
     ruleId,
     rowWeight,
+    rowWork: new RowWork(rowWeight),
+    ...(time === undefined ? {} : { time }),
     startedAt: clock.now(),
     now: () => clock.now(),
     random: Math.random,

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
-import { inSlices } from '../base/slices.ts';
+import { inSlices, WorkTime } from '../base/slices.ts';
 import { loadPatterns, type PatternCompiler } from '../sql/patterns.ts';
 import type { Catalogue } from './catalogue.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
@@ -290,10 +290,11 @@ export class StreamRuntime {
   async test(read: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest> {
     const plan = await this.plan(read);
     const { options, id } = read.definition;
-    const toolsOf = (clock: Clock) => this.#toolsOf(id, clock);
     const { clock } = this.#host;
+    const time = new WorkTime(clock, TEST_MS);
+    const toolsOf = (sampleClock: Clock) => this.#toolsOf(id, sampleClock, time);
     const steps = sampleSteps(rows, { plan, options, startsAt: clock.now(), toolsOf, parseTime: this.#parseTime });
-    const setup = { clock, pause: () => this.#host.pause(), mostMs: TEST_MS, tooLong: testTooLong };
+    const setup = { time, pause: () => this.#host.pause(), tooLong: testTooLong };
     const { emissions, errors } = await inSlices(steps, setup);
     return { emissions, errors };
   }
@@ -332,9 +333,10 @@ export class StreamRuntime {
   }
 
   /** What the functions of a rule use. */
-  #toolsOf(ruleId: string, clock: Clock): FunctionTools {
+  #toolsOf(ruleId: string, clock: Clock, time?: WorkTime): FunctionTools {
     const { timezone } = this.#host.options;
-    return ruleTools({ ruleId, clock, timezone, patterns: () => this.#patterns, rowWeight: this.#bounds.rowWeight });
+    const { rowWeight } = this.#bounds;
+    return ruleTools({ ruleId, clock, timezone, patterns: () => this.#patterns, rowWeight, time });
   }
 }
 

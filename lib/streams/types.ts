@@ -451,7 +451,7 @@ export interface StreamBounds {
   readonly joinRows: number;
   /** Characters that a template makes for one output. Default 1048576. */
   readonly templateCharacters: number;
-  /** Maximum weight of a row, or of the result of a function: about the bytes of its JSON. The rows that unnest() makes of one row weigh at most 16 times as much together. Default 4194304 (4 MiB). */
+  /** Maximum weight of a row, or of the result of a function: about the bytes of its JSON. The rows that unnest() makes of one row, and all that functions make for it, weigh at most 16 times as much together. Default 4194304 (4 MiB). */
   readonly rowWeight: number;
   /** Rows of a rule with `qos` 1 or 2 that are kept until its next checkpoint, which begins when there are half as many. Default 100000. */
   readonly checkpointRows: number;

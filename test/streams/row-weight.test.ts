@@ -50,6 +50,23 @@ describe('the weight of rows', () => {
     assert.match(errors[0], /all that unnest\(\) makes of a row is larger than 67108864 bytes as JSON/);
   });
 
+  it('is bounded for all that functions make for one row together, and each row has the whole bound', async () => {
+    const calls = (count: number) =>
+      Array.from({ length: count }, (_, at) => `length(rpad(x, 900)) AS v${at}, cardinality(array_create(x, ${at}))`);
+    const run = async (count: number) => {
+      const sql = `SELECT ${calls(count).join(', ')} FROM d`;
+      const rule = await compileStreamRule(sql, { bounds: { rowWeight: 2_000 } });
+      const row = { stream: 'd', values: { x: 'x'.repeat(1_000) } };
+      return rule.run([row, row, row]);
+    };
+    const few = await run(10);
+    assert.deepEqual([few.errors, few.emissions.length], [[], 3]);
+    const { errors, emissions } = await run(12);
+    assert.deepEqual(emissions, []);
+    assert.equal(errors.length, 3);
+    assert.match(errors[0], /all that the functions make for the row is larger than 32000 bytes as JSON/);
+  });
+
   it('is bounded in rules over events, for functions and for aliases that are put into each other', async () => {
     const event = { topic: 'a', payload: '{"x":"text"}' };
     const doubled = names

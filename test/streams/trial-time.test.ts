@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { inSlices } from '../../lib/base/slices.ts';
+import { inSlices, WorkTime } from '../../lib/base/slices.ts';
 import { createBroker } from '../../lib/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -71,6 +71,31 @@ describe('A test of a statement', () => {
     assert.deepEqual((await broker.rules.test(sql, short)).outputs, [{ w: 1 }, { w: 1 }, { w: 1 }]);
   });
 
+  it('is refused within one row and within one event, when a call of a function has ended after a second', async () => {
+    const { broker, calls } = await begin();
+    await using _ = broker;
+    const nested = `${'work('.repeat(400)}a${')'.repeat(400)}`;
+    const rows = broker.streams.rules.test({ sql: `SELECT ${nested} AS w FROM demo` }, ROWS.slice(0, 1));
+    await assert.rejects(rows, { code: 'STREAM_RULE_INVALID', message: TOO_LONG.replace('WHAT', 'fewer rows') });
+    assert.equal(calls(), 251);
+    const event = broker.rules.test(`SELECT ${nested} AS w FROM "t"`, ITEMS);
+    await assert.rejects(event, { code: 'RULE_INVALID', message: TOO_LONG.replace('WHAT', 'a shorter list') });
+    assert.equal(calls(), 502);
+  });
+
+  it('is refused within the rows that unnest() makes of one row, and within the pairs of a join', async () => {
+    const { broker, calls } = await begin();
+    await using _ = broker;
+    const row = { stream: 'demo', values: { list: ITEMS.payload.items } };
+    const several = broker.streams.rules.test({ sql: 'SELECT unnest(list) AS e, work(a) AS w FROM demo' }, [row]);
+    await assert.rejects(several, { code: 'STREAM_RULE_INVALID' });
+    assert.equal(calls(), 251);
+    const sql =
+      'SELECT l.a AS a FROM demo AS l INNER JOIN demo AS r ON work(l.a) > r.a GROUP BY TUMBLINGWINDOW(ss, 10)';
+    await assert.rejects(broker.streams.rules.test({ sql }, ROWS.slice(0, 100)), { code: 'STREAM_RULE_INVALID' });
+    assert.ok(calls() <= 2 * 251, `${calls()}`);
+  });
+
   it('ends its steps when it is refused', async () => {
     const clock = new ManualClock();
     let isEnded = false;
@@ -84,7 +109,8 @@ describe('A test of a statement', () => {
         isEnded = true;
       }
     }
-    const setup = { clock, pause: async () => undefined, mostMs: 20, tooLong: () => new Error('too long') };
+    const time = new WorkTime(clock, 20);
+    const setup = { time, pause: async () => undefined, tooLong: () => new Error('too long') };
     await assert.rejects(inSlices(steps(), setup), /too long/);
     assert.deepEqual([isEnded, clock.monotonic()], [true, 21]);
   });

@@ -2,7 +2,6 @@ import { errorText } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
-import { isHeavier, MAX_WEIGHT } from '../../sql/weight.ts';
 import type {
   ContextFunction,
   FunctionTools,
@@ -12,7 +11,8 @@ import type {
   StreamFunction
 } from '../functions/function.ts';
 import type { Evaluate } from '../tuple.ts';
-import { isNull, isNumber, isStruct, tooHeavy, type Value } from '../values.ts';
+import { isNull, isNumber, isStruct, type Value } from '../values.ts';
+import { weighed } from './limits.ts';
 import { isPlaceFunction, PLACE_FUNCTION_NAMES, placeFunction } from './place-functions.ts';
 import { type Compile, type Compiled, constantOf, type Scope } from './scope.ts';
 
@@ -52,9 +52,9 @@ function compilePlain(node: Call, row: ScalarFunction | ContextFunction, scope: 
   const evaluates = args.map(({ evaluate }) => evaluate);
   if (row.kind === 'context') {
     scope.chance();
-    return { evaluate: weighed(contextCall(row, evaluates, scope.tools), `${row.name}()`, scope) };
+    return { evaluate: weighed(contextCall(row, evaluates, scope.tools), `${row.name}()`, scope.tools) };
   }
-  const evaluate = weighed(scalarCall(row, evaluates), `${row.name}()`, scope);
+  const evaluate = weighed(scalarCall(row, evaluates), `${row.name}()`, scope.tools);
   if (row.isPure !== true) {
     scope.chance();
     return { evaluate };
@@ -63,24 +63,6 @@ function compilePlain(node: Call, row: ScalarFunction | ContextFunction, scope: 
   const [first] = args;
   if (row.nullIsNull === true && args.length > 0 && isNull(first.constant?.value)) return constantOf(null);
   return scope.constants.fold(node, args, evaluate);
-}
-
-/**
- * Refuse results that are too heavy: functions that are applied to the results of each other can double them each time.
- * @param what for the message: the function
- */
-export function weighed(evaluate: Evaluate, what: string, scope: Pick<Scope, 'tools'>): Evaluate {
-  const most = scope.tools?.rowWeight ?? MAX_WEIGHT;
-  return (tuple) => {
-    const value = evaluate(tuple);
-    if (
-      typeof value === 'object'
-        ? value !== null && isHeavier(value, most)
-        : typeof value === 'string' && value.length > most
-    )
-      throw tooHeavy(`the result of ${what}`, most);
-    return value;
-  };
 }
 
 function scalarCall({ run, nullIsNull }: ScalarFunction, args: readonly Evaluate[]): Evaluate {

@@ -4,7 +4,7 @@ import { Float, type Value as SqlValue } from '../../sql/values.ts';
 import type { Evaluate } from '../tuple.ts';
 import { integer, isNull, type Value } from '../values.ts';
 import { COMPUTATIONS, type Computing, negate, not } from './arithmetic.ts';
-import { compileCall, weighed } from './calls.ts';
+import { compileCall } from './calls.ts';
 import { COMPARISONS, type Comparing } from './compare.ts';
 import {
   comparison,
@@ -19,6 +19,7 @@ import {
   likeOf
 } from './conditions.ts';
 import { likePattern } from './like.ts';
+import { weighed } from './limits.ts';
 import { type CompiledStep, indexStep, keyStep, partStep } from './paths.ts';
 import { type Compiled, constantOf, type Scope } from './scope.ts';
 
@@ -107,7 +108,7 @@ class ExpressionCompiler {
         return this.#case(node);
       case 'list': {
         const items = node.items.map((item) => this.compile(item));
-        return this.#folded(node, items, weighed(this.#listOf(items), 'a list', this.#scope));
+        return this.#folded(node, items, weighed(this.#listOf(items), 'a list', this.#scope.tools));
       }
       case 'range': {
         const { from, to } = node;

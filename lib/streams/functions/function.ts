@@ -1,3 +1,5 @@
+import type { WorkTime } from '../../base/slices.ts';
+import type { RowWork } from '../expressions/limits.ts';
 import type { Frame, Tuple } from '../tuple.ts';
 import type { Value } from '../values.ts';
 
@@ -48,6 +50,10 @@ export interface FunctionTools {
   readonly frame: Frame;
   /** The bound `rowWeight`. Default: `MAX_WEIGHT`. */
   readonly rowWeight?: number;
+  /** What the functions make for a row together. Absent: it is not counted. */
+  readonly rowWork?: RowWork;
+  /** Of a test: evaluation fails when its time is over. */
+  readonly time?: Pick<WorkTime, 'isOver'>;
 }
 
 /** What all functions have. */

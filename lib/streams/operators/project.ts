@@ -1,4 +1,5 @@
 import { type KnownWeights, MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
+import { checkTime, MAX_ROW_FACTOR } from '../expressions/limits.ts';
 import type { ExpandingState, FunctionTools } from '../functions/function.ts';
 import type { BoundField, BoundSelect } from '../plan/bound.ts';
 import type { Evaluate, Tuple } from '../tuple.ts';
@@ -12,9 +13,6 @@ import {
   type Value,
   type ValueObject
 } from '../values.ts';
-
-/** Bound of the rows that are made of one row together, as a multiple of `rowWeight`. */
-const MAX_ROWS_FACTOR = 16;
 
 /** Adds the output rows of a tuple to a list: one, unless a function such as `unnest` makes several of it. @throws StreamFailure */
 type Project = (tuple: Tuple, outputs: ValueObject[]) => void;
@@ -153,8 +151,8 @@ function severalRows(
   { tools, expanding, sendNilField }: { tools: FunctionTools; expanding: number; sendNilField: boolean }
 ): Project {
   const read = resultOf(field, tools);
-  const { rowWeight = MAX_WEIGHT } = tools;
-  const most = MAX_ROWS_FACTOR * rowWeight;
+  const { rowWeight = MAX_WEIGHT, time } = tools;
+  const most = MAX_ROW_FACTOR * rowWeight;
   const before = writes.slice(0, expanding);
   const behind = writes.slice(expanding + 1);
   return (tuple, outputs) => {
@@ -164,6 +162,7 @@ function severalRows(
     const known: KnownWeights = new Map();
     let weight = 0;
     for (const row of rows) {
+      checkTime(time);
       const output: Output = {};
       for (const write of before) write(tuple, output);
       if (!isNull(row) && isStruct(row))

@@ -3,6 +3,7 @@ import type { Call, Expression, Path, Wildcard } from '../../sql/tree.ts';
 import { checkCall, compileArguments } from '../expressions/calls.ts';
 import { compileNode } from '../expressions/compile.ts';
 import { Constants } from '../expressions/constants.ts';
+import { timed } from '../expressions/limits.ts';
 import { type Compiled, constantOf, type Head, type Scope } from '../expressions/scope.ts';
 import type {
   AggregateFunction,
@@ -154,7 +155,7 @@ export class Bindings {
     const levels = this.#measures.levelsOf(node) + recorder.levels;
     if (levels > MAX_LEVELS)
       throw new SqlError(`the expression has more than ${MAX_LEVELS} levels, with its aliases`, text, node.start);
-    const make = (tools: FunctionTools) => compile(tools).evaluate;
+    const make = (tools: FunctionTools) => timed(compile(tools).evaluate, tools);
     return { bound: { text: this.#measures.textOf(node), uses: recorder.uses(), make }, levels, compiled };
   }
 
