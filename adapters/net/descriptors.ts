@@ -80,9 +80,12 @@ function readProcessCount(): DescriptorCount {
 /** The descriptors of this process, shared by the listeners of all brokers. */
 const processDescriptors = new Descriptors();
 
+/** The part of a broker that a reserve needs. */
+type Reported = Pick<Acceptor, 'clock' | 'alarms' | 'failed'>;
+
 /** Keeps the last descriptors free of the connections of one listener, and raises an alarm while it refuses connections. */
 export class DescriptorReserve {
-  readonly #acceptor: Acceptor;
+  readonly #acceptor: Reported;
   readonly #listener: string;
   readonly #configured: number;
   readonly #descriptors: Descriptors;
@@ -90,7 +93,7 @@ export class DescriptorReserve {
   #timer: unknown;
 
   /** @param reserve descriptors to keep free, at most a quarter of the limit; 0 for none */
-  constructor(acceptor: Acceptor, listener: string, reserve: number, descriptors: Descriptors = processDescriptors) {
+  constructor(acceptor: Reported, listener: string, reserve: number, descriptors: Descriptors = processDescriptors) {
     this.#acceptor = acceptor;
     this.#listener = listener;
     this.#configured = reserve;

@@ -11,7 +11,7 @@ import {
   type TransportInfo
 } from '../../lib/index.ts';
 import type { Acceptor, Disconnected } from './acceptor.ts';
-import { DescriptorReserve } from './descriptors.ts';
+import { DescriptorReserve, type Descriptors } from './descriptors.ts';
 
 /** Why a listener closed a connection before it handed it to the broker. */
 export type RefusalReason =
@@ -118,6 +118,8 @@ export class Gate {
   readonly #held: Newcomers<Newcomer>;
   readonly #placeFreed: (this: Duplex) => void;
   readonly #onClose: (this: Duplex) => void;
+  /** A connection has closed that waited for a place. */
+  readonly #onHeldClose = () => this.#descriptors.remove();
   /** Connections that arrived before `accept`, in order, each with its first stage; undefined after `accept`. */
   #waiting: (readonly [arrival: Arrival, first: Stage])[] | undefined = [];
   readonly #descriptors: DescriptorReserve;
@@ -126,12 +128,13 @@ export class Gate {
   #tokens: number;
   #filledAt: number;
 
-  constructor(acceptor: Acceptor, name: string, settings: GateSettings) {
+  /** @param descriptors those of the process, unless a test has its own */
+  constructor(acceptor: Acceptor, name: string, settings: GateSettings, descriptors?: Descriptors) {
     this.name = name;
     this.clock = acceptor.clock;
     this.#acceptor = acceptor;
     this.settings = settings;
-    this.#descriptors = new DescriptorReserve(acceptor, name, settings.reservedDescriptors);
+    this.#descriptors = new DescriptorReserve(acceptor, name, settings.reservedDescriptors, descriptors);
     const { connectTimeout, idleTimeout } = acceptor.zone(settings.zone);
     this.#handshakeMs = Math.min(settings.handshakeTimeout, connectTimeout, idleTimeout);
     this.#tokens = Math.max(settings.maxConnRate, 1);
@@ -182,12 +185,27 @@ export class Gate {
     admitted: (arrival: Arrival) => void
   ): void {
     const newcomer = { socket, transport, local, isStaged, admitted };
-    if (!this.#hasNoPlace) this.#serve(newcomer);
-    else if (this.#held.hold(newcomer)) socket.on('error', ignore);
-    else this.#reject(socket, 'max_connections');
+    if (!this.#hasNoPlace) this.#enter(newcomer);
+    else if (!this.#descriptors.admits()) this.#reject(socket, 'descriptors_short');
+    else if (!this.#held.hold(newcomer)) this.#reject(socket, 'max_connections');
+    else {
+      socket.on('error', ignore);
+      this.#descriptors.add();
+      socket.on('close', this.#onHeldClose);
+    }
   }
 
-  #serve({ socket, transport, local, isStaged, admitted }: Newcomer): void {
+  /** Serve a connection that has waited. */
+  #serve(newcomer: Newcomer): void {
+    const { socket } = newcomer;
+    if (!socket.closed) {
+      socket.off('close', this.#onHeldClose);
+      this.#descriptors.remove(); // it is added again below, with the other connections
+    }
+    this.#enter(newcomer);
+  }
+
+  #enter({ socket, transport, local, isStaged, admitted }: Newcomer): void {
     const arrival = this.#arrive(socket, transport, local, isStaged);
     if (arrival !== undefined) admitted(arrival);
   }

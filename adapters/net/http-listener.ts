@@ -19,6 +19,7 @@ import {
 } from '../../lib/index.ts';
 import { HttpPlaces, peerOf } from '../upgrades/index.ts';
 import { bind, boundAddress, type ServerMaker } from './bind.ts';
+import { DescriptorReserve } from './descriptors.ts';
 import { FileWatch } from './file-watch.ts';
 import { ignore } from './gate.ts';
 import { refuseConnect, refuseExpectation, refuseUnparsed, refuseWithoutHost } from './http-refusals.ts';
@@ -87,6 +88,7 @@ class HttpListener implements Listener {
   #opening: Promise<void> | undefined;
   #reloading: Promise<void> = Promise.resolve();
   #contextFor: LoadedMaterial['contextFor'];
+  readonly #descriptors: DescriptorReserve;
   readonly #sockets: HttpPlaces;
   /** The answers in progress. */
   readonly #answers = new Set<ServerResponse>();
@@ -97,10 +99,11 @@ class HttpListener implements Listener {
     this.#transport = transport;
     this.#handler = handler;
     this.#tls = tls;
-    this.#sockets = new HttpPlaces(common.maxConnections, broker.clock);
     this.protocol = tls === undefined ? 'http:management' : 'https:management';
     const scheme = this.protocol.slice(0, this.protocol.indexOf(':'));
     this.name = common.name ?? freeName(broker, `${scheme}:${'path' in place ? place.path : place.port}`);
+    this.#descriptors = new DescriptorReserve(broker, this.name, common.reservedDescriptors);
+    this.#sockets = new HttpPlaces(common.maxConnections, broker.clock, this.#descriptors);
     this.#files = new FileWatch(broker.clock, () => {
       this.reload().catch((error) => this.#report(error, 'reloading certificates'));
     });
@@ -131,6 +134,7 @@ class HttpListener implements Listener {
     const server = this.#server;
     this.#server = undefined;
     this.#files.close();
+    this.#descriptors.close();
     if (server === undefined) return;
     const cutOff = () => {
       for (const socket of this.#sockets) socket.destroy();

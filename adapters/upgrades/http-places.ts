@@ -14,6 +14,16 @@ interface Place {
   sinceMs: number;
 }
 
+/** File descriptors that connections must leave free. */
+interface Reserve {
+  /** Whether a connection that has just been accepted may stay. */
+  admits(): boolean;
+  /** Count a connection. */
+  add(): void;
+  /** Subtract a connection that has closed. */
+  remove(): void;
+}
+
 /** The requests at ports of this package. */
 const OWN = new WeakSet<IncomingMessage>();
 
@@ -23,7 +33,7 @@ export function isAtOwnPort(request: IncomingMessage): boolean {
 }
 
 /**
- * The connections of an HTTP server that this package opens, up to a limit.
+ * The connections of an HTTP server that this package opens, up to a limit, and as long as file descriptors are free.
  *
  * If there is no room, the connection is closed that has waited longest for a complete request, among those of the address that has the most
  * such connections. So clients that open many connections and send nothing, or only parts of requests, keep out themselves only.
@@ -33,11 +43,13 @@ export class HttpPlaces {
   readonly #places = new Map<unknown, Place>();
   readonly #max: number;
   readonly #clock: Clock;
+  readonly #descriptors: Reserve | undefined;
 
   /** @param max 0: no limit */
-  constructor(max: number, clock: Clock) {
+  constructor(max: number, clock: Clock, descriptors?: Reserve) {
     this.#max = max;
     this.#clock = clock;
+    this.#descriptors = descriptors;
   }
 
   get size(): number {
@@ -63,14 +75,17 @@ export class HttpPlaces {
 
   #add(socket: Socket): void {
     const key = peerOf(socket);
-    if (this.#max > 0 && this.#places.size >= this.#max && !this.#makeRoom(loginSourceOf(socket.remoteAddress))) {
+    const hasRoom = (this.#max === 0 || this.#places.size < this.#max) && this.#descriptors?.admits() !== false;
+    if (!hasRoom && !this.#makeRoom(loginSourceOf(socket.remoteAddress))) {
       socket.destroy();
       return;
     }
     const sinceMs = this.#clock.monotonic();
     const place: Place = { socket, source: loginSourceOf(socket.remoteAddress), answering: 0, sinceMs };
     this.#places.set(key, place);
+    this.#descriptors?.add();
     socket.on('close', () => {
+      this.#descriptors?.remove();
       if (this.#places.get(key) === place) this.#places.delete(key);
     });
   }

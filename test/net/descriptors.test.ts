@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { Server as HttpServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { type Duplex, PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import mqtt from 'mqtt';
 import { type DescriptorCount, DescriptorReserve, Descriptors } from '../../adapters/net/descriptors.ts';
+import { Gate } from '../../adapters/net/gate.ts';
 import { tcp } from '../../adapters/net/index.ts';
+import { HttpPlaces } from '../../adapters/upgrades/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { connectPacket } from '../support/raw-client.ts';
@@ -207,6 +211,92 @@ describe('a reserve of descriptors', () => {
     assert.throws(() => tcp({ port: 0, reservedDescriptors: -1 }), { code: 'OPTION_INVALID' });
   });
 });
+
+describe('the reserve of descriptors of a listener', () => {
+  /** A listener with room for one connection, in a process that has room for three. */
+  function gateInFullProcess() {
+    const broker = new StubBroker();
+    const { clock, descriptors } = processWith({ limit: 1000, used: 934 });
+    broker.clock = clock;
+    const gate = new Gate(broker, 'tcp:1883', { ...tcp({ port: 0 }).common, maxConnections: 1 }, descriptors);
+    gate.accept();
+    const admitted: Duplex[] = [];
+    const arrive = () => {
+      const socket = new PassThrough();
+      gate.admit(socket, 'tcp', undefined, false, (arrival) => admitted.push(arrival.socket));
+      return socket;
+    };
+    return { gate, clock, descriptors, admitted, arrive };
+  }
+
+  it('counts connections that wait for a place, and closes those that come when only the reserve is left', async () => {
+    const { gate, descriptors, admitted, arrive } = gateInFullProcess();
+    const [first, second, third, fourth] = [arrive(), arrive(), arrive(), arrive()];
+    assert.deepEqual(gate.shutdownCount, { descriptors_short: 1 });
+    assert.equal(fourth.destroyed, true);
+    assert.equal(descriptors.free(), 63);
+    await closing(second);
+    assert.equal(descriptors.free(), 64);
+    const fifth = arrive();
+    assert.equal(fifth.destroyed, false);
+    await closing(first);
+    await new Promise(setImmediate);
+    assert.deepEqual(admitted, [first, third]);
+    assert.equal(descriptors.free(), 64);
+    gate.close();
+    for (const socket of [third, fifth]) await closing(socket);
+    assert.equal(descriptors.free(), 66, 'each socket is subtracted once');
+  });
+
+  it('counts a waiting connection once if its client has closed it when a place becomes free', async () => {
+    const { gate, descriptors, admitted, arrive } = gateInFullProcess();
+    const [first, second] = [arrive(), arrive()];
+    const closed = [first, second].map((socket) => once(socket, 'close'));
+    first.destroy();
+    second.destroy();
+    await Promise.all(closed);
+    await new Promise(setImmediate);
+    assert.deepEqual(admitted, [first]);
+    assert.equal(descriptors.free(), 66);
+    gate.close();
+  });
+
+  it('holds for HTTP connections too: one that waits for a request makes room, and one that is being answered does not', async () => {
+    const broker = new StubBroker();
+    const { clock, descriptors } = processWith({ limit: 1000, used: 936 });
+    broker.clock = clock;
+    const places = new HttpPlaces(0, clock, new DescriptorReserve(broker, 'http:8081', 64, descriptors));
+    const server = places.watch(new EventEmitter() as HttpServer);
+    const arrive = (remotePort: number) => {
+      const socket = Object.assign(new PassThrough(), { remoteAddress: '10.0.0.1', remotePort });
+      server.emit('connection', socket);
+      return socket;
+    };
+    const first = arrive(1);
+    assert.equal(descriptors.free(), 63);
+    const second = arrive(2);
+    assert.deepEqual([first.destroyed, second.destroyed], [true, false]);
+    await new Promise(setImmediate);
+    assert.equal(descriptors.free(), 63);
+    server.emit('request', { headers: {}, socket: second }, new EventEmitter());
+    assert.deepEqual([arrive(3).destroyed, second.destroyed], [true, false]);
+    assert.equal(places.size, 1);
+    assert.deepEqual(
+      broker.alarmed.map(({ change, id }) => [change, id]),
+      [['raise', 'descriptors_short:http:8081']]
+    );
+    await closing(second);
+    assert.equal(descriptors.free(), 64);
+  });
+});
+
+/** Closes a stream, and waits until it has closed. */
+async function closing(socket: Duplex): Promise<void> {
+  if (socket.closed) return;
+  const closed = once(socket, 'close');
+  socket.destroy();
+  await closed;
+}
 
 /** Starts a broker whose process may have 160 descriptors. */
 class App {
