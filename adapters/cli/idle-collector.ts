@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers';
-import { getHeapStatistics } from 'node:v8';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 
 const LOOK_EVERY_MS = 1_000;
 /** The process is idle if it was busy for less than this share of the time since the last check. */
@@ -74,6 +74,17 @@ export class IdlePolicy {
 function isWorthCompacting(usedBytes: number, spareBytes: number): boolean {
   if (usedBytes <= QUICKLY_COMPACTED_BYTES) return true;
   return usedBytes <= MOST_COMPACTED_BYTES && spareBytes >= usedBytes * SPARE_RATIO;
+}
+
+/**
+ * Let the young generation of the heap reach its full size (16 MB) in two steps instead of four when load begins.
+ *
+ * While it is small, messages that wait for a commit outlive two collections, which makes them old. As dead old objects keep what they refer
+ * to, this can go on for as long as the load: a QoS 1 message of a stored session then cost up to a third more, and the process had 50 MB
+ * more. Only the command uses this, like `collectWhenIdle`.
+ */
+export function growHeapQuickly(): void {
+  setFlagsFromString('--semi-space-growth-factor=4');
 }
 
 /**

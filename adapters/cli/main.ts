@@ -8,11 +8,12 @@ const LAST_OUTPUT_MS = 1_000;
 const isBroker = process.argv[2] === 'serve';
 // Loading the modules takes some 200 ms, in which SIGHUP would end the process. This listener stays until the process ends.
 if (isBroker) process.on('SIGHUP', () => {});
-const [{ runCommand }, { readFileUpTo }, { collectWhenIdle }] = await Promise.all([
+const [{ runCommand }, { readFileUpTo }, { collectWhenIdle, growHeapQuickly }] = await Promise.all([
   import('./commands.ts'),
   import('./config-text.ts'),
   import('./idle-collector.ts')
 ]);
+if (isBroker) growHeapQuickly();
 
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
