@@ -33,7 +33,7 @@ export interface Plan {
   readonly usesMetadata: boolean;
   /** The statement of the store cannot be compiled at present, for example because a function of the app is not defined. */
   readonly isMissing?: true;
-  /** What may be a mistake in the statement. */
+  /** Possible mistakes in the statement. */
   readonly hints: readonly string[];
   /** The columns whose JSON it reads, by paths such as payload.temp. */
   readonly decoded: readonly string[];

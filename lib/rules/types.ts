@@ -315,7 +315,7 @@ export interface RuleTest {
   /** FOREACH gives a list of outputs. */
   readonly isForeach: boolean;
   readonly outputs: readonly Value[];
-  /** What may be a mistake in the statement or in the event, such as a string in double quotes; empty if there is nothing to say. */
+  /** Possible mistakes in the statement or in the event, such as a string in double quotes; empty if there are none. */
   readonly hints: readonly string[];
 }
 

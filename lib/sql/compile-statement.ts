@@ -251,7 +251,7 @@ function hasParts(output: Output): boolean {
   return false;
 }
 
-/** Where a field without an alias goes: a path to itself, a slice to the path of its list, others to the text of the expression. */
+/** The place of a field without an alias: a path to itself, a slice to the path of its list, others to the text of the expression. */
 function targetOf(expression: Expression, text: string): Path {
   if (expression.type === 'path')
     return { ...expression, steps: expression.steps.filter((step) => step.type !== 'slice') };

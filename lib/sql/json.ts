@@ -29,7 +29,7 @@ export function decodeJson(text: string): Value {
 /**
  * Decode JSON as `decodeJson` does, with an answer for numbers that are greater than all floating point numbers.
  * @param infinite called with such a number, which is an integer or not, as it is written
- * @throws SyntaxError if the text is no JSON; what `infinite` throws
+ * @throws SyntaxError if the text is not JSON; what `infinite` throws
  */
 export function decodeExactly(text: string, infinite: (number: string) => Value): Value {
   return new ExactDecoder(text, infinite).decode();

@@ -340,7 +340,7 @@ export class StreamRuntime {
   }
 }
 
-/** What a rule is made of. An option that earlier versions do not have is left out while it has no effect, so that their checkpoints fit. */
+/** A string for the definition of a rule. An option that earlier versions do not have is left out while it has no effect, so that their checkpoints fit. */
 function fingerprintOf(sql: string, options: RuleOptions, streams: readonly string[]): string {
   const { idleTimeout, ...others } = options;
   return JSON.stringify([sql, idleTimeout === 0 ? others : options, streams]);

@@ -6,7 +6,7 @@ import { granted, rest, startBroker } from '../support/wire.ts';
 
 type Request = Exclude<Parameters<typeof granted>[2], string | readonly unknown[]>;
 
-/** What a client receives: topics and retain flags. The QoS is that of the subscription when a message is sent, so it may differ. */
+/** The messages that a client receives: topics and retain flags. The QoS is that of the subscription when a message is sent, so it may differ. */
 async function received(client: RawClient): Promise<string[]> {
   const packets: string[] = [];
   for (const packet of await rest(client)) {

@@ -10,7 +10,7 @@ import { checkFormat } from '../../lib/store/commits.ts';
 import { DEFINITIONS_VERSION, FORMAT, Kind } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
 
-/** What the tables of the broker have, by table and key. Streams and tables are statements, stream rules objects. */
+/** The content of the tables of the broker, by table and key. Streams and tables are statements, stream rules objects. */
 interface Stored {
   readonly $rules?: object;
   readonly $resources?: object;

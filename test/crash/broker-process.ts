@@ -174,7 +174,7 @@ function cpuSecOf(pid: number | undefined): number | undefined {
   }
 }
 
-/** What the threads of a process wait for, as far as the system tells. */
+/** The calls in which the threads of a process wait, as far as the system tells. */
 function threadsOf(pid: number | undefined): string {
   try {
     const threads = readdirSync(`/proc/${pid}/task`).map((thread) => {

@@ -59,7 +59,7 @@ async function stage(): Promise<Stage> {
   };
 }
 
-/** Whether a TLS client completes its handshake, and the code of the alert that it gets. */
+/** Tell whether a TLS client completes its handshake, and the code of the alert that it gets. */
 async function handshake(port: number, version: (typeof VERSIONS)[number], cert?: string, key?: string) {
   const options = { port, host: '127.0.0.1', ca: certificates.ca.cert, cert, key };
   const socket: TLSSocket = connectTls({ ...options, minVersion: version, maxVersion: version });
@@ -72,7 +72,7 @@ async function handshake(port: number, version: (typeof VERSIONS)[number], cert?
   return { isComplete, alert };
 }
 
-/** Whether MQTT.js gets a CONNACK. */
+/** Tell whether MQTT.js gets a CONNACK. */
 async function isAdmitted(port: number, options: IClientOptions): Promise<boolean> {
   const client = connectMqtt({ host: '127.0.0.1', port, protocol: 'mqtts', reconnectPeriod: 0, ...options });
   let hasConnected = false;

@@ -7,7 +7,7 @@ const FILTER = '$share/workers/jobs/#';
 const ROUNDS = 12;
 const STEPS = 25;
 
-/** What the model knows of a member that is away: the messages that were handed over to it, and those that were queued for it. */
+/** A member that is away, in the model: the messages that were handed over to it, and those that were queued for it. */
 interface Member {
   readonly first: string[];
   readonly own: string[];

@@ -60,10 +60,10 @@ describe('format json', () => {
   it('refuses what is no object', () => {
     assert.throws(() => decode('json', '[{"a":1},3]'), {
       code: 'STREAM_FAILED',
-      message: 'the payload is no JSON object or array of objects: it has float64(3)'
+      message: 'the payload is not a JSON object or array of objects: it has float64(3)'
     });
     assert.throws(() => decode('json', 'null'), /it has <nil>\(<nil>\)/);
-    assert.throws(() => decode('json', '{"a":'), { code: 'STREAM_FAILED', message: /^the payload is no JSON: / });
+    assert.throws(() => decode('json', '{"a":'), { code: 'STREAM_FAILED', message: /^the payload is not JSON: / });
     assert.throws(() => decode('json', ''), { code: 'STREAM_FAILED' });
   });
 

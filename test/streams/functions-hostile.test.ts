@@ -96,7 +96,7 @@ function callOf(row: StreamFunction): (args: readonly Value[]) => unknown {
     default:
       return (args) => {
         const names = args.map((_, index) => (index === STAR ? undefined : `c${index}`));
-        // What `*` gives is always the row.
+        // The result of `*` is always the row.
         row.make(TOOLS, names).next(
           args.map((value, index) => (index === STAR && !isStruct(value) ? { value } : value)),
           ROW

@@ -15,7 +15,7 @@ class ScriptedServer {
   readonly got: Packet[] = [];
   readonly #server = createServer((socket) => this.#accept(socket));
   #socket: Socket | undefined;
-  /** What it says in the next CONNACK. */
+  /** The session flag of the next CONNACK. */
   hasSession = false;
 
   async begin(): Promise<string> {

@@ -208,7 +208,7 @@ describe('the rows of a shared source', () => {
     send('no JSON');
     send('{"a":1}');
     setup.failed('the file is gone');
-    assert.match(kept.errors[0], /^the payload is no JSON: /);
+    assert.match(kept.errors[0], /^the payload is not JSON: /);
     assert.equal(kept.errors[1], 'the file is gone');
     assert.deepEqual(kept.values, [{ a: 1 }]);
     const { recordsIn, exceptions, lastException } = attachments[0].figures;

@@ -99,7 +99,7 @@ describe('the source httppull', () => {
     answer.body = '{"n":3}';
     await pull();
     assert.equal(kept.errors[0], `${url}/a has answered with status 500`);
-    assert.match(kept.errors[1], /^the payload is no JSON/);
+    assert.match(kept.errors[1], /^the payload is not JSON/);
     assert.deepEqual(kept.values, [{ n: 3 }]);
     await attachment.detach();
   });

@@ -36,7 +36,7 @@ export interface StatementCase {
   readonly rows: readonly TimedRow[];
   /** `TIME JSON` or `TIME error TEXT`, in the order of time. */
   readonly expected: readonly string[];
-  /** Whether it gives the same if the rule is saved and continued. */
+  /** True if it gives the same when the rule is saved and continued. */
   readonly isContinuous: boolean;
   /** Figures of nodes at the end, such as `op_2_watermark late_total 1`. */
   readonly counts: readonly string[];

@@ -22,7 +22,7 @@ export interface DefinitionChange<D> {
   readonly since: number;
   /** A clause: how these definitions behave now. */
   readonly text: string;
-  /** Whether a definition behaves differently. A definition for which it throws is not counted. */
+  /** Tell whether a definition behaves differently. A definition for which it throws is not counted. */
   isAffected(definition: D, stored: StoredDefinitions): boolean;
 }
 

@@ -113,7 +113,7 @@ function textOf(payload: Uint8Array): string {
 }
 
 /** @throws StreamFailure */
-function parse(text: string, fault = 'the payload is no JSON'): unknown {
+function parse(text: string, fault = 'the payload is not JSON'): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -142,7 +142,7 @@ function withIntegers(text: string): unknown {
   return normalized(exact(text, refuse), integerOf);
 }
 
-/** Whether what JSON.parse has made has only numbers that are as they are written. Calls are for lists and objects alone: it costs 10 % of JSON.parse. */
+/** Tell whether all numbers of a result of JSON.parse are as they are written. Calls are for lists and objects alone: it costs 10 % of JSON.parse. */
 function isExact(value: unknown, level: number): boolean {
   if (typeof value !== 'object' || value === null || level > MOST_LEVELS) return !isLarge(value);
   if (Array.isArray(value)) {
@@ -169,7 +169,7 @@ function exact(text: string, infinite: (number: string) => Value): unknown {
     return decodeExactly(text, infinite as (number: string) => SqlValue);
   } catch (error) {
     if (error instanceof StreamFailure) throw error;
-    return parse(text); // what is no JSON has the error of JSON.parse; the levels beyond 1000 are not exact
+    return parse(text); // text that is not JSON has the error of JSON.parse; the levels beyond 1000 are not exact
   }
 }
 
@@ -202,7 +202,7 @@ function rowsOf(value: unknown): Rows {
   if (isObject(value)) return value;
   if (Array.isArray(value) && value.every(isObject)) return value;
   const found = Array.isArray(value) ? value.find((each) => !isObject(each)) : value;
-  throw new StreamFailure(`the payload is no JSON object or array of objects: it has ${describe(found as Value)}`);
+  throw new StreamFailure(`the payload is not a JSON object or array of objects: it has ${describe(found as Value)}`);
 }
 
 function isObject(value: unknown): value is ValueObject {

@@ -41,7 +41,7 @@ export interface FunctionTools {
   /** A property of the service that is shared by its rules: `get_keyed_state`, `props`. */
   property(name: string): Value;
   /**
-   * How often, and when last, the rule has produced an emission; with OVER (WHEN ...) of a window, has been triggered. The time is that of the row or
+   * Number of emissions of the rule, or with OVER (WHEN ...) of triggers of its window, and the time of the last one. The time is that of the row or
    * of the end of the window, in event time too.
    */
   readonly hits: { count: number; lastAt: number };
