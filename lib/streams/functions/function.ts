@@ -50,9 +50,9 @@ export interface FunctionTools {
   readonly frame: Frame;
   /** The bound `rowWeight`. Default: `MAX_WEIGHT`. */
   readonly rowWeight?: number;
-  /** What the functions make for a row together. Absent: it is not counted. */
+  /** The work of all functions for one row. Absent: it is not counted. @internal */
   readonly rowWork?: RowWork;
-  /** Of a test: evaluation fails when its time is over. */
+  /** Of a test: evaluation fails when its time is over. @internal */
   readonly time?: Pick<WorkTime, 'isOver'>;
 }
 
