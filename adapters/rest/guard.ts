@@ -37,8 +37,11 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Headers with which proxies say that a request is not their own. */
-const FORWARDED = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
+/** Headers with which proxies say that a request is not their own. Some send only one of the last ones. */
+const FORWARDED = [
+  ...['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'],
+  ...['x-forwarded-server', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip', 'x-envoy-external-address']
+];
 
 /** Decides which requests of a REST interface are answered. */
 export class Guard {

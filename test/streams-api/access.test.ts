@@ -7,6 +7,11 @@ import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
 import { FakePlugins } from './fake-plugins.ts';
 
 const PLUGIN = { name: 'random', file: 'http://127.0.0.1/random.zip' };
+/** Headers that proxies set; some set only one of the last ones. */
+const FORWARDED = [
+  ...['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'],
+  ...['x-forwarded-server', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip', 'x-envoy-external-address']
+];
 const PROXIED = { 'x-forwarded-for': '192.0.2.1' };
 
 /** Serve the interface of a broker with the application `app` while `use` runs. */
@@ -59,6 +64,8 @@ describe('The interface of streams with credentials: "remote"', () => {
 
   it('asks for credentials if a proxy has forwarded the request, or if it was sent to another name', async () => {
     await serving({ credentials: 'remote' }, async ({ call, port }) => {
+      for (const name of FORWARDED)
+        assert.equal((await call('GET', '/rules', undefined, { [name]: '192.0.2.1' })).status, 401, name);
       const answer = await call('GET', '/rules', undefined, PROXIED);
       assert.equal(answer.status, 401);
       assert.match(answer.text, /: requests that are not from this machine to a loopback address need them\n$/);
