@@ -106,7 +106,8 @@ export class CredentialCheck {
     const isOne = credentials === 'applications' || credentials === 'users';
     this.#credentials = isOne ? [credentials] : credentials;
     this.#proxies = proxies;
-    this.#limit = new LoginLimit(broker.clock);
+    // the ids of an app are its own
+    this.#limit = typeof credentials === 'function' ? new LoginLimit(broker.clock) : limitOf(broker);
   }
 
   /** Check the credentials of a call. It is synchronous for credentials that were right a moment ago. @throws Fault unauthorized, tooManyLogins */
@@ -249,6 +250,15 @@ export class CredentialCheck {
     const none = `but the broker has none: add one with ${add}, or in the app that runs the broker`;
     return unauthorized(`of an ${names} are needed, ${none}`.replace('an user', 'a user'));
   }
+}
+
+/** The limits of failed logins with identities of brokers. All interfaces of a broker have the same one, or each would allow as many guesses. */
+const LIMITS = new WeakMap<Broker, LoginLimit>();
+
+function limitOf(broker: Broker): LoginLimit {
+  const limit = LIMITS.get(broker) ?? new LoginLimit(broker.clock);
+  LIMITS.set(broker, limit);
+  return limit;
 }
 
 function wrongCredentials({ id }: Basic): Fault {

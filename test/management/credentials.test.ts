@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { describe, it } from 'node:test';
 import { type Broker, createBroker } from 'embermq';
-import { type ManagementOptions, managementApi } from 'embermq/management';
+import { type HttpMounts, type ManagementOptions, managementApi, metricsHandler } from 'embermq/management';
 import { streamsApi } from 'embermq/streams-api';
 import { createTestBroker } from 'embermq/testing';
 import { AUTHORIZATION, serve, serveManagement, startBroker } from '../support/management.ts';
@@ -301,6 +301,35 @@ describe('Failed logins', () => {
     assert.equal((await call('GET', '/clients', { from: '192.0.2.2' })).status, 200);
     await kit.clock.advance('61s');
     assert.equal((await call('GET', '/clients', { from: '192.0.2.1' })).status, 200);
+  });
+
+  it('count for all interfaces of the broker together, but not for those that ask a function of the app', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await broker.applications.add({ id: 'app', secret: 'a secret' });
+    const status = async (handle: HttpMounts['fetch'], path: string, secret: string) => {
+      const headers = { authorization: basic('app', secret) };
+      return (await handle(new Request(`http://localhost${path}`, { headers }), { remoteAddress: '192.0.2.1' })).status;
+    };
+    const credentials = 'applications';
+    const management = managementApi(broker, { prefix: '/api/v4', credentials });
+    const earlier = managementApi(broker, { revision: 'earlier', prefix: '/api/v3', credentials });
+    const metrics = metricsHandler(broker, { credentials });
+    for (let n = 0; n < 4; n++) {
+      assert.equal(await status(management.fetch, '/api/v4/clients', `${n}`), 401);
+      assert.equal(await status(earlier.fetch, '/api/v3/clients', `earlier ${n}`), 401);
+    }
+    assert.equal(await status(metrics.fetch, '/metrics', 'one'), 401);
+    assert.equal(await status(streamsApi(broker).fetch, '/rules', 'two'), 401);
+    for (const [{ fetch }, path] of [
+      [management, '/api/v4/clients'],
+      [earlier, '/api/v3/clients'],
+      [metrics, '/metrics'],
+      [streamsApi(broker), '/rules']
+    ] as const)
+      assert.equal(await status(fetch, path, 'three'), 429, path);
+    const ofApp = managementApi(broker, { prefix: '/api/v4', credentials: () => false });
+    assert.equal(await status(ofApp.fetch, '/api/v4/clients', 'four'), 401);
   });
 
   it('do not shut out credentials that were right before', async () => {
