@@ -18,6 +18,8 @@ export interface Turns {
   readonly longestMs: number;
   /** Number of turns over 10 ms. */
   readonly long: number;
+  /** The greatest resident memory at the end of a turn, in bytes. Not each turn is looked at. */
+  readonly peakBytes: number;
 }
 
 export const APPLICATION = { id: 'bench', secret: 'a secret of the benchmark' };
@@ -165,15 +167,45 @@ const LISTS: readonly (readonly [what: string, paths: readonly string[]])[] = [
 /** Measure how long the event loop is blocked by lists of this number of clients. */
 export async function runTurns(clients: number, repetitions: number): Promise<TurnRow[]> {
   await using server = await start(clients);
-  const read = (path: string, times: number) => askOn(server.api, httpRequest('GET', `/api/v4${path}`), times);
+  return await watched(server, LISTS, repetitions);
+}
+
+/** Requests that come at the same time. */
+const CROWD = 100;
+/** Subscriptions of each client while many lists are read at once; each is a route. */
+const SUBSCRIPTIONS = 2;
+/** Lists that are read by many at once, a part of them each. */
+const CROWDS: readonly (readonly [what: string, paths: readonly string[]])[] = [
+  ['nothing', []],
+  ['first page of 10,000 clients', ['/clients']],
+  ['fuzzy filter without a match', ['/clients?_like_clientid=nobody']],
+  ['last page of 10,000 subscriptions', ['/subscriptions?_page=20']],
+  ['10,000 routes', ['/routes']],
+  ['these four', ['/clients', '/clients?_like_clientid=nobody', '/subscriptions?_page=20', '/routes']]
+];
+
+/** Measure how long the event loop is blocked by 100 lists at once of this number of clients, with two subscriptions each. */
+export async function runCrowds(clients: number): Promise<TurnRow[]> {
+  await using server = await start(clients, SUBSCRIPTIONS);
+  const crowds = CROWDS.map(([what, paths]): (typeof LISTS)[number] => [
+    what,
+    paths.length === 0 ? [] : Array.from({ length: CROWD }, (_, at) => paths[at % paths.length])
+  ]);
+  return await watched(server, crowds, 1);
+}
+
+/** Read lists, each after the other, and watch the turns of the server. */
+async function watched({ api, bare }: Server, lists: typeof LISTS, repetitions: number): Promise<TurnRow[]> {
+  const read = (path: string, times: number) =>
+    askOn(api, httpRequest('GET', `/api/v4${path}`), times, { keepsBody: false });
   const rows: TurnRow[] = [];
-  for (const [, paths] of LISTS) for (const path of paths) await read(path, 2);
-  await get(server.bare, '/turns');
-  for (const [what, paths] of LISTS) {
-    await get(server.bare, '/turns');
+  for (const [, paths] of lists) for (const path of new Set(paths)) await read(path, 2);
+  await get(bare, '/turns');
+  for (const [what, paths] of lists) {
+    await get(bare, '/turns');
     if (paths.length === 0) await sleep(1000);
     else await Promise.all(paths.map((path) => read(path, repetitions)));
-    rows.push({ what, ...(JSON.parse(await get(server.bare, '/turns')) as Turns) });
+    rows.push({ what, ...(JSON.parse(await get(bare, '/turns')) as Turns) });
   }
   return rows;
 }
@@ -182,9 +214,11 @@ interface Server extends RestPorts, AsyncDisposable {
   readonly pid: number;
 }
 
-async function start(clients: number): Promise<Server> {
+/** @param subscriptions number of those of each client */
+async function start(clients: number, subscriptions = 0): Promise<Server> {
   const [core] = process.argv.slice(4);
-  const node = [process.execPath, '--max-old-space-size=4096', program('support/rest-server.js'), String(clients)];
+  const serving = [program('support/rest-server.js'), String(clients), String(subscriptions)];
+  const node = [process.execPath, '--max-old-space-size=4096', ...serving];
   const command = core === undefined ? node : ['taskset', '-c', core, ...node];
   const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: child.stdout })) {
@@ -227,11 +261,15 @@ async function get(port: number, path: string): Promise<string> {
   return askOn(port, httpRequest('GET', path), 1);
 }
 
-/** Send a request many times over one connection. @returns the last body @throws Error if an answer is not 200 */
-function askOn(port: number, request: Buffer, count: number): Promise<string> {
+/**
+ * Send a request many times over one connection.
+ * @param keepsBody false: only the end of a long body is kept
+ * @returns the last body @throws Error if an answer is not 200
+ */
+function askOn(port: number, request: Buffer, count: number, { keepsBody = true } = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true });
-    const answers = new Answers();
+    const answers = new Answers(keepsBody);
     let left = count;
     const fail = (error: Error) => {
       socket.destroy();
@@ -262,11 +300,16 @@ const CHUNKS_END = '0\r\n\r\n';
 /** Finds the ends of answers, of which one comes after the other. */
 class Answers {
   status = 0;
+  readonly #keepsBody: boolean;
   #chunks: Buffer[] = [];
   #bytes = 0;
   /** Bytes of the whole answer; 0: it is chunked; undefined: the head is not there yet. */
   #wanted: number | undefined;
   #headBytes = 0;
+
+  constructor(keepsBody: boolean) {
+    this.#keepsBody = keepsBody;
+  }
 
   /** @returns the body if the answer is complete */
   add(chunk: Buffer): string | undefined {
@@ -274,7 +317,10 @@ class Answers {
     this.#bytes += chunk.length;
     if (this.#wanted === undefined) this.#readHead();
     if (this.#wanted === undefined) return undefined;
-    if (this.#wanted === 0 ? !this.#endsInLastChunk() : this.#bytes < this.#wanted) return undefined;
+    if (this.#wanted === 0 ? !this.#endsInLastChunk() : this.#bytes < this.#wanted) {
+      if (!this.#keepsBody) this.#chunks = this.#chunks.slice(-2);
+      return undefined;
+    }
     const body = Buffer.concat(this.#chunks).toString('utf8', this.#headBytes);
     this.#chunks = [];
     this.#bytes = 0;
@@ -300,7 +346,7 @@ class Answers {
 }
 
 /** The rows as Markdown tables. */
-export function table(requests: readonly Row[], turns: readonly TurnRow[]): string {
+export function table(requests: readonly Row[], turns: readonly TurnRow[], crowds: readonly TurnRow[]): string {
   return [
     'The management interface on node:http with keep-alive, beside a bare handler of node:http that builds and writes (or parses) the same',
     'records, without credentials, routing and checks; both in one process, in turns. `part` is the part of the speed of the bare handler that',
@@ -317,6 +363,16 @@ export function table(requests: readonly Row[], turns: readonly TurnRow[]): stri
     '',
     '| list | longest ms | turns over 10 ms | turns |',
     '| --- | --- | --- | --- |',
-    ...turns.map((row) => `| ${row.what} | ${row.longestMs.toFixed(1)} | ${row.long} | ${row.count} |`)
+    ...turns.map((row) => `| ${row.what} | ${row.longestMs.toFixed(1)} | ${row.long} | ${row.count} |`),
+    '',
+    `The same while ${CROWD} lists are requested at once, each over a connection of its own; the goal is 20 ms. Each client has`,
+    `${SUBSCRIPTIONS} subscriptions. The memory is the greatest resident memory of the process meanwhile.`,
+    '',
+    `| ${CROWD} lists at once | longest ms | turns over 10 ms | turns | MB |`,
+    '| --- | --- | --- | --- | --- |',
+    ...crowds.map(
+      ({ what, longestMs, long, count, peakBytes }) =>
+        `| ${what} | ${longestMs.toFixed(1)} | ${long} | ${count} | ${Math.round(peakBytes / 1e6)} |`
+    )
   ].join('\n');
 }

@@ -31,9 +31,10 @@ if (name === 'match') {
     table(await runVerdicts(short ? 1000 : 20_000, short ? 1000 : 100_000), await runLogins(short ? 100 : 2000))
   );
 } else if (name === 'rest') {
-  const { runRequests, runTurns, table } = await import('../rest.ts');
+  const { runCrowds, runRequests, runTurns, table } = await import('../rest.ts');
   const requests = await runRequests(short ? 1000 : 10_000, short ? 200 : 4000);
-  console.log(table(requests, await runTurns(short ? 1000 : 100_000, short ? 2 : 10)));
+  const turns = await runTurns(short ? 1000 : 100_000, short ? 2 : 10);
+  console.log(table(requests, turns, await runCrowds(short ? 1000 : 100_000)));
 } else if (name === 'webhook') {
   const { run, table } = await import('../webhook.ts');
   console.log(table(await run(short ? 2 : 8)));

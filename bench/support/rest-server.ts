@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Broker, type ClientRecord, createBroker, dateTimeText } from 'embermq';
 import { managementApi } from 'embermq/management';
-import { connectFrame } from '../load/frames.ts';
+import { connectFrame, subscribeFrame } from '../load/frames.ts';
 import { APPLICATION, PAYLOAD, type RestPorts, TOPIC, type Turns } from '../rest.ts';
 import { connect, subscribe, Wire } from './wire.ts';
 
@@ -12,11 +12,11 @@ const AT_ONCE = 100;
 
 /**
  * Serves the management interface of a broker with many clients, and beside it a bare handler of node:http that answers the same records:
- * `node rest-server.js CLIENTS`. It prints one line of JSON with the ports when it is ready.
+ * `node rest-server.js CLIENTS SUBSCRIPTIONS` with the subscriptions of each client. It prints one line of JSON with the ports when it is ready.
  *
  * The bare server has more paths, by which the benchmark asks for figures of this process: `/cpu`, `/turns`, `/published`, `/in-process`.
  */
-const [clients] = process.argv.slice(2).map(Number);
+const [clients, subscriptions] = process.argv.slice(2).map(Number);
 const broker = createBroker({ allowAnonymous: true, maxSessions: 0 });
 await broker.start();
 await broker.applications.add(APPLICATION);
@@ -29,6 +29,10 @@ for (let i = 0; i < clients; i++) {
     remotePort: 1024
   });
   wire.push(connectFrame(`client-${i}`, { v5: false, clean: true }));
+  if (subscriptions > 0) {
+    const filters = Array.from({ length: subscriptions }, (_, at) => `commands/client-${i}/${at}`);
+    wire.push(subscribeFrame(filters, { v5: false, qos: 0, id: 1 }));
+  }
   wires.push(wire);
   if (i % AT_ONCE === AT_ONCE - 1) await turn();
 }
@@ -39,7 +43,9 @@ await subscribe(await connect(broker, 'subscriber', ({ length }) => (published +
 
 const sources = await sourcesOf(broker);
 const byId = new Map(sources.map((source) => [source.clientId, source]));
-const turns = { count: 0, longestMs: 0, long: 0 };
+/** The memory is looked at in one of this number of turns, because the look takes about 10 us. */
+const TURNS_A_LOOK = 16;
+const turns = { count: 0, longestMs: 0, long: 0, peakBytes: 0 };
 let isWatching = false;
 
 const api = await serve(managementApi(broker, { revision: 'later', prefix: '/api/v4' }).node);
@@ -151,7 +157,7 @@ async function publishInProcess(messages: number, response: ServerResponse): Pro
 
 function takeTurns(): Turns {
   const taken = { ...turns };
-  Object.assign(turns, { count: 0, longestMs: 0, long: 0 });
+  Object.assign(turns, { count: 0, longestMs: 0, long: 0, peakBytes: 0 });
   if (!isWatching) void watchTurns();
   return taken;
 }
@@ -167,5 +173,6 @@ async function watchTurns(): Promise<void> {
     turns.count++;
     turns.longestMs = Math.max(turns.longestMs, ms);
     if (ms > 10) turns.long++;
+    if (turns.count % TURNS_A_LOOK === 0) turns.peakBytes = Math.max(turns.peakBytes, process.memoryUsage.rss());
   }
 }
