@@ -264,7 +264,16 @@ export type {
 export type { SubscriptionRecord } from './records/subscription-record.ts';
 export { plainAddress, type TlsFacts, verifiedCertificate } from './records/transport-info.ts';
 export { type Given as GivenOptions, ZONE_OPTIONS, type Zone, type ZoneInput } from './records/zone.ts';
-export type { Directory, Page, RetainedRecord, RouteRecord } from './routing/directory.ts';
+export type {
+  Directory,
+  DirectoryLists,
+  Page,
+  PageEnd,
+  PagePart,
+  PageParts,
+  RetainedRecord,
+  RouteRecord
+} from './routing/directory.ts';
 export type {
   ClientQuery,
   LevelQuery,

@@ -247,7 +247,8 @@ class Management implements Service {
     };
     request.query = query;
     request.body = body;
-    return answerWith(await row.run(context, { params, query, body } as Input), page);
+    const { directory } = this.#broker;
+    return answerWith(await row.run(context, { params, query, body } as Input), page, () => directory.nextSlice());
   }
 }
 

@@ -1,6 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
-
-/** Size of the parts that are written at once, in characters. Each is made in a turn of its own. */
+/** Size of the parts that are written at once, in characters. Each is made in a slice of its own. */
 const PART_LENGTH = 65_536;
 
 /** An answer that is lines of text instead of an envelope. */
@@ -13,10 +11,10 @@ export class Download {
     this.contentType = contentType;
   }
 
-  /** The lines with line ends, several in each part. */
-  get parts(): AsyncIterable<string> {
+  /** The lines with line ends, several in each part. @param nextSlice waits for the next slice */
+  parts(nextSlice: () => Promise<void>): AsyncIterable<string> {
     const lines = this.#lines;
-    const parts = partsOf(lines);
+    const parts = partsOf(lines, nextSlice);
     const iterator = {
       next: () => parts.next(),
       // also if nothing has been read yet, which the generator does not notice
@@ -29,14 +27,17 @@ export class Download {
   }
 }
 
-async function* partsOf(lines: AsyncIterable<string>): AsyncGenerator<string, undefined> {
+async function* partsOf(
+  lines: AsyncIterable<string>,
+  nextSlice: () => Promise<void>
+): AsyncGenerator<string, undefined> {
   let part = '';
   for await (const line of lines) {
     part += `${line}\n`;
     if (part.length < PART_LENGTH) continue;
     yield part;
     part = '';
-    await nextTurn(); // lines of a store in memory would all be made in one turn
+    await nextSlice(); // lines of a store in memory would all be made in one slice
   }
   if (part !== '') yield part;
   return undefined;

@@ -1,4 +1,6 @@
+import type { PageEnd, PageParts } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
+import type { Revision } from './revisions.ts';
 
 /** The part of a list that a request asks for. */
 export interface PageRequest {
@@ -31,17 +33,30 @@ export interface Order<R> {
   readonly isDescending?: boolean;
 }
 
+/** Rows that are written in one slice. */
+const ROWS_AT_ONCE = 200;
+
+/** A page that is read while it is sent. */
+interface OpenPage<R> {
+  /** The first rows. */
+  readonly text: string;
+  /** The others. */
+  readonly parts: PageParts<R>;
+  wholeOf(end: PageEnd): Whole | undefined;
+}
+
 /** A page of a list. Its rows become text when they are sent, a few at a time, so that a long page does not delay other work. */
 export class Listing<R = unknown> {
   readonly #rows: readonly R[];
   #write: (row: R) => string;
+  #open: OpenPage<R> | undefined = undefined;
   /** Undefined: the answer has no `meta`. */
-  readonly whole: Whole | undefined;
+  readonly #whole: Whole | undefined;
 
   constructor(rows: readonly R[], whole: Whole | undefined, shape: (row: R) => unknown = (row) => row) {
     this.#rows = rows;
     this.#write = (row) => JSON.stringify(shape(row));
-    this.whole = whole;
+    this.#whole = whole;
   }
 
   /** A page whose rows a function writes. @param write returns a row as JSON */
@@ -51,14 +66,67 @@ export class Listing<R = unknown> {
     return listing;
   }
 
-  get length(): number {
-    return this.#rows.length;
+  /**
+   * A page that is read in parts while it is sent: whatever time the client takes, only a part of it is in memory.
+   * @param wholeOf makes of the end of the page what the answer says about the list
+   * @param write returns a row as JSON
+   * @throws what the first part throws
+   */
+  static async read<R>(
+    parts: PageParts<R>,
+    wholeOf: (end: PageEnd) => Whole | undefined,
+    write: (row: R) => string
+  ): Promise<Listing<R>> {
+    const { value } = await parts.next();
+    const { entries = [], end } = value ?? {};
+    if (end !== undefined) return Listing.written(entries, wholeOf(end), write);
+    const listing = Listing.written<R>([], undefined, write);
+    listing.#open = { text: listing.#textOf(entries), parts, wholeOf };
+    return listing;
   }
 
-  /** Some rows as JSON, separated by commas. */
-  text(from: number, to: number): string {
-    return this.#rows.slice(from, to).map(this.#write).join();
+  /** The page, if it is short. */
+  get text(): { readonly rows: string; readonly whole: Whole | undefined } | undefined {
+    if (this.#open !== undefined || this.#rows.length > ROWS_AT_ONCE) return undefined;
+    return { rows: this.#textOf(this.#rows), whole: this.#whole };
   }
+
+  /**
+   * The rows as JSON with commas between, some in each slice.
+   * @param nextSlice waits for the next slice
+   * @returns a generator that returns `whole`
+   */
+  async *parts(nextSlice: () => Promise<void>): AsyncGenerator<string, Whole | undefined, void> {
+    if (this.#open !== undefined) return yield* this.#openParts(this.#open);
+    for (let from = 0; from < this.#rows.length; from += ROWS_AT_ONCE) {
+      if (from > 0) await nextSlice();
+      yield (from === 0 ? '' : ',') + this.#textOf(this.#rows.slice(from, from + ROWS_AT_ONCE));
+    }
+    return this.#whole;
+  }
+
+  async *#openParts({ text, parts, wholeOf }: OpenPage<R>): AsyncGenerator<string, Whole | undefined, void> {
+    let before = '';
+    if (text !== '') {
+      yield text;
+      before = ',';
+    }
+    for await (const { entries, end } of parts) {
+      if (entries.length > 0) yield before + this.#textOf(entries);
+      if (entries.length > 0) before = ',';
+      if (end !== undefined) return wholeOf(end);
+    }
+    return undefined;
+  }
+
+  #textOf(rows: readonly R[]): string {
+    return rows.map(this.#write).join();
+  }
+}
+
+/** What answers of a revision say about a list of the directory. @param conditions those given */
+export function wholeOf({ hasNext }: Revision, conditions: object, { count, cursor }: PageEnd): Whole {
+  return { count: countUnder(conditions, count), hasNext: hasNext ? cursor !== undefined : undefined };
 }
 
 /** The number of rows that an answer tells: with conditions, the broker has not counted those that meet them. @param conditions those given */

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Answer, type Fault, type FaultKind, shortened } from '../rest/index.ts';
 import { CODES } from './codes.ts';
 import { Download } from './download.ts';
@@ -6,7 +5,7 @@ import { EventStream } from './event-stream.ts';
 import { Listing, type PageRequest, type Whole } from './listing.ts';
 import type { OriginalAnswer } from './operation.ts';
 
-/** Rows that are written in one turn. */
+/** Rows of `Rows` that are written in one slice. */
 const ROWS_AT_ONCE = 200;
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
@@ -57,7 +56,7 @@ export class EncodedData {
   }
 }
 
-/** A list in the data of an answer that becomes text when it is sent, some rows in each turn. What it iterates over may change meanwhile. */
+/** A list in the data of an answer that becomes text when it is sent, some rows in each slice. What it iterates over may change meanwhile. */
 export class Rows<R = unknown> {
   readonly #rows: Iterable<R>;
   readonly #shape: (row: R) => unknown;
@@ -90,8 +89,8 @@ export class LongData {
     this.#fields = fields;
   }
 
-  /** The answer, which is written in parts, each in a turn of its own. */
-  async *parts(): AsyncGenerator<string> {
+  /** The answer, which is written in parts, one in each slice. */
+  async *parts(nextSlice: () => Promise<void>): AsyncGenerator<string> {
     let part = '{"code":0,"data":{';
     let before = '';
     for (const [name, value] of Object.entries(this.#fields)) {
@@ -106,7 +105,7 @@ export class LongData {
       for (const rows of value.parts()) {
         yield part + rows;
         part = '';
-        await nextTurn();
+        await nextSlice();
       }
       part += ']';
     }
@@ -114,31 +113,37 @@ export class LongData {
   }
 }
 
-/** The answer of an operation that has succeeded. */
-export function answerWith(result: unknown, page: PageRequest): Answer {
+/** The answer of an operation that has succeeded. @param nextSlice waits for the next slice of the time for long answers */
+export function answerWith(result: unknown, page: PageRequest, nextSlice: () => Promise<void>): Answer {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
   if (result instanceof BareAnswer) return { status: 200, headers: JSON_HEADERS, body: result.json };
   if (result instanceof EncodedData) return { status: 200, headers: JSON_HEADERS, body: result.body };
   if (result instanceof Download)
-    return { status: 200, headers: { 'content-type': result.contentType }, body: result.parts };
-  if (result instanceof LongData) return { status: 200, headers: JSON_HEADERS, body: result.parts() };
+    return { status: 200, headers: { 'content-type': result.contentType }, body: result.parts(nextSlice) };
+  if (result instanceof LongData) return { status: 200, headers: JSON_HEADERS, body: result.parts(nextSlice) };
   if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
-  const { whole } = result;
-  const end = whole === undefined ? ']}' : `],"meta":${JSON.stringify(metaOf(whole, page))}}`;
-  if (result.length > ROWS_AT_ONCE) return { status: 200, headers: JSON_HEADERS, body: parts(result, end) };
-  const rows = result.text(0, result.length);
-  return { status: 200, headers: JSON_HEADERS, body: `{"code":0,"data":[${rows}${end}` };
+  const { text } = result;
+  const body = text === undefined ? longList(result, page, nextSlice) : LIST + text.rows + listEnd(text.whole, page);
+  return { status: 200, headers: JSON_HEADERS, body };
 }
 
-async function* parts(list: Listing, end: string): AsyncGenerator<string> {
-  let before = '{"code":0,"data":[';
-  for (let from = 0; from < list.length; from += ROWS_AT_ONCE) {
-    if (from > 0) await nextTurn();
-    yield before + list.text(from, from + ROWS_AT_ONCE);
-    before = ',';
+const LIST = '{"code":0,"data":[';
+
+async function* longList(list: Listing, page: PageRequest, nextSlice: () => Promise<void>): AsyncGenerator<string> {
+  const parts = list.parts(nextSlice);
+  for (let before = LIST; ; before = '') {
+    const { done, value } = await parts.next();
+    if (!done) yield before + value;
+    else {
+      yield before + listEnd(value, page);
+      return;
+    }
   }
-  yield end;
+}
+
+function listEnd(whole: Whole | undefined, page: PageRequest): string {
+  return whole === undefined ? ']}' : `],"meta":${JSON.stringify(metaOf(whole, page))}}`;
 }
 
 function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageRequest): object {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Clock, Page } from '../../lib/index.ts';
+import type { Clock, PageParts } from '../../lib/index.ts';
 import type { Caller } from '../rest/index.ts';
 import type { PageRequest } from './listing.ts';
 
@@ -31,23 +31,26 @@ export class Walks {
   }
 
   /**
-   * Read the page that a request asks for.
+   * Read the page that a request asks for, in parts.
    * @param list its name @param conditions those that its rows meet
-   * @param read reads a part of the list
+   * @param read reads a page of the list
    */
-  async page<R>(
+  async *page<R>(
     { page: { number, skip, limit }, caller: { kind, id } }: { readonly page: PageRequest; readonly caller: Caller },
     list: string,
     conditions: object,
-    read: (part: Place & { readonly limit: number }) => Promise<Page<R>>
-  ): Promise<Page<R>> {
+    read: (page: Place & { readonly limit: number }) => PageParts<R>
+  ): PageParts<R> {
     const keyOf = (at: number) => hash('sha256', JSON.stringify([kind, id, list, conditions, limit, at]), 'base64');
     const now = this.#clock.monotonic();
     const known = number === 1 ? undefined : this.#next.get(keyOf(number));
     const from = known !== undefined && now < known.untilMs ? known.cursor : undefined;
-    const page = await read({ ...(from === undefined ? { skip } : { cursor: from }), limit });
-    const end = page.end ?? from;
-    if (end !== undefined) this.#next.set(keyOf(number + 1), { cursor: end, untilMs: now + WALK_MS });
-    return page;
+    for await (const part of read({ ...(from === undefined ? { skip } : { cursor: from }), limit })) {
+      const cursor = part.end && (part.end.end ?? from);
+      // before the client has the last part, after which it may request the next page
+      if (cursor !== undefined)
+        this.#next.set(keyOf(number + 1), { cursor, untilMs: this.#clock.monotonic() + WALK_MS });
+      yield part;
+    }
   }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Time for the steps of one turn, in milliseconds. */
+/** Time for the steps of one slice, in milliseconds. */
 const SLICE_MS = 5;
 
 /** The time that work in steps takes, in its turns alone. */
@@ -41,21 +41,22 @@ export class WorkTime {
 /** Dependencies of work in slices. */
 interface SliceSetup {
   readonly time: WorkTime;
-  /** Wait for the next turn of the event loop. */
+  /** Wait for the next slice of long work. */
   pause(): Promise<void>;
   /** The error of work that takes longer. */
   tooLong(): Error;
 }
 
 /**
- * Do work in steps, some in each turn of the event loop, so that others are served meanwhile.
+ * Do work in steps, some in each slice, so that others are served meanwhile.
  * @param steps yields after each step, and returns the result
  * @throws what a step throws; `tooLong` if the time is over when a step yields or throws
  */
 export async function inSlices<T>(steps: Generator<unknown, T>, setup: SliceSetup): Promise<T> {
   const { time, pause, tooLong } = setup;
   try {
-    for (; ; await pause()) {
+    for (;;) {
+      await pause();
       time.begin();
       do {
         const { done, value } = steps.next();

@@ -22,10 +22,18 @@ export class Smallest<T> {
     }
   }
 
-  /** The selected items in ascending order of their keys. */
-  sorted(): T[] {
-    const keyOf = this.#keyOf;
-    return this.#heap.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  /** Remove the selected items one after the other, the one with the greatest key first. */
+  *taken(): Generator<T, void> {
+    const heap = this.#heap;
+    for (let last = heap.pop(); last !== undefined; last = heap.pop()) {
+      if (heap.length === 0) {
+        yield last;
+        return;
+      }
+      yield heap[0];
+      heap[0] = last;
+      this.#sink();
+    }
   }
 
   #rise(at: number): void {

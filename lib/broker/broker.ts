@@ -132,7 +132,7 @@ export class Broker<Data = unknown> {
     ({ clock: this.clock, metrics: this.metrics, alarms: this.alarms, traces: this.traces } = services);
     this.access = new Access(engine);
     this.sessions = new Sessions({ sessions, directory, subscribing, ledger, now: () => this.clock.now() });
-    this.retained = new Retained({ retainer, directory, ledger, pause: () => services.turn.pause() });
+    this.retained = new Retained({ retainer, directory, ledger, pause: () => services.slices.next() });
     this.directory = directory;
     ({ features: this.features, configuration: this.configuration } = engine.operated);
     ({ outboxes: this.outboxes, connectors: this.connectors, rules: this.rules, streams: this.streams } = engine.kept);

@@ -293,12 +293,11 @@ function headOf<Data>({ settings, clock }: Broker<Data>): Omit<ConfigurationDocu
 }
 
 function exported(broker: Broker, name: keyof ConfigurationSections): AsyncGenerator<readonly unknown[], void> {
-  const { turn } = engineOf(broker).services;
-  return inTurns(SECTIONS[name].entries(broker), () => turn.pause());
+  return inSlices(SECTIONS[name].entries(broker), () => broker.directory.nextSlice());
 }
 
-/** Go through entries, some of them in each turn. */
-async function* inTurns<E>(entries: Iterable<E>, pause: () => Promise<void>): AsyncGenerator<readonly E[], void> {
+/** Go through entries, some of them in each slice. */
+async function* inSlices<E>(entries: Iterable<E>, pause: () => Promise<void>): AsyncGenerator<readonly E[], void> {
   let some: E[] = [];
   for (const entry of entries) {
     some.push(entry);
@@ -346,8 +345,7 @@ async function importNow<Data>(
   if (mode !== 'merge' && mode !== 'replace')
     throw new InvalidInput('OPTION_INVALID', 'mode', '"merge" or "replace"', mode);
   const given = broker as Broker;
-  const { turn } = engineOf(given).services;
-  const pause = () => turn.pause();
+  const pause = () => given.directory.nextSlice();
   await checkDocument(given, document, pause);
   const sections: Record<string, ImportedSection> = {};
   const errors: ImportError[] = [];
@@ -382,7 +380,7 @@ class SectionChange {
     /** The entries that the broker has and the document, as far as it has been read, has not. */
     const others = new Map<string, never>();
     const broker = this.#broker;
-    for await (const some of inTurns(row.entries(broker), pause))
+    for await (const some of inSlices(row.entries(broker), pause))
       for (const entry of some) others.set(row.keyOf(entry, broker), entry);
     if (row.changeAll !== undefined) return this.#together(row.changeAll, others);
     const put = (entry: never) => this.#put(row, entry, others.delete(row.keyOf(entry, broker)));

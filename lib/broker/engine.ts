@@ -118,7 +118,7 @@ export class Engine {
       alarmTable: () => this.kept.tables.own('$alarms') as never
     });
     const { services } = this;
-    const { announcer, turn } = services;
+    const { announcer } = services;
 
     // Limits, subscriptions, sessions, and what is written to the store.
     this.pressure = new Pressure(services, {
@@ -178,7 +178,7 @@ export class Engine {
       ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
 
     // What looks at all of them, and what the app has configured.
-    const pause = () => turn.pause();
+    const pause = (had?: number) => services.slices.next(had);
     this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
     this.monitor = this.#makeMonitor(pause);
     this.#systemMonitor = new SystemMonitor(services);
@@ -298,7 +298,7 @@ export class Engine {
       settings,
       hooks,
       ownTable: (name) => tables.own(name),
-      pause: () => this.services.turn.pause(),
+      pause: () => this.services.slices.next(),
       rightsChanged: (clientId) => this.answersChanged(clientId),
       rulesChanged: () => {
         this.rightsChanged(undefined);
@@ -347,7 +347,7 @@ export class Engine {
     });
   }
 
-  /** @param pause resolves in the next turn */
+  /** @param pause waits for the next slice */
   #makeMonitor(pause: () => Promise<void>): Monitor {
     const { services } = this;
     const { settings, clock, life, wheel, events, announcer, drops, traces } = services;

@@ -70,7 +70,7 @@ export function makeRules(
     noted: (gauge, count) => metrics.note(gauge, count),
     raise: (id, title, summary) => alarms.raise({ id, title, summary }),
     clear: (id) => alarms.clear(id),
-    pause: () => services.turn.pause(),
+    pause: () => services.slices.next(),
     during: (promise) => work.forAWhile(promise)
   });
   return { rules, ruleFeature };

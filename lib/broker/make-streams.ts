@@ -130,6 +130,7 @@ export function makeStreams(
     },
     retained: (filters) => retainedMessages(parts.retainer, filters),
     pause: () => services.turn.pause(),
+    nextSlice: () => services.slices.next(),
     publisherOf,
     isOwn: (server) => isOwnServer(server, listeners()),
     publish: (input, ruleId, cause) =>

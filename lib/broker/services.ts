@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { WorkCount } from '../base/pending-work.ts';
+import { SliceQueue } from '../base/slice-queue.ts';
 import { TimeReading } from '../base/time-reading.ts';
 import { TimingWheel } from '../base/timing-wheel.ts';
 import { Announcer } from '../events/announcer.ts';
@@ -51,6 +52,8 @@ export class Services {
   readonly alarms: Alarms;
   readonly rejections: Rejections;
   readonly turn: Turn;
+  /** The time for lists and other long work that nothing else waits for. */
+  readonly slices: SliceQueue;
 
   /** @param broker the `Broker` named in messages of the diagnostics channels */
   constructor(settings: Settings, broker: object, later: LaterParts) {
@@ -85,6 +88,7 @@ export class Services {
     this.alarms = this.#makeAlarms(later.alarmTable);
     this.rejections = new Rejections(this.wheel, this.alarms, this.events, () => clock.monotonic());
     this.turn = new Turn(this, later.flushed);
+    this.slices = new SliceQueue(clock, this.work);
   }
 
   #makeAlarms(table: () => AlarmTable): Alarms {

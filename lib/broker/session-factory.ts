@@ -66,6 +66,7 @@ export class SessionFactory {
       limits: services.settings,
       rights: parts.access.deliveryRights,
       turn: services.turn,
+      slices: services.slices,
       taps: services.taps,
       routing: parts.routing,
       publishing: parts.publishing,

@@ -1,4 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
+import { Pace, type Pause } from '../base/pace.ts';
 import { Smallest } from '../base/smallest.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
@@ -27,14 +28,17 @@ import {
   type SubscriptionQuery
 } from './directory-queries.ts';
 import { LevelCount, type TopicLevel } from './level-count.ts';
+import { SharedWalks } from './shared-walks.ts';
 import type { Subscription } from './subscription.ts';
 
-/** Sessions that are looked at in one turn. */
+/** Sessions that are taken from the list of all at once. */
 const SESSIONS_AT_ONCE = 500;
-/** Topics or filters that are looked at in one turn. */
-const KEYS_AT_ONCE = 2_000;
+/** Work that looking at a session takes, in units of `Pace`. */
+const SESSION_UNITS = 4;
+/** Work that making a record takes, and writing it. */
+const RECORD_UNITS = 10;
 
-/** Topics or filters that are sorted in one turn. */
+/** Topics or filters that are sorted at once. */
 const SORTED_AT_ONCE = 10_000;
 
 /** A part of a list. */
@@ -49,6 +53,34 @@ export interface Page<R> {
   /** Number of entries of the whole list, whatever the conditions. */
   readonly count: number;
 }
+
+/** What is known of a page when its entries have been read. */
+export type PageEnd = Omit<Page<unknown>, 'entries'>;
+
+/** Some entries of a page. */
+export interface PagePart<R> {
+  readonly entries: readonly R[];
+  /** Undefined: more parts follow. */
+  readonly end: PageEnd | undefined;
+}
+
+/** The parts of a page, of which there is at least one. Each is made when it is read. */
+export type PageParts<R> = AsyncGenerator<PagePart<R>, void, void>;
+
+/** The lists of the directory: their records, and the conditions of their queries. */
+export interface DirectoryLists {
+  readonly clients: { readonly record: ClientRecord; readonly query: ClientQuery };
+  readonly sessions: { readonly record: SessionRecord; readonly query: ClientQuery };
+  readonly subscriptions: { readonly record: SubscriptionRecord; readonly query: SubscriptionQuery };
+  readonly routes: { readonly record: RouteRecord; readonly query: PageQuery };
+  readonly retained: { readonly record: RetainedRecord; readonly query: RetainedQuery };
+  readonly levels: { readonly record: TopicLevel; readonly query: LevelQuery };
+}
+
+/** Reads a page of a list. */
+type ReadList<L extends keyof DirectoryLists> = (
+  query: DirectoryLists[L]['query']
+) => PageParts<DirectoryLists[L]['record']>;
 
 /** A topic filter that has subscriptions, without a share prefix. */
 export interface RouteRecord {
@@ -75,7 +107,7 @@ export interface RetainedRecord {
 export interface ListedSession extends SessionSource {
   /** Its place in the order of creation. */
   readonly number: number;
-  readonly subscriptions: SessionSource['subscriptions'] & { values(): Iterable<Subscription> };
+  readonly subscriptions: SessionSource['subscriptions'] & { readonly size: number; values(): Iterable<Subscription> };
 }
 
 /** The parts of the broker that the directory reads. */
@@ -96,32 +128,72 @@ export interface DirectoryPorts {
     entries(): Iterable<RetainedEntry<Message>>;
     expiryOf(message: Message): number | undefined;
   };
-  /** Resolves in the next turn. */
-  readonly pause: () => Promise<void>;
+  /** Wait for the next slice of long work. */
+  readonly pause: Pause;
 }
 
 /**
  * Who and what is where: lists and looks up clients, sessions, subscriptions, routes and retained messages. `broker.directory`.
  *
- * Everything is asynchronous, and lists are read page by page. A list is walked in slices, each in a turn of its own, so neither long lists
- * nor small pages delay other work; at most one page is in memory.
+ * Everything is asynchronous, and lists are read page by page. A list is walked in slices. All lists of a broker share the time of each turn of
+ * the event loop, so neither long lists, nor small pages, nor many lists at once delay other work; at most one page of a list is in memory, and
+ * with `parts` only a part of it.
  * What is in a list from its first page to its last is listed exactly once; what comes or goes in between may be listed or not. Sessions are
  * in order of creation; the subscriptions of a session, routes and retained messages in the order of their topics (UTF-16 code units). Each
- * page of routes or retained messages takes a walk over all of them, so prefer large pages.
+ * page of routes or retained messages takes a walk over all of them, so prefer large pages. These walks run one after the other, and equal
+ * requests that wait for theirs share it.
  *
  * Lists throw InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, CURSOR_INVALID or TOPIC_FILTER_INVALID.
  */
 export class Directory {
   readonly #ports: DirectoryPorts;
+  readonly #walks: SharedWalks;
+  /** The parts of a page of each list. */
+  readonly #lists: { readonly [L in keyof DirectoryLists]: ReadList<L> } = {
+    clients: (query) => this.#sessions(CLIENT_FIELDS, query),
+    sessions: (query) => this.#sessions(SESSION_FIELDS, query),
+    subscriptions: (query) => this.#subscriptions(query),
+    routes: (query) => this.#routes(query),
+    retained: (query) => this.#retained(query),
+    levels: (query) => this.#levels(query)
+  };
 
   /** @internal */
   constructor(ports: DirectoryPorts) {
     this.#ports = ports;
+    this.#walks = new SharedWalks(ports.pause);
+  }
+
+  /**
+   * Read a page in parts, for long pages that are written somewhere else: the entries of a part are made when it is read.
+   *
+   * ```ts
+   * for await (const { entries } of broker.directory.parts('clients', { limit: 10_000 })) await write(entries);
+   * ```
+   * @param list its name: `clients`, `sessions`, `subscriptions`, `routes`, `retained` or `levels`
+   * @returns a generator of parts. The last one, which may have no entries, has an `end`: the page without its entries
+   * @throws InvalidInput OPTION_INVALID if there is no such list; when the first part is read, the errors of lists
+   */
+  parts<L extends keyof DirectoryLists>(
+    list: L,
+    query: DirectoryLists[L]['query'] = {}
+  ): PageParts<DirectoryLists[L]['record']> {
+    if (!Object.hasOwn(this.#lists, list))
+      throw new InvalidInput('OPTION_INVALID', 'list', `one of ${Object.keys(this.#lists).join(', ')}`, list);
+    return this.#lists[list](query);
+  }
+
+  /**
+   * Wait for the next slice of the time that long work shares: a later turn of the event loop, in which not too much other such work of the
+   * broker runs. For adapters, between the parts of long answers.
+   */
+  nextSlice(): Promise<void> {
+    return this.#ports.pause();
   }
 
   /** List clients: sessions with their connection, or their last one. */
   clients(query: ClientQuery = {}): Promise<Page<ClientRecord>> {
-    return this.#sessionPage(CLIENT_FIELDS, query);
+    return whole(this.parts('clients', query));
   }
 
   /** Look up a client. @returns undefined if it has no session */
@@ -132,7 +204,7 @@ export class Directory {
 
   /** List sessions, connected or not. */
   sessions(query: ClientQuery = {}): Promise<Page<SessionRecord>> {
-    return this.#sessionPage(SESSION_FIELDS, query);
+    return whole(this.parts('sessions', query));
   }
 
   /** Look up a session. @returns undefined if there is none */
@@ -142,41 +214,13 @@ export class Directory {
   }
 
   /** List the subscriptions of all sessions, or of one (`clientId`). */
-  async subscriptions(query: SubscriptionQuery = {}): Promise<Page<SubscriptionRecord>> {
-    const { node, sessions, pause } = this.#ports;
-    const { cursor, limit, skip, isWanted } = readQuery(query, SUBSCRIPTION_CONDITIONS);
-    let left = skip;
-    const begin = readPlace(cursor);
-    await pause();
-    const entries: SubscriptionRecord[] = [];
-    let last: string | undefined;
-    for await (const some of this.#slices(begin.number, query.clientId)) {
-      for (const { number, state, subscriptions } of some) {
-        if (state === 'gone') continue;
-        const after = number === begin.number ? begin.filter : undefined;
-        const room = limit - entries.length;
-        const found = await this.#smallest(subscriptions.values(), filterOf, after, left + room + 1, isWanted);
-        const listed = found.slice(left, left + room);
-        await this.#each(listed, (subscription) => entries.push(recordOf(SUBSCRIPTION_FIELDS, subscription, node)));
-        if (listed.length > 0) last = `${number} ${listed[listed.length - 1].filter}`;
-        const isMore = found.length > left + room;
-        left = Math.max(0, left - found.length);
-        if (isMore) return { node, entries, cursor: last, end: last, count: sessions.subscriptionCount };
-      }
-    }
-    return { node, entries, cursor: undefined, end: last, count: sessions.subscriptionCount };
+  subscriptions(query: SubscriptionQuery = {}): Promise<Page<SubscriptionRecord>> {
+    return whole(this.parts('subscriptions', query));
   }
 
   /** List the topic filters that have subscriptions. */
-  async routes(query: PageQuery = {}): Promise<Page<RouteRecord>> {
-    const { node, routing, pause } = this.#ports;
-    const { cursor: after, limit, skip, isWanted } = readQuery<string, PageQuery>(query, {});
-    await pause();
-    const found = await this.#page(() => routing.filters(), String, after, { skip, limit, isWanted });
-    const listed = found.slice(0, limit);
-    const end = listed.at(-1);
-    const cursor = found.length > limit ? end : undefined;
-    return { node, entries: listed.map((topic) => ({ topic, node })), cursor, end, count: routing.filterCount };
+  routes(query: PageQuery = {}): Promise<Page<RouteRecord>> {
+    return whole(this.parts('routes', query));
   }
 
   /** Look up a route. @param topic a topic filter, without a share prefix @returns undefined if it has no subscriptions */
@@ -186,23 +230,22 @@ export class Directory {
   }
 
   /** List retained messages, including those of `$SYS`. */
-  async retained(query: RetainedQuery = {}): Promise<Page<RetainedRecord>> {
-    const { node, retained, pause } = this.#ports;
-    const { cursor: after, limit, skip, isWanted } = readQuery(query, RETAINED_CONDITIONS);
-    await pause();
-    const keyOf = ({ topic }: RetainedEntry<Message>) => topic;
-    const found = await this.#page(() => retained.entries(), keyOf, after, { skip, limit, isWanted });
-    const listed = found.slice(0, limit);
-    const end = listed.at(-1)?.topic;
-    const cursor = found.length > limit ? end : undefined;
-    const entries = listed.flatMap((entry) => (entry.isLive ? [this.#retainedRecord(entry)] : []));
-    return { node, entries, cursor, end, count: retained.count };
+  retained(query: RetainedQuery = {}): Promise<Page<RetainedRecord>> {
+    return whole(this.parts('retained', query));
   }
 
   /** Look up a retained message. @returns undefined if the topic has none */
   async retainedMessage(topic: string): Promise<RetainedRecord | undefined> {
     const entry = this.#ports.retained.lookUp(topic);
     return entry && this.#retainedRecord(entry);
+  }
+
+  /**
+   * List the names of a level of the topic tree, in the order of their topics with a slash at the end. The `count` of the page is the number of names of the level.
+   * While it is listed, an object for each name of the level is in memory.
+   */
+  levels(query: LevelQuery = {}): Promise<Page<TopicLevel>> {
+    return whole(this.parts('levels', query));
   }
 
   #retainedRecord({ topic, message }: RetainedEntry<Message>): RetainedRecord {
@@ -212,113 +255,214 @@ export class Directory {
     return { node, topic, qos, payloadBytes: bytes - payloadAt, clientId: origin?.clientId, timestamp, expiresAt };
   }
 
-  /**
-   * List the names of a level of the topic tree, in the order of their topics with a slash at the end. The `count` of the page is the number of names of the level.
-   * While it is listed, an object for each name of the level is in memory.
-   */
-  async levels(query: LevelQuery = {}): Promise<Page<TopicLevel>> {
-    const { node, routing, retained, pause } = this.#ports;
-    const { cursor: after, limit, skip } = readQuery<TopicLevel, LevelQuery>(query, LEVEL_CONDITIONS);
+  async *#sessions<R>(fields: RecordTable<SessionSource, R>, query: ClientQuery): PageParts<R> {
+    const { node, sessions, pause } = this.#ports;
+    const { cursor, limit, skip, isWanted } = readQuery(query, CLIENT_CONDITIONS);
+    const after = readPlace(cursor).number;
+    const pace = new Pace(pause);
+    let part: R[] = [];
+    let [left, room] = [skip, limit];
+    let end: string | undefined;
+    let isMore = false;
+    await pace.next();
+    for (const session of this.#sessionsFrom(after + 1, query.clientId)) {
+      let units = SESSION_UNITS;
+      if (isWanted(session) && left-- <= 0) {
+        isMore = room-- === 0;
+        if (isMore) break;
+        end = String(session.number);
+        part.push(recordOf(fields, session, node));
+        units += RECORD_UNITS;
+      }
+      if (!pace.spend(units)) continue;
+      if (part.length > 0) yield { entries: part, end: undefined };
+      part = [];
+      await pace.next();
+    }
+    yield { entries: part, end: { node, cursor: isMore ? end : undefined, end, count: sessions.count } };
+  }
+
+  async *#subscriptions(query: SubscriptionQuery): PageParts<SubscriptionRecord> {
+    const { node, sessions, pause } = this.#ports;
+    const { cursor, limit, skip, isWanted } = readQuery(query, SUBSCRIPTION_CONDITIONS);
+    const begin = readPlace(cursor);
+    const pace = new Pace(pause);
+    let part: SubscriptionRecord[] = [];
+    let [left, room] = [skip, limit];
+    let end: string | undefined;
+    let isMore = false;
+    await pace.next();
+    for (const { number, subscriptions } of this.#sessionsFrom(begin.number, query.clientId)) {
+      const after = number === begin.number ? begin.filter : undefined;
+      const wanted = { after, count: left + room + 1, isWanted };
+      const found = await smallest(subscriptions.values(), filterOf, pace, wanted);
+      isMore = found.length > left + room;
+      const listed = found.slice(left, left + room);
+      for (const [at, subscription] of listed.entries()) {
+        end = `${number} ${subscription.filter}`;
+        part.push(recordOf(SUBSCRIPTION_FIELDS, subscription, node));
+        if (!pace.spend(at === 0 ? SESSION_UNITS + RECORD_UNITS : RECORD_UNITS)) continue;
+        yield { entries: part, end: undefined };
+        part = [];
+        await pace.next();
+      }
+      if (isMore) break;
+      room -= listed.length;
+      left = Math.max(0, left - found.length);
+      if (listed.length === 0 && pace.spend(SESSION_UNITS)) await pace.next();
+    }
+    yield { entries: part, end: { node, cursor: isMore ? end : undefined, end, count: sessions.subscriptionCount } };
+  }
+
+  async *#routes(query: PageQuery): PageParts<RouteRecord> {
+    const { node, routing } = this.#ports;
+    const request = readQuery<string, PageQuery>(query, {});
+    const found = await this.#walks.share(['routes', query], (pace) =>
+      page(() => routing.filters(), String, pace, request)
+    );
+    yield* this.#records(found, request.limit, {
+      keyOf: String,
+      recordOf: (topic) => ({ topic, node }),
+      count: () => routing.filterCount
+    });
+  }
+
+  async *#retained(query: RetainedQuery): PageParts<RetainedRecord> {
+    const { retained } = this.#ports;
+    const request = readQuery<RetainedEntry<Message>, RetainedQuery>(query, RETAINED_CONDITIONS);
+    const keyOf = ({ topic }: RetainedEntry<Message>) => topic;
+    const found = await this.#walks.share(['retained', query], (pace) =>
+      page(() => retained.entries(), keyOf, pace, request)
+    );
+    yield* this.#records(found, request.limit, {
+      keyOf,
+      recordOf: (entry) => (entry.isLive ? this.#retainedRecord(entry) : undefined),
+      count: () => retained.count
+    });
+  }
+
+  async *#levels(query: LevelQuery): PageParts<TopicLevel> {
+    const { node, routing, retained } = this.#ports;
+    const request = readQuery<TopicLevel, LevelQuery>(query, LEVEL_CONDITIONS);
     const { prefix = '' } = query;
     if (prefix !== '' && !prefix.endsWith('/'))
       throw new InvalidInput('OPTION_INVALID', 'prefix', 'a topic with a slash at the end', prefix);
-    await pause();
-    const tree = new LevelCount(prefix, node);
-    await this.#each(retained.entries(), ({ topic }) => tree.addRetained(topic));
-    await this.#each(routing.filters(), (filter) => tree.addSubscribed(filter));
     const keyOf = ({ topic }: TopicLevel) => `${topic}/`;
-    const isWanted = () => true;
-    const found = await this.#page(() => tree.levels.values(), keyOf, after, { skip, limit, isWanted });
-    const entries = found.slice(0, limit);
-    const end = entries.length === 0 ? undefined : keyOf(entries[entries.length - 1]);
-    return { node, entries, cursor: found.length > limit ? end : undefined, end, count: tree.levels.size };
-  }
-
-  /** Call a function with each item, of a part of them in each turn. */
-  async #each<T>(items: Iterable<T>, visit: (item: T) => void): Promise<void> {
-    let left = KEYS_AT_ONCE;
-    for (const item of items) {
-      if (left-- === 0) {
-        await this.#ports.pause();
-        left = KEYS_AT_ONCE;
-      }
-      visit(item);
-    }
-  }
-
-  async #sessionPage<R>(fields: RecordTable<SessionSource, R>, query: ClientQuery): Promise<Page<R>> {
-    const { node, sessions, pause } = this.#ports;
-    const { cursor, limit, skip, isWanted } = readQuery(query, CLIENT_CONDITIONS);
-    const entries: R[] = [];
-    let left = skip;
-    let end: string | undefined;
-    const after = readPlace(cursor).number;
-    await pause();
-    for await (const some of this.#slices(after + 1, query.clientId)) {
-      for (const session of some) {
-        if (!isWanted(session) || left-- > 0) continue;
-        if (entries.length === limit) return { node, entries, cursor: end, end, count: sessions.count };
-        end = String(session.number);
-        entries.push(recordOf(fields, session, node));
-      }
-    }
-    return { node, entries, cursor: undefined, end, count: sessions.count };
+    const { found, count } = await this.#walks.share(['levels', query], async (pace) => {
+      const tree = new LevelCount(prefix, node);
+      await each(retained.entries(), pace, ({ topic }) => tree.addRetained(topic));
+      await each(routing.filters(), pace, (filter) => tree.addSubscribed(filter));
+      const levels = await page(() => tree.levels.values(), keyOf, pace, { ...request, isWanted: () => true });
+      return { found: levels, count: tree.levels.size };
+    });
+    yield* this.#records(found, request.limit, { keyOf, recordOf: (level) => level, count: () => count });
   }
 
   /**
-   * The sessions in order of creation, in slices, one for each turn.
+   * The parts of a page that was selected, one for each slice.
+   * @param found the items of the page, and one more if there is a next one
+   * @param list its `recordOf` returns undefined for an item that has gone meanwhile
+   */
+  async *#records<T, R>(
+    found: readonly T[],
+    limit: number,
+    list: { keyOf(item: T): string; recordOf(item: T): R | undefined; count(): number }
+  ): PageParts<R> {
+    const { node, pause } = this.#ports;
+    const pace = new Pace(pause);
+    let part: R[] = [];
+    let end: string | undefined;
+    await pace.next();
+    for (const item of found.slice(0, limit)) {
+      const record = list.recordOf(item);
+      if (record !== undefined) part.push(record);
+      end = list.keyOf(item);
+      if (!pace.spend(RECORD_UNITS)) continue;
+      yield { entries: part, end: undefined };
+      part = [];
+      await pace.next();
+    }
+    const cursor = found.length > limit ? end : undefined;
+    yield { entries: part, end: { node, cursor, end, count: list.count() } };
+  }
+
+  /**
+   * The sessions in order of creation, for walks that take several turns: sessions that end before they are reached are left out.
    * @param from number of the first session
    * @param clientId only this one
    */
-  async *#slices(from: number, clientId: string | undefined): AsyncGenerator<readonly ListedSession[]> {
+  *#sessionsFrom(from: number, clientId: string | undefined): Generator<ListedSession, void> {
     const { sessions } = this.#ports;
     if (clientId !== undefined) {
       const session = sessions.get(clientId);
-      yield session === undefined || session.number < from ? [] : [session];
+      if (session !== undefined && session.number >= from) yield session;
       return;
     }
     for (let next = from; ; ) {
       const some = sessions.after(next - 1, SESSIONS_AT_ONCE);
-      yield some;
+      for (const session of some) if (session.state !== 'gone') yield session;
       if (some.length < SESSIONS_AT_ONCE) return;
       next = some[some.length - 1].number + 1;
-      await this.#ports.pause();
     }
   }
+}
 
-  /** Of the items with the smallest keys above `after`, in order, those behind the first `skip`: one more than `limit`, if there are as many. */
-  async #page<T>(
-    items: () => Iterable<T>,
-    keyOf: (item: T) => string,
-    after: string | undefined,
-    { skip, limit, isWanted }: Pick<Request<T>, 'skip' | 'limit' | 'isWanted'>
-  ): Promise<T[]> {
-    // to sort many items at once would delay other work
-    for (let left = skip; ; ) {
-      const passed = left > 0 && left + limit > SORTED_AT_ONCE ? Math.min(left, SORTED_AT_ONCE) : 0;
-      const count = passed === 0 ? left + limit + 1 : passed;
-      const found = await this.#smallest(items(), keyOf, after, count, isWanted);
-      if (passed === 0) return found.slice(left);
-      if (found.length < passed) return [];
-      after = keyOf(found[passed - 1]);
-      left -= passed;
-    }
+/** A page as a whole. */
+async function whole<R>(parts: PageParts<R>): Promise<Page<R>> {
+  const all: R[] = [];
+  for await (const { entries, end } of parts) {
+    all.push(...entries);
+    if (end !== undefined) return { ...end, entries: all };
   }
+  throw new Error('a page has no end');
+}
 
-  /** The items with the smallest keys above `after`, in order. */
-  async #smallest<T>(
-    items: Iterable<T>,
-    keyOf: (item: T) => string,
-    after: string | undefined,
-    count: number,
-    isWanted: (item: T) => boolean
-  ): Promise<T[]> {
-    const smallest = new Smallest(count, keyOf);
-    await this.#each(items, (item) => {
-      if ((after === undefined || keyOf(item) > after) && isWanted(item)) smallest.offer(item);
-    });
-    return smallest.sorted();
+/** Call a function with each item. */
+async function each<T>(items: Iterable<T>, pace: Pace, visit: (item: T) => void): Promise<void> {
+  for (const item of items) {
+    visit(item);
+    if (pace.spend()) await pace.next();
   }
+}
+
+/** Of the items with the smallest keys above a cursor, in order, those behind the first `skip`: one more than `limit`, if there are as many. */
+async function page<T>(
+  items: () => Iterable<T>,
+  keyOf: (item: T) => string,
+  pace: Pace,
+  { cursor, skip, limit, isWanted }: Request<T>
+): Promise<T[]> {
+  let after = cursor;
+  // to sort many items at once would take much memory
+  for (let left = skip; ; ) {
+    const passed = left > 0 && left + limit > SORTED_AT_ONCE ? Math.min(left, SORTED_AT_ONCE) : 0;
+    const count = passed === 0 ? left + limit + 1 : passed;
+    const found = await smallest(items(), keyOf, pace, { after, count, isWanted });
+    if (passed === 0) return found.slice(left);
+    if (found.length < passed) return [];
+    after = keyOf(found[passed - 1]);
+    left -= passed;
+  }
+}
+
+/** The items with the smallest keys above `after`, in order. */
+async function smallest<T>(
+  items: Iterable<T>,
+  keyOf: (item: T) => string,
+  pace: Pace,
+  {
+    after,
+    count,
+    isWanted
+  }: { readonly after: string | undefined; readonly count: number } & Pick<Request<T>, 'isWanted'>
+): Promise<T[]> {
+  const selected = new Smallest(count, keyOf);
+  await each(items, pace, (item) => {
+    if ((after === undefined || keyOf(item) > after) && isWanted(item)) selected.offer(item);
+  });
+  const found: T[] = [];
+  await each(selected.taken(), pace, (item) => found.push(item));
+  return found.reverse();
 }
 
 function filterOf({ filter }: Subscription): string {

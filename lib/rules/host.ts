@@ -54,7 +54,7 @@ export interface RulesHost {
   noted(gauge: 'rules' | 'resources', count: number): void;
   raise(id: string, title: string, summary: string): void;
   clear(id: string): void;
-  /** Wait for the next turn of the event loop. */
+  /** Wait for the next slice of long work. */
   pause(): Promise<void>;
   /** Work of another process is in progress. */
   during(work: Promise<unknown>): void;

@@ -96,6 +96,11 @@ export interface SessionPorts<S extends ConnectionOwner> extends ConnectionPorts
       /** Resolves in the next turn. */
       pause(): Promise<void>;
     };
+  /** The time for lists. */
+  readonly slices: {
+    /** Wait for the next slice. @param had number of slices that the list has had */
+    next(had?: number): Promise<void>;
+  };
   readonly routing: ConnectionPorts<S>['routing'] & {
     /** The route of a topic name. */
     of(topic: string): Route;

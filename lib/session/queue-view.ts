@@ -10,7 +10,7 @@ import type { SessionLog } from './log.ts';
 import { type PersistedMessage, readSegment, segmentFirst } from './segment.ts';
 import type { Session } from './session.ts';
 
-/** Messages in memory that are looked at in one turn. Of the store, one segment is read in a turn; it has up to 128 KB. */
+/** Messages in memory that are looked at in one slice. Of the store, one segment is read in a slice; it has up to 128 KB. */
 const MESSAGES_AT_ONCE = 1_000;
 
 /** A message that waits for a client. */
@@ -85,6 +85,9 @@ export class QueueView {
    */
   async page(limit: number, cursor?: string, skip = 0): Promise<QueuePage> {
     const place = readPlace(cursor);
+    const { slices } = this.#session.ports;
+    let had = 0;
+    await slices.next(had++);
     const entries: QueuedMessage[] = [];
     let left = skip;
     let last: Placed | undefined;
@@ -97,12 +100,12 @@ export class QueueView {
         entries.push({ message, qos, retain, ids });
         last = placed;
       }
-      await this.#session.ports.turn.pause();
+      await slices.next(had++);
     }
     return { entries, cursor: undefined };
   }
 
-  /** The messages behind a place in slices, for one turn each. The queue may change between them. */
+  /** The messages behind a place in slices. The queue may change between them. */
   async *#slices(place: Place): AsyncGenerator<readonly Placed[]> {
     if (place.kind === 'memory') {
       for (const slice of this.#inMemory(place.after)) {
@@ -185,7 +188,7 @@ export class QueueView {
       const found: PersistedMessage[] = [];
       for (const slice of this.#inMemory(-1)) {
         for (const { persisted } of slice) if (persisted !== undefined) found.push(persisted);
-        if (slice.length === MESSAGES_AT_ONCE) await this.#session.ports.turn.pause();
+        if (slice.length === MESSAGES_AT_ONCE) await this.#session.ports.slices.next();
       }
       found.sort((a, b) => a.seq - b.seq);
       // if the client has disconnected meanwhile, messages have been removed from memory

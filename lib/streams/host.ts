@@ -64,6 +64,8 @@ export interface StreamMessages {
   retained(filters: readonly string[]): () => Message | undefined;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
+  /** Wait for the next slice of the time for long work that a caller waits for. */
+  nextSlice(): Promise<void>;
   /** The client that published a message; undefined: it was no client. */
   publisherOf(message: Message): ClientInfo | undefined;
   /**

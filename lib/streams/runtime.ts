@@ -294,7 +294,7 @@ export class StreamRuntime {
     const time = new WorkTime(clock, TEST_MS);
     const toolsOf = (sampleClock: Clock) => this.#toolsOf(id, sampleClock, time);
     const steps = sampleSteps(rows, { plan, options, startsAt: clock.now(), toolsOf, parseTime: this.#parseTime });
-    const setup = { time, pause: () => this.#host.pause(), tooLong: testTooLong };
+    const setup = { time, pause: () => this.#host.nextSlice(), tooLong: testTooLong };
     const { emissions, errors } = await inSlices(steps, setup);
     return { emissions, errors };
   }

@@ -13,8 +13,8 @@ describe('Smallest', () => {
       for (const item of items) smallest.offer(item);
       const keys = items.map(({ key }) => key).sort();
       assert.deepEqual(
-        smallest.sorted().map(({ key }) => key),
-        keys.slice(0, count)
+        [...smallest.taken()].map(({ key }) => key),
+        keys.slice(0, count).reverse()
       );
     }
   });

@@ -3,6 +3,9 @@ import { describe, it } from 'node:test';
 import { Download } from '../../adapters/management/download.ts';
 import { Listing } from '../../adapters/management/listing.ts';
 import { answerWith, LongData, Rows } from '../../adapters/management/reply.ts';
+import { systemClock } from '../../lib/base/clock.ts';
+import { WorkCount } from '../../lib/base/pending-work.ts';
+import { SliceQueue } from '../../lib/base/slice-queue.ts';
 
 const NUMBERS = Array.from({ length: 2_000 }, (_, at) => at);
 
@@ -15,10 +18,12 @@ async function readBody(answerOf: (made: () => void) => unknown) {
     if (!isDone) setImmediate(count);
   };
   setImmediate(count);
+  const slices = new SliceQueue(systemClock, new WorkCount());
   const page = { number: 1, limit: NUMBERS.length, cursor: undefined } as never;
   const { body } = answerWith(
     answerOf(() => perTurn[perTurn.length - 1]++),
-    page
+    page,
+    () => slices.next()
   );
   let text = '';
   for await (const part of body) text += part;

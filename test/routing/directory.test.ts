@@ -25,8 +25,9 @@ async function all<R>(
 }
 
 /** Ports with this many sessions and nothing else. It records how many sessions and keys are read in each turn. */
-function manySessions(count: number, filters: readonly string[] = []) {
+function manySessions(count: number, filters: readonly string[] = [], filtersOfEach: readonly string[] = []) {
   const reads = [0];
+  const walks = { begun: 0 };
   const read = () => void reads[reads.length - 1]++;
   const sessions = Array.from({ length: count }, (_, at) => {
     const client = {
@@ -44,7 +45,15 @@ function manySessions(count: number, filters: readonly string[] = []) {
       ports: { lastTraffic: { count: () => 0 } },
       lifecycle: { connectedAt: 0 },
       state: 'connected',
-      subscriptions: { size: 0, values: () => [] },
+      subscriptions: {
+        size: filtersOfEach.length,
+        *values() {
+          for (const filter of filtersOfEach) {
+            read();
+            yield { filter, qos: 0, subscriber: {} };
+          }
+        }
+      },
       delivery: { flows: {} }
     } as unknown as ListedSession;
   });
@@ -54,11 +63,12 @@ function manySessions(count: number, filters: readonly string[] = []) {
       count,
       subscriptionCount: 0,
       get: () => undefined,
-      after: (number, most) => sessions.slice(number, number + most)
+      after: (number, most) => sessions.slice(Math.max(0, number), Math.max(0, number) + most)
     },
     routing: {
       filterCount: filters.length,
       *filters() {
+        walks.begun++;
         for (const filter of filters) {
           read();
           yield filter;
@@ -72,7 +82,7 @@ function manySessions(count: number, filters: readonly string[] = []) {
       return Promise.resolve();
     }
   };
-  return { directory: new Directory(ports), reads };
+  return { directory: new Directory(ports), reads, walks };
 }
 
 describe('The directory', () => {
@@ -425,5 +435,52 @@ describe('The directory', () => {
     );
     assert.equal(cursor, 'f/10');
     assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
+  });
+
+  it('walks the subscriptions of sessions in slices, however many each of them has', async () => {
+    const filters = Array.from({ length: 1_000 }, (_, at) => `f/${at}`);
+    const { directory, reads } = manySessions(100, [], filters);
+    const { entries } = await directory.subscriptions({ filter: 'f/7' });
+    assert.equal(entries.length, 100);
+    assert.equal(
+      reads.reduce((sum, some) => sum + some),
+      100_000
+    );
+    assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
+  });
+
+  it('makes one walk for equal requests that wait, and finds what was there when they came', async () => {
+    const filters = Array.from({ length: 10_000 }, (_, at) => `f/${at}`);
+    const { directory, walks } = manySessions(0, filters);
+    const request = () => directory.routes({ limit: 2, cursor: 'f/9999' });
+    const before = Array.from({ length: 50 }, request);
+    await before[0];
+    const during = [directory.routes({ limit: 2 }), ...Array.from({ length: 49 }, request)];
+    filters.push('f/a');
+    const pages = await Promise.all(before.concat(during.slice(1)));
+    assert.deepEqual(new Set(pages.slice(0, 50).map(({ entries }) => entries.length)), new Set([0]));
+    assert.deepEqual(new Set(pages.slice(50).map(({ entries }) => entries[0].topic)), new Set(['f/a']));
+    await during[0];
+    assert.equal(walks.begun, 3);
+  });
+
+  it('reads a page in parts that are the same as the page', async () => {
+    await using broker = await createBroker({ ...QUIET, maxSessions: 0 }).start();
+    const { directory } = broker;
+    for (let at = 0; at < 500; at++) await (await broker.connect({ clientId: `c${at}` })).subscribe(`t/${at}`);
+    for (const list of ['clients', 'sessions', 'subscriptions', 'routes'] as const)
+      for (const query of [{}, { limit: 300, skip: 50 }, { skip: 500 }]) {
+        const page = await directory[list](query);
+        const entries: unknown[] = [];
+        const ends: unknown[] = [];
+        for await (const part of directory.parts(list, query)) {
+          assert.ok(part.entries.length <= 250, `${part.entries.length} entries in one part`);
+          entries.push(...part.entries);
+          ends.push(part.end);
+        }
+        assert.deepEqual({ ...(ends.at(-1) as object), entries }, page);
+        assert.deepEqual(new Set(ends.slice(0, -1)), new Set(ends.length > 1 ? [undefined] : []));
+      }
+    assert.throws(() => directory.parts('lists' as never), { code: 'OPTION_INVALID', message: /clients, sessions/ });
   });
 });

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
 import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
 import { documentedAs, Fault } from '../../rest/index.ts';
@@ -78,7 +77,7 @@ async function add(context: Context, rule: Rule): Promise<void> {
 async function addEach(context: Context, entries: readonly unknown[]): Promise<Record<string, unknown>[]> {
   const results: Record<string, unknown>[] = [];
   for (let from = 0; from < entries.length; from += ENTRIES_AT_ONCE) {
-    if (from > 0) await nextTurn();
+    if (from > 0) await context.broker.directory.nextSlice();
     const some = entries.slice(from, from + ENTRIES_AT_ONCE);
     const done = some.map(async (entry) =>
       echoed(entry, await resultOf(async () => add(context, checkEntry<Rule>(RULE, entry, context.isOriginal)), wordOf))

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { type ClientQuery, type ClientRecord, plainAddress, recordNames } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { CLIENT as EXAMPLE } from '../examples.ts';
-import { countUnder, Listing } from '../listing.ts';
+import { Listing, wholeOf } from '../listing.ts';
 import { msOf } from '../moment.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER } from '../revisions.ts';
@@ -98,11 +98,10 @@ async function list(context: Context, given: Conditions): Promise<Listing<Client
   const query = queryOf(context, given);
   // a client without CONNECT has no record
   if (given.conn_state === 'idle') return Listing.written([], { count: -1, hasNext: false }, write);
-  const { entries, cursor, count } = await walks.page(context, 'clients', given, (part) =>
-    broker.directory.clients({ ...query, ...part })
+  const parts = walks.page(context, 'clients', given, (page) =>
+    broker.directory.parts('clients', { ...query, ...page })
   );
-  const hasNext = revision.hasNext ? cursor !== undefined : undefined;
-  return Listing.written(entries, { count: countUnder(given, count), hasNext }, write);
+  return Listing.read(parts, (end) => wholeOf(revision, given, end), write);
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {
@@ -111,8 +110,7 @@ async function lookUp({ broker }: Context, clientId: string): Promise<Listing<Cl
 }
 
 async function byUsername({ broker, page }: Context, username: string): Promise<Listing<ClientRecord>> {
-  const { entries } = await broker.directory.clients({ username, limit: page.limit });
-  return Listing.written(entries, undefined, write);
+  return Listing.read(broker.directory.parts('clients', { username, limit: page.limit }), () => undefined, write);
 }
 
 async function kick({ broker }: Context, clientId: string): Promise<void> {

@@ -14,10 +14,10 @@ const DATA = Type.Array(CONNECTION);
 
 async function list(context: Context): Promise<Listing<ClientRecord>> {
   const { broker, walks } = context;
-  const { entries } = await walks.page(context, 'connections', {}, (part) =>
-    broker.directory.clients({ isConnected: true, ...part })
+  const parts = walks.page(context, 'connections', {}, (page) =>
+    broker.directory.parts('clients', { isConnected: true, ...page })
   );
-  return Listing.written(entries, { count: broker.metrics.gauge('connections') }, write);
+  return Listing.read(parts, () => ({ count: broker.metrics.gauge('connections') }), write);
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {
@@ -26,8 +26,11 @@ async function lookUp({ broker }: Context, clientId: string): Promise<Listing<Cl
 }
 
 async function byUsername({ broker, page: { limit } }: Context, username: string): Promise<Listing<ClientRecord>> {
-  const { entries } = await broker.directory.clients({ username, isConnected: true, limit });
-  return Listing.written(entries, undefined, write);
+  return Listing.read(
+    broker.directory.parts('clients', { username, isConnected: true, limit }),
+    () => undefined,
+    write
+  );
 }
 
 async function kick({ broker: { sessions } }: Context, clientId: string): Promise<void> {

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type, { type TString } from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
 import type { Fault } from '../../rest/index.ts';
@@ -152,7 +151,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       },
       run: (context, { body }) =>
         Array.isArray(body)
-          ? addEach(body, field, (entry) => add(context, checkEntry(record, entry, context.isOriginal)))
+          ? addEach(context, body, field, (entry) => add(context, checkEntry(record, entry, context.isOriginal)))
           : add(context, body as Record<string, string>)
     }),
     operation({
@@ -183,6 +182,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
 
 /** Add the records of a batch. @returns the result for each name; the first one if a name occurs several times: it says what is stored */
 async function addEach(
+  { broker: { directory } }: Context,
   entries: readonly unknown[],
   field: string,
   add: (entry: unknown) => Promise<void>
@@ -190,7 +190,7 @@ async function addEach(
   const results = new Map<string, string>();
   // one after the other: records are listed in the order in which their passwords were hashed
   for (const [at, entry] of entries.entries()) {
-    if (at > 0 && at % ENTRIES_AT_ONCE === 0) await nextTurn();
+    if (at > 0 && at % ENTRIES_AT_ONCE === 0) await directory.nextSlice();
     const name = (entry as Record<string, unknown> | null)?.[field];
     // a name that is no string has no better key
     const key = typeof name === 'string' ? name : '';
@@ -267,7 +267,7 @@ const LOGINS = [
     run: async (context, { body }) => {
       // the original products answer a single record as a list of one
       if (Array.isArray(body) || context.isOriginal)
-        return addEach([body].flat(), 'login', (entry) =>
+        return addEach(context, [body].flat(), 'login', (entry) =>
           addLogin(context, checkEntry<Login>(LOGIN, entry, context.isOriginal))
         );
       await addLogin(context, body as Login);

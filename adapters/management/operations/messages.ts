@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type, { type TObject } from 'typebox';
 import { checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
 import { documentedAs, Fault, shortened } from '../../rest/index.ts';
@@ -181,7 +180,7 @@ async function each<T extends Names & { readonly topic?: string; readonly topics
   const resultOf = RESULTS[context.revision.clientIdName];
   const results: object[] = [];
   for (let from = 0; from < list.length; from += AT_ONCE) {
-    if (from > 0) await nextTurn();
+    if (from > 0) await context.broker.directory.nextSlice();
     const some = list.slice(from, from + AT_ONCE);
     const faults = await Promise.all(some.map(faultIn));
     some.forEach((entry, at) => {

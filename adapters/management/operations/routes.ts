@@ -20,8 +20,12 @@ function shape({ topic, node }: RouteRecord): object {
 
 async function list(context: Context): Promise<Listing<RouteRecord>> {
   const { broker, walks } = context;
-  const { entries, count } = await walks.page(context, 'routes', {}, (part) => broker.directory.routes(part));
-  return new Listing(entries, { count }, shape);
+  const parts = walks.page(context, 'routes', {}, (page) => broker.directory.parts('routes', page));
+  return Listing.read(
+    parts,
+    ({ count }) => ({ count }),
+    (route) => JSON.stringify(shape(route))
+  );
 }
 
 /** The topic filters that have subscriptions. */

@@ -13,8 +13,8 @@ const DATA = Type.Array(SESSION);
 
 async function list(context: Context): Promise<Listing<SessionRecord>> {
   const { broker, walks } = context;
-  const { entries, count } = await walks.page(context, 'sessions', {}, (part) => broker.directory.sessions(part));
-  return Listing.written(entries, { count }, write);
+  const parts = walks.page(context, 'sessions', {}, (page) => broker.directory.parts('sessions', page));
+  return Listing.read(parts, ({ count }) => ({ count }), write);
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<SessionRecord>> {

@@ -1,13 +1,14 @@
 import Type, { type TObject, type TSchema } from 'typebox';
 import {
   type Broker,
+  type PageParts,
   type QoS,
   recordNames,
   type SubscriptionQuery,
   type SubscriptionRecord
 } from '../../../lib/index.ts';
 import { NODE } from '../examples.ts';
-import { countUnder, Listing } from '../listing.ts';
+import { Listing, wholeOf } from '../listing.ts';
 import type { Context, Operation } from '../operation.ts';
 import { EARLIER, LATER, type Revision, type RevisionName } from '../revisions.ts';
 import { listedFilter, writer } from '../wire.ts';
@@ -55,20 +56,19 @@ async function list(context: Context, given: Conditions): Promise<Listing<Subscr
   const write = writerOf(revision);
   // the original products ignore other conditions and pages
   if (given.topic !== undefined && isOriginal)
-    return Listing.written(await withFilter(broker, given.topic), undefined, write);
-  const { entries, cursor, count } = await walks.page(context, 'subscriptions', given, (part) =>
-    broker.directory.subscriptions({ ...queryOf(given), ...part })
+    return Listing.read(withFilter(broker, given.topic), () => undefined, write);
+  const parts = walks.page(context, 'subscriptions', given, (page) =>
+    broker.directory.parts('subscriptions', { ...queryOf(given), ...page })
   );
-  const hasNext = revision.hasNext ? cursor !== undefined : undefined;
-  return Listing.written(entries, { count: countUnder(given, count), hasNext }, write);
+  return Listing.read(parts, (end) => wholeOf(revision, given, end), write);
 }
 
 async function ofClient(context: Context, clientId: string, given: Conditions): Promise<Listing<SubscriptionRecord>> {
   const { broker, walks, revision } = context;
-  const { entries } = await walks.page(context, 'subscriptions of a client', { ...given, clientId }, (part) =>
-    broker.directory.subscriptions({ ...queryOf(given), clientId, ...part })
+  const parts = walks.page(context, 'subscriptions of a client', { ...given, clientId }, (page) =>
+    broker.directory.parts('subscriptions', { ...queryOf(given), clientId, ...page })
   );
-  return Listing.written(entries, undefined, writerOf(revision));
+  return Listing.read(parts, () => undefined, writerOf(revision));
 }
 
 function queryOf({ clientid, topic, qos, share, _match_topic }: Conditions): SubscriptionQuery {
@@ -76,13 +76,13 @@ function queryOf({ clientid, topic, qos, share, _match_topic }: Conditions): Sub
 }
 
 /** All subscriptions with a topic filter. */
-async function withFilter({ directory }: Broker, filter: string): Promise<SubscriptionRecord[]> {
-  const found: SubscriptionRecord[] = [];
+async function* withFilter({ directory }: Broker, filter: string): PageParts<SubscriptionRecord> {
   for (let cursor: string | undefined; ; ) {
-    const page = await directory.subscriptions({ filter, cursor, limit: AT_ONCE });
-    found.push(...page.entries);
-    cursor = page.cursor;
-    if (cursor === undefined) return found;
+    for await (const part of directory.parts('subscriptions', { filter, cursor, limit: AT_ONCE })) {
+      cursor = part.end?.cursor;
+      yield { ...part, end: cursor === undefined ? part.end : undefined };
+    }
+    if (cursor === undefined) return;
   }
 }
 

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
 import { NotFound } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
@@ -41,7 +40,7 @@ async function kickEach({ broker }: Context, clientIds: readonly string[]): Prom
     }
   };
   for (let from = 0; from < clientIds.length; from += ENTRIES_AT_ONCE) {
-    if (from > 0) await nextTurn();
+    if (from > 0) await broker.directory.nextSlice();
     results.push(...(await Promise.all(clientIds.slice(from, from + ENTRIES_AT_ONCE).map(one))));
   }
   return results;

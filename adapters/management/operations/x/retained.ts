@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import type { RetainedRecord } from '../../../../lib/index.ts';
+import type { PageEnd, RetainedRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { countUnder, Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
@@ -38,8 +38,9 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     },
     run: async ({ broker, page: { limit, skip, cursor } }, { query }) => {
       const { topic: filter, prefix } = query;
-      const page = await broker.retained.list({ filter, prefix, limit, skip, cursor });
-      return new Listing(page.entries, { count: countUnder(query, page.count), cursor: page.cursor }, shown);
+      const parts = broker.directory.parts('retained', { filter, prefix, limit, skip, cursor });
+      const wholeOf = (end: PageEnd) => ({ count: countUnder(query, end.count), cursor: end.cursor });
+      return Listing.read(parts, wholeOf, (message) => JSON.stringify(shown(message)));
     }
   }),
   operation({

@@ -1,0 +1,84 @@
+// Imported by name, these functions are not replaced by the fake timers of a test framework.
+import { nextTick } from 'node:process';
+import { setImmediate } from 'node:timers';
+import type { Clock } from './clock.ts';
+import type { WorkCount } from './pending-work.ts';
+
+/** Maximum number of slices in one turn of the event loop. A slice of a list takes about 1 ms. */
+export const SLICES_AT_ONCE = 16;
+/** No further slice begins in a turn whose slices have taken this time, in milliseconds. */
+const SLICES_MS = 4;
+/** Works that take turns. The others wait until one of these has ended or waits for something else, such as its client. */
+const IN_ROTATION = 8;
+
+/**
+ * The slices of long work that nothing waits for but its own caller, such as lists. All such work of a broker shares the time of this queue, so
+ * the length of a turn does not depend on how many lists are read at the same time.
+ *
+ * When a turn begins, waiting slices run one after the other until the time of the turn is used up; sockets are served before the next ones.
+ * Every second slice is the first one of its work, if there is such, so short work does not wait for long work. Of the others, few are in
+ * rotation, so that what slices have made does not stay in memory for all works at once. Work that is alone has one slice in each turn.
+ */
+export class SliceQueue {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #work: Pick<WorkCount, 'begin' | 'end'>;
+  readonly #first: (() => void)[] = [];
+  readonly #further: (() => void)[] = [];
+  #isFirstNext = true;
+  #isScheduled = false;
+  /** Slices that this turn may still have, and the time at which it begins no more. */
+  #left = 0;
+  #untilMs = 0;
+
+  /** @param work counts the slices, so that a virtual clock waits for them */
+  constructor(clock: Pick<Clock, 'monotonic'>, work: Pick<WorkCount, 'begin' | 'end'>) {
+    this.#clock = clock;
+    this.#work = work;
+  }
+
+  /**
+   * Wait for the next slice, which ends when the caller waits for something else.
+   * @param had number of slices that the work has had; default: it is in rotation
+   */
+  next(had = Infinity): Promise<void> {
+    return new Promise((resolve) => {
+      this.#work.begin();
+      if (had === 0) this.#first.push(resolve);
+      else this.#further.splice(had === 1 ? this.#further.length : IN_ROTATION, 0, resolve);
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#begin);
+  }
+
+  readonly #begin = (): void => {
+    // work that is alone is to have one slice in a turn: what it requests from now on is not counted
+    this.#left = Math.min(SLICES_AT_ONCE, this.#first.length + this.#further.length);
+    this.#untilMs = this.#clock.monotonic() + SLICES_MS;
+    this.#run();
+  };
+
+  readonly #run = (): void => {
+    this.#left--;
+    const [some, others] = this.#isFirstNext ? [this.#first, this.#further] : [this.#further, this.#first];
+    this.#isFirstNext = !this.#isFirstNext;
+    const resolve = some.shift() ?? others.shift();
+    resolve?.();
+    // a tick that a promise requests comes when no promise has anything left to do: when the slice has ended
+    void Promise.resolve().then(() => nextTick(this.#ended));
+  };
+
+  readonly #ended = (): void => {
+    this.#work.end();
+    if (this.#left > 0 && this.#clock.monotonic() < this.#untilMs) {
+      this.#run();
+      return;
+    }
+    this.#isScheduled = false;
+    if (this.#first.length + this.#further.length > 0) this.#schedule();
+  };
+}
