@@ -112,6 +112,31 @@ const EXAMPLES: Readonly<Record<string, { readonly affected: Stored; readonly ot
       $streamRules: { a: { sql: 'SELECT * FROM far' } }
     }
   },
+  'webhook-without-rules': {
+    affected: {
+      $connectors: {
+        'webhook a': {
+          kind: 'webhook',
+          settings: { name: 'a', 'web.hook.api.url': 'http://127.0.0.1:1' },
+          isStarted: true
+        }
+      }
+    },
+    other: {
+      $connectors: {
+        'webhook a': {
+          kind: 'webhook',
+          settings: {
+            name: 'a',
+            'web.hook.api.url': 'http://127.0.0.1:1',
+            'web.hook.rule.client.connect.1': '{"action":"on_client_connect"}'
+          },
+          isStarted: true
+        },
+        'webhook b': { kind: 'webhook', settings: { name: 'b', url: 'http://127.0.0.1:1' }, isStarted: true }
+      }
+    }
+  },
   'file-source-folder': {
     affected: {
       $streams: { rows: 'CREATE TABLE rows () WITH (DATASOURCE="rows.json")' },

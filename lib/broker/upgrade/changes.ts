@@ -172,5 +172,15 @@ export const CHANGES: { readonly [K in keyof DefinitionKinds]: readonly Definiti
           .some((source) => sourceTypeName(source) === 'mqtt' && (source.options.CONF_KEY ?? '') !== '')
     }
   ],
-  connector: []
+  connector: [
+    {
+      id: 'webhook-without-rules',
+      since: 3,
+      text: 'a webhook with the setting web.hook.api.url and no rule sends nothing',
+      isAffected({ kind, settings }) {
+        const names = Object.keys(settings).map((name) => name.replace(/^(web\.)?hook\./, ''));
+        return kind === 'webhook' && names.includes('api.url') && !names.some((name) => /^rule(s$|\.)/.test(name));
+      }
+    }
+  ]
 };
