@@ -14,7 +14,7 @@ const DROP_DELAY_MS = 1_000;
  * All types of sources and sinks that need an adapter, for the option `streams`.
  * @param pushPort where the source `httppush` and paths of `websocket` are served; `off`: nowhere
  * @param places the folders that the types `file` may use
- * @param pages which pages of browsers may push rows
+ * @param pages which pages of browsers may push rows, and connect to paths
  */
 export async function streamTypes(
   pushPort: Port,
@@ -32,7 +32,8 @@ export async function streamTypes(
   ]);
   const port = pushPort === 'off' ? pushPort : new http.StreamsPort({ port: pushPort });
   const push = port === 'off' ? [] : [http.httpPushSource({ port, ...pages })];
-  const sockets = webSockets({ port });
+  const { origins } = pages;
+  const sockets = webSockets({ port, ...(origins === undefined ? {} : { origins }) });
   return {
     sources: [
       file.fileSource(places),

@@ -7,11 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { WebSocket } from 'ws';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import type { Opened } from '../../adapters/cli/serve-listeners.ts';
 import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve-settings.ts';
+import { streamTypes } from '../../adapters/cli/serve-streams-parts.ts';
 import { followStreams } from '../../adapters/cli/serve-streams-port.ts';
-import type { Broker } from '../../lib/index.ts';
+import type { Broker, SinkType } from '../../lib/index.ts';
+import { openSink } from '../streams/sink-bench.ts';
 import { functionModule } from '../support/plugins.ts';
 import { type ZipEntry, zip } from '../support/zip.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
@@ -21,6 +24,14 @@ const APP = 'me:secret-of-me';
 const SIGNED = { authorization: `Basic ${Buffer.from(APP).toString('base64')}` };
 const LOCAL = ['--rules-credentials', 'remote', '--app', APP];
 const FLAGS = ['serve', '--memory', '--mqtt-port', '0', '--ws-port', 'off'];
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
 
 /** Run `serve` while `use` runs. @returns what it has written to standard error */
 async function serving(args: readonly string[], use: (ready: Record<string, number>) => unknown): Promise<string> {
@@ -137,6 +148,25 @@ describe('The options of serve for streams', () => {
     };
     await servingPlugins(['--exit-on-plugin-drop'], drop, 100);
     await servingPlugins([], drop);
+  });
+
+  it('let pages of the origins of streamsApi connect to paths of websocket, as they may push rows', async () => {
+    const origins = ['https://app.example'];
+    const port = await freePort();
+    const types = await streamTypes(port, { folders: [] }, { origins });
+    const sink = types.sinks.find(({ name }) => name === 'websocket') as SinkType;
+    const { emitter } = await openSink(sink, { path: '/out' });
+    const statusFor = async (origin: string) => {
+      const socket = new WebSocket(`ws://127.0.0.1:${port}/out`, { origin }).on('error', () => undefined);
+      const status = await new Promise((resolve) => {
+        socket.on('open', () => resolve(101)).on('unexpected-response', (_, { statusCode }) => resolve(statusCode));
+      });
+      socket.terminate();
+      return status;
+    };
+    assert.equal(await statusFor('https://app.example'), 101);
+    assert.equal(await statusFor('https://evil.example'), 403);
+    await emitter.close();
   });
 
   it('have the port of streams of the type httppush, which is open while a rule uses one', async () => {
