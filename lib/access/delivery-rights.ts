@@ -98,7 +98,11 @@ export class DeliveryRights implements ReceivingRights {
     return this.#parts.settings.retainedRights === 'recheck';
   }
 
-  mayStillPublish({ clientId, username }: Publisher, topic: string, { mountpoint }: Receiver): boolean {
+  mayStillPublish(
+    { clientId, username }: Publisher,
+    topic: string,
+    { mountpoint }: Pick<Receiver, 'mountpoint'>
+  ): boolean {
     // not specified: a mount point of the publisher is not stored
     const client = { clientId, username, mountpoint, transportInfo: {}, isSuperuser: false };
     if (this.#decide(client, 'publish', topic) !== false) return true;

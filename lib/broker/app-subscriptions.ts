@@ -3,6 +3,7 @@ import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { Message } from '../packets/message.ts';
 import type { RetainedMessages } from '../retained/retained-messages.ts';
+import { APP_RECEIVER, isWithheld, type ReceivingRights } from '../routing/receiving-rights.ts';
 import type { Routing } from '../routing/routing.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
@@ -16,6 +17,7 @@ const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHand
 interface AppSubscriptionsHost {
   readonly routing: Routing;
   readonly retainer: { readonly isStarted: boolean; readonly messages: RetainedMessages };
+  readonly access: { readonly deliveryRights: ReceivingRights };
   readonly ledger: Ledger | undefined;
 }
 
@@ -84,12 +86,14 @@ export class AppSubscriptions {
    */
   #deliverRetainedTo(subscriber: HandlerSubscriber): void {
     const { work } = this.#services;
-    const { retainer } = this.#host;
+    const { retainer, access } = this.#host;
     if (!retainer.isStarted) return;
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
     const found = retainer.messages
       .match(subscriber.filter)
-      .flatMap(({ isLive, message }) => (isLive ? [message] : []));
+      .flatMap(({ isLive, message }) =>
+        isLive && !isWithheld(access.deliveryRights, message, APP_RECEIVER) ? [message] : []
+      );
     if (found.length === 0) return;
     subscriber.queueRetained(found);
     work.begin();

@@ -126,7 +126,7 @@ export class Broker<Data = unknown> {
     this.handle = this.handle.bind(this);
     this.settings = readBrokerOptions(options);
     const engine = new Engine(this.settings, this, () => this.listeners());
-    const { services, routing, sessions, ledger, retainer, subscribing, directory } = engine;
+    const { services, sessions, ledger, retainer, subscribing, directory } = engine;
     this.#engine = engine;
     this.#services = services;
     ({ clock: this.clock, metrics: this.metrics, alarms: this.alarms, traces: this.traces } = services);
@@ -139,7 +139,7 @@ export class Broker<Data = unknown> {
     this.applications = engine.access.applications;
     this.users = engine.access.users;
     this.monitor = engine.monitor;
-    this.#subscriptions = new AppSubscriptions(services, { routing, retainer, ledger });
+    this.#subscriptions = new AppSubscriptions(services, engine);
     this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
   }
 

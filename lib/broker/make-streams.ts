@@ -2,6 +2,7 @@ import type { Outboxes } from '../outbox/outboxes.ts';
 import type { Message } from '../packets/message.ts';
 import { RulePublisher } from '../packets/named-publisher.ts';
 import type { ListenerHandle } from '../records/listener.ts';
+import { APP_RECEIVER, isWithheld, type ReceivingRights } from '../routing/receiving-rights.ts';
 import type { Routing } from '../routing/routing.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { Ledger } from '../store/ledger.ts';
@@ -25,6 +26,7 @@ interface StreamParts {
   readonly routing: Routing;
   readonly publishing: Publishing;
   readonly retainer: Retainer;
+  readonly access: { readonly deliveryRights: ReceivingRights };
 }
 
 /** Knows the message because of which rules publish: the cause of outputs that have none of their own. */
@@ -74,17 +76,19 @@ class MessageCauses {
 }
 
 /** The retained messages of topics, oldest first; see `StreamMessages.retained`. */
-function retainedMessages(retainer: Retainer, filters: readonly string[]): () => Message | undefined {
-  const found = filters.flatMap((filter) => retainer.messages.match(filter));
-  const entries = filters.length === 1 ? found : [...new Set(found)].sort((a, b) => a.seq - b.seq);
-  let at = 0;
-  return () => {
-    while (retainer.isStarted && at < entries.length) {
-      const { isLive, message } = entries[at++];
-      if (isLive) return message;
+function retainedMessages(
+  { retainer, access }: Pick<StreamParts, 'retainer' | 'access'>,
+  filters: readonly string[]
+): Iterator<Message | undefined, void> {
+  const entries = retainer.messages.walk(filters);
+  const give = function* () {
+    for (const entry of entries) {
+      if (!retainer.isStarted) return;
+      const isGiven = entry?.isLive && !isWithheld(access.deliveryRights, entry.message, APP_RECEIVER);
+      yield isGiven ? entry.message : undefined;
     }
-    return undefined;
   };
+  return give();
 }
 
 /** What was made before streams. */
@@ -128,7 +132,7 @@ export function makeStreams(
         for (const end of ends) end();
       };
     },
-    retained: (filters) => retainedMessages(parts.retainer, filters),
+    retained: (filters) => retainedMessages(parts, filters),
     pause: () => services.turn.pause(),
     nextSlice: () => services.slices.next(),
     publisherOf,

@@ -9,6 +9,8 @@ import type { Retainer } from './features/retainer.ts';
 
 /** Topics that are compared with a filter in one turn. */
 const TOPICS_AT_ONCE = 2_000;
+/** Steps of a search in one turn; see `walkRetained`. */
+const STEPS_AT_ONCE = 8;
 /** Messages that are deleted in one turn. */
 const DELETIONS_AT_ONCE = 500;
 
@@ -94,14 +96,22 @@ export class Retained {
     return this.#host.directory.retained(query);
   }
 
-  /** The retained messages that match a topic filter or topic name, oldest first. @throws InvalidInput TOPIC_FILTER_INVALID */
+  /**
+   * The retained messages that match a topic filter or topic name, oldest first, each topic once. They are searched for in several turns. A message
+   * that is replaced or deleted meanwhile is left out.
+   * @throws InvalidInput TOPIC_FILTER_INVALID
+   */
   match(filter: string): AsyncIterableIterator<Message> {
     checkFilter(filter);
     return this.#iterate(filter);
   }
 
   async *#iterate(filter: string): AsyncIterableIterator<Message> {
-    for (const entry of this.#host.retainer.messages.match(filter)) if (entry.isLive) yield entry.message;
+    let steps = 0;
+    for (const entry of this.#host.retainer.messages.walk([filter])) {
+      if (entry?.isLive) yield entry.message;
+      else if (++steps % STEPS_AT_ONCE === 0) await this.#host.pause();
+    }
   }
 }
 

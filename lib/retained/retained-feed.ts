@@ -17,8 +17,8 @@ export interface FeedSource {
   readonly next: number;
   /** False: no entries are delivered, and a feed that is asked for its next message ends. */
   readonly isOpen: boolean;
-  /** Find the entries that a subscription matches, in the order of `seq`. */
-  match(subscription: Subscription): readonly FeedEntry[];
+  /** Find the entries that a subscription matches, in the order of `seq`. Undefined: a step has found none, and others follow. */
+  find(subscription: Subscription): Iterable<FeedEntry | undefined>;
   /** Tell whether a subscription matches a topic name. */
   reaches(subscription: Subscription, topic: string): boolean;
 }
@@ -28,6 +28,17 @@ export interface FeedSource {
  * again after a crash.
  */
 const MAX_PERSISTED_AHEAD = 200;
+
+/** A look-up of entries that is not complete. */
+interface Search {
+  readonly from: Iterator<FeedEntry | undefined>;
+  /** Entries whose messages are sent at QoS 0, and the others. */
+  readonly qos0: FeedEntry[];
+  readonly others: FeedEntry[];
+}
+
+/** Entries that are found in one step. */
+const MAX_FOUND_AT_ONCE = 1_000;
 
 /** The position of a feed that has been sent in part. */
 export interface PendingFeed {
@@ -53,6 +64,8 @@ export class RetainedFeed {
   readonly #from: number;
   /** `seq` after the last entry of the feed. Later messages were delivered when they were published. */
   readonly before: number;
+  /** undefined: no look-up has begun, or it is complete. */
+  #search: Search | undefined;
   /** The entries; undefined until they are looked up. */
   #entries: readonly FeedEntry[] | undefined;
   #at = 0;
@@ -90,18 +103,36 @@ export class RetainedFeed {
   }
 
   /**
-   * Look up the entries.
-   * @returns up to two feeds that replace this one: messages sent at QoS 0 are separate, because they do not wait for send quota
-   *   [MQTT-3.3.4-10]
+   * Take a step of looking up the entries.
+   * @returns whether the look-up is complete: then `parts` follows
    */
-  load(upgradeQos: boolean): RetainedFeed[] {
-    const qos0: FeedEntry[] = [];
-    const others: FeedEntry[] = [];
-    for (const entry of this.#source.match(this.subscription)) {
+  search(upgradeQos: boolean): boolean {
+    this.#search ??= { from: this.#source.find(this.subscription)[Symbol.iterator](), qos0: [], others: [] };
+    const { from, qos0, others } = this.#search;
+    for (let left = MAX_FOUND_AT_ONCE; left > 0; left--) {
+      const { done, value: entry } = from.next();
+      if (done === true) return true;
+      if (entry === undefined) return false;
       if (entry.seq < this.#from || entry.seq >= this.before || this.#ahead?.has(entry.seq)) continue;
       if (effectiveQos(entry.message, this.subscription, upgradeQos) > 0) others.push(entry);
       else if (!this.needsQuota) qos0.push(entry);
     }
+    return false;
+  }
+
+  /** Drop what an incomplete look-up has found, so that no entries are referenced. */
+  endSearch(): void {
+    this.#search = undefined;
+  }
+
+  /**
+   * Use the entries that were found.
+   * @returns up to two feeds that replace this one: messages sent at QoS 0 are separate, because they do not wait for send quota
+   *   [MQTT-3.3.4-10]
+   */
+  parts(): RetainedFeed[] {
+    const { qos0 = [], others = [] } = this.#search ?? {};
+    this.endSearch();
     return [this.#part(qos0, false), this.#part(others, true)].filter(({ waiting }) => waiting > 0);
   }
 
@@ -225,21 +256,22 @@ export class RetainedFeeds {
   }
 
   /**
-   * Look up the entries of the next feed.
+   * Take a step of looking up the entries of the next feed.
    * @param hasSubscription tells whether the session still has the subscription
    * @param upgradeQos the option of the zone
-   * @returns the number of entries found
+   * @returns the number of entries found; undefined: others follow
    */
-  load(hasSubscription: (subscription: Subscription) => boolean, upgradeQos: boolean): number {
+  load(hasSubscription: (subscription: Subscription) => boolean, upgradeQos: boolean): number | undefined {
     const [feed] = this.#asked.values();
     const isSubscribed = hasSubscription(feed.subscription);
+    if (isSubscribed && !feed.search(upgradeQos)) return undefined;
     const isLast = feed.repeats === 0 || !isSubscribed;
     if (isLast) this.#asked.delete(feed.subscription);
     else feed.repeats--;
     if (!isSubscribed) return 0;
     let count = 0;
     let isDone = isLast;
-    for (const part of feed.load(upgradeQos)) {
+    for (const part of feed.parts()) {
       this.#loaded.push(part);
       count += part.waiting;
       if (part.needsQuota) isDone = false;
@@ -274,6 +306,7 @@ export class RetainedFeeds {
     for (const feed of this.#loaded) if (feed.needsQuota && feed.waiting > 0) this.ask(feed.unload());
     for (const feed of asked) {
       feed.release(); // its SUBACK can no longer be sent
+      feed.endSearch();
       this.ask(feed);
     }
     this.#loaded = [];

@@ -4,6 +4,7 @@ import { detachFromPublisher, type Message } from '../packets/message.ts';
 import { expiresAtMs } from '../packets/message-expiry.ts';
 import { isWildcard } from '../topics/topic.ts';
 import { type RetainedEntry, RetainedStore } from './retained-store.ts';
+import { walkRetained } from './retained-walk.ts';
 
 /** Number of messages whose timers are set in one turn after a change of options. */
 const TIMERS_AT_ONCE = 1_000;
@@ -158,6 +159,21 @@ export class RetainedMessages {
     if (this.#expiries.size === 0) return found;
     this.#host.time.read();
     return found.filter((entry) => this.#isAlive(entry));
+  }
+
+  /** Find the retained messages that any of some topic filters match, oldest first, in steps; see `walkRetained`. */
+  walk(filters: readonly string[]): Iterable<RetainedEntry<Message> | undefined> {
+    const entries = walkRetained(this.#store, filters);
+    return this.#expiries.size === 0 ? entries : this.#unexpired(entries);
+  }
+
+  *#unexpired(
+    entries: Iterable<RetainedEntry<Message> | undefined>
+  ): Generator<RetainedEntry<Message> | undefined, void, undefined> {
+    for (const entry of entries) {
+      this.#host.time.read();
+      yield entry === undefined || this.#isAlive(entry) ? entry : undefined;
+    }
   }
 
   /** Wall-clock time in milliseconds at which a retained message expires; undefined: never. */

@@ -168,8 +168,19 @@ export class RetainedStore<M> {
       return entry === undefined ? [] : [entry];
     }
     const found: RetainedEntry<M>[] = [];
-    this.#collect(filter, found);
+    this.#collect(filter, found, Infinity);
     return sortBySeq(found);
+  }
+
+  /**
+   * As `match`, if that takes little time.
+   * @param most most entries and levels of the tree that are looked at
+   * @returns undefined: there are more
+   */
+  matchWithin(filter: string, most: number): RetainedEntry<M>[] | undefined {
+    if (!isWildcard(filter)) return this.match(filter);
+    const found: RetainedEntry<M>[] = [];
+    return this.#collect(filter, found, most) ? sortBySeq(found) : undefined;
   }
 
   #remove(entry: RetainedEntry<M>): void {
@@ -205,26 +216,28 @@ export class RetainedStore<M> {
     }
   }
 
-  #collect(filter: string, into: RetainedEntry<M>[]): void {
+  /** @param left most entries and levels that are looked at @returns false: there are more, and some of them are missing */
+  #collect(filter: string, into: RetainedEntry<M>[], left: number): boolean {
     let levels = [this.#root];
     let start = 0;
     for (let depth = 0; levels.length > 0; depth++) {
       if (depth === MAX_DEPTH) {
         for (const level of levels) {
+          left -= sizeOf(level);
+          if (left < 0) return false;
           for (const entry of level.ending ?? []) if (matches(filter, entry.topic)) into.push(entry);
         }
-        return;
+        return true;
       }
       const stop = filter.indexOf('/', start);
       const label = stop === -1 ? filter.slice(start) : filter.slice(start, stop);
-      if (label === '#') {
-        collectBelow(levels, filter, into);
-        return;
-      }
+      if (label === '#') return collectBelow(levels, filter, into, left);
       // "a/#" also matches "a"
       const isLast = stop === -1 || (stop + 2 === filter.length && filter.charCodeAt(stop + 1) === HASH);
       const next: Level<M>[] = [];
       for (const level of levels) {
+        left -= label === '+' ? sizeOf(level) : 1;
+        if (left < 0) return false;
         if (label === '+') {
           if (isLast) collectEnding(level, into);
           if (stop !== -1) followAll(level, filter, next, into);
@@ -236,6 +249,7 @@ export class RetainedStore<M> {
       levels = next;
       start = stop + 1;
     }
+    return true;
   }
 
   /** Collect the entry whose topic ends in a level with a given label. Prefix and label are its topic, which the Map finds. */
@@ -334,12 +348,20 @@ function collectEnding<M>(level: Level<M>, into: RetainedEntry<M>[]): void {
   for (const entry of ending) if (!isHiding || !isHidden(entry.topic)) into.push(entry);
 }
 
-/** Collect all entries in the levels and below them, after `filter` has reached its "#". */
-function collectBelow<M>(levels: Level<M>[], filter: string, into: RetainedEntry<M>[]): void {
+/** Collect all entries in the levels and below them, after `filter` has reached its "#". @returns false: there are more than `left` */
+function collectBelow<M>(levels: Level<M>[], filter: string, into: RetainedEntry<M>[], left: number): boolean {
   for (const level of levels) {
+    left -= sizeOf(level);
+    if (left < 0) return false;
     collectEnding(level, into);
     followAll(level, filter, levels, into); // the loop continues with the levels that this adds
   }
+  return true;
+}
+
+/** Number of items that are looked at in a level, including itself. */
+function sizeOf<M>(level: Level<M>): number {
+  return 1 + level.childCount + (level.ending?.length ?? 0);
 }
 
 function isHidden(topic: string): boolean {
@@ -347,7 +369,7 @@ function isHidden(topic: string): boolean {
 }
 
 /** Sort entries by their sequence number. */
-function sortBySeq<M>(entries: RetainedEntry<M>[]): RetainedEntry<M>[] {
+export function sortBySeq<M>(entries: RetainedEntry<M>[]): RetainedEntry<M>[] {
   const count = entries.length;
   if (count < 2) return entries;
   const keys = new Float64Array(count);

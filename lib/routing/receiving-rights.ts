@@ -28,7 +28,20 @@ export interface ReceivingRights {
    * @param publisher its names, as they are stored with the message
    * @param topic with the mount point of the receiver
    */
-  mayStillPublish(publisher: Publisher, topic: string, receiver: Receiver): boolean;
+  mayStillPublish(publisher: Publisher, topic: string, receiver: Pick<Receiver, 'mountpoint'>): boolean;
+}
+
+/** The app, its streams and its rules, as receivers. */
+export const APP_RECEIVER: Pick<Receiver, 'mountpoint'> = { mountpoint: '' };
+
+/** Tell whether a retained message is not delivered, because its publisher may no longer publish it (option `retainedRights`). */
+export function isWithheld(
+  rights: ReceivingRights,
+  { origin, topic }: { readonly origin: Publisher | undefined; readonly topic: string },
+  receiver: Pick<Receiver, 'mountpoint'>
+): boolean {
+  if (!rights.isActive || !rights.rechecksRetained || origin === undefined) return false;
+  return !rights.mayStillPublish(origin, topic, receiver);
 }
 
 /** Everybody may receive everything: the rights before access control is in place. */

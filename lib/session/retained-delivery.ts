@@ -1,9 +1,13 @@
 import type { Message } from '../packets/message.ts';
 import { type PendingFeed, type RetainedFeed, RetainedFeeds } from '../retained/retained-feed.ts';
+import { isWithheld } from '../routing/receiving-rights.ts';
 import type { Subscription } from '../routing/subscription.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
 import type { OutboundFlows } from './outbound-flows.ts';
 import type { DeliveryPorts, Outlet } from './ports.ts';
+
+/** A step of looking up messages takes as long as sending about this many. */
+const STEP_MESSAGES = 50;
 
 /** What `RetainedDelivery` asks of the delivery that it belongs to. */
 export interface FeedOwner {
@@ -56,7 +60,7 @@ export class RetainedDelivery {
     const feeds = this.#feeds;
     while (!feeds.isDone && owner.flows.connection === connection && !connection.isBlocked && left > 0) {
       if (feeds.mayLoad) {
-        left -= 1 + (this.#load() >> 5);
+        left -= this.#load();
         continue;
       }
       const backlog = owner.waiting?.backlog;
@@ -76,12 +80,14 @@ export class RetainedDelivery {
     return isFirst && flows.room() > 0;
   }
 
+  /** @returns the number of messages that might have been sent in the same time */
   #load(): number {
     const { subscriptions, flows } = this.#owner;
-    return this.#feeds.load(
+    const count = this.#feeds.load(
       (subscription) => subscriptions.get(subscription.filter) === subscription,
       flows.agreement.zone.upgradeQos
     );
+    return count === undefined ? STEP_MESSAGES : 1 + (count >> 5);
   }
 
   #handOut(feed: RetainedFeed, message: Message): void {
@@ -89,9 +95,7 @@ export class RetainedDelivery {
     if (rights.isActive) {
       if (rights.isRevoked(feed.subscription)) return;
       const { client } = this.#owner.flows;
-      const { topic, origin } = message;
-      if (!rights.mayReceive(client, topic)) return;
-      if (rights.rechecksRetained && origin !== undefined && !rights.mayStillPublish(origin, topic, client)) return;
+      if (!rights.mayReceive(client, message.topic) || isWithheld(rights, message, client)) return;
     }
     this.#owner.deliver(message, feed.subscription, true);
   }

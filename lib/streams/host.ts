@@ -59,9 +59,9 @@ export interface StreamMessages {
   /**
    * The retained messages of topics at present, each once, in the order in which they were published. Those that are replaced or deleted before they
    * are given are left out.
-   * @returns a function that gives one after the other; undefined: there are no more
+   * @returns gives one after the other, or undefined: there may be more, which are still searched for
    */
-  retained(filters: readonly string[]): () => Message | undefined;
+  retained(filters: readonly string[]): Iterator<Message | undefined, void>;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
   /** Wait for the next slice of the time for long work that a caller waits for. */

@@ -143,9 +143,10 @@ export interface OpenSource {
   /**
    * What each rule gets when it starts, before all other rows, and a table when it is opened: such as retained messages. A rule that continues from a
    * checkpoint gets nothing of it. Absent: there is nothing.
-   * @returns a function that gives one message after the other; undefined: there are no more
+   * @returns an iterator that gives one message after the other, in steps of at most a few milliseconds. Undefined: a step of a search has
+   *   found none, and others follow
    */
-  first?(): () => FirstMessage | undefined;
+  first?(): Iterator<FirstMessage | undefined, void>;
 }
 
 /** A message that a source has when a rule starts; see the parameters of `SourceSetup.bytes`. Its time is when the rule gets it. */

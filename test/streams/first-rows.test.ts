@@ -6,24 +6,27 @@ import { ALL, Kept, makeHub, need, stream, TestSource } from './source-fixture.t
 
 /** A source that has messages when a rule starts. */
 class StatefulSource extends TestSource {
-  messages: readonly string[] = [];
+  /** undefined: a step without a message; an error: it is thrown. */
+  messages: readonly (string | undefined | Error)[] = [];
 
   override open(setup: SourceSetup) {
     super.open(setup);
     return {
       close: () => void this.closed++,
-      first: () => {
-        const left = this.messages.map(
-          (text): FirstMessage => ({ payload: Buffer.from(text), metadata: { old: true } })
-        );
-        return () => left.shift();
-      }
+      first: () => this.#first()
     };
+  }
+
+  *#first(): Generator<FirstMessage | undefined, void> {
+    for (const text of this.messages) {
+      if (text instanceof Error) throw text;
+      yield text === undefined ? undefined : { payload: Buffer.from(text), metadata: { old: true } };
+    }
   }
 }
 
 /** A hub whose turns are taken by hand. */
-function open(...messages: string[]) {
+function open(...messages: StatefulSource['messages']) {
   const source = new StatefulSource();
   source.messages = messages;
   const waiting: (() => void)[] = [];
@@ -59,6 +62,27 @@ describe('the first rows of a source', () => {
     assert.equal(kept.rows[0].meta('old'), true);
     await attachment.fed;
     await attachment.detach();
+  });
+
+  it('are searched for in few steps in each turn', async () => {
+    const { start, turn, bytes } = open(...Array.from({ length: 30 }, () => undefined), '{"n":1}');
+    const { kept } = start();
+    bytes('{"n":"live"}');
+    await turn();
+    await turn();
+    assert.deepEqual(namesOf(kept), [], 'rows that arrive meanwhile wait');
+    await turn();
+    assert.deepEqual(namesOf(kept), [1, 'live']);
+  });
+
+  it('end when the source fails, and rows that have arrived meanwhile follow', async () => {
+    const { start, turn, bytes, reported } = open('{"n":1}', new Error('the search fails'));
+    const { kept, attachment } = start();
+    bytes('{"n":"live"}');
+    await turn();
+    await attachment.fed;
+    assert.deepEqual(namesOf(kept), [1, 'live']);
+    assert.match(String(reported), /the search fails/);
   });
 
   it('take more turns if their payloads are large', async () => {

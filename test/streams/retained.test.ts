@@ -5,6 +5,9 @@ import { type Broker, createBroker, type MessageInput, memoryStore } from 'ember
 import { listen } from 'embermq/net';
 import { createTestBroker } from 'embermq/testing';
 import { mqttSource } from '../../adapters/streams/mqtt/index.ts';
+import { RetainedStore } from '../../lib/retained/retained-store.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { publish } from '../support/wire.ts';
 
 const STREAM = 'CREATE STREAM demo () WITH (DATASOURCE="a/#", FORMAT="json")';
 const SELECT = 'SELECT n, meta(topic) AS topic, meta(retain) AS retain FROM demo';
@@ -66,6 +69,84 @@ describe('retained messages for stream rules', () => {
     await kit.clock.settle();
     assert.deepEqual(got.every, [{ topic: 'x' }]);
     assert.ok(got.system.length > 0);
+  });
+
+  it('are searched for and passed on in slices, each topic once, while others are published', async (t) => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const count = 20_000;
+    for (let n = 0; n < count; n++) void broker.publish({ topic: `a/${n}`, payload: `{"n":${n}}`, retain: true });
+    await kit.clock.settle();
+    let turn = 0;
+    const compared: number[] = [];
+    const passed: number[] = [];
+    const note = (counts: number[]) => (counts[turn] = (counts[turn] ?? 0) + 1);
+    const iterate = RetainedStore.prototype[Symbol.iterator];
+    RetainedStore.prototype[Symbol.iterator] = function* (this: RetainedStore<unknown>) {
+      for (const entry of iterate.call(this)) {
+        note(compared);
+        yield entry;
+      }
+    };
+    t.after(() => (RetainedStore.prototype[Symbol.iterator] = iterate));
+    await broker.streams.define(STREAM);
+    const got: { n: number; topic: string; retain: boolean }[] = [];
+    const act = (rows: Rows) => {
+      note(passed);
+      got.push(...(rows as typeof got));
+    };
+    const isDone = () => got.some(({ n }) => n === -4);
+    const change = (topic: string, n: number) =>
+      broker.publish({ topic, payload: n === 0 ? '' : `{"n":${n}}`, retain: true });
+    await broker.streams.rules.create({ sql: SELECT, actions: [act] });
+    void change('a/9000', -1); // while they are searched for
+    while (got.length === 0) await new Promise((resolve) => setImmediate(resolve, turn++));
+    void change('a/9001', -2);
+    void change('a/9002', 0);
+    void change('a/0', -3);
+    void change('a/new', -4);
+    while (!isDone()) await new Promise((resolve) => setImmediate(resolve, turn++));
+    const total = compared.reduce((sum, each) => sum + each);
+    assert.ok(total >= count && total < count + 100, `all are compared once, and those of $SYS: ${total}`);
+    assert.ok(Math.max(...compared.filter(Boolean)) <= 4_000, `${compared}`);
+    assert.ok(Math.max(...passed.filter(Boolean)) <= 500, `${passed}`);
+    const retained = got.filter(({ retain }) => retain);
+    const changed = new Set([9000, 9001, 9002]);
+    assert.deepEqual(
+      retained.map(({ n }) => n),
+      Array.from({ length: count }, (_, n) => n).filter((n) => !changed.has(n))
+    );
+    assert.deepEqual(
+      got.slice(retained.length).map(({ n }) => n),
+      [-1, -2, undefined, -3, -4],
+      'the empty payload is an error, as from a client'
+    );
+  });
+
+  it('are withheld from rules, tables and handlers of the app with recheck when their publisher has lost the right', async () => {
+    await using kit = await createTestBroker({ leakCheck: false, allowAnonymous: true, retainedRights: 'recheck' });
+    const { broker } = kit;
+    const meter = await rawClient(broker, { clientId: 'meter' });
+    for (const topic of ['a/1', 'a/2']) meter.send(publish(topic, '{"n":1}', { retain: true }));
+    await meter.rest();
+    await retain(broker, ['a/3', '{"n":3}']);
+    await broker.access.acl.set({ clientId: 'meter', topic: 'a/1', access: 'deny', action: 'publish' });
+    await broker.streams.define(STREAM);
+    await broker.streams.define(
+      'CREATE TABLE s () WITH (DATASOURCE="a/#", FORMAT="json", TYPE="mqtt", RETAIN_SIZE="9")'
+    );
+    await broker.streams.define('CREATE STREAM x () WITH (DATASOURCE="x", FORMAT="json")');
+    const got: Record<string, string[]> = { rule: [], table: [], app: [] };
+    const keep = (name: string) => (rows: Rows) => void got[name].push(...rows.map(({ topic }) => String(topic)));
+    await broker.streams.rules.create({ sql: SELECT, actions: [keep('rule')] });
+    const join = 'SELECT meta(s.topic) AS topic FROM x INNER JOIN s ON s.n > x.n';
+    await broker.streams.rules.create({ sql: join, actions: [keep('table')] });
+    broker.subscribe('a/#', ({ topic }) => void got.app.push(topic));
+    await kit.clock.settle();
+    await broker.publish('x', '{"n":0}');
+    await kit.clock.settle();
+    const expected = ['a/2', 'a/3'];
+    assert.deepEqual(got, { rule: expected, table: expected, app: expected });
   });
 
   it('fill a table of settings again after a restart, before rows of streams are joined with it', async () => {
@@ -162,7 +243,9 @@ describe('DATASOURCE with several topics', () => {
 
 describe('a stream of this broker, compared with a connection of a client to it', () => {
   /** What is published before and while the rules run. */
-  const CASES: Readonly<Record<string, { filter?: string; before?: MessageInput[]; live?: MessageInput[] }>> = {
+  const CASES: Readonly<
+    Record<string, { filter?: string; before?: MessageInput[]; live?: MessageInput[]; denied?: string }>
+  > = {
     payloads: {
       live: [
         { topic: 'a/1', payload: '{"n":1}' },
@@ -194,6 +277,7 @@ describe('a stream of this broker, compared with a connection of a client to it'
       ],
       live: [{ topic: 'a/1', payload: '{"n":2}' }]
     },
+    'retained messages of a client that may no longer publish them': { denied: 'a/1' },
     'retained messages of $SYS': { filter: '#', before: [{ topic: 'a/1', payload: '{"n":1}', retain: true }] },
     properties: {
       live: [
@@ -206,10 +290,10 @@ describe('a stream of this broker, compared with a connection of a client to it'
     }
   };
 
-  for (const [title, { filter = 'a/#', before = [], live = [] }] of Object.entries(CASES))
+  for (const [title, { filter = 'a/#', before = [], live = [], denied }] of Object.entries(CASES))
     it(`has the same rows: ${title}`, { timeout: 30_000 }, async () => {
       const sourceConfig = { mqtt: { far: { server: '', protocolVersion: '5', qos: 2 } } };
-      const broker = createBroker({ streams: { sources: [mqttSource()], sourceConfig } });
+      const broker = createBroker({ retainedRights: 'recheck', streams: { sources: [mqttSource()], sourceConfig } });
       const listener = listen(broker, 0);
       await broker.start();
       // a port that is not one of the listeners of the broker
@@ -222,6 +306,13 @@ describe('a stream of this broker, compared with a connection of a client to it'
       sourceConfig.mqtt.far.server = `tcp://127.0.0.1:${(proxy.address() as { port: number }).port}`;
       try {
         for (const message of before) await broker.publish(message);
+        if (denied !== undefined) {
+          const meter = await rawClient(broker, { clientId: 'meter' });
+          for (const topic of [denied, 'a/2']) meter.send(publish(topic, '{"n":1}', { retain: true }));
+          await meter.rest();
+          meter.stream.destroy();
+          await broker.access.acl.set({ clientId: 'meter', topic: denied, access: 'deny', action: 'publish' });
+        }
         const got: Record<string, unknown[]> = { near: [], far: [] };
         const { streams } = broker;
         for (const name of ['near', 'far']) {

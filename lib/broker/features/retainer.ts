@@ -119,13 +119,21 @@ export class Retainer implements Feature {
       get isOpen() {
         return retainer.isStarted;
       },
-      match: ({ filter, subscriber }) => {
-        const entries = messages.match(filter);
-        if (subscriber.mountpoint === '') return entries;
-        return entries.filter(({ topic }) => mayReach(subscriber.mountpoint, filter, topic));
+      find: ({ filter, subscriber }) => {
+        const entries = messages.walk([filter]);
+        return subscriber.mountpoint === '' ? entries : reachable(entries, subscriber.mountpoint, filter);
       },
       reaches: ({ filter, subscriber }, topic) =>
         matches(filter, topic) && mayReach(subscriber.mountpoint, filter, topic)
     };
   }
+}
+
+/** The entries that a subscriber with a mount point may receive. */
+function* reachable(
+  entries: Iterable<RetainedEntry<Message> | undefined>,
+  mountpoint: string,
+  filter: string
+): Generator<RetainedEntry<Message> | undefined, void> {
+  for (const entry of entries) if (entry === undefined || mayReach(mountpoint, filter, entry.topic)) yield entry;
 }

@@ -182,6 +182,12 @@ export class Lane {
     this.#held = [];
   }
 
+  /** Of a table: drop the rows that it does not keep, if there are many. */
+  trim(rows: Row[]): void {
+    const most = this.#table?.most ?? Infinity;
+    if (rows.length > 2 * most + MAX_AT_ONCE) rows.splice(0, rows.length - most);
+  }
+
   /** Of a table: it has the first rows, and then those that have waited. */
   release(first: readonly Row[]): void {
     const held = this.#held ?? [];

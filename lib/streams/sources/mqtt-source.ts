@@ -8,7 +8,7 @@ import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
 import type { Cause } from '../cause.ts';
 import type { StreamMessages } from '../host.ts';
 import type { Metadata } from '../tuple.ts';
-import type { OpenSource, SourceSetup, SourceType } from '../types.ts';
+import type { FirstMessage, OpenSource, SourceSetup, SourceType } from '../types.ts';
 import type { Value, ValueObject } from '../values.ts';
 
 /** Rules of streams see a message after the rules over events. */
@@ -75,19 +75,21 @@ function openLocal(
     order: ORDER,
     watched: (message) => setup.bytes(message.payload, metadataOf(message), message.timestamp, causeOf(message))
   };
+  const { retained } = messages;
   const unwatch = messages.watch(filters, watcher);
   setup.connected();
   return {
-    first() {
-      const next = messages.retained?.(filters) ?? (() => undefined);
-      return () => {
-        const message = next();
-        if (message === undefined) return undefined;
-        return { payload: message.payload, metadata: makeMetadata(message, true), cause: causeOf(message) };
-      };
-    },
+    ...(retained === undefined ? {} : { first: () => firstOf(retained(filters)) }),
     close: unwatch
   };
+}
+
+/** The first messages of a rule: the retained ones. */
+function* firstOf(messages: Iterator<Message | undefined, void>): Generator<FirstMessage | undefined, void> {
+  for (let step = messages.next(); step.done !== true; step = messages.next()) {
+    const message = step.value;
+    yield message && { payload: message.payload, metadata: makeMetadata(message, true), cause: causeOf(message) };
+  }
 }
 
 /** The rules that have led to a message. */

@@ -2,19 +2,17 @@ import { BrokerError, errorText } from '../../base/errors.ts';
 import type { Cause } from '../cause.ts';
 import { ConnectionState } from '../connection-state.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
-import { type Metadata, NO_METADATA, type Row } from '../tuple.ts';
+import { type Metadata, NO_METADATA } from '../tuple.ts';
 import type { OpenSource, Properties, SourceSetup, SourceType, StreamDefinition } from '../types.ts';
 import { StreamFailure, type ValueObject } from '../values.ts';
 import type { Consumer, Need } from './consumer.ts';
 import { Feed, type FeedHost } from './feed.ts';
-import { type FirstRows, unitsOf } from './first-rows.ts';
+import { FirstMessages } from './first-messages.ts';
+import type { FirstRows } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
-import { Lane, MAX_AT_ONCE, SLICE_ROWS } from './lane.ts';
+import { Lane } from './lane.ts';
 import { notesOf, placeOf } from './notes.ts';
 import type { StreamSettings } from './stream-settings.ts';
-
-/** Units of first rows in one turn; see `unitsOf`. */
-const SLICE_UNITS = 100;
 
 /** What the status shows of a source. */
 export interface SourceFigures {
@@ -28,9 +26,6 @@ export interface SourceFigures {
 
 const NO_VALUES: ValueObject = {};
 
-/** Reads the rows of a first message. */
-type ReadFirst = ReturnType<Lane['reader']>;
-
 /** A source that is open for all rules that use its stream. */
 export class SharedSource {
   readonly definition: StreamDefinition;
@@ -39,6 +34,7 @@ export class SharedSource {
   readonly #ports: HubPorts;
   /** The rules that take long messages in slices, and those that take each message in its turn. */
   readonly #feeds: readonly [sliced: Feed, whole: Feed];
+  readonly #first: FirstMessages;
   #isClosed = false;
   #opened: Promise<void> = Promise.resolve();
   #open: OpenSource | undefined;
@@ -77,6 +73,15 @@ export class SharedSource {
       setFull: (isFull) => this.setFull(isFull)
     };
     this.#feeds = [new Feed(host, false), new Feed(host, true)];
+    const isClosed = () => this.#isClosed;
+    this.#first = new FirstMessages({
+      get isClosed() {
+        return isClosed();
+      },
+      taken: () => host.arrived(1),
+      failed: (error) => ports.failed(error, `passing the first rows of ${settings.what}`),
+      pause: () => ports.pause()
+    });
   }
 
   /** Open it. @param before settles when a previous source of this stream is closed; undefined: there is none, and this one is opened at once */
@@ -116,7 +121,9 @@ export class SharedSource {
     const lane = this.#laneOf(this.#feeds[consumer.takesWhole === true ? 1 : 0], need);
     lane.add(consumer, need);
     if (lane.isTable) return this.#tables.get(lane) ?? this.#opened;
-    return first === undefined ? this.#opened : this.#whenOpen((open) => this.#feed(open, lane.reader(need), first));
+    return first === undefined
+      ? this.#opened
+      : this.#whenOpen((open) => this.#first.feed(open, lane.reader(need), first));
   }
 
   #laneOf(feed: Feed, need: Need): Lane {
@@ -130,7 +137,7 @@ export class SharedSource {
       const made = new Lane(this.#settings, host, need, feed === this.#feeds[1]);
       feed.lanes.push(made);
       if (made.isTable) {
-        const filled = this.#whenOpen((open) => this.#fill(open, made, made.reader(need)));
+        const filled = this.#whenOpen((open) => this.#first.fill(open, made, made.reader(need)));
         filled.catch(() => undefined);
         this.#tables.set(made, filled);
       }
@@ -145,64 +152,6 @@ export class SharedSource {
     return new Promise((resolve, reject) => {
       this.#beforeOpen.push({ opened: (open) => resolve(run(open)), failed: reject });
     });
-  }
-
-  /** Pass the first rows to a rule, some in each turn. */
-  #feed(open: OpenSource, read: ReadFirst, first: FirstRows): Promise<void> | undefined {
-    const next = open.first?.();
-    if (next === undefined) return undefined;
-    const waiting: ((taker: Consumer) => void)[] = [];
-    let taker = first.takerOf(false);
-    const pass = (count: number) => {
-      for (const passOne of waiting.splice(0, count)) passOne(taker);
-    };
-    first.begin(() => {
-      if (waiting.length > 0) {
-        pass(SLICE_ROWS);
-        return SLICE_UNITS;
-      }
-      const message = next();
-      if (message === undefined) return 0;
-      this.#recordsIn++;
-      const failed = (error: unknown) => waiting.push((to) => to.fail(error, message.cause));
-      read(message, (row) => waiting.push((to) => to.push(row)), failed);
-      taker = first.takerOf(waiting.length > MAX_AT_ONCE);
-      if (waiting.length <= MAX_AT_ONCE) pass(MAX_AT_ONCE);
-      return unitsOf(message.payload.length);
-    });
-    return this.#inSlices(() => first.pass(SLICE_UNITS));
-  }
-
-  /** Fill a table with the first rows, some in each turn. */
-  #fill(open: OpenSource, lane: Lane, read: ReadFirst): Promise<void> | undefined {
-    const next = open.first?.();
-    if (next === undefined) return undefined;
-    const rows: Row[] = [];
-    lane.hold();
-    return this.#inSlices(() => {
-      for (let left = SLICE_UNITS; left > 0; ) {
-        const message = next();
-        if (message === undefined) {
-          lane.release(rows);
-          return false;
-        }
-        this.#recordsIn++;
-        const failed = (error: unknown) => lane.fail(error, message.cause);
-        read(message, (row) => rows.push(row), failed);
-        left -= unitsOf(message.payload.length);
-      }
-      return true;
-    });
-  }
-
-  /** @param pass called once in each turn until it returns false */
-  async #inSlices(pass: () => boolean): Promise<void> {
-    try {
-      do await this.#ports.pause();
-      while (pass() && !this.#isClosed);
-    } catch (error) {
-      this.#ports.failed(error, `passing the first rows of ${this.#settings.what}`);
-    }
   }
 
   /** Hand the rows of a rule to another consumer. */

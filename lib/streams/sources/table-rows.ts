@@ -22,6 +22,11 @@ export class TableRows {
     return this.#rows;
   }
 
+  /** Number of rows that are kept: the last ones; infinite for a batch, which refuses more. */
+  get most(): number {
+    return this.#retained === 0 ? Infinity : this.#retained;
+  }
+
   /** It is complete when a batch ends. */
   get isBatch(): boolean {
     return this.#retained === 0;
