@@ -128,13 +128,13 @@ function parse(text: string, fault = 'the payload is not JSON'): unknown {
  */
 export function parseJson(text: string, fault?: string): unknown {
   const value = parse(text, fault);
-  return isExact(value, 0) ? value : normalized(exact(text, refuse), floatOf);
+  return isExact(value) ? value : normalized(exact(text, refuse), floatOf);
 }
 
 /** As `parseJson`; a number that is greater than all floats is infinite, and fails when a column reads it. @throws StreamFailure */
 export function parseColumns(text: string): unknown {
   const value = parse(text);
-  return isExact(value, 0) ? value : normalized(exact(text, Number), floatOf);
+  return isExact(value) ? value : normalized(exact(text, Number), floatOf);
 }
 
 /** As `parseJson`; whole numbers without a fraction or an exponent are bigints. @throws StreamFailure */
@@ -142,25 +142,47 @@ function withIntegers(text: string): unknown {
   return normalized(exact(text, refuse), integerOf);
 }
 
-/** Tell whether all numbers of a result of JSON.parse are as they are written. Calls are for lists and objects alone: it costs 10 % of JSON.parse. */
-function isExact(value: unknown, level: number): boolean {
-  if (typeof value !== 'object' || value === null || level > MOST_LEVELS) return !isLarge(value);
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) {
-      const each: unknown = value[i];
-      if (typeof each === 'object' ? !isExact(each, level + 1) : isLarge(each)) return false;
-    }
-    return true;
-  }
+/**
+ * Tell whether all numbers of a result of JSON.parse are as they are written. The walk costs 1 to 30 % of JSON.parse: it calls functions for lists and
+ * objects alone, and goes through lists of numbers apart.
+ */
+function isExact(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+    ? isExactWithin(value, 0)
+    : typeof value !== 'number' || isSmall(value);
+}
+
+function isExactWithin(value: object, level: number): boolean {
+  if (level > MOST_LEVELS) return true;
+  if (Array.isArray(value)) return isExactList(value, level);
   for (const key in value) {
     const each = (value as Record<string, unknown>)[key];
-    if (typeof each === 'object' ? !isExact(each, level + 1) : isLarge(each)) return false;
+    if (typeof each === 'number') {
+      if (!isSmall(each)) return false;
+    } else if (typeof each === 'object' && each !== null && !isExactWithin(each, level + 1)) return false;
   }
   return true;
 }
 
-function isLarge(value: unknown): boolean {
-  return typeof value === 'number' && !(value > -NOT_EXACT && value < NOT_EXACT);
+function isExactList(list: readonly unknown[], level: number): boolean {
+  if (typeof list[0] === 'number' && areSmall(list as readonly number[])) return true;
+  for (let at = 0; at < list.length; at++) {
+    const each = list[at];
+    if (typeof each === 'number') {
+      if (!isSmall(each)) return false;
+    } else if (typeof each === 'object' && each !== null && !isExactWithin(each, level + 1)) return false;
+  }
+  return true;
+}
+
+/** A function of its own, so that the engine compiles it for lists of floats, which it keeps without an object for each. */
+function areSmall(list: readonly number[]): boolean {
+  for (let at = 0; at < list.length; at++) if (typeof list[at] !== 'number' || !isSmall(list[at])) return false;
+  return true;
+}
+
+function isSmall(value: number): boolean {
+  return value < NOT_EXACT && value > -NOT_EXACT;
 }
 
 /** @throws StreamFailure */
