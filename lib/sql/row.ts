@@ -7,6 +7,8 @@ import { type KnownWeights, MAX_WEIGHT, weightOf } from './weight.ts';
 
 /** Most characters, bytes and elements that a statement reads and makes for one event, and most that its outputs weigh: what a device sends must not stop the broker. */
 const MOST_WORK = 67_108_864;
+/** Lighter values are weighed each time: a map of known weights costs more than to walk them. */
+const MAX_LIGHT = 2048;
 /** The work of copying a member of an object. */
 const MEMBER_WORK = 16;
 
@@ -82,6 +84,8 @@ export class Scope {
   }
 
   #weigh(value: object, what: string): number {
+    const light = weightOf(value, MAX_LIGHT);
+    if (light <= MAX_LIGHT) return light;
     const weight = weightOf(value, MAX_WEIGHT, (this.#weights ??= new Map()));
     if (weight > MAX_WEIGHT) throw tooHeavy(what);
     return weight;

@@ -31,19 +31,26 @@ export function weightOf(value: unknown, most: number, known?: KnownWeights): nu
 function left(value: unknown, most: number, level: number, known: KnownWeights | undefined): number {
   if (typeof value === 'string') return most - value.length - 2;
   if (typeof value !== 'object' || value === null) return most - 8;
-  if (value instanceof Uint8Array) return most - Math.ceil(value.length * (4 / 3));
   if (level > MAX_LEVELS) return -1;
   const weight = known?.get(value);
   if (weight !== undefined) return most - weight;
   let rest = most - 2;
+  // calls are for lists and objects alone, because most of what they have are scalars
   if (Array.isArray(value))
-    for (let index = 0; index < value.length && rest >= 0; index++)
-      rest = left(value[index], rest - 1, level + 1, known);
+    for (let index = 0; index < value.length && rest >= 0; index++) {
+      const each: unknown = value[index];
+      if (typeof each === 'object') rest = left(each, rest - 1, level + 1, known);
+      else rest -= typeof each === 'string' ? each.length + 3 : 9;
+    }
+  else if (value instanceof Uint8Array) return most - Math.ceil(value.length * (4 / 3));
   else
     for (const key in value) {
       if (rest < 0) break;
-      rest = left((value as Record<string, unknown>)[key], rest - key.length - 4, level + 1, known);
+      const each = (value as Record<string, unknown>)[key];
+      rest -= key.length + 4;
+      if (typeof each === 'object') rest = left(each, rest, level + 1, known);
+      else rest -= typeof each === 'string' ? each.length + 2 : 8;
     }
-  if (rest >= 0 && most - rest >= MIN_KNOWN) known?.set(value, most - rest);
+  if (known !== undefined && rest >= 0 && most - rest >= MIN_KNOWN) known.set(value, most - rest);
   return rest;
 }
