@@ -1,53 +1,10 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { type Broker, InvalidInput, shownUrl, unknownKey } from '../../lib/index.ts';
-import {
-  type HealthOptions,
-  type HttpMounts,
-  healthHandler,
-  type ManagementOptions,
-  type MetricsOptions,
-  managementApis,
-  metricsHandler
-} from '../management/index.ts';
-import { readCredentials } from '../rest/index.ts';
+import { type Broker, InvalidInput, shownUrl } from '../../lib/index.ts';
+import { type HttpMounts, healthHandler, managementApis, metricsHandler } from '../management/index.ts';
 import { streamsApi } from '../streams-api/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
-import { SERVED } from './serve-credentials.ts';
+import type { HttpKind, ServedOptions } from './serve-http-options.ts';
 import type { ServedStreamsOptions } from './serve-streams.ts';
-
-/** What an HTTP port serves: all of the management interface that is new, its earlier revision alone, or stream rules. */
-export type HttpKind = 'later' | 'earlier' | 'rules';
-
-/** The option `management` of the config file. */
-export interface ServedOptions extends Omit<ManagementOptions, 'revision' | 'prefix' | 'unmatched'> {
-  readonly metrics?: Omit<MetricsOptions, 'prefix'>;
-  readonly health?: Omit<HealthOptions, 'prefix'>;
-}
-
-/** The options that the ports decide. */
-const DECIDED = ['revision', 'prefix', 'unmatched'];
-const NESTED = ['metrics', 'health'] as const;
-
-/**
- * Check the form of the option `management`; the functions of `embermq/management` check its values.
- * @param place where it is, for messages
- * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
- */
-export function readServedOptions(value: unknown, place: string): ServedOptions {
-  if (value === undefined) return {};
-  for (const [given, field] of [
-    [value, place],
-    ...NESTED.map((name) => [(value as ServedOptions)?.[name] ?? {}, `${place}.${name}`] as const)
-  ] as const) {
-    if (typeof given !== 'object' || given === null || Array.isArray(given))
-      throw new InvalidInput('OPTION_INVALID', field, 'an object of options', given);
-    const decided = DECIDED.find((name) => name in given);
-    if (decided !== undefined) throw unknownKey(decided, [], field);
-    const { credentials } = given as ServedOptions;
-    if (credentials !== undefined) readCredentials(credentials, `${field}.credentials`, SERVED);
-  }
-  return value as ServedOptions;
-}
 
 /** Options, and the place where they are. */
 interface Served<O> {
@@ -150,12 +107,4 @@ function answerUnknown(mounts: readonly HttpMounts[], { method, url = '' }: Inco
 function inPlace({ code, field, expected, got, message }: InvalidInput, place: string): InvalidInput {
   const text = message.replace(/\b(managementApi|metricsHandler|healthHandler|streamsApi)\b/, place);
   return new InvalidInput(code, field, expected, got, text === message ? `${place}: ${message}` : text);
-}
-
-/** Read `ID:SECRET`. @throws InvalidInput OPTION_INVALID; its message does not contain the secret */
-export function checkApp(value: unknown, field: string): string {
-  const text = String(value);
-  if (typeof value === 'string' && /^[^:]{1,256}:./s.test(text)) return text;
-  const expected = 'ID:SECRET, an id without ":" and a secret';
-  throw new InvalidInput('OPTION_INVALID', field, expected, '(not shown)');
 }

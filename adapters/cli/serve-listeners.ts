@@ -2,7 +2,7 @@ import type { Broker } from '../../lib/index.ts';
 import { isLoopback, type Listening } from '../net/index.ts';
 import type { Credentials } from '../rest/index.ts';
 import { log, type Shell } from './command.ts';
-import type { HttpKind } from './serve-http.ts';
+import type { HttpKind } from './serve-http-options.ts';
 import type { PlannedListener } from './serve-settings.ts';
 
 /** A listener that has been added to the broker. */

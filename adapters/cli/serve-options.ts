@@ -2,8 +2,7 @@ import { BROKER_OPTIONS, InvalidInput, LOG_LEVELS, type LogLevel, ZONE_OPTIONS }
 import { ws } from '../net/index.ts';
 import type { Credentials } from '../rest/index.ts';
 import { describeFlags, type FlagTable, flag, timeFlag } from './flags.ts';
-import { checkWho } from './serve-credentials.ts';
-import { checkApp } from './serve-http.ts';
+import { checkApp, checkWho } from './serve-credentials.ts';
 
 /** A port option: a number (0 selects a free port) or `off`. */
 export type Port = number | 'off';

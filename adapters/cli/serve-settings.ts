@@ -5,7 +5,7 @@ import { checkExposure } from './exposure.ts';
 import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from './flags.ts';
 import { environmentLayer, fileLayer, flagLayer, type Layer, RULE_SETTINGS, WEBHOOK_SETTINGS } from './layers.ts';
 import { type ConfiguredBridge, configuredBridges } from './serve-bridges.ts';
-import { type HttpKind, readServedOptions, type ServedOptions } from './serve-http.ts';
+import { type HttpKind, readServedOptions, type ServedOptions } from './serve-http-options.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts';
 import { type OptionPlace, optionPlaceIn } from './serve-overrides.ts';
 import { configuredRules } from './serve-rules.ts';

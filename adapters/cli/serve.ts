@@ -10,7 +10,7 @@ import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
 import { ensureApplication, logAccess, warnOfNobody } from './serve-access.ts';
 import { beginBridges } from './serve-bridges.ts';
-import { ServedHttp } from './serve-http.ts';
+import type { ServedHttp } from './serve-http.ts';
 import {
   type Opened,
   type OpenListener,
@@ -75,12 +75,12 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
       logStreams(broker, shell);
       ofPlugins = await servePlugins(broker, streams, settings.own, shell);
       files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
-      const { options, place } = settings.management;
-      const management = { options: { ...options, optionSource: settings.optionPlace }, place };
-      http = new ServedHttp(broker, management, settings.streamsApi, ofPlugins.plugins);
-      const { handlers } = http;
+      const interfaces = await servedHttp(broker, settings, ofPlugins);
+      http = interfaces;
       const open: OpenListener = ({ transport, http: kind }) =>
-        kind === undefined ? listen(broker, transport) : listenHttp(broker, transport, handlers[kind]);
+        kind === undefined || interfaces === undefined
+          ? listen(broker, transport)
+          : listenHttp(broker, transport, interfaces.handlers[kind]);
       const needed = settings.listeners.filter(({ isOptional }) => !isOptional);
       for (const plan of needed) opened.push({ plan, listening: open(plan) });
       await beginWebhooks(broker, settings.webhooks);
@@ -93,7 +93,7 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
       warnOfClearHttp(opened, shell);
       await admit(broker, settings, opened, shell);
       followStreams(broker, opened, shell);
-      http.begin();
+      http?.begin();
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
       if (store !== undefined) {
         log(shell, `state is persisted in ${store.name}`);
@@ -130,6 +130,22 @@ async function admit(
   await ensureApplication(broker, { app: own.app, opened, credentials, folder }, shell);
   logAccess(opened, credentials, shell);
   warnOfNobody(broker, opened, credentials, shell);
+}
+
+/**
+ * Load the interfaces over HTTP and make the handlers of their ports. They take 15 MB of memory, so they are loaded only if there is a port, or
+ * an option to check.
+ */
+async function servedHttp(
+  broker: Broker,
+  { listeners, management, streamsApi, optionPlace }: ServeSettings,
+  { plugins }: ServedPlugins
+): Promise<ServedHttp | undefined> {
+  const hasOptions = [management, streamsApi].some(({ options }) => Object.keys(options).length > 0);
+  if (!hasOptions && listeners.every(({ http }) => http === undefined)) return undefined;
+  const { ServedHttp } = await import('./serve-http.ts');
+  const options = { ...management.options, optionSource: optionPlace };
+  return new ServedHttp(broker, { options, place: management.place }, streamsApi, plugins);
 }
 
 /** Warn if the file system of the data folder is smaller than the README recommends. */

@@ -4,7 +4,6 @@ import {
   basicCredentials,
   type Call,
   type Caller,
-  checkQuery,
   Fault,
   type Found,
   Guard,
@@ -13,10 +12,10 @@ import {
   mountsOf,
   type OpenApiDocument,
   Router,
-  readQuery,
   type Service,
   withCors
 } from '../rest/index.ts';
+import { checkQuery, readQuery } from '../rest-checks/index.ts';
 import { Audit, type ChangeRequest } from './audit.ts';
 import { faultOf } from './codes.ts';
 import { EventStreams } from './event-stream.ts';

@@ -1,6 +1,7 @@
 import Type, { type TObject, type TSchema } from 'typebox';
 import { nearest } from '../../lib/index.ts';
-import { type Body, check, documentedAs, Fault } from '../rest/index.ts';
+import { type Body, documentedAs, Fault } from '../rest/index.ts';
+import { check } from '../rest-checks/index.ts';
 import type { PageRequest } from './listing.ts';
 import { type Operation, requestOf } from './operation.ts';
 

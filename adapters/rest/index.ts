@@ -2,7 +2,6 @@
 
 export { BrowserChecks, type BrowserSettings } from './browser-checks.ts';
 export type { Answer, Body, BodyLimits, Call, MountPorts, Scope, Service } from './call.ts';
-export { check, checkQuery, readQuery } from './checks.ts';
 export { isPreflight, withCors } from './cors.ts';
 export {
   basicCredentials,

@@ -3,18 +3,16 @@ import { type Broker, checkBroker } from '../../lib/index.ts';
 import {
   type Answer,
   type Call,
-  check,
-  checkQuery,
   Fault,
   Guard,
   type HttpMounts,
   mountsOf,
   type OpenApiDocument,
   Router,
-  readQuery,
   type Service,
   withCors
 } from '../rest/index.ts';
+import { check, checkQuery, readQuery } from '../rest-checks/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 import { auditChange, type ChangeRequest } from './audit.ts';
 import { bodyOf, noBody } from './body.ts';

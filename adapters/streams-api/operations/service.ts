@@ -1,7 +1,7 @@
 import { arch, platform } from 'node:os';
 import Type from 'typebox';
 import type { PropertyRow, Ruleset } from '../../../lib/index.ts';
-import { check } from '../../rest/index.ts';
+import { check } from '../../rest-checks/index.ts';
 import { StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { JsonReply } from '../reply.ts';

@@ -1,5 +1,6 @@
 import Type from 'typebox';
-import { checkQuery, Fault, Router, readQuery } from '../../../rest/index.ts';
+import { Fault, Router } from '../../../rest/index.ts';
+import { checkQuery, readQuery } from '../../../rest-checks/index.ts';
 import { checkNames } from '../../input.ts';
 import { type Operation, operation } from '../../operation.ts';
 

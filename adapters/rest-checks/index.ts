@@ -1,6 +1,8 @@
+/** Checks by schemas. Apart from `adapters/rest`, which `serve` loads, because their package takes 9 MB of memory. */
+
 import type { TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
-import { Fault } from './fault.ts';
+import { Fault } from '../rest/index.ts';
 
 /** The validators of schemas, compiled at the first use. */
 const validators = new WeakMap<object, Validator>();
