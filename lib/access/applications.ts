@@ -24,14 +24,15 @@ export interface ExportedApplication extends Omit<Application, 'expiresAt'> {
 }
 
 /** The fields of an application that can be changed. */
-export type ApplicationChange = Partial<Omit<Application, 'id'>>;
+export interface ApplicationChange extends Partial<Omit<Application, 'id'>> {
+  /** The secret; the previous one is refused from then on. Default: the present one, and for a new application a random one of 48 letters and digits. */
+  readonly secret?: string | undefined;
+}
 
 /** An application to be added. */
 export interface ApplicationInput extends ApplicationChange {
   /** 1 to 256 characters without `:`, which HTTP Basic credentials do not allow. */
   readonly id: string;
-  /** Default: a random one of 48 letters and digits. */
-  readonly secret?: string | undefined;
 }
 
 /** An application as it is persisted. */
@@ -123,19 +124,22 @@ export class Applications implements Iterable<Application> {
   }
 
   /**
-   * Change an application. Fields that are not given stay as they are; `expiresAt: undefined` removes the time.
+   * Change an application. Fields that are not given stay as they are; `expiresAt: undefined` removes the time. All fields change together, the
+   * secret too, or none of them.
    * @throws NotFound RECORD_NOT_FOUND; as `add`
    */
   async update(id: string, change: ApplicationChange): Promise<void> {
     checkObject(change, 'application');
-    checkNames(change, CHANGE_NAMES, 'an application');
-    checkChange(change);
-    const stored = this.#stored(id);
+    checkNames(change, ['secret', ...CHANGE_NAMES], 'an application');
+    const { secret, ...fields } = change;
+    checkChange(fields);
+    const hash = secret === undefined ? undefined : await this.#otherHash(id, secret);
+    const stored = this.#stored(id); // it may have changed meanwhile
     this.#changes++;
-    const { name = stored.name, description = stored.description, isEnabled = stored.isEnabled } = change;
-    const expiresAt = 'expiresAt' in change ? change.expiresAt : stored.expiresAt;
-    const fields = { name, description, isEnabled, expiresAt };
-    await this.#table.set(id, storedOf(stored.hash, fields, stored.number));
+    const { name = stored.name, description = stored.description, isEnabled = stored.isEnabled } = fields;
+    const expiresAt = 'expiresAt' in fields ? fields.expiresAt : stored.expiresAt;
+    const after = { name, description, isEnabled, expiresAt };
+    await this.#table.set(id, storedOf(hash ?? stored.hash, after, stored.number));
   }
 
   /**
@@ -143,12 +147,17 @@ export class Applications implements Iterable<Application> {
    * @throws NotFound RECORD_NOT_FOUND; InvalidInput APPLICATION_INVALID
    */
   async setSecret(id: string, secret: string): Promise<void> {
-    checkSecret(secret, 'secret', 'APPLICATION_INVALID');
-    if (await this.#secrets.verify(this.#stored(id).hash, Buffer.from(secret), '')) return;
-    const hash = await this.#secrets.hash(secret);
-    const stored = this.#stored(id);
+    const hash = await this.#otherHash(id, secret);
+    if (hash === undefined) return;
     this.#changes++;
-    await this.#table.set(id, { ...stored, hash });
+    await this.#table.set(id, { ...this.#stored(id), hash });
+  }
+
+  /** The hash of another secret; undefined: the application has this one already. @throws as `setSecret` */
+  async #otherHash(id: string, secret: string): Promise<string | undefined> {
+    checkSecret(secret, 'secret', 'APPLICATION_INVALID');
+    const isPresent = await this.#secrets.verify(this.#stored(id).hash, Buffer.from(secret), '');
+    return isPresent ? undefined : this.#secrets.hash(secret);
   }
 
   /** The applications with the hashes of their secrets, in the order in which they were added: for `restore`. */

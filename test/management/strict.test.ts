@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Broker, createBroker } from 'embermq';
+import { type Broker, createBroker, memoryStore } from 'embermq';
 import type { RevisionName } from 'embermq/management';
 import { VirtualClock } from 'embermq/testing';
 import { OPERATIONS } from '../../adapters/management/operations/index.ts';
@@ -175,6 +175,35 @@ describe('An application over REST', () => {
     ]);
     const { status: unknown } = await server.call('PUT', '/api/apps/nobody', { secret: 'x' });
     assert.equal(unknown, 404);
+  });
+
+  it('keeps its secret and its description if PUT with both cannot be stored', async () => {
+    for (const [commits, status] of [
+      [0, 503],
+      [1, 200]
+    ]) {
+      const store = memoryStore();
+      const commit = store.commit.bind(store);
+      let left = Number.POSITIVE_INFINITY;
+      store.commit = async (batch) => {
+        if (--left < 0) throw new Error('ENOSPC: no space left on device');
+        await commit(batch);
+      };
+      const broker = await startBroker({ store });
+      broker.on('error', () => undefined);
+      await broker.applications.add({ id: 'other', secret: 'the first secret' });
+      await using server = await serveManagement(broker);
+      left = commits;
+      const answer = await server.call('PUT', '/api/apps/other', { secret: 'the second secret', desc: 'd' });
+      const isChanged = (await broker.applications.verify('other', 'the second secret')) !== undefined;
+      const { description } = broker.applications.get('other') ?? {};
+      assert.deepEqual(
+        [answer.status, isChanged, description],
+        [status, status === 200, status === 200 ? 'd' : ''],
+        answer.text
+      );
+      await broker.stop().catch(() => undefined);
+    }
   });
 
   it('expires at a time in seconds or milliseconds', async () => {

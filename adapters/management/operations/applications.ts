@@ -140,9 +140,11 @@ export const APPLICATIONS: readonly Operation[] = [
     originalBody: ORIGINAL_UPDATE,
     originalAnswer: ({ kind }) => (kind === 'unknownRecord' ? { code: 102, message: 'not_found' } : undefined),
     run: async (context, { params: { appid }, body: { secret, ...change } }) => {
-      const { applications } = context.broker;
-      if (secret !== undefined && !context.isOriginal) await applications.setSecret(appid, secret);
-      await applications.update(appid, changeOf(context, change));
+      const wanted = context.isOriginal ? undefined : secret;
+      await context.broker.applications.update(appid, {
+        ...changeOf(context, change),
+        ...(wanted !== undefined && { secret: wanted })
+      });
     }
   })
 ];
