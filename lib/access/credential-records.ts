@@ -122,6 +122,15 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
     await this.#put(name, password, { isSuperuser }, scram, stored.number);
   }
 
+  /** Make the clients of a record superusers, or no longer, with the present password. @throws NotFound RECORD_NOT_FOUND; as `Table.set` */
+  async setSuperuser(name: string, isSuperuser: boolean): Promise<void> {
+    const stored = this.#table.get(name);
+    if (stored === undefined) throw this.#unknown(name);
+    if (isSuperuser === (stored.isSuperuser === true)) return;
+    const { isSuperuser: _, ...kept } = stored;
+    await this.#table.set(name, { ...kept, ...(isSuperuser && { isSuperuser }) });
+  }
+
   /** The records as they are kept, with salted hashes, the oldest first: for `restore`. */
   *exported(): Iterable<ExportedCredential> {
     for (const [name, { salt, hash, isSuperuser, scram }] of this.#order.lasting()) {

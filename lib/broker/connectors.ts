@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { HIDDEN } from '../base/hidden.ts';
 import { checkObject } from '../base/options-table.ts';
@@ -167,7 +168,8 @@ export class Connectors {
   }
 
   /**
-   * Replace the options of a connector that was made at run time. What waits stays, if its kind persists it. It begins in the state in which
+   * Replace the options of a connector that was made at run time. Nothing happens if they are the present ones. Otherwise, what waits stays if
+   * its kind persists it. It begins in the state in which
    * it was: started or stopped.
    * @param settings all options; `******` for a secret means the present one
    * @throws as `add`; NotFound RECORD_NOT_FOUND; StateError CONNECTOR_OF_APP
@@ -181,6 +183,7 @@ export class Connectors {
         throw new InvalidInput('OPTION_INVALID', 'name', `"${name}", because a name cannot be changed`, settings.name);
       const after = withSecrets({ ...settings, name }, before.settings, { kind, secrets: made.secrets });
       made.check(after);
+      if (this.#running.has(key) && isDeepStrictEqual(after, before.settings)) return this.#stateOf(key);
       const stored: StoredConnector = { ...before, settings: after };
       await this.#host.table.set(key, stored);
       await this.#running.get(key)?.close();

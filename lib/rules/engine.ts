@@ -21,6 +21,7 @@ import {
 import { EventFeeds } from './event-feeds.ts';
 import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import type { RulesHost } from './host.ts';
+import { keptActions } from './kept-actions.ts';
 import { Kinds } from './kinds.ts';
 import { TICK_SEC } from './meter.ts';
 import { missingPlan, type Plan, Planner } from './plan.ts';
@@ -171,14 +172,18 @@ export class RuleEngine implements RulesApi {
   update(id: string, change: RuleChange): Promise<RuleState> {
     return this.#inTurn(async () => {
       const rule = this.#changeable(id);
-      const read = readChange(change, newActionIds(this.#host.clock.now()));
+      const { actions: given, ...read } = readChange(change, newActionIds(this.#host.clock.now()));
       const before = rule.definition;
-      const after: RuleDefinition = { ...before, ...read };
-      const isPlanKept = read.sql === undefined && !(rule.plan.isMissing && after.isEnabled);
+      const present = { definitions: before.actions, states: rule.state.actions };
+      const actions =
+        given === undefined ? before.actions : keptActions(given, present, (name) => this.#kinds.paramsOf(name));
+      const after: RuleDefinition = { ...before, ...read, actions };
+      const isPlanKept = after.sql === before.sql && !(rule.plan.isMissing && after.isEnabled);
       const plan = isPlanKept ? rule.plan : await this.#planner.plan(after.sql);
+      const hasOtherActions = actions !== before.actions;
       const needsActions =
-        after.isEnabled && (read.actions !== undefined || read.onActionFailed !== undefined || !rule.isAttached);
-      const list = needsActions || read.actions !== undefined ? await this.#makeActions(id, after) : undefined;
+        after.isEnabled && (hasOtherActions || after.onActionFailed !== before.onActionFailed || !rule.isAttached);
+      const list = needsActions || hasOtherActions ? await this.#makeActions(id, after) : undefined;
       try {
         if (!hasFunctions(after.actions)) await this.#host.rules.set(id, after);
         else if (rule.isPersisted) await this.#host.rules.delete(id);

@@ -41,6 +41,12 @@ export class Kinds {
     throw new NotFound('ACTION_NOT_FOUND', missing(`action "${name}"`, name, this.#actions.keys()));
   }
 
+  /** The parameters of an action; undefined: this broker does not have the action. */
+  paramsOf(name: string): ParamTable | undefined {
+    const type = this.#actions.get(name);
+    return type && (type.params ?? {});
+  }
+
   /** undefined: this broker does not have the type. */
   findResource(name: string): ResourceType | undefined {
     return this.#resources.get(name);

@@ -1114,8 +1114,8 @@ export interface EarlierOperations {
       desc?: string;
       /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
       at?: number;
-      /** The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
-      until?: number;
+      /** The time at which the ban ends, in seconds or milliseconds since 1970; "undefined": it does not end. Default: in five minutes; in the earlier revision: it does not end */
+      until?: number | 'undefined';
     };
     data: {
       /** The client id, the user name, or the IP address or network */
@@ -1130,8 +1130,8 @@ export interface EarlierOperations {
       desc?: string;
       /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
       at?: number;
-      /** The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
-      until?: number;
+      /** The time at which the ban ends, in seconds or milliseconds since 1970; "undefined": it does not end. Default: in five minutes; in the earlier revision: it does not end */
+      until?: number | 'undefined';
     };
   };
 
@@ -1265,7 +1265,17 @@ export interface EarlierOperations {
       node: string;
       plugin: string;
     };
-    body: { [name: string]: string | number | boolean };
+    body:
+      | { [name: string]: string | number | boolean }
+      | {
+          /** Documented name of the option */
+          key: string;
+          value: string | number | boolean;
+          /** What the option is for */
+          desc?: string;
+          /** Whether a value was given: as an option, or at run time */
+          required?: boolean;
+        }[];
     data: undefined;
   };
 
@@ -1685,7 +1695,7 @@ export interface EarlierOperations {
     body: {
       /** The statement */
       rawsql?: string;
-      /** All actions; their metrics begin with 0 */
+      /** All actions; if they are other ones, their metrics begin with 0 */
       actions?: GivenRuleAction[];
       /** A description */
       description?: string;
@@ -2609,7 +2619,7 @@ export interface EarlierOperations {
     };
   };
 
-  /** Replace the options of a webhook; its queue is dropped unless isPersisted is true */
+  /** Replace the options of a webhook; unless they are the present ones, its queue is dropped without isPersisted */
 
   'PUT /x/webhooks/{name}': {
     params: {
@@ -2737,7 +2747,7 @@ export interface EarlierOperations {
     };
   };
 
-  /** Replace the options of a bridge to another MQTT server; its queue is dropped unless isPersisted is true */
+  /** Replace the options of a bridge to another MQTT server; unless they are the present ones, its queue is dropped without isPersisted */
 
   'PUT /x/bridges/{name}': {
     params: {
@@ -3204,6 +3214,8 @@ export interface EarlierOperations {
 
   'PUT /x/slow_subscriptions': {
     body: {
+      /** false: measure latencies no longer */
+      enabled?: boolean;
       /** Shorter latencies are not considered */
       threshold_ms?: number;
       /** Number of places of the ranking */

@@ -1084,8 +1084,8 @@ export interface LaterOperations {
       desc?: string;
       /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
       at?: number;
-      /** The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
-      until?: number;
+      /** The time at which the ban ends, in seconds or milliseconds since 1970; "undefined": it does not end. Default: in five minutes; in the earlier revision: it does not end */
+      until?: number | 'undefined';
     };
     data: {
       /** The client id, the user name, or the IP address or network */
@@ -1100,8 +1100,8 @@ export interface LaterOperations {
       desc?: string;
       /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
       at?: number;
-      /** The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end */
-      until?: number;
+      /** The time at which the ban ends, in seconds or milliseconds since 1970; "undefined": it does not end. Default: in five minutes; in the earlier revision: it does not end */
+      until?: number | 'undefined';
     };
   };
 
@@ -1245,7 +1245,17 @@ export interface LaterOperations {
       node: string;
       plugin: string;
     };
-    body: { [name: string]: string | number | boolean };
+    body:
+      | { [name: string]: string | number | boolean }
+      | {
+          /** Documented name of the option */
+          key: string;
+          value: string | number | boolean;
+          /** What the option is for */
+          desc?: string;
+          /** Whether a value was given: as an option, or at run time */
+          required?: boolean;
+        }[];
     data: undefined;
   };
 
@@ -1749,7 +1759,7 @@ export interface LaterOperations {
     body: {
       /** The statement */
       rawsql?: string;
-      /** All actions; their metrics begin with 0 */
+      /** All actions; if they are other ones, their metrics begin with 0 */
       actions?: GivenRuleAction[];
       /** A description */
       description?: string;
@@ -2640,7 +2650,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Replace the options of a webhook; its queue is dropped unless isPersisted is true */
+  /** Replace the options of a webhook; unless they are the present ones, its queue is dropped without isPersisted */
 
   'PUT /x/webhooks/{name}': {
     params: {
@@ -2768,7 +2778,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Replace the options of a bridge to another MQTT server; its queue is dropped unless isPersisted is true */
+  /** Replace the options of a bridge to another MQTT server; unless they are the present ones, its queue is dropped without isPersisted */
 
   'PUT /x/bridges/{name}': {
     params: {
@@ -3235,6 +3245,8 @@ export interface LaterOperations {
 
   'PUT /x/slow_subscriptions': {
     body: {
+      /** false: measure latencies no longer */
+      enabled?: boolean;
       /** Shorter latencies are not considered */
       threshold_ms?: number;
       /** Number of places of the ranking */

@@ -58,16 +58,24 @@ const REPORTS = { app_id: 'reports', name: 'Reports', desc: 'Monthly reports', s
 type Change = Type.Static<Type.TObject<typeof CHANGE>>;
 
 /** Only the fields that are given are changed. */
-function changeOf({ isOriginal }: Context, { name, desc, status, expired }: Change): ApplicationChange {
+function changeOf(
+  { isOriginal }: Context,
+  { name, desc, status, expired }: Change,
+  present?: Application
+): ApplicationChange {
   const change = { name, description: desc, isEnabled: status };
-  if (expired === undefined) return change;
+  if (expired === undefined || (present !== undefined && expired === expiredOf(present))) return change;
   if (typeof expired !== 'number') return { ...change, expiresAt: undefined };
   return { ...change, expiresAt: isOriginal ? expired * 1000 : msOf(expired) };
 }
 
-function shown({ id, name, description, isEnabled, expiresAt }: Application): Record<string, unknown> {
-  const expired = expiresAt === undefined ? UNDEFINED : Math.floor(expiresAt / 1000);
-  return { app_id: id, name, desc: description, status: isEnabled, expired };
+function expiredOf({ expiresAt }: Application): number | typeof UNDEFINED {
+  return expiresAt === undefined ? UNDEFINED : Math.floor(expiresAt / 1000);
+}
+
+function shown(application: Application): Record<string, unknown> {
+  const { id, name, description, isEnabled } = application;
+  return { app_id: id, name, desc: description, status: isEnabled, expired: expiredOf(application) };
 }
 
 const named = (id: string) => `application "${id}"`;
@@ -141,8 +149,9 @@ export const APPLICATIONS: readonly Operation[] = [
     originalAnswer: ({ kind }) => (kind === 'unknownRecord' ? { code: 102, message: 'not_found' } : undefined),
     run: async (context, { params: { appid }, body: { secret, ...change } }) => {
       const wanted = context.isOriginal ? undefined : secret;
-      await context.broker.applications.update(appid, {
-        ...changeOf(context, change),
+      const { applications } = context.broker;
+      await applications.update(appid, {
+        ...changeOf(context, change, applications.get(appid)),
         ...(wanted !== undefined && { secret: wanted })
       });
     }

@@ -23,8 +23,12 @@ const BAN = Type.Object({
   reason: Type.Optional(Type.String({ description: 'The reason' })),
   desc: Type.Optional(Type.String({ description: 'More about the reason' })),
   at: moment('The time at which the ban was made, in seconds or milliseconds since 1970. Default: now'),
-  until: moment(
-    'The time at which the ban ends, in seconds or milliseconds since 1970. Default: in five minutes; in the earlier revision: it does not end'
+  until: Type.Optional(
+    Type.Unsafe<number | typeof UNDEFINED>({
+      anyOf: [{ type: 'number' }, { const: UNDEFINED }],
+      description:
+        'The time at which the ban ends, in seconds or milliseconds since 1970; "undefined": it does not end. Default: in five minutes; in the earlier revision: it does not end'
+    })
   )
 });
 const SHOWN = Type.Object(
@@ -80,9 +84,14 @@ function ms({ isOriginal }: Context, time: number | undefined): number | undefin
   return time === undefined || isOriginal ? time && time * 1000 : msOf(time);
 }
 
+/** A text of a request; "undefined" is what is shown if there is none. */
+function textOf(text: string | undefined): string | undefined {
+  return text === UNDEFINED ? undefined : text;
+}
+
 /** When a ban ends. @throws Fault wrongParameter if that is in the past */
-function endOf(context: Context, until: number | undefined): number | undefined {
-  if (until === undefined && !context.revision.bansEnd) return Infinity;
+function endOf(context: Context, until: number | typeof UNDEFINED | undefined): number | undefined {
+  if (until === UNDEFINED || (until === undefined && !context.revision.bansEnd)) return Infinity;
   const end = ms(context, until);
   if (end !== undefined && end <= context.broker.clock.now() && !context.isOriginal)
     throw new Fault('wrongParameter', 'the parameter "until" must be a time in the future', 'until');
@@ -92,6 +101,11 @@ function endOf(context: Context, until: number | undefined): number | undefined 
 function shown(ban: Ban, revision: Revision): Record<string, unknown> {
   const fields = FIELDS.filter((field) => field.in.includes(revision.dialect));
   return Object.fromEntries(fields.map(({ name, from }) => [name, from(ban, revision)]));
+}
+
+/** Whether a ban is sent back as it was listed, which changes nothing: the times of a list have no milliseconds. */
+function isAsShown(listed: Record<string, unknown>, body: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(listed).every(([name, value]) => body[name] === value);
 }
 
 /** The ban of the examples. */
@@ -152,8 +166,11 @@ export const BANNED: readonly Operation[] = [
       const { who, as, by, reason, desc: description, at, until } = body;
       checkName(context, 'who', who);
       const kind = kindNamed(context.revision, as);
+      const { banned } = context.broker.access;
+      const present = banned.get(kind, who);
+      if (present !== undefined && isAsShown(shown(present, context.revision), body)) return body;
       const times = { at: ms(context, at), until: endOf(context, until) };
-      await context.broker.access.banned.add({ kind, who, by, reason, description, ...times });
+      await banned.add({ kind, who, by, reason: textOf(reason), description: textOf(description), ...times });
       return body;
     }
   }),

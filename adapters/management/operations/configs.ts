@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { type Setting, settingText } from '../../../lib/index.ts';
+import { type Broker, type Setting, settingText } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { checkExposure } from '../exposure.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
@@ -29,6 +29,21 @@ const PLUGIN_CONFIG = Type.Object({
   required: Type.Boolean({ description: 'Whether a value was given: as an option, or at run time' })
 });
 
+/** All options of a plugin that are to have a value, or the list of them as it was read. */
+const PLUGIN_CHANGE = Type.Union([
+  Type.Record(Type.String(), VALUE, { description: 'All options of the plugin that are to have a value' }),
+  Type.Array(
+    Type.Object({
+      key: PLUGIN_CONFIG.properties.key,
+      value: VALUE,
+      desc: Type.Optional(PLUGIN_CONFIG.properties.desc),
+      required: Type.Optional(PLUGIN_CONFIG.properties.required)
+    }),
+    { description: 'The list of get_plugin_configs; with required: false, a value that is the present one is not set' }
+  )
+]);
+type PluginChange = Type.Static<typeof PLUGIN_CHANGE>;
+
 /** The names of the application to which the options belong that belong to no plugin. */
 const OWN_APPS: readonly string[] = ['emqx', 'embermq'];
 
@@ -41,13 +56,20 @@ function configs({ broker }: Context): Type.Static<typeof CONFIG>[] {
   });
 }
 
-async function update({ broker }: Context, app: string, { key, value }: Type.Static<typeof CHANGE>): Promise<void> {
+async function update({ broker }: Context, app: string, change: Type.Static<typeof CHANGE>): Promise<void> {
+  const { key, value } = change;
   const setting = broker.configuration.get(key);
   const isOwn = OWN_APPS.includes(app) || ownSettings(pluginNamed(broker, app)).includes(setting.name);
   if (!isOwn)
     throw new Fault('wrongParameter', `${setting.key} does not belong to "${app}", but to "${appOf(setting)}"`);
+  if (isRecord(change) && value === shownValue(setting)) return;
   checkExposure(broker, [[key, value]]);
   await broker.configuration.set(key, givenValue(value, setting));
+}
+
+/** Whether a change is a record as it is listed, not a value that a client sets: an option that has this value stays as it is. */
+function isRecord(change: Type.Static<typeof CHANGE>): boolean {
+  return 'datatype' in change || 'datatpye' in change;
 }
 
 /** The names of the options of a plugin. @throws Fault wrongParameter if they are part of the app */
@@ -70,16 +92,12 @@ function pluginConfigs({ broker }: Context, name: string): Type.Static<typeof PL
  * Change all options of a plugin: those that are not given have the value of the options of the broker again. A loaded plugin is restarted. If
  * that fails, the options are as they were before.
  */
-async function updatePlugin(
-  { broker }: Context,
-  name: string,
-  given: Readonly<Record<string, unknown>>
-): Promise<void> {
+async function updatePlugin({ broker }: Context, name: string, given: PluginChange): Promise<void> {
   const plugin = pluginNamed(broker, name);
   const { configuration } = broker;
   const own = ownSettings(plugin).map((one) => configuration.get(one));
   const changes = new Map<string, unknown>(own.map(({ key }) => [key, undefined]));
-  for (const [key, value] of Object.entries(given)) {
+  for (const [key, value] of valuesIn(given, configuration)) {
     const setting = configuration.get(key);
     if (!changes.has(setting.key)) {
       const known = own.length === 0 ? 'it has none' : `they are ${own.map((one) => one.key).join(', ')}`;
@@ -101,6 +119,14 @@ async function updatePlugin(
     await configuration.setAll(before);
     throw error;
   }
+}
+
+/** The options that a change sets. */
+function valuesIn(given: PluginChange, configuration: Broker['configuration']): [key: string, value: unknown][] {
+  if (!Array.isArray(given)) return Object.entries(given);
+  const isSet = ({ key, value, required }: (typeof given)[number]) =>
+    required !== false || value !== settingText(configuration.get(key));
+  return given.filter(isSet).map(({ key, value }) => [key, value]);
 }
 
 /** What the original products answer to a change that is refused. */
@@ -178,13 +204,13 @@ export const CONFIGS: readonly Operation[] = [
     method: 'PUT',
     path: '/nodes/:node/plugin_configs/:plugin',
     descr: 'Update configurations of a plugin on the node',
-    body: Type.Record(Type.String(), VALUE, { description: 'All options of the plugin that are to have a value' }),
+    body: PLUGIN_CHANGE,
     example: {
       params: { node: EXAMPLE_NODE, plugin: 'emqx_retainer' },
       body: { 'retainer.max_retained_messages': '500000', 'retainer.max_payload_size': '64KB' }
     },
     originalAnswer: failure('unknown_error'),
-    audited: ({ body }) => ({ options: Object.keys(body) }),
+    audited: ({ body }) => ({ options: Array.isArray(body) ? body.map(({ key }) => key) : Object.keys(body) }),
     run: (context, { params, body }) => {
       checkNode(context, params.node);
       return updatePlugin(context, params.plugin, body);

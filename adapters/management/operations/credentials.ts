@@ -34,6 +34,8 @@ interface CredentialKind {
   readonly originalWords: { readonly existed: string; readonly unknown: string };
   /** The schema of what else is shown when a record is looked up. */
   readonly alsoShown?: { readonly clientid: TString };
+  /** See `Operation.named`. */
+  readonly named?: Readonly<Record<string, string>>;
   /** How a record is shown when it is looked up. */
   shown(record: CredentialRecord): Record<string, string>;
   records(broker: Broker): CredentialRecords;
@@ -54,6 +56,7 @@ const USERNAMES: CredentialKind = {
   known: 'sensors',
   originalWords: { existed: 'existed', unknown: 'noexisted' },
   alsoShown: { clientid: Type.String({ description: 'The user name again' }) },
+  named: { clientid: 'username' },
   // the documentation names it `username` in a table and `clientid` in an example
   shown: ({ name, passwordHash }) => ({ username: name, clientid: name, password: passwordHash }),
   records: (broker) => broker.access.usernames
@@ -68,6 +71,15 @@ function wordOf({ kind, original }: Fault): 'existed' | 'login' | 'password' | '
 
 function originalMessage(message: string | undefined): OriginalAnswer | undefined {
   return message === undefined ? undefined : { message };
+}
+
+/** Whether a password is the hash with which the record is looked up: a client that sends the record back does not change the password. */
+function isAsShown(
+  { isOriginal }: Context,
+  records: CredentialRecords,
+  { name, password }: { readonly name: string; readonly password: string }
+): boolean {
+  return !isOriginal && records.get(name)?.passwordHash === password;
 }
 
 /** The oldest first: a new record does not move the others to another page. */
@@ -100,12 +112,13 @@ function examplesOf({ field, known, shown }: CredentialKind) {
 }
 
 function credentialOperations(kind: CredentialKind): Operation[] {
-  const { field, subject, originalWords, shown, records } = kind;
+  const { field, subject, originalWords, records } = kind;
   const examples = examplesOf(kind);
   const list = `/auth_${field}` as const;
   const single = `/auth_${field}/:${field}` as const;
   const name = { [field]: Type.String({ description: `The ${subject}` }) };
   const record = Type.Object({ ...name, password: PASSWORD });
+  const shown = Type.Object({ ...name, ...kind.alsoShown, password: HASH });
   const described = (one: string) => `record of the ${subject} "${one}"`;
   const add = async (context: Context, given: Record<string, string>) => {
     checkNotEmpty({ [field]: given[field], password: given.password });
@@ -130,10 +143,10 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       descr: `Lookup ${field} in the cluster`,
       isForAdministrators: true,
       example: examples.lookup,
-      data: Type.Object({ ...name, ...kind.alsoShown, password: HASH }),
+      data: shown,
       run: (context, { params: { [field]: one } }) => {
         const found = records(context.broker).get(one);
-        return lookedUp(context, found && shown(found), described(one));
+        return lookedUp(context, found && kind.shown(found), described(one));
       }
     }),
     operation({
@@ -161,11 +174,14 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       descr: `Update ${field} in the cluster`,
       example: examples.update,
       body: Type.Object({ password: PASSWORD }),
+      shown,
+      named: { ...kind.named },
       originalAnswer: (fault) =>
         originalMessage(fault.kind === 'unknownRecord' ? originalWords.unknown : wordOf(fault) && 'password'),
-      run: ({ broker }, { params: { [field]: one }, body: { password } }) => {
+      run: async (context, { params: { [field]: one }, body: { password } }) => {
         checkNotEmpty({ password });
-        return records(broker).update(one, password);
+        const found = records(context.broker);
+        if (!isAsShown(context, found, { name: one, password })) await found.update(one, password);
       }
     }),
     operation({
@@ -282,10 +298,14 @@ const LOGINS = [
     example: { params: { login: 'operator' }, body: { password: 'another password', is_superuser: true } },
     in: LATER,
     body: Type.Object({ password: PASSWORD, is_superuser: IS_SUPERUSER }),
+    shown: STORED_LOGIN,
     originalAnswer: (fault) => originalMessage(fault.kind === 'unknownRecord' ? 'noexisted' : wordOf(fault)),
-    run: ({ broker }, { params: { login }, body: { password, is_superuser: isSuperuser } }) => {
+    run: (context, { params: { login }, body: { password, is_superuser: isSuperuser } }) => {
       checkNotEmpty({ password });
-      return broker.access.logins.update(login, password, { isSuperuser });
+      const { logins } = context.broker.access;
+      return isAsShown(context, logins, { name: login, password })
+        ? logins.setSuperuser(login, isSuperuser)
+        : logins.update(login, password, { isSuperuser });
     }
   }),
   operation({

@@ -47,7 +47,9 @@ const GIVEN = Type.Object({
 });
 const CHANGE = Type.Object({
   rawsql: Type.Optional(SQL),
-  actions: Type.Optional(Type.Array(GIVEN_ACTION, { description: 'All actions; their metrics begin with 0' })),
+  actions: Type.Optional(
+    Type.Array(GIVEN_ACTION, { description: 'All actions; if they are other ones, their metrics begin with 0' })
+  ),
   ...FIELDS
 });
 const CONDITIONS = Type.Object({

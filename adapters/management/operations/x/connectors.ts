@@ -57,6 +57,13 @@ function shown({
   };
 }
 
+/** The options of a body that is a record as it is shown, or that has only the options. */
+function settingsIn(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { settings } = body;
+  const isRecord = typeof settings === 'object' && settings !== null && 'started' in body;
+  return isRecord ? (settings as Readonly<Record<string, unknown>>) : body;
+}
+
 /** An error about options, which names them as the body has them. */
 const fault = (kind: string) => (error: unknown) => {
   const field = error instanceof InvalidInput ? error.field : '';
@@ -71,7 +78,7 @@ function operationsOf(row: KindRow): Operation[] {
     description: `Its name and the options of a ${kind}, as in the config file`
   });
   const CHANGE = Type.Record(Type.String(), Type.Unknown(), {
-    description: 'All options; ****** for a secret keeps the present one'
+    description: 'All options, or the record with its settings; ****** for a secret keeps the present one'
   });
   const unknown = (name: string) => new Fault('unknownRecord', `there is no ${kind} "${name}"`, 'not_found');
   const params = { name: present };
@@ -115,12 +122,12 @@ function operationsOf(row: KindRow): Operation[] {
       name: `update_${kind}`,
       method: 'PUT',
       path: one,
-      descr: `Replace the options of a ${title}; its queue is dropped unless isPersisted is true`,
+      descr: `Replace the options of a ${title}; unless they are the present ones, its queue is dropped without isPersisted`,
       body: CHANGE,
       data: STATE,
       example: { params, body: settings },
       run: async ({ broker }, { params: { name }, body }) =>
-        shown(await broker.connectors.change(kind, name, { ...body }).catch(fault(kind)))
+        shown(await broker.connectors.change(kind, name, { ...settingsIn(body) }).catch(fault(kind)))
     }),
     operation({
       name: `delete_${kind}`,

@@ -12,14 +12,12 @@ const expiry = {
   description: 'An entry that was not slow for so many seconds is removed'
 };
 
-const SETTINGS = Type.Object(
-  {
-    threshold_ms: Type.Optional(Type.Integer({ ...threshold, default: 500 })),
-    limit: Type.Optional(Type.Integer({ ...limit, default: 10 })),
-    expiry_s: Type.Optional(Type.Integer({ ...expiry, default: 300 }))
-  },
-  { additionalProperties: false }
-);
+const SETTINGS = Type.Object({
+  enabled: Type.Optional(Type.Boolean({ default: true, description: 'false: measure latencies no longer' })),
+  threshold_ms: Type.Optional(Type.Integer({ ...threshold, default: 500 })),
+  limit: Type.Optional(Type.Integer({ ...limit, default: 10 })),
+  expiry_s: Type.Optional(Type.Integer({ ...expiry, default: 300 }))
+});
 const RANKING = Type.Object({
   enabled: Type.Boolean({ description: 'Whether latencies are measured' }),
   threshold_ms: Type.Optional(Type.Integer(threshold)),
@@ -102,9 +100,11 @@ export const SLOW: readonly Operation[] = [
       body: { threshold_ms: 200 },
       data: { enabled: true, threshold_ms: 200, limit: 10, expiry_s: 300, subscriptions: [] }
     },
-    run: (context, { body: { threshold_ms: thresholdMs, limit: places, expiry_s } }) => {
+    run: (context, { body: { enabled = true, threshold_ms: thresholdMs, limit: places, expiry_s } }) => {
+      const { slowSubscriptions } = context.broker.monitor;
       const expiryMs = expiry_s === undefined ? undefined : expiry_s * 1_000;
-      context.broker.monitor.slowSubscriptions.start({ thresholdMs, limit: places, expiryMs });
+      if (enabled) slowSubscriptions.start({ thresholdMs, limit: places, expiryMs });
+      else slowSubscriptions.stop();
       return ranking(context);
     }
   }),

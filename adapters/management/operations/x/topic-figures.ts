@@ -49,6 +49,7 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     path: '/x/topic_figures',
     descr: 'Count the messages whose topic matches a topic filter',
     body: Type.Object({ topic: TOPIC }),
+    shown: FIGURES,
     example: { body: { topic: 'sensors/+/temperature' } },
     run: ({ broker }, { body: { topic } }) => broker.monitor.topicFigures.add(topic)
   }),
