@@ -237,7 +237,7 @@ describe('Configurations of plugins over REST', () => {
         ['emqx_auth_jwt', { secret: 'x' }, [400, 108, /options of "jwt" are given where it is made/]],
         ['records', { 'broker.sys_interval': '7' }, [400, 108, /it has none/]],
         ['nothing', {}, [404, 105, /there is no plugin/]],
-        ['retainer', [], [400, 108, /object/]],
+        ['retainer', [], [400, 108, /body/]],
         ['retainer', { 'retainer.max_payload_size': null }, [400, 108, /retainer.max_payload_size/]]
       ];
       for (const [plugin, body, [status, code, message]] of faults) {

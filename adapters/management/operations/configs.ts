@@ -39,7 +39,10 @@ const PLUGIN_CHANGE = Type.Union([
       desc: Type.Optional(PLUGIN_CONFIG.properties.desc),
       required: Type.Optional(PLUGIN_CONFIG.properties.required)
     }),
-    { description: 'The list of get_plugin_configs; with required: false, a value that is the present one is not set' }
+    {
+      minItems: 1,
+      description: 'The list of get_plugin_configs; with required: false, a value that is the present one is not set'
+    }
   )
 ]);
 type PluginChange = Type.Static<typeof PLUGIN_CHANGE>;

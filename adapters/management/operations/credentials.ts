@@ -82,6 +82,19 @@ function isAsShown(
   return !isOriginal && records.get(name)?.passwordHash === password;
 }
 
+function shownOf(kind: CredentialKind, record: CredentialRecord | undefined): Record<string, string> | undefined {
+  return record && kind.shown(record);
+}
+
+async function update(
+  context: Context,
+  records: CredentialRecords,
+  { name, password }: { readonly name: string; readonly password: string }
+): Promise<void> {
+  checkNotEmpty({ password });
+  if (!isAsShown(context, records, { name, password })) await records.update(name, password);
+}
+
 /** The oldest first: a new record does not move the others to another page. */
 async function listOf(
   records: CredentialRecords,
@@ -144,10 +157,8 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       isForAdministrators: true,
       example: examples.lookup,
       data: shown,
-      run: (context, { params: { [field]: one } }) => {
-        const found = records(context.broker).get(one);
-        return lookedUp(context, found && kind.shown(found), described(one));
-      }
+      run: (context, { params: { [field]: one } }) =>
+        lookedUp(context, shownOf(kind, records(context.broker).get(one)), described(one))
     }),
     operation({
       name: `add_${field}`,
@@ -175,14 +186,11 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       example: examples.update,
       body: Type.Object({ password: PASSWORD }),
       shown,
-      named: { ...kind.named },
+      named: kind.named ?? {},
       originalAnswer: (fault) =>
         originalMessage(fault.kind === 'unknownRecord' ? originalWords.unknown : wordOf(fault) && 'password'),
-      run: async (context, { params: { [field]: one }, body: { password } }) => {
-        checkNotEmpty({ password });
-        const found = records(context.broker);
-        if (!isAsShown(context, found, { name: one, password })) await found.update(one, password);
-      }
+      run: (context, { params: { [field]: name }, body: { password } }) =>
+        update(context, records(context.broker), { name, password })
     }),
     operation({
       name: `delete_${field}`,
