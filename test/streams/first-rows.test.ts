@@ -136,6 +136,39 @@ describe('the first rows of a source', () => {
     assert.equal(kept.rows.length, 109);
   });
 
+  it('are not waited for any longer, and not given, if the rule goes before the source is open', async () => {
+    const { hub, source, turn } = open(...numbers(3));
+    const good = source.open.bind(source);
+    let opened = () => {};
+    source.open = (setup) => new Promise((resolve) => (opened = () => resolve(good(setup)))) as never;
+    for (const kind of ['stream', 'table'] as const) {
+      const kept = new Kept();
+      const first = kind === 'stream' ? new FirstRows(kept) : undefined;
+      const attachment = hub.attach(stream({}, undefined, kind), ALL, first ?? kept, first);
+      let isSettled = false;
+      const settle = () => void (isSettled = true);
+      attachment.fed.then(settle, settle);
+      const detached = attachment.detach();
+      opened();
+      await detached;
+      await turn();
+      assert.deepEqual([isSettled, kept.rows, kept.tables], [true, [], []], kind);
+    }
+  });
+
+  it('are not waited for any longer if the rule goes while a previous source is being closed', async () => {
+    const { hub, source } = open(...numbers(3));
+    const good = source.open.bind(source);
+    source.open = (setup) => ({ ...good(setup), close: () => new Promise(() => {}) as never });
+    void hub.attach(stream(), ALL, new Kept()).detach();
+    const kept = new Kept();
+    const first = new FirstRows(kept);
+    const attachment = hub.attach(stream(), ALL, first, first);
+    void attachment.detach();
+    await attachment.fed.catch(() => undefined);
+    assert.deepEqual(kept.rows, []);
+  });
+
   it('are not for a consumer that wants none, such as a rule that is replaced', async () => {
     const { hub, turn } = open('{"n":1}');
     const kept = new Kept();

@@ -39,7 +39,7 @@ export class SharedSource {
   #opened: Promise<void> = Promise.resolve();
   #open: OpenSource | undefined;
   /** What waits until the source is open. */
-  readonly #beforeOpen: { opened(open: OpenSource): void; failed(error: unknown): void }[] = [];
+  readonly #beforeOpen: { opened(open: OpenSource): void; closed(): void; failed(error: unknown): void }[] = [];
   /** Settle when tables have their first rows. */
   readonly #tables = new WeakMap<Lane, Promise<void>>();
   /** Number of consumers that stand for a rule that is being replaced. */
@@ -146,11 +146,11 @@ export class SharedSource {
     return lane;
   }
 
-  /** Call a function with the open source, in the turn in which it is open. */
+  /** Call a function with the open source, in the turn in which it is open. It is not called if the source is closed before. */
   #whenOpen(run: (open: OpenSource) => Promise<void> | undefined): Promise<void> {
     if (this.#open !== undefined) return run(this.#open) ?? this.#opened;
     return new Promise((resolve, reject) => {
-      this.#beforeOpen.push({ opened: (open) => resolve(run(open)), failed: reject });
+      this.#beforeOpen.push({ opened: (open) => resolve(run(open)), closed: resolve, failed: reject });
     });
   }
 
@@ -207,6 +207,7 @@ export class SharedSource {
     for (const feed of this.#feeds) feed.close();
     this.#whenRoom = [];
     for (const end of this.#whenClosed) end();
+    for (const { closed } of this.#beforeOpen.splice(0)) closed();
     this.#giveSoon();
     await this.#opened.catch(() => undefined);
     try {
