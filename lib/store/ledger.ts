@@ -212,7 +212,9 @@ export class Ledger {
 
   /** Wait until the commit of a ticket is in the store. @throws BrokerError STORE_FAILED if it fails */
   committed(ticket: number): Promise<void> {
-    return ticket <= this.settled ? Promise.resolve() : this.#waiters.until(ticket);
+    if (ticket <= this.settled) return Promise.resolve();
+    if (ticket > this.#ticket) this.#requestCommit(); // nothing else may need this commit
+    return this.#waiters.until(ticket);
   }
 
   /**

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { memoryStore } from '../../lib/index.ts';
 import type { SourceType } from '../../lib/streams/types.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { Random } from '../fuzz/random.ts';
@@ -34,6 +35,21 @@ console.log(`# kills of stream rules: SEED=${SEED}`);
 const FAULTS = ['rejects', 'applies', 'refuses'] as const;
 
 describe('A stream rule with qos', () => {
+  for (const qos of [1, 2] as const)
+    it(`delivers the result of a window without another message, also to receivers that are not persisted (qos ${qos})`, async () => {
+      await using kit = await createTestBroker({ store: memoryStore() });
+      const got: string[] = [];
+      kit.broker.subscribe('out', ({ payload }) => void got.push(String(payload)));
+      await kit.broker.streams.define(DEMO);
+      const sql = 'SELECT count(*) AS n FROM demo GROUP BY TUMBLINGWINDOW(ss, 10)';
+      const actions = [{ mqtt: { topic: 'out', sendSingle: true } }];
+      await kit.broker.streams.rules.create({ id: 'r', sql, actions, options: { qos, checkpointInterval: 11_000 } });
+      await kit.broker.publish('demo/a', '{"n":1}');
+      await kit.clock.advance(qos === 1 ? '10500ms' : '11500ms');
+      await kit.clock.settle();
+      assert.deepEqual(got, ['{"n":1}']);
+    });
+
   for (const qos of [1, 2] as const) {
     it(`${qos} goes on in the middle of a window after a crash`, async () => {
       await using lives = await livesWith(qos);
