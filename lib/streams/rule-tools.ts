@@ -41,6 +41,7 @@ export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight, time }
     property: () => undefined,
     hits: { count: 0, lastAt: 0 },
     groupHits: { count: 0, lastAt: 0 },
+    delayed: { until: 0 },
     frame: { range: undefined, rowNumber: 0 }
   };
 }

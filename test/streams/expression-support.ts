@@ -26,6 +26,7 @@ export function toolsOf(frame: Frame = { range: undefined, rowNumber: 0 }): Func
     property: () => null,
     hits: { count: 0, lastAt: 0 },
     groupHits: { count: 0, lastAt: 0 },
+    delayed: { until: 0 },
     frame
   };
 }

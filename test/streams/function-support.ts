@@ -33,6 +33,7 @@ export const TOOLS: FunctionTools = {
   property: (name) => PROPERTIES[name],
   hits: { count: 5, lastAt: 2000 },
   groupHits: { count: 7, lastAt: 3000 },
+  delayed: { until: 0 },
   frame: { range: undefined, rowNumber: 0 }
 };
 

@@ -69,6 +69,7 @@ export function testTools(timers: Pick<Timers, 'now'>): FunctionTools {
     property: () => undefined,
     hits: { count: 0, lastAt: 0 },
     groupHits: { count: 0, lastAt: 0 },
+    delayed: { until: 0 },
     frame: { range: undefined, rowNumber: 0 }
   } as FunctionTools;
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { describe, isNull, StreamFailure, type Value } from '../values.ts';
+import { describe, isNull, isNumber, StreamFailure, type Value } from '../values.ts';
 import { CAST_TYPES, convert } from './conversion.ts';
 import { family } from './family.ts';
 import type { FunctionTools } from './function.ts';
@@ -37,6 +37,24 @@ function keyedState(tools: FunctionTools) {
 
 const KEYED_TYPES = CAST_TYPES.filter((type) => type !== 'bytea');
 
+/** Longest delay of one call of `delay`, in milliseconds: an hour. */
+const MAX_DELAY = 3_600_000;
+
+function delayFault(delayMs: Value): string | undefined {
+  if (isNumber(delayMs) && delayMs >= 0 && delayMs <= MAX_DELAY) return undefined;
+  return `the first argument of delay is ${describe(delayMs)}: expect milliseconds, from 0 to ${MAX_DELAY}`;
+}
+
+/** Calls wait one after the other, as if they blocked the rule. */
+function delay({ now, delayed }: FunctionTools) {
+  return (delayMs: Value, value: Value) => {
+    const fault = delayFault(delayMs);
+    if (fault !== undefined) throw new StreamFailure(fault);
+    delayed.until = Math.max(now(), delayed.until) + Number(delayMs);
+    return value;
+  };
+}
+
 export const CONTEXT_FUNCTIONS = family('other', [
   {
     name: 'isnull',
@@ -53,6 +71,14 @@ export const CONTEXT_FUNCTIONS = family('other', [
     run: (...args: Value[]) => args.find((arg) => !isNull(arg)) ?? null
   },
   { name: 'bypass', params: ['any'], about: 'The argument as it is.', isPure: true, run: (value: Value) => value },
+  {
+    name: 'delay',
+    params: ['number', 'any'],
+    about:
+      'The second argument. The emission of the row waits for this number of milliseconds (at most an hour), as do those of the rows behind it, whose delays are added.',
+    check: ([delayMs]) => (delayMs === undefined ? undefined : delayFault(delayMs)),
+    make: delay
+  },
   { name: 'newuuid', params: [], about: 'A new UUID.', make: uuids },
   {
     name: 'tstamp',

@@ -47,6 +47,8 @@ export interface FunctionTools {
   readonly hits: { count: number; lastAt: number };
   /** How many groups HAVING has let pass, and when last. */
   readonly groupHits: { count: number; lastAt: number };
+  /** When the calls of `delay` have waited, in wall-clock milliseconds: emissions leave after that. */
+  readonly delayed: { until: number };
   readonly frame: Frame;
   /** The bound `rowWeight`. Default: `MAX_WEIGHT`. */
   readonly rowWeight?: number;

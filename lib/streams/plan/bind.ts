@@ -8,6 +8,7 @@ import type { BoundExpression, BoundField, BoundJoin, BoundPredicate, BoundSelec
 import { argumentNames, fieldNames } from './names.ts';
 import { bindJoin, bindWhere } from './predicates.ts';
 import { Sources } from './sources.ts';
+import { hasCall } from './walk.ts';
 
 const SELECT: Clause = {};
 const GROUP_BY: Clause = { noAggregates: 'Not allowed to call aggregate functions in GROUP BY clause.' };
@@ -84,7 +85,8 @@ class Binder {
       aggregates,
       analytics,
       slots,
-      isGrouped
+      isGrouped,
+      isDelayed: hasCall(this.#select, 'delay')
     };
   }
 

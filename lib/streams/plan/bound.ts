@@ -177,6 +177,8 @@ export interface BoundSelect {
   readonly slots: BoundSlots;
   /** There is an aggregate call or a key of GROUP BY: rows are grouped. */
   readonly isGrouped: boolean;
+  /** It calls `delay`. */
+  readonly isDelayed: boolean;
 }
 
 /** The streams and tables that there are. */

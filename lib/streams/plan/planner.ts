@@ -9,6 +9,7 @@ import {
   alignerStep,
   analyticStep,
   canAggregateEarly,
+  delayStep,
   filterStep,
   havingStep,
   joinStep,
@@ -132,7 +133,8 @@ class Planner {
     if (orderBy.length > 0) end = this.#add('order', orderStep(select), end);
     if (limit !== undefined) end = this.#add('limit', limitStep(limit), end);
     end = this.#analyzed(end, 'results');
-    return this.#add('project', projectStep(select, this.#settings), end);
+    const project = this.#add('project', projectStep(select, this.#settings), end);
+    return select.isDelayed ? this.#add('delay', delayStep(this.#settings), project) : project;
   }
 
   /** Whether the window aggregates its rows as they arrive: nothing stands between it and the groups. */

@@ -5,6 +5,7 @@ import type { MakeOperator, NodeSetup, Operator } from '../graph/operator.ts';
 import { makeAggregate } from '../operators/aggregate.ts';
 import { makeAnalytic } from '../operators/analytic.ts';
 import { testOf } from '../operators/condition.ts';
+import { makeDelay } from '../operators/delay.ts';
 import { makeFilter } from '../operators/filter.ts';
 import { GroupFailures, type GroupSpec } from '../operators/groups.ts';
 import { makeJoin } from '../operators/join.ts';
@@ -193,6 +194,11 @@ export function orderStep({ orderBy }: BoundSelect): Step {
     const keys = orderBy.map(({ expression, isDescending }) => ({ evaluate: expression.make(tools), isDescending }));
     return makeOrder(keys, tools.frame);
   });
+}
+
+/** The operator that lets emissions wait. */
+export function delayStep({ options }: PlanSettings): Step {
+  return step('emissions wait for delay()', (tools) => makeDelay(tools, Math.max(1, options.bufferLength)));
 }
 
 export function limitStep(limit: number): Step {

@@ -49,6 +49,14 @@ export function canonical(
   });
 }
 
+/** Whether a part of a tree is a call of a function. @param name in lower case */
+export function hasCall(node: unknown, name: string): boolean {
+  if (typeof node !== 'object' || node === null) return false;
+  const { type, name: own } = node as Partial<Call>;
+  if (type === 'call' && own?.toLowerCase() === name) return true;
+  return Object.values(node).some((part) => hasCall(part, name));
+}
+
 /** The parts of a condition that all have to be true. */
 export function conjunctsOf(node: Expression | undefined): readonly Expression[] {
   if (node === undefined) return [];
