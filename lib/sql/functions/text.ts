@@ -1,3 +1,4 @@
+import { firstIn, lastIn, splitBy } from '../../base/text-search.ts';
 import { bounded, MOST_STRING } from '../arithmetic.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { bytesOf, type Value } from '../values.ts';
@@ -22,8 +23,8 @@ function split(text: string, separator: string, mode = 'trim'): string[] {
 
 function splitAt(text: string, separator: string, mode: string): string[] {
   const isOnce = mode.startsWith('leading') || mode.startsWith('trailing');
-  if (!isOnce) return text.split(separator);
-  const at = mode.startsWith('leading') ? text.indexOf(separator) : text.lastIndexOf(separator);
+  if (!isOnce) return splitBy(text, separator);
+  const at = mode.startsWith('leading') ? firstIn(text, separator) : lastIn(text, separator);
   return at === -1 ? [text] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
@@ -53,17 +54,17 @@ function pad(text: string, length: number | bigint, side = 'trailing', fill = ' 
 function replace(text: string, what: string, by: string, place = 'all'): string {
   if (what === '') return text;
   if (place === 'all') return replaceAll(text, what, by);
-  const at = place === 'leading' ? text.indexOf(what) : text.lastIndexOf(what);
+  const at = place === 'leading' ? firstIn(text, what) : lastIn(text, what);
   return at === -1 ? text : text.slice(0, at) + by + text.slice(at + what.length);
 }
 
 function replaceAll(text: string, what: string, by: string): string {
-  const parts = text.split(what);
+  const parts = splitBy(text, what);
   return bounded(text.length + (parts.length - 1) * (by.length - what.length), () => parts.join(by));
 }
 
 function find(text: string, what: string, end = 'leading'): string {
-  const at = end === 'leading' ? text.indexOf(what) : what === '' ? 0 : text.lastIndexOf(what);
+  const at = end === 'leading' ? firstIn(text, what) : what === '' ? 0 : lastIn(text, what);
   return at === -1 ? '' : text.slice(at);
 }
 

@@ -1,3 +1,6 @@
+import { firstIn } from '../../base/text-search.ts';
+import { StreamFailure } from '../values.ts';
+
 /** Whether a string matches a pattern of LIKE: `%` stands for any characters, `_` for one, `\` takes the meaning of the next one away. */
 type Matcher = (text: string) => boolean;
 
@@ -6,19 +9,41 @@ const ANY_ONE = Symbol('one character');
 
 type Element = string | typeof ANY_RUN | typeof ANY_ONE;
 
-/** Compile a pattern of LIKE. Patterns with nothing but `%` at the ends are searched for as they are. */
+/** Most characters that a pattern with `_` is compared with, which takes about 0.1 s. */
+const MAX_COMPARISONS = 16_777_216;
+
+/**
+ * Compile a pattern of LIKE.
+ *
+ * A pattern without `_` is searched for in time that grows with the sum of the lengths, another one in time that grows with their product at worst.
+ * @returns throws StreamFailure if a pattern with `_` needs too many comparisons
+ */
 export function likePattern(pattern: string): Matcher {
   const elements = elementsOf(pattern);
-  const runs = elements.filter((element) => element === ANY_RUN).length;
-  const isPlain = !elements.includes(ANY_ONE);
-  const begins = elements[0] === ANY_RUN;
-  const ends = elements[elements.length - 1] === ANY_RUN;
-  const text = elements.filter((element) => typeof element === 'string').join('');
-  if (isPlain && runs === 0) return (value) => value === text;
-  if (isPlain && runs === 1 && ends) return (value) => value.startsWith(text);
-  if (isPlain && runs === 1 && begins) return (value) => value.endsWith(text);
-  if (isPlain && runs === 2 && begins && ends) return (value) => value.includes(text);
-  return (value) => matches([...value], elements);
+  if (elements.includes(ANY_ONE)) return (value) => matches([...value], elements);
+  const [first, ...others] = partsOf(elements);
+  const last = others.pop();
+  if (last === undefined) return (value) => value === first;
+  return (value) => {
+    const end = value.length - last.length;
+    if (first.length > end || !value.startsWith(first) || !value.endsWith(last)) return false;
+    let at = first.length;
+    for (const part of others) {
+      const found = firstIn(value, part, at);
+      at = found + part.length;
+      if (found === -1 || at > end) return false;
+    }
+    return true;
+  };
+}
+
+/** The texts between the `%` of a pattern without `_`. */
+function partsOf(elements: readonly Element[]): string[] {
+  const parts = [''];
+  for (const element of elements)
+    if (typeof element === 'string') parts[parts.length - 1] += element;
+    else parts.push('');
+  return parts;
 }
 
 function elementsOf(pattern: string): Element[] {
@@ -34,10 +59,14 @@ function elementsOf(pattern: string): Element[] {
   return elements;
 }
 
-/** Only the last `%` is ever tried again, so that the time is at most the product of the lengths. */
+/** Only the last `%` is ever tried again, so that the time is at most the product of the lengths. @throws StreamFailure if that is too much */
 function matches(text: readonly string[], elements: readonly Element[]): boolean {
   let [at, next, run, from] = [0, 0, -1, 0];
-  while (at < text.length) {
+  for (let left = MAX_COMPARISONS; at < text.length; left--) {
+    if (left === 0)
+      throw new StreamFailure(
+        `LIKE needs more than ${MAX_COMPARISONS} comparisons; shorten the pattern, or write it without _`
+      );
     const element = elements[next];
     if (element === ANY_RUN) [run, from, next] = [next, at, next + 1];
     else if (element === ANY_ONE || element === text[at]) [at, next] = [at + 1, next + 1];

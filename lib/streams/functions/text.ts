@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { firstIn, splitBy } from '../../base/text-search.ts';
 import { fixed } from '../../sql/json.ts';
 import { isArray, isStruct, StreamFailure, type Value } from '../values.ts';
 import { bytesOf, floatOf, indexOf, textOf } from './arguments.ts';
@@ -65,13 +66,13 @@ function checkSubstring([, start, end]: readonly (Value | undefined)[]): string 
 
 function indexIn(value: Value, what: Value): bigint {
   const text = textOf(value);
-  const at = text.indexOf(textOf(what));
+  const at = firstIn(text, textOf(what));
   return at === -1 ? -1n : BigInt(Buffer.byteLength(text.slice(0, at)));
 }
 
 function splitValue(value: Value, separator: Value, index: Value): string {
   const [text, by] = [textOf(value), textOf(separator)];
-  const parts = by === '' ? [...text] : text.split(by);
+  const parts = by === '' ? [...text] : splitBy(text, by);
   const at = indexOf(index);
   const part = parts.at(at);
   if (part === undefined) throw new StreamFailure(`${at} out of index array (size = ${parts.length})`);

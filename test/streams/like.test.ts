@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { likePattern } from '../../lib/streams/expressions/like.ts';
+import { StreamFailure } from '../../lib/streams/values.ts';
+import { Random } from '../fuzz/random.ts';
+
+const ROUNDS = 3_000;
+/** So long that a search whose time grows with the product of the lengths does not end. */
+const LONG = 1_000_000;
+
+/** Whether a text matches a pattern: obvious, and slow. */
+function obviously(text: string, pattern: string): boolean {
+  if (pattern === '') return text === '';
+  const [first, rest] = [pattern[0], pattern.slice(1)];
+  if (first === '%') return obviously(text, rest) || (text !== '' && obviously(text.slice(1), pattern));
+  return text !== '' && (first === '_' || first === text[0]) && obviously(text.slice(1), rest);
+}
+
+describe('LIKE', () => {
+  it('matches what an obvious matcher matches, for random texts and patterns', () => {
+    const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+    const random = new Random(seed);
+    const some = (characters: string, most: number) =>
+      Array.from({ length: random.below(most) }, () => random.pick([...characters])).join('');
+    for (let round = 0; round < ROUNDS; round++) {
+      const [text, pattern] = [some('ab', 10), some(random.once(2) ? 'ab%' : 'ab%_', 7)];
+      const about = `SEED=${seed}: '${text}' LIKE '${pattern}'`;
+      assert.equal(likePattern(pattern)(text), obviously(text, pattern), about);
+    }
+  });
+
+  it('takes time that grows with the lengths of text and pattern, not with their product', () => {
+    const [text, half] = ['a'.repeat(LONG), 'a'.repeat(LONG / 2)];
+    assert.equal(likePattern(`%${half}b%`)(text), false);
+    assert.equal(likePattern(`%${half}b%c`)(text), false);
+    assert.equal(likePattern(`a%${half}%a`)(text), true);
+    assert.equal(likePattern('%a'.repeat(LONG / 4))(text), true);
+  });
+
+  it('ends with an error if a pattern with _ needs too many comparisons', () => {
+    const text = 'a'.repeat(LONG);
+    assert.equal(likePattern('%_a%')(text), true);
+    assert.throws(() => likePattern(`%_${'a'.repeat(LONG / 2)}b%`)(text), StreamFailure);
+  });
+});
