@@ -1,7 +1,8 @@
 import { createHmac, hash, randomBytes } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
 import { BrokerError } from '../base/errors.ts';
+import { growingLru } from '../base/growing-lru.ts';
 import { isThenable } from '../events/hooks.ts';
 
 /** With this number of failed logins within a minute, an id is refused at an address until the minute is over. */
@@ -105,11 +106,11 @@ class Failures {
  */
 export class LoginLimit {
   readonly #clock: Clock;
-  readonly #ids = new LRUCache<string, Failures>({ max: MAX_ENTRIES });
-  readonly #sources = new LRUCache<string, Failures>({ max: MAX_ENTRIES });
+  readonly #ids = growingLru<Failures>(MAX_ENTRIES);
+  readonly #sources = growingLru<Failures>(MAX_ENTRIES);
   readonly #key = randomBytes(32);
   /** Digests of credentials that were right. */
-  readonly #right = new LRUCache<string, true>({ max: MAX_RIGHT });
+  readonly #right = growingLru<true>(MAX_RIGHT);
 
   constructor(clock: Clock) {
     this.#clock = clock;

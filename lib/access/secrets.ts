@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../base/growing-lru.ts';
 import type { PasswordChecks } from './password-checks.ts';
 import { hashPassword, type PasswordCheck, passwordCheckOf } from './password-hash.ts';
 
@@ -16,7 +16,7 @@ export class Secrets {
   readonly #cost: number;
   readonly #key = randomBytes(32);
   /** Digest of the password that was right, by hash. */
-  readonly #right = new LRUCache<string, Buffer>({ max: MAX_REMEMBERED });
+  readonly #right = growingLru<Buffer>(MAX_REMEMBERED);
   #dummy: Promise<string> | undefined = undefined;
 
   /** @param cost of new hashes, as `hashPassword` takes it */
