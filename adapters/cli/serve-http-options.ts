@@ -3,7 +3,7 @@ import type { HealthOptions, ManagementOptions, MetricsOptions } from '../manage
 import { readCredentials } from '../rest/index.ts';
 import { SERVED } from './serve-credentials.ts';
 
-/** What an HTTP port serves: all of the management interface that is new, its earlier revision alone, or stream rules. */
+/** The content of an HTTP port: all of the management interface that is new, its earlier revision alone, or stream rules. */
 export type HttpKind = 'later' | 'earlier' | 'rules';
 
 /** The option `management` of the config file. */

@@ -124,7 +124,7 @@ export class Listing<R = unknown> {
   }
 }
 
-/** What answers of a revision say about a list of the directory. @param conditions those given */
+/** The figures of a list of the directory in answers of a revision. @param conditions those given */
 export function wholeOf({ hasNext }: Revision, conditions: object, { count, cursor }: PageEnd): Whole {
   return { count: countUnder(conditions, count), hasNext: hasNext ? cursor !== undefined : undefined };
 }

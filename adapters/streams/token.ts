@@ -15,17 +15,16 @@ export function readToken({ token }: StreamProperties, what: string): string | u
   if (token === undefined) return undefined;
   // what a header can carry; an empty one would be no protection
   if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token;
-  const expected = 'a text of visible ASCII characters without spaces, or be left out';
-  throw new InvalidInput(
-    'PROPERTY_INVALID',
-    'token',
-    expected,
-    undefined,
-    `${what}: property token must be ${expected}`
-  );
+  throw tokenFault(what, 'a text of visible ASCII characters without spaces, or be left out');
 }
 
-/** Whether a header `Authorization` has the token. The time that it takes does not depend on the token. */
+/** The error of a property `token`; its message does not contain the token. @param expected the end of "property token must be" */
+export function tokenFault(what: string, expected: string): InvalidInput {
+  const text = `${what}: property token must be ${expected}`;
+  return new InvalidInput('PROPERTY_INVALID', 'token', expected, undefined, text);
+}
+
+/** True if a header `Authorization` has the token. The time that it takes does not depend on the token. */
 export function isAuthorized(header: IncomingHttpHeaders['authorization'], token: string): boolean {
   const [, given] = /^bearer +(\S+) *$/i.exec(header ?? '') ?? [];
   const digest = (text: string) => hash('sha256', text, 'buffer');

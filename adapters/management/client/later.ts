@@ -1231,9 +1231,9 @@ export interface LaterOperations {
       key: string;
       /** Present value; "": none */
       value: string;
-      /** What the option is for */
+      /** The purpose of the option */
       desc: string;
-      /** Whether a value was given: as an option, or at run time */
+      /** True if a value was given: as an option, or at run time */
       required: boolean;
     }[];
   };
@@ -1251,9 +1251,9 @@ export interface LaterOperations {
           /** Documented name of the option */
           key: string;
           value: string | number | boolean;
-          /** What the option is for */
+          /** The purpose of the option */
           desc?: string;
-          /** Whether a value was given: as an option, or at run time */
+          /** True if a value was given: as an option, or at run time */
           required?: boolean;
         }[];
     data: undefined;
@@ -3379,7 +3379,7 @@ export interface LaterOperations {
       origin?: string;
       /** When a change takes effect */
       takes_effect: 'now' | 'next connection' | 'restart';
-      /** What the option is for */
+      /** The purpose of the option */
       about: string;
     }[];
     isPaged: true;
@@ -3410,7 +3410,7 @@ export interface LaterOperations {
       origin?: string;
       /** When a change takes effect */
       takes_effect: 'now' | 'next connection' | 'restart';
-      /** What the option is for */
+      /** The purpose of the option */
       about: string;
     };
   };

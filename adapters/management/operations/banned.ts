@@ -103,7 +103,7 @@ function shown(ban: Ban, revision: Revision): Record<string, unknown> {
   return Object.fromEntries(fields.map(({ name, from }) => [name, from(ban, revision)]));
 }
 
-/** Whether a ban is sent back as it was listed, which changes nothing: the times of a list have no milliseconds. */
+/** True if a ban is sent back as it was listed, which changes nothing: the times of a list have no milliseconds. */
 function isAsShown(listed: Record<string, unknown>, body: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(listed).every(([name, value]) => body[name] === value);
 }

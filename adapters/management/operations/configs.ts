@@ -25,8 +25,8 @@ const CHANGE = Type.Object({
 const PLUGIN_CONFIG = Type.Object({
   key: Type.String({ description: 'Documented name of the option' }),
   value: Type.String({ description: 'Present value; "": none' }),
-  desc: Type.String({ description: 'What the option is for' }),
-  required: Type.Boolean({ description: 'Whether a value was given: as an option, or at run time' })
+  desc: Type.String({ description: 'The purpose of the option' }),
+  required: Type.Boolean({ description: 'True if a value was given: as an option, or at run time' })
 });
 
 /** All options of a plugin that are to have a value, or the list of them as it was read. */
@@ -70,7 +70,7 @@ async function update({ broker }: Context, app: string, change: Type.Static<type
   await broker.configuration.set(key, givenValue(value, setting));
 }
 
-/** Whether a change is a record as it is listed, not a value that a client sets: an option that has this value stays as it is. */
+/** True if a change is a record as it is listed, not a value that a client sets: an option that has this value stays as it is. */
 function isRecord(change: Type.Static<typeof CHANGE>): boolean {
   return 'datatype' in change || 'datatpye' in change;
 }

@@ -73,7 +73,7 @@ function originalMessage(message: string | undefined): OriginalAnswer | undefine
   return message === undefined ? undefined : { message };
 }
 
-/** Whether a password is the hash with which the record is looked up: a client that sends the record back does not change the password. */
+/** True if a password is the hash with which the record is looked up: a client that sends the record back does not change the password. */
 function isAsShown(
   { isOriginal }: Context,
   records: CredentialRecords,

@@ -14,7 +14,7 @@ import {
 } from '../../../lib/index.ts';
 import { portOf, type StreamsPort } from '../port.ts';
 import { readTlsFiles } from '../tls-files.ts';
-import { readToken } from '../token.ts';
+import { readToken, tokenFault } from '../token.ts';
 import { Intake } from './intake.ts';
 import { Link, type LinkListener, type LinkTarget } from './link.ts';
 import { LIMIT_OPTIONS, type Limits, WEBSOCKET_PROPERTIES, type WebSocketLimits } from './options.ts';
@@ -219,16 +219,8 @@ async function readTarget(
   const headers = Object.entries((properties.headers ?? {}) as object).map(([name, value]) => [name, String(value)]);
   const token = readToken(properties, what);
   if (token !== undefined) {
-    if (headers.some(([name]) => name.toLowerCase() === 'authorization')) {
-      const expected = 'left out if headers has "Authorization"';
-      throw new InvalidInput(
-        'PROPERTY_INVALID',
-        'token',
-        expected,
-        undefined,
-        `${what}: property token must be ${expected}`
-      );
-    }
+    if (headers.some(([name]) => name.toLowerCase() === 'authorization'))
+      throw tokenFault(what, 'left out if headers has "Authorization"');
     headers.push(['Authorization', `Bearer ${token}`]);
   }
   const url = new URL(text);

@@ -19,7 +19,7 @@ const OPTION = Type.Object({
   source: Type.Enum([...SOURCES], { description: '"option": given to the broker; "override": set at run time' }),
   origin: Type.Optional(Type.String({ description: 'Where the app has the option from: "--max-inflight"' })),
   takes_effect: Type.Enum(['now', 'next connection', 'restart'], { description: 'When a change takes effect' }),
-  about: Type.String({ description: 'What the option is for' })
+  about: Type.String({ description: 'The purpose of the option' })
 });
 
 const shownIn =
