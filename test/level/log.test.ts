@@ -96,14 +96,28 @@ describe('a log of LevelDB', () => {
     }
   });
 
-  it('is sound with pages of zeros at its end, as after a loss of power, and damaged with zeros before its end', () => {
-    for (const page of [4_096, 32_768, 65_536]) {
+  it('is sound with sectors of zeros at its end, as after a loss of power, and damaged with zeros before its end', () => {
+    for (const sector of [512, 1_024, 4_096, 32_768, 65_536]) {
       const log = Buffer.from(long);
-      log.fill(0, page);
-      assert.equal(findLogDamage(log), undefined, `from ${page}`);
+      log.fill(0, sector);
+      assert.equal(findLogDamage(log), undefined, `from ${sector}`);
       long.copy(log);
-      log.fill(0, page, page + 4_096);
-      assert.ok(findLogDamage(log), `page at ${page}`);
+      log.fill(0, sector, sector + 4_096);
+      assert.ok(findLogDamage(log), `sector at ${sector}`);
+    }
+  });
+
+  it('is sound with zeros in the place of its last records, as after a loss of power, and damaged with zeros elsewhere', () => {
+    for (const [at] of recordsAt(short)) {
+      const log = Buffer.from(short);
+      log.fill(0, at);
+      assert.equal(findLogDamage(log), undefined, `from the record at ${at}`);
+      short.copy(log);
+      log.fill(0, at + 1);
+      assert.ok(findLogDamage(log), `from the byte behind ${at}`);
+      short.copy(log);
+      log.fill(0, at, log.length - 1);
+      assert.ok(findLogDamage(log), `from ${at}, but for the last byte`);
     }
   });
 });

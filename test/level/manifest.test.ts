@@ -82,20 +82,38 @@ describe('a manifest whose end is lost', () => {
       }
     });
 
-  it('is sound after a process was killed while LevelDB wrote its last record, because the log still exists', async () => {
-    const folder = join(home, 'young');
-    const store = levelStore(folder);
+  /** Returns a folder whose broker was killed while LevelDB wrote the record that would name a table. */
+  async function killed(record: Buffer): Promise<{ folder: string; log: string }> {
+    const live = join(home, `${folders++}`);
+    const store = levelStore(live);
     await store.open();
     const batch = new Batch();
     batch.put(Buffer.from('a'), Buffer.from('1'));
     await store.commit(batch);
-    const killed = copyOf(folder);
+    const folder = copyOf(live);
     await store.close();
-    // the beginning of a record that would name the table
-    writeFileSync(join(killed, manifestOf(killed)), Buffer.from('00112233280001', 'hex'), { flag: 'a' });
-    writeFileSync(join(killed, '000099.ldb'), 'not yet a table');
-    assert.deepEqual(await keysOf(levelStore(killed)), ['a']);
-  });
+    writeFileSync(join(folder, manifestOf(folder)), record, { flag: 'a' });
+    writeFileSync(join(folder, '000099.ldb'), 'not yet a table');
+    const log = readdirSync(folder).find((name) => name.endsWith('.log')) as string;
+    return { folder, log };
+  }
+
+  const ends = {
+    'after a process was killed while LevelDB wrote its last record': Buffer.from('00112233280001', 'hex'),
+    'after a loss of power that left zeros in the place of its last record': Buffer.alloc(50)
+  };
+  for (const [when, record] of Object.entries(ends)) {
+    it(`is sound ${when}, because the log still exists`, async () => {
+      const { folder } = await killed(record);
+      assert.deepEqual(await keysOf(levelStore(folder)), ['a']);
+    });
+
+    it(`is refused with STORE_DAMAGED ${when}, if the log is missing`, async () => {
+      const { folder, log } = await killed(record);
+      rmSync(join(folder, log));
+      await assert.rejects(keysOf(levelStore(folder)), { code: 'STORE_DAMAGED' });
+    });
+  }
 });
 
 describe('tables that LevelDB had not yet deleted', () => {

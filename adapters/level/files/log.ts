@@ -70,7 +70,7 @@ export function readRecords(log: Buffer): LogRecords {
       recordAt = at;
     }
     if (!isSound) {
-      const isInEnd = (end < Infinity && end > log.length) || at + HEADER_BYTES > startOfZeroPages(log);
+      const isInEnd = (end < Infinity && end > log.length) || at + HEADER_BYTES > startOfLostEnd(log, at);
       return { records, badAt: at, isTruncated: isInEnd };
     }
     readEnd = end;
@@ -110,14 +110,14 @@ export function hasSoundFirstRecord(log: Buffer): boolean {
   return false;
 }
 
-/** A file may end with whole pages of zeros after a loss of power, because the system writes it page by page. */
-const PAGE_BYTES = 4_096;
+/** Disks write whole sectors, and file systems whole blocks of them. */
+const SECTOR_BYTES = 512;
 
 /**
  * Find the first bad record of a log.
  *
- * A truncated last record, and zeros from the start of some page to the end of the file, are not damage: a killed process or a loss of
- * power leaves such an end.
+ * A truncated last record, and zeros from the beginning of a part or sector to the end of the file, are not damage: a killed process or a
+ * loss of power leaves such an end.
  * @returns undefined if the log is sound
  */
 export function findLogDamage(log: Buffer): { why: string } | undefined {
@@ -128,19 +128,25 @@ export function findLogDamage(log: Buffer): { why: string } | undefined {
       sequence.add(part);
       continue;
     }
-    const isInZeros = (end < Infinity ? end : at + HEADER_BYTES) > startOfZeroPages(log);
+    const isInZeros = (end < Infinity ? end : at + HEADER_BYTES) > startOfLostEnd(log, at);
     if (isInZeros || (end < Infinity && end > log.length && isTruncatedPart(log, part, sequence))) return undefined;
     return { why: `its record at byte ${at} is corrupt` };
   }
   return undefined;
 }
 
-/** Offset of the first of the pages of zeros at the end of a log; Infinity if there are none. */
-function startOfZeroPages(log: Buffer): number {
+/**
+ * Find the end of what a loss of power has left of a file. Behind it are only zeros: the system may record a new size before it writes the
+ * bytes. They are lost from the end of an earlier write on, which is the beginning of a part, or by sectors.
+ * @param partAt offset of the first bad part
+ * @returns Infinity if nothing is lost
+ */
+function startOfLostEnd(log: Buffer, partAt: number): number {
   let at = log.length;
   while (at > 0 && log[at - 1] === 0) at--;
-  const page = Math.ceil(at / PAGE_BYTES) * PAGE_BYTES;
-  return page < log.length ? page : Infinity;
+  if (at <= partAt) return partAt;
+  const sector = Math.ceil(at / SECTOR_BYTES) * SECTOR_BYTES;
+  return sector < log.length ? sector : Infinity;
 }
 
 /**
