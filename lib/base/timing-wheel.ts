@@ -39,6 +39,9 @@ interface Slot {
 /** If the wheel turns later than planned by more than this, the process was stopped or blocked. */
 const MAX_LATE_MS = 100;
 
+/** Timers ring for this time in one turn. Those that are left ring in the next ones, so that sockets are served meanwhile. */
+const RING_MS = 5;
+
 /** Empty slots are only removed if there are more than this. */
 const SWEEP_FROM = 64;
 
@@ -48,8 +51,11 @@ const SWEEP_FROM = 64;
  * Timers of the same tick share a slot. The slots form a binary heap, so arming a timer takes O(1) if its slot exists and O(log slots) if
  * not. A timer never rings early, and at most one tick late. Timers of one tick ring in the order in which they were armed.
  *
- * A turn that is late can be postponed once (`catchUp`), so that the broker reads the input that arrived while the process was stopped
+ * A turn that is late can be postponed once (`later`), so that the broker reads the input that arrived while the process was stopped
  * before it decides that a client was silent.
+ *
+ * Many timers that are due together ring in several turns, in their order. While the clock does not move, as a clock of a test, all of them
+ * ring at once.
  *
  * Empty slots are removed when they outnumber the others, because a broker with short connections arms and disarms many session expiries
  * that are days ahead.
@@ -60,7 +66,7 @@ export class TimingWheel {
   readonly #onError: (error: unknown) => void;
   readonly #slots = new Map<number, Slot>();
   readonly #heap: Slot[] = [];
-  readonly #catchUp: ((run: () => void) => void) | undefined;
+  readonly #later: ((run: () => void) => void) | undefined;
   #isCatchingUp = false;
   #timer: unknown;
   #timerTick = Infinity;
@@ -69,10 +75,11 @@ export class TimingWheel {
 
   /**
    * @param tickMs resolution in milliseconds: a timer rings at most this much late
-   * @param catchUp called for turns that are more than 100 ms late; calls `run` after the input that has arrived meanwhile was read
+   * @param later calls `run` after the input that has arrived meanwhile was read. It is used by turns that are more than 100 ms late, and
+   *   when timers take long. Without it, all timers that are due ring at once
    */
-  constructor(clock: Clock, tickMs: number, onError: (error: unknown) => void, catchUp?: (run: () => void) => void) {
-    this.#catchUp = catchUp;
+  constructor(clock: Clock, tickMs: number, onError: (error: unknown) => void, later?: (run: () => void) => void) {
+    this.#later = later;
     this.#clock = clock.internal ?? clock;
     this.#tickMs = tickMs;
     this.#onError = onError;
@@ -164,27 +171,32 @@ export class TimingWheel {
     this.#timerTick = -Infinity; // timers that are armed meanwhile need no schedule: #ringDue schedules at its end
     const first = this.#heap[0];
     const lateMs = first === undefined ? 0 : this.#clock.monotonic() - first.tick * this.#tickMs;
-    if (this.#catchUp === undefined || lateMs <= MAX_LATE_MS) {
+    if (this.#later === undefined || lateMs <= MAX_LATE_MS) {
       this.#ringDue();
       return;
     }
     if (this.#isCatchingUp) return;
     this.#isCatchingUp = true;
-    this.#catchUp(() => {
+    this.#later(() => {
       this.#isCatchingUp = false;
       this.#ringDue();
     });
   };
 
-  #ringDue(): void {
+  readonly #ringDue = (): void => {
     this.#timerTick = -Infinity;
     const nowMs = this.#clock.monotonic();
+    let isDone = true;
     try {
       for (let slot = this.#heap[0]; slot !== undefined && slot.tick * this.#tickMs <= nowMs; slot = this.#heap[0]) {
         const timer = slot.head;
         if (timer === undefined) {
           this.#removeFirst();
           continue;
+        }
+        if (this.#later !== undefined && this.#clock.monotonic() - nowMs >= RING_MS) {
+          isDone = false;
+          break;
         }
         this.disarm(timer);
         try {
@@ -194,9 +206,10 @@ export class TimingWheel {
         }
       }
     } finally {
-      this.#schedule();
+      if (isDone) this.#schedule();
+      else this.#later?.(this.#ringDue);
     }
-  }
+  };
 
   #removeFirst(): void {
     const heap = this.#heap;

@@ -138,6 +138,46 @@ describe('TimingWheel', () => {
     assert.equal(rung[2], 'c at 90000');
   });
 
+  it('rings timers that are due together in several turns, in their order, if they take long', () => {
+    const clock = new ManualClock();
+    const turns: (() => void)[] = [];
+    const wheel = new TimingWheel(clock, 100, assert.ifError, (run) => turns.push(run));
+    const rung: number[] = [];
+    const slow = (number: number) =>
+      alarm(() => {
+        rung.push(number);
+        clock.stall(1);
+        if (number === 0) wheel.arm(slow(100), 0); // the next tick
+      });
+    for (let number = 0; number < 100; number++) wheel.arm(slow(number), 100);
+    const inTurns: number[] = [];
+    clock.advance(100);
+    for (let before = 0; before < rung.length; turns.shift()?.()) {
+      inTurns.push(rung.length - before);
+      before = rung.length;
+    }
+    assert.deepEqual(inTurns, Array(20).fill(5), 'timers that ring in a turn');
+    clock.advance(100);
+    assert.deepEqual(
+      rung,
+      Array.from({ length: 101 }, (_, number) => number)
+    );
+    assert.deepEqual([wheel.size, turns.length], [0, 0]);
+  });
+
+  it('rings all timers that are due at once while the clock stands still, as that of a test', () => {
+    const clock = new ManualClock();
+    const wheel = new TimingWheel(clock, 100, assert.ifError, () => assert.fail('one turn is enough'));
+    let rings = 0;
+    for (let number = 0; number < 100_000; number++)
+      wheel.arm(
+        alarm(() => rings++),
+        100
+      );
+    clock.advance(100);
+    assert.equal(rings, 100_000);
+  });
+
   it('reports an error that a timer throws, and calls the others', () => {
     const { clock, wheel, errors, rung, named } = setUp();
     const thrown = new Error('broken');
