@@ -53,6 +53,8 @@ interface BannedHost {
 const BANNED_KINDS: readonly BannedKind[] = ['clientId', 'username', 'address'];
 const BAN_NAMES = ['kind', 'who', 'by', 'reason', 'description', 'at', 'until'] as const;
 const DEFAULT_MS = 300_000;
+/** Bans that are looked at in one slice for those that have ended. */
+const SWEPT_AT_ONCE = 500;
 
 /**
  * The clients that may not connect, by client id, user name or address. A ban is checked when a client connects. A ban of the same kind and
@@ -120,7 +122,7 @@ export class BannedClients implements Iterable<Ban> {
     };
     const stored = { by, at, ...details, number };
     const set = this.#host.table.set(key, stored);
-    if (kind === 'address') this.#networks = undefined;
+    this.#changed(kind, who);
     await set;
     const ban = banOf(kind, who, stored);
     this.#host.made(ban);
@@ -129,8 +131,16 @@ export class BannedClients implements Iterable<Ban> {
 
   /** Lift a ban. @returns whether there was one @throws as `Table.delete` */
   delete(kind: BannedKind, who: string): Promise<boolean> {
-    if (kind === 'address') this.#networks = undefined;
-    return this.#host.table.delete(keyOf(kind, who));
+    const deletion = this.#host.table.delete(keyOf(kind, who));
+    this.#changed(kind, who);
+    return deletion;
+  }
+
+  /** A ban was made or lifted, unless the table has refused it: keep the networks up to date, as collecting all of them takes a long turn. */
+  #changed(kind: BannedKind, who: string): void {
+    if (kind !== 'address') return;
+    if (this.#host.table.get(keyOf(kind, who)) === undefined) this.#networks?.delete(who);
+    else this.#networks?.set(who, networkOf(who));
   }
 
   /**
@@ -153,12 +163,20 @@ export class BannedClients implements Iterable<Ban> {
     return undefined;
   }
 
-  /** Delete the bans that have ended. */
-  sweep(): void {
-    const now = this.#host.now();
-    const ended = Array.from(this.#host.table).filter(([, { until = Infinity }]) => until <= now);
-    for (const [key, stored] of ended) {
-      const { kind, who } = banAt(key, stored);
+  /**
+   * Delete the bans that have ended, in slices.
+   * @param isOver whether to end early
+   */
+  async sweep(isOver: () => boolean): Promise<void> {
+    let left = SWEPT_AT_ONCE;
+    for (const [key, { until = Infinity }] of this.#host.table) {
+      if (left-- === 0) {
+        await this.#host.pause();
+        if (isOver()) return;
+        left = SWEPT_AT_ONCE - 1;
+      }
+      if (until > this.#host.now()) continue;
+      const [kind, who] = namedBy(key);
       this.delete(kind, who).catch((error: unknown) => this.#host.failed(error, 'deleting a ban that has ended'));
     }
   }
@@ -198,9 +216,13 @@ function keyOf(kind: BannedKind, who: string): string {
   return `${kind}/${who}`;
 }
 
-function banAt(key: string, stored: StoredBan): Ban {
+function namedBy(key: string): [kind: BannedKind, who: string] {
   const at = key.indexOf('/');
-  return banOf(key.slice(0, at) as BannedKind, key.slice(at + 1), stored);
+  return [key.slice(0, at) as BannedKind, key.slice(at + 1)];
+}
+
+function banAt(key: string, stored: StoredBan): Ban {
+  return banOf(...namedBy(key), stored);
 }
 
 function banOf(kind: BannedKind, who: string, stored: StoredBan): Ban {

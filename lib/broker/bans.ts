@@ -11,6 +11,8 @@ import type { Services } from './services.ts';
 
 /** The interval at which bans that have ended are deleted. */
 const SWEEP_MS = 60_000;
+/** Alarms that are looked at in one slice. */
+const ALARMS_AT_ONCE = 500;
 /** The disconnections that count as lost connections. */
 const LOST: ReadonlySet<DisconnectReason> = new Set(['closed', 'stream_error', 'keepalive_timeout']);
 /** The longest id of an alarm. */
@@ -34,9 +36,7 @@ export class Bans {
   /** The client ids of the present alarms about flapping, by the ids of the alarms. */
   readonly #flapping = new Map<string, string>();
   readonly #sweep = new FunctionTimer(() => {
-    if (!this.#host.ledger?.isFailed) this.#host.access.banned.sweep();
-    this.#clearAlarms();
-    this.#sweepLater();
+    void this.#deleteEnded().finally(() => this.#sweepLater());
   });
 
   constructor(services: Services, host: BansHost) {
@@ -111,9 +111,19 @@ export class Bans {
     this.#sweepLater(); // in case that the ban is lifted, or made longer
   }
 
-  /** Clear the alarms about the client ids that are no longer banned. */
-  #clearAlarms(): void {
-    for (const id of this.#flapping.keys()) this.#clearAlarm(id);
+  /** Delete the bans that have ended, and clear the alarms about the client ids that are no longer banned. */
+  async #deleteEnded(): Promise<void> {
+    const { life, slices } = this.#services;
+    const isOver = () => !life.isRunning || this.#host.ledger?.isFailed === true;
+    if (!isOver()) await this.#host.access.banned.sweep(isOver);
+    let left = ALARMS_AT_ONCE;
+    for (const id of this.#flapping.keys()) {
+      if (left-- === 0) {
+        await slices.next();
+        left = ALARMS_AT_ONCE - 1;
+      }
+      this.#clearAlarm(id);
+    }
   }
 
   /** Clear an alarm if its client id is no longer banned. */

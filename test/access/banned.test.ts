@@ -10,7 +10,7 @@ import { FaultyStore } from '../store/faulty-store.ts';
 import { mapTable } from '../support/map-table.ts';
 
 /** Bans with a clock that stands still. */
-function bans() {
+function bans(pause: () => Promise<void> = nextTurn) {
   const made: Ban[] = [];
   const clock = { now: 1_000_000 };
   const table = mapTable<never>() as never;
@@ -18,7 +18,7 @@ function bans() {
     table,
     now: () => clock.now,
     made: (ban) => made.push(ban),
-    pause: nextTurn,
+    pause,
     failed: assert.fail
   });
   return { banned, made, clock };
@@ -109,12 +109,25 @@ describe('bans', () => {
       [false, false, true]
     );
     assert.equal(banned.size, 3);
-    banned.sweep();
-    await Promise.resolve();
+    await banned.sweep(() => false);
     assert.deepEqual(
       [...banned].map(({ who }) => who),
       ['c']
     );
+  });
+
+  it('that have ended are deleted some at a time, and no more once the broker stops', async () => {
+    const left: number[] = [];
+    const { banned, clock } = bans(async () => {
+      left.push(banned.size);
+    });
+    for (let number = 0; number < 1_800; number++) await banned.add({ kind: 'clientId', who: `c${number}` });
+    await banned.add({ kind: 'clientId', who: 'other', until: Infinity });
+    clock.now += 300_000;
+    await banned.sweep(() => left.length === 2);
+    assert.deepEqual([left, banned.size], [[1_301, 801], 801]);
+    await banned.sweep(() => false);
+    assert.deepEqual([left, [...banned].map(({ who }) => who)], [[1_301, 801, 301], ['other']]);
   });
 
   it('are replaced and lifted', async () => {
@@ -122,8 +135,11 @@ describe('bans', () => {
     await banned.add({ kind: 'address', who: '10.0.0.0/8', reason: 'one' });
     await banned.add({ kind: 'address', who: '10.0.0.0/8', reason: 'two' });
     assert.equal(banned.find(client('c', undefined, '10.9.9.9'))?.reason, 'two');
+    await banned.add({ kind: 'address', who: '10.9.0.0/16' });
     assert.equal(await banned.delete('address', '10.0.0.0/8'), true);
     assert.equal(await banned.delete('address', '10.0.0.0/8'), false);
+    assert.equal(banned.find(client('c', undefined, '10.9.9.9'))?.who, '10.9.0.0/16');
+    await banned.delete('address', '10.9.0.0/16');
     assert.equal(banned.find(client('c', undefined, '10.9.9.9')), undefined);
   });
 
