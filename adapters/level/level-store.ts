@@ -18,7 +18,6 @@ import {
   type LevelChange,
   type LevelDatabase,
   type LevelEncodings,
-  type LevelRange,
   type LevelSnapshot
 } from './database.ts';
 import { appendBatch } from './files/append.ts';
@@ -31,6 +30,7 @@ import { repairFolder } from './files/repair.ts';
 import { LAST_RELEASE, logLimit, Reserve } from './files/reserve.ts';
 import { linkFolder, removeLinks } from './files/scratch.ts';
 import { isOutOfSpace, openError } from './open-error.ts';
+import { Reads } from './reads.ts';
 
 /** Options of `levelStore`. Unknown names and invalid values are refused. */
 export interface LevelStoreOptions {
@@ -90,9 +90,6 @@ export const LEVEL_OPTIONS = {
     'Called with a text if other users of the machine may use the folder. Default: a process warning.'
   )
 };
-
-/** Bytes that LevelDB reads at a time. 1,000 records of 200 bytes cost 2.5 us each; with the default of 16 KiB 3.5 us. */
-const READ_BYTES = 1_048_576;
 
 /**
  * Create a store over LevelDB. Nothing is opened or created before `open`.
@@ -283,8 +280,7 @@ class LevelStore implements Store {
   #appended = 0;
   /** Failed commits since the last successful one. Maybe the folder was deleted or moved: the next open must find a database in it. */
   #failures = 0;
-  /** Reads in progress, for which `close` waits. */
-  readonly #reads = new Set<Promise<Entry[]>>();
+  readonly #reads = new Reads();
   /** The last `open`, `close` or `repair`; they run one after the other. */
   #lastChange: Promise<void> = Promise.resolve();
 
@@ -410,7 +406,7 @@ class LevelStore implements Store {
     try {
       await reserve?.stop();
       await mark?.rememberManifest();
-      await Promise.allSettled(this.#reads);
+      await this.#reads.end();
       await database.close(); // waits for the other operations in progress
       // if the mark cannot be written, as on a full disk, the next open does without it
       if (this.#failure === undefined) await mark?.write().catch(() => {});
@@ -495,17 +491,11 @@ class LevelStore implements Store {
     const database = this.#appending === undefined ? this.#requireOpen() : await this.#whenOpen();
     const appendings = this.#appendings;
     try {
-      return await this.#readEntries(database, from, to, limit, { ...this.#setup.encodings });
+      return await this.#reads.read(database, from, to, limit, { ...this.#setup.encodings });
     } catch (error) {
       if (this.#appendings === appendings) throw openError(this.name, error, 'read');
       return this.read(from, to, limit); // the folder was closed meanwhile, to append a commit
     }
-  }
-
-  #readEntries(...parameters: Parameters<typeof readEntries>): Promise<Entry[]> {
-    const reading = readEntries(...parameters).finally(() => this.#reads.delete(reading));
-    this.#reads.add(reading);
-    return reading;
   }
 
   #snapshot(database: LevelDatabase): StoreSnapshot {
@@ -518,7 +508,7 @@ class LevelStore implements Store {
         if (this.#database !== database || this.#appendings !== appendings)
           throw new StateError('STORE_CLOSED', `${this.name}: the store was closed since the snapshot was made`);
         try {
-          return await this.#readEntries(database, from, to, limit, { snapshot, ...encodings });
+          return await this.#reads.read(database, from, to, limit, { snapshot, ...encodings });
         } catch (error) {
           throw openError(this.name, error, 'read');
         }
@@ -538,46 +528,8 @@ class LevelStore implements Store {
   }
 }
 
-/** A read of at least this many bytes is released when it is done. */
-const RELEASED_BYTES = 65_536;
 /** Records of at least this many bytes on average are passed to LevelDB as an array. */
 const ARRAY_RECORD_BYTES = 8_192;
-/** Records that LevelDB returns at a time. */
-const READ_RECORDS = 1_000;
-
-/**
- * Read a range. An iterator keeps a copy of the records that it has returned last until it reads again, or is garbage-collected. V8 does not
- * know of that memory, and may let hundreds of megabytes of it accumulate; so after many bytes the iterator reads behind the range.
- */
-async function readEntries(
-  database: LevelDatabase,
-  from: Buffer,
-  to: Buffer,
-  limit: number,
-  options: Pick<LevelRange, 'snapshot'> & Partial<LevelEncodings>
-): Promise<Entry[]> {
-  const iterator = database.iterator({ gte: from, lt: to, highWaterMarkBytes: READ_BYTES, ...options });
-  try {
-    const entries: Entry[] = [];
-    let bytes = 0;
-    while (entries.length < limit) {
-      const found = await iterator.nextv(Math.min(limit - entries.length, READ_RECORDS));
-      if (found.length === 0) break; // LevelDB was not asked again: it still has the last records
-      bytes = 0;
-      for (const [key, value] of found as [Buffer, Buffer][]) {
-        entries.push({ key, value });
-        bytes += value.length;
-      }
-    }
-    if (bytes >= RELEASED_BYTES && database.supports.seek === true) {
-      iterator.seek(to, { keyEncoding: 'buffer' });
-      await iterator.nextv(1);
-    }
-    return entries;
-  } finally {
-    await iterator.close();
-  }
-}
 
 /**
  * Write a batch. Filling one call by call is faster, but its memory is released only when it is garbage-collected, and V8 does not know how

@@ -623,6 +623,35 @@ describe('a level store over another database passed by the app', () => {
     });
   });
 
+  it('has at most 4 reads at a time, each of which copies its records, and waits for all of them when it closes', async () => {
+    const database = new MemoryLevel<Buffer, Buffer>();
+    const iterator = database.iterator.bind(database) as (range: unknown) => ReturnType<LevelDatabase['iterator']>;
+    let open = 0;
+    let most = 0;
+    Object.assign(database, {
+      iterator: (range: unknown) => {
+        const made = iterator(range);
+        const close = made.close.bind(made);
+        most = Math.max(most, ++open);
+        made.close = async () => {
+          open--;
+          await close();
+        };
+        return made;
+      }
+    });
+    const store = levelStore(database as unknown as LevelDatabase);
+    await store.open();
+    await store.commit(batchOf(['a', '1'], ['b', '2']));
+    const reads = Array.from({ length: 100 }, (_, n) =>
+      store.read(Buffer.from(n % 2 ? 'a' : 'b'), Buffer.from('c'), 1)
+    );
+    await store.close();
+    const found = (await Promise.all(reads)).map(([{ value }]) => `${value}`);
+    assert.deepEqual(found, Array(50).fill(['2', '1']).flat());
+    assert.deepEqual([most, open], [4, 0]);
+  });
+
   it('leaves no large batch or read to the garbage collector, which does not know of the memory of LevelDB', async () => {
     const database = new MemoryLevel<Buffer, Buffer>();
     const iterators: { isEmpty: boolean }[] = [];
