@@ -36,7 +36,7 @@ export interface Row {
    * What embermq has in addition: an authorizePublish hook whose answers may be kept, a listener on topics that are not published to, 1,000
    * access rules, the last of which allows everything, 1,000 users with passwords, the management interface, which another process asks
    * for lists and figures once a second, or a webhook to a server that is down, for topics that are not published to or for all messages.
-   * With `serve`, the command `embermq serve` is measured, without its HTTP ports.
+   * With `serve`, the command `embermq serve` is measured, without its HTTP ports; `serve-tls` and `serve-ws`: over TLS and WebSocket.
    */
   readonly observer?: Observer;
   /** A second broker of the same kind, to which the first one forwards what is published; subscribers are there. */
@@ -162,21 +162,23 @@ const ROWS_LOGIN: readonly Row[] = [
 ];
 
 /** A client that connects while 500 others return to their sessions, after their connections were reset. */
-const ROWS_RESETS: readonly Row[] = (['process', undefined] as const).map((store) => ({
-  ...row(
-    store === undefined ? 'resets 500' : 'resets 500 durable',
-    { mode: 'resets', qos: 1, subscribers: 500 },
-    ['embermq'],
-    [
-      { key: 'newcomerUs', label: 'CONNACK of a new client (time, not CPU)', unit: 'us', goal: { value: 1_000_000 } },
-      { key: 'worstNewcomerUs', label: 'the same, the longest of three', unit: 'us' },
-      { key: 'returnUs', label: 'CONNACK of the others, median', unit: 'us' },
-      { key: 'cpuUs', label: 'connection', unit: 'us' }
-    ]
-  ),
-  store,
-  observer: 'serve'
-}));
+const ROWS_RESETS: readonly Row[] = (['tcp', 'tls', 'ws'] as const).flatMap((wire) =>
+  (['process', undefined] as const).map((store) => ({
+    ...row(
+      ['resets 500', ...(wire === 'tcp' ? [] : [wire]), ...(store === undefined ? [] : ['durable'])].join(' '),
+      { mode: 'resets', qos: 1, subscribers: 500, wire },
+      ['embermq'],
+      [
+        { key: 'newcomerUs', label: 'CONNACK of a new client (time, not CPU)', unit: 'us', goal: { value: 1_000_000 } },
+        { key: 'worstNewcomerUs', label: 'the same, the longest of three', unit: 'us' },
+        { key: 'returnUs', label: 'CONNACK of the others, median', unit: 'us' },
+        { key: 'cpuUs', label: 'connection', unit: 'us' }
+      ]
+    ),
+    store,
+    observer: wire === 'tcp' ? ('serve' as const) : (`serve-${wire}` as const)
+  }))
+);
 
 /** Rows with the management interface. */
 const ROWS_POLLED: readonly Row[] = ROWS_V4.filter(({ name }) => /^(pairs100 q[012] 64B|fan)/.test(name)).map(

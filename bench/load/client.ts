@@ -1,6 +1,7 @@
-import { connect as connectSocket, type Socket } from 'node:net';
+import { connect as connectSocket } from 'node:net';
 import { type Credentials, connectFrame, DISCONNECT_FRAME, type Supply, subscribeFrame } from './frames.ts';
 import { FRONT_BYTES, type Load } from './load.ts';
+import { openWire, type WireStream } from './wire.ts';
 
 /** A publisher with more unsent bytes than this waits for its socket. */
 const UNSENT_BYTES = 65_536;
@@ -18,7 +19,7 @@ export class Client {
   readonly v5: boolean;
   /** For the next CONNECT. */
   credentials: Credentials | undefined;
-  socket: Socket | undefined;
+  socket: WireStream | undefined;
   online = false;
   sessionPresent = false;
   /** Whether the client is in the list of connections that act at the end of this turn. */
@@ -70,26 +71,38 @@ export class Client {
 
   /** Open the socket and send CONNECT. */
   open(clean: boolean): void {
-    const socket = connectSocket({
-      host: '127.0.0.1',
-      port: this.port,
-      noDelay: true,
-      // One source address has 28,000 ports, but a storm uses more. On Linux, all addresses of 127/8 can be used without configuration.
-      ...(process.platform === 'linux' ? { localAddress: `127.1.0.${1 + (sources++ % 200)}` } : {}),
-      onread: {
-        buffer: this.load.landing,
-        callback: (bytes: number) => {
-          if (this.socket === socket) this.read(bytes);
-          return true;
-        }
-      }
-    });
+    const socket = this.#openStream();
     this.socket = socket;
     this.restBytes = 0;
     socket.on('error', () => {});
     socket.on('close', () => this.#closed(socket));
     socket.on('drain', () => this.wake());
     socket.write(connectFrame(this.id, { v5: this.v5, clean, credentials: this.credentials }));
+  }
+
+  #openStream(): WireStream {
+    const { landing, task } = this.load;
+    const target = {
+      host: '127.0.0.1',
+      port: this.port,
+      // One source address has 28,000 ports, but a storm uses more. On Linux, all addresses of 127/8 can be used without configuration.
+      ...(process.platform === 'linux' ? { localAddress: `127.1.0.${1 + (sources++ % 200)}` } : {})
+    };
+    const read = (bytes: number) => {
+      if (this.socket === socket) this.read(bytes);
+    };
+    const onread = {
+      buffer: landing,
+      callback: (bytes: number) => {
+        read(bytes);
+        return true;
+      }
+    };
+    const socket: WireStream =
+      task.wire === 'tcp'
+        ? connectSocket({ ...target, noDelay: true, onread })
+        : openWire(task.wire, target, { buffer: landing, read });
+    return socket;
   }
 
   /** Subscribe and wait for the SUBACK. Rejects if a filter is refused. */
@@ -137,7 +150,7 @@ export class Client {
     socket?.destroy();
   }
 
-  #closed(socket: Socket): void {
+  #closed(socket: WireStream): void {
     if (this.socket !== socket) return;
     this.online = false;
     this.socket = undefined;

@@ -1,4 +1,5 @@
 import type { Flood } from './frames.ts';
+import type { Wire } from './wire.ts';
 
 /** The task of a load generator. `TASK_DEFAULTS` contains the defaults of numbers. */
 export interface Task {
@@ -24,6 +25,8 @@ export interface Task {
   /** The cores that broker and generator are pinned to. Other work on these cores is reported. */
   readonly cores?: readonly number[];
   readonly v5?: boolean;
+  /** How connections are opened. */
+  readonly wire?: Wire;
   readonly qos?: 0 | 1 | 2;
   readonly payloadBytes?: number;
   readonly publishers?: number;
@@ -60,6 +63,7 @@ export const TASK_DEFAULTS: Omit<FullTask, 'mode' | 'port' | 'pid'> = {
   farPort: 0,
   cores: [],
   v5: false,
+  wire: 'tcp',
   qos: 0,
   payloadBytes: 64,
   publishers: 100,

@@ -8,7 +8,17 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 export type Durability = 'process' | 'power';
 
 /** What embermq has in addition while it is measured, see `Row.observer`. */
-export type Observer = 'hook' | 'listener' | 'rules' | 'users' | 'rest' | 'webhook' | 'webhook-all' | 'serve';
+export type Observer =
+  | 'hook'
+  | 'listener'
+  | 'rules'
+  | 'users'
+  | 'rest'
+  | 'webhook'
+  | 'webhook-all'
+  | 'serve'
+  | 'serve-tls'
+  | 'serve-ws';
 
 export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
 
@@ -69,7 +79,7 @@ export function findBroker(
     case 'embermq': {
       const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
       return kind(name, commit(version), (port, folder, store, observer, farPort) => {
-        if (observer === 'serve') return serveCommand(port, folder, store, profiles);
+        if (observer?.startsWith('serve')) return serveCommand({ port, folder, store, profiles, observer });
         return [
           process.execPath,
           program('brokers/embermq.js'),
@@ -96,14 +106,35 @@ export function findBroker(
   }
 }
 
-/** The command of a user: `embermq serve`, with MQTT over TCP as its only port. */
-function serveCommand(port: number, folder: string, store?: Durability, profiles?: string): string[] {
+interface ServeSetup {
+  readonly port: number;
+  readonly folder: string;
+  readonly store: Durability | undefined;
+  readonly profiles: string | undefined;
+  readonly observer: Observer;
+}
+
+/** The command of a user: `embermq serve`, with one port for MQTT as its only port. */
+function serveCommand({ port, folder, store, profiles, observer }: ServeSetup): string[] {
   const profiling =
     profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`, '--cpu-prof-interval=500'];
   const state = store === undefined ? ['--memory'] : ['--data-dir', join(folder, 'data'), '--durability', store];
-  const off = ['ws', 'http', 'http-earlier', 'rules', 'http-push'].flatMap((name) => [`--${name}-port`, 'off']);
+  const own = observer === 'serve-tls' ? 'mqtts' : observer === 'serve-ws' ? 'ws' : 'mqtt';
+  const ports = ['mqtt', 'mqtts', 'ws', 'http', 'http-earlier', 'rules', 'http-push'].flatMap((name) => [
+    `--${name}-port`,
+    name === own ? String(port) : 'off'
+  ]);
   const command = [process.execPath, ...profiling, join(ROOT, 'dist/adapters/cli/main.js'), 'serve'];
-  return [...command, '--mqtt-port', String(port), ...off, '--max-mqueue-len', '0', ...state];
+  return [...command, ...ports, ...(own === 'mqtts' ? makeIdentity(folder) : []), '--max-mqueue-len', '0', ...state];
+}
+
+/** A certificate of its own authority, as flags of `serve`. @throws if there is no `openssl` command */
+function makeIdentity(folder: string): string[] {
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
+  const flags = ['req', '-x509', ...curve, '-nodes', '-subj', '/CN=localhost', '-keyout', key, '-out', cert];
+  execFileSync('openssl', flags, { stdio: 'ignore' });
+  return ['--key', key, '--cert', cert];
 }
 
 function findAedes(peers: string | undefined): BrokerKind | Absent {
