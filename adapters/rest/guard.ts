@@ -73,9 +73,9 @@ export class Guard {
    */
   admit(call: Call, isChange: boolean, row?: Guarded): Caller | Promise<Caller> {
     this.#browsers.check(call, isChange);
-    const caller = this.#callerOf(call);
-    if (row?.loadsCode !== true && row?.grantsAccess !== true) return caller;
-    const what = row.loadsCode ? 'loads code' : 'gives access to the broker';
+    const what = row?.loadsCode ? 'loads code' : row?.grantsAccess ? 'gives access to the broker' : undefined;
+    const caller = this.#callerOf(call, what);
+    if (what === undefined) return caller;
     return caller instanceof Promise
       ? caller.then((found) => this.#checkCode(call, found, what))
       : this.#checkCode(call, caller, what);
@@ -95,7 +95,8 @@ export class Guard {
     return this.#identities.limited(call, caller, { run, isWrong });
   }
 
-  #callerOf(call: Call): Caller | Promise<Caller> {
+  /** @param what what the operation does, if it needs an application or an administrator */
+  #callerOf(call: Call, what: string | undefined): Caller | Promise<Caller> {
     const { credentials } = this.#settings;
     if (credentials === 'host') {
       const { scope = 'administrator' } = call;
@@ -109,16 +110,17 @@ export class Guard {
     if (this.#credentials === undefined || (credentials === 'remote' && this.#isLocal(call))) return WITHOUT;
     try {
       const checked = this.#credentials.check(call);
-      return checked instanceof Promise ? checked.catch((error: unknown) => this.#rethrow(call, error)) : checked;
+      return checked instanceof Promise ? checked.catch((error: unknown) => this.#rethrow(call, error, what)) : checked;
     } catch (error) {
-      return this.#rethrow(call, error);
+      return this.#rethrow(call, error, what);
     }
   }
 
   /** @throws the error, with a hint for callers without credentials */
-  #rethrow(call: Call, error: unknown): never {
+  #rethrow(call: Call, error: unknown, what: string | undefined): never {
     if (!(error instanceof Fault) || error.kind !== 'unauthorized') throw error;
     if (call.header('authorization') !== undefined) throw error;
+    if (what !== undefined) throw this.#needsIdentity(what);
     if (this.#settings.credentials === 'remote')
       throw withHint(error, 'requests that are not from this machine to a loopback address need them');
     throw this.#hint === undefined || typeof this.#settings.credentials === 'function'
@@ -137,6 +139,11 @@ export class Guard {
     } catch (error) {
       if (!(error instanceof Fault) || error.kind !== 'unauthorized') throw error;
     }
+    throw this.#needsIdentity(what);
+  }
+
+  /** The answer to a caller without the identity that an operation needs; the hints of other operations would not help. */
+  #needsIdentity(what: string): Fault {
     const { credentials } = this.#settings;
     const ofHost =
       typeof credentials === 'function'
@@ -144,10 +151,17 @@ export class Guard {
         : credentials === 'host'
           ? '; or the host app sets "embermqScope" of the request to "administrator"'
           : '';
-    throw new Fault(
+    const only = [credentials].flat().length === 1 ? [credentials].flat()[0] : undefined;
+    const who =
+      only === 'users' ? 'administrator' : only === 'applications' ? 'application' : 'application or an administrator';
+    const remedy =
+      only === 'users'
+        ? 'add a user with this role with embermq ctl users add'
+        : 'add an application with --app ID:SECRET';
+    return new Fault(
       'unauthorized',
-      `this operation ${what}, so it needs HTTP Basic credentials of an application or an administrator: ` +
-        `add an application with --app ID:SECRET, or in the app that runs the broker${ofHost}`
+      `this operation ${what}, so it needs HTTP Basic credentials of an ${who}: ` +
+        `${remedy}, or in the app that runs the broker${ofHost}`
     );
   }
 

@@ -480,6 +480,25 @@ describe('Pages of browsers', () => {
     assert.equal((await any('POST', PUBLISH, { headers: { origin: 'https://evil.example' } })).status, 200);
   });
 
+  it('of another site may change nothing without the header Origin, and everything that origins allow with it', async () => {
+    await using broker = await startBroker();
+    const call = ask(broker, { origins: ['https://app.example'] });
+    const site = (value: string) => ({ headers: { 'sec-fetch-site': value } });
+    for (const [method, path] of [
+      ['POST', PUBLISH],
+      ['PUT', '/configs/x'],
+      ['DELETE', '/clients/x']
+    ] as const) {
+      const { status, body } = await call(method, path, site('cross-site'));
+      assert.equal(status, 403, method);
+      assert.match(body.message, /^a page of another site has sent this request without the header Origin/);
+    }
+    assert.equal((await call('GET', '/clients', site('cross-site'))).status, 200);
+    assert.equal((await call('POST', PUBLISH, site('same-site'))).status, 200);
+    const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://app.example' };
+    assert.equal((await call('POST', PUBLISH, { headers })).status, 200);
+  });
+
   it('reach a mount without credentials only by an IP address, localhost, or a name in the option hosts', async () => {
     await using broker = await startBroker();
     const statuses = async (options: ManagementOptions, hosts: readonly string[]) => {

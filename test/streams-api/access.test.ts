@@ -116,6 +116,26 @@ describe('What loads code through the interface of streams', () => {
       });
     });
 
+  it('is refused without credentials with the way to add them, whichever identities are asked for', async () => {
+    for (const [credentials, remedy] of [
+      [
+        'applications',
+        /of an application: add an application with --app ID:SECRET, or in the app that runs the broker$/
+      ],
+      ['users', /of an administrator: add a user with this role with embermq ctl users add, or in the app that runs/],
+      [['applications', 'users'], /of an application or an administrator: add an application with --app ID:SECRET/],
+      ['remote', /of an application or an administrator: add an application with --app ID:SECRET/]
+    ] as const)
+      await serving({ credentials }, async ({ call }) => {
+        for (const [method, path, body] of CODE) {
+          const { status, text } = await call(method, path, body, PROXIED);
+          assert.equal(status, 401, path);
+          assert.match(text.trimEnd(), remedy);
+          assert.doesNotMatch(text, /need none|requests that are not from this machine/, path);
+        }
+      });
+  });
+
   it('needs the scope administrator in the answer of a function, and true is not enough', async () => {
     for (const [answer, status] of [
       [true, 401],
