@@ -2,6 +2,7 @@ import { connect as connectSocket, isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { type OutgoingTls, tlsOf } from './tls.ts';
+import { withTrustHint } from './trust-hint.ts';
 
 /** Where a connection to an MQTT server goes. */
 export interface DialSettings extends OutgoingTls {
@@ -11,19 +12,25 @@ export interface DialSettings extends OutgoingTls {
   readonly verifies?: boolean;
   /** Names of cipher suites in the form of OpenSSL. Default: those of Node. */
   readonly ciphers?: string;
+  /** How to trust the certificate of the server, for the error if it is not trusted. */
+  readonly trustRemedy?: string;
 }
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883 };
 
 /** Open a stream to an MQTT server. @param signal aborts connecting @throws the error of the socket */
 export async function dial(settings: DialSettings, signal: AbortSignal): Promise<Duplex> {
-  const { url, ciphers, verifies = true } = settings;
+  const { url, ciphers, verifies = true, trustRemedy } = settings;
   const tls: ConnectionOptions = {
     ...tlsOf(settings),
     ...(ciphers === undefined ? {} : { ciphers }),
     rejectUnauthorized: verifies
   };
-  return url.protocol.startsWith('ws') ? dialWebSocket(url, tls, signal) : dialSocket(url, tls, signal);
+  try {
+    return await (url.protocol.startsWith('ws') ? dialWebSocket : dialSocket)(url, tls, signal);
+  } catch (error) {
+    throw trustRemedy === undefined ? error : withTrustHint(error, trustRemedy, 'RESOURCE_DOWN');
+  }
 }
 
 function dialSocket(url: URL, tls: ConnectionOptions, signal: AbortSignal): Promise<Duplex> {

@@ -15,11 +15,12 @@ const UNFIT: ReadonlySet<string> = new Set(['ERR_TLS_CERT_ALTNAME_INVALID', 'CER
 /**
  * Add the remedy to an error about the certificate of a server.
  * @param remedy how to trust it, such as `name its authority in rootCaPath`
+ * @param errorCode the code of the new error
  * @returns other errors as they are
  */
-export function withTrustHint(error: unknown, remedy: string): unknown {
+export function withTrustHint<E>(error: E, remedy: string, errorCode = 'HTTP_FAILED'): E | BrokerError {
   if (!(error instanceof Error)) return error;
   const { code } = (error.cause ?? error) as NodeJS.ErrnoException;
   if (code === undefined || !(UNTRUSTED_CERTIFICATE.has(code) || UNFIT.has(code))) return error;
-  return new BrokerError('HTTP_FAILED', `${error.message}; ${remedy}`, { cause: error });
+  return new BrokerError(errorCode, `${error.message}; ${remedy}`, { cause: error });
 }

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
 import { mqttSink as remoteSink } from '../../adapters/streams/mqtt/index.ts';
 import { systemClock } from '../../lib/base/clock.ts';
 import type { ReceivedMessage } from '../../lib/client/options.ts';
@@ -7,6 +10,7 @@ import { type Client, createBroker } from '../../lib/index.ts';
 import { mqttSink } from '../../lib/streams/sinks/mqtt-sink.ts';
 import { Mosquitto, withMosquitto } from '../bridge/mosquitto.ts';
 import { server } from '../bridge/pair.ts';
+import { makeCertificates } from '../support/certificates.ts';
 import { openSink, type SinkBench } from './sink-bench.ts';
 
 const messages = { publish: () => assert.fail('it publishes at another broker') };
@@ -75,6 +79,27 @@ describe('The mqtt sink for another broker', () => {
     assert.deepEqual(await next(), ['a', '[{"id":1}]', 0]);
     assert.ok(failures.length > 0);
     await emitter.close();
+  });
+
+  it('does not send to a server whose certificate is not trusted, and names the properties that help', async () => {
+    using certificates = makeCertificates();
+    const { cert, key } = certificates.server;
+    const received: Buffer[] = [];
+    const secure = createTlsServer({ cert, key }, (socket) => {
+      socket.on('error', () => undefined);
+      socket.on('data', (bytes) => received.push(bytes));
+    }).listen(0, '127.0.0.1');
+    await once(secure, 'listening');
+    const { port } = secure.address() as AddressInfo;
+    const { emitter } = await open({ server: `ssl://localhost:${port}`, topic: 'a' });
+    await assert.rejects(
+      async () => emitter.push([{ id: 1 }]),
+      /; name the file of its authorities in the property rootCaPath, or set insecureSkipVerify to true/
+    );
+    assert.match(emitter.connection?.disconnectedMessage ?? '', /certificate.*; name the file of its authorities/);
+    assert.deepEqual(received, []);
+    await emitter.close();
+    secure.close();
   });
 
   it('publishes at mosquitto', withMosquitto, async () => {

@@ -18,7 +18,7 @@ import {
   refusalOf,
   withTrustHint
 } from '../../outgoing/index.ts';
-import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
+import { readTlsFiles, TLS_FILE_PROPERTIES, TRUST_OR_SKIP_REMEDY } from '../tls-files.ts';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head'];
 /** The header Content-Type, by `bodyType`. */
@@ -38,10 +38,6 @@ const MOST_SERVERS = 16;
 const MOST_BODY_BYTES = 8 * 1024 * 1024;
 /** Most characters of a response in an error or a line of the log. */
 const MOST_SHOWN = 1000;
-
-/** Before 0.3, the sink did not verify certificates by default. */
-const TRUST_REMEDY =
-  'name the file of its authorities in the property rootCaPath, or set insecureSkipVerify to true to accept any certificate';
 
 const PROPERTIES: PropertyTable = {
   url: { type: 'string', required: true, isTemplate: true, about: 'URL, with http or https.' },
@@ -128,7 +124,7 @@ class RestSink implements OpenSink {
         this.#client(url).send({ method, path, headers, body }, signal)
       );
     } catch (error) {
-      const shown = withTrustHint(error, TRUST_REMEDY);
+      const shown = withTrustHint(error, TRUST_OR_SKIP_REMEDY);
       this.#setup.disconnected(shown);
       throw shown;
     }

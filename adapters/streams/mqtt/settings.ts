@@ -1,6 +1,6 @@
 import { InvalidInput, type PropertyTable, type SourceSetup } from '../../../lib/index.ts';
 import type { DialSettings } from '../../outgoing/index.ts';
-import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
+import { readTlsFiles, TLS_FILE_PROPERTIES, TRUST_REMEDY } from '../tls-files.ts';
 
 /** Properties of connections to another MQTT server. */
 export const MQTT_PROPERTIES: PropertyTable = {
@@ -77,7 +77,7 @@ export async function readMqttSettings(
   const tls = await readTlsFiles(properties, dataDir, what);
   const hasCertificate = tls.cert !== undefined;
   return {
-    dial: { url, ...tls },
+    dial: { url, ...tls, trustRemedy: TRUST_REMEDY },
     qos,
     clientId: given.clientid || undefined,
     session: properties.enableClientSession as boolean | undefined,

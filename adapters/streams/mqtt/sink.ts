@@ -10,6 +10,7 @@ import {
   type SinkType
 } from '../../../lib/index.ts';
 import { isFinalRefusal, type LinkSettings, MqttLink, type OpenLink } from '../../outgoing/index.ts';
+import { TRUST_OR_SKIP_REMEDY } from '../tls-files.ts';
 import { readMqttSettings } from './settings.ts';
 
 /** Longest time for connecting and for an acknowledgement. */
@@ -38,7 +39,7 @@ async function readLinkSettings({ properties, dataDir }: SinkSetup): Promise<Lin
   const settings = await readMqttSettings({ properties: { ...properties, clientid: clientId }, dataDir }, 'mqtt sink');
   const { dial, protocolVersion, username, password } = settings;
   return {
-    dial: { ...dial, verifies: insecureSkipVerify !== true },
+    dial: { ...dial, verifies: insecureSkipVerify !== true, trustRemedy: TRUST_OR_SKIP_REMEDY },
     client: {
       clientId: settings.clientId ?? `embermq_${randomUUID()}`,
       clean: true,

@@ -1,7 +1,8 @@
 import { type ClientOptions, WebSocket } from 'ws';
 import { BrokerError, type Clock } from '../../../lib/index.ts';
-import { type OutgoingTls, tlsOf } from '../../outgoing/index.ts';
+import { type OutgoingTls, tlsOf, withTrustHint } from '../../outgoing/index.ts';
 import { BackOff } from '../back-off.ts';
+import { TRUST_REMEDY } from '../tls-files.ts';
 import { CLOSE_MS, type Limits } from './options.ts';
 import { Peer } from './peer.ts';
 
@@ -97,7 +98,7 @@ export class Link {
       socket.terminate();
     }, handshakeTimeout);
     const failed = (error: Error) => {
-      reason ??= error;
+      reason ??= withTrustHint(error, TRUST_REMEDY, 'SOURCE_DOWN');
     };
     const closed = () => {
       this.#clock.clearTimeout(timer);
