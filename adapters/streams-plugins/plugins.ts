@@ -245,7 +245,7 @@ export class StreamPlugins implements PluginsApi {
     await this.#sweep();
     for (const type of PLUGIN_TYPES)
       for (const file of await this.#files.loose(type))
-        await this.#attempt(`installing the library ${file}`, () => this.#adopt(type, file));
+        await this.#attempt(`the library ${file} of the folder of plugins`, () => this.#adopt(type, file));
     for (const record of this.#list.plugins)
       if (!this.#loaded.has(record.folder))
         await this.#attempt(`loading the plugin ${record.name}`, async () => {

@@ -186,11 +186,20 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     fields: ({ alarm: { id } }) => ({ alarm: id })
   },
   error: {
-    level: ({ error }) => (error instanceof ConnectionRefused ? undefined : isCausedByPeer(error) ? 'info' : 'error'), // the first: `client.rejected`
+    level: ({ error }) => errorLevel(error),
     message: ({ error, during }) => `${during}: ${error.message}`,
     fields: ({ error, during }) => ({ during, error: errorFields(error) })
   }
 };
+
+/** Codes of errors that ask the operator to decide something, while nothing has failed. */
+const WARNINGS: ReadonlySet<unknown> = new Set(['PLUGIN_NOT_LOADED']);
+
+function errorLevel(error: Error): LogLevel | undefined {
+  if (error instanceof ConnectionRefused) return undefined; // the event client.rejected is logged
+  if (isCausedByPeer(error)) return 'info';
+  return WARNINGS.has((error as { readonly code?: unknown }).code) ? 'warn' : 'error';
+}
 
 const MINUTE_MS = 60_000;
 /** Causes of each event: of further clients in the same minute, all lines have the level `debug`. */

@@ -130,6 +130,11 @@ describe('The options of serve for streams', () => {
     assert.deepEqual(without.names, []);
     const text = `${library} was put there by hand and is not loaded; remove it, or allow it with --auto-load-plugins`;
     assert.equal(without.log.split(text).length, 2);
+    assert.match(
+      without.log,
+      /^warn: the library Echo@v1\.js of the folder of plugins: .* is not loaded; remove it, or/m
+    );
+    assert.doesNotMatch(without.log, /^error: /m);
     const loaded = await run('--auto-load-plugins');
     assert.deepEqual(loaded.names, ['echo']);
     assert.deepEqual((await run()).names, ['echo'], 'it is installed');

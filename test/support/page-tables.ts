@@ -123,7 +123,10 @@ const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>>
   'streamRule.stopped': ['`warn` for the first failure of a rule in a minute, `debug` for the others'],
   'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],
   'alarm.cleared': [undefined, 'alarm cleared: its title'],
-  error: ['`error`; `info` for a protocol error of a client', 'what failed, and the message of the error']
+  error: [
+    '`error`; `info` for a protocol error of a client, `warn` for a library of plugins that is not loaded',
+    'what failed, and the message of the error'
+  ]
 };
 
 function logLines(): string {
