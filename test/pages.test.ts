@@ -148,6 +148,9 @@ describe('SECURITY.md', () => {
         return !["'", '"', '`'].some((quote) => source.includes(`it(${quote}${title}${quote}`));
       });
     assert.deepEqual(unproven, [], 'These rows name no test, or one that does not exist.');
+    const [, section] = /\n## What the broker defends against\n(.*?)\n## /s.exec(text)!;
+    const lines = section.split('\n').filter((line) => line.startsWith('|'));
+    assert.equal(lines.length, table.trim().split('\n').length + 2, 'A row that is not complete ends the table.');
   });
 });
 
