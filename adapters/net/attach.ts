@@ -141,6 +141,10 @@ class ForwardedListener implements Listener {
     return this.#isOpen;
   }
 
+  attached(arriving: () => void): void {
+    this.#gate.attached(arriving);
+  }
+
   async open(): Promise<void> {
     if (this.#isOpen) return;
     this.#isOpen = true;

@@ -110,6 +110,8 @@ export class Gate {
   readonly settings: GateSettings;
   readonly clock: Clock;
   readonly #acceptor: Acceptor;
+  /** Tells the broker of an arrival that has handshakes. */
+  #announce: (() => void) | undefined;
   readonly #arriving = new Map<Duplex, Arrival>();
   /** Connections that count towards `maxConnections`: they have not closed, and the broker has not begun to close them. */
   #places = 0;
@@ -246,6 +248,7 @@ export class Gate {
       timer: undefined,
       acceptedAt: isStaged ? this.clock.monotonic() : undefined
     };
+    if (isStaged) this.#announce?.();
     if (isWaiting) this.#await(arrival, isStaged ? this.#handshakeMs : this.settings.handshakeTimeout);
     return arrival;
   }
@@ -339,6 +342,11 @@ export class Gate {
   /** Report an error that belongs to no caller. */
   report(error: unknown, during: string): void {
     this.#acceptor.failed(error, `listener ${this.name}: ${during}`, undefined);
+  }
+
+  /** See `ListenerHandle.attached`. */
+  attached(arriving: () => void): void {
+    this.#announce = arriving;
   }
 
   /** Begin to count why clients disconnect; to be called when the listener opens. */

@@ -76,6 +76,10 @@ export class NetListener implements Listener {
     return host === undefined ? undefined : { host, zone: common.zone ?? 'external' };
   }
 
+  attached(arriving: () => void): void {
+    this.#gate.attached(arriving);
+  }
+
   open(): Promise<void> {
     if (this.#opening !== undefined) return this.#opening;
     const opening = this.#closing.then(() => this.#open());

@@ -161,6 +161,7 @@ export class BrokerLifecycle {
   /** Add a listener. */
   attach(listener: ListenerHandle): void {
     this.listeners.set(listener.name, listener);
+    listener.attached?.(() => this.#services.turn.connectionArrived());
     if (this.state !== 'connected') return;
     this.#services.events.emit('listener.attached', { listener });
     warnOfExposure(this.#services, [listener]);

@@ -71,6 +71,12 @@ export interface ListenerHandle {
   /** Whether it accepts clients. Without this property, a listener with an address counts as open. */
   readonly isOpen?: boolean;
   /**
+   * Called when the broker has added the listener.
+   * @param arriving to be called for each accepted connection that is not handed over at once, for example while its TLS handshake lasts.
+   *   Meanwhile the broker does no work that can wait, so that Node accepts the next connections soon
+   */
+  attached?(arriving: () => void): void;
+  /**
    * Bind the address. Until `accept` is called, connections wait unread; a listener without `accept` hands them over at once.
    * @throws BrokerError LISTENER_BIND_FAILED, with the address and the remedy in its message
    */

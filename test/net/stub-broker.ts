@@ -24,6 +24,8 @@ export class StubBroker implements Acceptor {
   admits = true;
   attached: ListenerHandle[] = [];
   readonly taken: Taken[] = [];
+  /** Number of connections that were accepted and have handshakes. */
+  arrivals = 0;
   readonly reports: { error: Error; during: string }[] = [];
   /** The changes of alarms. */
   readonly alarmed: { change: 'raise' | 'clear'; id: string; summary: string | undefined }[] = [];
@@ -47,6 +49,7 @@ export class StubBroker implements Acceptor {
 
   attach(listener: ListenerHandle): void {
     this.attached.push(listener);
+    listener.attached?.(() => this.arrivals++);
   }
 
   detach(listener: ListenerHandle): void {

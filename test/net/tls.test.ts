@@ -250,6 +250,15 @@ describe('a TLS listener', () => {
     await turnsUntil(() => listener.info().currentConnections === 0);
   });
 
+  it('tells the broker of a connection that begins its handshake, so that it is not accepted after long turns', async () => {
+    const listener = await open();
+    clients.push(connectTcp({ port: listener.port as number, host: '127.0.0.1' }));
+    await turnsUntil(() => broker.arrivals > 0);
+    dial(listener);
+    await broker.next();
+    assert.deepEqual([broker.arrivals, broker.taken.length], [2, 1]);
+  });
+
   it('keeps many simultaneous handshakes apart', async () => {
     const { ca, client, nameless } = certificates;
     const listener = await open({ ca: ca.cert, requestCert: true, rejectUnauthorized: false });
