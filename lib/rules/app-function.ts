@@ -30,6 +30,7 @@ export function checkedFunction(row: SqlFunction): SqlFunction {
   const { name, make } = row;
   return {
     ...row,
+    weighs: undefined,
     run: (...args) => checkResult(name, row.run(...args)),
     ...(make !== undefined && {
       make: (tools) => {

@@ -66,6 +66,7 @@ export const EVENT_FUNCTIONS = family('event', [
     params: ['string?'],
     column: 'payload',
     returns: 'any',
+    weighs: 'part',
     about: 'The payload, or the value at a path with dots in a payload that is a JSON object.',
     run: payloadAt
   },
@@ -74,6 +75,7 @@ export const EVENT_FUNCTIONS = family('event', [
     params: [],
     column: 'flags',
     returns: 'object',
+    weighs: 'part',
     about: 'The flags of the message.',
     isTotal: true,
     run: (flags: Value) => (isObject(flags) ? flags : {})
@@ -83,6 +85,7 @@ export const EVENT_FUNCTIONS = family('event', [
     params: ['string'],
     column: 'flags',
     returns: 'any',
+    weighs: 'part',
     about: 'One of the flags of the message.',
     isTotal: true,
     run: (flags: Value, name: string) => (isObject(flags) ? own(flags, name) : undefined)

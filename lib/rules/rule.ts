@@ -246,10 +246,16 @@ export class Rule implements Watcher, RuleActions {
   }
 }
 
+/** At least the weight of the column `metadata`: an id has at most 256 characters, each of which counts 8 times. */
+const METADATA_WEIGHT = 4096;
+
 /** An event with the column `metadata`. */
 function withMetadata(event: EventOfRule, ruleId: string): Row {
   const metadata = { rule_id: ruleId };
   return {
+    get mostWeight() {
+      return (event.mostWeight ?? Infinity) + METADATA_WEIGHT;
+    },
     names: event.names,
     column: (name) => (name === 'metadata' ? metadata : event.column(name)),
     decoded: (name, members) => (name === 'metadata' ? metadata : event.decoded(name, members))

@@ -72,8 +72,9 @@ class StatementCompiler {
     const compiled = this.#fields(fields);
     const late = isEarly || where === undefined ? undefined : expressions.compile(where);
     const { slotCount } = expressions;
+    const count = valuesOf(fields, slotCount);
     const run: CompiledStatement['run'] = (row) => {
-      const scope = scopeOf(row, slotCount);
+      const scope = scopeOf(row, slotCount, this.#context.text.length);
       let clause = 'WHERE';
       try {
         if (early !== undefined && early(scope) !== true) return undefined;
@@ -83,7 +84,7 @@ class StatementCompiler {
         clause = 'WHERE';
         if (late !== undefined && late(scope) !== true) return undefined;
         clause = 'SELECT';
-        return [hasParts(output) ? scope.output(output) : output];
+        return [hasParts(output) ? scope.output(output, count) : output];
       } catch (error) {
         throw failureIn(clause, error);
       }
@@ -118,9 +119,10 @@ class StatementCompiler {
     const condition = incase && expressions.compile(incase);
     const compiled = does && this.#fields(does);
     const { slotCount } = expressions;
+    const count = valuesOf(does ?? [], slotCount);
     /** @returns undefined: WHERE is not true */
     const begin = (row: Row, hints: string[] | undefined): Taken | undefined => {
-      const scope = scopeOf(row, slotCount);
+      const scope = scopeOf(row, slotCount, this.#context.text.length);
       let clause = 'FOREACH';
       try {
         const helped: Output = {};
@@ -152,7 +154,7 @@ class StatementCompiler {
           clause = 'DO';
           const output: Output = {};
           for (const field of compiled) field(scope, output);
-          outputs.push(scope.output(output));
+          outputs.push(scope.output(output, count));
           // the aliases of DO end with the element
           for (let at = 0; at < slotCount; at++) scope.slots[at] = shared[at];
         }
@@ -222,6 +224,7 @@ class StatementCompiler {
     return (scope, output) => {
       const value = evaluate(scope);
       if (value === undefined) return;
+      if (steps.length > 0) scope.placed();
       scope.slots[slot] = steps.length === 0 ? value : place(before(scope), steps, value, scope);
       put(output, name, steps, value, scope);
     };
@@ -259,8 +262,13 @@ function targetOf(expression: Expression, text: string): Path {
   return { type: 'path', name: text.slice(start, end), steps: [], start, end };
 }
 
-function scopeOf(row: Row, slotCount: number): Scope {
-  return new Scope(row, slotCount === 0 ? NO_SLOTS : new Array<Value>(slotCount));
+/** How many values an output has at most: all columns of `*` are known to weigh no more than one, and it has the aliases. */
+function valuesOf(fields: readonly Field[], aliases: number): number {
+  return fields.reduce((count, { type }) => count + (type === 'star' ? 1 + aliases : 1), 0);
+}
+
+function scopeOf(row: Row, slotCount: number, characters: number): Scope {
+  return new Scope(row, slotCount === 0 ? NO_SLOTS : new Array<Value>(slotCount), characters);
 }
 
 const NO_SLOTS: Value[] = [];

@@ -89,13 +89,21 @@ export class ExpressionCompiler {
         return (scope) =>
           scope.made(
             items.map((item) => item(scope) ?? null),
-            'list'
+            'list',
+            'sum',
+            items.length
           );
       }
       case 'range': {
         const { from, to } = node;
         const length = Math.max(0, to - from + 1); // what gets the output may change the list, so each event has its own
-        return (scope) => scope.counted(Array.from({ length }, (_, index) => from + index));
+        return (scope) =>
+          scope.made(
+            Array.from({ length }, (_, index) => from + index),
+            'list',
+            undefined,
+            0
+          );
       }
       default:
         throw this.#foreign(node.start);
@@ -244,20 +252,21 @@ export class ExpressionCompiler {
     this.#checkArguments(node, row);
     const run = row.make?.(tools) ?? row.run;
     const args = node.args.map((arg, index) => this.#argument(row, index, arg));
-    const { column, name } = row;
+    const { column, name, weighs } = row;
     if (column !== undefined) args.unshift((scope) => scope.counted(scope.row.column(column)));
     const [first, second, third] = args;
-    switch (args.length) {
+    const count = args.length;
+    switch (count) {
       case 0:
         return () => run();
       case 1:
-        return (scope) => scope.made(run(first(scope)), name);
+        return (scope) => scope.made(run(first(scope)), name, weighs, count);
       case 2:
-        return (scope) => scope.made(run(first(scope), second(scope)), name);
+        return (scope) => scope.made(run(first(scope), second(scope)), name, weighs, count);
       case 3:
-        return (scope) => scope.made(run(first(scope), second(scope), third(scope)), name);
+        return (scope) => scope.made(run(first(scope), second(scope), third(scope)), name, weighs, count);
       default:
-        return (scope) => scope.made(run(...args.map((arg) => arg(scope))), name);
+        return (scope) => scope.made(run(...args.map((arg) => arg(scope))), name, weighs, count);
     }
   }
 

@@ -9,6 +9,8 @@ import { type KnownWeights, MAX_WEIGHT, weightOf } from './weight.ts';
 const MOST_WORK = 67_108_864;
 /** Lighter values are weighed each time: a map of known weights costs more than to walk them. */
 const MAX_LIGHT = 2048;
+/** Most that outputs weigh together that are known to be light; others are walked. */
+const MOST_LIGHT = MOST_WORK / 4;
 /** The work of copying a member of an object. */
 const MEMBER_WORK = 16;
 
@@ -23,7 +25,17 @@ export interface Row {
    * @param members all that is read of it: an object with these members is enough
    */
   decoded(name: string, members?: Members): Value;
+  /** At least the weight of all columns together, if texts count 8 times, because JSON may be decoded from them: it costs less than to walk them. Absent: not known. */
+  readonly mostWeight?: number;
 }
+
+/** How the weight of a result follows from the arguments of its function, see `SqlFunction.weighs`. */
+export type Weighs = 'part' | 'sum';
+
+/** At least the weight of what is decoded or nested by a text, as a multiple of its length: `[1e1,1e1]` has 5, a path of points 7. */
+export const TEXT_WEIGHT = 8;
+/** At least the weight of the shortest values, of a list, and of the separators of an argument. */
+const SMALL = 64;
 
 /** The state of one evaluation. */
 export class Scope {
@@ -34,11 +46,25 @@ export class Scope {
   #decoded: Map<string, Value> | undefined = undefined;
   #weights: KnownWeights | undefined = undefined;
   #work = 0;
+  #rowWeight: number | undefined = undefined;
+  /** At least the weight of each list or object that was made, if texts count 8 times. */
+  #madeWeight = 0;
+  readonly #textWeight: number;
   #outputWeight = 0;
+  /** At least the weight of the outputs that were not walked. */
+  #lightWeight = 0;
 
-  constructor(row: Row, slots: Value[]) {
+  /** @param characters length of the statement: its strings have no more */
+  constructor(row: Row, slots: Value[], characters: number) {
     this.row = row;
     this.slots = slots;
+    this.#textWeight = TEXT_WEIGHT * characters + SMALL;
+  }
+
+  /** At least the weight of each value that an expression can have now, if texts count 8 times. What is known to be light by this is not walked. */
+  get #most(): number {
+    this.#rowWeight ??= this.row.mostWeight ?? Infinity;
+    return Math.max(this.#rowWeight, TEXT_WEIGHT * this.#work, this.#madeWeight) + this.#textWeight;
   }
 
   /** Count a text that a function reads, or what it has made. @throws SqlFailure if it is too much for one event */
@@ -64,19 +90,36 @@ export class Scope {
    * @throws SqlFailure if it is too much for one event, if a list or an object weighs more than 4 MiB, or if a string has more than 16 Mi
    *   characters
    */
-  made(value: Value, name: string): Value {
-    if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array))
-      this.#weigh(value, `the result of ${name}()`);
+  made(value: Value, name: string, weighs: Weighs | undefined, args: number): Value {
+    if (typeof value === 'object' && value !== null && weighs !== 'part' && !(value instanceof Uint8Array))
+      this.#weighMade(value, name, weighs, args);
     if (typeof value === 'string' && value.length > MOST_STRING)
       throw new SqlFailure(`the result of ${name}() has more than ${MOST_STRING} characters`);
     return this.counted(value);
   }
 
+  #weighMade(value: object, name: string, weighs: Weighs | undefined, args: number): void {
+    const most = weighs === undefined ? Infinity : args * this.#most + SMALL;
+    const weight = most <= MAX_WEIGHT ? most : TEXT_WEIGHT * this.#weigh(value, `the result of ${name}()`);
+    if (weight > this.#madeWeight) this.#madeWeight = weight;
+  }
+
+  /** A value was put into another one. It is weighed with the output. */
+  placed(): void {
+    this.#madeWeight = 2 * this.#most;
+  }
+
   /**
    * Count an output: aliases can put an object into another one several times, and into each output of FOREACH.
+   * @param fields how many values it has; all columns are one
    * @throws SqlFailure if it weighs more than 4 MiB, or if all outputs of the event are too heavy together
    */
-  output<T extends object>(output: T): T {
+  output<T extends object>(output: T, fields: number): T {
+    const most = fields * this.#most;
+    if (most <= MAX_WEIGHT && this.#lightWeight + most <= MOST_LIGHT) {
+      this.#lightWeight += most;
+      return output;
+    }
     this.#outputWeight += this.#weigh(output, 'an output');
     if (this.#outputWeight > MOST_WORK)
       throw new SqlFailure(`the outputs of the event are larger than ${MOST_WORK} bytes as JSON together`);

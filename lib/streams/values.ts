@@ -211,32 +211,61 @@ export function integer(value: bigint): bigint {
  * @throws StreamFailure for more levels than 1000
  */
 export function plain(value: Value): unknown {
-  return plainAt(value, 0);
+  return new PlainCopy(Infinity).of(value, 0);
 }
 
-function plainAt(value: Value, level: number): unknown {
-  switch (typeof value) {
-    case 'bigint': {
-      const number = Number(value);
-      return Number.isSafeInteger(number) ? number : value;
-    }
-    case 'number':
-      return Number.isFinite(value) ? value : null;
-    case 'object':
-      return plainObject(value, level);
-    default:
-      return value;
+/** The same for a row of a result. It is weighed while it is copied. @throws StreamFailure for more levels than 1000, or if it is too heavy */
+export function plainRow(row: ValueObject, most: number): ValueObject {
+  return new PlainCopy(most).of(row, 0) as ValueObject;
+}
+
+/** Copies values up to a bound of their weight, which is the same as in `weightOf`. */
+class PlainCopy {
+  readonly #most: number;
+  #rest: number;
+
+  constructor(most: number) {
+    this.#most = most;
+    this.#rest = most;
   }
-}
 
-function plainObject(value: Value, level: number): unknown {
-  if (value === null || value instanceof Date || value instanceof Uint8Array) return value;
-  checkLevel(level);
-  if (isArray(value)) return value.map((each) => plainAt(each, level + 1));
-  const copy: Record<string, unknown> = {};
-  const object = value as ValueObject;
-  for (const key of Object.keys(object)) setKey(copy, key, plainAt(object[key], level + 1));
-  return copy;
+  /** @throws StreamFailure */
+  of(value: Value, level: number): unknown {
+    switch (typeof value) {
+      case 'string':
+        this.#take(value.length + 2);
+        return value;
+      case 'object':
+        if (value !== null) return this.#object(value, level);
+    }
+    this.#take(8);
+    if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+    if (typeof value !== 'bigint') return value;
+    const number = Number(value);
+    return Number.isSafeInteger(number) ? number : value;
+  }
+
+  #object(value: object, level: number): unknown {
+    this.#take(value instanceof Uint8Array ? Math.ceil(value.length * (4 / 3)) : 2);
+    if (value instanceof Date || value instanceof Uint8Array) return value;
+    checkLevel(level);
+    if (Array.isArray(value)) {
+      this.#take(value.length);
+      return value.map((each: Value) => this.of(each, level + 1));
+    }
+    const copy: Record<string, unknown> = {};
+    const object = value as ValueObject;
+    for (const key of Object.keys(object)) {
+      this.#take(key.length + 4);
+      setKey(copy, key, this.of(object[key], level + 1));
+    }
+    return copy;
+  }
+
+  #take(weight: number): void {
+    this.#rest -= weight;
+    if (this.#rest < 0) throw tooHeavy('a row of the result', this.#most);
+  }
 }
 
 /** @param what for the message: `the row` */

@@ -1,13 +1,20 @@
 import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
 import type { Message } from '../../packets/message.ts';
+import type { ClientInfo } from '../../records/client.ts';
 import { decodeJson } from '../../sql/json.ts';
 import { type Members, readMembers } from '../../sql/json-members.ts';
-import type { Row } from '../../sql/row.ts';
+import { type Row, TEXT_WEIGHT } from '../../sql/row.ts';
 import { setKey, type Value, type ValueObject } from '../../sql/values.ts';
+import { MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
 import type { RuleEvent } from '../types.ts';
 import { bytesValue, type EventContext, type EventFacts } from './column.ts';
 import type { RuleEventName } from './event-name.ts';
 import type { RuleEventRow } from './row.ts';
+
+/** At least the weight of what columns have of the bytes before the payload, which are properties: each pair of 5 bytes is there 4 times, with names. */
+const HEAD_WEIGHT = 32;
+/** At least the weight of the other columns: their names, numbers and short texts. */
+const OTHERS_WEIGHT = 4096;
 
 /** An event that rules are evaluated for. */
 abstract class EvaluatedEvent implements Row, RuleEvent {
@@ -103,6 +110,16 @@ export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
     return readMembers(buf, start + message.payloadAt, end, members);
   }
 
+  get mostWeight(): number {
+    const { message } = this;
+    if (message === undefined) return Infinity;
+    const { client } = this.#value as { readonly client?: ClientInfo };
+    const { payloadAt, bytes, topic, clientId, username } = message;
+    const names = topic.length + clientId.length + (username ?? '').length + this.node.length;
+    const receiver = client === undefined ? 0 : client.clientId.length + (client.username ?? '').length;
+    return TEXT_WEIGHT * (bytes - payloadAt + names + receiver) + HEAD_WEIGHT * payloadAt + OTHERS_WEIGHT;
+  }
+
   /** Counts the messages that rules publish because of the event. */
   get cascade(): { count: number } {
     return (this.#cascade ??= { count: 0 });
@@ -148,6 +165,11 @@ export class PlainEvent extends EvaluatedEvent {
     this.name = name;
     this.names = names;
     this.#columns = columns;
+  }
+
+  get mostWeight(): number {
+    const weight = weightOf(this.#columns, MAX_WEIGHT);
+    return weight > MAX_WEIGHT ? Infinity : TEXT_WEIGHT * weight;
   }
 
   column(name: string): Value {

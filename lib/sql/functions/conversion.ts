@@ -69,7 +69,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
     about: 'A boolean, from true, 1 and their text.',
     run: toBoolean
   },
-  { name: 'map', params: ['json'], returns: 'object', about: 'An object, from JSON.', run: toObject },
+  { name: 'map', params: ['json'], returns: 'object', weighs: 'part', about: 'An object, from JSON.', run: toObject },
   {
     name: 'float2str',
     params: ['number', 'integer'],

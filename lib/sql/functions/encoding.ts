@@ -106,6 +106,7 @@ export const ENCODING_FUNCTIONS = family('hashes and encodings', [
     name: 'json_decode',
     params: ['string'],
     returns: 'any',
+    weighs: 'sum',
     about: 'The value that JSON stands for.',
     run: (text: string) => {
       const value = decodeJson(text);

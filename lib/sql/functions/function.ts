@@ -1,3 +1,4 @@
+import type { Weighs } from '../row.ts';
 import type { Value } from '../values.ts';
 
 /** Kinds of arguments. `bytes`: a string, or bytes that are not UTF-8; `json`: any value, where a string that is JSON stands for what it encodes. */
@@ -48,6 +49,11 @@ export interface SqlFunction {
   readonly patternAt?: number;
   /** An argument, by its index, that is a list of which every element may be read; its length counts towards what one event may take. */
   readonly scans?: number;
+  /**
+   * The weight of a list or an object that it gives follows from its arguments, of which texts count 8 times: it is no more than that of one of them (`part`), or
+   * than that of all together (`sum`), but for 64. Absent: the result is walked to weigh it. Not for functions of the app.
+   */
+  readonly weighs?: Weighs | undefined;
   /** It never fails with arguments of the right types. */
   readonly isTotal?: true;
   /** Called for each event, with arguments that are checked. @throws SqlFailure */

@@ -74,6 +74,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'nth',
     params: ['integer', 'list'],
     returns: 'any',
+    weighs: 'part',
     about: 'An element of a list, from 1.',
     run: (number: number | bigint, list: Items) => element('nth', number, list)
   },
@@ -89,6 +90,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'sublist',
     params: ['integer', 'any', 'list?'],
     returns: 'list',
+    weighs: 'part',
     about: 'sublist(length, list) or sublist(start, length, list): a part of a list; start is from 1.',
     run: (first: number, second: Value, list: Items | undefined) => {
       if (list === undefined) {
@@ -103,6 +105,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'first',
     params: ['list'],
     returns: 'any',
+    weighs: 'part',
     about: 'The first element.',
     run: (list: Items) => element('first', 1, list)
   },
@@ -110,6 +113,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'last',
     params: ['list'],
     returns: 'any',
+    weighs: 'part',
     about: 'The last element.',
     run: (list: Items) => element('last', Math.max(1, list.length), list)
   },
@@ -125,6 +129,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'map_get',
     params: ['string', 'json', 'any?'],
     returns: 'any',
+    weighs: 'part',
     about: 'The value at a path with dots in an object or its JSON text, or else the third argument.',
     isTotal: true,
     run: (path: string, object: Value, fallback: Value) => valueAt(path.split('.'), object, fallback)
@@ -133,6 +138,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'map_put',
     params: ['string', 'any', 'json'],
     returns: 'any',
+    weighs: 'sum',
     about:
       'An object with a value at a path with dots; what is not an object is replaced, and an absent value changes nothing.',
     run: (path: string, value: Value, target: Value) =>
@@ -142,6 +148,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'mget',
     params: ['string', 'json', 'any?'],
     returns: 'any',
+    weighs: 'part',
     about: 'The value of a key, which may contain dots, or else the third argument.',
     isTotal: true,
     run: (key: string, object: Value, fallback: Value) => valueAt([key], object, fallback)
@@ -150,6 +157,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'mput',
     params: ['string', 'any', 'json'],
     returns: 'any',
+    weighs: 'sum',
     about: 'An object with a value for a key, which may contain dots; otherwise as map_put.',
     run: (key: string, value: Value, target: Value) => (value === undefined ? target : put([key], value, target))
   },
@@ -157,6 +165,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'map_keys',
     params: ['json'],
     returns: 'list',
+    weighs: 'part',
     about: 'The keys of an object or its JSON text.',
     run: (object: Value) => Object.keys(checkedObject('map_keys', object))
   },
@@ -164,6 +173,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'map_values',
     params: ['json'],
     returns: 'list',
+    weighs: 'part',
     about: 'The values of an object or its JSON text.',
     run: (object: Value) => Object.values(checkedObject('map_values', object))
   },
@@ -187,6 +197,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     name: 'coalesce',
     params: ['any', 'any...'],
     returns: 'any',
+    weighs: 'part',
     about: 'The first argument that is neither absent nor null.',
     isTotal: true,
     run: (...values: Value[]) => values.find((value) => value !== undefined && value !== null)

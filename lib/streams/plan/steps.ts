@@ -1,5 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { isHeavier, type KnownWeights, MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
+import { isHeavier, MAX_WEIGHT } from '../../sql/weight.ts';
 import type { AnalyticFunction, FunctionTools } from '../functions/function.ts';
 import type { MakeOperator, NodeSetup, Operator } from '../graph/operator.ts';
 import { makeAggregate } from '../operators/aggregate.ts';
@@ -17,7 +17,7 @@ import { makeWatermark } from '../operators/watermark.ts';
 import { checkWindow, type WindowShape, windowShape } from '../operators/windows/spec.ts';
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../operators/windows/window.ts';
 import { type Collection, type Evaluate, GroupRow, isCollection, type Tuple } from '../tuple.ts';
-import { plain, tooHeavy, type ValueObject } from '../values.ts';
+import { plainRow, tooHeavy, type ValueObject } from '../values.ts';
 import type { BoundAnalytic, BoundExpression, BoundJoin, BoundSelect, BoundSource, BoundWindow } from './bound.ts';
 import type { PlanSettings } from './plan.ts';
 import { emissionSlots } from './slots.ts';
@@ -260,32 +260,27 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
           hits.count++;
           hits.lastAt = isCollection(item) ? item.range.end : item.timestamp;
         }
-        const known: KnownWeights | undefined = rows.length > 1 ? new Map() : undefined;
-        for (let index = 0; index < rows.length; index++) rows[index] = plainRow(rows[index], mostWeight, known);
+        for (let index = 0; index < rows.length; index++) rows[index] = rowOfResult(rows[index], mostWeight);
         output.push(rows);
       }
     });
   });
 }
 
-/** A row with shorter strings, and without lists and objects, is not weighed. */
+/** A row with shorter strings, and with numbers and booleans only, is not weighed. */
 const LONG_TEXT = 65_536;
 
-/**
- * A row of an emission with plain values. Copied only if there is one that is not plain.
- * @param known weights of what the rows of the emission share; undefined: there are no others
- * @throws StreamFailure if it is too heavy
- */
-function plainRow(row: ValueObject, most: number, known: KnownWeights | undefined): ValueObject {
+/** A row of an emission with plain values. Copied, and weighed by that, only if there is one that is not plain. @throws StreamFailure if it is too heavy */
+function rowOfResult(row: ValueObject, most: number): ValueObject {
+  let isLong = false;
   for (const name in row) {
     const value = row[name];
     const type = typeof value;
-    if ((type === 'object' && value !== null) || (type === 'string' && (value as string).length > LONG_TEXT))
-      if (known === undefined ? isHeavier(row, most) : weightOf(row, most, known) > most)
-        throw tooHeavy('a row of the result', most);
     if (type === 'bigint' || type === 'object' || (type === 'number' && !Number.isFinite(value)))
-      return plain(row) as ValueObject;
+      return plainRow(row, most);
+    if (type === 'string' && (value as string).length > LONG_TEXT) isLong = true;
   }
+  if (isLong && isHeavier(row, most)) throw tooHeavy('a row of the result', most);
   return row;
 }
 
