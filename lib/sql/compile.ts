@@ -252,6 +252,7 @@ export class ExpressionCompiler {
     this.#checkArguments(node, row);
     const run = row.make?.(tools) ?? row.run;
     const args = node.args.map((arg, index) => this.#argument(row, index, arg));
+    if (row.patternAt !== undefined) this.#countMatching(node, row, args);
     const { column, name, weighs } = row;
     if (column !== undefined) args.unshift((scope) => scope.counted(scope.row.column(column)));
     const [first, second, third] = args;
@@ -268,6 +269,27 @@ export class ExpressionCompiler {
       default:
         return (scope) => scope.made(run(...args.map((arg) => arg(scope))), name, weighs, count);
     }
+  }
+
+  /** Let a call count the work of its regular expression, when it has the expression and before it is applied. */
+  #countMatching({ args: nodes }: Call, { name, patternAt = 0 }: SqlFunction, args: Evaluate[]): void {
+    const { pattern } = this.#context.tools;
+    const [text] = args;
+    const of = args[patternAt];
+    const isConstant = nodes[patternAt].type === 'literal';
+    let known: number | undefined;
+    let length = 0;
+    args[0] = (scope) => {
+      const value = text(scope);
+      length = (value as string).length;
+      return value;
+    };
+    args[patternAt] = (scope) => {
+      const value = of(scope);
+      if (!isConstant || known === undefined) known = pattern(value as string).parts;
+      scope.matched(known * length, name);
+      return value;
+    };
   }
 
   #unknownFunction({ name, start }: Call): SqlError {

@@ -10,6 +10,17 @@ const MOST_CHARACTERS = 10_000;
 /** Most parts of a regular expression whose repetitions are written out: the package makes an instruction of each. */
 const MAX_PARTS = 50_000;
 
+/**
+ * Most that is matched for an event, a row or a topic: the parts of the regular expressions times the characters of their texts. 16 Mi, because the package
+ * takes up to 50 ns for each.
+ */
+export const MAX_MATCHED = 16_777_216;
+
+/** The fault of a function that would match too much for one event or row. @param name of the function */
+export function matchesTooMuch(name: string): string {
+  return `${name}(): the parts of regular expressions times the characters of their texts are more than ${MAX_MATCHED}: use a shorter expression, or a part of the text`;
+}
+
 /** Compiles regular expressions. @throws SqlFailure */
 export type PatternCompiler = (text: string) => Pattern;
 
@@ -94,7 +105,7 @@ export function checkedSize(text: string): number {
 }
 
 function compile(Compiler: Re2['RE2JS'], text: string): Pattern {
-  checkedSize(text);
+  const parts = checkedSize(text);
   let compiled: InstanceType<Re2['RE2JS']>;
   try {
     compiled = Compiler.compile(text);
@@ -102,6 +113,7 @@ function compile(Compiler: Re2['RE2JS'], text: string): Pattern {
     throw new SqlFailure(`the regular expression is invalid: ${(error as Error).message}`);
   }
   return {
+    parts,
     groupCount: compiled.groupCount(),
     test: (given) => compiled.test(given),
     groups(given) {

@@ -1,9 +1,10 @@
 import { MOST_STRING } from './arithmetic.ts';
 import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
+import { MAX_MATCHED, matchesTooMuch } from './patterns.ts';
 import { SqlFailure, tooHeavy } from './sql-error.ts';
 import { isList, type Value } from './values.ts';
-import { type KnownWeights, MAX_WEIGHT, weightOf } from './weight.ts';
+import { type KnownWeights, MAX_WEIGHT, type Weighs, weightOf } from './weight.ts';
 
 /** Most characters, bytes and elements that a statement reads and makes for one event, and most that its outputs weigh: what a device sends must not stop the broker. */
 const MOST_WORK = 67_108_864;
@@ -29,9 +30,6 @@ export interface Row {
   readonly mostWeight?: number;
 }
 
-/** How the weight of a result follows from the arguments of its function, see `SqlFunction.weighs`. */
-export type Weighs = 'part' | 'sum';
-
 /** At least the weight of what is decoded or nested by a text, as a multiple of its length: `[1e1,1e1]` has 5, a path of points 7. */
 export const TEXT_WEIGHT = 8;
 /** At least the weight of the shortest values, of a list, and of the separators of an argument. */
@@ -46,6 +44,7 @@ export class Scope {
   #decoded: Map<string, Value> | undefined = undefined;
   #weights: KnownWeights | undefined = undefined;
   #work = 0;
+  #matched = 0;
   #rowWeight: number | undefined = undefined;
   /** At least the weight of each list or object that was made, if texts count 8 times. */
   #madeWeight = 0;
@@ -78,6 +77,12 @@ export class Scope {
     this.#work += work;
     if (this.#work > MOST_WORK)
       throw new SqlFailure(`the statement reads and makes more than ${MOST_WORK} characters for one event`);
+  }
+
+  /** Count the work of a regular expression. @param work its parts times the characters of the text @throws SqlFailure if it is too much for one event */
+  matched(work: number, name: string): void {
+    this.#matched += work;
+    if (this.#matched > MAX_MATCHED) throw new SqlFailure(matchesTooMuch(name));
   }
 
   /** Count the members of an object that are copied, each as much as a short string. @throws SqlFailure if it is too much for one event */

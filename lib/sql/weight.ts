@@ -4,6 +4,9 @@ export const MAX_WEIGHT = 4_194_304;
 /** Deeper values are too heavy, because nothing can encode them. */
 const MAX_LEVELS = 1000;
 
+/** How the weight of a result follows from the arguments of its function, see `SqlFunction.weighs`. */
+export type Weighs = 'part' | 'sum';
+
 /** Weights of lists and objects, by identity. */
 export type KnownWeights = Map<object, number>;
 

@@ -20,7 +20,7 @@ export function toolsOf(frame: Frame = { range: undefined, rowNumber: 0 }): Func
     random: () => 0.25,
     pattern: (text) => {
       if (text.includes('(')) throw new StreamFailure(`the pattern ${text} is not closed`);
-      return { test: (value) => value.includes(text), replace: (value) => value };
+      return { parts: 1, test: (value) => value.includes(text), replace: (value) => value };
     },
     offsetMinutes: () => 0,
     property: () => null,

@@ -11,7 +11,7 @@ export const PLAN: SinkPlanSetup = {
   tools: {
     now: () => 0,
     offsetMinutes: () => 0,
-    pattern: (text) => ({ test: (subject) => new RegExp(text).test(subject), replace: (subject) => subject })
+    pattern: (text) => ({ parts: 1, test: (subject) => new RegExp(text).test(subject), replace: (subject) => subject })
   },
   templateCharacters: 10_000
 };

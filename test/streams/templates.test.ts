@@ -9,6 +9,7 @@ const TOOLS: TemplateTools = {
   now: () => 1_700_000_000_000,
   offsetMinutes: () => 0,
   pattern: (text) => ({
+    parts: 1,
     test: (subject) => new RegExp(text).test(subject),
     replace: (subject, replacement) =>
       subject.replace(new RegExp(text, 'g'), (...groups) => replacement(groups.slice(0, -2) as string[]))

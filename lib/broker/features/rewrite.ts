@@ -1,6 +1,6 @@
 import { BrokerError, InvalidInput } from '../../base/errors.ts';
 import { checkNames } from '../../base/options-table.ts';
-import { loadPatterns, type PatternCompiler } from '../../sql/patterns.ts';
+import { loadPatterns, MAX_MATCHED, type PatternCompiler } from '../../sql/patterns.ts';
 import { checkTopicFilter, checkTopicName, matches, parseSharedFilter } from '../../topics/topic.ts';
 import type { Feature } from './feature.ts';
 
@@ -132,7 +132,7 @@ function checkRewrite(rules: readonly (RewriteRule | string)[]): RewriteRule[] {
  * tried.
  * @param rules objects, or lines `<filter> <pattern> <target>` such as `x/y/+ ^x/y/(\d+)$ z/y/$1`
  * @param compiler of patterns that are strings; undefined: there are none
- * @param skipped called once for each rule with the first topic that is too long for its `RegExp`
+ * @param skipped called once for each rule with the first topic that is too long for its pattern
  * @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN
  */
 export function compileRewrite(
@@ -169,7 +169,7 @@ function compile(
   skipped: (error: BrokerError) => void
 ): Compiled {
   const { match, captures } =
-    typeof pattern === 'string' ? linear(pattern, `${at}.pattern`, compiler) : backtracking(pattern, at, skipped);
+    typeof pattern === 'string' ? linear(pattern, at, { compiler, skipped }) : backtracking(pattern, at, skipped);
   return { filter, match, target: asTarget(target, captures, `${at}.target`), on };
 }
 
@@ -179,18 +179,31 @@ interface Matching {
   readonly captures: number;
 }
 
-/** A pattern that takes time in proportion to the topic. @throws InvalidInput REWRITE_INVALID */
-function linear(pattern: string, field: string, compiler: PatternCompiler | undefined): Matching {
+/** A pattern that takes time in proportion to the topic and to its parts. @throws InvalidInput REWRITE_INVALID */
+function linear(
+  pattern: string,
+  at: string,
+  {
+    compiler,
+    skipped
+  }: { readonly compiler: PatternCompiler | undefined; readonly skipped: (error: BrokerError) => void }
+): Matching {
   if (compiler === undefined) throw new TypeError('the package for regular expressions is not loaded');
   try {
     const compiled = compiler(pattern);
+    const mostCharacters = Math.floor(MAX_MATCHED / compiled.parts);
+    const because = `a pattern of ${compiled.parts} parts is applied to at most ${mostCharacters} characters; use a shorter pattern`;
+    const skip = skipper(at, because, skipped);
     return {
-      match: (topic) => (compiled.test(topic) ? [topic, ...compiled.groups(topic)] : undefined),
+      match(topic) {
+        if (topic.length > mostCharacters) return skip(topic);
+        return compiled.test(topic) ? [topic, ...compiled.groups(topic)] : undefined;
+      },
       captures: compiled.groupCount
     };
   } catch (error) {
     const advice = 'strings have the syntax of RE2, without lookaround and backreferences; a RegExp may have these';
-    throw invalid(field, 'a regular expression', pattern, `${(error as Error).message}; ${advice}`);
+    throw invalid(`${at}.pattern`, 'a regular expression', pattern, `${(error as Error).message}; ${advice}`);
   }
 }
 
@@ -198,18 +211,23 @@ function linear(pattern: string, field: string, compiler: PatternCompiler | unde
 function backtracking(given: RegExp, at: string, skipped: (error: BrokerError) => void): Matching {
   // With the flags "g" and "y" a match would depend on the previous one.
   const pattern = new RegExp(given.source, given.flags.replace(/[gy]/g, ''));
-  let hasSkipped = false;
-  const match: Match = (topic) => {
-    if (Buffer.byteLength(topic) <= MAX_REGEXP_BYTES) return pattern.exec(topic) ?? undefined;
-    if (!hasSkipped) {
-      hasSkipped = true;
-      const text = `option ${at}: a topic of ${Buffer.byteLength(topic)} bytes is not rewritten, because a RegExp is applied to at most ${MAX_REGEXP_BYTES} bytes; use a string as the pattern`;
-      skipped(new BrokerError('REWRITE_SKIPPED', text));
-    }
-    return undefined;
-  };
+  const because = `a RegExp is applied to at most ${MAX_REGEXP_BYTES} bytes; use a string as the pattern`;
+  const skip = skipper(at, because, skipped);
+  const match: Match = (topic) =>
+    Buffer.byteLength(topic) <= MAX_REGEXP_BYTES ? (pattern.exec(topic) ?? undefined) : skip(topic);
   // With an empty alternative the expression matches any string, and the length of the result is the number of captures.
   return { match, captures: (new RegExp(`${pattern.source}|`, pattern.flags).exec('')?.length ?? 1) - 1 };
+}
+
+/** Reports the first topic that is too long for a rule. */
+function skipper(at: string, because: string, skipped: (error: BrokerError) => void): (topic: string) => undefined {
+  let hasSkipped = false;
+  return (topic) => {
+    if (hasSkipped) return;
+    hasSkipped = true;
+    const text = `option ${at}: a topic of ${Buffer.byteLength(topic)} bytes is not rewritten, because ${because}`;
+    skipped(new BrokerError('REWRITE_SKIPPED', text));
+  };
 }
 
 function fromLine(line: string, at: string): RewriteRule {

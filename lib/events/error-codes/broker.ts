@@ -134,8 +134,9 @@ export const BROKER_CODES = {
   },
   REWRITE_INVALID: { about: 'A rule of the option `rewrite` is invalid.', remedy: 'See `expected` of the error.' },
   REWRITE_SKIPPED: {
-    about: 'A topic of more than 512 bytes is not rewritten by a `RegExp`. Reported once for each rule.',
-    remedy: 'Use a string as the pattern.'
+    about:
+      'A topic is not rewritten: a `RegExp` is applied to at most 512 bytes, and a string of many parts to fewer characters. Reported once for each rule.',
+    remedy: 'Use a string as the pattern, and a short one.'
   },
   SESSION_ENDED: {
     about: 'The session has ended, or its client has no CONNACK yet.',

@@ -1,5 +1,5 @@
-import type { Weighs } from '../row.ts';
 import type { Value } from '../values.ts';
+import type { Weighs } from '../weight.ts';
 
 /** Kinds of arguments. `bytes`: a string, or bytes that are not UTF-8; `json`: any value, where a string that is JSON stands for what it encodes. */
 export type ParameterType = 'any' | 'json' | 'string' | 'bytes' | 'integer' | 'number' | 'boolean' | 'list' | 'object';
@@ -19,8 +19,10 @@ export interface FunctionTools {
   readonly table: Map<string, Value>;
 }
 
-/** A regular expression that takes time in proportion to the text. */
+/** A regular expression that takes time in proportion to the text and to its parts. */
 export interface Pattern {
+  /** Number of its parts, if its repetitions are written out. */
+  readonly parts: number;
   test(text: string): boolean;
   /** Number of groups. */
   readonly groupCount: number;
@@ -45,7 +47,7 @@ export interface SqlFunction {
   readonly column?: string;
   /** The values that a parameter can have, by its index. */
   readonly choices?: Readonly<Record<number, readonly string[]>>;
-  /** An argument, by its index, that is a regular expression. */
+  /** An argument, by its index, that is a regular expression; the first argument is its text. */
   readonly patternAt?: number;
   /** An argument, by its index, that is a list of which every element may be read; its length counts towards what one event may take. */
   readonly scans?: number;

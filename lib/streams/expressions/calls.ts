@@ -2,6 +2,7 @@ import { errorText } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
+import { textOf } from '../functions/arguments.ts';
 import type {
   ContextFunction,
   FunctionTools,
@@ -110,7 +111,7 @@ function guardedCall(run: ScalarFunction['run'], args: readonly Evaluate[]): Eva
 
 function contextCall(row: ContextFunction, args: readonly Evaluate[], tools: FunctionTools | undefined): Evaluate {
   if (tools === undefined) return () => null;
-  const run = row.make(tools);
+  const run = row.patternAt === undefined ? row.make(tools) : matching(row, row.patternAt, tools);
   const [first, second] = args;
   switch (args.length) {
     case 0:
@@ -121,6 +122,29 @@ function contextCall(row: ContextFunction, args: readonly Evaluate[], tools: Fun
       return (tuple) => run(tuple, first(tuple), second(tuple));
   }
   return (tuple) => run(tuple, ...args.map((arg) => arg(tuple)));
+}
+
+/** A call that counts the work of its regular expression before it is applied. */
+function matching(
+  { name, make }: ContextFunction,
+  patternAt: number,
+  tools: FunctionTools
+): ReturnType<ContextFunction['make']> {
+  const run = make(tools);
+  let known: Value;
+  let parts = 0;
+  return (tuple, ...args) => {
+    const [text] = args;
+    const pattern = args[patternAt];
+    if (isNull(text) || isNull(pattern)) return run(tuple, ...args);
+    if (pattern !== known) {
+      parts = tools.pattern(textOf(pattern)).parts;
+      known = pattern;
+    }
+    const given = textOf(text);
+    tools.rowWork?.addMatched(tuple, parts * given.length, name);
+    return run(tuple, given, ...args.slice(1));
+  };
 }
 
 function unknownFunction({ name, start }: Call, { functions, text }: Scope): SqlError {

@@ -1,3 +1,4 @@
+import { MAX_MATCHED, matchesTooMuch } from '../../sql/patterns.ts';
 import { MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
 import type { FunctionTools } from '../functions/function.ts';
 import type { Evaluate, Tuple } from '../tuple.ts';
@@ -10,11 +11,12 @@ const LONG_TEXT = 1_024;
 
 type Tools = Pick<FunctionTools, 'rowWeight' | 'rowWork' | 'time'>;
 
-/** The weight of the lists, objects and long strings that the functions of a rule make for one row. */
+/** What the functions of a rule do for one row: the weight of the lists, objects and long strings that they make, and the work of regular expressions. */
 export class RowWork {
   readonly #most: number;
   #tuple: Tuple | undefined = undefined;
   #weight = 0;
+  #matched = 0;
 
   /** @param rowWeight the bound of this name */
   constructor(rowWeight: number) {
@@ -23,9 +25,22 @@ export class RowWork {
 
   /** Add what a function has made for a row. @throws StreamFailure if it is too much */
   add(tuple: Tuple, weight: number): void {
-    if (tuple !== this.#tuple) [this.#tuple, this.#weight] = [tuple, 0];
+    this.#begin(tuple);
     this.#weight += weight;
     if (this.#weight > this.#most) throw tooHeavy('all that the functions make for the row', this.#most);
+  }
+
+  /** Add the work of a regular expression: its parts times the characters of the text. @throws StreamFailure if it is too much for the row */
+  addMatched(tuple: Tuple, work: number, name: string): void {
+    this.#begin(tuple);
+    this.#matched += work;
+    if (this.#matched > MAX_MATCHED) throw new StreamFailure(matchesTooMuch(name));
+  }
+
+  #begin(tuple: Tuple): void {
+    if (tuple === this.#tuple) return;
+    this.#tuple = tuple;
+    this.#weight = this.#matched = 0;
   }
 }
 

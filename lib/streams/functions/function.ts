@@ -18,8 +18,10 @@ export type ParameterType =
 /** A parameter; with `?` it may be left out, with `...` there may be any number of them. */
 export type Parameter = ParameterType | `${ParameterType}?` | `${ParameterType}...`;
 
-/** A regular expression that takes time in proportion to the text. */
+/** A regular expression that takes time in proportion to the text and to its parts. */
 export interface Pattern {
+  /** Number of its parts, if its repetitions are written out. */
+  readonly parts: number;
   test(text: string): boolean;
   /** Replace each match. */
   replace(text: string, replacement: (match: readonly string[]) => string): string;
@@ -71,7 +73,7 @@ export interface FunctionBase {
   readonly choices?: Readonly<Record<number, readonly string[]>>;
   /** Check the literals of a call when the rule is made; undefined for what is no literal. @returns what is wrong */
   readonly check?: (literals: readonly (Value | undefined)[]) => string | undefined;
-  /** An argument, by its index, that is a regular expression; a literal is compiled when the rule is made. */
+  /** An argument, by its index, that is a regular expression; a literal is compiled when the rule is made. The first argument is its text. */
   readonly patternAt?: number;
 }
 
