@@ -150,6 +150,13 @@ export function printed(value: Value): string {
   }
 }
 
+let printedCount = 0;
+
+/** How many characters of arrays and structs have been printed: rules count them as work. */
+export function printedCharacters(): number {
+  return printedCount;
+}
+
 /** Prints arrays and structs up to the bound. */
 class Printer {
   text = '';
@@ -180,6 +187,7 @@ class Printer {
     if (this.text.length + part.length > MOST_PRINTED)
       throw new StreamFailure(`the value has more than ${MOST_PRINTED} characters as text`);
     this.text += part;
+    printedCount += part.length;
   }
 }
 

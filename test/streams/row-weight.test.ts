@@ -67,6 +67,21 @@ describe('the weight of rows', () => {
     assert.match(errors[0], /all that the functions make for the row is larger than 32000 bytes as JSON/);
   });
 
+  it('counts lists and structs that functions print, also if the results are short', async () => {
+    const rule = await compileStreamRule(
+      `SELECT ${Array.from({ length: 30 }, (_, at) => `numbytes(o) AS v${at}`).join(', ')} FROM d`,
+      { bounds: { rowWeight: 10_000 } }
+    );
+    const run = (keys: number) => {
+      const o = Object.fromEntries(Array.from({ length: keys }, (_, n) => [`key${n}`, 1]));
+      return rule.run([1, 2, 3].map((at) => ({ stream: 'd', values: { o }, at })));
+    };
+    assert.deepEqual([run(10).errors, run(10).emissions.length], [[], 3]);
+    const { errors, emissions } = run(100);
+    assert.deepEqual([errors.length, emissions], [3, []]);
+    assert.match(errors[0], /all that the functions make for the row is larger than 160000 bytes/);
+  });
+
   it('is bounded in rules over events, for functions and for aliases that are put into each other', async () => {
     const event = { topic: 'a', payload: '{"x":"text"}' };
     const doubled = names

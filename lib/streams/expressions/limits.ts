@@ -2,12 +2,15 @@ import { MAX_MATCHED, matchesTooMuch } from '../../sql/patterns.ts';
 import { MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
 import type { FunctionTools } from '../functions/function.ts';
 import type { Evaluate, Tuple } from '../tuple.ts';
-import { StreamFailure, tooHeavy } from '../values.ts';
+import { printedCharacters, StreamFailure, tooHeavy } from '../values.ts';
 
 /** Bound of all that is made of one row together, as a multiple of `rowWeight`. */
 export const MAX_ROW_FACTOR = 16;
 /** Shorter strings are not counted: a statement has no more of them than its own length allows. */
 const LONG_TEXT = 1_024;
+
+/** The work of printing a character of an array or a struct: about 64 ns. */
+const PRINTING = 16;
 
 type Tools = Pick<FunctionTools, 'rowWeight' | 'rowWork' | 'time'>;
 
@@ -17,6 +20,8 @@ export class RowWork {
   #tuple: Tuple | undefined = undefined;
   #weight = 0;
   #matched = 0;
+  /** Of `printedCharacters`, those that are counted. */
+  #printed = 0;
 
   /** @param rowWeight the bound of this name */
   constructor(rowWeight: number) {
@@ -25,21 +30,32 @@ export class RowWork {
 
   /** Add what a function has made for a row. @throws StreamFailure if it is too much */
   add(tuple: Tuple, weight: number): void {
-    this.#begin(tuple);
+    this.begin(tuple);
     this.#weight += weight;
     if (this.#weight > this.#most) throw tooHeavy('all that the functions make for the row', this.#most);
   }
 
   /** Add the work of a regular expression: its parts times the characters of the text. @throws StreamFailure if it is too much for the row */
   addMatched(tuple: Tuple, work: number, name: string): void {
-    this.#begin(tuple);
+    this.begin(tuple);
     this.#matched += work;
     if (this.#matched > MAX_MATCHED) throw new StreamFailure(matchesTooMuch(name));
   }
 
-  #begin(tuple: Tuple): void {
+  /** Add what was printed of arrays and structs, which takes longer than to make it. @throws StreamFailure if it is too much */
+  addPrinted(tuple: Tuple): void {
+    const printed = printedCharacters();
+    if (printed === this.#printed) return;
+    const characters = printed - this.#printed;
+    this.#printed = printed;
+    this.add(tuple, PRINTING * characters);
+  }
+
+  /** A function is called for a row. */
+  begin(tuple: Tuple): void {
     if (tuple === this.#tuple) return;
     this.#tuple = tuple;
+    this.#printed = printedCharacters();
     this.#weight = this.#matched = 0;
   }
 }
@@ -53,7 +69,9 @@ export function weighed(evaluate: Evaluate, what: string, tools: Tools | undefin
   const { rowWeight: most = MAX_WEIGHT, rowWork, time } = tools ?? {};
   const counted = Math.min(LONG_TEXT, most + 1);
   const call: Evaluate = (tuple) => {
+    rowWork?.begin(tuple);
     const value = evaluate(tuple);
+    rowWork?.addPrinted(tuple);
     if (typeof value === 'object' ? value === null : typeof value !== 'string' || value.length < counted) return value;
     const weight = typeof value === 'string' ? value.length : weightOf(value, most);
     if (weight > most) throw tooHeavy(`the result of ${what}`, most);
