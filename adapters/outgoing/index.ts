@@ -2,7 +2,7 @@
 export { refusalOf } from './answer-status.ts';
 export { checkUrl, type HttpAnswer, type HttpCall, HttpClient } from './http-client.ts';
 export { type DialSettings, dial } from './mqtt-dial.ts';
-export { type LinkSettings, MqttLink, type OpenLink } from './mqtt-link.ts';
+export { closeClient, type LinkSettings, MqttLink, type OpenLink } from './mqtt-link.ts';
 export { isFinalRefusal } from './mqtt-refusal.ts';
 export { isPrivateAddress, privateAddressError, publicLookup } from './public-lookup.ts';
 export { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls, type Pem, tlsOf } from './tls.ts';

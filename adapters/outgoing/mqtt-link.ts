@@ -60,12 +60,7 @@ export class MqttLink {
     const open = this.#open;
     if (open === undefined || !open.client.isConnected)
       this.#controller.abort(new BrokerError('RESOURCE_DOWN', 'closed'));
-    else {
-      // a server that does not read must not delay this
-      const timer = this.#clock.setTimeout(() => open.client.destroy(), CLOSE_MS);
-      await open.client.disconnect();
-      this.#clock.clearTimeout(timer);
-    }
+    else await closeClient(open.client, this.#clock);
   }
 
   async #connect(): Promise<OpenLink> {
@@ -86,6 +81,17 @@ export class MqttLink {
     } finally {
       this.#clock.clearTimeout(timer);
     }
+  }
+}
+
+/** Disconnect a client. A server that does not read delays this by one second at most. */
+export async function closeClient(client: Pick<Client, 'disconnect' | 'destroy'>, clock: Clock): Promise<void> {
+  const timer = clock.setTimeout(() => client.destroy(), CLOSE_MS);
+  try {
+    await client.disconnect();
+  } finally {
+    clock.clearTimeout(timer);
+    client.destroy(); // if it could not be disconnected
   }
 }
 

@@ -272,6 +272,55 @@ describe('Messages of QoS 2 of another MQTT server', () => {
       await end();
     });
 
+  it('wait for their commits with the source that replaces a source without a connection', async () => {
+    const { hub, server, commits, attachment, end } = await start();
+    server.publish(1, 5);
+    await until(() => commits.waiting === 2);
+    server.cut();
+    await until(() => attachment.connection.status === -1);
+    server.hasSession = true;
+    const detached = attachment.detach();
+    const next = hub.attach(stream({ TYPE: 'mqtt', DATASOURCE: 'a' }), ALL, new Kept());
+    await quiet();
+    assert.equal(server.got.filter(({ cmd }) => cmd === 'connect').length, 1);
+    commits.complete();
+    await detached;
+    await until(() => next.connection.status === 1);
+    server.publish(1, 5, { dup: true });
+    await until(() => server.acks.length === 1);
+    await next.detach();
+    await end();
+  });
+
+  it('are taken if their packet ids are those of a lost session that the store could not delete', async () => {
+    const { server, commits, kept, attachment, clock, end } = await start();
+    server.publish(1, 5);
+    await until(() => commits.waiting === 2);
+    commits.complete();
+    await until(() => server.acks.length === 1);
+    server.cut();
+    await until(() => attachment.connection.status === -1);
+    clock.advance(1_100);
+    await until(() => commits.waiting === 1);
+    server.hasSession = true;
+    commits.refuse();
+    await quiet();
+    server.cut();
+    await until(() => attachment.connection.status === -1);
+    clock.advance(3_000);
+    await until(() => {
+      commits.complete();
+      return attachment.connection.status === 1;
+    });
+    server.publish(2, 5);
+    await until(() => {
+      commits.complete();
+      return server.acks.length === 2;
+    });
+    assert.deepEqual(kept.values, [{ n: 1 }, { n: 2 }]);
+    await end();
+  });
+
   it('that wait are given again if the connection is lost meanwhile', async () => {
     const { server, commits, kept, attachment, reconnect, end } = await start();
     const release = attachment.hold();

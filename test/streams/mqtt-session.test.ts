@@ -6,7 +6,7 @@ import { mqttSource } from '../../adapters/streams/mqtt/index.ts';
 import { placeOf } from '../../lib/streams/sources/notes.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';
-import { ALL, Kept, makeHub, memoryTable, stream } from './source-fixture.ts';
+import { ALL, Kept, makeHub, memoryTable, settled, stream } from './source-fixture.ts';
 
 /** Another server. */
 async function startOther(store?: Store, at = 0) {
@@ -253,6 +253,31 @@ describe('A stream of another MQTT server with a session', () => {
     assert.match(reported[1], /until it expires: delete it there$/);
     await until(() => [...notes].length === 0);
     assert.equal(clock.pending, 0);
+  });
+
+  it('begins with one more connection if a rule with qos 1 comes while the source is connecting', async () => {
+    const other = await startOther();
+    const connected: string[] = [];
+    other.broker.on('client.connected', ({ client }) => void connected.push(client.clientId));
+    const sourceConfig = { mqtt: { default: { server: `tcp://127.0.0.1:${other.port}` } } };
+    let isKept = false;
+    const { hub, clock } = makeHub([mqttSource()], { sourceConfig, isKept: () => isKept });
+    other.broker.hook('preConnect', () => {
+      isKept = true;
+      hub.tidy(new AbortController().signal);
+      return undefined;
+    });
+    const attachment = hub.attach(stream({ TYPE: 'mqtt', DATASOURCE: 'a' }), ALL, new Kept());
+    await until(() => attachment.connection.status === 1);
+    for (let round = 0; round < 5; round++) {
+      clock.advance(10_000);
+      await settled();
+    }
+    assert.equal(clock.pending, 1); // keep alive
+    assert.equal(connected.length, 2);
+    assert.equal(attachment.connection.status, 1);
+    await attachment.detach();
+    await other.broker.stop();
   });
 
   it('begins when a rule with qos 1 comes to a stream that rules with qos 0 read', async () => {

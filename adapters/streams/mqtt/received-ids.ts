@@ -36,9 +36,9 @@ export class ReceivedIds {
     return this.#changed(this.#notes.delete(this.#prefix + id).then(() => undefined));
   }
 
-  /** The server has no session. */
-  clear(): void {
-    for (const id of this) this.delete(id).catch(() => undefined); // it is undone then, and cleared with the next connection
+  /** The server has no session. @returns a promise that resolves when the store has none of them */
+  async clear(): Promise<void> {
+    await Promise.all([...this].map((id) => this.delete(id)));
   }
 
   /** Resolves when no change is on its way to the store. */

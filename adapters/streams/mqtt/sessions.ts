@@ -56,8 +56,7 @@ export class NotedSession {
 
   /** The server has no such session any more. */
   async delete(): Promise<void> {
-    this.ids.clear();
-    await this.#notes.delete(this.#key);
+    await Promise.all([this.ids.clear(), this.#notes.delete(this.#key)]); // in one commit
   }
 }
 

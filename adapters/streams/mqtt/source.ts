@@ -9,6 +9,7 @@ import {
   type SourceSetup,
   type SourceType
 } from '../../../lib/index.ts';
+import { closeClient } from '../../outgoing/index.ts';
 import { BackOff } from '../back-off.ts';
 import { connectTo } from './connection.ts';
 import { NotedSession, Sessions, sessionClientId, sessionKey } from './sessions.ts';
@@ -46,9 +47,12 @@ export function mqttSource(): SourceType {
       return {
         changed: () => source.changed(),
         async close() {
-          await source.close();
-          clientIds.delete(clientId);
-          end();
+          try {
+            await source.close();
+          } finally {
+            clientIds.delete(clientId);
+            end();
+          }
         }
       };
     },
@@ -68,6 +72,8 @@ class RemoteMessages implements OpenSource {
   #hasSession = false;
   /** The server should have one since an earlier connection. */
   #expectsSession = false;
+  /** The packet ids in the notes are those of a session that the server has lost. They must be deleted before messages are taken. */
+  #hasForeignIds = false;
   /** A session is needed now, or not any more: the connection is made again at once. */
   #isSwitching = false;
   #isClosed = false;
@@ -92,16 +98,12 @@ class RemoteMessages implements OpenSource {
     this.#isClosed = true;
     this.#backOff.cancel();
     const client = this.#client;
-    if (client?.isConnected !== true) {
-      this.#controller.abort(new BrokerError('SOURCE_CLOSED', 'closed'));
-      return;
+    try {
+      if (client?.isConnected === true) await closeClient(client, this.#setup.clock);
+      else this.#controller.abort(new BrokerError('SOURCE_CLOSED', 'closed'));
+    } finally {
+      await this.#session.ids.settled(); // the next source of this session reads them
     }
-    const { clock } = this.#setup;
-    // a server that does not read must not delay this
-    const timer = clock.setTimeout(() => client.destroy(), 1000);
-    await client.disconnect();
-    clock.clearTimeout(timer);
-    await this.#session.ids.settled();
   }
 
   get #wantsSession(): boolean {
@@ -142,14 +144,15 @@ class RemoteMessages implements OpenSource {
       // retained messages come with a new session only, if the server can tell
       const retained = protocolVersion === 5 && this.#hasSession ? { retainHandling: 1 as const } : {};
       this.#checkGranted(filters, await client.subscribe(filters, { qos, ...retained }));
-      client.on('close', ({ error }) =>
-        this.#lost(error ?? new BrokerError('SOURCE_DOWN', 'the server has closed the connection'))
-      );
       if (this.#wantsSession !== this.#hasSession) {
         this.#isSwitching = true;
         throw new BrokerError('SOURCE_DOWN', 'the rules have changed');
       }
       if (!client.isConnected) throw new BrokerError('SOURCE_DOWN', 'the server has closed the connection');
+      // from now on: what ends the connection before this is thrown
+      client.on('close', ({ error }) =>
+        this.#lost(error ?? new BrokerError('SOURCE_DOWN', 'the server has closed the connection'))
+      );
       this.#backOff.reset();
       this.#setup.connected();
     });
@@ -182,7 +185,7 @@ class RemoteMessages implements OpenSource {
     // before the server has it
     await this.#session.write({ place, ...(clean ? { isStale: true } : {}), ...(isNew ? { isNew: true } : {}) });
     const session = new ClientSession();
-    for (const id of ids) session.incoming.set(id, true);
+    if (!this.#hasForeignIds) for (const id of ids) session.incoming.set(id, true);
     return {
       clientId: this.#clientId,
       clean,
@@ -201,7 +204,7 @@ class RemoteMessages implements OpenSource {
       return;
     }
     if (!client.connack.sessionPresent) {
-      this.#session.ids.clear();
+      this.#hasForeignIds = true;
       const { stream, warn } = this.#setup;
       // MQTT 3.1 does not tell
       if (this.#expectsSession && this.#settings.protocolVersion > 3)
@@ -209,6 +212,8 @@ class RemoteMessages implements OpenSource {
           `stream ${stream}: the server has no session ${clientId} any more, so messages that came since the last connection are lost; it may have expired (sessionExpiry)`
         );
     }
+    if (this.#hasForeignIds) await this.#session.ids.clear();
+    this.#hasForeignIds = false;
     await this.#session.write({ place: this.#setup.place });
   }
 
