@@ -252,6 +252,22 @@ describe('the rows of a shared source', () => {
     assert.deepEqual(integers.values, [{ a: 1n, b: 1.5 }]);
   });
 
+  it('reach the rules with other needs if one detaches in the middle of a row, and no rule that attaches meanwhile', () => {
+    const type = new TestSource();
+    const { hub } = makeHub([type]);
+    const [floats, integers, late] = [new Kept(), new Kept(), new Kept()];
+    const attachment = hub.attach(stream({ TIMESTAMP: 'a' }), ALL, floats);
+    floats.push = () => {
+      void attachment.detach();
+      hub.attach(stream({ TIMESTAMP: 'a' }), { ...ALL, isEventTime: true }, late);
+    };
+    hub.attach(stream({ TIMESTAMP: 'a' }), { ...ALL, integers: true }, integers);
+    type.setup.bytes(Buffer.from('{"a":1}'));
+    assert.deepEqual([integers.values, late.values], [[{ a: 1n }], []]);
+    type.setup.bytes(Buffer.from('{"a":2}'));
+    assert.deepEqual([integers.values, late.values], [[{ a: 1n }, { a: 2n }], [{ a: 2 }]]);
+  });
+
   it('reach the other rules if one throws', () => {
     const bad = new Kept();
     bad.push = () => {

@@ -28,7 +28,8 @@ export interface FeedHost {
 
 /** Passes the messages of a source to those rules that take long messages in the same way. */
 export class Feed {
-  readonly lanes: Lane[] = [];
+  /** Replaced when one comes or goes: a row at hand goes to those that were there when it arrived. */
+  #lanes: readonly Lane[] = [];
   readonly #host: FeedHost;
   /** Everything is taken in the turn in which it arrives. */
   readonly #isWhole: boolean;
@@ -45,16 +46,24 @@ export class Feed {
     this.#isWhole = isWhole;
   }
 
+  get lanes(): readonly Lane[] {
+    return this.#lanes;
+  }
+
+  add(lane: Lane): void {
+    this.#lanes = [...this.#lanes, lane];
+  }
+
   /** Number of rows of the present message that a rule still has to get, and of messages that wait behind it. */
   leftOf(consumer: Consumer): { readonly rows: number; readonly messages: number } {
     let rows = 0;
-    for (const lane of this.lanes) rows += lane.leftOf(consumer);
+    for (const lane of this.#lanes) rows += lane.leftOf(consumer);
     return { rows, messages: this.#isSlicing ? this.#waiting.length : 0 };
   }
 
   delete(consumer: Consumer): void {
-    const at = this.lanes.findIndex((lane) => lane.delete(consumer));
-    if (at !== -1 && this.lanes[at].isEmpty) this.lanes.splice(at, 1);
+    const lane = this.#lanes.find((each) => each.delete(consumer));
+    if (lane?.isEmpty) this.#lanes = this.#lanes.filter((each) => each !== lane);
   }
 
   /** Nothing that waits is taken any more. */
@@ -117,12 +126,12 @@ export class Feed {
       this.#depth = depth;
       left -= this.#take(payload, values, metadata, arrivedAt, cause, isCounted);
     }
-    return this.#waiting.length > 0 || this.lanes.some((lane) => lane.isInMessage);
+    return this.#waiting.length > 0 || this.#lanes.some((lane) => lane.isInMessage);
   }
 
   /** Pass on rows of the message at hand. @returns how many */
   #slice(most: number): number {
-    for (const lane of [...this.lanes]) {
+    for (const lane of this.#lanes) {
       const passed = lane.slice(most);
       if (passed > 0) return passed;
     }
@@ -158,7 +167,7 @@ export class Feed {
     cause: Cause | undefined,
     isCounted: boolean
   ): number {
-    const { lanes } = this;
+    const lanes = this.#lanes;
     let count = 1;
     let isLong = false;
     for (let at = 0; at < lanes.length; at++)

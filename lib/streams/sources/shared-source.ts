@@ -135,7 +135,7 @@ export class SharedSource {
         now: () => this.#ports.clock.now()
       };
       const made = new Lane(this.#settings, host, need, feed === this.#feeds[1]);
-      feed.lanes.push(made);
+      feed.add(made);
       if (made.isTable) {
         const filled = this.#whenOpen((open) => this.#first.fill(open, made, made.reader(need)));
         filled.catch(() => undefined);
