@@ -110,7 +110,11 @@ export interface StreamsApi {
    */
   beforeStart(run: () => Promise<void>): () => void;
   export(): Promise<Ruleset>;
-  /** Define what is not there yet, and replace what is. @throws InvalidInput RULESET_INVALID; as `define` and `rules.create`. Nothing is changed then */
+  /**
+   * Define what does not exist, and replace what does.
+   * @throws InvalidInput RULESET_INVALID if an item is invalid: nothing is changed; StateError RULESET_INCOMPLETE if items have failed while the
+   * others were imported. Both name each of the items, with its reason
+   */
   import(ruleset: Ruleset): Promise<{ readonly streams: number; readonly tables: number; readonly rules: number }>;
   /** Start the service again after `stop()`, with the rules that ran. */
   start(): Promise<void>;

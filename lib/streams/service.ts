@@ -1,6 +1,6 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import type { StreamRule, StreamsApi } from './api.ts';
-import { Catalogue, definitionOf, notFound } from './catalogue.ts';
+import { Catalogue, notFound } from './catalogue.ts';
 import { AllRuleMessages } from './checkpoints/rule-messages.ts';
 import { streamFunctions } from './functions/all.ts';
 import type { StreamFunction } from './functions/function.ts';
@@ -8,7 +8,7 @@ import type { StreamsHost } from './host.ts';
 import { MemoryTopics } from './memory-topics.ts';
 import { Registry } from './registry.ts';
 import { type RuleEmission, StreamRules, sourcesOf } from './rules.ts';
-import { readRuleJson, readRuleset } from './ruleset.ts';
+import { type Imported, importRuleset } from './ruleset-import.ts';
 import { StreamRuntime } from './runtime.ts';
 import { scheduleOf } from './schedule.ts';
 import { discardCaches } from './sinks/cache.ts';
@@ -248,22 +248,13 @@ export class StreamService implements StreamsApi {
     };
   }
 
-  async import(ruleset: Ruleset): Promise<{ streams: number; tables: number; rules: number }> {
+  async import(ruleset: Ruleset): Promise<Imported> {
     this.#checkRunning();
-    const { streams, tables, rules } = readRuleset(ruleset);
-    const definitions = [...Object.values(streams), ...Object.values(tables)];
-    const given = new Map(definitions.map(definitionOf).map((definition) => [definition.name, definition]));
-    for (const { kind, name } of given.values()) this.#catalogue.checkReplaceable(kind, name);
-    const inputs = Object.entries(rules).map(([id, json]) => ({ ...readRuleJson(id, json), id }));
-    for (const input of inputs) await this.rules.checkImport(input, given);
-    const changed = [...given.values()].filter(({ name, sql }) => this.#catalogue.find(name)?.sql !== sql);
-    for (const sql of definitions) await this.replace(sql);
-    for (const input of inputs)
-      if ((await this.rules.get(input.id)) === undefined) await this.rules.create(input);
-      else await this.rules.update(input.id, input);
-    await this.rules.restartUsersOf(changed.map(({ name }) => name));
-    const count = (of: object) => Object.keys(of).length;
-    return { streams: count(streams), tables: count(tables), rules: count(rules) };
+    return importRuleset(ruleset, {
+      catalogue: this.#catalogue,
+      rules: this.rules,
+      replace: (sql) => this.replace(sql)
+    });
   }
 
   beforeStart(run: () => Promise<void>): () => void {

@@ -376,6 +376,41 @@ describe('Changes of stream rules', () => {
     assert.equal((await streams.rules.status('r')).metrics.source_demo_0_records_in_total, 1);
   });
 
+  it('imports all items that it can, and names each that has failed', async () => {
+    const failing = {
+      name: 'failing',
+      about: 'Never opens.',
+      open() {
+        throw new Error('the sink cannot be opened');
+      }
+    };
+    await using kit = await kitWithDemo({ streams: { sinks: [failing] } });
+    const { streams } = kit.broker;
+    const using = (sink: string) => JSON.stringify({ sql: SQL, actions: [{ [sink]: {} }] });
+    const rules = { a: using('failing'), b: using('nop'), c: using('failing') };
+    const other = DEMO.replaceAll('demo', 'other');
+    await assert.rejects(streams.import({ streams: { other }, tables: {}, rules }), {
+      code: 'RULESET_INCOMPLETE',
+      message:
+        'imported 1 streams, 0 tables and 1 rules, but some items failed:\nrule "a": the sink cannot be opened\nrule "c": the sink cannot be opened'
+    });
+    assert.deepEqual(
+      (await streams.rules.list()).map(({ id }) => id),
+      ['b']
+    );
+    assert.ok((await streams.get('stream', 'other')) !== undefined);
+  });
+
+  it('names every invalid item of an import, but at most 20', async () => {
+    await using kit = await kitWithDemo();
+    const rules = Object.fromEntries(Array.from({ length: 22 }, (_, at) => [`r${at}`, '{']));
+    await assert.rejects(kit.broker.streams.import({ streams: {}, tables: {}, rules }), (error: Error) => {
+      const lines = error.message.split('\n');
+      assert.deepEqual([lines[0], lines.at(-1), lines.length], ['nothing is imported:', 'and 2 more', 22]);
+      return true;
+    });
+  });
+
   it('refuse an import that is no export, naming what is expected', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;

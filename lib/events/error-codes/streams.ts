@@ -63,9 +63,13 @@ export const STREAM_CODES = {
   },
   REDIS_DOWN: { about: 'There is no connection to Redis.', remedy: 'Check the server.' },
   ROW_INVALID: { about: 'A row for a trial run is invalid.', remedy: 'See `expected` of the error.' },
+  RULESET_INCOMPLETE: {
+    about: 'Some streams, tables or rules of an import have failed; the others are imported.',
+    remedy: 'The message names each with its reason. Remove the reasons, and import again.'
+  },
   RULESET_INVALID: {
     about: 'A document of streams and rules cannot be imported.',
-    remedy: 'Import what an export has returned, unchanged.'
+    remedy: 'The message names each invalid item. Import what an export has returned.'
   },
   SCRIPTS_FULL: {
     about: 'There are as many JavaScript functions as `maxScripts` allows.',
