@@ -1,6 +1,6 @@
 import Type, { type TObject, type TSchema } from 'typebox';
 import { nearest } from '../../lib/index.ts';
-import { type Body, documentedAs, Fault } from '../rest/index.ts';
+import { type Body, documentedAs, Fault, parseJson } from '../rest/index.ts';
 import { check } from '../rest-checks/index.ts';
 import type { PageRequest } from './listing.ts';
 import { type Operation, requestOf } from './operation.ts';
@@ -161,8 +161,9 @@ function formOf(schema: TSchema, value: unknown): TSchema {
 function parse(text: string): unknown {
   if (text.trim() === '') throw new Fault('missingParameter', 'the request has no body: send JSON');
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
+    if (error instanceof RangeError) throw new Fault('wrongParameter', error.message);
     throw new Fault('notJson', `the body is not JSON: ${(error as Error).message}`);
   }
 }

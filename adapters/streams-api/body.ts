@@ -1,4 +1,5 @@
-import type { Body } from '../rest/index.ts';
+import { parseStreamJson } from '../../lib/index.ts';
+import { type Body, parseJson } from '../rest/index.ts';
 import { StreamFault } from './faults.ts';
 import type { Operation } from './operation.ts';
 
@@ -30,7 +31,8 @@ export function bodyOf(
   else if (sent.text.trim() === '') return undefined;
   else {
     try {
-      value = JSON.parse(sent.text);
+      value = parseJson(sent.text);
+      if (row.hasExactNumbers === true) value = parseStreamJson(sent.text);
     } catch (error) {
       throw refuse(sent.text, (error as Error).message);
     }

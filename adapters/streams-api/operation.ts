@@ -56,6 +56,8 @@ export interface Operation extends Guarded {
   readonly query?: TObject;
   /** The body, a JSON object. With `Type.Optional`, it may be absent. */
   readonly body?: TSchema;
+  /** Integers of the body that floats do not tell apart are bigints, as in rows of streams. */
+  readonly hasExactNumbers?: true;
   /** The whole message for a body that is not a JSON object. Default: the prefix and the reason. */
   notJson?(body: string, reason: string, params: Readonly<Record<string, string>>): string;
   /** Checks of a body that come before those of its schema, because their messages are documented. @throws StreamFault */

@@ -216,6 +216,32 @@ describe('An application over REST', () => {
   });
 });
 
+describe('A number of a body', () => {
+  it('is refused if it is greater than all floats, wherever it stands', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    const rule = '"rawsql":"SELECT payload.v AS v FROM \\"t\\"","actions":[]';
+    await refused(server, 'POST', '/banned', [
+      ['{"who":"a","as":"clientid","until":1e999}', 108, /"until" is too large/]
+    ]);
+    await refused(server, 'POST', '/rules?test=true', [
+      [`{${rule},"ctx":{"topic":"t","payload":{"v":1e999}}}`, 400, /"v" is too large/],
+      [`{${rule},"ctx":{"topic":"t","payload":{"v":[1,-1e400]}}}`, 400, /entry 1 is too large/]
+    ]);
+    const ctx = '{"topic":"t","payload":{"v":9007199254740993}}';
+    const { text } = await server.call('POST', '/api/rules?test=true', `{${rule},"ctx":${ctx}}`);
+    assert.match(text, /"v":9007199254740993/);
+  });
+});
+
+describe('A request to unsubscribe', () => {
+  it('is refused without a topic, naming the parameter', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    await refused(server, 'POST', '/mqtt/unsubscribe', [[{ clientid: 'a' }, 115, /^a topic is needed: "topic"$/]]);
+  });
+});
+
 describe('The name of a record', () => {
   it('is refused above 4,096 bytes, because the path of a request could not name it', async () => {
     await using broker = await startBroker();

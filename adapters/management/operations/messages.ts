@@ -139,7 +139,8 @@ function subscribe(context: Context, given: Subscribe): void {
 }
 
 function unsubscribe(context: Context, given: Unsubscribe): void {
-  const { topic = '' } = given;
+  const { topic } = given;
+  if (topic === undefined) throw new Fault('wrongTopic', 'a topic is needed: "topic"', 'bad_topic');
   const why = checkTopicFilter(topic);
   if (why !== undefined) throw new Fault('wrongTopic', `the topic "${topic}" is not valid: ${why}`, 'bad_topic');
   sessionOf(context, given).unsubscribe(topic);

@@ -103,7 +103,7 @@ async function tested(context: Context, sql: string, ctx: Readonly<Record<string
 /** The columns of a test with all digits of their numbers. */
 function exact({ text }: Context, ctx: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   if (text === undefined) return ctx;
-  // undefined: it has numbers that only `JSON.parse` accepts
+  // undefined: it has more levels than `decodeJson` accepts
   const body = decodeJson(text) as { readonly ctx?: Readonly<Record<string, unknown>> } | undefined;
   return body?.ctx ?? ctx;
 }

@@ -272,6 +272,7 @@ export const RULES: readonly Operation[] = [
     descr: 'Run a query over sample rows, without any sink',
     errorPrefix: 'test rule error',
     isReading: true,
+    hasExactNumbers: true,
     body: Type.Object({
       id: Type.Optional(Type.String({ description: 'Ignored' })),
       sql: Type.String({ description: 'The query' }),
