@@ -10,6 +10,7 @@ export const STREAM = Type.Object(
     }),
     Options: Type.Record(Type.String(), Type.Unknown(), { description: 'The options, by their names in upper case' }),
     StreamType: Type.Integer({ description: '0: stream, 1: table' }),
+    sql: Type.String({ description: 'The statement, so that the answer can be sent back' }),
     Fault: Type.Optional(
       Type.String({
         description: 'Only of a stored definition that is not valid in this version: why. Rules that read it do not run'

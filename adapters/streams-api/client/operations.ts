@@ -96,6 +96,8 @@ interface Stream {
   Options: { [name: string]: unknown };
   /** 0: stream, 1: table */
   StreamType: number;
+  /** The statement, so that the answer can be sent back */
+  sql: string;
   /** Only of a stored definition that is not valid in this version: why. Rules that read it do not run */
   Fault?: string;
 }

@@ -132,8 +132,10 @@ function readingOf(kind: StreamKind): readonly Operation[] {
       errorPrefix: `describe ${kind} error`,
       answer: STREAM,
       example: { params: { name: example } },
-      run: async ({ streams }, { params: { name } }) =>
-        new JsonReply(describeStream(await definitionOf(streams, kind, name)))
+      run: async ({ streams }, { params: { name } }) => {
+        const definition = await definitionOf(streams, kind, name);
+        return new JsonReply({ ...describeStream(definition), sql: definition.sql });
+      }
     })
   ];
 }
