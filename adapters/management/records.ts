@@ -39,6 +39,24 @@ export async function resultOf(
   }
 }
 
+/**
+ * What is wrong with an entry of a batch, in one word: as `wordOf` says, but the name of a parameter that is not known, which the original products
+ * ignore.
+ * @param names the parameters that `wordOf` calls `login`
+ */
+export function entryWord(
+  { isOriginal }: Context,
+  wordOf: (fault: Fault) => string | undefined,
+  names: readonly string[]
+): (fault: Fault) => string | undefined {
+  if (isOriginal) return wordOf;
+  return (fault) => {
+    const word = wordOf(fault);
+    const { original = 'login' } = fault;
+    return word === 'login' && !names.includes(original) ? original : word;
+  };
+}
+
 /** A word as the original products print an error. */
 export function errorTerm(word: string): string {
   return `{error,${word}}`;

@@ -80,7 +80,8 @@ describe('The records of client ids and user names', () => {
           { [field]: 'd', password: '' },
           { password: 'four' },
           { [field]: 'e' },
-          { [field]: '__proto__', password: 'five' }
+          { [field]: '__proto__', password: 'five' },
+          { [field]: 'f', password: 'six', paswort: 'six' }
         ];
         const { data: results } = await ask(server, 'POST', path, several);
         assert.deepEqual(Object.entries(results), [
@@ -89,7 +90,8 @@ describe('The records of client ids and user names', () => {
           ['d', '{error,password}'],
           ['', '{error,login}'],
           ['e', '{error,password}'],
-          ['__proto__', 'ok']
+          ['__proto__', 'ok'],
+          ['f', '{error,paswort}']
         ]);
         assert.deepEqual(await ask(server, 'GET', path), {
           code: 0,
@@ -229,12 +231,16 @@ describe('The access rules that are set at run time', () => {
         { topic: 'x', action: 'read', access: 'deny' },
         { topic: 'x', action: 'pub', access: 'perhaps' },
         { clientid: 'a', username: 'b', topic: 'x', action: 'pub', access: 'deny' },
+        { usernme: 'b', topic: 'x', action: 'pub', access: 'deny' },
         5
       ];
       const { data: results } = await ask(server, 'POST', '/acl', several);
       assert.deepEqual(
         results.map(({ result }: { readonly result: string }) => result),
-        ['ok', 'ok', 'ok', 'ok', '{error,topic}', '{error,action}', '{error,access}', '{error,login}', '{error,login}']
+        [
+          ...['ok', 'ok', 'ok', 'ok'],
+          ...['topic', 'action', 'access', 'login', 'usernme', 'login'].map((word) => `{error,${word}}`)
+        ]
       );
       assert.deepEqual(results[1], { ...(several[1] as object), result: 'ok' });
       assert.deepEqual(results[2], { ...(several[2] as object), all: '$all', result: 'ok' });

@@ -4,7 +4,7 @@ import { documentedAs, Fault } from '../../rest/index.ts';
 import { checkEntry, oneOrMany } from '../input.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
-import { checkDeleted, checkName, errorTerm, resultOf } from '../records.ts';
+import { checkDeleted, checkName, entryWord, errorTerm, resultOf } from '../records.ts';
 
 /** What stands for all clients. */
 const ALL = '$all';
@@ -48,6 +48,9 @@ const OF_EVERYONE = { all: ALL, topic: 'secret/#', action: 'pubsub', access: 'de
 /** Entries of a batch that are worked on in one turn. Their writes leave together. */
 const ENTRIES_AT_ONCE = 50;
 
+/** The parameters that name whom a rule applies to. */
+const SUBJECTS: readonly string[] = ['clientid', 'client_id', 'username', 'all'];
+
 const ACTIONS = { publish: 'pub', subscribe: 'sub', pubsub: 'pubsub', subpub: 'subpub' } as const;
 
 /** The parameter that is wrong, as the original products call it; undefined: it is not the rule that is wrong. */
@@ -76,11 +79,15 @@ async function add(context: Context, rule: Rule): Promise<void> {
 /** Set the rules of a batch. @returns them with a result each, in order */
 async function addEach(context: Context, entries: readonly unknown[]): Promise<Record<string, unknown>[]> {
   const results: Record<string, unknown>[] = [];
+  const wordOfEntry = entryWord(context, wordOf, SUBJECTS);
   for (let from = 0; from < entries.length; from += ENTRIES_AT_ONCE) {
     if (from > 0) await context.broker.directory.nextSlice();
     const some = entries.slice(from, from + ENTRIES_AT_ONCE);
     const done = some.map(async (entry) =>
-      echoed(entry, await resultOf(async () => add(context, checkEntry<Rule>(RULE, entry, context.isOriginal)), wordOf))
+      echoed(
+        entry,
+        await resultOf(async () => add(context, checkEntry<Rule>(RULE, entry, context.isOriginal)), wordOfEntry)
+      )
     );
     results.push(...(await Promise.all(done)));
   }

@@ -4,7 +4,7 @@ import type { Fault } from '../../rest/index.ts';
 import { checkEntry, oneOrMany } from '../input.ts';
 import { Listing, type PageRequest } from '../listing.ts';
 import { type Context, type Operation, type OriginalAnswer, operation } from '../operation.ts';
-import { checkDeleted, checkName, checkNotEmpty, errorTerm, lookedUp, resultOf } from '../records.ts';
+import { checkDeleted, checkName, checkNotEmpty, entryWord, errorTerm, lookedUp, resultOf } from '../records.ts';
 import type { RevisionName } from '../revisions.ts';
 
 const LATER: readonly RevisionName[] = ['later', 'hosted'];
@@ -206,19 +206,20 @@ function credentialOperations(kind: CredentialKind): Operation[] {
 
 /** Add the records of a batch. @returns the result for each name; the first one if a name occurs several times: it says what is stored */
 async function addEach(
-  { broker: { directory } }: Context,
+  context: Context,
   entries: readonly unknown[],
   field: string,
   add: (entry: unknown) => Promise<void>
 ): Promise<Record<string, string>> {
   const results = new Map<string, string>();
+  const wordOfEntry = entryWord(context, wordOf, [field]);
   // one after the other: records are listed in the order in which their passwords were hashed
   for (const [at, entry] of entries.entries()) {
-    if (at > 0 && at % ENTRIES_AT_ONCE === 0) await directory.nextSlice();
+    if (at > 0 && at % ENTRIES_AT_ONCE === 0) await context.broker.directory.nextSlice();
     const name = (entry as Record<string, unknown> | null)?.[field];
     // a name that is no string has no better key
     const key = typeof name === 'string' ? name : '';
-    const result = await resultOf(() => add(entry), wordOf);
+    const result = await resultOf(() => add(entry), wordOfEntry);
     if (!results.has(key)) results.set(key, result);
   }
   return Object.fromEntries(results);
