@@ -173,7 +173,7 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     level: ({ reason }) => (reason === undefined ? undefined : 'warn'),
     message: 'stream rule cannot run',
     fields: ({ rule, reason }) => ({ rule, reason }),
-    causedBy: ({ rule }) => rule
+    causedBy: ({ rule, reason }) => `${rule} ${reason}`
   },
   'alarm.raised': {
     level: ({ alarm: { severity } }) => (severity === 'notice' ? 'info' : severity === 'warning' ? 'warn' : 'error'),

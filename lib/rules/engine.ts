@@ -1,4 +1,5 @@
 import { BoundedIterable } from '../base/bounded-iterable.ts';
+import { ErrorReports } from '../base/error-reports.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { inSlices, WorkTime } from '../base/slices.ts';
@@ -44,8 +45,6 @@ import type {
   RuleTest
 } from './types.ts';
 
-/** An error of the same rule is reported once in this time, in milliseconds. */
-const REPORT_MS = 60_000;
 /** Time for a test, in milliseconds. */
 const TEST_MS = 1_000;
 
@@ -60,8 +59,8 @@ export class RuleEngine implements RulesApi {
   /** Those that have matched an event, whose speed is measured. */
   readonly #metered = new Set<Rule>();
   readonly #streams = new Map<BoundedIterable<RuleOutput>, string | undefined>();
-  /** When an error of a rule was reported last. */
-  readonly #reported = new Map<string, number>();
+  /** Errors that were reported. */
+  readonly #reports: ErrorReports;
   readonly #ruleHost: RuleHost;
   readonly #actionsHost: ActionsHost;
   readonly #tick = new FunctionTimer(() => this.#ticked());
@@ -72,6 +71,7 @@ export class RuleEngine implements RulesApi {
   constructor(host: RulesHost) {
     this.#host = host;
     const { options, clock } = host;
+    this.#reports = new ErrorReports(() => clock.monotonic());
     this.#planner = new Planner({
       now: () => clock.now(),
       random: Math.random,
@@ -205,7 +205,7 @@ export class RuleEngine implements RulesApi {
       rule.drop();
       this.#rules.delete(id);
       this.#metered.delete(rule);
-      this.#reported.delete(id);
+      this.#reports.forget(id);
       for (const [stream, only] of [...this.#streams]) if (only === id) stream.end();
       return true;
     });
@@ -380,16 +380,7 @@ export class RuleEngine implements RulesApi {
 
   /** Report an error, but not each time. */
   #report(ruleId: string, during: string, error: unknown): void {
-    const nowMs = this.#host.clock.monotonic();
-    const last = this.#reported.get(ruleId);
-    if (last !== undefined && nowMs - last < REPORT_MS) return;
-    this.#reported.delete(ruleId);
-    this.#reported.set(ruleId, nowMs);
-    for (const [id, atMs] of this.#reported) {
-      if (nowMs - atMs < REPORT_MS) break; // the oldest are first
-      this.#reported.delete(id);
-    }
-    this.#host.failed(error, during);
+    if (this.#reports.isFirst(ruleId, during, error)) this.#host.failed(error, during);
   }
 
   #observe(): void {

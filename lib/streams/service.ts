@@ -1,3 +1,4 @@
+import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import type { StreamRule, StreamsApi } from './api.ts';
 import { Catalogue, notFound } from './catalogue.ts';
@@ -26,9 +27,6 @@ import type {
 } from './types.ts';
 import { StreamFailure, type ValueObject } from './values.ts';
 
-/** An error of the same rule is reported once in this time, in milliseconds. */
-const REPORT_MS = 60_000;
-
 /** The stream service of a broker, when it is loaded: `broker.streams` calls it. */
 export class StreamService implements StreamsApi {
   readonly rules: StreamRules;
@@ -38,8 +36,8 @@ export class StreamService implements StreamsApi {
   readonly #runtime: StreamRuntime;
   readonly #messages: AllRuleMessages;
   readonly #beforeStart: Set<() => Promise<void>>;
-  /** When an error of an item of a rule was reported last. */
-  readonly #reported = new Map<string, number>();
+  /** Errors of items that were reported. */
+  readonly #reports: ErrorReports;
   /** The streams that rules with `qos` above 0 read; undefined: since the last change, this was not asked. */
   #keptStreams: ReadonlySet<string> | undefined;
   #isStopped = false;
@@ -52,6 +50,7 @@ export class StreamService implements StreamsApi {
     this.#host = host;
     this.#beforeStart = beforeStart;
     const { options } = host;
+    this.#reports = new ErrorReports(() => host.clock.monotonic());
     this.#registry = new Registry();
     this.#catalogue = new Catalogue(host.definitions);
     this.#messages = new AllRuleMessages(host);
@@ -85,7 +84,7 @@ export class StreamService implements StreamsApi {
       hold: (...given) => runtime.hold(...given),
       propertiesOf: (type) => this.#propertiesOf(type),
       forget: async (id) => {
-        this.#reported.delete(id);
+        this.#reports.forget(id);
         runtime.forget(id);
         discardCaches(host.outboxes, id);
       }
@@ -295,13 +294,10 @@ export class StreamService implements StreamsApi {
     else this.#host.emit('streamRule.stopped', { rule, reason });
   }
 
-  /** Report an error of an item, once a minute for each rule. */
+  /** Report an error of an item, but not each time. */
   #itemFailed(rule: string, node: string, error: unknown): void {
-    const nowMs = this.#host.clock.monotonic();
-    const last = this.#reported.get(rule);
-    if (last !== undefined && nowMs - last < REPORT_MS) return;
-    this.#reported.set(rule, nowMs);
-    this.#host.failed(withoutStack(error), `${node} of stream rule ${rule}`);
+    if (this.#reports.isFirst(rule, node, error))
+      this.#host.failed(withoutStack(error), `${node} of stream rule ${rule}`);
   }
 
   /** A type is there: rules that wait for it are started. */

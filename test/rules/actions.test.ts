@@ -252,6 +252,27 @@ describe('The actions of a rule', () => {
     }
   });
 
+  it('are reported once a minute for each action and cause of a failure', async () => {
+    await using kit = await ruleKit();
+    const { broker } = kit;
+    const reported: string[] = [];
+    broker.on('error', ({ error, during }) => reported.push(`${during}: ${error.message}`));
+    let cause = 0;
+    const fail = (why: () => string) => () => {
+      throw new Error(why());
+    };
+    const [first, second] = [fail(() => `status ${cause}`), fail(() => 'no')];
+    const { id } = await broker.rules.create({ id: 'r', sql: 'SELECT * FROM "a"', actions: [first, second] });
+    const [a, b] = (await broker.rules.get(id))!.actions.map((action) => `action ${action.id} of rule r`);
+    for (cause of [401, 401, 302, 401]) await broker.publish('a', 'x');
+    assert.deepEqual(reported.splice(0), [`${a}: status 401`, `${b}: no`, `${a}: status 302`]);
+    for (cause = 1; cause <= 50; cause++) await broker.publish('a', 'x');
+    assert.equal(reported.splice(0).length, 8, 'ten causes of an action in a minute');
+    await kit.clock.advance('61s');
+    await broker.publish('a', 'x');
+    assert.deepEqual(reported, [`${a}: status 51`, `${b}: no`]);
+  });
+
   it('fail at once while a thousand calls of one function are in progress', async () => {
     await using kit = await ruleKit();
     const { id } = await kit.broker.rules.create({

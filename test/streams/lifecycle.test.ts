@@ -450,6 +450,37 @@ describe('Changes of stream rules', () => {
     assert.deepEqual(await rules.list(), []);
   });
 
+  it('report the errors of their sinks once a minute for each sink and cause', async () => {
+    let cause = 0;
+    const sink = (name: string, why: () => string) => ({
+      name,
+      about: 'Fails.',
+      open: () => ({ send: () => Promise.reject(new Error(why())), close() {} })
+    });
+    const sinks = [sink('first', () => `status ${cause}`), sink('second', () => 'no')];
+    await using kit = await kitWithDemo({ streams: { sinks } });
+    const { broker } = kit;
+    const reported: string[] = [];
+    broker.on('error', ({ error, during }) => reported.push(`${during}: ${error.message}`));
+    await broker.streams.rules.create({ id: 'r', sql: SQL, actions: [{ first: {} }, { second: {} }] });
+    const send = async (next: number) => {
+      cause = next;
+      await broker.publish('demo', '{"a":1}');
+      await kit.clock.advance(10);
+    };
+    for (const status of [401, 401, 302, 401]) await send(status);
+    assert.deepEqual(reported.splice(0), [
+      'sink_first_0 of stream rule r: status 401',
+      'sink_second_1 of stream rule r: no',
+      'sink_first_0 of stream rule r: status 302'
+    ]);
+    for (let status = 1; status <= 50; status++) await send(status);
+    assert.equal(reported.splice(0).length, 8, 'ten causes of a sink in a minute');
+    await kit.clock.advance('61s');
+    await send(51);
+    assert.deepEqual(reported, ['sink_first_0 of stream rule r: status 51', 'sink_second_1 of stream rule r: no']);
+  });
+
   it('know the streams of rules that have never run', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { BRIDGE_OPTIONS } from '../../adapters/bridge/index.ts';
+import { BRIDGE_MQTT_PARAMS, DATA_TO_MQTT_BROKER_PARAMS } from '../../adapters/bridge/mqtt-params.ts';
 import { bodyOf, WEBHOOK_EVENTS } from '../../adapters/webhook/bodies.ts';
 import { WEBHOOK_OPTIONS } from '../../adapters/webhook/index.ts';
+import { DATA_TO_WEBSERVER_PARAMS, WEB_HOOK_PARAMS } from '../../adapters/webhook/web-hook-params.ts';
 import {
   BROKER_OPTIONS,
   COUNTER_ABOUT,
@@ -26,7 +28,7 @@ import { errorCodes, hooks, sysFigures } from './core-tables.ts';
 import { EXAMPLE_TABLES } from './example-tables.ts';
 import { MANAGEMENT_TABLES } from './management-tables.ts';
 import { STREAM_TABLES } from './stream-tables.ts';
-import { code, markdown, options } from './table-parts.ts';
+import { code, markdown, options, params } from './table-parts.ts';
 
 /** The tables of the pages, each generated from its rows, by the names in the marks around them. */
 export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
@@ -43,6 +45,10 @@ export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
   log: logLines,
   'webhook bodies': bodies,
   'webhook options': () => options(WEBHOOK_OPTIONS),
+  'web_hook parameters': () => params(WEB_HOOK_PARAMS),
+  'data_to_webserver parameters': () => params(DATA_TO_WEBSERVER_PARAMS),
+  'bridge_mqtt parameters': () => params(BRIDGE_MQTT_PARAMS, false),
+  'data_to_mqtt_broker parameters': () => params(DATA_TO_MQTT_BROKER_PARAMS, false),
   'bridge options': () => options(BRIDGE_OPTIONS),
   'zone options': () => options(ZONE_OPTIONS),
   'broker options': () => options(BROKER_OPTIONS),
@@ -120,7 +126,7 @@ const LOG_IN_WORDS: Readonly<Record<string, [level?: string, message?: string]>>
   'access.unguarded': [undefined, 'unknown clients still get in although there are records'],
   'source.reloaded': ['`info`; `error` if it has failed', 'source of authentication reloaded, or not'],
   'store.upgraded': [undefined, 'an earlier release has written the store: which definitions behave differently'],
-  'streamRule.stopped': ['`warn` for the first failure of a rule in a minute, `debug` for the others'],
+  'streamRule.stopped': ['`warn` for the first failure of a rule for a reason in a minute, `debug` for the others'],
   'alarm.raised': ['`info`, `warn` or `error`, by its severity', 'alarm raised: its title'],
   'alarm.cleared': [undefined, 'alarm cleared: its title'],
   error: [

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-import type { OptionRow, OptionTable } from '../../lib/index.ts';
+import type { OptionRow, OptionTable, ParamTable } from '../../lib/index.ts';
 
 /** Descriptions of the defaults that depend on the machine or on the registered hooks. */
 const IN_WORDS: Readonly<Record<string, string>> = {
@@ -51,6 +51,25 @@ export function options(
     ];
   });
   return markdown(['option', 'default', 'values', 'what it is for'], rows);
+}
+
+/**
+ * Returns a table of the parameters of a resource or an action of rules.
+ * @param hasDefaults false: the defaults are only examples for a form
+ */
+export function params(table: ParamTable, hasDefaults = true): string {
+  const rows = Object.entries(table).map(([name, row]) => {
+    const values = row.enum === undefined ? row.type : row.enum.map((value) => code(String(value))).join(', ');
+    const fallback = row.default === undefined ? 'none' : code(JSON.stringify(row.default));
+    const needed = row.required === true ? 'yes' : 'no';
+    return [
+      code(name),
+      ...(hasDefaults ? [row.required === true ? 'required' : fallback] : [needed]),
+      values,
+      row.description.en
+    ];
+  });
+  return markdown(['parameter', hasDefaults ? 'default' : 'required', 'values', 'what it is for'], rows);
 }
 
 /** Returns a text as code. */
