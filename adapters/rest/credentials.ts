@@ -82,11 +82,11 @@ export class CredentialCheck {
   readonly #proxies: TrustedProxies;
   /** The digests of headers depend on it. */
   readonly #secret = randomBytes(32);
-  /** By the digest of the header that they came in: neither secrets nor the time of a comparison tell anything. */
+  /** By the digest of the address and the header that they came in: neither secrets nor the time of a comparison tell anything. */
   readonly #right = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
   /** The last header whose credentials were right, because one client often sends many requests. */
-  #last: { readonly header: string; readonly login: Remembered } | undefined = undefined;
-  /** Checks that are running, by the digest of the header. */
+  #last: { readonly header: string; readonly source: string; readonly login: Remembered } | undefined = undefined;
+  /** Checks that are running, by the same digest. */
   readonly #running = new Map<string, Promise<Caller>>();
   readonly #limit: LoginLimit;
   readonly #acceptsBearer: boolean;
@@ -115,19 +115,22 @@ export class CredentialCheck {
     const header = call.header('authorization');
     // a request without credentials is no guess
     if (header === undefined) throw this.#unauthorized();
+    const address = clientAddress(call, this.#proxies);
+    const source = loginSourceOf(address);
     const last = this.#last;
-    if (last !== undefined && isSame(last.header, header) && this.#counts(last.login)) return last.login.caller;
+    if (last?.source === source && isSame(last.header, header) && this.#counts(last.login)) return last.login.caller;
     const pair = basicCredentials(header) ?? (this.#acceptsBearer ? bearerToken(header) : undefined);
     if (pair === undefined) throw this.#unauthorized();
-    const key = createHmac('sha256', this.#secret).update(header).digest('base64');
+    // without the address, guesses from others would not be limited while the credentials are in use
+    const key = createHmac('sha256', this.#secret).update(`${source} ${header}`).digest('base64');
     const known = this.#right.get(key);
     if (known !== undefined && this.#counts(known)) {
-      this.#last = { header, login: known };
+      this.#last = { header, source, login: known };
       return known.caller;
     }
     const running = this.#running.get(key);
     if (running !== undefined) return running;
-    const checked = this.#checkPair(key, pair, call).finally(() => this.#running.delete(key));
+    const checked = this.#checkPair(key, pair, address).finally(() => this.#running.delete(key));
     this.#running.set(key, checked);
     return checked;
   }
@@ -168,9 +171,8 @@ export class CredentialCheck {
     return this.#broker.applications.changes + this.#broker.users.changes;
   }
 
-  async #checkPair(key: string, pair: Basic, call: Call): Promise<Caller> {
+  async #checkPair(key: string, pair: Basic, address: string | undefined): Promise<Caller> {
     const { clock } = this.#broker;
-    const address = clientAddress(call, this.#proxies);
     const changes = this.#changes;
     const attempt = { source: loginSourceOf(address), ids: [pair.id], secret: pair.secret };
     const login = await this.#limited(attempt, () => this.#login(pair, address));

@@ -19,7 +19,7 @@ import type { Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import type { LoginAttempt, LoginLimit } from './login-limit.ts';
 import { loginSourceOf } from './network.ts';
-import type { InventedScram } from './scram.ts';
+import { type InventedScram, scramUserOf } from './scram.ts';
 import { refuseByScram } from './scram-login.ts';
 
 type Answer = Verdict | Approval | Challenge;
@@ -119,6 +119,8 @@ export class Authentication implements AuthExchange {
   #round = 0;
   #isWaiting = false;
   #hasChallenged = false;
+  /** The user name in the first message of SCRAM. The CONNECT may have none, or another one. */
+  #scramUser: string | undefined = undefined;
 
   constructor(
     session: Session,
@@ -184,6 +186,7 @@ export class Authentication implements AuthExchange {
   /** Ask the hooks, within the limit of failed logins. It never throws or rejects. */
   #limited(data: Buffer | undefined): Decision | Promise<Decision> {
     const { client, ports } = this.#session;
+    if (this.#round === 0) this.#scramUser = scramUserOf(this.method, data);
     const attempt = this.#attempt(client);
     if (attempt === undefined) return this.#askHooks(data);
     const refused = (error: unknown): Decision => {
@@ -207,7 +210,8 @@ export class Authentication implements AuthExchange {
     const secret = this.#password;
     if (remoteAddress === undefined || !agreement.zone.limitFailedLogins) return undefined;
     if (secret === undefined && agreement.authMethod === undefined) return undefined;
-    const ids = username === undefined ? [`c ${clientId}`] : [`u ${username}`, `c ${clientId}`];
+    const names = new Set([this.#scramUser, username].filter((name) => name !== undefined));
+    const ids = [...[...names].map((name) => `u ${name}`), `c ${clientId}`];
     return { source: loginSourceOf(remoteAddress), ids, secret };
   }
 

@@ -101,15 +101,16 @@ class Failures {
 /**
  * Limits the failed logins of each id at each address, and those of all ids at each address.
  *
- * Credentials that were right once are checked without a limit, so that wrong logins of others at the same address do not keep them out. They
- * are forgotten when they turn out to be wrong.
+ * Credentials that were right once are checked without a limit at the address where they were, so that wrong logins of others there do not
+ * keep them out. They are forgotten when they turn out to be wrong. At other addresses they are limited: otherwise guesses would not be, as long
+ * as one of them may be right.
  */
 export class LoginLimit {
   readonly #clock: Clock;
   readonly #ids = growingLru<Failures>(MAX_ENTRIES);
   readonly #sources = growingLru<Failures>(MAX_ENTRIES);
   readonly #key = randomBytes(32);
-  /** Digests of credentials that were right. */
+  /** Digests of credentials that were right, each with its address. */
   readonly #right = growingLru<true>(MAX_RIGHT);
 
   constructor(clock: Clock) {
@@ -172,9 +173,10 @@ export class LoginLimit {
     }
   }
 
-  #digestOf({ ids: [id], secret }: LoginAttempt): string | undefined {
+  #digestOf({ source, ids: [id], secret }: LoginAttempt): string | undefined {
     if (secret === undefined) return undefined;
-    return createHmac('sha256', this.#key).update(`${id.length} ${id}`).update(secret).digest('base64');
+    const hmac = createHmac('sha256', this.#key).update(`${source.length} ${source} ${id.length} ${id}`);
+    return hmac.update(secret).digest('base64');
   }
 
   #failuresOf({ source, ids }: LoginAttempt): readonly Failures[] {

@@ -126,6 +126,15 @@ export class ScramFailure extends Error {
   }
 }
 
+/** The first message of a client: its header, the name to act as, the rest, the user name, and the nonce. */
+const FIRST_MESSAGE = /^((?:n|y),(?:a=([^,]*))?,)(n=((?:[^,=]|=2C|=3D)+),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/s;
+
+/** The user name in the first message of a client. @returns undefined if the method is not SCRAM, or the message is not valid */
+export function scramUserOf(method: string | undefined, data: Buffer | undefined): string | undefined {
+  const name = isScramMethod(method) ? FIRST_MESSAGE.exec(data?.toString() ?? '')?.[4] : undefined;
+  return name === undefined ? undefined : unescaped(name);
+}
+
 /** The server's side of one SCRAM exchange (RFC 5802, RFC 7677), without channel binding. */
 export class ScramExchange {
   /** The user name in the first message of the client. */
@@ -139,7 +148,7 @@ export class ScramExchange {
   /** @param data the first message of the client @throws ScramFailure */
   constructor(data: Buffer | undefined, nonce = randomBytes(NONCE_BYTES).toString('base64')) {
     const text = data?.toString() ?? '';
-    const found = /^((?:n|y),(?:a=([^,]*))?,)(n=((?:[^,=]|=2C|=3D)+),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/s.exec(text);
+    const found = FIRST_MESSAGE.exec(text);
     if (found === null) throw new ScramFailure('the first message of the client is not valid');
     const [, header, authzid = '', bare, name, clientNonce] = found;
     // Escapes have one spelling, so equal names are equal strings.
@@ -147,7 +156,7 @@ export class ScramExchange {
       throw new ScramFailure('the client asks to act as another user (authzid)', ReasonCode.notAuthorized);
     this.#gs2Header = header;
     this.#clientFirstBare = bare;
-    this.username = name.replaceAll('=2C', ',').replaceAll('=3D', '=');
+    this.username = unescaped(name);
     this.#nonce = clientNonce + nonce;
   }
 
@@ -181,6 +190,10 @@ export class ScramExchange {
       throw new ScramFailure('the password is wrong', ReasonCode.badUserNameOrPassword);
     return Buffer.from(`v=${hmac(digest, credentials.serverKey, message).toString('base64')}`);
   }
+}
+
+function unescaped(name: string): string {
+  return name.replaceAll('=2C', ',').replaceAll('=3D', '=');
 }
 
 function hmac(digest: string, key: Buffer, text: string): Buffer {

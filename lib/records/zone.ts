@@ -120,7 +120,7 @@ export const ZONE_OPTIONS = {
   limitFailedLogins: row(
     'boolean',
     true,
-    'Refuse logins after ten failures within a minute of a user name or client id at an address, or a hundred of an address (0x9F). Credentials that were right before are checked nevertheless.',
+    'Refuse logins after ten failures within a minute of a user name or client id at an address, or a hundred of an address (0x9F). Credentials that were right before at the address are checked nevertheless.',
     { change: 'now' }
   ),
   enableFlappingDetect: row(

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it, mock } from 'node:test';
-import { type BrokerOptions, LoginLimit, loginSourceOf } from '../../lib/index.ts';
+import { type BrokerOptions, LoginLimit, loginSourceOf, users as scramUsers } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
+import { clientFinal } from '../support/scram-client.ts';
 
 const LIMITED = 0x9f;
 const WRONG = 0x86;
@@ -40,10 +41,28 @@ async function brokerWithUsers(options: Omit<BrokerOptions, 'clock'> = {}) {
     client.stream.destroy();
     return reasonCode;
   };
+  /** @returns the reason code of the CONNACK */
+  const loginByScram = async (name: string, password: string, { username }: Login): Promise<number> => {
+    const method = 'SCRAM-SHA-256';
+    const bare = `n=${name},r=nonce`;
+    const client = await rawClient(kit.broker, { connect: false, meta: { remoteAddress: HERE } });
+    const authenticationData = Buffer.from(`n,,${bare}`);
+    const properties = { authenticationMethod: method, authenticationData };
+    client.send({ ...connectPacket({ clientId: `c${clients++}`, username }), protocolVersion: 5, properties });
+    let answer = await client.next();
+    if (answer.cmd === 'auth') {
+      const challenge = String(answer.properties?.authenticationData);
+      const final = Buffer.from(clientFinal(password, bare, challenge, method));
+      client.send({ cmd: 'auth', reasonCode: 0x18, properties: { ...properties, authenticationData: final } });
+      answer = await client.next();
+    }
+    client.stream.destroy();
+    return (answer as { reasonCode: number }).reasonCode;
+  };
   const fail = async (times: number, given: Login) => {
     for (let n = 0; n < times; n++) assert.equal(await login({ password: 'wrong', ...given }), WRONG);
   };
-  return { kit, login, fail, [Symbol.asyncDispose]: () => kit.broker.stop() };
+  return { kit, login, loginByScram, fail, [Symbol.asyncDispose]: () => kit.broker.stop() };
 }
 
 describe('Failed logins of MQTT clients', () => {
@@ -88,6 +107,25 @@ describe('Failed logins of MQTT clients', () => {
     assert.equal(await login({ username: 'ann', password: 'right' }), WRONG);
     assert.equal(await login({ username: 'ann', password: 'right' }), LIMITED, 'it is no longer remembered');
   });
+
+  it('limit the guesses of a password that is in use at another address', async () => {
+    await using users = await brokerWithUsers();
+    const { login, fail } = users;
+    assert.equal(await login({ username: 'ann', password: 'right' }), 0);
+    await fail(10, { username: 'ann', from: '192.0.2.2' });
+    assert.equal(await login({ username: 'ann', password: 'right', from: '192.0.2.2' }), LIMITED);
+    assert.equal(await login({ username: 'ann', password: 'right' }), 0);
+  });
+
+  for (const given of [{}, { username: 'another' }])
+    it(`are limited for the user name of SCRAM, whatever the client id, if the CONNECT has ${given.username ?? 'no'} user name`, async () => {
+      await using users = await brokerWithUsers({ auth: [scramUsers([{ username: 'ann', password: 'secret' }])] });
+      for (let n = 0; n < 10; n++) assert.equal(await users.loginByScram('ann', 'wrong', given), WRONG);
+      assert.equal(await users.loginByScram('ann', 'secret', given), LIMITED);
+      assert.equal(await users.login({ username: 'ann', password: 'right' }), LIMITED, 'without SCRAM');
+      for (let n = 0; n < 10; n++) assert.equal(await users.loginByScram('eve', 'wrong', {}), WRONG);
+      assert.equal(await users.loginByScram('eve', 'wrong', {}), LIMITED, 'a name that does not exist');
+    });
 
   it('do not keep out a password that was right before, until its record is deleted', async () => {
     await using users = await brokerWithUsers();

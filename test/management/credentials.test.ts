@@ -287,6 +287,21 @@ describe('Management credentials', () => {
 describe('Failed logins', () => {
   const wrong = { authorization: basic('app', 'guess') };
 
+  it('limit the guesses of credentials that are in use at another address', async () => {
+    await using kit = await createTestBroker();
+    await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
+    const call = ask(kit.broker);
+    const status = async (authorization: string, from: string) =>
+      (await call('GET', '/clients', { authorization, from })).status;
+    const right = basic('app', 'a secret');
+    assert.equal(await status(right, '192.0.2.1'), 200);
+    for (let n = 0; n < 10; n++) assert.equal(await status(basic('app', `${n}`), '192.0.2.2'), 401);
+    assert.equal(await status(right, '192.0.2.2'), 429, 'a moment later');
+    await kit.clock.advance('10s');
+    assert.equal(await status(right, '192.0.2.2'), 429, 'when the secret is checked again');
+    assert.equal(await status(right, '192.0.2.1'), 200);
+  });
+
   it('are limited for each id at an address for a minute', async () => {
     await using kit = await createTestBroker();
     await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
