@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { fileSink } from '../../adapters/streams/file/index.ts';
 import type { SinkType } from '../../lib/index.ts';
+import { beforeOpen } from '../support/before-open.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSink } from './sink-bench.ts';
 import { settled } from './source-fixture.ts';
@@ -188,6 +190,39 @@ describe('The file sink', () => {
     await write({ path: 'link' }, [{ a: 1 }]);
     assert.equal(await read('inside'), '[{"a":1}]\n');
     await rm(other, { recursive: true });
+  });
+
+  it('creates no file behind a folder that another process replaces with a link at that moment', {
+    skip: process.platform !== 'linux'
+  }, async () => {
+    const shared = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
+    const other = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
+    await mkdir(join(shared, 'rows'));
+    using _hook = beforeOpen(async () => {
+      await rename(join(shared, 'rows'), join(shared, 'moved'));
+      await symlink(other, join(shared, 'rows'));
+    });
+    const path = join(shared, 'rows', 'x');
+    await assert.rejects(writeTo(fileSink({ folders: [shared] }), { path }, [{}]), /x, whose folder was replaced/);
+    assert.deepEqual([await readdir(other), await readdir(join(shared, 'moved'))], [[], []]);
+    await rm(other, { recursive: true });
+    await rm(shared, { recursive: true });
+  });
+
+  it('writes to no pipe, because a pipe that is not read blocks the process', {
+    skip: process.platform === 'win32'
+  }, async () => {
+    execFileSync('mkfifo', [join(files, 'out')]);
+    await assert.rejects(write({ path: 'out' }, [{}]), { code: 'FILE_INVALID', message: /out is a pipe/ });
+  });
+
+  it('names the file in errors of the file system', { skip: process.platform === 'win32' }, async () => {
+    await mkdir(join(files, 'folder'));
+    await assert.rejects(write({ path: 'folder' }, [{}]), ({ code, message }: NodeJS.ErrnoException) => {
+      assert.equal(code, 'EISDIR');
+      assert.match(message, /files\/folder/);
+      return true;
+    });
   });
 
   it('never writes to plugins, their files, schemas and reserved folders, whatever is allowed', async () => {

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { fileSource } from '../../adapters/streams/file/index.ts';
 import { records } from '../../adapters/streams/file/lines.ts';
 import type { Column, SourceType } from '../../lib/streams/types.ts';
+import { beforeOpen } from '../support/before-open.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
 /** The folder of the service, and in it that for files. */
@@ -327,6 +328,29 @@ describe('the source file', () => {
       );
     await rm(outside, { recursive: true });
   });
+
+  for (const fileType of ['json', 'lines'])
+    it(`reads no ${fileType} behind a folder that another process replaces with a link at that moment`, {
+      skip: process.platform !== 'linux'
+    }, async () => {
+      const shared = await mkdtemp(join(tmpdir(), 'embermq-shared-'));
+      const outside = await mkdtemp(join(tmpdir(), 'embermq-outside-'));
+      await mkdir(join(shared, 'day'));
+      await writeFile(join(shared, 'day', 'rows'), '{"n":1}');
+      await writeFile(join(outside, 'rows'), '{"secret":1}');
+      using _hook = beforeOpen(async () => {
+        await rename(join(shared, 'day'), join(shared, 'moved'));
+        await symlink(outside, join(shared, 'day'));
+      });
+      const type = fileSource({ folders: [shared] });
+      const { kept, read } = open({ path: join(shared, 'day'), fileType, actionAfterRead: 1 }, { type });
+      await read();
+      assert.deepEqual(kept.values, []);
+      assert.match(kept.errors[0], /rows, whose folder was replaced/);
+      assert.deepEqual([await readdir(outside), await readdir(join(shared, 'moved'))], [['rows'], ['rows']]);
+      await rm(outside, { recursive: true });
+      await rm(shared, { recursive: true });
+    });
 
   it('does not say where the folder of the service is when it refuses a path', async () => {
     await symlink(root, join(dataDir, 'rows'));

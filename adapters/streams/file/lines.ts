@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { BrokerError } from '../../../lib/index.ts';
 
 const NEWLINE = 0x0a;
@@ -6,10 +6,12 @@ const RETURN = 0x0d;
 
 /**
  * The lines of a file without their ends, read in pieces.
+ * @param path for errors
  * @param tooLong called for a line that has more bytes, which is left out
  * @throws the error of the file
  */
 export async function* readLines(
+  file: FileHandle,
   path: string,
   maxBytes: number,
   tooLong: (error: BrokerError) => void
@@ -39,7 +41,7 @@ export async function* readLines(
     const start = count === 1 && line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0;
     return line.subarray(start, line.at(-1) === RETURN ? -1 : undefined);
   };
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+  for await (const chunk of file.createReadStream({ autoClose: false }) as AsyncIterable<Buffer>) {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
       add(chunk.subarray(start, end));

@@ -1,4 +1,4 @@
-import { lstat, realpath } from 'node:fs/promises';
+import { constants, type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 
@@ -17,6 +17,10 @@ export interface FolderOptions {
    */
   readonly reserved?: readonly string[];
 }
+
+const { O_DIRECTORY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+/** On Linux: a handle of a folder that need not be readable. Node has no name for it. */
+const O_PATH = 0o10000000;
 
 /** A folder that is not there yet has no links. */
 const MISSING = new Set(['ENOENT', 'ENOTDIR']);
@@ -72,7 +76,51 @@ export class FilePlaces {
    * @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder; errors of the file system
    */
   async real(what: string, place: string): Promise<string> {
-    const real = await withoutLinks(place);
+    return this.#checked(what, place, await withoutLinks(place));
+  }
+
+  /** As `real`, but for a link it is the path of the link itself: to delete or move it. */
+  async entry(what: string, place: string): Promise<string> {
+    return this.#checked(what, place, join(await withoutLinks(dirname(place)), basename(place)));
+  }
+
+  /**
+   * Open a file. Pipes are refused: reading or writing them can block a thread of Node without end.
+   * @param real a result of `real`
+   * @throws BrokerError FILE_INVALID; as `pinned`
+   */
+  async open(what: string, real: string, flags: number): Promise<FileHandle> {
+    const handle = await this.pinned(what, real, (path) => open(path, flags | O_NOFOLLOW | O_NONBLOCK, 0o600));
+    if (!(await handle.stat()).isFIFO()) return handle;
+    await handle.close();
+    throw new BrokerError('FILE_INVALID', `${what}: ${this.shown(real)} is a pipe, which could block the broker`);
+  }
+
+  /**
+   * Use a file. On Linux, its folder is held open meanwhile, so that another process cannot replace it with a link.
+   * @param real a result of `real` or `entry`
+   * @throws InvalidInput PROPERTY_INVALID if the folder was replaced; errors of the file system
+   */
+  async pinned<T>(what: string, real: string, use: (path: string) => Promise<T>): Promise<T> {
+    if (process.platform !== 'linux') return use(real);
+    const parent = dirname(real);
+    const folder = await open(parent, O_DIRECTORY | O_PATH);
+    const pinned = `/proc/self/fd/${folder.fd}`;
+    try {
+      const opened = await readlink(pinned).catch(() => undefined); // /proc may be missing
+      if (opened === undefined) return await use(real);
+      if (opened !== parent) throw this.#outside(what, real, `${this.shown(real)}, whose folder was replaced`);
+      return await use(join(pinned, basename(real)));
+    } catch (error) {
+      if (error instanceof Error && 'path' in error) error.message = error.message.replaceAll(pinned, parent);
+      throw error;
+    } finally {
+      await folder.close();
+    }
+  }
+
+  /** @param real the path without links @returns `real` @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder */
+  async #checked(what: string, place: string, real: string): Promise<string> {
     const folders = await Promise.all([this.#dataDir ?? '/', ...this.#allowed].map(withoutLinks));
     const [dataDir, ...allowed] = folders;
     const owned = await Promise.all(this.#owned.map(withoutLinks));

@@ -1,5 +1,4 @@
-import { constants, type FileHandle, mkdir, open } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import type { FileHandle } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 
 /** How a file is written. */
@@ -7,10 +6,6 @@ interface FileForm {
   readonly fileType: 'lines' | 'json' | 'csv';
   readonly isCompressed: boolean;
 }
-
-const { O_APPEND, O_CREAT, O_RDWR, O_NOFOLLOW } = constants;
-/** To read and append. A link is not followed: its target was not checked. Windows does not have this flag. */
-const FLAGS = O_APPEND | O_CREAT | O_RDWR | (O_NOFOLLOW ?? 0);
 
 /** A file to which outputs are appended. A write that fails leaves no part of it behind. */
 export class RollingFile {
@@ -32,10 +27,12 @@ export class RollingFile {
     this.openedAt = openedAt;
   }
 
-  /** Open a file, and continue it if it exists. @throws the error of the file system */
-  static async open(path: string, form: FileForm, openedAt: number): Promise<RollingFile> {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    const handle = await open(path, FLAGS, 0o600);
+  /**
+   * Continue a file, which may be empty.
+   * @param handle is closed with the file, and if this fails
+   * @throws the error of the file system
+   */
+  static async from(handle: FileHandle, form: FileForm, openedAt: number): Promise<RollingFile> {
     try {
       const { size } = await handle.stat();
       const file = new RollingFile(handle, size, form, openedAt);

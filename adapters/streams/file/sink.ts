@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { constants, mkdir, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import {
   BrokerError,
@@ -106,6 +106,8 @@ export function fileSink(options: FileSinkOptions = {}): SinkType {
 
 /** The name of the sink in errors. */
 const SINK = 'file sink';
+/** To read and append. */
+const FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR;
 
 class FileSink implements OpenSink {
   readonly #setup: SinkSetup;
@@ -180,7 +182,9 @@ class FileSink implements OpenSink {
     const isCompressed = compression === 'gzip';
     const real = await this.#places.real(SINK, path);
     const name = await freeName(real, rollingNamePattern, openedAt, isCompressed && !path.endsWith('.gz') ? '.gz' : '');
-    const file = await RollingFile.open(name, { fileType, isCompressed }, openedAt);
+    await mkdir(dirname(name), { recursive: true, mode: 0o700 });
+    const handle = await this.#places.open(SINK, name, FLAGS);
+    const file = await RollingFile.from(handle, { fileType, isCompressed }, openedAt);
     this.#files.set(path, file);
     if (rollingInterval > 0) this.#timer ??= clock.setTimeout(() => this.#check(), checkInterval);
     return file;

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { constants, type FileHandle, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import {
   BrokerError,
@@ -206,27 +206,29 @@ class FileRows implements OpenSource {
       if (watch && this.#seen.get(path) === before) return;
       if (watch) this.#seen.set(path, before);
       const { what, places, moveTo } = this.#reading;
-      await places.real(what, path);
-      await this.#rowsOf(path);
+      const file = await places.open(what, await places.real(what, path), constants.O_RDONLY);
+      await this.#rowsOf(path, file).finally(() => file.close());
       if (this.#isClosed || actionAfterRead === 0) return;
       if ((await stateOf(path)) !== before)
         throw new BrokerError('FILE_CHANGED', `${path} was changed while it was read, and is kept`);
-      if (actionAfterRead === 1) return await rm(path);
+      const entry = await places.entry(what, path);
+      if (actionAfterRead === 1) return await places.pinned(what, entry, (pinned) => rm(pinned));
       if (moveTo === undefined) return;
       const folder = await places.real(what, moveTo);
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      await rename(path, join(folder, basename(path)));
+      const target = join(folder, basename(path));
+      await places.pinned(what, entry, (from) => places.pinned(what, target, (to) => rename(from, to)));
     } catch (error) {
       this.#setup.failed(error);
     }
   }
 
-  async #rowsOf(path: string): Promise<void> {
+  async #rowsOf(path: string, file: FileHandle): Promise<void> {
     const { fileType, ignoreStartLines, ignoreEndLines, maxLineBytes } = this.#properties;
     const metadata = { file: path };
-    if (fileType === 'json') return this.#jsonOf(path);
+    if (fileType === 'json') return this.#jsonOf(path, file);
     const tooLong = (error: BrokerError) => this.#setup.failed(error);
-    const lines = readLines(path, maxLineBytes, tooLong);
+    const lines = readLines(file, path, maxLineBytes, tooLong);
     const wanted = within(lines, ignoreStartLines, ignoreEndLines);
     if (fileType === 'csv') return this.#csvOf(records(path, wanted, maxLineBytes, tooLong), metadata);
     for await (const line of wanted) {
@@ -236,15 +238,15 @@ class FileRows implements OpenSource {
     }
   }
 
-  async #jsonOf(path: string): Promise<void> {
+  async #jsonOf(path: string, file: FileHandle): Promise<void> {
     const { maxFileBytes, sendInterval } = this.#properties;
-    const { size } = await stat(path);
+    const { size } = await file.stat();
     if (size > maxFileBytes)
       throw new BrokerError(
         'FILE_TOO_LARGE',
         `${path} has more than ${maxFileBytes} bytes (maxFileBytes); use a file of lines`
       );
-    const bytes = await readFile(path);
+    const bytes = await file.readFile();
     const metadata = { file: path };
     const rows: unknown = sendInterval === 0 ? undefined : parseStreamJson(bytes.toString());
     const parts = Array.isArray(rows) ? rows.map((row) => Buffer.from(streamJson(row))) : [bytes];
