@@ -34,9 +34,14 @@ export const CONNECTION_FLAGS = {
       value: 'URL'
     }
   ),
-  app: flag('text', undefined as string | undefined, `id and secret of an application; default: ${APP_VARIABLE}`, {
-    value: 'ID:SECRET'
-  }),
+  app: flag(
+    'text',
+    undefined as string | undefined,
+    `id and secret of an application; default: ${APP_VARIABLE}, which other users of the machine do not see`,
+    {
+      value: 'ID:SECRET'
+    }
+  ),
   ca: flag(
     'text',
     undefined as string | undefined,

@@ -58,7 +58,7 @@ export const SERVE_OPTIONS = {
   app: flag(
     'text',
     undefined as string | undefined,
-    'application that may use the management interface and stream rules; it is added, or its secret is replaced. Default: one is made at the first start, see DATA_DIR/first-application',
+    'application that may use the management interface and stream rules; it is added, or its secret is replaced. Other users of the machine see flags: use EMBERMQ_APP or the config file. Default: one is made at the first start, see DATA_DIR/first-application',
     { value: 'ID:SECRET', check: checkApp }
   ),
   wsOrigins: flag(
