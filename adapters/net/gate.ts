@@ -10,8 +10,8 @@ import {
   plainAddress,
   type TransportInfo
 } from '../../lib/index.ts';
+import { DescriptorReserve, type Descriptors } from '../upgrades/index.ts';
 import type { Acceptor, Disconnected } from './acceptor.ts';
-import { DescriptorReserve, type Descriptors } from './descriptors.ts';
 
 /** Why a listener closed a connection before it handed it to the broker. */
 export type RefusalReason =

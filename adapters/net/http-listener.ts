@@ -17,9 +17,8 @@ import {
   type ListenerProtocol,
   shownUrl
 } from '../../lib/index.ts';
-import { HttpPlaces, peerOf } from '../upgrades/index.ts';
+import { DescriptorReserve, HttpPlaces, peerOf } from '../upgrades/index.ts';
 import { bind, boundAddress, type ServerMaker } from './bind.ts';
-import { DescriptorReserve } from './descriptors.ts';
 import { FileWatch } from './file-watch.ts';
 import { ignore } from './gate.ts';
 import { refuseConnect, refuseExpectation, refuseUnparsed, refuseWithoutHost } from './http-refusals.ts';
@@ -207,8 +206,7 @@ class HttpListener implements Listener {
     const create = await this.#plainMaker();
     return (options) =>
       this.#sockets
-        .watch(create(options))
-        .on('request', (request, response) => {
+        .watch(create(options), (request, response) => {
           this.#answers.add(response);
           response.on('close', () => this.#answers.delete(response));
           if (!refuseWithoutHost(request, response)) void this.#serve(request, response);

@@ -28,7 +28,10 @@ export function toFetch(services: MountedServices, ports: MountPorts): FetchHand
       (place) => callOf(request, place, { facts, ports })
     );
     if (answer === undefined) return undefined;
-    const { status, headers, body } = answer;
+    const { status, body, closes = false } = answer;
+    // a request of HTTP/2 has no Host; its connections are not closed
+    const isLast = closes && request.body !== null && facts.body === undefined && request.headers.has('host');
+    const headers = isLast ? { ...answer.headers, connection: 'close' } : answer.headers;
     if (request.method !== 'HEAD')
       return new Response(typeof body === 'string' ? body : streamOf(body, ports), { status, headers });
     if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();

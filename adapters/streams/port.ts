@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type Clock, type OptionValues, readOptions, optionRow as row } from '../../lib/index.ts';
 import { type Answer, type Call, MountedServices, type Service, toNode } from '../rest/index.ts';
-import { HttpPlaces } from '../upgrades/index.ts';
+import { DescriptorReserve, HttpPlaces } from '../upgrades/index.ts';
 
 /** The port of the sources and sinks that are served over HTTP. */
 export interface StreamsPortOptions {
@@ -15,12 +15,18 @@ export interface StreamsPortOptions {
    * that has waited longest for a complete request, of the address with most of them. Default 1024; 0: unlimited.
    */
   readonly maxConnections?: number;
+  /**
+   * File descriptors of the process that its connections leave free, for the store, as for listeners. If fewer are free, waiting connections are
+   * closed for newcomers, and a rule that uses the port has the error in its status. At most a quarter of the limit; 0: none. Default 64.
+   */
+  readonly reservedDescriptors?: number;
 }
 
 const PORT_OPTIONS = {
   port: row('integer', 10_081, 'Port; 0: any free port.', { max: 65_535 }),
   host: row('text', '127.0.0.1', 'Address that the port is bound to.'),
-  maxConnections: row('integer', 1024, 'Connections at one time, without WebSockets; 0: unlimited.')
+  maxConnections: row('integer', 1024, 'Connections at one time, without WebSockets; 0: unlimited.'),
+  reservedDescriptors: row('integer', 64, 'File descriptors of the process that connections leave free; 0: none.')
 };
 
 /** What is served at a port. */
@@ -64,6 +70,7 @@ export class StreamsPort implements Service {
   readonly #uses = new Map<PortUser, Use>();
   #server: Server | undefined;
   #places: HttpPlaces | undefined;
+  #reserve: DescriptorReserve | undefined;
   /** The last opening or closing. */
   #last: Promise<void> = Promise.resolve();
 
@@ -112,6 +119,7 @@ export class StreamsPort implements Service {
     const server = this.#server;
     if (this.#uses.size > 0 || server === undefined) return;
     this.#server = undefined;
+    this.#reserve?.close();
     await new Promise<void>((resolve) => {
       server.close(() => resolve());
       server.closeAllConnections();
@@ -119,11 +127,10 @@ export class StreamsPort implements Service {
   }
 
   #open({ clock, failed }: PortNeeds): Promise<Server> {
-    const { port, host, maxConnections } = this.#settings;
-    const places = new HttpPlaces(maxConnections, clock);
-    const server = places
-      .watch(createServer(LIMITS))
-      .on('request', toNode(new MountedServices([this]), { clock, failed }));
+    const { port, host, maxConnections, reservedDescriptors } = this.#settings;
+    this.#reserve = new DescriptorReserve({ clock, failed }, `streams:${port}`, reservedDescriptors);
+    const places = new HttpPlaces(maxConnections, clock, this.#reserve);
+    const server = places.watch(createServer(LIMITS), toNode(new MountedServices([this]), { clock, failed }));
     this.#places = places;
     return new Promise((resolve, reject) => {
       server.once('error', reject);

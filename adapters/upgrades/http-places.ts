@@ -1,4 +1,4 @@
-import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
+import type { Server as HttpServer, IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -10,6 +10,10 @@ interface Place {
   readonly source: string;
   /** Number of complete requests that are not answered yet. */
   answering: number;
+  /** Number of requests that are not answered yet. */
+  unanswered: number;
+  /** Number of requests that it sent before it was read again, answered or not. */
+  unpaused: number;
   /** Since when it waits for a complete request. */
   sinceMs: number;
 }
@@ -24,6 +28,11 @@ interface Reserve {
   remove(): void;
 }
 
+/** Greatest number of requests that a connection sends without waiting for answers. Clients that do so send few. */
+const MAX_PIPELINED = 64;
+/** Number of connections that read again in one turn. */
+const RESUMED_PER_TURN = 4;
+
 /** The requests at ports of this package. */
 const OWN = new WeakSet<IncomingMessage>();
 
@@ -37,6 +46,9 @@ export function isAtOwnPort(request: IncomingMessage): boolean {
  *
  * If there is no room, the connection is closed that has waited longest for a complete request, among those of the address that has the most
  * such connections. So clients that open many connections and send nothing, or only parts of requests, keep out themselves only.
+ *
+ * After a request, a connection reads no more in this turn. Without this, Node reads up to 2 MB of requests from each connection before it turns
+ * to the clients of other listeners. Few connections read again in each turn, in the order of their requests.
  */
 export class HttpPlaces {
   /** The accepted connections by their `peerOf`, in the order of their arrival. */
@@ -44,6 +56,10 @@ export class HttpPlaces {
   readonly #max: number;
   readonly #clock: Clock;
   readonly #descriptors: Reserve | undefined;
+  /** Connections that wait until they may read again. */
+  readonly #paused = new Set<Socket>();
+  readonly #known = new WeakSet<Socket>();
+  #immediate: NodeJS.Immediate | undefined;
 
   /** @param max 0: no limit */
   constructor(max: number, clock: Clock, descriptors?: Reserve) {
@@ -61,10 +77,12 @@ export class HttpPlaces {
     for (const { socket } of this.#places.values()) yield socket;
   }
 
-  /** Watch the connections and requests of a server; to be called before it has a handler of requests. */
-  watch<S extends HttpServer | HttpsServer>(server: S): S {
+  /** Watch the connections and requests of a server. @param handler answers the requests */
+  watch<S extends HttpServer | HttpsServer>(server: S, handler: RequestListener): S {
     server.on('connection', (socket: Socket) => this.#add(socket));
-    server.on('request', (request: IncomingMessage, response: ServerResponse) => this.#begin(request, response));
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      if (this.#begin(request, response)) handler(request, response);
+    });
     return server;
   }
 
@@ -81,7 +99,14 @@ export class HttpPlaces {
       return;
     }
     const sinceMs = this.#clock.monotonic();
-    const place: Place = { socket, source: loginSourceOf(socket.remoteAddress), answering: 0, sinceMs };
+    const place: Place = {
+      socket,
+      source: loginSourceOf(socket.remoteAddress),
+      answering: 0,
+      unanswered: 0,
+      unpaused: 0,
+      sinceMs
+    };
     this.#places.set(key, place);
     this.#descriptors?.add();
     socket.on('close', () => {
@@ -112,10 +137,17 @@ export class HttpPlaces {
     return true;
   }
 
-  #begin(request: IncomingMessage, response: ServerResponse): void {
+  /** @returns false: the request is not answered, because its connection is closed */
+  #begin(request: IncomingMessage, response: ServerResponse): boolean {
+    const { socket } = request;
     OWN.add(request);
-    const place = this.#places.get(peerOf(request.socket));
-    if (place === undefined) return;
+    const place = this.#places.get(peerOf(socket));
+    if (place !== undefined && Math.max(place.unanswered, place.unpaused) >= MAX_PIPELINED) socket.destroy();
+    if (socket.destroyed) return false;
+    this.#pause(socket);
+    if (place === undefined) return true;
+    place.unanswered++;
+    place.unpaused++;
     let isComplete = false;
     const complete = () => {
       if (isComplete) return;
@@ -126,15 +158,42 @@ export class HttpPlaces {
     if (hasBody) request.on('end', complete);
     else complete();
     response.on('close', () => {
+      place.unanswered--;
       if (!isComplete) request.off('end', complete);
       else place.answering--;
       place.sinceMs = this.#clock.monotonic();
     });
+    return true;
+  }
+
+  #pause(socket: Socket): void {
+    socket.pause();
+    this.#paused.add(socket);
+    if (!this.#known.has(socket)) {
+      this.#known.add(socket);
+      // Node resumes a connection to read or discard a body
+      socket.on('resume', () => {
+        if (this.#paused.has(socket)) socket.pause();
+      });
+    }
+    this.#immediate ??= setImmediate(() => this.#resume());
+  }
+
+  #resume(): void {
+    let left = RESUMED_PER_TURN;
+    for (const socket of this.#paused) {
+      if (left-- === 0) break;
+      this.#paused.delete(socket);
+      const place = this.#places.get(peerOf(socket));
+      if (place !== undefined) place.unpaused = 0;
+      socket.resume();
+    }
+    this.#immediate = this.#paused.size === 0 ? undefined : setImmediate(() => this.#resume());
   }
 }
 
-/** A key that a connection and TLS over it have in common. */
+/** A key that a connection and TLS over it have in common. A client may use one port of its own for several addresses of this machine. */
 export function peerOf(socket: Socket): unknown {
-  const { remoteAddress, remotePort } = socket;
-  return remotePort === undefined ? socket : `${remoteAddress} ${remotePort}`;
+  const { remoteAddress, remotePort, localAddress } = socket;
+  return remotePort === undefined ? socket : `${remoteAddress} ${remotePort} ${localAddress}`;
 }

@@ -1,4 +1,5 @@
 /** Connections of HTTP servers: those of ports of this package, and upgrade requests: which pages may make them, and who gets those of a path. For adapters. */
+export { type DescriptorCount, DescriptorReserve, Descriptors } from './descriptors.ts';
 export { HttpPlaces, isAtOwnPort, peerOf } from './http-places.ts';
 export { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from './origins.ts';
 export { pathOf, respond } from './requests.ts';

@@ -10,9 +10,9 @@ import { createInterface } from 'node:readline';
 import { type Duplex, PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import mqtt from 'mqtt';
-import { type DescriptorCount, DescriptorReserve, Descriptors } from '../../adapters/net/descriptors.ts';
 import { Gate } from '../../adapters/net/gate.ts';
 import { tcp } from '../../adapters/net/index.ts';
+import { type DescriptorCount, DescriptorReserve, Descriptors } from '../../adapters/upgrades/descriptors.ts';
 import { HttpPlaces } from '../../adapters/upgrades/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -92,7 +92,7 @@ describe('Descriptors', () => {
   it('detects that a process has used all of its descriptors', { skip: process.platform !== 'linux' }, () => {
     const script = `
       import { closeSync, openSync } from 'node:fs';
-      import { Descriptors } from './adapters/net/descriptors.ts';
+      import { Descriptors } from './adapters/upgrades/descriptors.ts';
       let now = 0;
       const descriptors = new Descriptors(undefined, () => now);
       const seen = [descriptors.free() > 0];
@@ -266,7 +266,7 @@ describe('the reserve of descriptors of a listener', () => {
     const { clock, descriptors } = processWith({ limit: 1000, used: 936 });
     broker.clock = clock;
     const places = new HttpPlaces(0, clock, new DescriptorReserve(broker, 'http:8081', 64, descriptors));
-    const server = places.watch(new EventEmitter() as HttpServer);
+    const server = places.watch(new EventEmitter() as HttpServer, () => {});
     const arrive = (remotePort: number) => {
       const socket = Object.assign(new PassThrough(), { remoteAddress: '10.0.0.1', remotePort });
       server.emit('connection', socket);
@@ -304,9 +304,9 @@ class App {
   readonly said: Record<string, unknown>[] = [];
   #heard = () => {};
 
-  constructor(folder: string, reserve: number) {
+  constructor(folder: string, reserve: number, ...more: readonly string[]) {
     const node = [process.execPath, '--import', 'tsx', '--conditions=embermq-source'];
-    const command = [...node, join(import.meta.dirname, 'descriptor-app.ts'), folder, String(reserve)];
+    const command = [...node, join(import.meta.dirname, 'descriptor-app.ts'), folder, String(reserve), ...more];
     this.child = spawn('bash', ['-c', 'ulimit -n 160; exec "$0" "$@"', ...command], {
       cwd: join(import.meta.dirname, '../..'),
       stdio: ['pipe', 'pipe', 'inherit']
@@ -334,6 +334,28 @@ class App {
     await once(this.child, 'exit');
   }
 }
+
+it('connections to the port for pushed rows leave descriptors free, and the shortage is in the status of a rule', {
+  skip: process.platform !== 'linux'
+}, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'embermq-descriptors-'));
+  const app = new App(folder, 64, 'push');
+  const port = (await app.says('port')).port as number;
+  const sockets: Socket[] = [];
+  for (let n = 0; n < 200; n++) {
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    sockets.push(socket);
+    await once(socket, 'connect');
+  }
+  await Promise.all(sockets.slice(0, 50).map(closed));
+  app.child.stdin?.write('\n');
+  const { used, status } = await app.says('used');
+  assert.match(status as string, /file descriptors are free/);
+  assert.ok((used as number) <= 130, `${used} of 160 descriptors are open`);
+  for (const socket of sockets) socket.destroy();
+  await app.end();
+  rmSync(folder, { recursive: true });
+});
 
 describe('clients that take all descriptors they can get', { skip: process.platform !== 'linux' }, () => {
   let folder: string;

@@ -198,7 +198,7 @@ describe('listenHttp', () => {
     const clock = new ManualClock();
     const places = new HttpPlaces(4, clock);
     const server = new EventEmitter();
-    places.watch(server as Server);
+    places.watch(server as Server, hello);
     const sockets = ['10.0.0.1', '10.0.0.2', '10.0.0.2', '10.0.0.1'].map((remoteAddress, remotePort) => {
       clock.advance(1);
       const socket = Object.assign(new PassThrough(), { remoteAddress, remotePort });
@@ -213,6 +213,56 @@ describe('listenHttp', () => {
     );
     assert.equal(newcomer.destroyed, false);
     assert.equal(places.size, 4);
+  });
+
+  it('reads from few connections in each turn, and one request after the other, whatever Node resumes', async () => {
+    const places = new HttpPlaces(0, new ManualClock());
+    const server = places.watch(new EventEmitter() as Server, () => {});
+    const sockets = Array.from({ length: 10 }, (_, remotePort) => {
+      const socket = Object.assign(new PassThrough(), { remoteAddress: '10.0.0.1', remotePort }).resume();
+      server.emit('connection', socket);
+      return socket;
+    });
+    for (const socket of sockets) {
+      server.emit('request', { headers: {}, socket }, new EventEmitter());
+      socket.resume();
+    }
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    const reading: number[] = [];
+    for (let turn = 0; turn < 4; turn++) {
+      reading.push(sockets.filter((socket) => !socket.isPaused()).length);
+      await new Promise(setImmediate);
+    }
+    assert.deepEqual(reading, [0, 4, 8, 10]);
+  });
+
+  for (const body of [false, true])
+    it(`closes a connection that sends hundreds of requests ${body ? 'with bodies ' : ''}without waiting for answers`, async () => {
+      await broker.start();
+      let requests = 0;
+      const { port } = await listenHttp(broker, 0, (_request, response) => {
+        requests++;
+        response.end();
+      });
+      const text = body
+        ? 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n\r\nx'
+        : 'GET / HTTP/1.1\r\nhost: a\r\n\r\n';
+      await ended(dial(port, text.repeat(500)));
+      assert.ok(requests <= 64, `${requests} requests`);
+      const few = dial(port, text.repeat(50));
+      while (requests < 114) await once(few, 'data');
+      few.destroy();
+    });
+
+  it('counts connections from one port of a client to several addresses of this machine', () => {
+    const places = new HttpPlaces(0, new ManualClock());
+    const server = places.watch(new EventEmitter() as Server, hello);
+    for (const localAddress of ['127.0.0.1', '127.0.0.2', '127.0.0.3'])
+      server.emit(
+        'connection',
+        Object.assign(new PassThrough(), { remoteAddress: '127.0.0.1', remotePort: 9, localAddress })
+      );
+    assert.equal(places.size, 3);
   });
 
   for (const [name, handler, path] of [

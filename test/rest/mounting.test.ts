@@ -240,7 +240,10 @@ describe('A list', () => {
 
 /** Serve a listener as the ports of the broker do. */
 function serveAtOwnPort(listener: RequestListener) {
-  return serve(listener, (server) => new HttpPlaces(0, systemClock).watch(server));
+  return serve(
+    () => {},
+    (server) => new HttpPlaces(0, systemClock).watch(server, listener)
+  );
 }
 
 describe('A body', () => {
@@ -278,6 +281,26 @@ describe('A body', () => {
     assert.match(socket.received(), /^HTTP\/1.1 413 .*\r\nconnection: close\r\ncontent-length: 12\r\n/is);
     assert.equal(timers.size, 0);
     await once(socket, 'close');
+  });
+
+  it('that is not wanted is left to a server of the Fetch API, and the answer has the header Connection: close', async () => {
+    const fetch = toFetch(
+      mount(async () => ({ status: 401, headers: { 'x-a': 'b' }, body: '', closes: true })),
+      portsOf()
+    );
+    const headersOf = async (init: RequestInit, facts = {}) => {
+      const response = await fetch(new Request('http://h/p', { method: 'POST', ...init }), facts);
+      return Object.fromEntries((response as Response).headers);
+    };
+    const host = { host: 'h' };
+    const closing = await headersOf({ body: 'not read', headers: host });
+    assert.deepEqual([closing.connection, closing['x-a']], ['close', 'b']);
+    for (const [name, init, facts] of [
+      ['without a body', { headers: host }, {}],
+      ['with a body that the app has read', { body: 'read', headers: host }, { body: 'read' }],
+      ['of HTTP/2', { body: 'not read' }, {}]
+    ] as const)
+      assert.equal((await headersOf(init, facts)).connection, undefined, name);
   });
 
   it('without a length is read up to the limit', async () => {

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { BrokerError, systemClock } from '../../lib/index.ts';
-import type { Acceptor } from './acceptor.ts';
+import { type Broker, BrokerError, type Clock, systemClock } from '../../lib/index.ts';
 
 /** The file descriptors of the process. */
 export interface DescriptorCount {
@@ -80,8 +79,13 @@ function readProcessCount(): DescriptorCount {
 /** The descriptors of this process, shared by the listeners of all brokers. */
 const processDescriptors = new Descriptors();
 
-/** The part of a broker that a reserve needs. */
-type Reported = Pick<Acceptor, 'clock' | 'alarms' | 'failed'>;
+/** The parts of a broker that a reserve needs. */
+interface Reported {
+  readonly clock: Clock;
+  /** undefined: a shortage is only reported as an error. */
+  readonly alarms?: Pick<Broker['alarms'], 'raise' | 'clear'>;
+  failed(error: unknown, during: string, session: undefined): void;
+}
 
 /** Keeps the last descriptors free of the connections of one listener, and raises an alarm while it refuses connections. */
 export class DescriptorReserve {
@@ -132,7 +136,7 @@ export class DescriptorReserve {
     const summary =
       `${free} of ${limit} file descriptors are free, and ${this.#reserve} are reserved for the store: listener ${this.#listener} closes ` +
       'new connections until more are free. Raise the limit (ulimit -n, LimitNOFILE) or lower maxConnections';
-    this.#acceptor.alarms.raise({
+    this.#acceptor.alarms?.raise({
       id: this.#alarm,
       severity: 'critical',
       title: 'file descriptors are short',
@@ -155,7 +159,7 @@ export class DescriptorReserve {
   #clear(): void {
     this.#isShort = false;
     this.#acceptor.clock.clearTimeout(this.#timer);
-    this.#acceptor.alarms.clear(this.#alarm);
+    this.#acceptor.alarms?.clear(this.#alarm);
   }
 
   get #alarm(): string {
