@@ -53,7 +53,7 @@ export interface SqlFunction {
   readonly scans?: number;
   /**
    * The weight of a list or an object that it gives follows from its arguments, of which texts count 8 times: it is no more than that of one of them (`part`), or
-   * than that of all together (`sum`), but for 64. Absent: the result is walked to weigh it. Not for functions of the app.
+   * than that of all together (`sum`), but for 64. Absent: the result is walked to weigh it, also that of a function of the app. @internal
    */
   readonly weighs?: Weighs | undefined;
   /** It never fails with arguments of the right types. */
