@@ -209,7 +209,7 @@ describe('settling of a VirtualClock', () => {
   });
 
   it('waits for a hook that does real input or output', async () => {
-    const clock = new VirtualClock();
+    const clock = new VirtualClock({ patienceMs: 60_000 });
     const work = new WorkCount();
     clock.attach(work);
     let answer = 0;

@@ -121,7 +121,7 @@ describe('createTestBroker', () => {
   });
 
   it('waits for a hook that does real input or output', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await createTestBroker({ clock: { patienceMs: 60_000 } });
     let askedAt = -1;
     kit.broker.hook('authorizePublish', async () => {
       await readFile(new URL(import.meta.url));
