@@ -1,4 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { chart } from './chart.ts';
 import { markdown, type Sample, troubles } from './report.ts';
@@ -105,6 +106,9 @@ async function run(): Promise<void> {
   const rows = ROWS.filter(({ name }) => isWanted(name, only)).map(sized);
   const { kinds, absent } = brokers();
   if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true });
+  // before an hour of measurements, whose results have to be written there
+  for (const file of [options.out, options.json, options.chart])
+    if (file !== undefined) mkdirSync(dirname(file), { recursive: true });
   const profiles = new Map<string, string>();
   const samples = await measureAll(rows, kinds, profiles);
   const extras = new Map([...(await measureExtras(only)), ...profiles]);
