@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { connectFrame, packet, subscribeFrame, text } from './load/frames.ts';
+import { UPGRADE } from './load/wire.ts';
 import { findProgram, MOSQUITTO_SETTINGS } from './support/brokers.ts';
 import { freePort, listening } from './support/child.ts';
 import { residentBytes } from './support/proc.ts';
@@ -116,20 +117,10 @@ async function beforeConnect({ port }: Target): Promise<Socket[]> {
 
 /** Fragments of a WebSocket message whose last fragment is never sent. */
 async function fragments({ webSocketPort }: Target): Promise<Socket[]> {
-  const upgrade = [
-    'GET /mqtt HTTP/1.1',
-    'Host: localhost',
-    'Connection: Upgrade',
-    'Upgrade: websocket',
-    'Sec-WebSocket-Version: 13',
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-    'Sec-WebSocket-Protocol: mqtt',
-    '\r\n'
-  ].join('\r\n');
   const fragment = (opcode: number) =>
     Buffer.concat([Buffer.from([opcode, 0xfe, 0xfa, 0, 0, 0, 0, 0]), Buffer.alloc(64_000, 0x10)]);
   const rest = Array.from({ length: 64 }, () => fragment(0));
-  return flood(webSocketPort, 300, () => [Buffer.from(upgrade), fragment(2), ...rest]);
+  return flood(webSocketPort, 300, () => [Buffer.from(UPGRADE), fragment(2), ...rest]);
 }
 
 async function flood(port: number, count: number, bytes: () => readonly Buffer[]): Promise<Socket[]> {

@@ -40,8 +40,7 @@ export async function resultOf(
 }
 
 /**
- * What is wrong with an entry of a batch, in one word: as `wordOf` says, but the name of a parameter that is not known, which the original products
- * ignore.
+ * Return one word for the fault of an entry of a batch: that of `wordOf`, or the name of an unknown parameter, which the original products ignore.
  * @param names the parameters that `wordOf` calls `login`
  */
 export function entryWord(

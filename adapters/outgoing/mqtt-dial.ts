@@ -12,7 +12,7 @@ export interface DialSettings extends OutgoingTls {
   readonly verifies?: boolean;
   /** Names of cipher suites in the form of OpenSSL. Default: those of Node. */
   readonly ciphers?: string;
-  /** How to trust the certificate of the server, for the error if it is not trusted. */
+  /** Remedy in the error for a certificate of the server that is not trusted. */
   readonly trustRemedy?: string;
 }
 

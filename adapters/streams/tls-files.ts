@@ -12,7 +12,7 @@ export const TLS_FILE_PROPERTIES: PropertyTable = {
   rootCaPath: { type: 'string', about: 'File of the certificate authorities, PEM, instead of those of Node.' }
 };
 
-/** What helps if the certificate of a server is not trusted. */
+/** Remedy if the certificate of a server is not trusted. */
 export const TRUST_REMEDY = 'name the file of its authorities in the property rootCaPath';
 /** The same where certificates need not be verified. */
 export const TRUST_OR_SKIP_REMEDY = `${TRUST_REMEDY}, or set insecureSkipVerify to true to accept any certificate`;

@@ -2,7 +2,7 @@ import { connect as connectSocket, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { connect as connectTls, createSecureContext } from 'node:tls';
 
-/** How the load generator reaches the broker. */
+/** Transport between the load generator and the broker. */
 export type Wire = 'tcp' | 'tls' | 'ws';
 
 /** The stream of a connection, as the load generator uses it. */
@@ -10,7 +10,7 @@ export interface WireStream extends Duplex {
   resetAndDestroy(): unknown;
 }
 
-/** Where the bytes of a stream go: into memory that all streams share. */
+/** Memory that all streams share, into which received bytes are copied. */
 interface Landing {
   readonly buffer: Buffer;
   /** Called when the first `bytes` of the memory are those that were received. */
@@ -25,7 +25,8 @@ interface Target {
 
 /** Loaded once: the certificates of the system are not needed, and reading them for each connection would take most of the time. */
 const TLS_CONTEXT = createSecureContext({ ca: [] });
-const UPGRADE = [
+/** The request that makes a connection an MQTT WebSocket. */
+export const UPGRADE = [
   'GET /mqtt HTTP/1.1',
   'Host: localhost',
   'Connection: Upgrade',

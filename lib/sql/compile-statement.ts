@@ -262,7 +262,7 @@ function targetOf(expression: Expression, text: string): Path {
   return { type: 'path', name: text.slice(start, end), steps: [], start, end };
 }
 
-/** How many values an output has at most: all columns of `*` are known to weigh no more than one, and it has the aliases. */
+/** The greatest number of values of an output: all columns of `*` are known to weigh no more than one, and it has the aliases. */
 function valuesOf(fields: readonly Field[], aliases: number): number {
   return fields.reduce((count, { type }) => count + (type === 'star' ? 1 + aliases : 1), 0);
 }

@@ -11,7 +11,7 @@ const MOST_WORK = 67_108_864;
 /** Lighter values are weighed each time: a map of known weights costs more than to walk them. */
 const MAX_LIGHT = 2048;
 /** Most that outputs weigh together that are known to be light; others are walked. */
-const MOST_LIGHT = MOST_WORK / 4;
+const MAX_LIGHT_WEIGHT = MOST_WORK / 4;
 /** The work of copying a member of an object. */
 const MEMBER_WORK = 16;
 
@@ -121,7 +121,7 @@ export class Scope {
    */
   output<T extends object>(output: T, fields: number): T {
     const most = fields * this.#most;
-    if (most <= MAX_WEIGHT && this.#lightWeight + most <= MOST_LIGHT) {
+    if (most <= MAX_WEIGHT && this.#lightWeight + most <= MAX_LIGHT_WEIGHT) {
       this.#lightWeight += most;
       return output;
     }

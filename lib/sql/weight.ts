@@ -4,7 +4,7 @@ export const MAX_WEIGHT = 4_194_304;
 /** Deeper values are too heavy, because nothing can encode them. */
 const MAX_LEVELS = 1000;
 
-/** How the weight of a result follows from the arguments of its function, see `SqlFunction.weighs`. */
+/** Relation between the weight of a result and the arguments of its function, see `SqlFunction.weighs`. */
 export type Weighs = 'part' | 'sum';
 
 /** Weights of lists and objects, by identity. */
