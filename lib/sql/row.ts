@@ -7,11 +7,11 @@ import { isList, type Value } from './values.ts';
 import { type KnownWeights, MAX_WEIGHT, type Weighs, weightOf } from './weight.ts';
 
 /** Most characters, bytes and elements that a statement reads and makes for one event, and most that its outputs weigh: what a device sends must not stop the broker. */
-const MOST_WORK = 67_108_864;
+const MAX_WORK = 67_108_864;
 /** Lighter values are weighed each time: a map of known weights costs more than to walk them. */
 const MAX_LIGHT = 2048;
-/** Most that outputs weigh together that are known to be light; others are walked. */
-const MAX_LIGHT_WEIGHT = MOST_WORK / 4;
+/** Maximum weight of all outputs that are known to be light; beyond it they are walked. */
+const MAX_LIGHT_WEIGHT = MAX_WORK / 4;
 /** The work of copying a member of an object. */
 const MEMBER_WORK = 16;
 
@@ -75,8 +75,8 @@ export class Scope {
 
   #take(work: number): void {
     this.#work += work;
-    if (this.#work > MOST_WORK)
-      throw new SqlFailure(`the statement reads and makes more than ${MOST_WORK} characters for one event`);
+    if (this.#work > MAX_WORK)
+      throw new SqlFailure(`the statement reads and makes more than ${MAX_WORK} characters for one event`);
   }
 
   /** Count the work of a regular expression. @param work its parts times the characters of the text @throws SqlFailure if it is too much for one event */
@@ -126,8 +126,8 @@ export class Scope {
       return output;
     }
     this.#outputWeight += this.#weigh(output, 'an output');
-    if (this.#outputWeight > MOST_WORK)
-      throw new SqlFailure(`the outputs of the event are larger than ${MOST_WORK} bytes as JSON together`);
+    if (this.#outputWeight > MAX_WORK)
+      throw new SqlFailure(`the outputs of the event are larger than ${MAX_WORK} bytes as JSON together`);
     return output;
   }
 

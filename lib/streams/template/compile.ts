@@ -17,7 +17,7 @@ import type { Expression, Node, Pipeline, Tree } from './tree.ts';
 /** Most turns of all loops of one output, with the uses of templates. */
 const MOST_TURNS = 1_000_000;
 /** How much functions may read and make for one output, as a multiple of its bound: characters, elements and calls. */
-const MOST_WORK = 100;
+const MAX_WORK = 100;
 /** Functions that look at no elements of a list. */
 const CHEAP: ReadonlySet<string> = new Set([
   ...['coalesce', 'default', 'dict', 'empty', 'first', 'index', 'kindIs', 'kindOf', 'last', 'len', 'list', 'not'],
@@ -57,9 +57,9 @@ export class Run {
   /** Count what a call reads or makes. @param isCheap not the elements of lists @throws StreamFailure */
   spend(value: TemplateValue, isCheap: boolean): void {
     this.work += typeof value === 'string' || (isList(value) && !isCheap) ? value.length : 1;
-    if (this.work > MOST_WORK * this.most)
+    if (this.work > MAX_WORK * this.most)
       throw new StreamFailure(
-        `the functions of a template read and make more than ${MOST_WORK * this.most} characters (bound templateCharacters)`
+        `the functions of a template read and make more than ${MAX_WORK * this.most} characters (bound templateCharacters)`
       );
   }
 }
