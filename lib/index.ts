@@ -80,16 +80,30 @@ export {
 } from './base/options-table.ts';
 export type { WorkCount } from './base/pending-work.ts';
 export { shownUrl } from './base/shown-url.ts';
-export type { Access } from './broker/access.ts';
-export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/access-explainer.ts';
-export type { AutoSubscription } from './broker/auto-subscriptions.ts';
 export { backup } from './broker/backup.ts';
-export type { BridgeAccess, BridgeLimits } from './broker/bridge-access.ts';
-export { BRIDGE_PREFIX } from './broker/bridge-access.ts';
 export { Broker, bridgeAccessOf, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
 export { checkBroker } from './broker/check-broker.ts';
-export type { Configuration, Override, Setting } from './broker/configuration.ts';
+export type { AutoSubscription } from './broker/configuration/auto-subscriptions.ts';
+export type { Configuration, Override, Setting } from './broker/configuration/configuration.ts';
+export { checkConnectorName } from './broker/configuration/connector-name.ts';
+export type {
+  Connector,
+  ConnectorKind,
+  ConnectorSettings,
+  ConnectorState,
+  Connectors
+} from './broker/configuration/connectors.ts';
+export { readBrokerOptions } from './broker/configuration/option-reading.ts';
+export {
+  BROKER_OPTIONS,
+  type BrokerOptions,
+  type BrokerSettings,
+  type OptionLayer,
+  type Settings
+} from './broker/configuration/options.ts';
+export { settingText } from './broker/configuration/setting-text.ts';
+export type { Table } from './broker/configuration/tables.ts';
 export {
   type ConfigurationDocument,
   type ConfigurationSections,
@@ -103,27 +117,19 @@ export {
   type ImportResult,
   importConfiguration
 } from './broker/configuration-document.ts';
-export { checkConnectorName } from './broker/connector-name.ts';
-export type { Connector, ConnectorKind, ConnectorSettings, ConnectorState, Connectors } from './broker/connectors.ts';
+export type { Access } from './broker/facets/access.ts';
+export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/facets/access-explainer.ts';
+export type { Retained } from './broker/facets/retained.ts';
+export type { ExportedResource, ExportedRule } from './broker/facets/rules.ts';
+export type { KickOptions, SessionHandle } from './broker/facets/session-handle.ts';
+export type { Sessions } from './broker/facets/sessions.ts';
 export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';
-export type { MessageHandler, SubscribeOptions } from './broker/handler-subscriber.ts';
-export type { MessageStreamOptions } from './broker/message-stream.ts';
-export { readBrokerOptions } from './broker/option-reading.ts';
-export {
-  BROKER_OPTIONS,
-  type BrokerOptions,
-  type BrokerSettings,
-  type OptionLayer,
-  type Settings
-} from './broker/options.ts';
-export type { Retained } from './broker/retained.ts';
-export type { ExportedResource, ExportedRule } from './broker/rules.ts';
-export type { KickOptions, SessionHandle } from './broker/session-handle.ts';
-export type { Sessions } from './broker/sessions.ts';
-export { settingText } from './broker/setting-text.ts';
-export type { Table } from './broker/tables.ts';
+export type { MessageHandler, SubscribeOptions } from './broker/messages/handler-subscriber.ts';
+export type { MessageStreamOptions } from './broker/messages/message-stream.ts';
+export type { BridgeAccess, BridgeLimits } from './broker/rights/bridge-access.ts';
+export { BRIDGE_PREFIX } from './broker/rights/bridge-access.ts';
 export { Client, connectClient } from './client/client.ts';
 export type { ClientListener } from './client/listeners.ts';
 // under names of their own: the broker has a MessageHandler and SubscribeOptions, too

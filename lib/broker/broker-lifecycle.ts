@@ -5,9 +5,9 @@ import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import type { Actors, Running } from './actors.ts';
+import { warnOfExposure } from './admission/exposure.ts';
 import { brokerMachine } from './broker.machine.ts';
 import type { BrokerActions, BrokerEvent } from './chart.ts';
-import { warnOfExposure } from './exposure.ts';
 import type { Services } from './services.ts';
 
 /** With a longer delay, setTimeout of Node fires immediately. */

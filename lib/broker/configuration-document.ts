@@ -6,7 +6,7 @@ import { checkUser, type ExportedUser } from '../access/management-users.ts';
 import { BrokerError, errorText, InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { type Broker, engineOf } from './broker.ts';
-import { checkExportedResource, checkExportedRule, type ExportedResource, type ExportedRule } from './rules.ts';
+import { checkExportedResource, checkExportedRule, type ExportedResource, type ExportedRule } from './facets/rules.ts';
 
 /** The present version of documents. A document of a later version is refused. */
 const VERSION = 1;

@@ -13,8 +13,8 @@ import { PacketTaps } from '../monitor/packet-taps.ts';
 import { Rejections } from '../monitor/rejections.ts';
 import { SysNotices } from '../monitor/sys-notices.ts';
 import { Traces } from '../monitor/traces.ts';
+import type { Settings } from './configuration/options.ts';
 import { Life } from './life.ts';
-import type { Settings } from './options.ts';
 import { Turn } from './turn.ts';
 
 /** What the services call in the parts of the broker, which are made later. */

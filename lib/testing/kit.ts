@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { Broker, engineOf, handledFiltersOf, serveLocal } from '../broker/broker.ts';
-import type { BrokerOptions } from '../broker/options.ts';
+import type { BrokerOptions } from '../broker/configuration/options.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import { localPair } from '../client/local-stream.ts';

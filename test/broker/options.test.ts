@@ -11,8 +11,8 @@ import {
   parseSize,
   readOptions
 } from '../../lib/base/options-table.ts';
-import { readBrokerOptions } from '../../lib/broker/option-reading.ts';
-import { BROKER_OPTIONS, type BrokerOptions } from '../../lib/broker/options.ts';
+import { readBrokerOptions } from '../../lib/broker/configuration/option-reading.ts';
+import { BROKER_OPTIONS, type BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { ZONE_OPTIONS } from '../../lib/records/zone.ts';
 import { cpuMs } from '../support/cpu.ts';
 import { ManualClock } from '../support/manual-clock.ts';

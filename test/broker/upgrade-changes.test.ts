@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { webHook } from '../../adapters/webhook/index.ts';
-import { CHANGES, type DefinitionChange, type DefinitionKinds } from '../../lib/broker/upgrade/changes.ts';
-import { upgradeReport } from '../../lib/broker/upgrade/report.ts';
+import { CHANGES, type DefinitionChange, type DefinitionKinds } from '../../lib/broker/storage/upgrade/changes.ts';
+import { upgradeReport } from '../../lib/broker/storage/upgrade/report.ts';
 import { type Broker, createBroker, memoryStore, type Store } from '../../lib/index.ts';
 import type { RuleDefinition } from '../../lib/rules/definition.ts';
 import { checkFormat } from '../../lib/store/commits.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import type { Hooks } from '../../lib/events/hooks.ts';
 import type { DropReason } from '../../lib/events/reasons.ts';
 import type { Properties, PublishPacket, UserProperty, Will } from '../../lib/packets/types.ts';

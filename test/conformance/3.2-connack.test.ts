@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import type { EventName } from '../../lib/events/catalogue.ts';
 import type { Properties, QoS, UserProperty } from '../../lib/packets/types.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';

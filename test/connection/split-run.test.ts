@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { Packet, ProtocolVersion } from '../../lib/packets/types.ts';
 import { Random } from '../fuzz/random.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import mqttPacket from 'mqtt-packet';
 import { Broker, engineOf } from '../../lib/broker/broker.ts';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { EVENT_NAMES } from '../../lib/events/catalogue.ts';
 import type { Hook } from '../../lib/events/hooks.ts';
 import { encode } from '../../lib/packets/encode.ts';

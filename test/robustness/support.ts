@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Broker } from '../../lib/broker/broker.ts';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import type { ConnectPacket, Packet, ProtocolVersion, QoS } from '../../lib/packets/types.ts';
 import { Peer, turns, type WireOptions } from '../fuzz/wire.ts';
 import { ManualClock } from '../support/manual-clock.ts';

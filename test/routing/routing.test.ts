@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import type { Route } from '../../lib/routing/route.ts';
 import { type CachedRoute, RouteCache } from '../../lib/routing/route-cache.ts';
 import { Routing } from '../../lib/routing/routing.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Broker, engineOf } from '../../lib/broker/broker.ts';
-import type { Override } from '../../lib/broker/configuration.ts';
+import type { Override } from '../../lib/broker/configuration/configuration.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';

@@ -1,6 +1,6 @@
 import { serialize } from 'node:v8';
 import { crc32 } from 'node:zlib';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';

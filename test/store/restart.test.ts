@@ -5,7 +5,7 @@ import timers from 'node:timers';
 import type { BrokerError } from '../../lib/base/errors.ts';
 import { durationMs } from '../../lib/base/options-table.ts';
 import { Broker, engineOf } from '../../lib/broker/broker.ts';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { Batch, type Store } from '../../lib/store/store.ts';

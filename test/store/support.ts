@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { type Client, connectClient } from '../../lib/client/client.ts';
 import type { ClientOptions, ReceivedMessage } from '../../lib/client/options.ts';
 import { describeKey, Kind } from '../../lib/store/keys.ts';

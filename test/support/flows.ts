@@ -1,5 +1,5 @@
 import { Broker, engineOf } from '../../lib/broker/broker.ts';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import type {
   AckPacket,
   Packet,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Broker, engineOf } from '../../lib/broker/broker.ts';
-import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type {
   ConnackPacket,

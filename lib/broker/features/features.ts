@@ -1,7 +1,7 @@
 import { BrokerError, NotFound } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
+import type { Table, Tables } from '../configuration/tables.ts';
 import type { Services } from '../services.ts';
-import type { Table, Tables } from '../tables.ts';
 import type { Feature, FeatureState } from './feature.ts';
 import { Presence } from './presence.ts';
 

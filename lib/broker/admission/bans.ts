@@ -1,0 +1,136 @@
+import type { AccessControl } from '../../access/access-control.ts';
+import { concerns } from '../../access/banned.ts';
+import { FlappingDetector, type FlappingPolicy, flappingPolicyOf } from '../../access/flapping.ts';
+import { FunctionTimer } from '../../base/timing-wheel.ts';
+import type { Connection } from '../../connection/connection.ts';
+import type { BrokerEvents } from '../../events/catalogue.ts';
+import type { DisconnectReason } from '../../events/reasons.ts';
+import type { Ban } from '../../records/ban.ts';
+import type { Session } from '../../session/session.ts';
+import type { Services } from '../services.ts';
+
+/** The interval at which bans that have ended are deleted. */
+const SWEEP_MS = 60_000;
+/** Alarms that are looked at in one slice. */
+const ALARMS_AT_ONCE = 500;
+/** The disconnections that count as lost connections. */
+const LOST: ReadonlySet<DisconnectReason> = new Set(['closed', 'stream_error', 'keepalive_timeout']);
+/** The longest id of an alarm. */
+const MAX_ALARM_ID = 256;
+
+/** The parts of the broker that `Bans` uses. */
+interface BansHost {
+  readonly access: Pick<AccessControl, 'banned'>;
+  readonly ledger: { readonly isFailed: boolean } | undefined;
+  readonly connections: { readonly all: Iterable<Connection<Session>> };
+}
+
+/** What follows from bans, and the ban of clients that are flapping. */
+export class Bans {
+  readonly #services: Services;
+  readonly #host: BansHost;
+  #detector: FlappingDetector | undefined;
+  readonly #onDisconnected = (event: BrokerEvents['client.disconnected']) => this.#disconnected(event);
+  /** What `#detector` was made of. */
+  #policy: FlappingPolicy | undefined;
+  /** The client ids of the present alarms about flapping, by the ids of the alarms. */
+  readonly #flapping = new Map<string, string>();
+  readonly #sweep = new FunctionTimer(() => {
+    void this.#deleteEnded().finally(() => this.#sweepLater());
+  });
+
+  constructor(services: Services, host: BansHost) {
+    this.#services = services;
+    this.#host = host;
+    this.configured();
+  }
+
+  /** The options about flapping may have changed: begin to observe clients, or end that. */
+  configured(): void {
+    const { settings, events } = this.#services;
+    const isOn = [...settings.zones.values()].some(({ enableFlappingDetect }) => enableFlappingDetect);
+    const policy = isOn ? flappingPolicyOf(settings.flappingDetectPolicy) : undefined;
+    if (JSON.stringify(policy) === JSON.stringify(this.#policy)) return;
+    this.#policy = policy;
+    this.#detector = policy && new FlappingDetector(policy);
+    events.off('client.disconnected', this.#onDisconnected);
+    if (policy !== undefined) events.on('client.disconnected', this.#onDisconnected, undefined);
+  }
+
+  /** The broker has started. */
+  start(): void {
+    this.#sweepLater();
+  }
+
+  /** A ban was made. */
+  made(ban: Ban): void {
+    const { events, settings, clock } = this.#services;
+    if (events.heard['client.banned']) events.emit('client.banned', { ban });
+    this.#sweepLater();
+    if (settings.banDisconnects && ban.until > clock.now()) this.#disconnect(ban);
+  }
+
+  #sweepLater(): void {
+    const isNeeded = this.#host.access.banned.size > 0 || this.#flapping.size > 0;
+    if (isNeeded && this.#services.life.isRunning && this.#sweep.dueMs === Infinity)
+      this.#services.wheel.arm(this.#sweep, SWEEP_MS);
+  }
+
+  #disconnect(ban: Ban): void {
+    const isConcerned = concerns(ban);
+    for (const { session, isClosed } of [...this.#host.connections.all])
+      if (!isClosed && isConcerned(session.client)) this.#close(session);
+  }
+
+  #close(session: Session): void {
+    if (session.client.agreement.zone.enableBan) session.lifecycle.close('banned');
+  }
+
+  #disconnected({ client, reason }: BrokerEvents['client.disconnected']): void {
+    const { settings, clock, announcer } = this.#services;
+    const { banMs } = this.#policy as FlappingPolicy;
+    const zone = settings.zones.get(client.zone);
+    if (!zone?.enableFlappingDetect || !LOST.has(reason)) return;
+    const { clientId } = client;
+    if (!this.#detector?.lost(clientId, clock.monotonic())) return;
+    const ban = { kind: 'clientId', who: clientId, by: 'flapping detector', reason: 'flapping is detected' } as const;
+    const until = clock.now() + banMs;
+    this.#host.access.banned
+      .add({ ...ban, until })
+      .catch((error: unknown) => announcer.failed(error, 'banning a client that is flapping', client));
+    this.#raise(clientId, banMs);
+  }
+
+  #raise(clientId: string, banMs: number): void {
+    const { alarms, settings } = this.#services;
+    const id = `flapping_detected:${clientId}`.slice(0, MAX_ALARM_ID).replace(/[\ud800-\udbff]$/, '');
+    const summary = `the client id has lost its connection again and again and is banned (option flappingDetectPolicy: ${settings.flappingDetectPolicy})`;
+    this.#flapping.set(id, clientId);
+    alarms.raise({ id, title: 'a client is flapping', summary });
+    this.#services.wheel.arm(new FunctionTimer(() => this.#clearAlarm(id)), banMs);
+    this.#sweepLater(); // in case that the ban is lifted, or made longer
+  }
+
+  /** Delete the bans that have ended, and clear the alarms about the client ids that are no longer banned. */
+  async #deleteEnded(): Promise<void> {
+    const { life, slices } = this.#services;
+    const isOver = () => !life.isRunning || this.#host.ledger?.isFailed === true;
+    if (!isOver()) await this.#host.access.banned.sweep(isOver);
+    let left = ALARMS_AT_ONCE;
+    for (const id of this.#flapping.keys()) {
+      if (left-- === 0) {
+        await slices.next();
+        left = ALARMS_AT_ONCE - 1;
+      }
+      this.#clearAlarm(id);
+    }
+  }
+
+  /** Clear an alarm if its client id is no longer banned. */
+  #clearAlarm(id: string): void {
+    const clientId = this.#flapping.get(id);
+    if (clientId === undefined || this.#host.access.banned.get('clientId', clientId) !== undefined) return;
+    this.#flapping.delete(id);
+    this.#services.alarms.clear(id);
+  }
+}

@@ -1,0 +1,375 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type BrokerError, InvalidInput, NotFound, StateError } from '../../base/errors.ts';
+import { HIDDEN } from '../../base/hidden.ts';
+import { checkObject } from '../../base/options-table.ts';
+import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../../base/url-secrets.ts';
+import type { Awaitable } from '../../events/hooks.ts';
+import { checkConnectorName } from './connector-name.ts';
+import type { Table } from './tables.ts';
+
+/** Something that exchanges events or messages with another system, such as a webhook or a bridge. */
+export interface Connector {
+  /** Unique among those of its kind. */
+  readonly name: string;
+  readonly isStarted: boolean;
+  /** What it does at present, in the words of its kind. */
+  readonly state: string;
+  /** Number of events or messages that wait. */
+  readonly size: number;
+  /** Why the last attempt has failed; undefined after a success. */
+  readonly lastError: Error | undefined;
+  /** Counters since it was made, in the words of its kind: `{ sent, dropped: { expired } }`. */
+  readonly figures: object;
+  start(): void;
+  stop(): Awaitable<void>;
+  /** Stop, and release everything. What is persisted stays. */
+  close(): Awaitable<void>;
+  /** Close, and remove what waits from the store, too. */
+  discard(): Awaitable<void>;
+}
+
+/** Options of a connector, as JSON has them. */
+export type ConnectorSettings = Readonly<Record<string, unknown>>;
+
+/** A kind of connector that can be made at run time: the option `connectors` of `createBroker`. */
+export interface ConnectorKind<Host = never> {
+  /** `webhook`, `bridge`. If a connector has an outbox, that is named after both: `webhook:main`. */
+  readonly name: string;
+  /** Names of options that are never shown. */
+  readonly secrets: readonly string[];
+  /** Check options without using them. @throws InvalidInput */
+  check(settings: ConnectorSettings): void;
+  /**
+   * Make a connector, which is started and has attached itself to the broker.
+   * @param before the settings of the one that it replaces
+   * @throws as `check`
+   */
+  make(broker: Host, settings: ConnectorSettings, before?: ConnectorSettings): Connector;
+}
+
+/** A connector, as `broker.connectors` lists it. */
+export interface ConnectorState {
+  readonly kind: string;
+  readonly name: string;
+  readonly isStarted: boolean;
+  /** In the words of its kind; `missing`: it is not there, see `lastError`. */
+  readonly state: string;
+  readonly size: number;
+  readonly lastError: Error | undefined;
+  /** Counters since it was made: `{ sent, dropped_expired }`. Empty if it is not there. */
+  readonly figures: Readonly<Record<string, number>>;
+  /** What it was made of at run time, with `HIDDEN` for secrets. Undefined: the app or the configuration of the process has made it. */
+  readonly settings: ConnectorSettings | undefined;
+}
+
+/** A connector that was made at run time, in the store. */
+export interface StoredConnector {
+  readonly kind: string;
+  readonly settings: ConnectorSettings;
+  readonly isStarted: boolean;
+}
+
+/** The table in the store. */
+export const CONNECTORS_TABLE = '$connectors';
+
+/** What `Connectors` uses of the broker. */
+interface ConnectorsHost {
+  readonly kinds: readonly ConnectorKind[];
+  readonly table: Table<StoredConnector>;
+  /** What `make` of a kind is given. */
+  readonly broker: unknown;
+  isStarted(): boolean;
+  failed(error: unknown, during: string): void;
+  /** Delete what the outbox of a connector has in the store; it is not open. @param name `webhook:main` */
+  discard(name: string): void;
+}
+
+/**
+ * The connectors of a broker: `broker.connectors`. Those that the app makes (`webhook(broker, ...)`) attach themselves; those that are made
+ * here are persisted with the state of the broker, with their secrets, and made again at each start.
+ */
+export class Connectors {
+  readonly #host: ConnectorsHost;
+  readonly #kinds = new Map<string, ConnectorKind>();
+  readonly #running = new Map<string, Connector>();
+  /** Why those of the store are not there. */
+  readonly #errors = new Map<string, Error>();
+  /** The last change. Changes are made one after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+  /** What is being made at the moment. */
+  #making: string | undefined = undefined;
+
+  /** @internal */
+  constructor(host: ConnectorsHost) {
+    this.#host = host;
+    for (const kind of host.kinds) this.#kinds.set(kind.name, kind);
+  }
+
+  /** The kinds that can be made. */
+  get kinds(): readonly string[] {
+    return [...this.#kinds.keys()];
+  }
+
+  /** The connectors of a kind, sorted by name. @param kind default: all kinds, sorted by kind */
+  list(kind?: string): ConnectorState[] {
+    const keys = new Set([...this.#running.keys(), ...[...this.#host.table].map(([key]) => key)]);
+    return [...keys]
+      .sort()
+      .filter((key) => kind === undefined || key.startsWith(`${kind}:`))
+      .map((key) => this.#stateOf(key));
+  }
+
+  /** Whether there is a connector of this name, or it is in the store. @internal */
+  isKnown(kind: string, name: string): boolean {
+    const key = keyOf(kind, name);
+    return this.#running.has(key) || this.#host.table.has(key);
+  }
+
+  /** A connector; undefined: there is none. */
+  get(kind: string, name: string): ConnectorState | undefined {
+    return this.isKnown(kind, name) ? this.#stateOf(keyOf(kind, name)) : undefined;
+  }
+
+  /**
+   * Add a connector that its caller has made. For adapters.
+   * @returns a function that removes it
+   * @throws StateError RECORD_EXISTS
+   */
+  attach(kind: string, connector: Connector): () => void {
+    const key = keyOf(kind, connector.name);
+    if (this.#running.has(key) || (this.#host.table.has(key) && this.#making !== key))
+      throw exists(kind, connector.name);
+    this.#running.set(key, connector);
+    return () => {
+      if (this.#running.get(key) === connector) this.#running.delete(key);
+    };
+  }
+
+  /**
+   * Make a connector and start it. It is persisted.
+   * @param settings the options of its kind, with its name
+   * @throws InvalidInput with the field, NotFound RECORD_NOT_FOUND (no such kind), StateError RECORD_EXISTS, BROKER_NOT_STARTED, BrokerError
+   *   STORE_FAILED: nothing has changed
+   */
+  add(kind: string, settings: ConnectorSettings): Promise<ConnectorState> {
+    return this.#inTurn(async () => {
+      const made = this.#kind(kind);
+      const name = nameIn(settings, kind);
+      const key = keyOf(kind, name);
+      if (this.#running.has(key) || this.#host.table.has(key)) throw exists(kind, name);
+      for (const secret of made.secrets) if (settings[secret] === HIDDEN) throw hiddenSecret(kind, secret);
+      withSecrets(settings, {}, { kind, secrets: [] }); // nothing is hidden in URLs
+      made.check(settings);
+      const stored: StoredConnector = { kind, settings, isStarted: true };
+      await this.#host.table.set(key, stored);
+      await this.#make(key, stored);
+      return this.#stateOf(key);
+    });
+  }
+
+  /**
+   * Replace the options of a connector that was made at run time. Nothing happens if they are the present ones. Otherwise, what waits stays if
+   * its kind persists it. It begins in the state in which
+   * it was: started or stopped.
+   * @param settings all options; `******` for a secret means the present one
+   * @throws as `add`; NotFound RECORD_NOT_FOUND; StateError CONNECTOR_OF_APP
+   */
+  change(kind: string, name: string, settings: ConnectorSettings): Promise<ConnectorState> {
+    return this.#inTurn(async () => {
+      const key = keyOf(kind, name);
+      const before = this.#stored(kind, name);
+      const made = this.#kind(kind);
+      if (settings.name !== undefined && settings.name !== name)
+        throw new InvalidInput('OPTION_INVALID', 'name', `"${name}", because a name cannot be changed`, settings.name);
+      const after = withSecrets({ ...settings, name }, before.settings, { kind, secrets: made.secrets });
+      made.check(after);
+      if (this.#running.has(key) && isDeepStrictEqual(after, before.settings)) return this.#stateOf(key);
+      const stored: StoredConnector = { ...before, settings: after };
+      await this.#host.table.set(key, stored);
+      await this.#running.get(key)?.close();
+      await this.#make(key, stored, before.settings);
+      return this.#stateOf(key);
+    });
+  }
+
+  /**
+   * Start a connector. @returns false: it was started already. For one that was made at run time this is persisted
+   * @throws NotFound RECORD_NOT_FOUND; StateError BROKER_NOT_STARTED; BrokerError STORE_FAILED
+   */
+  start(kind: string, name: string): Promise<boolean> {
+    return this.#switch(kind, name, true);
+  }
+
+  /** Stop a connector. What waits stays. @returns false: it was stopped already @throws as `start` */
+  stop(kind: string, name: string): Promise<boolean> {
+    return this.#switch(kind, name, false);
+  }
+
+  /** Delete a connector that was made at run time, with what waits. @throws NotFound RECORD_NOT_FOUND; StateError CONNECTOR_OF_APP, BROKER_NOT_STARTED */
+  delete(kind: string, name: string): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#stored(kind, name);
+      const key = keyOf(kind, name);
+      await this.#host.table.delete(key);
+      this.#errors.delete(key);
+      const running = this.#running.get(key);
+      if (running === undefined) this.#host.discard(key);
+      else await running.discard();
+    });
+  }
+
+  /** Make the connectors of the store, when it has been read. @internal */
+  async restored(): Promise<void> {
+    for (const [key, stored] of [...this.#host.table]) if (!this.#running.has(key)) await this.#make(key, stored);
+  }
+
+  #switch(kind: string, name: string, isStarted: boolean): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const key = keyOf(kind, name);
+      const state = this.get(kind, name);
+      if (state === undefined) throw notFound(kind, name);
+      const stored = this.#host.table.get(key);
+      if (stored !== undefined && stored.isStarted !== isStarted)
+        await this.#host.table.set(key, { ...stored, isStarted });
+      const running = this.#running.get(key);
+      if (running === undefined && stored !== undefined && isStarted) {
+        await this.#make(key, { ...stored, isStarted });
+        return true;
+      }
+      if (running === undefined || running.isStarted === isStarted) return false;
+      if (isStarted) running.start();
+      else await running.stop();
+      return true;
+    });
+  }
+
+  /** Make one of the store. If that fails, it is listed with the reason. */
+  async #make(key: string, { kind, settings, isStarted }: StoredConnector, before?: ConnectorSettings): Promise<void> {
+    this.#errors.delete(key);
+    this.#making = key;
+    try {
+      const connector = this.#kind(kind).make(this.#host.broker as never, settings, before);
+      if (!isStarted) await connector.stop();
+    } catch (error) {
+      this.#errors.set(key, error as Error);
+      this.#host.failed(error, `making the ${key.replace(':', ' ')}`);
+    } finally {
+      this.#making = undefined;
+    }
+  }
+
+  #stateOf(key: string): ConnectorState {
+    const [kind] = key.split(':', 1);
+    const name = key.slice(kind.length + 1);
+    const stored = this.#host.table.get(key);
+    const settings = stored && hidden(stored.settings, this.#kinds.get(kind)?.secrets);
+    const running = this.#running.get(key);
+    if (running === undefined)
+      return {
+        ...{ kind, name, isStarted: false, state: 'missing', size: 0, lastError: this.#errors.get(key) },
+        ...{ figures: {}, settings }
+      };
+    const { isStarted, state, size, lastError, figures } = running;
+    return { kind, name, isStarted, state, size, lastError, figures: flattened(figures), settings };
+  }
+
+  #stored(kind: string, name: string): StoredConnector {
+    const stored = this.#host.table.get(keyOf(kind, name));
+    if (stored !== undefined) return stored;
+    if (!this.#running.has(keyOf(kind, name))) throw notFound(kind, name);
+    throw new StateError(
+      'CONNECTOR_OF_APP',
+      `the ${kind} "${name}" belongs to the app or the configuration of the process; change it there`
+    );
+  }
+
+  #kind(name: string): ConnectorKind {
+    const kind = this.#kinds.get(name);
+    if (kind !== undefined) return kind;
+    throw new NotFound(
+      'RECORD_NOT_FOUND',
+      `this broker cannot make a ${name}: its option "connectors" does not have this kind`
+    );
+  }
+
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(() => {
+      if (!this.#host.isStarted()) throw new StateError('BROKER_NOT_STARTED', 'the broker is not started');
+      return run();
+    });
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+}
+
+/** @throws InvalidInput OPTION_INVALID */
+export function checkConnectorKinds(value: unknown): readonly ConnectorKind[] {
+  const isKind = (kind: unknown) =>
+    typeof kind === 'object' && kind !== null && typeof (kind as ConnectorKind).make === 'function';
+  if (!Array.isArray(value) || !value.every(isKind))
+    throw new InvalidInput('OPTION_INVALID', 'connectors', 'a list of kinds, such as [webhooks()]', value);
+  return value;
+}
+
+/** Counters, with those of inner objects as `outer_inner`. */
+function flattened(figures: object, prefix = ''): Record<string, number> {
+  const entries = Object.entries(figures).flatMap(([name, value]) =>
+    typeof value === 'number' ? [[prefix + name, value]] : Object.entries(flattened(value, `${prefix}${name}_`))
+  );
+  return Object.fromEntries(entries);
+}
+
+function keyOf(kind: string, name: string): string {
+  return `${kind}:${name}`;
+}
+
+function nameIn(settings: ConnectorSettings, kind: string): string {
+  checkObject(settings, kind);
+  const { name } = settings;
+  return checkConnectorName(name, 'name');
+}
+
+function hidden(settings: ConnectorSettings, secrets: readonly string[] | undefined): ConnectorSettings {
+  const isShown = (name: string) => name === 'name' || (secrets !== undefined && !secrets.includes(name));
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [name, isShown(name) ? inUrls(value, hideInUrls) : HIDDEN])
+  );
+}
+
+/** A value with another text in its place, or in those of its elements. */
+function inUrls(value: unknown, change: (text: string, at?: number) => string): unknown {
+  if (typeof value === 'string') return change(value);
+  if (!Array.isArray(value)) return value;
+  return value.map((one: unknown, at) => (typeof one === 'string' ? change(one, at) : one));
+}
+
+/** @throws InvalidInput OPTION_INVALID: there is no present secret of a URL */
+function withSecrets(
+  settings: ConnectorSettings,
+  before: ConnectorSettings,
+  { kind, secrets }: { readonly kind: string; readonly secrets: readonly string[] }
+): ConnectorSettings {
+  const kept = (name: string, value: unknown): unknown => {
+    if (secrets.includes(name)) return value === HIDDEN ? before[name] : value;
+    const present = before[name];
+    return inUrls(value, (text, at) => {
+      const whole = keepInUrls(text, at === undefined || !Array.isArray(present) ? present : present[at]);
+      if (hasHiddenInUrls(whole)) throw hiddenSecret(kind, name);
+      return whole;
+    });
+  };
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, kept(name, value)]));
+}
+
+function hiddenSecret(kind: string, secret: string): BrokerError {
+  const expected = `the ${secret} itself; ${HIDDEN} stands for the present one in a change`;
+  return new InvalidInput('OPTION_INVALID', `${kind}.${secret}`, expected, HIDDEN);
+}
+
+function exists(kind: string, name: string): BrokerError {
+  return new StateError('RECORD_EXISTS', `there is a ${kind} "${name}" already`);
+}
+
+function notFound(kind: string, name: string): BrokerError {
+  return new NotFound('RECORD_NOT_FOUND', `there is no ${kind} "${name}"`);
+}

@@ -1,0 +1,140 @@
+import type { AccessControl, SourceState } from '../../access/access-control.ts';
+import type { AclRecords } from '../../access/acl-records.ts';
+import type { BannedClients } from '../../access/banned.ts';
+import type { CredentialRecords } from '../../access/credential-records.ts';
+import type { AuthSource } from '../../access/source.ts';
+import { InvalidInput } from '../../base/errors.ts';
+import type { VerdictRecord } from '../../connection/verdicts.ts';
+import type { AccessAnswer, AccessExplainer, AccessQuestion } from './access-explainer.ts';
+
+/** The parts of the broker that `Access` uses. */
+interface AccessHost {
+  readonly access: AccessControl;
+  readonly explainer: AccessExplainer;
+  answersChanged(clientId: string | undefined): void;
+}
+
+/**
+ * Who may connect, and what clients may do: `broker.access`.
+ *
+ * The records and rules here exist in every broker and start empty. They are persisted with the state of the broker.
+ */
+export class Access<Data = unknown> {
+  readonly #host: AccessHost;
+
+  /** @internal */
+  constructor(host: AccessHost) {
+    this.#host = host;
+  }
+
+  /** Client ids with passwords. */
+  get clientIds(): CredentialRecords {
+    return this.#host.access.clientIds;
+  }
+
+  /** User names with passwords. */
+  get usernames(): CredentialRecords {
+    return this.#host.access.usernames;
+  }
+
+  /** User names with passwords that can be superusers (`auth_user` of the management interface). */
+  get logins(): CredentialRecords {
+    return this.#host.access.logins;
+  }
+
+  /** Access rules. */
+  get acl(): AclRecords {
+    return this.#host.access.acl;
+  }
+
+  /** The clients that may not connect. */
+  get banned(): BannedClients {
+    return this.#host.access.banned;
+  }
+
+  /** The names of the sources, in the order in which they are asked. */
+  get sources(): readonly string[] {
+    return this.#host.access.sources;
+  }
+
+  /** The records of the broker (`records`), and the sources in the order in which they are asked, with whether each is started. */
+  list(): SourceState[] {
+    return this.#host.access.list();
+  }
+
+  /**
+   * Stop a source: it is closed, and not asked until `start`. Connected clients stay connected. This is persisted by the name of the source.
+   *
+   * A stopped source still counts as one that decides. So clients that nothing else knows are refused, as if the source did not know them,
+   * unless `allowAnonymous` is true; and what no other rule allows is refused, unless `aclNomatch` is `allow`. The rules that the source
+   * has given to the broker do not apply while it is stopped, also those that deny.
+   * @param name `records`: the client ids, user names and logins with passwords of the broker
+   * @returns false if it is stopped already; otherwise true, when this is persisted and in force
+   * @throws NotFound SOURCE_UNKNOWN with a suggestion; what `close` of the source throws; StateError BROKER_NOT_STARTED (with a store),
+   *   BrokerError STORE_FAILED: nothing has changed
+   */
+  stop(name: string): Promise<boolean> {
+    return this.#host.access.switch(name, false);
+  }
+
+  /**
+   * Start a source that was stopped. It is asked after the others from now on.
+   * @returns false if it is started already; otherwise true, when this is persisted and in force
+   * @throws as `stop`; what `open` of the source throws: it stays stopped
+   */
+  start(name: string): Promise<boolean> {
+    return this.#host.access.switch(name, true);
+  }
+
+  /**
+   * Add a source of authentication or of access rules, which is asked after the others.
+   * @throws InvalidInput SOURCE_INVALID, SOURCE_NAME_IN_USE; if the broker is started, what `open` of the source throws
+   */
+  add(source: AuthSource<Data>): Promise<void> {
+    return this.#host.access.add(source as AuthSource);
+  }
+
+  /** Remove a source. Connected clients stay connected. @throws NotFound SOURCE_UNKNOWN; what `close` of the source throws */
+  remove(name: string): Promise<void> {
+    return this.#host.access.remove(name);
+  }
+
+  /**
+   * Load a source again: it reads its files, and is asked after the others from now on.
+   * @throws NotFound SOURCE_UNKNOWN; what `reload` of the source throws; then the previous content stays in force
+   */
+  reload(name: string): Promise<void> {
+    return this.#host.access.reload(name);
+  }
+
+  /**
+   * Tell whether a client may publish to a topic name or subscribe to a topic filter, and what decides about it. Nothing is kept or counted.
+   * `publish` hooks, which see the message itself, are not asked; a client that has no session is judged without a mount point, and without
+   * what its authentication would give to it, except the superuser flag of its records.
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, TOPIC_NAME_INVALID, TOPIC_FILTER_INVALID
+   */
+  explain(question: AccessQuestion): Promise<AccessAnswer> {
+    return this.#host.explainer.explain(question);
+  }
+
+  /**
+   * The decisions about topics that the connection of a client keeps: its ACL cache.
+   * @returns an empty list if the client is not connected
+   */
+  cache(clientId: string): VerdictRecord[] {
+    return this.#host.explainer.kept(clientId);
+  }
+
+  /**
+   * Empty the ACL caches: forget what clients may do, because the app's own policy has changed. The authorizePublish hooks registered with
+   * `cache: 'route'` are asked again, and sources are asked again about the subscriptions that they have allowed. Messages that the broker
+   * has already read are not affected.
+   * @param clientId the client that the change concerns; default: all clients
+   * @throws InvalidInput CLIENT_ID_INVALID if `clientId` is not a string
+   */
+  invalidate(clientId?: string): void {
+    if (clientId !== undefined && typeof clientId !== 'string')
+      throw new InvalidInput('CLIENT_ID_INVALID', 'clientId', 'a string', clientId);
+    this.#host.answersChanged(clientId);
+  }
+}

@@ -1,0 +1,138 @@
+import { onAbort } from '../../base/abort-listeners.ts';
+import { InvalidInput } from '../../base/errors.ts';
+import { checkNames, checkObject } from '../../base/options-table.ts';
+import type { Message } from '../../packets/message.ts';
+import type { RetainedMessages } from '../../retained/retained-messages.ts';
+import { APP_RECEIVER, isWithheld, type ReceivingRights } from '../../routing/receiving-rights.ts';
+import type { Routing } from '../../routing/routing.ts';
+import type { Ledger } from '../../store/ledger.ts';
+import { checkTopicFilter } from '../../topics/topic.ts';
+import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from '../messages/handler-subscriber.ts';
+import { MessageStream, type MessageStreamOptions } from '../messages/message-stream.ts';
+import type { Services } from '../services.ts';
+
+const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHandling', 'retainAsPublished', 'signal'];
+
+/** The parts of the broker that `AppSubscriptions` uses. */
+interface AppSubscriptionsHost {
+  readonly routing: Routing;
+  readonly retainer: { readonly isStarted: boolean; readonly messages: RetainedMessages };
+  readonly access: { readonly deliveryRights: ReceivingRights };
+  readonly ledger: Ledger | undefined;
+}
+
+/** The subscriptions of the app: handlers and iterables of messages, which have no session. See the methods of `Broker`. */
+export class AppSubscriptions {
+  readonly #services: Services;
+  readonly #host: AppSubscriptionsHost;
+  readonly #handlers = new Map<string, Set<HandlerSubscriber>>();
+  /** Iterables that end when the broker stops. */
+  readonly #streams = new Set<MessageStream>();
+
+  constructor(services: Services, host: AppSubscriptionsHost) {
+    this.#services = services;
+    this.#host = host;
+  }
+
+  /** The filters of all handlers, one for each handler. */
+  filters(): string[] {
+    return [...this.#handlers].flatMap(([filter, known]) => [...known].map(() => filter));
+  }
+
+  /** See `Broker.subscribe`. */
+  subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions): () => void {
+    checkFilter(filter);
+    if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
+    checkObject(options, 'options');
+    checkNames(options, SUBSCRIBE_NAMES, 'subscribe');
+    const { signal, qos = 2, retainHandling = 0 } = options;
+    if (![0, 1, 2].includes(qos)) throw new InvalidInput('OPTION_INVALID', 'qos', '0, 1 or 2', qos);
+    if (![0, 1, 2].includes(retainHandling))
+      throw new InvalidInput('OPTION_INVALID', 'retainHandling', '0, 1 or 2', retainHandling);
+    if (signal?.aborted) return () => undefined;
+    const { announcer } = this.#services;
+    const { ledger, routing } = this.#host;
+    const onError = (error: Error) => announcer.failed(error, `a handler of "${filter}"`, undefined);
+    const subscriber = new HandlerSubscriber(filter, handler, options, ledger, onError);
+    routing.add(subscriber.subscription);
+    const known = this.#handlers.get(filter) ?? new Set();
+    this.#handlers.set(filter, known.add(subscriber));
+    const end = () => this.#remove(subscriber);
+    subscriber.whenEnded(onAbort(signal, end));
+    if (retainHandling < 2) this.#deliverRetainedTo(subscriber);
+    return end;
+  }
+
+  /** See `Broker.unsubscribe`. */
+  unsubscribe(filter: string, handler: MessageHandler | undefined): number {
+    const found = [...(this.#handlers.get(filter) ?? [])].filter(
+      (subscriber) => handler === undefined || subscriber.handler === handler
+    );
+    for (const subscriber of found) this.#remove(subscriber);
+    return found.length;
+  }
+
+  #remove(subscriber: HandlerSubscriber): void {
+    const known = this.#handlers.get(subscriber.filter);
+    if (!known?.delete(subscriber)) return;
+    if (known.size === 0) this.#handlers.delete(subscriber.filter);
+    subscriber.end();
+    this.#host.routing.remove(subscriber.subscription);
+  }
+
+  /**
+   * Deliver the retained messages when `subscribe` has returned. If a message is published before that, they are delivered first, so that the
+   * handler receives them in the order of their publication.
+   */
+  #deliverRetainedTo(subscriber: HandlerSubscriber): void {
+    const { work } = this.#services;
+    const { retainer, access } = this.#host;
+    if (!retainer.isStarted) return;
+    if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
+    const found = retainer.messages
+      .match(subscriber.filter)
+      .flatMap(({ isLive, message }) =>
+        isLive && !isWithheld(access.deliveryRights, message, APP_RECEIVER) ? [message] : []
+      );
+    if (found.length === 0) return;
+    subscriber.queueRetained(found);
+    work.begin();
+    // A promise, because test frameworks replace `queueMicrotask`.
+    void Promise.resolve().then(() => {
+      subscriber.deliverRetained();
+      work.end();
+    });
+  }
+
+  /** See `Broker.messages`. */
+  messages(filter: string, options: MessageStreamOptions): AsyncIterableIterator<Message> {
+    checkObject(options, 'options');
+    const { highWaterMark, signal, ...rest } = options;
+    const stream = new MessageStream(highWaterMark, signal, (message) =>
+      this.#services.announcer.dropped(message, 'queue_full', undefined)
+    );
+    try {
+      const unsubscribe = this.subscribe(filter, (message) => stream.push(message), rest);
+      this.#streams.add(stream);
+      stream.onEnd(() => {
+        this.#streams.delete(stream);
+        unsubscribe();
+      });
+    } catch (error) {
+      void stream.return(); // removes its listener from the signal
+      throw error;
+    }
+    return stream;
+  }
+
+  /** End all iterables, because the broker has stopped. */
+  endMessages(): void {
+    for (const stream of this.#streams) void stream.return();
+  }
+}
+
+/** @throws InvalidInput TOPIC_FILTER_INVALID */
+export function checkFilter(filter: string): void {
+  const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'the topic filter must be a string';
+  if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
+}

@@ -1,0 +1,77 @@
+import { Metric } from '../../events/metrics.ts';
+import type { Outboxes } from '../../outbox/outboxes.ts';
+import type { Routing } from '../../routing/routing.ts';
+import type { RuleActions } from '../../rules/chart.ts';
+import { ruleMachine } from '../../rules/rule.machine.ts';
+import type { Actors, StartActor } from '../actors.ts';
+import type { Tables } from '../configuration/tables.ts';
+import type { Feature } from '../features/feature.ts';
+import { RuleFeature } from '../features/rule-feature.ts';
+import type { Publishing } from '../messages/publishing.ts';
+import { publisherOf } from '../new-message.ts';
+import type { Services } from '../services.ts';
+import { RESOURCES_TABLE, RULES_TABLE, Rules } from './rules.ts';
+
+/** The parts of the broker that rules use. Some are made later. */
+interface RuleParts {
+  readonly ledger: { readonly isOpen: boolean } | undefined;
+  readonly actors: Actors;
+  readonly routing: Routing;
+  readonly publishing: Publishing;
+}
+
+const COUNTERS = {
+  'rules.matched': Metric.rulesMatched,
+  'actions.success': Metric.actionsSuccess,
+  'actions.failure': Metric.actionsFailure
+} as const;
+
+/** Make the rules of a broker, and the feature that lets events reach them. */
+export function makeRules(
+  services: Services,
+  parts: RuleParts,
+  tables: Tables,
+  outboxes: Outboxes
+): { rules: Rules; ruleFeature: Feature } {
+  const { settings, clock, wheel, work, life, events, metrics, alarms, announcer } = services;
+  const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
+  let start: StartActor<RuleActions> | undefined;
+  const ruleFeature = new RuleFeature();
+  const rules = new Rules({
+    ...{ options: settings.rules, node: settings.node, clock, wheel, outboxes, failed },
+    rules: tables.own(RULES_TABLE) as never,
+    resources: tables.own(RESOURCES_TABLE) as never,
+    get isStarted() {
+      return life.isRunning;
+    },
+    get isSwitchedOn() {
+      return ruleFeature.isStarted;
+    },
+    get isOpen() {
+      return parts.ledger?.isOpen ?? true;
+    },
+    startActor(actions, id) {
+      start ??= parts.actors.logic(ruleMachine, 'rule', (_, error, action) => failed(error, `the ${action} of a rule`));
+      return start(actions, id);
+    },
+    watch: (filter, watcher) => parts.routing.watch(filter, watcher),
+    listen(event, listener) {
+      events.on(event, listener);
+      return () => events.off(event, listener);
+    },
+    emit: (event, value) => events.emit(event, value),
+    isHeard: (event) => events.heard[event],
+    publisherOf,
+    republish: (input, publisher) => parts.publishing.own.republish(input, publisher),
+    publishSystem: (topic, payload, qos) => parts.publishing.own.publishSystem(topic, payload, qos, false),
+    counted(what) {
+      metrics.counts[COUNTERS[what]]++;
+    },
+    noted: (gauge, count) => metrics.note(gauge, count),
+    raise: (id, title, summary) => alarms.raise({ id, title, summary }),
+    clear: (id) => alarms.clear(id),
+    pause: () => services.slices.next(),
+    during: (promise) => work.forAWhile(promise)
+  });
+  return { rules, ruleFeature };
+}

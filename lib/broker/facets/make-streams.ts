@@ -1,0 +1,149 @@
+import type { Outboxes } from '../../outbox/outboxes.ts';
+import type { Message } from '../../packets/message.ts';
+import { RulePublisher } from '../../packets/named-publisher.ts';
+import type { ListenerHandle } from '../../records/listener.ts';
+import { APP_RECEIVER, isWithheld, type ReceivingRights } from '../../routing/receiving-rights.ts';
+import type { Routing } from '../../routing/routing.ts';
+import type { Watcher } from '../../routing/watchers.ts';
+import type { Ledger } from '../../store/ledger.ts';
+import { type Cause, causedBy } from '../../streams/cause.ts';
+import type { StreamRuleActions } from '../../streams/chart.ts';
+import { isOwnServer } from '../../streams/own-server.ts';
+import { streamRuleMachine } from '../../streams/stream-rule.machine.ts';
+import type { Actors, StartActor } from '../actors.ts';
+import type { Tables } from '../configuration/tables.ts';
+import type { Retainer } from '../features/retainer.ts';
+import type { Publishing } from '../messages/publishing.ts';
+import { publisherOf } from '../new-message.ts';
+import type { Services } from '../services.ts';
+import { StreamRecords } from './stream-records.ts';
+import { STREAM_NOTES_TABLE, STREAM_RULES_TABLE, STREAMS_TABLE, Streams } from './streams.ts';
+
+/** The parts of the broker that streams use. Some are made later. */
+interface StreamParts {
+  readonly ledger: Ledger | undefined;
+  readonly actors: Actors;
+  readonly routing: Routing;
+  readonly publishing: Publishing;
+  readonly retainer: Retainer;
+  readonly access: { readonly deliveryRights: ReceivingRights };
+}
+
+/** Knows the message because of which rules publish: the cause of outputs that have none of their own. */
+class MessageCauses {
+  /** The message that rules evaluate at present. */
+  #cause: Message | undefined;
+  /** Counts the messages that it has led to, or that have led to it; made when one does. */
+  #cascade: { count: number } | undefined;
+
+  /** A message has come, and rules evaluate it: its time is the present one. */
+  get isActive(): boolean {
+    return this.#cause !== undefined;
+  }
+
+  /** The watcher, so that messages published meanwhile are known to be caused by the one that it sees. */
+  of(watcher: Watcher): Watcher {
+    return {
+      order: watcher.order,
+      watched: (message, shared) => {
+        const before = this.#cause;
+        const cascade = this.#cascade;
+        if (message !== before) {
+          this.#cause = message;
+          const { origin } = message;
+          this.#cascade = origin instanceof RulePublisher ? origin.cascade : undefined;
+        }
+        try {
+          watcher.watched(message, shared);
+        } finally {
+          this.#cause = before;
+          this.#cascade = cascade;
+        }
+      }
+    };
+  }
+
+  /** @param cause what has led to the output @throws BrokerError RULE_LOOP */
+  publisherOf(ruleId: string, cause: Cause | undefined): RulePublisher {
+    const origin = this.#cause?.origin;
+    const present = origin instanceof RulePublisher ? origin.chain : undefined;
+    return new RulePublisher(causedBy(ruleId, cause ?? present), this.#counter());
+  }
+
+  #counter(): { count: number } {
+    return this.#cause === undefined ? { count: 0 } : (this.#cascade ??= { count: 0 });
+  }
+}
+
+/** The retained messages of topics, oldest first; see `StreamMessages.retained`. */
+function retainedMessages(
+  { retainer, access }: Pick<StreamParts, 'retainer' | 'access'>,
+  filters: readonly string[]
+): Iterator<Message | undefined, void> {
+  const entries = retainer.messages.walk(filters);
+  const give = function* () {
+    for (const entry of entries) {
+      if (!retainer.isStarted) return;
+      const isGiven = entry?.isLive && !isWithheld(access.deliveryRights, entry.message, APP_RECEIVER);
+      yield isGiven ? entry.message : undefined;
+    }
+  };
+  return give();
+}
+
+/** What was made before streams. */
+interface StreamBase {
+  readonly tables: Tables;
+  readonly outboxes: Outboxes;
+  /** The attached listeners. */
+  listeners(): Iterable<ListenerHandle>;
+}
+
+/** Make the streams of a broker. */
+export function makeStreams(
+  services: Services,
+  parts: StreamParts,
+  { tables, outboxes, listeners }: StreamBase
+): { readonly streams: Streams; readonly streamRecords: StreamRecords | undefined } {
+  const records = parts.ledger && new StreamRecords(parts.ledger);
+  const { settings, work, events, announcer } = services;
+  const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
+  const clock = services.clock.internal ?? services.clock;
+  const causes = new MessageCauses();
+  let start: StartActor<StreamRuleActions> | undefined;
+  const streams = new Streams({
+    ...{ options: settings.streams, node: settings.node, clock, outboxes, records, failed },
+    definitions: tables.own(STREAMS_TABLE) as never,
+    rules: tables.own(STREAM_RULES_TABLE) as never,
+    notes: tables.own(STREAM_NOTES_TABLE) as never,
+    get isOpen() {
+      return parts.ledger?.isOpen ?? true;
+    },
+    startActor(actions, id) {
+      start ??= parts.actors.logic(streamRuleMachine, 'rule', (_, error, action) =>
+        failed(error, `the ${action} of a stream rule`)
+      );
+      return start(actions, id);
+    },
+    watch(filters, watcher) {
+      const own = causes.of(watcher);
+      const ends = filters.map((filter) => parts.routing.watch(filter, own));
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    retained: (filters) => retainedMessages(parts, filters),
+    pause: () => services.turn.pause(),
+    nextSlice: () => services.slices.next(),
+    publisherOf,
+    isOwn: (server) => isOwnServer(server, listeners()),
+    publish: (input, ruleId, cause) =>
+      parts.publishing.own.republish(input, causes.publisherOf(ruleId, cause), causes.isActive),
+    prepare: (input, ruleId, cause) => parts.publishing.own.prepare(input, causes.publisherOf(ruleId, cause)),
+    emit: (event, value) => events.emit(event, value),
+    during: (promise) => work.forAWhile(promise),
+    log: (text) => events.emit('streams.logged', { text }),
+    warn: (text) => events.emit('streams.warned', { text })
+  });
+  return { streams, streamRecords: records };
+}

@@ -1,0 +1,110 @@
+import { NotFound } from '../../base/errors.ts';
+import type { SessionRecord } from '../../records/session-records.ts';
+import type { Directory, Page } from '../../routing/directory.ts';
+import type { ClientQuery } from '../../routing/directory-queries.ts';
+import type { Ledger } from '../../store/ledger.ts';
+import type { Subscribing } from '../messages/subscribing.ts';
+import type { SessionIndex } from '../sessions/session-index.ts';
+import { type KickOptions, SessionHandle } from './session-handle.ts';
+
+/** The parts of the broker that `Sessions` uses. */
+interface SessionsHost {
+  readonly sessions: SessionIndex;
+  readonly directory: Directory;
+  readonly subscribing: Subscribing;
+  readonly ledger: Ledger | undefined;
+  /** Wall-clock time in milliseconds. */
+  now(): number;
+}
+
+/** Sessions that are ended in one turn. */
+const KICKS_AT_ONCE = 100;
+
+/** The sessions of the broker by client id, connected or not: `broker.sessions`. */
+export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
+  readonly #host: SessionsHost;
+
+  /** @internal */
+  constructor(host: SessionsHost) {
+    this.#host = host;
+  }
+
+  /** Number of sessions, connected or not. */
+  get count(): number {
+    return this.#host.sessions.count;
+  }
+
+  /** Whether a client id has a session, connected or not. */
+  has(clientId: string): boolean {
+    return typeof clientId === 'string' && this.#host.sessions.has(clientId);
+  }
+
+  /** The session of a client id, connected or not. @throws NotFound SESSION_NOT_FOUND */
+  get(clientId: string): SessionHandle<Data> {
+    const { sessions, subscribing } = this.#host;
+    const session = this.has(clientId) ? sessions.get(clientId) : undefined;
+    if (session === undefined)
+      throw new NotFound('SESSION_NOT_FOUND', `there is no session for client id "${String(clientId)}"`);
+    return new SessionHandle(session, subscribing);
+  }
+
+  /** A page of the list of sessions: `broker.directory.sessions`. */
+  list(query?: ClientQuery): Promise<Page<SessionRecord>> {
+    return this.#host.directory.sessions(query);
+  }
+
+  /** All sessions, connected or not, in order of creation. To list many, use `list`. */
+  *[Symbol.iterator](): IterableIterator<SessionHandle<Data>> {
+    const { sessions, subscribing } = this.#host;
+    for (const session of sessions.values()) yield new SessionHandle(session, subscribing);
+  }
+
+  /**
+   * Disconnect a client and end its session, as `kick` of the session does.
+   * @returns a promise that resolves when the change is persisted, if it has to be
+   * @throws NotFound SESSION_NOT_FOUND; the errors of `SessionHandle.kick`; BrokerError STORE_FAILED if the commit fails
+   */
+  kick(clientId: string, options: KickOptions = {}): Promise<void> {
+    return this.#change(() => this.get(clientId).kick(options));
+  }
+
+  /**
+   * Disconnect the clients that satisfy conditions and end their sessions, a few in each turn. Sessions that begin meanwhile stay.
+   * @param query as for `list`, without `cursor`, `limit` and `skip`
+   * @returns the number of sessions that were ended; the promise resolves when that is persisted, if it has to be
+   * @throws as `list` and `kick`; some sessions may have been ended before
+   */
+  async kickMatching(query: ClientQuery, options: KickOptions = {}): Promise<number> {
+    const { directory, now } = this.#host;
+    const createdTo = Math.min(query.createdTo ?? Infinity, now());
+    let count = 0;
+    for (let cursor: string | undefined; ; ) {
+      const page = await directory.sessions({ ...query, createdTo, limit: KICKS_AT_ONCE, cursor, skip: 0 });
+      await this.#change(() => {
+        for (const { clientId } of page.entries) {
+          this.get(clientId).kick(options);
+          count++;
+        }
+      });
+      cursor = page.cursor;
+      if (cursor === undefined) return count;
+    }
+  }
+
+  /**
+   * End the session of a client that is not connected, as `discard` of the session does.
+   * @returns a promise that resolves when the change is persisted, if it has to be
+   * @throws NotFound SESSION_NOT_FOUND; BrokerError SESSION_RUNNING if the client is connected; BrokerError STORE_FAILED
+   */
+  discard(clientId: string): Promise<void> {
+    return this.#change(() => this.get(clientId).discard());
+  }
+
+  /** Make a change and wait until it is persisted, if it has to be. */
+  async #change(change: () => void): Promise<void> {
+    const { ledger } = this.#host;
+    const promises = ledger?.promises;
+    change();
+    if (ledger !== undefined && ledger.promises !== promises) await ledger.committed(ledger.ticket);
+  }
+}

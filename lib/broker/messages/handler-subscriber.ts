@@ -1,0 +1,112 @@
+import { asError } from '../../base/errors.ts';
+import { detachFromPublisher, type Frame, type Message } from '../../packets/message.ts';
+import type { QoS } from '../../packets/types.ts';
+import { type Subscriber, Subscription } from '../../routing/subscription.ts';
+import type { Ledger } from '../../store/ledger.ts';
+
+/**
+ * Receives the messages of a subscription of the app.
+ * @param isRetained the message was retained before the subscription was made, or `retainAsPublished` is set and it was published as retained
+ */
+export type MessageHandler = (message: Message, isRetained: boolean) => unknown;
+
+/** Options of a subscription of the app. They are the subscription options of MQTT 5.0 that apply without a connection. */
+export interface SubscribeOptions {
+  /** Maximum QoS. It appears in lists only, because a handler does not acknowledge messages. Default 2. */
+  readonly qos?: QoS;
+  /** 0 (default): deliver retained messages. 1: the same, because each subscription of the app is new. 2: do not deliver them. */
+  readonly retainHandling?: 0 | 1 | 2;
+  /** Whether `isRetained` is also set for messages that were published as retained. Default false. */
+  readonly retainAsPublished?: boolean;
+  /** Removes the subscription when it aborts. */
+  readonly signal?: AbortSignal;
+}
+
+/** A subscriber that calls a handler of the app. */
+export class HandlerSubscriber implements Subscriber {
+  readonly receiver = undefined;
+  readonly mountpoint = '';
+  readonly isOnline = true;
+  readonly hasRoom = true;
+  readonly isPersisted = false;
+  /** A message whose publisher may send it again is delivered after its commit. */
+  readonly #ledger: Ledger | undefined;
+  readonly outboundFastPath = 0;
+  readonly maxFrame = Infinity;
+  readonly subscription: Subscription;
+  readonly filter: string;
+  readonly handler: MessageHandler;
+  #onEnd: () => void = () => undefined;
+  /** The subscription has ended. The route of the current message may still contain it. */
+  isEnded = false;
+  readonly #onError: (error: Error) => void;
+  /** Retained messages that are not delivered yet, in reverse order. */
+  #queued: Message[] = [];
+
+  /** @param ledger undefined if the broker has no store */
+  constructor(
+    filter: string,
+    handler: MessageHandler,
+    options: SubscribeOptions,
+    ledger: Ledger | undefined,
+    onError: (error: Error) => void
+  ) {
+    const { qos = 2, retainAsPublished = false, retainHandling = 0 } = options;
+    this.filter = filter;
+    this.handler = handler;
+    this.#ledger = ledger;
+    this.#onError = onError;
+    this.subscription = new Subscription(this, filter, qos, false, retainAsPublished, retainHandling, undefined);
+  }
+
+  /** Call this when the subscription has ended. */
+  whenEnded(run: () => void): void {
+    this.#onEnd = run;
+  }
+
+  /** The subscription has ended. */
+  end(): void {
+    this.isEnded = true;
+    this.#onEnd();
+  }
+
+  deliver(message: Message, subscription: Subscription): boolean {
+    if (this.#queued.length > 0) this.deliverRetained();
+    const isRetained = subscription.retainAsPublished && message.retain;
+    if (message.isDeferred && this.#ledger !== undefined && message.ticket > this.#ledger.settled) {
+      detachFromPublisher(message);
+      this.#ledger.committed(message.ticket).then(
+        () => this.#callHandler(message, isRetained),
+        () => undefined // the publisher was refused and may send the message again
+      );
+    } else this.#callHandler(message, isRetained);
+    return true;
+  }
+
+  /** Queue the messages that were retained before the subscription. They are delivered before all others. */
+  queueRetained(retained: Message[]): void {
+    this.#queued = retained.reverse();
+  }
+
+  /** Deliver the queued retained messages. The handler may publish, which calls this method again. */
+  deliverRetained(): void {
+    for (let message = this.#queued.pop(); message !== undefined; message = this.#queued.pop())
+      this.#callHandler(message, true);
+  }
+
+  deliverRun(_run: Frame): void {
+    throw new Error('unreachable: a handler is not on the fast path'); // outboundFastPath is 0
+  }
+
+  #callHandler(message: Message, isRetained: boolean): void {
+    if (this.isEnded) return;
+    try {
+      const result = this.handler(message, isRetained);
+      if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function') {
+        (result as PromiseLike<unknown>).then(undefined, (error: unknown) => this.#onError(asError(error)));
+      }
+    } catch (error) {
+      this.#onError(asError(error));
+    }
+  }
+}

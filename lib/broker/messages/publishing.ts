@@ -1,0 +1,186 @@
+import type { Connection } from '../../connection/connection.ts';
+import { messagesOf } from '../../connection/frames.ts';
+import { Metric } from '../../events/metrics.ts';
+import { DROP_REASONS } from '../../events/reasons.ts';
+import type { Frame, Message } from '../../packets/message.ts';
+import { hasExpired } from '../../packets/message-expiry.ts';
+import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { Route } from '../../routing/route.ts';
+import type { Subscription } from '../../routing/subscription.ts';
+import type { Session } from '../../session/session.ts';
+import type { Ledger } from '../../store/ledger.ts';
+import { checkTopicName } from '../../topics/topic.ts';
+import { parseDelayed } from '../features/delayed.ts';
+import type { Retainer } from '../features/retainer.ts';
+import { publisherOf } from '../new-message.ts';
+import { MessageHooks, type MessageHooksHost } from '../rights/message-hooks.ts';
+import type { Services } from '../services.ts';
+import { OwnMessages, type OwnMessagesHost } from './own-messages.ts';
+
+/** The parts of the broker that `Publishing` uses. */
+interface PublishingHost extends MessageHooksHost, OwnMessagesHost {
+  readonly retainer: Retainer;
+  readonly pressure: OwnMessagesHost['pressure'] & { readonly isMemoryExhausted: boolean };
+}
+
+/** The path of a message through the broker: retained copy, subscribers. */
+export class Publishing {
+  /** What the hooks decide on messages. */
+  readonly hooks: MessageHooks;
+  /** Messages that come from no connection. */
+  readonly own: OwnMessages;
+  readonly #services: Services;
+  readonly #host: PublishingHost;
+  /** undefined: there is no store. */
+  readonly #ledger: Ledger | undefined;
+
+  constructor(services: Services, host: PublishingHost) {
+    this.#services = services;
+    this.#host = host;
+    this.#ledger = host.ledger;
+    this.hooks = new MessageHooks(services, host);
+    this.own = new OwnMessages(services, host, this);
+  }
+
+  /**
+   * Whether a QoS 1 or 2 message would have to be queued for a subscriber on its route although there is no room in memory or in the store.
+   * Called before any delivery, and only while `isRefusing`.
+   */
+  refuses(message: Message, { targets, groups }: Route): boolean {
+    const { isMemoryExhausted, isSpaceLow } = this.#host.pressure;
+    if (message.qos === 0) return false;
+    const lacksRoom = (isPersisted: boolean, hasRoom: boolean) =>
+      isPersisted ? isSpaceLow : isMemoryExhausted && !hasRoom;
+    for (const { subscriber, qos, noLocal } of targets) {
+      if (qos === 0 || (noLocal && subscriber.receiver?.clientId === message.clientId)) continue;
+      if (lacksRoom(subscriber.isPersisted, subscriber.hasRoom)) return true;
+    }
+    return groups.some((group) => lacksRoom(group.mayPersist, group.hasRoom));
+  }
+
+  /** Announce a message, retain it if requested, and deliver it to the subscribers. @returns the number of subscribers that accepted it */
+  route(message: Message, route: Route): number {
+    const { metrics, events, time } = this.#services;
+    const { counts } = metrics;
+    if (hasExpired(message, time.nowMs)) {
+      this.#services.announcer.dropped(message, 'expired', undefined); // it expired while a hook decided [MQTT-3.3.2-5]
+      return 0;
+    }
+    if (!message.isSystem) {
+      counts[Metric.messagesPublish]++;
+      if (events.heard['message.publish'] && (route.isObserved || events.hearsAll('message.publish'))) {
+        events.emit('message.publish', { message, client: publisherOf(message) });
+        route = this.#host.routing.freshened(route); // a listener may have changed subscriptions
+      }
+    }
+    if (route.watchers.length > 0) {
+      const shared = { value: undefined };
+      for (const watcher of route.watchers) watcher.watched(message, shared);
+      route = this.#host.routing.freshened(route);
+    }
+    const { targets, groups } = route;
+    if (message.retain) this.#host.retainer.retain(message);
+    let taken = 0;
+    for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
+    for (let at = 0; at < groups.length; at++) {
+      const member = groups[at].choose(message);
+      if (member?.subscriber.deliver(message, member)) taken++;
+    }
+    if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem) {
+      this.#services.announcer.dropped(message, 'no_subscribers', undefined);
+    }
+    return taken;
+  }
+
+  /** Route a run of QoS 0 frames of one topic on the fast path. Subscribers with another layout get single messages. */
+  routeRun(
+    connection: Connection<Session>,
+    route: Route,
+    buf: Buffer,
+    start: number,
+    end: number,
+    count: number,
+    longest: number
+  ): void {
+    const ledger = this.#ledger;
+    const { counts } = this.#services.metrics;
+    const { targets, groups } = route;
+    const { session } = connection;
+    counts[Metric.packetsReceived] += count;
+    counts[Metric.packetsPublishReceived] += count;
+    counts[Metric.messagesReceived] += count;
+    counts[Metric.messagesQos0Received] += count;
+    counts[Metric.messagesPublish] += count;
+    if (targets.length === 0 && groups.length === 0) {
+      this.#services.announcer.droppedRun(route.topic, session.client, count);
+      return;
+    }
+    const layout = connection.reader.fastPath;
+    const bytes = end - start;
+    let run: Frame | undefined;
+    let messages: Message[] | undefined;
+    const notedBefore = ledger?.unwritten.noted ?? 0;
+    for (let at = 0; at < targets.length; at++) {
+      const target = targets[at];
+      const { subscriber } = target;
+      if (
+        subscriber.outboundFastPath === layout &&
+        target.ids === undefined &&
+        longest <= subscriber.maxFrame &&
+        !(subscriber === session.delivery && isNotForSelf(target, session))
+      ) {
+        run ??= { buf, start, end, packetIdAt: 0 };
+        subscriber.deliverRun(run, bytes, count);
+      } else {
+        messages ??= this.#unroll(connection, route, buf, start, end);
+        for (const message of messages) subscriber.deliver(message, target);
+      }
+    }
+    if (groups.length > 0) {
+      messages ??= this.#unroll(connection, route, buf, start, end);
+      for (const group of groups) {
+        for (const message of messages) {
+          const member = group.choose(message);
+          member?.subscriber.deliver(message, member);
+        }
+      }
+    }
+    if (messages !== undefined && ledger !== undefined) connection.chargeUnwritten(ledger, notedBefore);
+  }
+
+  /** Create the messages of a run of frames. */
+  #unroll(connection: Connection<Session>, route: Route, buf: Buffer, start: number, end: number): Message[] {
+    const { session, reader } = connection;
+    const { nowMs, wallMs } = this.#services.time;
+    const { maxMessageExpiryInterval } = session.client.agreement.zone;
+    return messagesOf({ buf, start, end, packetIdAt: 0 }, reader.fastPath === 5 ? 5 : 4, {
+      topic: route.topic,
+      publisher: session.client,
+      nowMs,
+      wallMs,
+      expiryInterval: maxMessageExpiryInterval === Infinity ? -1 : maxMessageExpiryInterval
+    });
+  }
+
+  /** Delay a message to `$delayed/<seconds>/<topic>`. @returns a reason code */
+  delay(message: Message): number {
+    const refusal = this.#addDelayed(message);
+    if (refusal === undefined) return ReasonCode.noMatchingSubscribers;
+    this.#services.announcer.dropped(message, refusal, undefined);
+    return DROP_REASONS[refusal].reasonCode;
+  }
+
+  #addDelayed(message: Message): 'topic_invalid' | 'not_authorized' | 'quota' | undefined {
+    const { clock } = this.#services;
+    const { delayed } = this.#host;
+    const delay = delayed.isStarted ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
+    if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return 'topic_invalid';
+    if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && publisherOf(message) !== undefined) return 'not_authorized';
+    if (this.#host.pressure.isSpaceLow) return 'quota';
+    return delayed.add(message, delay.topic, delay.delayMs) === 'added' ? undefined : 'quota';
+  }
+}
+
+function isNotForSelf(target: Subscription, session: Session): boolean {
+  return target.noLocal || session.client.agreement.zone.ignoreLoopDeliver;
+}

@@ -1,0 +1,253 @@
+import { BrokerError, InvalidInput } from '../../base/errors.ts';
+import type { Verdicts } from '../../connection/verdicts.ts';
+import {
+  allowsUnmatched,
+  type ChangedFilter,
+  type Hook,
+  isApproval,
+  isThenable,
+  type Refusal,
+  type Verdict
+} from '../../events/hooks.ts';
+import { Metric } from '../../events/metrics.ts';
+import { SubscribeQuestion } from '../../events/questions.ts';
+import type { SubscriptionOptions } from '../../events/subscription-options.ts';
+import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { SessionClient } from '../../session/session-client.ts';
+import type { Services } from '../services.ts';
+import { aclMetric } from './message-hooks.ts';
+
+type Answer = Verdict | number | ChangedFilter;
+
+/** Time after which an answer that a hook or a source could not give is asked for again, in milliseconds; less if `aclCacheTtl` is shorter. */
+export const RETRY_MS = 5_000;
+
+/** The answer of a hook that has failed. */
+const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
+
+/** Whether a client may subscribe to a topic filter. */
+export interface FilterDecision {
+  /** The filter to subscribe to: the requested one, or the one that a hook has put in its place. */
+  readonly filter: string;
+  /** The maximum QoS to grant, or from 0x80 the reason code of the refusal [MQTT-3.9.3-2]. */
+  readonly code: number;
+  /**
+   * Monotonic time at which hooks and sources are to be asked again about a subscription that is allowed; undefined: neither has a source
+   * that must be asked allowed it, nor is this a failure.
+   */
+  readonly dueMs: number | undefined;
+  /** A source that must be asked has decided: its answer holds until `dueMs`, whatever rules there are. */
+  readonly isFromSource?: boolean;
+  /** A hook or a source has failed, or has said that it cannot decide. */
+  readonly isFailure?: boolean;
+  /** The connection has kept it from an earlier question. */
+  readonly isCached?: boolean;
+}
+
+/** How a decision about a filter is taken. */
+interface FilterQuestion {
+  readonly client: SessionClient;
+  readonly options: SubscriptionOptions;
+  /** What the connection has kept; undefined: nothing is kept. */
+  readonly verdicts: Verdicts | undefined;
+  /** Check a filter that a hook has put in place of the requested one. @returns 0 or a reason code */
+  check(filter: string): number;
+}
+
+/** Asks the authorizeSubscribe hooks, which include rules and sources. */
+export class FilterDecisions {
+  readonly #services: Services;
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** Report and return the decision that needs no hook; undefined if hooks must be asked. */
+  unasked(client: SessionClient, filter: string): boolean | undefined {
+    const { hooks } = this.#services;
+    if (!client.isSuperuser && hooks.authorizeSubscribe.length > 0) return undefined;
+    const isAllowed = client.isSuperuser || allowsUnmatched(client, hooks, 'authorizeSubscribe');
+    this.announce(client, filter, isAllowed);
+    return isAllowed;
+  }
+
+  /** Report a decision about a filter of a SUBSCRIBE to the listeners that hear it. */
+  announce(client: SessionClient, topic: string, isAllowed: boolean, isCached = false): void {
+    const { events } = this.#services;
+    if (events.heard['client.check_acl_complete'])
+      events.emit('client.check_acl_complete', { client, action: 'subscribe', topic, isAllowed, isCached });
+  }
+
+  /** Decide about a filter of a SUBSCRIBE. It is synchronous if the hooks are. */
+  decide(filter: string, asked: FilterQuestion): FilterDecision | Promise<FilterDecision> {
+    const { hooks, metrics, settings, time } = this.#services;
+    const { options, verdicts } = asked;
+    const { nowMs } = time;
+    const known = verdicts?.get('subscribe', filter, nowMs);
+    if (known !== undefined) {
+      const isExpiring = known === 0 && hooks.asksForSubscriptions; // perhaps the source has decided
+      return {
+        filter,
+        code: known === 0 ? options.qos : known,
+        dueMs: isExpiring ? verdicts?.dueMs('subscribe', filter) : undefined,
+        isCached: true
+      };
+    }
+    metrics.counts[Metric.clientCheckAcl]++;
+    return this.#ask(filter, asked, hooks.authorizeSubscribe, (answer, question, isAllowed) => {
+      if (isChanged(answer) && answer.filter !== filter) return this.#askAboutChange(answer, question.decider, asked);
+      const decision = this.#decisionOf(filter, answer ?? isAllowed, question, asked, answer);
+      const { code, isFailure } = decision;
+      if (isFailure) return decision;
+      if (code >= 0x80 || (isApproval(answer ?? isAllowed) && !isChanged(answer)))
+        verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs);
+      return decision.dueMs === undefined ? decision : { ...decision, dueMs: nowMs + settings.aclCacheTtl };
+    });
+  }
+
+  /**
+   * Decide again about a subscription.
+   * @param names the filters by which the client has asked for it, if a hook has changed them. All hooks are asked about the filter itself.
+   * If one changes it, or if none decides, they are asked about the names, and allow the subscription if one of them would still put the
+   * filter in place of a name.
+   */
+  again(
+    filter: string,
+    names: readonly string[] | undefined,
+    asked: FilterQuestion
+  ): FilterDecision | Promise<FilterDecision> {
+    return this.#again(filter, names ?? [], asked, this.#services.hooks.authorizeSubscribe, undefined);
+  }
+
+  /** @param hasChanged whether the hooks that change the filter allow it, unless others refuse it; undefined: none does */
+  #again(
+    filter: string,
+    names: readonly string[],
+    asked: FilterQuestion,
+    left: readonly Hook<'authorizeSubscribe'>[],
+    hasChanged: boolean | undefined
+  ): FilterDecision | Promise<FilterDecision> {
+    return this.#ask(filter, asked, left, (answer, question, isAllowed) => {
+      if (!isChanged(answer)) {
+        const decide = (given: boolean) => this.#decisionOf(filter, answer ?? given, question, asked, answer);
+        if (answer !== undefined || hasChanged !== undefined || question.isUndecided)
+          return decide(hasChanged ?? isAllowed);
+        return this.#askAboutNames(filter, names, asked, left, (isApproved) => decide(isApproved || isAllowed));
+      }
+      const changing = left.filter((hook) => hook === question.decider);
+      const others = left.filter((hook) => hook !== question.decider);
+      const goOn = (isApproved: boolean) => this.#again(filter, names, asked, others, isApproved);
+      if (answer.filter === filter) return goOn(hasChanged !== false);
+      return this.#askAboutNames(filter, names, asked, changing, goOn);
+    });
+  }
+
+  /** Hooks that may change filters decide about the names of a subscription, one after the other, until they allow one. */
+  #askAboutNames(
+    filter: string,
+    [name, ...names]: readonly string[],
+    asked: FilterQuestion,
+    changing: readonly Hook<'authorizeSubscribe'>[],
+    goOn: (isApproved: boolean) => FilterDecision | Promise<FilterDecision>
+  ): FilterDecision | Promise<FilterDecision> {
+    if (name === undefined) return goOn(false);
+    return this.#ask(name, asked, changing, (answer, question) => {
+      if (isChanged(answer) && answer.filter === filter) return goOn(true);
+      if (question.isUndecided || answer === FAILED) return this.#decisionOf(filter, FAILED, question, asked, FAILED);
+      return this.#askAboutNames(filter, names, asked, changing, goOn);
+    });
+  }
+
+  /** A hook has put another filter in place of the requested one: ask all others about it. */
+  #askAboutChange(
+    { filter, qos = 2 }: ChangedFilter,
+    decider: object | undefined,
+    asked: FilterQuestion
+  ): FilterDecision | Promise<FilterDecision> {
+    const { announcer, hooks } = this.#services;
+    const { client, options, check } = asked;
+    const highest = Math.min(qos, options.qos);
+    const fault = check(filter);
+    if (fault !== 0) {
+      if (fault !== ReasonCode.notAuthorized) {
+        const text = `the hook authorizeSubscribe returned the filter ${JSON.stringify(filter)}, which the client cannot subscribe to (0x${fault.toString(16)})`;
+        const wrong = new InvalidInput(
+          'HOOK_ANSWER_INVALID',
+          'filter',
+          'a topic filter that the client may use',
+          filter,
+          text
+        );
+        announcer.failed(wrong, 'hook authorizeSubscribe', client);
+      }
+      return { filter, code: fault, dueMs: undefined };
+    }
+    const others = hooks.authorizeSubscribe.filter((hook) => hook !== decider);
+    return this.#ask(filter, asked, others, (answer, second) => {
+      if (isChanged(answer) && answer.filter !== filter) {
+        const text = `two authorizeSubscribe hooks have changed a filter: to ${JSON.stringify(filter)}, and then to ${JSON.stringify(answer.filter)}`;
+        announcer.failed(new BrokerError('HOOK_ANSWER_INVALID', text), 'hook authorizeSubscribe', client);
+        return { filter, code: ReasonCode.unspecifiedError, dueMs: undefined };
+      }
+      const decision = this.#decisionOf(filter, answer ?? true, second, asked, answer);
+      return decision.code < 0x80 ? { ...decision, code: Math.min(decision.code, highest) } : decision;
+    });
+  }
+
+  #ask<D>(
+    filter: string,
+    { client, options }: FilterQuestion,
+    functions: readonly Hook<'authorizeSubscribe'>[],
+    act: (answer: Answer | undefined, question: SubscribeQuestion, isAllowed: boolean) => D | Promise<D>
+  ): D | Promise<D> {
+    const { hooks } = this.#services;
+    // before the hooks run: the removal of a hook during its decision must allow nothing
+    const isAllowed = allowsUnmatched(client, hooks, 'authorizeSubscribe');
+    const question = new SubscribeQuestion(client, hooks.questions, filter, options);
+    const answered = (answer: Answer | undefined) => {
+      question.answered();
+      return act(answer, question, isAllowed);
+    };
+    const answer = hooks.first<SubscribeQuestion, Answer>(
+      'authorizeSubscribe',
+      functions,
+      question,
+      FAILED,
+      client,
+      question
+    );
+    return isThenable(answer) ? question.wait(answer, FAILED).then(answered) : answered(answer);
+  }
+
+  /** @param given the answer of the hooks; undefined: none has decided, and `answer` follows from the options */
+  #decisionOf(
+    filter: string,
+    answer: Answer,
+    { decider, isUndecided }: SubscribeQuestion,
+    { options }: FilterQuestion,
+    given: Answer | undefined
+  ): FilterDecision {
+    const { hooks, metrics, settings, time } = this.#services;
+    const code = codeOf(answer, options.qos);
+    metrics.counts[aclMetric(given, code < 0x80)]++;
+    const isAllowed = code < 0x80;
+    if (isUndecided || answer === FAILED) {
+      const dueMs = isAllowed ? time.nowMs + Math.min(settings.aclCacheTtl, RETRY_MS) : undefined;
+      return { filter, code, dueMs, isFailure: true };
+    }
+    if (!hooks.isAsking(decider)) return { filter, code, dueMs: undefined };
+    return { filter, code, dueMs: isAllowed ? time.nowMs + settings.aclCacheTtl : undefined, isFromSource: true };
+  }
+}
+
+function isChanged(answer: Answer | undefined): answer is ChangedFilter {
+  return typeof answer === 'object' && answer !== null && typeof (answer as Partial<ChangedFilter>).filter === 'string';
+}
+
+/** @param asked the requested QoS */
+function codeOf(answer: Answer, asked: number): number {
+  if (isChanged(answer)) return Math.min(asked, answer.qos ?? 2);
+  if (isApproval(answer)) return asked;
+  if (typeof answer === 'number') return answer < 0x80 ? Math.min(asked, answer) : answer;
+  return (answer as Partial<Refusal>).reasonCode ?? ReasonCode.notAuthorized;
+}

@@ -1,0 +1,103 @@
+import { type AccessControl, innerFilter } from '../../access/access-control.ts';
+import { allowsUnmatched } from '../../events/hooks.ts';
+import type { Routing } from '../../routing/routing.ts';
+import type { Subscription } from '../../routing/subscription.ts';
+import type { Session } from '../../session/session.ts';
+import { unmountedFilter } from '../../topics/topic.ts';
+import type { Services } from '../services.ts';
+import type { SessionIndex } from '../sessions/session-index.ts';
+import { hasQueue } from './source-review.ts';
+
+/** Maximum number of subscriptions that are judged in one turn. */
+const AT_ONCE = 1_000;
+
+/** The parts of the broker that `RightsReview` uses. */
+interface ReviewHost {
+  readonly access: AccessControl;
+  readonly sessions: SessionIndex;
+  readonly routing: Routing;
+  /** Remove a subscription. */
+  readonly subscribing: { remove(session: Session, filter: string): boolean };
+  readonly sourceReview: { askNow(session: Session, subscription: Subscription): boolean };
+}
+
+/**
+ * Judges subscriptions again when access rules have changed: those that the rules would refuse now are revoked, and those that they would
+ * accept are restored. It does so in slices, so that other work is not delayed.
+ *
+ * Hooks are not asked again: what only they have granted stays granted. If there are sources that must be asked, `SourceReview` decides
+ * about what no rule decides, and about what it has refused.
+ */
+export class RightsReview {
+  readonly #services: Services;
+  readonly #host: ReviewHost;
+  /** The sessions that are left to be judged. */
+  #left: Iterator<Session> | undefined = undefined;
+  #isPending = false;
+
+  constructor(services: Services, host: ReviewHost) {
+    this.#services = services;
+    this.#host = host;
+  }
+
+  /** The rules have changed: judge all sessions, from the beginning. */
+  begin(): void {
+    this.#left = undefined;
+    if (this.#isPending) return;
+    this.#isPending = true;
+    this.#services.turn.later(() => this.#continue());
+  }
+
+  /**
+   * Judge the subscriptions of one session, whose client has other rights than before.
+   * @param asks have sources asked about what no rule decides; false: they have been asked
+   */
+  judge(session: Session, asks: boolean): void {
+    const { deliveryRights } = this.#host.access;
+    const wasActive = deliveryRights.isActive;
+    if (!wasActive && !asks) return;
+    for (const subscription of session.subscriptions.values()) this.#judge(session, subscription, asks);
+    if (wasActive || deliveryRights.isActive) this.#host.routing.rightsChanged();
+  }
+
+  #continue(): void {
+    this.#left ??= this.#host.sessions.values()[Symbol.iterator]();
+    let count = 0;
+    for (let next = this.#left.next(); !next.done; next = this.#left.next()) {
+      for (const subscription of next.value.subscriptions.values()) {
+        this.#judge(next.value, subscription, true);
+        count++;
+      }
+      if (count < AT_ONCE) continue;
+      this.#services.turn.later(() => this.#continue());
+      return;
+    }
+    this.#left = undefined;
+    this.#isPending = false;
+    this.#host.routing.rightsChanged();
+  }
+
+  #judge(session: Session, subscription: Subscription, asks: boolean): void {
+    const { access, subscribing, sourceReview } = this.#host;
+    const { client } = session;
+    const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
+    if (!client.isSuperuser && access.deliveryRights.isRefused(subscription)) {
+      access.deliveryRights.revoke(subscription); // rules may come after what has refused it: only `SourceReview` restores or removes it
+      if (asks) sourceReview.askNow(session, subscription);
+      return;
+    }
+    const ruled = client.isSuperuser || access.rules.decideFilter(client, filter);
+    if (ruled === undefined && asks && sourceReview.askNow(session, subscription)) return;
+    if (ruled ?? this.#staysGranted(session)) access.deliveryRights.restore(subscription);
+    else if (this.#services.settings.aclRemoveSubscriptions && !hasQueue(session))
+      subscribing.remove(session, subscription.filter);
+    else access.deliveryRights.revoke(subscription);
+  }
+
+  /** Whether a subscription stays about which no rule decides. */
+  #staysGranted({ client }: Session): boolean {
+    const { hooks } = this.#services;
+    const others = hooks.authorizeSubscribe.length - this.#host.access.ruleHooks;
+    return others > 0 || allowsUnmatched(client, hooks, 'authorizeSubscribe');
+  }
+}

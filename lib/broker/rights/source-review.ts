@@ -1,0 +1,480 @@
+import { type AccessControl, innerFilter } from '../../access/access-control.ts';
+import { FunctionTimer } from '../../base/timing-wheel.ts';
+import { isThenable } from '../../events/hooks.ts';
+import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { Routing } from '../../routing/routing.ts';
+import { ASKED_SUBSCRIPTIONS, type Subscription } from '../../routing/subscription.ts';
+import type { Session } from '../../session/session.ts';
+import type { SessionClient } from '../../session/session-client.ts';
+import { unmountedFilter } from '../../topics/topic.ts';
+import type { Services } from '../services.ts';
+import type { SessionIndex } from '../sessions/session-index.ts';
+import { type FilterDecision, FilterDecisions, RETRY_MS } from './filter-decisions.ts';
+import { requestedFilters } from './filter-requests.ts';
+import { QuestionPool } from './question-pool.ts';
+
+/** Most subscriptions that are looked at in one turn. */
+const AT_ONCE = 100;
+/** Most subscriptions about which sources are deciding at a time. */
+const MAX_ASKING = 64;
+/** Subscriptions whose answers expire within this time are asked about together, in milliseconds; less if `aclCacheTtl` is short. */
+const GRAIN_MS = 1_000;
+/**
+ * Sources that say within this time that they cannot decide are busy: about an answer that was withdrawn, they are asked once more after the
+ * same time, in milliseconds.
+ */
+const SOON_MS = 1_000;
+/** The time of what is to be asked about now, in grains. */
+const NOW = 0;
+
+/** The parts of the broker that `SourceReview` uses. */
+interface ReviewHost {
+  readonly access: AccessControl;
+  readonly sessions: SessionIndex;
+  readonly routing: Routing;
+  /** Remove a subscription. */
+  remove(session: Session, filter: string): boolean;
+}
+
+/** A question about a subscription. */
+interface Question {
+  /** The connection of the client; undefined: the client returns. The answer counts only while the client has this connection. */
+  readonly connection: object | undefined;
+  /** Monotonic time at which it was asked. */
+  readonly askedMs: number;
+  /** See `SourceReview.epochOf`; when it was asked. undefined: rules have changed since, so that it is to be asked again. */
+  epoch: number | undefined;
+}
+
+/** A subscription about which sources are asked again. */
+interface Reviewed {
+  readonly session: Session;
+  readonly subscription: Subscription;
+  /** When sources are to be asked, in grains; `NOW`: it is in the queue; undefined: they are being asked, or the client is away. */
+  grain: number | undefined;
+  /** The question whose answer counts, until there is one. */
+  asked: Question | undefined;
+  /** See `SourceReview.epochOf`; of the answer that is in force, which is withdrawn if it differs. undefined: there is no answer. */
+  epoch: number | undefined;
+  /** The answer that is in force is that of a source. */
+  isFromSource: boolean;
+  /** A rule has decided: if none does any more, there is no answer. */
+  isFromRule: boolean;
+  /** Monotonic time at which the answer that is in force expires; it holds for one more `aclCacheTtl` if sources cannot decide. */
+  expiresMs: number;
+  /** Sources could not decide when they were asked last. */
+  isFailing: boolean;
+}
+
+/** What sources have decided about the subscriptions of a client that returns. */
+export interface Judgement {
+  /** The session to which the client returns. */
+  readonly session: Session;
+  /** Something refuses a subscription only because it has failed: the client cannot have the session now. */
+  readonly isUndecided: boolean;
+  /** Put it into effect. It may remove subscriptions, so listeners may run. */
+  apply(): void;
+}
+
+/**
+ * Asks sources again about the subscriptions that clients have made while there were such sources: of connected clients when the answer
+ * expires (`aclCacheTtl`), of others when they return. The rules of the broker and the hooks come first, as for a SUBSCRIBE. Through a
+ * subscription that is refused then, nothing is delivered until a later answer allows it; or it is removed (`aclRemoveSubscriptions`). One
+ * timer and a bounded number of questions at a time serve all subscriptions of connected clients, and a `QuestionPool` those of clients that
+ * return. The first question about a client that returns which cannot be decided refuses the connection.
+ *
+ * While sources cannot decide, the last answer stays in force for one more `aclCacheTtl`. If it was withdrawn, it stays in force only until
+ * they say that they cannot decide; if they say so soon, because they are busy, until they say so again. After that, the connection of a
+ * session that outlives it is closed, so that its messages are queued; a session that ends with its connection gets nothing through the
+ * subscription.
+ *
+ * An answer that was asked for before the answers were withdrawn (`askAgain`) is in force only until the next question, which follows at
+ * once.
+ */
+export class SourceReview {
+  readonly #services: Services;
+  readonly #host: ReviewHost;
+  readonly #decisions: FilterDecisions;
+  readonly #pool: QuestionPool;
+  readonly #grainMs: number;
+  readonly #timer = new FunctionTimer((nowMs) => this.#ring(nowMs));
+  readonly #reviewed = new WeakMap<Subscription, Reviewed>();
+  /** What becomes due, by time in grains. */
+  readonly #due = new Map<number, Set<Reviewed>>();
+  /** What is to be asked about now. */
+  readonly #queue = new Set<Reviewed>();
+  /** How often answers were withdrawn: those of all clients, and of the client of a session. */
+  #epoch = 0;
+  #epochOfAll = 0;
+  readonly #epochs = new WeakMap<Session, number>();
+  #asking = 0;
+  #isScheduled = false;
+
+  constructor(services: Services, host: ReviewHost) {
+    this.#services = services;
+    this.#host = host;
+    this.#decisions = new FilterDecisions(services);
+    this.#pool = new QuestionPool(services.turn);
+    this.#grainMs = Math.max(1, Math.min(GRAIN_MS, services.settings.aclCacheTtl / 16));
+  }
+
+  /** Changes when the answers about a client are withdrawn: those to earlier questions are outdated. */
+  epochOf(session: Session): number {
+    return Math.max(this.#epochs.get(session) ?? 0, this.#epochOfAll);
+  }
+
+  /**
+   * A client has subscribed.
+   * @param epoch the `epochOf` the session when the decision began; undefined: the app has subscribed for the client
+   */
+  note(session: Session, subscription: Subscription, decision: FilterDecision, epoch: number | undefined): void {
+    this.#accept(session, subscription);
+    this.forget(subscription);
+    const { dueMs, isFromSource = false } = decision;
+    const { hooks, time, settings } = this.#services;
+    if (epoch === undefined || (dueMs === undefined && !hooks.asksForSubscriptions)) {
+      ASKED_SUBSCRIPTIONS.delete(subscription);
+      return;
+    }
+    ASKED_SUBSCRIPTIONS.add(subscription);
+    if (session.client.isSuperuser) return; // until it is no longer one
+    const expiresMs = dueMs ?? time.nowMs + settings.aclCacheTtl;
+    this.#inForce(this.#of(session, subscription), isFromSource, expiresMs, epoch);
+  }
+
+  /** An answer is in force now. @param epoch when the question was asked */
+  #inForce(reviewed: Reviewed, isFromSource: boolean, expiresMs: number, epoch: number | undefined): void {
+    reviewed.epoch = epoch;
+    reviewed.isFromSource = isFromSource;
+    reviewed.isFromRule = this.#ruled(reviewed.session, reviewed.subscription) !== undefined;
+    reviewed.expiresMs = expiresMs;
+    reviewed.isFailing = false;
+    this.#track(reviewed, expiresMs, epoch);
+  }
+
+  /** A subscription was removed, or was made anew: what was asked about it no longer counts. */
+  forget(subscription: Subscription): void {
+    const reviewed = this.#reviewed.get(subscription);
+    if (reviewed === undefined) return;
+    this.#place(reviewed, undefined);
+    this.#reviewed.delete(subscription);
+  }
+
+  /** Sources would answer differently now: ask again. @param clientId undefined: about all clients */
+  askAgain(clientId: string | undefined): void {
+    this.#epoch++;
+    if (clientId === undefined) {
+      this.#epochOfAll = this.#epoch;
+      for (const grain of [...this.#due.keys()]) this.#enqueue(grain);
+    } else {
+      const session = this.#host.sessions.get(clientId);
+      if (session === undefined) return;
+      this.#epochs.set(session, this.#epoch);
+      for (const subscription of session.subscriptions.values()) {
+        if (!ASKED_SUBSCRIPTIONS.has(subscription)) continue;
+        const reviewed = this.#of(session, subscription);
+        if (!isBeingAsked(reviewed)) this.#place(reviewed, NOW); // otherwise, the next question follows the answer
+      }
+    }
+    this.#schedule();
+  }
+
+  /**
+   * Rules have changed, and no rule decides about a subscription, or it is refused: ask at once, unless a source has allowed it.
+   * @returns whether the answer that follows decides; until then the subscription stays as it is
+   */
+  askNow(session: Session, subscription: Subscription): boolean {
+    const isAsked = ASKED_SUBSCRIPTIONS.has(subscription) && this.#isOpen(subscription);
+    if (!isAsked || session.connection === undefined) return false; // asked when the client returns
+    const reviewed = this.#of(session, subscription);
+    if (reviewed.isFromSource && !this.#host.access.deliveryRights.isRefused(subscription)) return false;
+    if (reviewed.isFromRule) reviewed.epoch = undefined;
+    if (isBeingAsked(reviewed)) reviewed.asked.epoch = undefined;
+    else this.#place(reviewed, NOW);
+    this.#schedule();
+    return true;
+  }
+
+  /**
+   * A client returns to its session: ask about the subscriptions, before anything is delivered.
+   * @param client with the properties of the new connection
+   * @param isWaiting whether the client still waits
+   * @returns what to do when the client gets the session; undefined: nothing
+   */
+  judge(session: Session, client: SessionClient, isWaiting: () => boolean): Judgement | Promise<Judgement> | undefined {
+    if (client.isSuperuser) return undefined;
+    const known = [...session.subscriptions.values()].filter((each) => ASKED_SUBSCRIPTIONS.has(each));
+    if (known.length === 0) return undefined;
+    const results = new Map<Subscription, FilterDecision>();
+    const askedMs = this.#services.time.nowMs;
+    const question: Question = { connection: undefined, askedMs, epoch: this.epochOf(session) };
+    const isOutdated = () => question.epoch !== this.epochOf(session);
+    const judgement = (isDecided: boolean): Judgement => ({
+      session,
+      get isUndecided() {
+        return !isDecided || isOutdated();
+      },
+      apply: () => this.#judged(session, results, question)
+    });
+    const take = (subscription: Subscription, decision: FilterDecision) => {
+      results.set(subscription, decision);
+      return !decision.isFailure || decision.code < 0x80;
+    };
+    const questions = known
+      .filter((subscription) => this.#isOpen(subscription))
+      .map((subscription) => () => {
+        const decision = this.#ask(session, client, subscription);
+        return isThenable(decision)
+          ? decision.then((value) => take(subscription, value))
+          : take(subscription, decision);
+      });
+    return questions.length === 0 ? judgement(true) : this.#pool.ask(questions, isWaiting).then(judgement);
+  }
+
+  #judged(session: Session, results: Map<Subscription, FilterDecision>, question: Question): void {
+    for (const subscription of [...session.subscriptions.values()]) {
+      if (!ASKED_SUBSCRIPTIONS.has(subscription)) continue;
+      const reviewed = this.#of(session, subscription);
+      reviewed.asked = undefined;
+      reviewed.epoch = undefined; // the answers were about the previous connection
+      reviewed.isFailing = false;
+      if (results.has(subscription)) this.#apply(reviewed, results.get(subscription), question);
+      else this.#place(reviewed, NOW); // there are no sources, or it was made meanwhile, through the previous connection
+    }
+    this.#schedule();
+  }
+
+  /** The broker has stopped. */
+  stop(): void {
+    this.#due.clear();
+    this.#queue.clear();
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------ timing
+
+  #of(session: Session, subscription: Subscription): Reviewed {
+    const known = this.#reviewed.get(subscription);
+    if (known !== undefined) return known;
+    const reviewed: Reviewed = {
+      session,
+      subscription,
+      grain: undefined,
+      asked: undefined,
+      epoch: undefined,
+      isFromSource: false,
+      isFromRule: false,
+      expiresMs: 0,
+      isFailing: false
+    };
+    this.#reviewed.set(subscription, reviewed);
+    return reviewed;
+  }
+
+  /** @param epoch of the answer */
+  #track(reviewed: Reviewed, dueMs: number, epoch: number | undefined): void {
+    if (!isCurrent(reviewed)) return; // a listener has removed it
+    if (epoch === this.epochOf(reviewed.session)) this.#place(reviewed, Math.ceil(dueMs / this.#grainMs));
+    else {
+      this.#place(reviewed, NOW);
+      this.#schedule();
+    }
+  }
+
+  /** Change when sources are asked about a subscription. */
+  #place(reviewed: Reviewed, grain: number | undefined): void {
+    const before = reviewed.grain;
+    if (before === grain) return;
+    reviewed.grain = grain;
+    if (before === NOW) this.#queue.delete(reviewed);
+    else if (before !== undefined) {
+      const others = this.#due.get(before);
+      if (others?.delete(reviewed) && others.size === 0) this.#due.delete(before);
+    }
+    if (grain === NOW) this.#queue.add(reviewed);
+    else if (grain !== undefined) this.#dueAt(grain).add(reviewed);
+  }
+
+  #dueAt(grain: number): Set<Reviewed> {
+    const known = this.#due.get(grain);
+    if (known !== undefined) return known;
+    const due = new Set<Reviewed>();
+    this.#due.set(grain, due);
+    if (this.#timer.dueMs > grain * this.#grainMs) this.#arm(grain);
+    return due;
+  }
+
+  #enqueue(grain: number): void {
+    const due = this.#due.get(grain) ?? [];
+    this.#due.delete(grain);
+    for (const reviewed of due) {
+      reviewed.grain = NOW;
+      this.#queue.add(reviewed);
+    }
+  }
+
+  #arm(grain: number): void {
+    this.#services.wheel.armAt(this.#timer, grain * this.#grainMs);
+  }
+
+  #ring(nowMs: number): void {
+    let first = Infinity;
+    for (const grain of [...this.#due.keys()]) {
+      if (grain * this.#grainMs > nowMs) first = Math.min(first, grain);
+      else this.#enqueue(grain);
+    }
+    if (first < Infinity) this.#arm(first);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#queue.size === 0) return;
+    this.#isScheduled = true;
+    this.#services.turn.later(() => this.#continue());
+  }
+
+  #continue(): void {
+    this.#isScheduled = false;
+    this.#services.time.read();
+    let left = Math.min(AT_ONCE, MAX_ASKING - this.#asking);
+    if (left <= 0) return; // an answer continues
+    for (const reviewed of this.#queue) {
+      this.#review(reviewed);
+      if (--left === 0) break;
+    }
+    this.#schedule();
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------ asking
+
+  #review(reviewed: Reviewed): void {
+    this.#place(reviewed, undefined);
+    const { session, subscription } = reviewed;
+    const { connection, client } = session;
+    if (connection === undefined || !isCurrent(reviewed)) return;
+    const { time, settings } = this.#services;
+    const question: Question = { connection, askedMs: time.nowMs, epoch: this.epochOf(session) };
+    if (!this.#isOpen(subscription)) {
+      this.#track(reviewed, time.nowMs + settings.aclCacheTtl, question.epoch);
+      return;
+    }
+    reviewed.asked = question;
+    const act = (decision: FilterDecision | undefined) => {
+      if (reviewed.asked !== question || this.#reviewed.get(subscription) !== reviewed) return;
+      reviewed.asked = undefined;
+      if (session.connection === connection) this.#apply(reviewed, client.isSuperuser ? undefined : decision, question); // it may be a superuser by now
+    };
+    const decision = client.isSuperuser ? undefined : this.#ask(session, client, subscription);
+    if (!isThenable(decision)) {
+      act(decision);
+      return;
+    }
+    this.#asking++;
+    decision
+      .then((value) => {
+        time.read(); // it can be the answer of a server, which arrives at any time
+        act(value);
+      })
+      .catch((error: unknown) => session.failInternally(error, 'asking about a subscription again', connection))
+      .finally(() => {
+        this.#asking--;
+        this.#schedule();
+      });
+  }
+
+  /** Whether there is anything to be asked: a source, or about what a source has refused that was removed since. */
+  #isOpen(subscription: Subscription): boolean {
+    return this.#services.hooks.asksForSubscriptions || this.#host.access.deliveryRights.isRefused(subscription);
+  }
+
+  /** @param client with the properties of the connection for which the answer counts */
+  #ask(session: Session, client: SessionClient, subscription: Subscription): FilterDecision | Promise<FilterDecision> {
+    const { qos, noLocal, retainAsPublished, retainHandling, ids } = subscription;
+    const options = { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] };
+    const filter = unmountedFilter(subscription.filter, client.mountpoint);
+    const names = requestedFilters(session, subscription.filter);
+    return this.#decisions.again(filter, names, { client, options, verdicts: undefined, check: () => 0 });
+  }
+
+  /** @param decision undefined: nothing but its first answer decides about the subscription */
+  #apply(reviewed: Reviewed, decision: FilterDecision | undefined, question: Question): void {
+    if (!isCurrent(reviewed)) return;
+    const { session, subscription } = reviewed;
+    const { time, settings } = this.#services;
+    if (decision?.isFailure) {
+      this.#applyFailure(reviewed, decision, question);
+      return;
+    }
+    // an answer that was withdrawn meanwhile may withhold messages, but neither restores nor removes: the next question follows at once
+    const isOutdated = question.epoch !== this.epochOf(session);
+    const isAllowed = decision === undefined || decision.code < 0x80;
+    if (isAllowed && isOutdated && decision !== undefined && this.#host.access.deliveryRights.isRefused(subscription)) {
+      this.#track(reviewed, time.nowMs, question.epoch);
+      return;
+    }
+    if (isAllowed) this.#accept(session, subscription);
+    else if (settings.aclRemoveSubscriptions && !isOutdated && !hasQueue(session)) {
+      this.#host.remove(session, subscription.filter);
+      return;
+    } else this.#refuse(subscription);
+    this.#inForce(reviewed, decision?.isFromSource === true, time.nowMs + settings.aclCacheTtl, question.epoch);
+  }
+
+  /** Sources cannot decide. What they have refused stays refused, and what something else allows stays as it is. */
+  #applyFailure(reviewed: Reviewed, { code }: FilterDecision, { epoch, askedMs }: Question): void {
+    const { session, subscription } = reviewed;
+    const { time, settings } = this.#services;
+    const { nowMs } = time;
+    const { aclCacheTtl } = settings;
+    const isRepeated = reviewed.isFailing;
+    reviewed.isFailing = true;
+    const current = this.epochOf(session);
+    const isHeld = reviewed.epoch === current && nowMs < reviewed.expiresMs + aclCacheTtl;
+    const { deliveryRights } = this.#host.access;
+    const isWithheld = deliveryRights.isRefused(subscription) && deliveryRights.isRevoked(subscription);
+    let retryMs = RETRY_MS;
+    if (code >= 0x80 && !isHeld && !isWithheld && (epoch === current || isRepeated)) {
+      const isBusy = nowMs - askedMs < SOON_MS; // and has not exceeded its time
+      if (isBusy && !isRepeated && reviewed.epoch !== current) retryMs = SOON_MS;
+      else if (session.client.isPersistent) {
+        session.lifecycle.close('source_failed', { reasonCode: ReasonCode.serverBusy }); // DISCONNECT cannot carry 0x88
+        return;
+      } else this.#refuse(subscription);
+    }
+    this.#track(reviewed, nowMs + Math.min(aclCacheTtl, retryMs), epoch);
+  }
+
+  #refuse(subscription: Subscription): void {
+    const { access, routing } = this.#host;
+    if (access.deliveryRights.refuse(subscription)) routing.changed(subscription.filter);
+  }
+
+  #ruled({ client }: Session, subscription: Subscription): boolean | undefined {
+    const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
+    return this.#host.access.rules.decideFilter(client, filter);
+  }
+
+  /** Nothing refuses a subscription, unless rules have changed since the question: deliver through it. */
+  #accept(session: Session, subscription: Subscription): void {
+    const { access, routing } = this.#host;
+    const { deliveryRights } = access;
+    deliveryRights.accept(subscription);
+    if (!deliveryRights.isRevoked(subscription)) return;
+    if (!session.client.isSuperuser && this.#ruled(session, subscription) === false) return;
+    deliveryRights.restore(subscription);
+    routing.changed(subscription.filter);
+  }
+}
+
+function isCurrent({ session: { subscriptions, state }, subscription }: Reviewed): boolean {
+  return state !== 'gone' && subscriptions.get(subscription.filter) === subscription;
+}
+
+/** Whether the client, as it is connected now, is being asked about. */
+function isBeingAsked(reviewed: Reviewed): reviewed is Reviewed & { asked: Question } {
+  return reviewed.asked !== undefined && reviewed.asked.connection === reviewed.session.connection;
+}
+
+/** Whether messages wait for the client. If so, subscriptions must stay: a revoked one is what withholds its messages. */
+export function hasQueue({ delivery, log }: Session): boolean {
+  return (delivery.waiting?.backlog?.length ?? 0) > 0 || (log !== undefined && !log.messages.isCaughtUp);
+}

@@ -1,0 +1,235 @@
+import type { DropReason } from '../../events/reasons.ts';
+import type { Message } from '../../packets/message.ts';
+import type { Group } from '../../routing/route.ts';
+import { mayReach, type Subscription } from '../../routing/subscription.ts';
+import type { HandOverQueue } from '../../session/hand-over-queue.ts';
+import type { SessionLog } from '../../session/log.ts';
+import type { HandOverPort } from '../../session/ports.ts';
+import type { PersistedMessage } from '../../session/segment.ts';
+import type { Session } from '../../session/session.ts';
+import { afterCommit } from '../../store/after-commit.ts';
+import type { Ledger } from '../../store/ledger.ts';
+import { parseSharedFilter } from '../../topics/topic.ts';
+import { FilterIndex } from '../../topics/trie.ts';
+import type { Services } from '../services.ts';
+import { StoredHandOvers } from './stored-hand-overs.ts';
+
+/** The parts of the broker that hand-overs use. */
+interface HandOverHost {
+  readonly ledger: Ledger | undefined;
+  readonly routing: {
+    /** The group of a shared subscription; undefined: it has no members. */
+    groupOf(subscription: Subscription): Group | undefined;
+    /** Whether a shared subscription still exists. */
+    isShared(subscription: Subscription): boolean;
+  };
+}
+
+/**
+ * Gives queued messages of a shared subscription to another member of the group when the session has ended (MQTT 5.0 section 4.8.2).
+ *
+ * The member gets them in their order, before the messages that are queued for it, because these are usually newer.
+ *
+ * A queued message does not contain its subscription, so the subscription is found by its filter. If several subscriptions of the session
+ * match the topic, the message is not handed over; it is dropped with the session, like the messages of its other subscriptions.
+ */
+class HandOver {
+  readonly #index = new FilterIndex<Subscription>();
+  readonly #groupOf: (subscription: Subscription) => Group | undefined;
+  readonly #mountpoint: string;
+
+  /** @param groupOf returns the group of a shared subscription; undefined: the group has no members */
+  constructor(
+    subscriptions: Iterable<Subscription>,
+    mountpoint: string,
+    groupOf: (subscription: Subscription) => Group | undefined
+  ) {
+    this.#groupOf = groupOf;
+    this.#mountpoint = mountpoint;
+    for (const subscription of subscriptions) this.#index.add(plainFilter(subscription), subscription);
+  }
+
+  /**
+   * Deliver a message to another member. If that member drops it, the drop is announced.
+   * @returns false if there is no other member or the message does not clearly belong to a group
+   */
+  give(message: Message, member = this.choose(message)): boolean {
+    member?.subscriber.deliver(message, member, false, true);
+    return member !== undefined;
+  }
+
+  /** Choose the member that receives a message. */
+  choose(message: Message): Subscription | undefined {
+    const { topic } = message;
+    const matching: Subscription[] = [];
+    this.#index.match(topic, matching);
+    const [one, another] = matching.filter((each) => mayReach(this.#mountpoint, plainFilter(each), topic));
+    return one === undefined || another !== undefined ? undefined : this.#groupOf(one)?.choose(message);
+  }
+}
+
+/**
+ * Hands over the messages of a session in the store.
+ *
+ * The session stays in the store, with a session expiry of 0, until all messages are handed over. If the process ends first, the next start
+ * continues. A message moves from the old queue to the new one in one commit. A QoS 2 message for a member without persisted state is removed
+ * from the old queue before it is sent, because it must not be sent twice.
+ */
+export class StoredHandOver {
+  readonly #services: Services;
+  readonly #host: HandOverHost;
+  readonly #ledger: Ledger;
+  readonly #session: Session;
+  readonly #log: SessionLog;
+  readonly #queue: HandOverQueue;
+  readonly #handOver: HandOver;
+  readonly #reason: DropReason;
+  /** Number of consecutive failures without a successful record in between. */
+  #failures = 0;
+
+  constructor(
+    services: Services,
+    host: HandOverHost,
+    session: Session,
+    log: SessionLog,
+    handOver: HandOver,
+    reason: DropReason
+  ) {
+    this.#services = services;
+    this.#host = host;
+    this.#ledger = host.ledger as Ledger;
+    this.#session = session;
+    this.#log = log;
+    this.#handOver = handOver;
+    this.#reason = reason;
+    this.#queue = log.beginHandOver();
+  }
+
+  /**
+   * @param mayContinue called before each record
+   * @returns whether all messages are handed over
+   * @throws the errors of the store
+   */
+  async run(mayContinue: () => Promise<boolean>): Promise<boolean> {
+    const { work } = this.#services;
+    while (await mayContinue()) {
+      await this.#committed();
+      if (!this.#services.life.isRunning) return false;
+      work.begin();
+      try {
+        const page = await this.#queue.next();
+        if (page === undefined) return true;
+        await this.#giveAll(page);
+        this.#failures = 0;
+      } catch (error) {
+        this.#queue.repeat();
+        throw error;
+      } finally {
+        work.end();
+      }
+    }
+    return false;
+  }
+
+  /** An attempt has failed. @returns the number of consecutive failures before it */
+  failed(): number {
+    return this.#failures++;
+  }
+
+  async #giveAll(page: readonly PersistedMessage[]): Promise<void> {
+    const log = this.#log;
+    let taken: (readonly [Message, Subscription])[] = [];
+    const sendTaken = async () => {
+      const messages = taken;
+      taken = [];
+      await this.#committed();
+      for (const [message, member] of messages) this.#give(message, this.#isStillMember(member) ? member : undefined);
+    };
+    for (let at = 0; at < page.length; ) {
+      const record = page[at];
+      const { message } = record;
+      if (record.isDone) {
+        at++;
+        continue;
+      }
+      // Called once, because a group chooses another member each time.
+      const member = this.#handOver.choose(message);
+      const flightQos = this.#queue.flightQos(record);
+      if (message.qos === 2 && flightQos === undefined && member?.subscriber.isPersisted === false) {
+        taken.push([message, member]);
+      } else {
+        if (taken.length > 0) {
+          await sendTaken(); // keeps the order; then choose again, because the members may have changed
+          continue;
+        }
+        if (flightQos === undefined) this.#give(message, member);
+        else if (flightQos < 2) this.#handOver.give(message, member);
+      }
+      log.finish(record);
+      at++;
+    }
+    if (taken.length > 0) await sendTaken();
+  }
+
+  /** Whether a member that was chosen before a commit can still receive the message. */
+  #isStillMember(member: Subscription): boolean {
+    return member.subscriber.isOnline && this.#host.routing.isShared(member);
+  }
+
+  #give(message: Message, member: Subscription | undefined): void {
+    if (!this.#handOver.give(message, member))
+      this.#services.announcer.dropped(message, this.#reason, this.#session.client);
+  }
+
+  /** Resolves when the changes are committed, whether by the first attempt or a later one. */
+  #committed(): Promise<void> {
+    this.#log.flowChanged();
+    return new Promise((resolve) => {
+      afterCommit(this.#ledger, resolve, this.#ledger.ticket);
+    });
+  }
+}
+
+function plainFilter({ filter }: Subscription): string {
+  const shared = parseSharedFilter(filter);
+  return typeof shared === 'object' ? shared.filter : filter;
+}
+
+/** Hands messages of sessions that have ended to other members of their share groups. */
+export class HandOvers implements HandOverPort<Session> {
+  readonly #services: Services;
+  readonly #host: HandOverHost;
+  /** undefined: there is no store. */
+  readonly #stored: StoredHandOvers | undefined;
+
+  constructor(services: Services, host: HandOverHost) {
+    this.#services = services;
+    this.#host = host;
+    this.#stored = host.ledger && new StoredHandOvers(services, host.ledger);
+  }
+
+  giverFor(session: Session): ((message: Message) => boolean) | undefined {
+    // During a stop, the other members in memory disconnect as well.
+    const handOver = session.lifecycle.ending?.reason === 'server_shutting_down' ? undefined : this.#of(session);
+    return handOver && ((message) => handOver.give(message));
+  }
+
+  begin(session: Session, reason: DropReason): boolean {
+    const { log } = session;
+    const handOver = log === undefined || log.messages.count === 0 ? undefined : this.#of(session);
+    if (log === undefined || handOver === undefined) return false;
+    this.#stored?.add(session, new StoredHandOver(this.#services, this.#host, session, log, handOver, reason));
+    return true;
+  }
+
+  /** The broker has started: continue the hand-overs of the sessions in the store. */
+  brokerStarted(): void {
+    this.#stored?.begin();
+  }
+
+  #of({ subscriptions, client }: Session): HandOver | undefined {
+    if (subscriptions.shared === 0) return undefined;
+    const groupOf = (subscription: Subscription) => this.#host.routing.groupOf(subscription);
+    return new HandOver(subscriptions.values(), client.mountpoint, groupOf);
+  }
+}

@@ -1,0 +1,111 @@
+import type { ByteStream } from '../../base/byte-stream.ts';
+import type { TransportInfo } from '../../records/client.ts';
+import { LastTraffic } from '../../records/last-traffic.ts';
+import type { Zone } from '../../records/zone.ts';
+import type { SessionActions } from '../../session/chart.ts';
+import { ChartActions } from '../../session/chart-actions.ts';
+import { HANDLERS } from '../../session/handlers/tables.ts';
+import type { SessionPorts } from '../../session/ports.ts';
+import { sessionMachine } from '../../session/session.machine.ts';
+import { Session } from '../../session/session.ts';
+import { SessionClient } from '../../session/session-client.ts';
+import type { SessionEntry } from '../../session/session-record.ts';
+import type { Actors, StartActor } from '../actors.ts';
+import type { Services } from '../services.ts';
+
+/** The parts of the broker that sessions use, except for the services and what `SessionFactory` adds. */
+type SessionParts = Pick<
+  SessionPorts<Session>,
+  | 'pressure'
+  | 'routing'
+  | 'publishing'
+  | 'rewrites'
+  | 'subscribing'
+  | 'admission'
+  | 'connections'
+  | 'wills'
+  | 'handOvers'
+  | 'ledger'
+> & {
+  readonly sessions: Pick<SessionPorts<Session>['sessions'], 'forget' | 'changed' | 'slowConsumer'>;
+  readonly access: { readonly deliveryRights: SessionPorts<Session>['rights'] };
+  readonly retainer: { readonly messages: SessionPorts<Session>['retained'] };
+  /** undefined: there is no store. */
+  readonly storedSessions: { readonly sweeper: SessionPorts<Session>['sweeper'] } | undefined;
+};
+
+/** Creates the sessions of a broker, and their actors. */
+export class SessionFactory {
+  readonly #ports: SessionPorts<Session>;
+  readonly #startActor: StartActor<SessionActions>;
+
+  constructor(services: Services, actors: Actors, parts: SessionParts) {
+    this.#ports = this.#portsOf(services, parts);
+    this.#startActor = actors.logic<SessionActions>(
+      sessionMachine,
+      'session',
+      (actions, error, action) => (actions as ChartActions).failed(error, `the session's ${action}`),
+      'disconnected'
+    );
+  }
+
+  #portsOf(services: Services, parts: SessionParts): SessionPorts<Session> {
+    const { sessions, storedSessions } = parts;
+    return {
+      node: services.settings.node,
+      lastTraffic: new LastTraffic(),
+      clock: services.clock,
+      time: services.time,
+      wheel: services.wheel,
+      work: services.work,
+      metrics: services.metrics,
+      rejections: services.rejections,
+      events: services.events,
+      hooks: services.hooks,
+      announcer: services.announcer,
+      limits: services.settings,
+      rights: parts.access.deliveryRights,
+      turn: services.turn,
+      slices: services.slices,
+      taps: services.taps,
+      routing: parts.routing,
+      publishing: parts.publishing,
+      rewrites: parts.rewrites,
+      retained: parts.retainer.messages,
+      connections: parts.connections,
+      admission: parts.admission,
+      subscribing: parts.subscribing,
+      sessions: {
+        revive: (session) => this.revive(session),
+        forget: (session) => sessions.forget(session),
+        changed: (session) => sessions.changed(session),
+        slowConsumer: (session) => sessions.slowConsumer(session)
+      },
+      wills: parts.wills,
+      handOvers: parts.handOvers,
+      sweeper: { add: (session) => storedSessions?.sweeper.add(session) },
+      pressure: parts.pressure,
+      ledger: parts.ledger,
+      handlers: HANDLERS
+    };
+  }
+
+  /** Begin a session in `idle` with a stream. */
+  begin(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): Session {
+    const session = new Session(this.#ports, new SessionClient(zone, transportInfo), stream);
+    session.lifecycle.start(this.#startActor(new ChartActions(session), 'session'));
+    return session;
+  }
+
+  /** Create an offline session, which has no actor, from the store; see `Session.restored`. */
+  restore(record: SessionEntry, zone: Zone, aliveWallMs: number): Session {
+    return Session.restored(this.#ports, zone, record, aliveWallMs);
+  }
+
+  /** Create the actor of an offline session again. */
+  revive(session: Session): void {
+    const { lifecycle, client } = session;
+    if (lifecycle.hasActor) return;
+    lifecycle.start(this.#startActor(new ChartActions(session), client.clientId, 'disconnected'));
+  }
+}
