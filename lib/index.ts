@@ -304,15 +304,14 @@ export { Float, type Value, type ValueObject } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export type { StreamRule, StreamRulesApi, StreamsApi } from './streams/api.ts';
-export type { Cause as StreamCause } from './streams/cause.ts';
-export { describeJson as describeStream, describeText as describeStreamText } from './streams/describe.ts';
-export { splitFields as splitDelimited } from './streams/formats/delimited.ts';
+export { describeJson as describeStream, describeText as describeStreamText } from './streams/ddl/describe.ts';
 export type {
   Format as StreamFormatCodec,
   FormatSetup as StreamFormatSetup,
   FormatType as StreamFormatType,
   StreamFormat
-} from './streams/formats/format.ts';
+} from './streams/format.ts';
+export { splitFields as splitDelimited } from './streams/formats/delimited.ts';
 export { parseJson as parseStreamJson } from './streams/formats/json.ts';
 export { jsonText as streamJson } from './streams/formats/json-text.ts';
 export type {
@@ -331,13 +330,7 @@ export type {
   Pattern as StreamPattern,
   ScalarFunction as StreamScalarFunction,
   StreamFunction
-} from './streams/functions/function.ts';
-export type {
-  Frame as StreamFrame,
-  Metadata as StreamMetadata,
-  Tuple as StreamTuple,
-  WindowRange
-} from './streams/tuple.ts';
+} from './streams/function.ts';
 export type {
   ActionInput as StreamActionInput,
   Column as StreamColumn,
@@ -377,12 +370,19 @@ export type {
   Topology,
   Validation
 } from './streams/types.ts';
+export type { Cause as StreamCause } from './streams/values/cause.ts';
+export type {
+  Frame as StreamFrame,
+  Metadata as StreamMetadata,
+  Tuple as StreamTuple,
+  WindowRange
+} from './streams/values/tuple.ts';
 export {
   plain as plainValue,
   StreamFailure,
   type Value as StreamValue,
   type ValueObject as StreamValueObject
-} from './streams/values.ts';
+} from './streams/values/values.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';
 export { exportStore, importStore } from './tools/copy.ts';
 export type { RecordName } from './tools/record-kinds.ts';

@@ -10,4 +10,4 @@ export { ruleMachine } from './rules/rule.machine.ts';
 export type { SessionActions, SessionEvent } from './session/chart.ts';
 export { sessionMachine } from './session/session.machine.ts';
 export type { StreamRuleActions, StreamRuleEvent } from './streams/chart.ts';
-export { streamRuleMachine } from './streams/stream-rule.machine.ts';
+export { streamRuleMachine } from './streams/rule/stream-rule.machine.ts';

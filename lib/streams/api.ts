@@ -1,4 +1,4 @@
-import type { StreamFunction } from './functions/function.ts';
+import type { StreamFunction } from './function.ts';
 import type {
   PlanNode,
   Ruleset,

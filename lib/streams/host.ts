@@ -5,9 +5,9 @@ import type { Message, MessageInput } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { StreamRecord } from '../store/stream-record.ts';
-import type { Cause } from './cause.ts';
 import type { StreamRuleActions, StreamRuleEvent } from './chart.ts';
 import type { StreamsOptions } from './types.ts';
+import type { Cause } from './values/cause.ts';
 
 /** What `Table` of the broker has that the service uses. */
 export interface StreamTable<V> extends Iterable<readonly [key: string, value: V]> {

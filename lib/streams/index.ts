@@ -4,22 +4,22 @@ import { InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { atOnce } from '../base/slices.ts';
 import { loadPatterns } from '../sql/patterns.ts';
-import { definitionOf } from './catalogue.ts';
+import { definitionOf } from './ddl/catalogue.ts';
+import type { FunctionBase, StreamFunction } from './function.ts';
 import { streamFunctions as builtInFunctions } from './functions/all.ts';
-import type { FunctionBase, StreamFunction } from './functions/function.ts';
 import { bind } from './plan/bind.ts';
 import { planOf } from './plan/planner.ts';
 import { printStreamStatement } from './print-statement.ts';
 import { Registry } from './registry.ts';
-import { readRuleOptions } from './rule-options.ts';
-import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
-import { type SampleRun, type SampleStep, sampleSteps } from './sample-run.ts';
+import { readRuleOptions } from './rule/rule-options.ts';
+import { offsetMinutes, ruleTools, usesPatterns } from './rule/rule-tools.ts';
+import { type SampleRun, type SampleStep, sampleSteps } from './rule/sample-run.ts';
 import { parseStreamStatement } from './statement.ts';
 import { DEFAULT_BOUNDS, readStreamsOptions } from './streams-options.ts';
-import { parseTime } from './time-pattern.ts';
 import type { PlanNode, RuleOptions, StreamBounds, StreamDefinition, Topology } from './types.ts';
+import { parseTime } from './values/time-pattern.ts';
 
-export type { PassingTime, SampleRun, SampleStep, TimedOutput } from './sample-run.ts';
+export type { PassingTime, SampleRun, SampleStep, TimedOutput } from './rule/sample-run.ts';
 
 /** A function of statements, for documents. */
 export type StreamFunctionInfo = Pick<FunctionBase, 'name' | 'family' | 'params' | 'about'> &

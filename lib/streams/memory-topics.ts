@@ -1,9 +1,9 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkTopicFilter, checkTopicName, parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
-import type { Cause } from './cause.ts';
-import type { Metadata } from './tuple.ts';
-import { StreamFailure, type ValueObject } from './values.ts';
+import type { Cause } from './values/cause.ts';
+import type { Metadata } from './values/tuple.ts';
+import { StreamFailure, type ValueObject } from './values/values.ts';
 
 /** What is published to a topic of the memory. */
 export interface MemoryMessage {

@@ -1,8 +1,8 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest } from '../base/options-table.ts';
-import type { FormatType, StreamFormat } from './formats/format.ts';
-import { FORMATS, formatTypeOf } from './formats.ts';
-import type { StreamFunction } from './functions/function.ts';
+import type { FormatType, StreamFormat } from './format.ts';
+import { FORMATS, formatTypeOf } from './formats/formats.ts';
+import type { StreamFunction } from './function.ts';
 import type { SinkType, SourceType } from './types.ts';
 
 const NAME = /^[A-Za-z][\w-]{0,63}$/;

@@ -1,21 +1,21 @@
 import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import type { StreamRule, StreamsApi } from './api.ts';
-import { Catalogue, notFound } from './catalogue.ts';
 import { AllRuleMessages } from './checkpoints/rule-messages.ts';
+import { Catalogue, notFound } from './ddl/catalogue.ts';
+import type { StreamFunction } from './function.ts';
 import { streamFunctions } from './functions/all.ts';
-import type { StreamFunction } from './functions/function.ts';
 import type { StreamsHost } from './host.ts';
 import { MemoryTopics } from './memory-topics.ts';
 import { Registry } from './registry.ts';
-import { type RuleEmission, StreamRules, sourcesOf } from './rules.ts';
-import { type Imported, importRuleset } from './ruleset-import.ts';
-import { StreamRuntime } from './runtime.ts';
-import { scheduleOf } from './schedule.ts';
+import { type RuleEmission, StreamRules, sourcesOf } from './rule/rules.ts';
+import { type Imported, importRuleset } from './rule/ruleset-import.ts';
+import { StreamRuntime } from './rule/runtime.ts';
+import { scheduleOf } from './rule/schedule.ts';
+import { builtInSinks } from './sinks/built-in.ts';
 import { discardCaches } from './sinks/cache.ts';
 import { COMMON_SINK_PROPERTIES } from './sinks/common-properties.ts';
-import { builtInSinks } from './sinks.ts';
-import { builtInSources } from './sources.ts';
+import { builtInSources } from './sources/built-in.ts';
 import type {
   PropertyTable,
   Ruleset,
@@ -25,7 +25,7 @@ import type {
   StreamKind,
   StreamRuleInput
 } from './types.ts';
-import { StreamFailure, type ValueObject } from './values.ts';
+import { StreamFailure, type ValueObject } from './values/values.ts';
 
 /** The stream service of a broker, when it is loaded: `broker.streams` calls it. */
 export class StreamService implements StreamsApi {

@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import type { Awaitable } from '../events/hooks.ts';
-import type { Cause } from './cause.ts';
-import type { FormatType, StreamFormat } from './formats/format.ts';
-import type { StreamFunction } from './functions/function.ts';
-import type { Metadata } from './tuple.ts';
-import type { Value, ValueObject } from './values.ts';
+import type { FormatType, StreamFormat } from './format.ts';
+import type { StreamFunction } from './function.ts';
+import type { Cause } from './values/cause.ts';
+import type { Metadata } from './values/tuple.ts';
+import type { Value, ValueObject } from './values/values.ts';
 
 /** Properties of a source or a sink, as they were given. */
 export type Properties = Readonly<Record<string, unknown>>;

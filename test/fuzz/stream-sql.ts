@@ -1,6 +1,6 @@
 import { SqlError } from '../../lib/sql/sql-error.ts';
-import { parseDdl } from '../../lib/streams/ddl.ts';
-import { describeJson, describeText } from '../../lib/streams/describe.ts';
+import { parseDdl } from '../../lib/streams/ddl/ddl.ts';
+import { describeJson, describeText } from '../../lib/streams/ddl/describe.ts';
 import { printStreamStatement } from '../../lib/streams/print-statement.ts';
 import { parseStreamStatement } from '../../lib/streams/statement.ts';
 import { StreamStatementMaker } from '../streams/generated.ts';

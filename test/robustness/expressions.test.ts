@@ -4,7 +4,7 @@ import * as ldapts from 'ldapts';
 import { filledDn } from '../../adapters/auth/ldap/names.ts';
 import { lineOf } from '../../adapters/streams/influx/line-protocol.ts';
 import { hideInUrls, keepInUrls } from '../../lib/base/url-secrets.ts';
-import { compileConversion } from '../../lib/streams/convert.ts';
+import { compileConversion } from '../../lib/streams/formats/convert.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
 
 /** So long that an expression whose time grows with the square of the length does not end. */

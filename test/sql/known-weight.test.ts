@@ -7,7 +7,7 @@ import { TEXT_WEIGHT } from '../../lib/sql/row.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
 import type { Value } from '../../lib/sql/values.ts';
 import { isHeavier, MAX_WEIGHT, weightOf } from '../../lib/sql/weight.ts';
-import { plain, plainRow } from '../../lib/streams/values.ts';
+import { plain, plainRow } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
 import { PlainRow } from './plain-row.ts';
 import { DIALECT, FUNCTIONS, tools } from './support.ts';

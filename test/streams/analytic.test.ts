@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { deserialize, serialize } from 'node:v8';
-import type { AnalyticState, ExpandingState } from '../../lib/streams/functions/function.ts';
-import { Row } from '../../lib/streams/tuple.ts';
-import { StreamFailure, type Value } from '../../lib/streams/values.ts';
+import type { AnalyticState, ExpandingState } from '../../lib/streams/function.ts';
+import { Row } from '../../lib/streams/values/tuple.ts';
+import { StreamFailure, type Value } from '../../lib/streams/values/values.ts';
 import { readValue } from './expression-support.ts';
 import { FUNCTIONS, show, TOOLS } from './function-support.ts';
 

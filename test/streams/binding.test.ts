@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { SqlError } from '../../lib/sql/sql-error.ts';
 import type { Join, JoinKind, StreamSelect, Window } from '../../lib/sql/tree.ts';
+import type { BoundExpression, BoundSelect } from '../../lib/streams/expressions/bound.ts';
 import { makeProject } from '../../lib/streams/operators/project.ts';
-import type { BoundExpression, BoundSelect } from '../../lib/streams/plan/bound.ts';
 import { emissionSlots, freshSlots } from '../../lib/streams/plan/slots.ts';
-import { type Frame, GroupRow, JoinedRow, Row, type Tuple } from '../../lib/streams/tuple.ts';
 import type { StreamDefinition } from '../../lib/streams/types.ts';
-import type { Value, ValueObject } from '../../lib/streams/values.ts';
+import { type Frame, GroupRow, JoinedRow, Row, type Tuple } from '../../lib/streams/values/tuple.ts';
+import type { Value, ValueObject } from '../../lib/streams/values/values.ts';
 import { bound, definition, expression, select, toolsOf } from './expression-support.ts';
 
 const PLACE = { start: 0, end: 0 };

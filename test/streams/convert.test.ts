@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { type ConversionSetup, compileConversion } from '../../lib/streams/convert.ts';
-import { makeFormat } from '../../lib/streams/formats.ts';
+import { type ConversionSetup, compileConversion } from '../../lib/streams/formats/convert.ts';
+import { makeFormat } from '../../lib/streams/formats/formats.ts';
 import type { Column, ColumnType } from '../../lib/streams/types.ts';
-import { describe as described, type ValueObject } from '../../lib/streams/values.ts';
+import { describe as described, type ValueObject } from '../../lib/streams/values/values.ts';
 
 const parseTime = (text: string, pattern: string) => (text === pattern ? 86_400_000 : undefined);
 

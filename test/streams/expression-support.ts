@@ -1,13 +1,13 @@
 import { STREAM_DIALECT } from '../../lib/sql/dialect.ts';
 import { Parser } from '../../lib/sql/parser.ts';
 import type { Expression, Selected, StreamSelect } from '../../lib/sql/tree.ts';
-import type { FunctionTools, StreamFunction } from '../../lib/streams/functions/function.ts';
+import type { BoundSelect } from '../../lib/streams/expressions/bound.ts';
+import type { FunctionTools, StreamFunction } from '../../lib/streams/function.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
-import type { BoundSelect } from '../../lib/streams/plan/bound.ts';
 import { freshSlots } from '../../lib/streams/plan/slots.ts';
-import { type Frame, Row } from '../../lib/streams/tuple.ts';
 import type { Column, StreamDefinition } from '../../lib/streams/types.ts';
-import { isNull, isStruct, StreamFailure, type Value, type ValueObject } from '../../lib/streams/values.ts';
+import { type Frame, Row } from '../../lib/streams/values/tuple.ts';
+import { isNull, isStruct, StreamFailure, type Value, type ValueObject } from '../../lib/streams/values/values.ts';
 
 const PLACE = { start: 0, end: 0 };
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { FormatSetup } from '../../lib/streams/formats/format.ts';
-import { makeFormat } from '../../lib/streams/formats.ts';
+import type { FormatSetup } from '../../lib/streams/format.ts';
+import { makeFormat } from '../../lib/streams/formats/formats.ts';
 import type { Column } from '../../lib/streams/types.ts';
 
 function decode(name: string, payload: string | Buffer, setup: Partial<FormatSetup> = {}): unknown {

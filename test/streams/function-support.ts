@@ -1,10 +1,10 @@
 import { loadPatterns } from '../../lib/sql/patterns.ts';
+import type { FunctionTools, StreamFunction } from '../../lib/streams/function.ts';
 import { streamFunctions } from '../../lib/streams/functions/all.ts';
-import type { FunctionTools, StreamFunction } from '../../lib/streams/functions/function.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
 import { freshSlots } from '../../lib/streams/plan/slots.ts';
-import { Row } from '../../lib/streams/tuple.ts';
-import { isStruct, StreamFailure, type Value, type ValueObject } from '../../lib/streams/values.ts';
+import { Row } from '../../lib/streams/values/tuple.ts';
+import { isStruct, StreamFailure, type Value, type ValueObject } from '../../lib/streams/values/values.ts';
 import { definition, select } from './expression-support.ts';
 
 /** 2023-06-15T22:30:45.678Z */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Parameter, StreamFunction } from '../../lib/streams/functions/function.ts';
-import { Row } from '../../lib/streams/tuple.ts';
-import { isStruct, StreamFailure, type Value } from '../../lib/streams/values.ts';
+import type { Parameter, StreamFunction } from '../../lib/streams/function.ts';
+import { Row } from '../../lib/streams/values/tuple.ts';
+import { isStruct, StreamFailure, type Value } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
 import { FUNCTIONS, TOOLS } from './function-support.ts';
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { SqlError } from '../../lib/sql/sql-error.ts';
-import { StreamFailure, type ValueObject } from '../../lib/streams/values.ts';
+import { StreamFailure, type ValueObject } from '../../lib/streams/values/values.ts';
 import { readValue } from './expression-support.ts';
 import { evaluate, FUNCTIONS, show } from './function-support.ts';
 

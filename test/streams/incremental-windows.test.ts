@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { deserialize, serialize } from 'node:v8';
 import { aggregateFunctions } from '../../lib/streams/functions/aggregates.ts';
-import type { MakeOperator, Operator } from '../../lib/streams/graph/operator.ts';
 import { makeAggregate } from '../../lib/streams/operators/aggregate.ts';
 import type { AggregateCall, GroupSpec } from '../../lib/streams/operators/groups.ts';
+import type { MakeOperator, Operator } from '../../lib/streams/operators/operator.ts';
 import { makeWatermark } from '../../lib/streams/operators/watermark.ts';
 import type { WindowShape, WindowSpec } from '../../lib/streams/operators/windows/spec.ts';
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../../lib/streams/operators/windows/window.ts';
-import { type Collection, type Evaluate, type GroupRow, Row, type Tuple } from '../../lib/streams/tuple.ts';
-import type { Value } from '../../lib/streams/values.ts';
+import { type Collection, type Evaluate, type GroupRow, Row, type Tuple } from '../../lib/streams/values/tuple.ts';
+import type { Value } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
 /** A generator of numbers below a limit (mulberry32). */

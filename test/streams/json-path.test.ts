@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { compileJsonPath } from '../../lib/streams/json-path.ts';
-import { StreamFailure, type Value } from '../../lib/streams/values.ts';
+import { compileJsonPath } from '../../lib/streams/values/json-path.ts';
+import { StreamFailure, type Value } from '../../lib/streams/values/values.ts';
 
 /** Cases of what paths select are in `cases/functions.txt`. */
 describe('JSON paths', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { likePattern } from '../../lib/streams/expressions/like.ts';
-import { StreamFailure } from '../../lib/streams/values.ts';
+import { StreamFailure } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
 
 const ROUNDS = 3_000;

@@ -6,8 +6,8 @@ import { makeOrder } from '../../lib/streams/operators/order.ts';
 import { TimeQueue } from '../../lib/streams/operators/time-queue.ts';
 import { boundariesOf } from '../../lib/streams/operators/windows/boundaries.ts';
 import { checkWindow } from '../../lib/streams/operators/windows/spec.ts';
-import { type Collection, Row, type Tuple } from '../../lib/streams/tuple.ts';
-import type { Value, ValueObject } from '../../lib/streams/values.ts';
+import { type Collection, Row, type Tuple } from '../../lib/streams/values/tuple.ts';
+import type { Value, ValueObject } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
 const tools = testTools({ now: () => 0 });

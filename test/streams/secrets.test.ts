@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { hideSecrets, keepSecrets } from '../../lib/streams/secrets.ts';
+import { hideSecrets, keepSecrets } from '../../lib/streams/rule/secrets.ts';
 import type { Properties, PropertyTable } from '../../lib/streams/types.ts';
 
 const TABLE: PropertyTable = {

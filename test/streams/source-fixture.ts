@@ -1,11 +1,11 @@
 import type { Clock } from '../../lib/base/clock.ts';
 import { NotFound } from '../../lib/base/errors.ts';
+import type { Consumer, Need } from '../../lib/streams/graph/consumer.ts';
 import type { StreamTable } from '../../lib/streams/host.ts';
-import type { Consumer, Need } from '../../lib/streams/sources/consumer.ts';
 import { SourceHub } from '../../lib/streams/sources/hub.ts';
 import type { HubPorts } from '../../lib/streams/sources/hub-ports.ts';
-import type { Row } from '../../lib/streams/tuple.ts';
 import type { Column, SourceSetup, SourceType, StreamDefinition } from '../../lib/streams/types.ts';
+import type { Row } from '../../lib/streams/values/tuple.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 /** A consumer that keeps what it gets. */

@@ -5,7 +5,7 @@ import { listen, tcp } from 'embermq/net';
 import { mqttSource } from '../../adapters/streams/mqtt/index.ts';
 import { systemClock } from '../../lib/base/clock.ts';
 import { MemoryTopics } from '../../lib/streams/memory-topics.ts';
-import { builtInSources } from '../../lib/streams/sources.ts';
+import { builtInSources } from '../../lib/streams/sources/built-in.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
 async function start(port = 0) {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { Message, type MessageInput } from '../../lib/packets/message.ts';
 import { Watchers } from '../../lib/routing/watchers.ts';
 import { MemoryTopics } from '../../lib/streams/memory-topics.ts';
-import { builtInSources } from '../../lib/streams/sources.ts';
+import { builtInSources } from '../../lib/streams/sources/built-in.ts';
 import type { SourceType } from '../../lib/streams/types.ts';
 import { ALL, Kept, makeHub, stream, TestSource } from './source-fixture.ts';
 

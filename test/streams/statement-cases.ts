@@ -2,18 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import { errorText } from '../../lib/base/errors.ts';
+import type { FunctionTools, StreamFunction } from '../../lib/streams/function.ts';
 import { streamFunctions } from '../../lib/streams/functions/all.ts';
-import type { FunctionTools, StreamFunction } from '../../lib/streams/functions/function.ts';
 import { Graph } from '../../lib/streams/graph/graph.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
 import type { StreamPlan } from '../../lib/streams/plan/plan.ts';
 import { planOf } from '../../lib/streams/plan/planner.ts';
-import { readRuleOptions } from '../../lib/streams/rule-options.ts';
+import { readRuleOptions } from '../../lib/streams/rule/rule-options.ts';
 import { parseStreamStatement } from '../../lib/streams/statement.ts';
 import { DEFAULT_BOUNDS } from '../../lib/streams/streams-options.ts';
-import { Row } from '../../lib/streams/tuple.ts';
 import type { RuleOptions, StreamBounds, StreamDefinition } from '../../lib/streams/types.ts';
-import { plain, type ValueObject } from '../../lib/streams/values.ts';
+import { Row } from '../../lib/streams/values/tuple.ts';
+import { plain, type ValueObject } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
 /** A row that arrives, the end of a table, or time that passes. */

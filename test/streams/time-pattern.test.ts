@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { formatTime, parseTime, readTime } from '../../lib/streams/time-pattern.ts';
-import { zoneOffsetMinutes } from '../../lib/streams/time-zone.ts';
-import { StreamFailure } from '../../lib/streams/values.ts';
+import { formatTime, parseTime, readTime } from '../../lib/streams/values/time-pattern.ts';
+import { zoneOffsetMinutes } from '../../lib/streams/values/time-zone.ts';
+import { StreamFailure } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
 
 const TIME = new Date('2006-01-02T22:04:05.070Z');

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/base/clock.ts';
-import type { FunctionTools } from '../../lib/streams/functions/function.ts';
-import type { Timers } from '../../lib/streams/graph/operator.ts';
+import type { FunctionTools } from '../../lib/streams/function.ts';
+import type { Timers } from '../../lib/streams/operators/operator.ts';
 
 interface VirtualTimer {
   readonly at: number;

@@ -10,13 +10,13 @@ import { webSockets } from '../../adapters/streams/websocket/index.ts';
 import { OPERATIONS } from '../../adapters/streams-api/operations/all.ts';
 import type { PropertyTable, SinkType, SourceType } from '../../lib/index.ts';
 import { ruleEvents, ruleFunctions } from '../../lib/rules/index.ts';
-import { DDL_OPTIONS } from '../../lib/streams/ddl-options.ts';
+import { DDL_OPTIONS } from '../../lib/streams/ddl/options.ts';
 import { streamFunctions } from '../../lib/streams/index.ts';
 import { MemoryTopics } from '../../lib/streams/memory-topics.ts';
+import { builtInSinks } from '../../lib/streams/sinks/built-in.ts';
 import { COMMON_SINK_PROPERTIES } from '../../lib/streams/sinks/common-properties.ts';
-import { builtInSinks } from '../../lib/streams/sinks.ts';
+import { builtInSources } from '../../lib/streams/sources/built-in.ts';
 import { LOOKUP_PROPERTIES } from '../../lib/streams/sources/stream-settings.ts';
-import { builtInSources } from '../../lib/streams/sources.ts';
 import { code, interfaceMembers, markdown } from './table-parts.ts';
 
 const sql = { dialect: 'postgres', query: () => [] } as const;

@@ -6,10 +6,10 @@ import { APP_RECEIVER, isWithheld, type ReceivingRights } from '../../routing/re
 import type { Routing } from '../../routing/routing.ts';
 import type { Watcher } from '../../routing/watchers.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import { type Cause, causedBy } from '../../streams/cause.ts';
 import type { StreamRuleActions } from '../../streams/chart.ts';
 import { isOwnServer } from '../../streams/own-server.ts';
-import { streamRuleMachine } from '../../streams/stream-rule.machine.ts';
+import { streamRuleMachine } from '../../streams/rule/stream-rule.machine.ts';
+import { type Cause, causedBy } from '../../streams/values/cause.ts';
 import type { Actors, StartActor } from '../actors.ts';
 import type { Tables } from '../configuration/tables.ts';
 import type { Retainer } from '../features/retainer.ts';

@@ -1,6 +1,6 @@
 import { StateError } from '../../base/errors.ts';
 import type { StreamRule, StreamRulesApi, StreamsApi } from '../../streams/api.ts';
-import type { StreamFunction } from '../../streams/functions/function.ts';
+import type { StreamFunction } from '../../streams/function.ts';
 import type { StreamsHost } from '../../streams/host.ts';
 import type { StreamService } from '../../streams/service.ts';
 import type {

@@ -1,16 +1,16 @@
 import { deserialize, serialize } from 'node:v8';
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
-import type { FunctionTools } from '../functions/function.ts';
+import type { FunctionTools } from '../function.ts';
+import type { Consumer } from '../graph/consumer.ts';
 import type { Graph } from '../graph/graph.ts';
 import type { SinkNode } from '../graph/sink-node.ts';
 import type { PreparedMessage, StreamRecordStore } from '../host.ts';
-import type { Consumer } from '../sources/consumer.ts';
 import { MAX_AT_ONCE, SLICE_ROWS } from '../sources/lane.ts';
-import type { Row } from '../tuple.ts';
 import type { StreamBounds } from '../types.ts';
-import { StreamFailure } from '../values.ts';
-import { within } from '../within.ts';
+import type { Row } from '../values/tuple.ts';
+import { StreamFailure } from '../values/values.ts';
+import { within } from '../values/within.ts';
 import type { LoggedRow, LogOwner, RuleLog } from './rule-log.ts';
 import type { RuleMessages, TakenMessages } from './rule-messages.ts';
 

@@ -1,7 +1,7 @@
 import { deserialize, serialize } from 'node:v8';
 import type { KeptStreamRecord, StreamRecordStore } from '../host.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../operators/saved-tuples.ts';
-import type { Row } from '../tuple.ts';
+import type { Row } from '../values/tuple.ts';
 
 /** Size of the parts of a checkpoint in the store, in bytes. */
 const PART_BYTES = 131_072;

@@ -1,8 +1,8 @@
 import { isThenable } from '../../events/hooks.ts';
 import type { MessageInput } from '../../packets/message.ts';
-import type { Cause } from '../cause.ts';
 import type { PreparedMessage, StreamMessages } from '../host.ts';
-import { StreamFailure } from '../values.ts';
+import type { Cause } from '../values/cause.ts';
+import { StreamFailure } from '../values/values.ts';
 
 /** Approximate memory of a message beside its topic and its payload, in bytes. */
 const OVERHEAD_BYTES = 200;

@@ -1,4 +1,4 @@
-import { describe, integer, isNull, isNumber, StreamFailure, type Value } from '../values.ts';
+import { describe, integer, isNull, isNumber, StreamFailure, type Value } from '../values/values.ts';
 import { invalidOperation, refuseComposite } from './compare.ts';
 
 /** The operators that compute. `|`, `&` and `^` are for integers and booleans. */

@@ -2,7 +2,6 @@ import { errorText } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
-import { textOf } from '../functions/arguments.ts';
 import type {
   ContextFunction,
   FunctionTools,
@@ -10,10 +9,11 @@ import type {
   ParameterType,
   ScalarFunction,
   StreamFunction
-} from '../functions/function.ts';
-import type { Evaluate } from '../tuple.ts';
-import { isNull, isNumber, isStruct, type Value } from '../values.ts';
-import { weighed } from './limits.ts';
+} from '../function.ts';
+import { textOf } from '../functions/arguments.ts';
+import { weighed } from '../limits.ts';
+import type { Evaluate } from '../values/tuple.ts';
+import { isNull, isNumber, isStruct, type Value } from '../values/values.ts';
 import { isPlaceFunction, PLACE_FUNCTION_NAMES, placeFunction } from './place-functions.ts';
 import { type Compile, type Compiled, constantOf, type Scope } from './scope.ts';
 

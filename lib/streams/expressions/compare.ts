@@ -1,5 +1,5 @@
 import { compareStrings } from '../../sql/compare.ts';
-import { describe, isNull, kindOf, StreamFailure, typeName, type Value } from '../values.ts';
+import { describe, isNull, kindOf, StreamFailure, typeName, type Value } from '../values/values.ts';
 
 /** The operators that compare two values. */
 export type Comparing = '=' | '!=' | '<' | '>' | '<=' | '>=';

@@ -1,8 +1,9 @@
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Between, Binary, Case, Expression, Like, Membership, Path, Step, Unary } from '../../sql/tree.ts';
 import { Float, type Value as SqlValue } from '../../sql/values.ts';
-import type { Evaluate } from '../tuple.ts';
-import { integer, isNull, type Value } from '../values.ts';
+import { weighed } from '../limits.ts';
+import type { Evaluate } from '../values/tuple.ts';
+import { integer, isNull, type Value } from '../values/values.ts';
 import { COMPUTATIONS, type Computing, negate, not } from './arithmetic.ts';
 import { compileCall } from './calls.ts';
 import { COMPARISONS, type Comparing } from './compare.ts';
@@ -19,7 +20,6 @@ import {
   likeOf
 } from './conditions.ts';
 import { likePattern } from './like.ts';
-import { weighed } from './limits.ts';
 import { type CompiledStep, indexStep, keyStep, partStep } from './paths.ts';
 import { type Compiled, constantOf, type Scope } from './scope.ts';
 

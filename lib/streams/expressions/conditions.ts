@@ -1,5 +1,5 @@
-import type { Evaluate, Tuple } from '../tuple.ts';
-import { describe, isArray, isNull, isNumber, StreamFailure, type Value } from '../values.ts';
+import type { Evaluate, Tuple } from '../values/tuple.ts';
+import { describe, isArray, isNull, isNumber, StreamFailure, type Value } from '../values/values.ts';
 import { COMPUTATIONS, type Computing, noResult } from './arithmetic.ts';
 import { COMPARISONS, type Comparing, compareWithNumber } from './compare.ts';
 import { likePattern } from './like.ts';

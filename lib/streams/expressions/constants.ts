@@ -1,7 +1,7 @@
 import { CompileBudget } from '../../sql/compile-budget.ts';
 import type { Expression } from '../../sql/tree.ts';
-import type { Evaluate, Tuple } from '../tuple.ts';
-import type { Value } from '../values.ts';
+import type { Evaluate, Tuple } from '../values/tuple.ts';
+import type { Value } from '../values/values.ts';
 import { type Compiled, constantOf } from './scope.ts';
 
 const NO_TUPLE = undefined as unknown as Tuple;

@@ -1,5 +1,5 @@
 import { firstIn } from '../../base/text-search.ts';
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 
 /** Whether a string matches a pattern of LIKE: `%` stands for any characters, `_` for one, `\` takes the meaning of the next one away. */
 type Matcher = (text: string) => boolean;

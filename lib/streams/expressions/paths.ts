@@ -1,5 +1,5 @@
-import type { Evaluate, Tuple } from '../tuple.ts';
-import { isArray, isNull, isStruct, member, printed, StreamFailure, typeName, type Value } from '../values.ts';
+import type { Evaluate, Tuple } from '../values/tuple.ts';
+import { isArray, isNull, isStruct, member, printed, StreamFailure, typeName, type Value } from '../values/values.ts';
 
 /** A step of a path, ready to be evaluated. */
 export type CompiledStep = (value: Value, tuple: Tuple) => Value;

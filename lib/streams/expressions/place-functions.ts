@@ -1,7 +1,7 @@
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
-import { type Evaluate, type Frame, GroupRow, type WindowRange } from '../tuple.ts';
-import { isNull, isStruct, member, type Value } from '../values.ts';
+import { type Evaluate, type Frame, GroupRow, type WindowRange } from '../values/tuple.ts';
+import { isNull, isStruct, member, type Value } from '../values/values.ts';
 import type { Scope } from './scope.ts';
 
 /** The keys of metadata that `mqtt()` reads. `meta()` reads any key. */

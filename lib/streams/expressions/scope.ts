@@ -6,9 +6,9 @@ import type {
   FunctionTools,
   Pattern,
   StreamFunction
-} from '../functions/function.ts';
-import type { Evaluate } from '../tuple.ts';
-import type { Value } from '../values.ts';
+} from '../function.ts';
+import type { Evaluate } from '../values/tuple.ts';
+import type { Value } from '../values/values.ts';
 import type { Constants } from './constants.ts';
 
 /** Where a path begins. */

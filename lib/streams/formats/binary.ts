@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { StreamFailure } from '../values.ts';
-import { bufferOf, type FormatType } from './format.ts';
+import { bufferOf, type FormatType } from '../format.ts';
+import { StreamFailure } from '../values/values.ts';
 
 /** The column of a stream without a schema. */
 const SELF = 'self';

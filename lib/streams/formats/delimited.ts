@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { StreamFailure, type ValueObject } from '../values.ts';
-import { bufferOf, type FormatType } from './format.ts';
+import { bufferOf, type FormatType } from '../format.ts';
+import { StreamFailure, type ValueObject } from '../values/values.ts';
 import { jsonText } from './json-text.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 
 /** Deeper values are refused. */
 const MOST_LEVELS = 1000;

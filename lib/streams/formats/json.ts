@@ -1,8 +1,8 @@
 import { decodeExactly } from '../../sql/json.ts';
 import { Members, readMembers, readObject } from '../../sql/json-members.ts';
 import { Float, type Value as SqlValue, setKey } from '../../sql/values.ts';
-import { describe, StreamFailure, type Value, type ValueObject } from '../values.ts';
-import { bufferOf, type Format, type FormatSetup, type FormatType } from './format.ts';
+import { bufferOf, type Format, type FormatSetup, type FormatType } from '../format.ts';
+import { describe, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { jsonText } from './json-text.ts';
 
 /** From here on, floats do not tell integers apart: another integer may be written than the one that JSON.parse gives. */

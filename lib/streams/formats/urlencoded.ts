@@ -1,5 +1,5 @@
-import { StreamFailure } from '../values.ts';
-import { bufferOf, type FormatType } from './format.ts';
+import { bufferOf, type FormatType } from '../format.ts';
+import { StreamFailure } from '../values/values.ts';
 import { jsonText } from './json-text.ts';
 
 /** Forms: `a=1&b=2`. A name that is given several times is an array; all values are strings. */

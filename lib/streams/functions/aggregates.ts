@@ -1,7 +1,7 @@
-import type { Tuple } from '../tuple.ts';
-import { describe, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values.ts';
+import type { Accumulator, AggregateFunction, FunctionTools } from '../function.ts';
+import type { Tuple } from '../values/tuple.ts';
+import { describe, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values/values.ts';
 import { Extreme, SlidingExtreme } from './extremes.ts';
-import type { Accumulator, AggregateFunction, FunctionTools } from './function.ts';
 import { SlidingSpread, Spread, type SpreadKind } from './spread.ts';
 import { averageOf, invalidArgument, sumOf, type TotalResult, Totals } from './totals.ts';
 

@@ -1,5 +1,6 @@
-import type { Tuple } from '../tuple.ts';
-import { isNull, StreamFailure, type Value } from '../values.ts';
+import type { ContextFunction, FunctionTools, ScalarFunction, StreamFunction } from '../function.ts';
+import type { Tuple } from '../values/tuple.ts';
+import { isNull, StreamFailure, type Value } from '../values/values.ts';
 import { aggregateFunctions } from './aggregates.ts';
 import { ANALYTIC_FUNCTIONS } from './analytic.ts';
 import { arrayOf } from './arguments.ts';
@@ -8,7 +9,6 @@ import { CONTEXT_FUNCTIONS } from './context.ts';
 import { CONVERSION_FUNCTIONS, HASH_FUNCTIONS } from './conversion.ts';
 import { DATE_FUNCTIONS } from './dates.ts';
 import { EXPANDING_FUNCTIONS } from './expanding.ts';
-import type { ContextFunction, FunctionTools, ScalarFunction, StreamFunction } from './function.ts';
 import { JSON_FUNCTIONS } from './json.ts';
 import { MATH_FUNCTIONS } from './math.ts';
 import { OBJECT_FUNCTIONS } from './objects.ts';

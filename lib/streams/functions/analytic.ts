@@ -1,8 +1,8 @@
-import { describe, isNull, StreamFailure, type Value, type ValueObject } from '../values.ts';
+import type { AnalyticFunction, AnalyticState, ArgumentNames } from '../function.ts';
+import { describe, isNull, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { booleanOf, floatOf, indexOf } from './arguments.ts';
 import { MOST_ELEMENTS } from './bounds.ts';
 import { Comparisons } from './equality.ts';
-import type { AnalyticFunction, AnalyticState, ArgumentNames } from './function.ts';
 
 /** An analytic function whose state is one value that can be saved. */
 function analytic(

@@ -7,7 +7,7 @@ import {
   StreamFailure,
   type Value,
   type ValueObject
-} from '../values.ts';
+} from '../values/values.ts';
 
 /**
  * An argument as a string: floats in their shortest form, bytes as UTF-8, null as an empty string.

@@ -1,10 +1,10 @@
 import { setKey } from '../../sql/values.ts';
-import { describe, isArray, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values.ts';
+import type { FunctionTools } from '../function.ts';
+import { describe, isArray, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values/values.ts';
 import { arrayOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { checkElements, MOST_ELEMENTS, TextParts } from './bounds.ts';
 import { Comparisons, DistinctValues } from './equality.ts';
 import { type FunctionRow, family } from './family.ts';
-import type { FunctionTools } from './function.ts';
 
 const SECOND = 'second argument should be array of interface{}';
 

@@ -1,4 +1,4 @@
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 
 /** Most elements of an array that a function makes. */
 export const MOST_ELEMENTS = 1_000_000;

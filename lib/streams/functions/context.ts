@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { describe, isNull, isNumber, StreamFailure, type Value } from '../values.ts';
+import type { FunctionTools } from '../function.ts';
+import { describe, isNull, isNumber, StreamFailure, type Value } from '../values/values.ts';
 import { CAST_TYPES, convert } from './conversion.ts';
 import { family } from './family.ts';
-import type { FunctionTools } from './function.ts';
 
 /** Steps of 100 ns from 1582-10-15 to 1970. */
 const GREGORIAN = 122_192_928_000_000_000n;

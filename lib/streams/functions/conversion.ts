@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as zlib from 'node:zlib';
-import { readTime } from '../time-pattern.ts';
-import { describe, integer, isNumber, printed, StreamFailure, type Value } from '../values.ts';
+import { readTime } from '../values/time-pattern.ts';
+import { describe, integer, isNumber, printed, StreamFailure, type Value } from '../values/values.ts';
 import { bytesOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { MOST_CHARACTERS } from './bounds.ts';
 import { type FunctionRow, family } from './family.ts';

@@ -1,10 +1,10 @@
-import { DAYS, MONTHS, type Moment } from '../time-fields.ts';
-import { compileTimePattern, formatTime, momentOf, readTime, type TimePattern } from '../time-pattern.ts';
-import { zoneOffsetMinutes } from '../time-zone.ts';
-import { describe, integer, isNumber, StreamFailure, type Value } from '../values.ts';
+import type { FunctionTools } from '../function.ts';
+import { DAYS, MONTHS, type Moment } from '../values/time-fields.ts';
+import { compileTimePattern, formatTime, momentOf, readTime, type TimePattern } from '../values/time-pattern.ts';
+import { zoneOffsetMinutes } from '../values/time-zone.ts';
+import { describe, integer, isNumber, StreamFailure, type Value } from '../values/values.ts';
 import { indexOf, textOf } from './arguments.ts';
 import { type FunctionRow, family } from './family.ts';
-import type { FunctionTools } from './function.ts';
 
 const DATE = 'yyyy-MM-dd';
 const DATE_TIME = 'yyyy-MM-dd HH:mm:ss';

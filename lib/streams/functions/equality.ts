@@ -8,7 +8,7 @@ import {
   StreamFailure,
   type Value,
   type ValueObject
-} from '../values.ts';
+} from '../values/values.ts';
 
 /** Most members that are compared in one call. An array may hold the same large array many times. */
 const MOST_COMPARED = 1_000_000;

@@ -1,9 +1,9 @@
 import { setKey } from '../../sql/values.ts';
-import { isArray, isNull, StreamFailure, type Value, type ValueObject } from '../values.ts';
+import type { ArgumentNames, ExpandingFunction, ExpandingState } from '../function.ts';
+import { isArray, isNull, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { PreviousColumns } from './analytic.ts';
 import { booleanOf, structOf } from './arguments.ts';
 import { Comparisons } from './equality.ts';
-import type { ArgumentNames, ExpandingFunction, ExpandingState } from './function.ts';
 
 /** The state of `changed_cols`: values by the index of their argument, and the columns of `*`. */
 interface SavedColumns {

@@ -1,6 +1,6 @@
 import { compareStrings } from '../../sql/compare.ts';
-import { isNull, isNumber, kindOf, type Value } from '../values.ts';
-import type { Accumulator } from './function.ts';
+import type { Accumulator } from '../function.ts';
+import { isNull, isNumber, kindOf, type Value } from '../values/values.ts';
 import { invalidArgument } from './totals.ts';
 
 /** 1: the greatest, -1: the least. */

@@ -1,6 +1,6 @@
-import type { Tuple } from '../tuple.ts';
-import { isNull, type Value } from '../values.ts';
-import type { ContextFunction, FunctionTools, ScalarFunction } from './function.ts';
+import type { ContextFunction, FunctionTools, ScalarFunction } from '../function.ts';
+import type { Tuple } from '../values/tuple.ts';
+import { isNull, type Value } from '../values/values.ts';
 
 /** What the rows of a table have in common. `ifNull`: the result if any argument is null, instead of a call. */
 interface RowBase {

@@ -1,4 +1,4 @@
-import { checkLevel, isArray, isStruct, kindOf, type Value } from '../values.ts';
+import { checkLevel, isArray, isStruct, kindOf, type Value } from '../values/values.ts';
 import { TextParts } from './bounds.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { parseJson } from '../formats/json.ts';
-import { compileJsonPath, type JsonPath } from '../json-path.ts';
-import { describe, isArray, isNull, isStruct, StreamFailure, type Value } from '../values.ts';
+import { compileJsonPath, type JsonPath } from '../values/json-path.ts';
+import { describe, isArray, isNull, isStruct, StreamFailure, type Value } from '../values/values.ts';
 import { type FunctionRow, family } from './family.ts';
 import { jsonOf } from './json-text.ts';
 

@@ -1,4 +1,4 @@
-import { describe, integer, StreamFailure, type Value } from '../values.ts';
+import { describe, integer, StreamFailure, type Value } from '../values/values.ts';
 import { floatOf, indexOf, textOf, tryInteger } from './arguments.ts';
 import { type FunctionRow, family } from './family.ts';
 

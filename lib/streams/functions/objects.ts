@@ -1,5 +1,5 @@
 import { setKey } from '../../sql/values.ts';
-import { describe, isArray, isNull, isStruct, StreamFailure, type Value, type ValueObject } from '../values.ts';
+import { describe, isArray, isNull, isStruct, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { arrayOf, structOf, textOf } from './arguments.ts';
 import { type FunctionRow, family } from './family.ts';
 

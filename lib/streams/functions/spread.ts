@@ -1,5 +1,5 @@
-import { isNull, isNumber, type Value } from '../values.ts';
-import type { Accumulator } from './function.ts';
+import type { Accumulator } from '../function.ts';
+import { isNull, isNumber, type Value } from '../values/values.ts';
 import { invalidArgument, sumOf, Totals } from './totals.ts';
 
 /** What is wanted of the spread of values. */

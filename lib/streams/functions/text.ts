@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import { firstIn, splitBy } from '../../base/text-search.ts';
 import { fixed } from '../../sql/json.ts';
-import { isArray, isStruct, StreamFailure, type Value } from '../values.ts';
+import type { FunctionTools, Pattern } from '../function.ts';
+import { isArray, isStruct, StreamFailure, type Value } from '../values/values.ts';
 import { bytesOf, floatOf, indexOf, textOf } from './arguments.ts';
 import { concatenated } from './arrays.ts';
 import { checkCharacters, TextParts } from './bounds.ts';
 import { type FunctionRow, family } from './family.ts';
-import type { FunctionTools, Pattern } from './function.ts';
 
 /** White space by Unicode, as the original has it. */
 const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;

@@ -1,5 +1,5 @@
-import { describe, integer, isNull, StreamFailure, type Value } from '../values.ts';
-import type { Accumulator } from './function.ts';
+import type { Accumulator } from '../function.ts';
+import { describe, integer, isNull, StreamFailure, type Value } from '../values/values.ts';
 
 /** Floats from here on are added up on a smaller scale, so that their sum does not become infinite and stay so when they leave again. */
 const LARGE = 2 ** 960;

@@ -1,6 +1,6 @@
 import { isThenable } from '../../events/hooks.ts';
 import type { EmissionFunction } from '../types.ts';
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 import type { OutputRows, SinkTarget } from './sink-node.ts';
 
 /**

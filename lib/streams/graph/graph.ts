@@ -1,17 +1,17 @@
 import type { Clock } from '../../base/clock.ts';
-import type { Cause } from '../cause.ts';
-import type { FunctionTools } from '../functions/function.ts';
+import type { FunctionTools } from '../function.ts';
 import { isTrue } from '../operators/condition.ts';
+import type { LookupTable } from '../operators/operator.ts';
 import { streamRow } from '../operators/stream-row.ts';
 import type { StreamPlan } from '../plan/plan.ts';
 import { isSource, type PlannedNode, type PlannedSource } from '../plan/plan.ts';
 import { freshSlots } from '../plan/slots.ts';
-import type { Consumer } from '../sources/consumer.ts';
-import type { Evaluate, Frame, Row, Tuple } from '../tuple.ts';
+import type { Cause } from '../values/cause.ts';
+import type { Evaluate, Frame, Row, Tuple } from '../values/tuple.ts';
+import type { Consumer } from './consumer.ts';
 import { Figures, Pulse, SAMPLE } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 import { type Next, Node } from './node.ts';
-import type { LookupTable } from './operator.ts';
 
 /** What a graph uses of its rule. */
 interface GraphHost {

@@ -1,12 +1,12 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
-import type { Cause } from '../cause.ts';
-import type { FunctionTools } from '../functions/function.ts';
+import type { FunctionTools } from '../function.ts';
+import type { LookupTable, Operator, Output, Timers } from '../operators/operator.ts';
 import type { PlannedNode } from '../plan/plan.ts';
-import { type Collection, causeOf, type Tuple } from '../tuple.ts';
-import { StreamFailure } from '../values.ts';
+import type { Cause } from '../values/cause.ts';
+import { type Collection, causeOf, type Tuple } from '../values/tuple.ts';
+import { StreamFailure } from '../values/values.ts';
 import { Figures, type Pulse } from './figures.ts';
-import type { LookupTable, Operator, Output, Timers } from './operator.ts';
 
 /** What a node uses of its graph. */
 interface NodeHost {

@@ -1,6 +1,6 @@
 import { errorText } from '../../base/errors.ts';
-import type { Frame } from '../tuple.ts';
-import { StreamFailure } from '../values.ts';
+import type { Frame } from '../values/tuple.ts';
+import { StreamFailure } from '../values/values.ts';
 import type { Next } from './node.ts';
 import type { OutputRows, SinkNode } from './sink-node.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
-import type { Cause } from '../cause.ts';
+import type { Cause } from '../values/cause.ts';
 import { Figures, type Pulse } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 

@@ -1,5 +1,4 @@
-import type { MakeOperator } from '../graph/operator.ts';
-import type { Collection, Frame, Tuple } from '../tuple.ts';
+import type { Collection, Frame, Tuple } from '../values/tuple.ts';
 import { collectionOf } from './collection.ts';
 import {
   type Group,
@@ -11,6 +10,7 @@ import {
   groupsOfNothing,
   newGroup
 } from './groups.ts';
+import type { MakeOperator } from './operator.ts';
 
 /**
  * Make the operator of GROUP BY: a collection of rows becomes one of group rows, in the order in which the groups are first seen

@@ -1,9 +1,9 @@
-import type { AnalyticFunction, AnalyticState, ArgumentNames, FunctionTools } from '../functions/function.ts';
-import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
-import { type Collection, type Evaluate, type Frame, isCollection, PENDING, type Tuple } from '../tuple.ts';
-import { StreamFailure, type Value } from '../values.ts';
+import type { AnalyticFunction, AnalyticState, ArgumentNames, FunctionTools } from '../function.ts';
+import { type Collection, type Evaluate, type Frame, isCollection, PENDING, type Tuple } from '../values/tuple.ts';
+import { StreamFailure, type Value } from '../values/values.ts';
 import { type Test, testOf } from './condition.ts';
 import { type Key, keyOf } from './keys.ts';
+import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
 
 /** A call of an analytic function. */
 interface AnalyticCall {

@@ -1,4 +1,4 @@
-import { type Collection, isCollection, rangeOf, type Tuple } from '../tuple.ts';
+import { type Collection, isCollection, rangeOf, type Tuple } from '../values/tuple.ts';
 
 /** A tuple that belongs to no window, as a collection: its time is the window. */
 export function collectionOf(item: Tuple | Collection): Collection {

@@ -1,5 +1,5 @@
-import type { Evaluate, Tuple } from '../tuple.ts';
-import { describe, isNull, StreamFailure, type Value } from '../values.ts';
+import type { Evaluate, Tuple } from '../values/tuple.ts';
+import { describe, isNull, StreamFailure, type Value } from '../values/values.ts';
 
 /** Whether a condition holds for a tuple. */
 export type Test = (tuple: Tuple) => boolean;

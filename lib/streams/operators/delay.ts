@@ -1,7 +1,7 @@
-import type { Cause } from '../cause.ts';
-import type { FunctionTools } from '../functions/function.ts';
-import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
-import { StreamFailure, type ValueObject } from '../values.ts';
+import type { FunctionTools } from '../function.ts';
+import type { Cause } from '../values/cause.ts';
+import { StreamFailure, type ValueObject } from '../values/values.ts';
+import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
 
 type Emission = readonly ValueObject[];
 

@@ -1,8 +1,8 @@
-import type { MakeOperator } from '../graph/operator.ts';
-import { type Collection, type Evaluate, type Frame, GroupRow, isCollection, type Tuple } from '../tuple.ts';
-import type { Value } from '../values.ts';
+import { type Collection, type Evaluate, type Frame, GroupRow, isCollection, type Tuple } from '../values/tuple.ts';
+import type { Value } from '../values/values.ts';
 import { testOf } from './condition.ts';
 import { GroupFailures } from './groups.ts';
+import type { MakeOperator } from './operator.ts';
 
 /**
  * Make the operator of WHERE and HAVING. Of a collection it keeps the tuples for which the condition is true; if there are none, nothing is emitted

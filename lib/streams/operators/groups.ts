@@ -1,10 +1,10 @@
 import { errorText } from '../../base/errors.ts';
-import type { Cause } from '../cause.ts';
-import type { Accumulator, AggregateFunction, FunctionTools } from '../functions/function.ts';
-import type { OperatorSetup } from '../graph/operator.ts';
-import { type Evaluate, GroupRow, Row, type Tuple } from '../tuple.ts';
-import { StreamFailure, type Value } from '../values.ts';
+import type { Accumulator, AggregateFunction, FunctionTools } from '../function.ts';
+import type { Cause } from '../values/cause.ts';
+import { type Evaluate, GroupRow, Row, type Tuple } from '../values/tuple.ts';
+import { StreamFailure, type Value } from '../values/values.ts';
 import { type Key, keyOf } from './keys.ts';
+import type { OperatorSetup } from './operator.ts';
 
 /** A call of an aggregate function. For `*`, the argument gives 1 or the columns of the row, as the function wants it. */
 export interface AggregateCall {

@@ -1,7 +1,7 @@
-import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
-import type { Collection, JoinedRow, Row, Tuple } from '../tuple.ts';
-import { StreamFailure } from '../values.ts';
+import type { Collection, JoinedRow, Row, Tuple } from '../values/tuple.ts';
+import { StreamFailure } from '../values/values.ts';
 import { collectionOf } from './collection.ts';
+import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
 import { loadTuple, type SavedTuple, saveTuple } from './saved-tuples.ts';
 import { streamRow } from './stream-row.ts';
 

@@ -1,8 +1,8 @@
 import type { JoinKind } from '../../sql/tree.ts';
-import type { MakeOperator } from '../graph/operator.ts';
-import { type Collection, type Evaluate, type Frame, JoinedRow, type Row, type Tuple } from '../tuple.ts';
+import { type Collection, type Evaluate, type Frame, JoinedRow, type Row, type Tuple } from '../values/tuple.ts';
 import type { AlignedCollection } from './join-aligner.ts';
 import { eachMatch, JoinBudget } from './matches.ts';
+import type { MakeOperator } from './operator.ts';
 import { joinSlots } from './stream-row.ts';
 
 /** A JOIN of a statement. */

@@ -1,5 +1,5 @@
-import type { Evaluate, Tuple } from '../tuple.ts';
-import { kindOf, printed, type Value } from '../values.ts';
+import type { Evaluate, Tuple } from '../values/tuple.ts';
+import { kindOf, printed, type Value } from '../values/values.ts';
 
 /** What groups, partitions and their maps are found by. Equal keys stand for equal values of the same types. */
 export type Key = string | number | bigint | boolean | null;

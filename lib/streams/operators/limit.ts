@@ -1,5 +1,5 @@
-import type { MakeOperator } from '../graph/operator.ts';
-import { type Collection, isCollection, type Tuple } from '../tuple.ts';
+import { type Collection, isCollection, type Tuple } from '../values/tuple.ts';
+import type { MakeOperator } from './operator.ts';
 
 /** Make the operator of LIMIT: at most so many tuples of each emission. */
 export function makeLimit(most: number): MakeOperator<Tuple | Collection, Tuple | Collection> {

@@ -1,8 +1,8 @@
 import { isThenable } from '../../events/hooks.ts';
-import type { Timers } from '../graph/operator.ts';
 import type { OpenLookup } from '../types.ts';
-import { StreamFailure, type Value, type ValueObject } from '../values.ts';
+import { StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { type Key, keyOfValues } from './keys.ts';
+import type { Timers } from './operator.ts';
 
 /** Most keys whose rows are cached; the oldest are dropped. */
 const MOST_KEYS = 10_000;

@@ -1,12 +1,12 @@
 import { errorText } from '../../base/errors.ts';
-import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
-import { type Collection, type Evaluate, type Frame, JoinedRow, Row, type Tuple } from '../tuple.ts';
 import type { OpenLookup } from '../types.ts';
-import { isNull, StreamFailure, type Value, type ValueObject } from '../values.ts';
+import { type Collection, type Evaluate, type Frame, JoinedRow, Row, type Tuple } from '../values/tuple.ts';
+import { isNull, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { collectionOf } from './collection.ts';
 import { testOf } from './condition.ts';
 import { LookupCache } from './lookup-cache.ts';
 import { JoinBudget } from './matches.ts';
+import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
 import { loadTuple, type SavedTuple, saveTuple } from './saved-tuples.ts';
 import { streamRow } from './stream-row.ts';
 

@@ -1,5 +1,5 @@
-import type { Evaluate, JoinedRow } from '../tuple.ts';
-import { isNull, StreamFailure, type Value } from '../values.ts';
+import type { Evaluate, JoinedRow } from '../values/tuple.ts';
+import { isNull, StreamFailure, type Value } from '../values/values.ts';
 import { testOf } from './condition.ts';
 
 /** Evaluations of ON for each row that a join may make. */

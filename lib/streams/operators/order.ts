@@ -1,7 +1,7 @@
 import { compareStrings } from '../../sql/compare.ts';
-import type { MakeOperator } from '../graph/operator.ts';
-import { type Collection, type Evaluate, type Frame, isCollection, type Tuple } from '../tuple.ts';
-import { isNull, isNumber, kindOf, StreamFailure, typeName, type Value } from '../values.ts';
+import { type Collection, type Evaluate, type Frame, isCollection, type Tuple } from '../values/tuple.ts';
+import { isNull, isNumber, kindOf, StreamFailure, typeName, type Value } from '../values/values.ts';
+import type { MakeOperator } from './operator.ts';
 
 /** A key of ORDER BY. */
 interface SortKey {

@@ -1,8 +1,8 @@
 import { type KnownWeights, MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
-import { checkTime, MAX_ROW_FACTOR } from '../expressions/limits.ts';
-import type { ExpandingState, FunctionTools } from '../functions/function.ts';
-import type { BoundField, BoundSelect } from '../plan/bound.ts';
-import type { Evaluate, Tuple } from '../tuple.ts';
+import type { BoundField, BoundSelect } from '../expressions/bound.ts';
+import type { ExpandingState, FunctionTools } from '../function.ts';
+import { checkTime, MAX_ROW_FACTOR } from '../limits.ts';
+import type { Evaluate, Tuple } from '../values/tuple.ts';
 import {
   isArray,
   isNull,
@@ -12,7 +12,7 @@ import {
   typeName,
   type Value,
   type ValueObject
-} from '../values.ts';
+} from '../values/values.ts';
 
 /** Adds the output rows of a tuple to a list: one, unless a function such as `unnest` makes several of it. @throws StreamFailure */
 type Project = (tuple: Tuple, outputs: ValueObject[]) => void;

@@ -1,6 +1,6 @@
-import type { Cause } from '../cause.ts';
-import { JoinedRow, PENDING, Row, type Tuple } from '../tuple.ts';
-import type { Value, ValueObject } from '../values.ts';
+import type { Cause } from '../values/cause.ts';
+import { JoinedRow, PENDING, Row, type Tuple } from '../values/tuple.ts';
+import type { Value, ValueObject } from '../values/values.ts';
 
 /** Slots in a checkpoint: the value in an array, or 0 for one that is not computed. */
 type SavedSlots = readonly (readonly [Value] | 0)[];

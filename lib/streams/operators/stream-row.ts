@@ -1,5 +1,5 @@
-import { JoinedRow, PENDING, type Row } from '../tuple.ts';
-import type { Value } from '../values.ts';
+import { JoinedRow, PENDING, type Row } from '../values/tuple.ts';
+import type { Value } from '../values/values.ts';
 
 /**
  * A row as one of several streams: a joined row with one part. Behind this, `columnOf` gives a column for its own stream only, and joins know where a

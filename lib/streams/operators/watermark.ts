@@ -1,6 +1,6 @@
-import type { MakeOperator, Operator, OperatorSetup } from '../graph/operator.ts';
-import type { Tuple } from '../tuple.ts';
-import { StreamFailure } from '../values.ts';
+import type { Tuple } from '../values/tuple.ts';
+import { StreamFailure } from '../values/values.ts';
+import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
 import { loadTuple, type SavedTuple, saveTuple } from './saved-tuples.ts';
 import { TimeQueue } from './time-queue.ts';
 

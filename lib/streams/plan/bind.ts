@@ -1,10 +1,17 @@
 import { childrenOf } from '../../sql/inspect.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Selected, Star, StreamSelect, Window } from '../../sql/tree.ts';
-import type { ExpandingFunction } from '../functions/function.ts';
+import type {
+  BoundExpression,
+  BoundField,
+  BoundJoin,
+  BoundPredicate,
+  BoundSelect,
+  BoundWindow
+} from '../expressions/bound.ts';
+import type { ExpandingFunction } from '../function.ts';
 import { bindingOrder } from './alias-order.ts';
 import { type BindContext, Bindings, type Clause } from './bindings.ts';
-import type { BoundExpression, BoundField, BoundJoin, BoundPredicate, BoundSelect, BoundWindow } from './bound.ts';
 import { argumentNames, fieldNames } from './names.ts';
 import { bindJoin, bindWhere } from './predicates.ts';
 import { Sources } from './sources.ts';

@@ -1,9 +1,16 @@
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Path, Wildcard } from '../../sql/tree.ts';
+import type {
+  BoundAggregate,
+  BoundAnalytic,
+  BoundExpression,
+  BoundSlots,
+  Catalogue,
+  Uses
+} from '../expressions/bound.ts';
 import { checkCall, compileArguments } from '../expressions/calls.ts';
 import { compileNode } from '../expressions/compile.ts';
 import { Constants } from '../expressions/constants.ts';
-import { timed } from '../expressions/limits.ts';
 import { type Compiled, constantOf, type Head, type Scope } from '../expressions/scope.ts';
 import type {
   AggregateFunction,
@@ -12,10 +19,10 @@ import type {
   FunctionTools,
   Pattern,
   StreamFunction
-} from '../functions/function.ts';
-import type { Evaluate, GroupRow } from '../tuple.ts';
+} from '../function.ts';
+import { timed } from '../limits.ts';
+import type { Evaluate, GroupRow } from '../values/tuple.ts';
 import { aliasesIn } from './alias-order.ts';
-import type { BoundAggregate, BoundAnalytic, BoundExpression, BoundSlots, Catalogue, Uses } from './bound.ts';
 import { argumentNames } from './names.ts';
 import { lazily } from './slots.ts';
 import type { Sources } from './sources.ts';

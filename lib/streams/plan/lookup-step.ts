@@ -1,5 +1,5 @@
+import type { BoundJoin, BoundSelect } from '../expressions/bound.ts';
 import { makeLookup } from '../operators/lookup.ts';
-import type { BoundJoin, BoundSelect } from './bound.ts';
 import type { PlanSettings } from './plan.ts';
 import { conjunctionOf, type Step } from './steps.ts';
 

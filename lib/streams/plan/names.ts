@@ -1,5 +1,5 @@
 import type { Call, Field, Selected } from '../../sql/tree.ts';
-import type { ArgumentNames } from '../functions/function.ts';
+import type { ArgumentNames } from '../function.ts';
 import type { Sources } from './sources.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { NodeSetup, Operator } from '../graph/operator.ts';
+import type { NodeSetup, Operator } from '../operators/operator.ts';
 import type { PlanNode, RuleOptions, StreamBounds, StreamDefinition, Topology } from '../types.ts';
 
 /** A stream or table of a statement. */

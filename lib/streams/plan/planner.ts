@@ -1,5 +1,5 @@
+import type { BoundAnalytic, BoundField, BoundPredicate, BoundSelect, BoundSource } from '../expressions/bound.ts';
 import type { PlanNode, Topology } from '../types.ts';
-import type { BoundAnalytic, BoundField, BoundPredicate, BoundSelect, BoundSource } from './bound.ts';
 import { lookupStep } from './lookup-step.ts';
 import type { PlannedStream, PlanSettings, StreamPlan } from './plan.ts';
 import { isSource, type PlannedInput, type PlannedNode, type PlannedSource } from './plan.ts';

@@ -1,6 +1,6 @@
 import type { Expression, Join, JoinKind } from '../../sql/tree.ts';
+import type { BoundExpression, BoundJoin, BoundPredicate, Equality, Uses } from '../expressions/bound.ts';
 import type { Bindings, Clause } from './bindings.ts';
-import type { BoundExpression, BoundJoin, BoundPredicate, Equality, Uses } from './bound.ts';
 import { conjunctsOf } from './walk.ts';
 
 const ON: Clause = {

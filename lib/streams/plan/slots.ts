@@ -1,6 +1,6 @@
-import { type Evaluate, PENDING } from '../tuple.ts';
-import type { Value } from '../values.ts';
-import type { BoundSlots } from './bound.ts';
+import type { BoundSlots } from '../expressions/bound.ts';
+import { type Evaluate, PENDING } from '../values/tuple.ts';
+import type { Value } from '../values/values.ts';
 
 /** New slots for a tuple, none of which is computed. */
 export function freshSlots(count: number): Value[] {

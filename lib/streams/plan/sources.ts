@@ -2,8 +2,8 @@ import { InvalidInput, NotFound } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Path, StreamSelect, StreamSource } from '../../sql/tree.ts';
+import type { BoundSource, Catalogue, SourceRole } from '../expressions/bound.ts';
 import type { StreamDefinition } from '../types.ts';
-import type { BoundSource, Catalogue, SourceRole } from './bound.ts';
 
 /** A column that a path begins with. */
 interface ColumnReference {

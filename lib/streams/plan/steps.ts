@@ -1,7 +1,14 @@
 import { InvalidInput } from '../../base/errors.ts';
 import { isHeavier, MAX_WEIGHT } from '../../sql/weight.ts';
-import type { AnalyticFunction, FunctionTools } from '../functions/function.ts';
-import type { MakeOperator, NodeSetup, Operator } from '../graph/operator.ts';
+import type {
+  BoundAnalytic,
+  BoundExpression,
+  BoundJoin,
+  BoundSelect,
+  BoundSource,
+  BoundWindow
+} from '../expressions/bound.ts';
+import type { AnalyticFunction, FunctionTools } from '../function.ts';
 import { makeAggregate } from '../operators/aggregate.ts';
 import { makeAnalytic } from '../operators/analytic.ts';
 import { testOf } from '../operators/condition.ts';
@@ -11,14 +18,14 @@ import { GroupFailures, type GroupSpec } from '../operators/groups.ts';
 import { makeJoin } from '../operators/join.ts';
 import { makeJoinAligner } from '../operators/join-aligner.ts';
 import { makeLimit } from '../operators/limit.ts';
+import type { MakeOperator, NodeSetup, Operator } from '../operators/operator.ts';
 import { makeOrder } from '../operators/order.ts';
 import { makeProject } from '../operators/project.ts';
 import { makeWatermark } from '../operators/watermark.ts';
 import { checkWindow, type WindowShape, windowShape } from '../operators/windows/spec.ts';
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../operators/windows/window.ts';
-import { type Collection, type Evaluate, GroupRow, isCollection, type Tuple } from '../tuple.ts';
-import { plainRow, tooHeavy, type ValueObject } from '../values.ts';
-import type { BoundAnalytic, BoundExpression, BoundJoin, BoundSelect, BoundSource, BoundWindow } from './bound.ts';
+import { type Collection, type Evaluate, GroupRow, isCollection, type Tuple } from '../values/tuple.ts';
+import { plainRow, tooHeavy, type ValueObject } from '../values/values.ts';
 import type { PlanSettings } from './plan.ts';
 import { emissionSlots } from './slots.ts';
 

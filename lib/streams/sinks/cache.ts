@@ -2,7 +2,7 @@ import type { Outbox } from '../../outbox/outbox.ts';
 import type { Outboxes } from '../../outbox/outboxes.ts';
 import { SendError } from '../../outbox/send-error.ts';
 import type { OpenSink, SinkItem } from '../types.ts';
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 import type { CommonProperties } from './common-properties.ts';
 import { type ItemKind, KeptItem, keptContent } from './item.ts';
 

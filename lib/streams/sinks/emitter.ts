@@ -1,12 +1,12 @@
 import type { Clock } from '../../base/clock.ts';
 import { isThenable } from '../../events/hooks.ts';
-import { type Cause, deeper } from '../cause.ts';
-import { ConnectionState } from '../connection-state.ts';
+import { ConnectionState } from '../graph/connection-state.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
 import type { OutputRows, SinkTarget } from '../graph/sink-node.ts';
 import type { OpenSink, SinkItem } from '../types.ts';
-import { StreamFailure } from '../values.ts';
-import { within } from '../within.ts';
+import { type Cause, deeper } from '../values/cause.ts';
+import { StreamFailure } from '../values/values.ts';
+import { within } from '../values/within.ts';
 import type { SinkCache } from './cache.ts';
 import type { CommonProperties } from './common-properties.ts';
 import { type ItemKind, MadeItem } from './item.ts';

@@ -1,7 +1,7 @@
-import type { Cause } from '../cause.ts';
 import { parseJson } from '../formats/json.ts';
 import { jsonText } from '../formats/json-text.ts';
 import type { Properties, SinkItem } from '../types.ts';
+import type { Cause } from '../values/cause.ts';
 import type { DynamicProperties } from './dynamic.ts';
 import type { Output } from './transform.ts';
 

@@ -1,8 +1,8 @@
-import { causedBy } from '../cause.ts';
 import { parseJson } from '../formats/json.ts';
 import type { MemoryTopics } from '../memory-topics.ts';
 import type { SinkType } from '../types.ts';
-import { StreamFailure, type ValueObject } from '../values.ts';
+import { causedBy } from '../values/cause.ts';
+import { StreamFailure, type ValueObject } from '../values/values.ts';
 
 /** Publishes outputs to a topic of the memory, where sources of the type `memory` find them. Nothing is encoded. */
 export function memorySink(topics: MemoryTopics): SinkType {

@@ -1,7 +1,7 @@
 import { parseJson } from '../formats/json.ts';
 import type { OutputRows } from '../graph/sink-node.ts';
 import type { Template } from '../template/template.ts';
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 import type { CommonProperties } from './common-properties.ts';
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
-import type { Row } from '../tuple.ts';
-import { type Consumer, NOBODY } from './consumer.ts';
+import { type Consumer, NOBODY } from '../graph/consumer.ts';
+import type { Row } from '../values/tuple.ts';
 
 /**
  * The rules that get the rows of a source, in the order in which they were attached.

@@ -1,7 +1,7 @@
-import type { Cause } from '../cause.ts';
-import type { Metadata } from '../tuple.ts';
-import { StreamFailure, type ValueObject } from '../values.ts';
-import type { Consumer } from './consumer.ts';
+import type { Consumer } from '../graph/consumer.ts';
+import type { Cause } from '../values/cause.ts';
+import type { Metadata } from '../values/tuple.ts';
+import { StreamFailure, type ValueObject } from '../values/values.ts';
 import { type Lane, MAX_AT_ONCE, SLICE_ROWS } from './lane.ts';
 import { type Waiting, WaitingRows } from './waiting-rows.ts';
 

@@ -1,6 +1,6 @@
-import type { Row } from '../tuple.ts';
+import type { Consumer } from '../graph/consumer.ts';
 import type { FirstMessage, OpenSource } from '../types.ts';
-import type { Consumer } from './consumer.ts';
+import type { Row } from '../values/tuple.ts';
 import { type FirstRows, unitsOf } from './first-rows.ts';
 import { type Lane, MAX_AT_ONCE, SLICE_ROWS } from './lane.ts';
 

@@ -1,6 +1,6 @@
-import type { Cause } from '../cause.ts';
-import type { Row } from '../tuple.ts';
-import type { Consumer } from './consumer.ts';
+import type { Consumer } from '../graph/consumer.ts';
+import type { Cause } from '../values/cause.ts';
+import type { Row } from '../values/tuple.ts';
 
 /** Units of first rows that are passed on with each row that arrives meanwhile, so that the number of rows that wait gets smaller. */
 const AHEAD = 8;

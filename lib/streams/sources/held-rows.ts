@@ -1,6 +1,6 @@
+import type { Consumer } from '../graph/consumer.ts';
 import type { PlannedStream } from '../plan/plan.ts';
-import { StreamFailure } from '../values.ts';
-import type { Consumer } from './consumer.ts';
+import { StreamFailure } from '../values/values.ts';
 import type { Attachment } from './hub.ts';
 
 /** The rows of one stream that have arrived while no graph takes them. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
-import type { ParseTime } from '../convert-column.ts';
-import type { FormatType } from '../formats/format.ts';
+import type { FormatType } from '../format.ts';
+import type { ParseTime } from '../formats/convert-column.ts';
 import type { StreamRecordStore, StreamTable } from '../host.ts';
 import type { SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
 

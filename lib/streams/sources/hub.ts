@@ -1,10 +1,10 @@
 import { InvalidInput } from '../../base/errors.ts';
+import type { Consumer, Need } from '../graph/consumer.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
-import type { LookupTable } from '../graph/operator.ts';
-import type { Metadata } from '../tuple.ts';
+import type { LookupTable } from '../operators/operator.ts';
 import type { NotedStream, SourceType, StreamDefinition } from '../types.ts';
-import type { ValueObject } from '../values.ts';
-import type { Consumer, Need } from './consumer.ts';
+import type { Metadata } from '../values/tuple.ts';
+import type { ValueObject } from '../values/values.ts';
 import type { FirstRows } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
 import { definitionOfPlace, notesOf, placeOf } from './notes.ts';

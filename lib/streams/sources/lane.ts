@@ -1,11 +1,11 @@
-import type { Cause } from '../cause.ts';
-import { type Convert, compileConversion } from '../convert.ts';
-import { timeOf } from '../convert-column.ts';
-import type { Format } from '../formats/format.ts';
-import { type Metadata, NO_METADATA, Row } from '../tuple.ts';
+import type { Format } from '../format.ts';
+import { type Convert, compileConversion } from '../formats/convert.ts';
+import { timeOf } from '../formats/convert-column.ts';
+import type { Consumer, Need } from '../graph/consumer.ts';
 import type { FirstMessage } from '../types.ts';
-import { member, printed, StreamFailure, type ValueObject } from '../values.ts';
-import type { Consumer, Need } from './consumer.ts';
+import type { Cause } from '../values/cause.ts';
+import { type Metadata, NO_METADATA, Row } from '../values/tuple.ts';
+import { member, printed, StreamFailure, type ValueObject } from '../values/values.ts';
 import { Consumers } from './consumers.ts';
 import type { StreamSettings } from './stream-settings.ts';
 import type { TableRows } from './table-rows.ts';

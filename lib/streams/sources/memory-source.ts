@@ -1,7 +1,7 @@
 import { exactNumber } from '../functions/equality.ts';
 import type { MemoryMessage, MemoryTopics } from '../memory-topics.ts';
 import type { OpenLookup, OpenSource, SourceSetup, SourceType } from '../types.ts';
-import { isNumber, member, printed, type Value, type ValueObject } from '../values.ts';
+import { isNumber, member, printed, type Value, type ValueObject } from '../values/values.ts';
 
 /** Most rows of a lookup table; the oldest ones are dropped. */
 const MOST_ROWS = 1_000_000;

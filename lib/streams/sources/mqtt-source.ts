@@ -5,11 +5,11 @@ import { RulePublisher } from '../../packets/named-publisher.ts';
 import type { Properties as PacketProperties } from '../../packets/types.ts';
 import type { Watcher } from '../../routing/watchers.ts';
 import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
-import type { Cause } from '../cause.ts';
 import type { StreamMessages } from '../host.ts';
-import type { Metadata } from '../tuple.ts';
 import type { FirstMessage, OpenSource, SourceSetup, SourceType } from '../types.ts';
-import type { Value, ValueObject } from '../values.ts';
+import type { Cause } from '../values/cause.ts';
+import type { Metadata } from '../values/tuple.ts';
+import type { Value, ValueObject } from '../values/values.ts';
 
 /** Rules of streams see a message after the rules over events. */
 const ORDER = 2 ** 52;

@@ -1,11 +1,11 @@
 import { BrokerError, errorText } from '../../base/errors.ts';
-import type { Cause } from '../cause.ts';
-import { ConnectionState } from '../connection-state.ts';
+import { ConnectionState } from '../graph/connection-state.ts';
+import type { Consumer, Need } from '../graph/consumer.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';
-import { type Metadata, NO_METADATA } from '../tuple.ts';
 import type { OpenSource, Properties, SourceSetup, SourceType, StreamDefinition } from '../types.ts';
-import { StreamFailure, type ValueObject } from '../values.ts';
-import type { Consumer, Need } from './consumer.ts';
+import type { Cause } from '../values/cause.ts';
+import { type Metadata, NO_METADATA } from '../values/tuple.ts';
+import { StreamFailure, type ValueObject } from '../values/values.ts';
 import { Feed, type FeedHost } from './feed.ts';
 import { FirstMessages } from './first-messages.ts';
 import type { FirstRows } from './first-rows.ts';

@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { OpenSource, SourceSetup, SourceType } from '../types.ts';
-import type { ValueObject } from '../values.ts';
+import type { ValueObject } from '../values/values.ts';
 
 /** Rows of a list, one after the other. */
 export const SIMULATOR: SourceType = {

@@ -1,7 +1,7 @@
 import { InvalidInput, show } from '../../base/errors.ts';
-import type { ParseTime } from '../convert-column.ts';
-import type { Format, FormatType } from '../formats/format.ts';
-import { makeFormat } from '../formats.ts';
+import type { Format, FormatType } from '../format.ts';
+import type { ParseTime } from '../formats/convert-column.ts';
+import { makeFormat } from '../formats/formats.ts';
 import { readProperties } from '../properties.ts';
 import type { Column, Properties, PropertyTable, SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
 import { TableRows } from './table-rows.ts';

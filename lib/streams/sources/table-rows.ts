@@ -1,5 +1,5 @@
-import type { Row } from '../tuple.ts';
-import { StreamFailure } from '../values.ts';
+import type { Row } from '../values/tuple.ts';
+import { StreamFailure } from '../values/values.ts';
 
 /** Most rows of one table. */
 const MOST_ROWS = 1_000_000;

@@ -1,6 +1,6 @@
-import type { Cause } from '../cause.ts';
-import type { Metadata } from '../tuple.ts';
-import { StreamFailure, type ValueObject } from '../values.ts';
+import type { Cause } from '../values/cause.ts';
+import type { Metadata } from '../values/tuple.ts';
+import { StreamFailure, type ValueObject } from '../values/values.ts';
 
 /** Most payloads and rows that wait. */
 const MAX_WAITING = 102_400;

@@ -1,4 +1,4 @@
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 import type { BoundFunctions } from './function-table.ts';
 import { printInner, printValue } from './print.ts';
 import { placeOf } from './template-error.ts';

@@ -1,4 +1,4 @@
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 import { isList, isObject, type TemplateValue, typeOf } from './template-value.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 import { fn, type TemplateFunctions } from './function-table.ts';
 import { joined, printAll, printInner } from './print.ts';
 import { formatted } from './printf.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 import { fn, type TemplateFunctions } from './function-table.ts';
 import { joined, printInner } from './print.ts';
 import { quoted } from './printf.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { parseDuration } from '../../base/options-table.ts';
-import type { FunctionTools } from '../functions/function.ts';
-import { zoneOffsetMinutes } from '../time-zone.ts';
-import { StreamFailure } from '../values.ts';
+import type { FunctionTools } from '../function.ts';
+import { zoneOffsetMinutes } from '../values/time-zone.ts';
+import { StreamFailure } from '../values/values.ts';
 import { fn, type TemplateFunctions } from './function-table.ts';
 import { type TemplateValue, tooLong } from './template-value.ts';
 import { formatTime } from './time-layout.ts';

@@ -1,5 +1,5 @@
 import { parseJson } from '../formats/json.ts';
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 import { fn, type TemplateFunctions, toFloat, toInteger } from './function-table.ts';
 import { jsonText } from './json-text.ts';
 import { printInner } from './print.ts';

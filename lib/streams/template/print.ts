@@ -1,4 +1,4 @@
-import { printedFloat } from '../values.ts';
+import { printedFloat } from '../values/values.ts';
 import { isList, isObject, sortedKeys, type TemplateValue, tooLong } from './template-value.ts';
 import { formatTime } from './time-layout.ts';
 

@@ -1,4 +1,4 @@
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 
 /**
  * The values of templates. Floats are numbers and integers bigint, because templates compare and print them differently. undefined is

@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
-import { StreamFailure } from '../values.ts';
+import { StreamFailure } from '../values/values.ts';
 import { compileTree, Run } from './compile.ts';
 import { type BoundFunctions, bind, type TemplateFunctions } from './function-table.ts';
 import { goFunctions } from './functions-go.ts';

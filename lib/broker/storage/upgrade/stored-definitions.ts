@@ -1,7 +1,7 @@
 import type { ResourceDefinition, RuleDefinition } from '../../../rules/definition.ts';
 import { childrenOf, namesIn } from '../../../sql/inspect.ts';
 import type { Expression, StreamSelect } from '../../../sql/tree.ts';
-import { definitionOf } from '../../../streams/catalogue.ts';
+import { definitionOf } from '../../../streams/ddl/catalogue.ts';
 import { parseStreamStatement } from '../../../streams/statement.ts';
 import type { Properties, StreamDefinition, StreamRuleDefinition } from '../../../streams/types.ts';
 import { CONNECTORS_TABLE, type StoredConnector } from '../../configuration/connectors.ts';

@@ -1,6 +1,6 @@
-import type { Cause } from '../../cause.ts';
-import type { Tuple } from '../../tuple.ts';
-import { StreamFailure } from '../../values.ts';
+import type { Cause } from '../../values/cause.ts';
+import type { Tuple } from '../../values/tuple.ts';
+import { StreamFailure } from '../../values/values.ts';
 import type { GroupFailures } from '../groups.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
 import { HeldCauses } from './held-causes.ts';

@@ -1,5 +1,5 @@
-import type { Operator, OperatorSetup } from '../../graph/operator.ts';
-import type { Collection, Tuple } from '../../tuple.ts';
+import type { Collection, Tuple } from '../../values/tuple.ts';
+import type { Operator, OperatorSetup } from '../operator.ts';
 import type { Contents } from './contents.ts';
 import { emit, emitAndClear, RowTimes } from './emission.ts';
 import type { ShapeOf, WindowSpec } from './spec.ts';

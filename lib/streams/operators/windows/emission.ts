@@ -1,6 +1,6 @@
-import type { OperatorSetup, Timers } from '../../graph/operator.ts';
-import { type Collection, rangeOf, type Tuple } from '../../tuple.ts';
+import { type Collection, rangeOf, type Tuple } from '../../values/tuple.ts';
 import { GroupFailures } from '../groups.ts';
+import type { OperatorSetup, Timers } from '../operator.ts';
 import type { Contents } from './contents.ts';
 
 /** Emit what a window holds. If it cannot be read, the emission is an error. */

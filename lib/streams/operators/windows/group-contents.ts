@@ -1,7 +1,7 @@
 import { errorText } from '../../../base/errors.ts';
-import { type Cause, deeper } from '../../cause.ts';
-import type { Tuple } from '../../tuple.ts';
-import { StreamFailure } from '../../values.ts';
+import { type Cause, deeper } from '../../values/cause.ts';
+import type { Tuple } from '../../values/tuple.ts';
+import { StreamFailure } from '../../values/values.ts';
 import {
   type Group,
   type GroupFailures,

@@ -1,4 +1,4 @@
-import type { Cause } from '../../cause.ts';
+import type { Cause } from '../../values/cause.ts';
 
 /** The causes of the rows of a window that may be its deepest one: each is deeper than all later ones, so there are few. */
 export class HeldCauses {

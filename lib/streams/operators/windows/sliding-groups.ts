@@ -1,7 +1,7 @@
-import type { Cause } from '../../cause.ts';
-import type { Accumulator } from '../../functions/function.ts';
-import type { Tuple } from '../../tuple.ts';
-import type { Value } from '../../values.ts';
+import type { Accumulator } from '../../function.ts';
+import type { Cause } from '../../values/cause.ts';
+import type { Tuple } from '../../values/tuple.ts';
+import type { Value } from '../../values/values.ts';
 import { type GroupFailures, type GroupSpec, GroupTable, groupRows, groupsOfNothing } from '../groups.ts';
 import type { Key } from '../keys.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';

@@ -1,6 +1,6 @@
-import type { Operator, OperatorSetup } from '../../graph/operator.ts';
-import type { Collection, Tuple } from '../../tuple.ts';
+import type { Collection, Tuple } from '../../values/tuple.ts';
 import { type Test, testOf } from '../condition.ts';
+import type { Operator, OperatorSetup } from '../operator.ts';
 import type { Contents } from './contents.ts';
 import { emit, RowTimes, WindowTimer } from './emission.ts';
 import type { ShapeOf, WindowSpec } from './spec.ts';

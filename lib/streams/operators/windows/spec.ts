@@ -1,5 +1,5 @@
 import type { Expression, TimeUnit, Window } from '../../../sql/tree.ts';
-import type { Evaluate } from '../../tuple.ts';
+import type { Evaluate } from '../../values/tuple.ts';
 
 /** What a window is, by its kind. Lengths are in milliseconds. */
 export type WindowShape =

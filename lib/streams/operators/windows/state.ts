@@ -1,8 +1,8 @@
-import type { Operator, OperatorSetup } from '../../graph/operator.ts';
-import type { Collection, Tuple } from '../../tuple.ts';
-import { StreamFailure } from '../../values.ts';
+import type { Collection, Tuple } from '../../values/tuple.ts';
+import { StreamFailure } from '../../values/values.ts';
 import { type Test, testOf } from '../condition.ts';
 import { type Key, keyOf } from '../keys.ts';
+import type { Operator, OperatorSetup } from '../operator.ts';
 import type { Contents } from './contents.ts';
 import { emitAndClear, RowTimes } from './emission.ts';
 import type { ShapeOf, WindowSpec } from './spec.ts';

@@ -1,7 +1,7 @@
-import type { MakeOperator, Operator, OperatorSetup } from '../../graph/operator.ts';
-import type { Collection, Tuple } from '../../tuple.ts';
+import type { Collection, Tuple } from '../../values/tuple.ts';
 import { testOf } from '../condition.ts';
 import type { AggregateCall, GroupSpec } from '../groups.ts';
+import type { MakeOperator, Operator, OperatorSetup } from '../operator.ts';
 import { type Contents, RowBudget, RowContents } from './contents.ts';
 import { CountWindow } from './count.ts';
 import { GroupContents } from './group-contents.ts';

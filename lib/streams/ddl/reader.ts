@@ -1,0 +1,22 @@
+import { STREAM_DIALECT } from '../../sql/dialect.ts';
+import type { SqlError } from '../../sql/sql-error.ts';
+import { TokenReader } from '../../sql/token-reader.ts';
+
+/** Most characters of a token that are shown in an error. */
+const SHOWN = 60;
+
+/** Reads the tokens of a statement about definitions, and makes errors with the sentences of the original. */
+export class DdlReader extends TokenReader {
+  /** @throws SqlError */
+  constructor(text: string) {
+    super(text, STREAM_DIALECT);
+  }
+
+  /** The error that the next token is not what can stand here. @param sentence what is expected */
+  wrong(sentence: string, hint?: string): SqlError {
+    const { start, type, text } = this.token;
+    const found = type === 'end' ? 'EOF' : text;
+    const shown = found.length > SHOWN ? `${found.slice(0, SHOWN - 3)}...` : found;
+    return this.errorAt(start, `found ${JSON.stringify(shown)}, ${sentence}`, hint);
+  }
+}

@@ -1,0 +1,31 @@
+import type { Clock } from '../../base/clock.ts';
+import { errorText } from '../../base/errors.ts';
+import type { ConnectionFigures } from './metrics.ts';
+
+/** What a source or a sink has reported of its connection, for the status of its rule. */
+export class ConnectionState implements ConnectionFigures {
+  status: 1 | 0 | -1 = 0;
+  connectedAt = 0;
+  disconnectedAt = 0;
+  disconnectedMessage = '';
+  triedAt = 0;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.triedAt = clock.now();
+  }
+
+  /** The connection is there. */
+  connected(): void {
+    this.status = 1;
+    this.connectedAt = this.triedAt = this.#clock.now();
+  }
+
+  /** The connection is lost, or an attempt to make it has failed. */
+  disconnected(reason: unknown): void {
+    this.status = -1;
+    this.disconnectedAt = this.triedAt = this.#clock.now();
+    this.disconnectedMessage = errorText(reason);
+  }
+}

@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { asError, InvalidInput } from '../../base/errors.ts';
+import { checkNames, checkObject } from '../../base/options-table.ts';
+import type {
+  ActionInput,
+  EmissionFunction,
+  Properties,
+  RuleOptions,
+  StreamRuleDefinition,
+  StreamRuleInput
+} from '../types.ts';
+import { readRuleOptions } from './rule-options.ts';
+
+/** Most bytes of UTF-8 of an id. */
+const LONGEST_ID = 256;
+/** Most sinks of a rule. */
+const MOST_ACTIONS = 100;
+/** Most tags of a rule. */
+const MOST_TAGS = 100;
+
+/** A sink of a rule. */
+export interface PlannedAction {
+  /** Type of the sink; undefined: a function of the app. */
+  readonly type: string | undefined;
+  /** Number of the element of `actions`, from 0. Several keys of one element have the same number. */
+  readonly index: number;
+  readonly properties: Properties;
+  readonly call: EmissionFunction | undefined;
+}
+
+/** A rule as it was given, checked. */
+export interface ReadRule {
+  readonly definition: StreamRuleDefinition;
+  readonly actions: readonly PlannedAction[];
+  /** It is not in the store. */
+  readonly isTemporary: boolean;
+  /** Only of a rule in the store that is not valid in this version: why, and the JSON that the store has. It never runs. */
+  readonly fault?: { readonly error: Error; readonly json: string };
+}
+
+const FIELDS = ['id', 'sql', 'actions', 'options', 'triggered', 'name', 'version', 'tags', 'temp'];
+
+/**
+ * Check a rule. The sentences about what is missing are those of the original.
+ * @param isOfApp it is made by the app itself, so it needs no actions
+ * @throws InvalidInput STREAM_RULE_INVALID, OPTION_UNKNOWN
+ */
+export function readStreamRule(input: StreamRuleInput, defaults: Partial<RuleOptions> = {}, isOfApp = false): ReadRule {
+  checkObject(input, 'rule');
+  checkNames(input, FIELDS, 'a stream rule');
+  const { sql, triggered = true, name = '', version = '', tags = [], temp = false } = input;
+  const id = checkRuleId(input.id ?? randomUUID());
+  if (typeof sql !== 'string' || sql.trim() === '') throw missing('sql', 'Missing rule SQL.', sql);
+  if (typeof triggered !== 'boolean') throw invalid('triggered', 'true or false', triggered);
+  if (typeof temp !== 'boolean') throw invalid('temp', 'true or false', temp);
+  for (const [field, value] of Object.entries({ name, version }))
+    if (typeof value !== 'string') throw invalid(field, 'a string', value);
+  checkTags(tags);
+  const actions = readActions(input.actions, isOfApp);
+  const options = readRuleOptions(input.options, defaults);
+  const shown = (input.actions ?? []).filter((action) => typeof action !== 'function');
+  return {
+    definition: { id, sql, actions: shown, options, triggered, name, version, tags },
+    actions,
+    isTemporary: temp || actions.some(({ call }) => call !== undefined)
+  };
+}
+
+/** Read a rule of the store. One that is not valid any more has a `fault`, and what can be shown of it. */
+export function readStoredRule(id: string, json: string, defaults: Partial<RuleOptions> | undefined): ReadRule {
+  let given: Partial<Record<keyof StreamRuleDefinition, unknown>> = {};
+  try {
+    given = JSON.parse(json);
+    return readStreamRule(given as StreamRuleInput, defaults);
+  } catch (cause) {
+    const text = (field: 'sql' | 'name' | 'version') => (typeof given?.[field] === 'string' ? given[field] : '');
+    const list = (field: 'actions' | 'tags') => (Array.isArray(given?.[field]) ? given[field] : []);
+    const actions = list('actions').filter((action) => typeof action === 'object' && action !== null);
+    const tags = list('tags').filter((tag) => typeof tag === 'string');
+    const shown = { sql: text('sql'), name: text('name'), version: text('version'), actions, tags };
+    const definition = { id, ...shown, options: readRuleOptions(undefined, defaults), triggered: true };
+    return { definition, actions: [], isTemporary: false, fault: { error: asError(cause), json } };
+  }
+}
+
+/** Check the tags of a rule. @throws InvalidInput STREAM_RULE_INVALID */
+export function checkTags(tags: readonly string[]): readonly string[] {
+  if (!Array.isArray(tags) || tags.some((tag) => typeof tag !== 'string')) throw invalid('tags', 'strings', tags);
+  if (tags.length > MOST_TAGS) throw invalid('tags', `at most ${MOST_TAGS} tags`, tags.length);
+  return tags;
+}
+
+/** @throws InvalidInput STREAM_RULE_INVALID */
+function checkRuleId(id: unknown): string {
+  if (id === undefined || id === '') throw missing('id', 'Missing rule id.', id);
+  const isFit = typeof id === 'string' && !/[/\p{Cc}\p{Cs}]/u.test(id) && Buffer.byteLength(id) <= LONGEST_ID;
+  if (!isFit) {
+    const expected = `a string of at most ${LONGEST_ID} bytes without "/", control characters and unpaired surrogates`;
+    throw invalid('id', expected, id);
+  }
+  if (id === '.' || id === '..') throw invalid('id', 'another string than "." and "..", which paths cannot have', id);
+  return id;
+}
+
+function readActions(given: unknown, isOfApp: boolean): PlannedAction[] {
+  if (given === undefined && isOfApp) return [];
+  if (given !== undefined && given !== null && !Array.isArray(given))
+    throw invalid('actions', 'an array of functions and of objects with the type of a sink as their key', given);
+  if (given === undefined || given === null || (given.length === 0 && !isOfApp))
+    throw missing('actions', 'Missing rule actions.', given);
+  if (given.length > MOST_ACTIONS) throw invalid('actions', `at most ${MOST_ACTIONS} actions`, given.length);
+  return given.flatMap((action: ActionInput, index) => readAction(action, index));
+}
+
+function readAction(action: ActionInput, index: number): PlannedAction[] {
+  if (typeof action === 'function') return [{ type: undefined, index, properties: {}, call: action }];
+  checkObject(action, `actions[${index}]`);
+  const entries = Object.entries(action);
+  if (entries.length === 0) throw invalid(`actions[${index}]`, 'an object with the type of a sink as its key', action);
+  return entries.map(([type, properties]) => {
+    if (typeof properties !== 'object' || properties === null || Array.isArray(properties))
+      throw new InvalidInput(
+        'STREAM_RULE_INVALID',
+        `actions[${index}].${type}`,
+        'an object',
+        properties,
+        `expect map[string]interface{} type for the action properties, but found ${JSON.stringify(properties)}`
+      );
+    return { type, index, properties, call: undefined };
+  });
+}
+
+function missing(field: string, sentence: string, got: unknown): InvalidInput {
+  return new InvalidInput('STREAM_RULE_INVALID', field, 'a value', got, sentence);
+}
+
+function invalid(field: string, expected: string, got: unknown): InvalidInput {
+  return new InvalidInput('STREAM_RULE_INVALID', field, expected, got);
+}

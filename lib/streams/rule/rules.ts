@@ -1,0 +1,383 @@
+import { BoundedIterable } from '../../base/bounded-iterable.ts';
+import { NotFound, StateError } from '../../base/errors.ts';
+import type { StreamRulesApi } from '../api.ts';
+import type { StreamTable } from '../host.ts';
+import type { HeldRows } from '../sources/held-rows.ts';
+import { parseStreamStatement } from '../statement.ts';
+import type {
+  PlanNode,
+  RuleOptions,
+  StreamDefinition,
+  StreamRuleDefinition,
+  StreamRuleInput,
+  StreamRuleStatus,
+  StreamRuleSummary,
+  StreamRuleTest,
+  StreamsOptions,
+  TestRow,
+  Topology,
+  Validation
+} from '../types.ts';
+import { checkTags, type ReadRule, readStoredRule, readStreamRule } from './definition.ts';
+import type { RulePlan } from './rule-plan.ts';
+import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
+import { StreamRule, type StreamRuleHost } from './stream-rule.ts';
+
+/** An emission of a rule. */
+export interface RuleEmission {
+  readonly rule: string;
+  readonly rows: readonly Record<string, unknown>[];
+}
+
+/** What the rules use of the service. */
+interface StreamRulesHost extends StreamRuleHost {
+  readonly options: StreamsOptions;
+  /** Keeps the rules as JSON, by id. */
+  readonly table: StreamTable<string>;
+  /** @throws StateError STREAMS_STOPPED */
+  checkRunning(): void;
+  /** Run a plan over sample rows. */
+  test(input: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest>;
+  /**
+   * Hold the rows of the streams that two plans have in common.
+   * @param options of the rule with the next plan
+   * @param isChecked the running rule has a `qos` above 0
+   */
+  hold(before: RulePlan, next: RulePlan, options: RuleOptions, isChecked: boolean): HeldRows;
+  /** The properties of types of sinks. */
+  readonly propertiesOf: PropertiesOf;
+  /** Delete the checkpoint of a rule. */
+  forget(id: string): Promise<void>;
+}
+
+/** Most rules, unless the options say otherwise. */
+const MOST_RULES = 10_000;
+
+/** `broker.streams.rules`. Changes are made one after the other. */
+export class StreamRules implements StreamRulesApi {
+  readonly #host: StreamRulesHost;
+  readonly #rules = new Map<string, StreamRule>();
+  readonly #observers = new Map<BoundedIterable<RuleEmission>, string | undefined>();
+
+  constructor(host: StreamRulesHost) {
+    this.#host = host;
+  }
+
+  /** The rules, for the service. */
+  all(): Iterable<StreamRule> {
+    return this.#rules.values();
+  }
+
+  /** A rule has produced an emission. */
+  observe(rule: string, rows: readonly Record<string, unknown>[]): void {
+    for (const [stream, of] of this.#observers)
+      if (of === undefined || of === rule)
+        stream.push({ rule, rows: rows.map((row) => ({ ...row })) }, 200 * rows.length); // the app may change what it gets
+  }
+
+  /** The rules whose statement uses a stream or table. */
+  usersOf(name: string): string[] {
+    return [...this.#rules.values()].filter(({ read }) => sourcesOf(read).includes(name)).map(({ id }) => id);
+  }
+
+  /** Take over the rules of the options and of the store. Those that ran are started by `startAll`. */
+  restore(): void {
+    const { options, table } = this.#host;
+    for (const input of options.rules ?? []) {
+      const read = readStreamRule({ ...input, temp: true }, options.ruleDefaults, true);
+      this.#add(read);
+    }
+    for (const [id, json] of table) if (!this.#rules.has(id)) this.#add(readStoredRule(id, json, options.ruleDefaults));
+  }
+
+  /** Start the rules that are to run. Those that cannot are stopped with the reason. */
+  async startAll(): Promise<void> {
+    for (const rule of this.#rules.values())
+      if (rule.definition.triggered && !rule.isRunning) await rule.start().catch(() => undefined);
+  }
+
+  /** Stop the rules that run or wait. Others keep the reason why they do not run. */
+  async stopAll(reason: string): Promise<void> {
+    const going = [...this.#rules.values()].filter(({ isRunning, isWaiting }) => isRunning || isWaiting);
+    await Promise.all(going.map((rule) => rule.stop(reason)));
+  }
+
+  endObservers(): void {
+    for (const stream of [...this.#observers.keys()]) stream.end();
+  }
+
+  create(input: StreamRuleInput): Promise<StreamRuleDefinition> {
+    return this.createAs(input, false);
+  }
+
+  /** @param isOfApp the app has made it by `broker.streams.rule`, so it needs no actions and is not persisted */
+  createAs(input: StreamRuleInput, isOfApp: boolean): Promise<StreamRuleDefinition> {
+    return this.#change(async () => {
+      const { options } = this.#host;
+      const whole = { ...input, actions: keepSecrets(input?.actions, []) };
+      const read = readStreamRule(isOfApp ? { ...whole, temp: true } : whole, options.ruleDefaults, isOfApp);
+      const { id, triggered } = read.definition;
+      if (this.#rules.has(id)) throw new StateError('STREAM_RULE_EXISTS', `Item ${id} already exists`);
+      const most = options.max ?? MOST_RULES;
+      if (this.#rules.size >= most)
+        throw new StateError('STREAM_RULE_LIMIT', `there are ${most} rules, which are the most`);
+      await this.#check(read);
+      const rule = this.#add(read);
+      try {
+        if (triggered) await rule.start();
+        await this.#persist(read); // not before: the store does not get the secrets of a rule that is refused
+      } catch (error) {
+        this.#rules.delete(id);
+        await rule.drop();
+        await this.#host.forget(id);
+        throw error;
+      }
+      return this.#shown(read);
+    });
+  }
+
+  update(id: string, input: StreamRuleInput): Promise<StreamRuleDefinition> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      const actions = keepSecrets(input?.actions, rule.definition.actions);
+      const read = readStreamRule({ ...input, actions, id }, this.#host.options.ruleDefaults);
+      await this.#check(read);
+      const before = rule.read;
+      const { isRunning } = rule;
+      if (isRunning === read.definition.triggered && runsAlike(before, read)) {
+        await this.#persist(read);
+        rule.describe(read);
+        return this.#shown(read);
+      }
+      await this.#replace(rule, read);
+      await this.#persist(read).catch(async (error) => {
+        await this.#replace(rule, before);
+        throw error;
+      });
+      return this.#shown(read);
+    });
+  }
+
+  /** Run another definition instead. If it cannot run, the present one goes on. */
+  async #replace(rule: StreamRule, read: ReadRule): Promise<void> {
+    const { options, triggered } = read.definition;
+    const next = triggered ? await this.#check(read) : undefined;
+    await this.#holding(rule, next, options, () => this.#exchange(rule, read));
+  }
+
+  /** Stop a rule and start it again, with the rows that the streams which it keeps produce meanwhile. @param next undefined: it is not started */
+  async #holding(
+    rule: StreamRule,
+    next: RulePlan | undefined,
+    options: RuleOptions,
+    run: () => Promise<void>
+  ): Promise<void> {
+    const { plan, isRunning } = rule;
+    // in the turn in which the rule is stopped: each row is for the one or for the other
+    if (isRunning && plan !== undefined && next !== undefined)
+      rule.hold(this.#host.hold(plan, next, options, rule.read.definition.options.qos > 0));
+    try {
+      await run();
+    } finally {
+      const { held } = rule;
+      rule.hold(undefined);
+      await held?.release();
+    }
+  }
+
+  async #exchange(rule: StreamRule, read: ReadRule): Promise<void> {
+    const { read: before } = rule;
+    const goesOn = rule.isRunning || rule.isWaiting;
+    await rule.stop();
+    rule.change(read);
+    if (!read.definition.triggered) return;
+    try {
+      await rule.start();
+    } catch (error) {
+      rule.change(before);
+      await (goesOn ? rule.start() : rule.stop()).catch(() => undefined); // the reason is in its status
+      throw error;
+    }
+  }
+
+  /** Check a rule that is about to be imported, with the streams and tables that are imported with it. @throws as `create` */
+  async checkImport(input: StreamRuleInput, given: ReadonlyMap<string, StreamDefinition>): Promise<void> {
+    const actions = keepSecrets(input?.actions, this.#rules.get(input.id ?? '')?.definition.actions ?? []);
+    await this.#check(readStreamRule({ ...input, actions }, this.#host.options.ruleDefaults), given);
+  }
+
+  /** Let running rules use the present definitions of streams and tables. */
+  restartUsersOf(names: readonly string[]): Promise<void> {
+    return this.#change(async () => {
+      for (const id of new Set(names.flatMap((name) => this.usersOf(name)))) {
+        const rule = this.#find(id);
+        if (!rule.isRunning) continue;
+        await rule.stop();
+        await rule.start().catch(() => undefined); // the reason is in its status
+      }
+    });
+  }
+
+  tag(id: string, changed: (tags: readonly string[]) => readonly string[]): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#describe(rule, { tags: checkTags(changed(rule.definition.tags)) });
+    });
+  }
+
+  drop(id: string): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#host.table.delete(id);
+      this.#rules.delete(id);
+      await rule.drop();
+      await this.#host.forget(id);
+      for (const [stream, of] of [...this.#observers]) if (of === id) stream.end();
+    });
+  }
+
+  async get(id: string): Promise<StreamRuleDefinition | undefined> {
+    this.#host.checkRunning();
+    const rule = this.#rules.get(id);
+    return rule && this.#shown(rule.read);
+  }
+
+  async list(): Promise<StreamRuleSummary[]> {
+    this.#host.checkRunning();
+    const summaries = [...this.#rules.values()].map(({ summary }) => summary);
+    return summaries.sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  start(id: string): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#trigger(rule, true);
+      await rule.start();
+    });
+  }
+
+  stop(id: string): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#trigger(rule, false);
+      await rule.stop();
+    });
+  }
+
+  restart(id: string): Promise<void> {
+    return this.#change(async () => {
+      const rule = this.#find(id);
+      await this.#trigger(rule, true);
+      await this.#holding(rule, rule.plan, rule.definition.options, async () => {
+        await rule.stop();
+        await rule.start();
+      });
+    });
+  }
+
+  async status(id: string): Promise<StreamRuleStatus> {
+    return this.#find(id).status;
+  }
+
+  async topology(id: string): Promise<Topology> {
+    return this.#find(id).topology;
+  }
+
+  async validate(input: StreamRuleInput): Promise<Validation> {
+    this.#host.checkRunning();
+    const read = readStreamRule({ id: 'validated', ...input }, this.#host.options.ruleDefaults);
+    const plan = await this.#check(read);
+    return { sources: plan.streams.map(({ definition }) => definition.name) };
+  }
+
+  async explain(id: string): Promise<PlanNode> {
+    return (await this.#check(this.#find(id).read)).explain;
+  }
+
+  async test(input: Pick<StreamRuleInput, 'sql' | 'options'>, rows: readonly TestRow[]): Promise<StreamRuleTest> {
+    this.#host.checkRunning();
+    return this.#host.test(readStreamRule(input, this.#host.options.ruleDefaults, true), rows);
+  }
+
+  emissions(id?: string): AsyncIterableIterator<RuleEmission> {
+    const stream = new BoundedIterable<RuleEmission>(() => void this.#observers.delete(stream));
+    this.#observers.set(stream, id);
+    return stream;
+  }
+
+  /** A rule without its secrets. */
+  #shown({ definition }: ReadRule): StreamRuleDefinition {
+    return { ...definition, actions: hideSecrets(definition.actions, this.#host.propertiesOf) };
+  }
+
+  #add(read: ReadRule): StreamRule {
+    const rule = new StreamRule(read, this.#host);
+    this.#rules.set(rule.id, rule);
+    return rule;
+  }
+
+  #find(id: string): StreamRule {
+    this.#host.checkRunning();
+    const rule = this.#rules.get(id);
+    if (rule === undefined) throw new NotFound('STREAM_RULE_NOT_FOUND', `Rule ${id} is not found`);
+    return rule;
+  }
+
+  /** Check that it can be planned, and has a schedule that can be read. */
+  async #check(read: ReadRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan> {
+    await this.#host.schedule(read);
+    return this.#host.plan(read, given);
+  }
+
+  #change<T>(run: () => Promise<T>): Promise<T> {
+    return this.#host.inTurn(async () => {
+      this.#host.checkRunning();
+      return run();
+    });
+  }
+
+  /** Remember whether it is to run after a restart. */
+  async #trigger(rule: StreamRule, triggered: boolean): Promise<void> {
+    if (rule.definition.triggered !== triggered) await this.#describe(rule, { triggered });
+  }
+
+  /** Change a part of the definition that has no effect on how the rule runs. @throws why the rule of the store is not valid */
+  async #describe(rule: StreamRule, changed: Pick<Partial<StreamRuleDefinition>, 'triggered' | 'tags'>): Promise<void> {
+    if (rule.read.fault !== undefined) throw rule.read.fault.error; // the store keeps it as it is
+    const read = { ...rule.read, definition: { ...rule.definition, ...changed } };
+    await this.#persist(read);
+    rule.describe(read);
+  }
+
+  async #persist({ definition, isTemporary }: ReadRule): Promise<void> {
+    if (isTemporary) await this.#host.table.delete(definition.id);
+    else await this.#host.table.set(definition.id, JSON.stringify(definition));
+  }
+}
+
+/** The streams and tables of statements. */
+const SOURCES = new WeakMap<ReadRule, readonly string[]>();
+
+/** The streams and tables of the statement of a rule; none, if it is invalid. */
+export function sourcesOf(read: ReadRule): readonly string[] {
+  let sources = SOURCES.get(read);
+  if (sources === undefined) SOURCES.set(read, (sources = parsedSources(read.definition.sql)));
+  return sources;
+}
+
+function parsedSources(sql: string): string[] {
+  try {
+    const { from, joins } = parseStreamStatement(sql);
+    return [from.name, ...joins.map(({ source }) => source.name)];
+  } catch {
+    return []; // it is checked when the rule starts
+  }
+}
+
+/** Whether a rule runs in the same way by two definitions, so that it need not be started again. */
+function runsAlike(a: ReadRule, b: ReadRule): boolean {
+  const part = ({ definition: { sql, actions, options }, isTemporary }: ReadRule) =>
+    JSON.stringify([sql, actions, options, isTemporary]);
+  const hasCode = [...a.actions, ...b.actions].some(({ call }) => call !== undefined);
+  return !hasCode && part(a) === part(b);
+}

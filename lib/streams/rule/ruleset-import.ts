@@ -1,0 +1,109 @@
+import { errorText, InvalidInput, StateError } from '../../base/errors.ts';
+import { type Catalogue, definitionOf } from '../ddl/catalogue.ts';
+import type { Ruleset, StreamDefinition, StreamKind, StreamRuleInput } from '../types.ts';
+import type { StreamRules } from './rules.ts';
+import { readRuleJson, readRuleset } from './ruleset.ts';
+
+/** The service into which a ruleset is imported. */
+interface Target {
+  readonly catalogue: Catalogue;
+  readonly rules: StreamRules;
+  replace(sql: string): Promise<unknown>;
+}
+
+/** Number of imported items. */
+export interface Imported {
+  readonly streams: number;
+  readonly tables: number;
+  readonly rules: number;
+}
+
+/** Failures that a message names; of further ones it has the number. */
+const MAX_NAMED = 20;
+
+/** Collects the items that fail, so that an error can name each. */
+class Failures {
+  readonly #all: { readonly item: string; readonly error: unknown }[] = [];
+
+  async of(item: string, run: () => unknown): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      this.#all.push({ item, error });
+    }
+  }
+
+  get cause(): unknown {
+    return this.#all[0]?.error;
+  }
+
+  /** A line for each item; undefined: none has failed. */
+  get text(): string | undefined {
+    if (this.#all.length === 0) return undefined;
+    const lines = this.#all.slice(0, MAX_NAMED).map(({ item, error }) => `${item}: ${errorText(error)}`);
+    const more = this.#all.length - lines.length;
+    return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n');
+  }
+}
+
+/**
+ * Define what does not exist, and replace what does. All items are checked before the first is changed.
+ * @throws InvalidInput RULESET_INVALID if nothing was changed; StateError RULESET_INCOMPLETE if some items have failed. Both name each item
+ */
+export async function importRuleset(ruleset: Ruleset, { catalogue, rules, replace }: Target): Promise<Imported> {
+  const { definitions, inputs } = await checked(ruleset, { catalogue, rules });
+  const changed = definitions.filter(({ name, sql }) => catalogue.find(name)?.sql !== sql);
+  const imported = { streams: 0, tables: 0, rules: 0 };
+  const failures = new Failures();
+  for (const { kind, name, sql } of definitions)
+    await failures.of(shown(kind, name), async () => {
+      await replace(sql);
+      imported[`${kind}s`]++;
+    });
+  for (const input of inputs)
+    await failures.of(shown('rule', input.id), async () => {
+      if ((await rules.get(input.id)) === undefined) await rules.create(input);
+      else await rules.update(input.id, input);
+      imported.rules++;
+    });
+  await failures.of('restart of rules', () => rules.restartUsersOf(changed.map(({ name }) => name)));
+  const { text, cause } = failures;
+  if (text === undefined) return imported;
+  const { streams, tables, rules: ofRules } = imported;
+  const done = `imported ${streams} streams, ${tables} tables and ${ofRules} rules, but some items failed`;
+  throw new StateError('RULESET_INCOMPLETE', `${done}:\n${text}`, { cause });
+}
+
+/** Read and check all items. @throws InvalidInput RULESET_INVALID */
+async function checked(ruleset: Ruleset, { catalogue, rules }: Omit<Target, 'replace'>) {
+  const { streams, tables, rules: texts } = readRuleset(ruleset);
+  const failures = new Failures();
+  const definitions = new Map<string, StreamDefinition>();
+  for (const [kind, section] of Object.entries({ stream: streams, table: tables }) as [StreamKind, object][])
+    for (const [name, sql] of Object.entries(section))
+      await failures.of(shown(kind, name), () => {
+        const definition = definitionOf(sql);
+        if (definition.kind !== kind || definition.name !== name)
+          throw new Error(`the statement defines the ${shown(definition.kind, definition.name)}`);
+        if (definitions.has(name)) throw new Error('a stream of the import has the same name');
+        catalogue.checkReplaceable(kind, name);
+        definitions.set(name, definition);
+      });
+  const inputs: (StreamRuleInput & { readonly id: string })[] = [];
+  for (const [id, json] of Object.entries(texts))
+    await failures.of(shown('rule', id), async () => {
+      const input = { id, ...readRuleJson(id, json) };
+      if (input.id !== id) throw new Error(`Name is not consistent with rule id: it has the id ${input.id}`);
+      await rules.checkImport(input, definitions);
+      inputs.push(input);
+    });
+  const { text, cause } = failures;
+  if (text === undefined) return { definitions: [...definitions.values()], inputs };
+  const error = new InvalidInput('RULESET_INVALID', 'ruleset', 'an export', ruleset, `nothing is imported:\n${text}`);
+  error.cause = cause;
+  throw error;
+}
+
+function shown(kind: StreamKind | 'rule', name: string): string {
+  return `${kind} "${name}"`;
+}

@@ -1,0 +1,36 @@
+import { InvalidInput } from '../../base/errors.ts';
+import type { Ruleset, StreamRuleInput } from '../types.ts';
+
+const SECTIONS = ['streams', 'tables', 'rules'] as const;
+
+/**
+ * Read what is to be imported. Sections may be missing.
+ * @throws InvalidInput RULESET_INVALID
+ */
+export function readRuleset(given: unknown): Ruleset {
+  const isExport =
+    isObject(given) && (Object.keys(given).length === 0 || SECTIONS.some((name) => given[name] !== undefined));
+  if (!isExport) throw invalid('ruleset', 'an object with streams, tables and rules', given);
+  const { streams = {}, tables = {}, rules = {} } = given;
+  for (const [name, section] of Object.entries({ streams, tables, rules }))
+    if (!isObject(section)) throw invalid(`ruleset.${name}`, 'an object of strings by name', section);
+  return { streams, tables, rules } as Ruleset; // the strings are checked one by one, as statements and as JSON
+}
+
+/** Read a rule of an import. @throws InvalidInput STREAM_RULE_INVALID */
+export function readRuleJson(id: string, json: unknown): StreamRuleInput {
+  try {
+    return JSON.parse(String(json));
+  } catch (error) {
+    const text = `Parse rule ${id} error : ${(error as Error).message}.`;
+    throw new InvalidInput('STREAM_RULE_INVALID', `rules.${id}`, 'JSON', json, text);
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function invalid(field: string, expected: string, got: unknown): InvalidInput {
+  return new InvalidInput('RULESET_INVALID', field, expected, got);
+}

@@ -1,0 +1,155 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Checkpoints } from '../checkpoints/checkpoints.ts';
+import type { FunctionTools } from '../function.ts';
+import type { Consumer } from '../graph/consumer.ts';
+import type { Pulse } from '../graph/figures.ts';
+import { Graph } from '../graph/graph.ts';
+import { Outputs } from '../graph/outputs.ts';
+import type { OutputRows, SinkNode } from '../graph/sink-node.ts';
+import type { LookupTable } from '../operators/operator.ts';
+import type { PlannedStream, StreamPlan } from '../plan/plan.ts';
+import { FirstRows } from '../sources/first-rows.ts';
+import type { Attachment } from '../sources/hub.ts';
+
+/** What a running rule uses of the service. */
+interface RunningHost {
+  readonly clock: Clock;
+  /**
+   * Let the rows of a stream or table reach the rule.
+   * @param first takes the first rows of a stream
+   * @throws why its source cannot be used
+   */
+  attach(stream: PlannedStream, consumer: Consumer, first: FirstRows | undefined): Attachment;
+  /** Rows reach the rule: those that were held for it come first. */
+  attached(stream: PlannedStream, consumer: Consumer): void;
+  /** An emission, for those who iterate. */
+  emitted(rows: OutputRows): void;
+  /** Work that continues after a call. */
+  during(work: Promise<unknown>): void;
+  /** The rule has ended before it had all rows of a message, or messages behind it. */
+  dropped(stream: PlannedStream, rows: number, messages: number): void;
+  /** Something has failed for an item, in a node. */
+  failed(node: string, error: unknown): void;
+  /** The checkpoints of the rule; undefined: it makes none. */
+  checkpoints?(graph: Graph): Checkpoints;
+}
+
+/** What a rule has opened before it runs. */
+interface Opened {
+  readonly pulse: Pulse;
+  readonly tools: FunctionTools;
+  readonly sinks: readonly SinkNode[];
+  /** By position of the source. */
+  readonly lookups: ReadonlyMap<number, LookupTable>;
+}
+
+/** A rule that runs: its graph between sources and sinks. */
+export class Running {
+  readonly graph: Graph;
+  readonly #plan: StreamPlan;
+  readonly #opened: Opened;
+  readonly #host: RunningHost;
+  readonly #attachments = new Map<number, Attachment>();
+  readonly #checkpoints: Checkpoints | undefined;
+  /** Sinks without room; undefined: there have been none. */
+  #full: Set<SinkNode> | undefined;
+  #isClosed = false;
+
+  constructor(plan: StreamPlan, opened: Opened, host: RunningHost) {
+    this.#plan = plan;
+    this.#opened = opened;
+    this.#host = host;
+    const { pulse, tools, sinks, lookups } = opened;
+    const outputs = new Outputs(sinks, tools.frame, (rows) => host.emitted(rows));
+    const failed = (node: string, error: unknown) => host.failed(node, error);
+    this.graph = new Graph(plan, { clock: host.clock, pulse, tools, lookups, failed }, outputs);
+    this.#checkpoints = host.checkpoints?.(this.graph);
+  }
+
+  /**
+   * Let rows flow. Tables come first, so that streams find them.
+   * @throws why a source cannot be used; StreamFailure if the last checkpoint cannot be used
+   */
+  async begin(): Promise<void> {
+    this.#checkpoints?.load();
+    for (const kind of ['table', 'stream'] as const) {
+      if (kind === 'stream') {
+        // in one turn: no window may end before it has its rows
+        this.graph.open();
+        this.#checkpoints?.replay();
+      }
+      const streams = this.#plan.streams.filter((stream) => stream.kind === kind);
+      for (const stream of streams) {
+        const { position } = stream;
+        const entry = this.graph.entries.get(position);
+        if (entry === undefined) continue;
+        // a rule that continues has had the first rows
+        const first = kind === 'table' || this.#checkpoints?.isContinued === true ? undefined : new FirstRows(entry);
+        const behind = first ?? entry;
+        const consumer = this.#checkpoints?.consumerOf(position, behind) ?? behind;
+        const attachment = this.#host.attach(stream, consumer, first);
+        this.#attachments.set(position, attachment);
+        if (this.#isFull) attachment.setFull(true);
+        this.#host.attached(stream, consumer);
+        if (first !== undefined && consumer === first)
+          attachment.fed.then(() => attachment.swap(entry)).catch(() => undefined); // `opened` says why
+      }
+      const attachments = streams.flatMap(({ position }) => this.#attachments.get(position) ?? []);
+      await Promise.all(attachments.map((each) => (kind === 'table' ? each.fed : each.opened)));
+    }
+    await this.#begun();
+  }
+
+  /** Checkpoints are made when all first rows are there: after a crash before that, the rule gets them again. */
+  async #begun(): Promise<void> {
+    const checkpoints = this.#checkpoints;
+    if (checkpoints === undefined) return;
+    const fed = Promise.all(Array.from(this.#attachments.values(), (attachment) => attachment.fed));
+    if (checkpoints.isContinued) {
+      await fed;
+      checkpoints.begun();
+    } else this.#host.during(fed.then(() => this.#isClosed || checkpoints.begun()));
+  }
+
+  /** A sink has no room, or has it again: sources that can wait do not read meanwhile. */
+  filled(sink: SinkNode, isFull: boolean): void {
+    if (isFull) (this.#full ??= new Set()).add(sink);
+    else this.#full?.delete(sink);
+    for (const attachment of this.#attachments.values()) attachment.setFull(this.#isFull);
+  }
+
+  get #isFull(): boolean {
+    return this.#full !== undefined && this.#full.size > 0;
+  }
+
+  /** The figures of all nodes, in the order of the data. */
+  metrics(): Record<string, number | string> {
+    const operators = this.graph.metrics((position) => this.#attachments.get(position)?.connection);
+    return Object.fromEntries([...operators, ...this.#opened.sinks.flatMap((sink) => sink.metrics())]);
+  }
+
+  /** Stop the flow. Resolves when sources and sinks are closed. */
+  async close(): Promise<void> {
+    const { pulse, sinks, lookups } = this.#opened;
+    this.#isClosed = true;
+    for (const stream of this.#plan.streams) {
+      const { rows, messages } = this.#attachments.get(stream.position)?.left ?? { rows: 0, messages: 0 };
+      if (rows + messages > 0) this.#host.dropped(stream, rows, messages);
+    }
+    const detached = [...this.#attachments.values()].map((attachment) => attachment.detach());
+    this.#attachments.clear();
+    const drained = this.#checkpoints?.drained();
+    if (drained !== undefined) await drained;
+    const save = this.#checkpoints?.end();
+    this.graph.close();
+    pulse.close();
+    const closed = [
+      ...detached,
+      ...sinks.map(({ target }) => target.close()),
+      ...[...lookups.values()].map(async ({ open }) => open.close())
+    ];
+    for (const result of await Promise.allSettled(closed))
+      if (result.status === 'rejected') this.#host.failed('close', result.reason);
+    await save?.();
+  }
+}

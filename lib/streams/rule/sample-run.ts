@@ -1,0 +1,214 @@
+import type { Clock } from '../../base/clock.ts';
+import { errorText, InvalidInput } from '../../base/errors.ts';
+import { TimerHeap } from '../../base/timer-heap.ts';
+import { compileConversion } from '../formats/convert.ts';
+import { type ParseTime, timeOf } from '../formats/convert-column.ts';
+import type { FunctionTools } from '../function.ts';
+import { Graph } from '../graph/graph.ts';
+import type { StreamPlan } from '../plan/plan.ts';
+import type { RuleOptions, StreamDefinition, StreamRuleTest, TestRow } from '../types.ts';
+import { Row } from '../values/tuple.ts';
+import { member, printed, StreamFailure, type ValueObject } from '../values/values.ts';
+
+/** Most rows of a test. */
+const MOST_ROWS = 10_000;
+/** Most timers that fire in one test. */
+const MOST_TIMERS = 100_000;
+/** How long time goes on after the last row, so that windows that wait for it end: a day. */
+const AFTER_MS = 86_400_000;
+/** Most emissions and errors that are kept. */
+const MOST_OUTPUTS = 10_000;
+
+/** Time that passes. */
+export interface PassingTime {
+  /** Milliseconds. */
+  readonly at: number;
+  readonly stream?: undefined;
+}
+
+/** A step of a test of a statement: a row arrives, or only time passes. */
+export type SampleStep = TestRow | PassingTime;
+
+/** What a statement has produced at one time, in milliseconds: an emission, or the error of a row. */
+export type TimedOutput =
+  | { readonly at: number; readonly rows: readonly Record<string, unknown>[] }
+  | { readonly at: number; readonly error: string };
+
+/** What a test of a statement gives. */
+export interface SampleRun extends StreamRuleTest {
+  /** The emissions and errors with their times, in their order. */
+  readonly outputs: readonly TimedOutput[];
+  /** The figures of the operators at the end, by `KIND_NAME_INDEX_METRIC`. */
+  readonly metrics: Readonly<Record<string, number | string>>;
+}
+
+/** What a test of a statement is run with. */
+interface SampleSettings {
+  readonly plan: StreamPlan;
+  readonly options: RuleOptions;
+  /** When the first row arrives, unless it says otherwise: milliseconds since 1970. */
+  readonly startsAt: number;
+  readonly parseTime: ParseTime;
+  /** When the test ends, in milliseconds. Default: a day after the last row. */
+  readonly until?: number | undefined;
+  toolsOf(clock: Clock): FunctionTools;
+}
+
+/**
+ * Run a plan over sample rows, on a clock of its own. Time passes from row to row; after the last one, a day passes
+ * unless `until` is given, so that its windows end. It yields after each row, and after each time at which something happens.
+ * @throws InvalidInput ROW_INVALID
+ */
+export function* sampleSteps(rows: readonly SampleStep[], settings: SampleSettings): Generator<void, SampleRun> {
+  const { plan, options, startsAt, toolsOf } = settings;
+  if (!Array.isArray(rows)) throw new InvalidInput('ROW_INVALID', 'rows', 'an array of rows', rows);
+  if (plan.streams.some(({ kind }) => kind === 'lookup'))
+    throw new InvalidInput(
+      'STREAM_RULE_INVALID',
+      'sql',
+      'no lookup table in a test',
+      undefined,
+      'a test has no lookup tables: leave out their joins'
+    );
+  if (rows.length > MOST_ROWS) throw new InvalidInput('ROW_INVALID', 'rows', `at most ${MOST_ROWS} rows`, rows.length);
+  const clock = new SampleClock(rows[0]?.at ?? startsAt);
+  const outputs: TimedOutput[] = [];
+  const keep = (output: TimedOutput) => {
+    if (outputs.length < MOST_OUTPUTS) outputs.push(output);
+  };
+  const tools = toolsOf(clock);
+  const output = {
+    push: (item: unknown) => keep({ at: clock.now(), rows: [...(item as Record<string, unknown>[])] }),
+    flush: () => undefined,
+    passError: (error: unknown) => keep({ at: clock.now(), error: errorText(error) })
+  };
+  const graph = new Graph(plan, { clock, tools, lookups: new Map(), failed: () => undefined }, output);
+  const tables = new Map<string, readonly Row[]>();
+  graph.open();
+  try {
+    for (const [index, row] of rows.entries()) {
+      if (row?.at !== undefined && !Number.isFinite(row.at))
+        throw new InvalidInput('ROW_INVALID', `rows[${index}].at`, 'milliseconds', row.at);
+      yield* clock.advanceTo(row?.at ?? clock.now());
+      if (!isTime(row))
+        pushSample(graph, plan, row, { index, options, parseTime: settings.parseTime, tables, now: clock.now() });
+      yield;
+    }
+    yield* clock.advanceTo(settings.until ?? clock.now() + AFTER_MS);
+  } finally {
+    graph.close();
+  }
+  const metrics = Object.fromEntries(graph.metrics(() => undefined));
+  return {
+    outputs,
+    emissions: outputs.flatMap((output) => ('rows' in output ? [output.rows] : [])),
+    errors: outputs.flatMap((output) => ('error' in output ? [output.error] : [])),
+    metrics
+  };
+}
+
+function isTime(step: SampleStep): step is PassingTime {
+  return typeof step === 'object' && step !== null && !('stream' in step) && !('values' in step) && 'at' in step;
+}
+
+interface Place {
+  readonly index: number;
+  readonly options: RuleOptions;
+  readonly parseTime: ParseTime;
+  /** The rows of tables up to now. */
+  readonly tables: Map<string, readonly Row[]>;
+  readonly now: number;
+}
+
+function pushSample(
+  graph: Graph,
+  plan: StreamPlan,
+  sample: TestRow,
+  { index, options, parseTime, tables, now }: Place
+): void {
+  const { stream, values, meta = {} } = sample ?? {};
+  const found = plan.streams.filter(({ definition, kind }) => definition.name === stream && kind !== 'lookup');
+  if (found.length === 0) {
+    const known = plan.streams.map(({ definition }) => definition.name).join(', ');
+    throw new InvalidInput('ROW_INVALID', `rows[${index}].stream`, `one of ${known}`, stream);
+  }
+  if (typeof values !== 'object' || values === null)
+    throw new InvalidInput('ROW_INVALID', `rows[${index}].values`, 'an object', values);
+  for (const { definition, position, needed, kind } of found) {
+    const entry = graph.entries.get(position);
+    const { TIMESTAMP, TIMESTAMP_FORMAT, STRICT_VALIDATION } = definition.options;
+    try {
+      const convert = compileConversion({
+        columns: definition.columns,
+        needed: needed === 'all' ? undefined : [...needed, ...(TIMESTAMP ? [TIMESTAMP] : [])],
+        isStrict: STRICT_VALIDATION?.toLowerCase() === 'true',
+        timestampFormat: TIMESTAMP_FORMAT,
+        parseTime
+      });
+      const converted = convert(values as ValueObject);
+      const time = options.isEventTime && kind === 'stream' ? eventTime(converted, definition.options, parseTime) : now;
+      const row = new Row(converted, time, meta as ValueObject);
+      if (kind !== 'table') entry?.push(row);
+      else {
+        const rows = [...(tables.get(stream) ?? []), row].slice(-(Number(definition.options.RETAIN_SIZE) || MOST_ROWS));
+        tables.set(stream, rows);
+        entry?.replace(rows);
+      }
+    } catch (error) {
+      entry?.fail(error);
+    }
+  }
+}
+
+/** @throws StreamFailure */
+function eventTime(
+  values: ValueObject,
+  { TIMESTAMP: column = '', TIMESTAMP_FORMAT: format }: StreamDefinition['options'],
+  parseTime: ParseTime
+): number {
+  const time = timeOf(member(values, column), format, parseTime);
+  if (time === undefined) throw new StreamFailure(`cannot find timestamp field ${column} in tuple ${printed(values)}`);
+  return time;
+}
+
+/** A clock that is advanced by hand, without waiting for anything. */
+class SampleClock implements Clock {
+  readonly #heap = new TimerHeap();
+  #now: number;
+  #fired = 0;
+
+  constructor(now: number) {
+    this.#now = now;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  setTimeout(run: () => void, delayMs: number): unknown {
+    const dueMs = this.#now + Math.max(0, delayMs);
+    const timer = { dueMs, run, trace: undefined, order: 0, isArmed: false };
+    this.#heap.add(timer);
+    return timer;
+  }
+
+  clearTimeout(timer: unknown): void {
+    this.#heap.remove(timer as never);
+  }
+
+  *advanceTo(time: number): Generator<void, void> {
+    for (;;) {
+      const timer = this.#fired < MOST_TIMERS ? this.#heap.takeDue(time) : undefined;
+      if (timer === undefined) break;
+      this.#fired++;
+      this.#now = Math.max(this.#now, timer.dueMs);
+      timer.run();
+      yield;
+    }
+    this.#now = Math.max(this.#now, time);
+  }
+}

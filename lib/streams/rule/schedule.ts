@@ -1,0 +1,83 @@
+import { BrokerError, InvalidInput } from '../../base/errors.ts';
+import { parseDuration } from '../../base/options-table.ts';
+import type { RuleOptions } from '../types.ts';
+
+/** When a rule runs. */
+export interface Schedule {
+  /** The next time to run at or after a time; one that has begun counts. Milliseconds since 1970. @returns `isOver`: there is none */
+  next(nowMs: number): { readonly startsAt: number; readonly isOver: boolean };
+  /** When a run ends that began at a time. undefined: not by itself */
+  endOf(startedAt: number): number | undefined;
+  /** Whether it runs again after the end of a run. */
+  readonly repeats: boolean;
+}
+
+/**
+ * The schedule of a rule with the options `cron`, `duration` and `cronDatetimeRange`.
+ * @returns undefined: it always runs
+ * @throws InvalidInput STREAM_RULE_INVALID; BrokerError PACKAGE_MISSING
+ */
+export async function scheduleOf(options: RuleOptions): Promise<Schedule | undefined> {
+  const { cron, duration, cronDatetimeRange } = options;
+  if (cron === '' && duration === '' && cronDatetimeRange.length === 0) return undefined;
+  const durationMs = duration === '' ? undefined : parseDuration(duration);
+  if (duration !== '' && (durationMs === undefined || durationMs <= 0))
+    throw new InvalidInput('STREAM_RULE_INVALID', 'duration', 'a duration such as 10m', duration);
+  if (cron !== '' && durationMs === undefined)
+    throw new InvalidInput('STREAM_RULE_INVALID', 'duration', 'a duration such as 10m, beside cron', duration);
+  const times = cron === '' ? undefined : await cronTimes(cron);
+  const ranges = cronDatetimeRange.map(({ begin, end }) => ({ from: Date.parse(begin), to: Date.parse(end) }));
+  const rangeOf = (timeMs: number) => ranges.find(({ from, to }) => timeMs >= from && timeMs <= to);
+  /** The time of the schedule at which a run began that was started at a time. */
+  const begunAt = (startedAt: number) => {
+    const at = times?.(startedAt - (durationMs ?? 1));
+    return at !== undefined && at <= startedAt ? at : startedAt;
+  };
+  return {
+    repeats: times !== undefined || (ranges.length > 0 && durationMs === undefined),
+    next(nowMs) {
+      if (times === undefined) return ranges.length === 0 ? { startsAt: nowMs, isOver: false } : nextIn(ranges, nowMs);
+      // a run that has begun counts: a timer may ring late, and a broker may be started in the middle of it
+      let at: number | undefined = times(nowMs - (durationMs ?? 1));
+      while (at !== undefined && ranges.length > 0 && rangeOf(at) === undefined) {
+        const later = ranges.filter(({ from }) => from > (at as number)).map(({ from }) => from);
+        at = later.length === 0 ? undefined : times(Math.min(...later) - 1);
+      }
+      return at === undefined ? { startsAt: 0, isOver: true } : { startsAt: at, isOver: false };
+    },
+    endOf(startedAt) {
+      const ends = [
+        ...(durationMs === undefined ? [] : [begunAt(startedAt) + durationMs]),
+        ...ranges.filter(({ from, to }) => startedAt >= from && startedAt <= to).map(({ to }) => to)
+      ];
+      return ends.length === 0 ? undefined : Math.min(...ends);
+    }
+  };
+}
+
+function nextIn(ranges: readonly { readonly from: number; readonly to: number }[], nowMs: number) {
+  const starts = ranges.filter(({ to }) => to > nowMs).map(({ from }) => Math.max(from, nowMs));
+  return starts.length === 0 ? { startsAt: 0, isOver: true } : { startsAt: Math.min(...starts), isOver: false };
+}
+
+/** @returns a function that gives the first time of a cron expression after a time */
+async function cronTimes(text: string): Promise<(afterMs: number) => number | undefined> {
+  const { Cron } = await loadCron();
+  let cron: InstanceType<typeof Cron>;
+  try {
+    cron = new Cron(text, { paused: true });
+  } catch (error) {
+    throw new InvalidInput('STREAM_RULE_INVALID', 'cron', `a cron expression (${(error as Error).message})`, text);
+  }
+  return (afterMs) => cron.nextRun(new Date(afterMs))?.getTime();
+}
+
+async function loadCron(): Promise<typeof import('croner')> {
+  try {
+    return await import('croner');
+  } catch (cause) {
+    throw new BrokerError('PACKAGE_MISSING', 'rules with the option cron need the package croner: npm install croner', {
+      cause
+    });
+  }
+}

@@ -1,0 +1,106 @@
+import { InvalidInput } from '../../base/errors.ts';
+import { HIDDEN } from '../../base/hidden.ts';
+import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../../base/url-secrets.ts';
+import type { ActionInput, Properties, PropertyTable } from '../types.ts';
+
+/** What the name of a secret contains, where no table tells which properties are. */
+const SECRET_NAME = /passw|passphrase|secret|token|credential|authorization|cookie|api[-_]*key/i;
+/** Most levels of objects and arrays in a property. */
+const MOST_LEVELS = 64;
+const NO_PRESENT = `: ${HIDDEN} stands for the present value, and there is none`;
+
+/** The properties of a type of sinks. undefined: the type is not registered. */
+export type PropertiesOf = (type: string) => PropertyTable | undefined;
+
+type Actions = readonly Readonly<Record<string, Properties>>[];
+
+/** Actions as they are shown, with `******` for secrets. Of a type that is not registered, all properties are hidden. */
+export function hideSecrets(actions: Actions, propertiesOf: PropertiesOf): Actions {
+  return actions.map((action) =>
+    mapped(action, (properties, type) => {
+      const table = propertiesOf(type);
+      return mapped(properties, (value, name) => {
+        if (table === undefined) return HIDDEN;
+        return isSecret(table, name) ? HIDDEN : hideIn(value);
+      });
+    })
+  );
+}
+
+/** A value whose name is not that of a secret. */
+function hideIn(value: unknown): unknown {
+  if (typeof value === 'string') return hideInUrls(value);
+  if (Array.isArray(value)) return value.map(hideIn);
+  if (!isObject(value)) return value;
+  return mapped(value, (inner, name) => (SECRET_NAME.test(name) ? HIDDEN : hideIn(inner)));
+}
+
+/**
+ * Replace `******` in actions by the values of the present rule. Actions belong together by their type and their position among those that
+ * are not functions; elements of arrays and URLs of a string by their position, values of a query by their name.
+ * @throws InvalidInput PROPERTY_INVALID: there is no present value, or a property has too many levels
+ */
+export function keepSecrets<T>(given: T, present: Actions): T {
+  if (!Array.isArray(given)) return given; // it is refused later
+  let at = 0;
+  const kept = given.map((action: ActionInput) => {
+    if (typeof action === 'function') return action;
+    const before = present[at++];
+    if (!isObject(action)) return action;
+    return mapped(action, (properties, type) => {
+      if (!isObject(properties)) return properties;
+      const own = fieldOf(before, type);
+      return mapped(properties, (value, name) => keepIn(value, fieldOf(own, name), [`${type} sink: property ${name}`]));
+    });
+  });
+  return kept as T;
+}
+
+/** @param path the property, and the fields and elements in it */
+function keepIn(value: unknown, present: unknown, path: readonly string[]): unknown {
+  if (value === HIDDEN) return present ?? refuse(path, NO_PRESENT);
+  if (typeof value === 'string') return keepUrls(value, present, path);
+  const isList = Array.isArray(value);
+  if (!isList && !isObject(value)) return value;
+  if (path.length > MOST_LEVELS)
+    refuse(path.slice(0, 1), ` has more than ${MOST_LEVELS} levels of objects and arrays`, 'fewer levels');
+  const keep = (inner: unknown, name: string | number) =>
+    keepIn(inner, fieldOf(present, name), [...path, `field ${name}`]);
+  return isList ? value.map(keep) : mapped(value, keep);
+}
+
+/** A string with the present secrets in its URLs. */
+function keepUrls(text: string, present: unknown, path: readonly string[]): string {
+  const kept = keepInUrls(text, present);
+  return hasHiddenInUrls(kept) ? refuse(path, NO_PRESENT) : kept;
+}
+
+function refuse(path: readonly string[], reason: string, expected = 'a value'): never {
+  const place = path.join(', ');
+  throw new InvalidInput('PROPERTY_INVALID', place, expected, undefined, place + reason);
+}
+
+/** @param name may differ from the table in upper and lower case */
+function isSecret(table: PropertyTable, name: string): boolean {
+  const lower = name.toLowerCase();
+  const found = Object.entries(table).find(([known]) => known.toLowerCase() === lower);
+  return found === undefined ? SECRET_NAME.test(name) : found[1].isSecret === true;
+}
+
+function mapped<V, R>(fields: Readonly<Record<string, V>>, of: (value: V, name: string) => R): Record<string, R> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, of(value, name)]));
+}
+
+/** A field of an object, or an element of an array. */
+function fieldOf(value: unknown, name: string | number): unknown {
+  return (isObject(value) || Array.isArray(value)) && Object.hasOwn(value, name)
+    ? (value as Readonly<Record<string | number, unknown>>)[name]
+    : undefined;
+}
+
+/** Whether a value is an object of no class. Objects of classes are those of the app, and stay as they are. */
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -1,0 +1,308 @@
+import type { Clock } from '../../base/clock.ts';
+import { errorText, StateError } from '../../base/errors.ts';
+import type { StreamRuleActions, StreamRuleEvent } from '../chart.ts';
+import type { HeldRows } from '../sources/held-rows.ts';
+import type {
+  StreamDefinition,
+  StreamRuleDefinition,
+  StreamRuleStatus,
+  StreamRuleSummary,
+  Topology
+} from '../types.ts';
+import { within } from '../values/within.ts';
+import type { ReadRule } from './definition.ts';
+import type { RulePlan } from './rule-plan.ts';
+import type { Running } from './running.ts';
+import type { Schedule } from './schedule.ts';
+
+/** A running chart. */
+interface RuleActor {
+  send(event: StreamRuleEvent): void;
+  getSnapshot(): { readonly value: string };
+}
+
+/** What a rule uses of the service. */
+export interface StreamRuleHost {
+  readonly clock: Clock;
+  startActor(actions: StreamRuleActions, id: string): RuleActor;
+  /** @param given streams and tables that are not defined yet @throws what makes a rule invalid */
+  plan(rule: ReadRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan>;
+  /** Open the sinks, and take over the checkpoint. @throws what prevents the rule from running */
+  open(rule: StreamRule, plan: RulePlan): Promise<Running>;
+  /** When a rule with a schedule runs. undefined: it has none */
+  schedule(rule: ReadRule): Promise<Schedule | undefined>;
+  /** Make one change after the other. */
+  inTurn<T>(run: () => Promise<T>): Promise<T>;
+  /** Work that continues after a call. */
+  during(work: Promise<unknown>): void;
+  failed(error: unknown, during: string): void;
+  /** The rule runs, or does not run any more. @param reason why it has failed */
+  changed(rule: StreamRule, isRunning: boolean, reason: string | undefined): void;
+}
+
+/** How long sources and sinks may take to open, in milliseconds. They need no connection for it. */
+const OPEN_MS = 30_000;
+/** How long they may take to close before later changes go on. */
+const CLOSE_MS = 10_000;
+
+const MANUALLY = 'canceled manually.';
+const WAITING = 'waiting for next schedule.';
+
+/** A rule over streams: its definition, and its actor. */
+export class StreamRule implements StreamRuleActions {
+  readonly id: string;
+  read: ReadRule;
+  #held: HeldRows | undefined;
+  readonly #host: StreamRuleHost;
+  readonly #actor: RuleActor;
+  /** The last plan that was started. */
+  #plan: RulePlan | undefined;
+  #running: Running | undefined;
+  #closing: Promise<void> = Promise.resolve();
+  #reason = MANUALLY;
+  #startedAt = 0;
+  #stoppedAt = 0;
+  /** When it starts by itself: by its schedule, or because it has failed. 0: it does not. */
+  #nextStartAt = 0;
+  #attempts = 0;
+  #isDropped = false;
+  /** When it runs, as of its last start. */
+  #schedule: Schedule | undefined;
+  #timer: unknown;
+
+  constructor(read: ReadRule, host: StreamRuleHost) {
+    this.id = read.definition.id;
+    this.read = read;
+    this.#host = host;
+    this.#actor = host.startActor(this, this.id);
+  }
+
+  get definition(): StreamRuleDefinition {
+    return this.read.definition;
+  }
+
+  get isRunning(): boolean {
+    return this.#actor.getSnapshot().value === 'connected';
+  }
+
+  /** It waits for the next time of its schedule, or for its next attempt. */
+  get isWaiting(): boolean {
+    return !this.isRunning && this.#nextStartAt > 0;
+  }
+
+  get summary(): StreamRuleSummary {
+    const { id, name, version, tags } = this.definition;
+    return { id, name, status: this.text, version, tags };
+  }
+
+  get text(): string {
+    return this.isRunning ? 'Running' : `Stopped: ${this.#reason}`;
+  }
+
+  get status(): StreamRuleStatus {
+    return {
+      state: this.#actor.getSnapshot().value as StreamRuleStatus['state'],
+      text: this.text,
+      startedAt: this.#startedAt,
+      stoppedAt: this.#stoppedAt,
+      nextStartAt: this.#nextStartAt,
+      metrics: this.isRunning ? (this.#running?.metrics() ?? {}) : {}
+    };
+  }
+
+  /** While it is replaced: the rows that its streams have produced meanwhile. */
+  get held(): HeldRows | undefined {
+    return this.#held;
+  }
+
+  /** It is about to be replaced, or has been: undefined. */
+  hold(held: HeldRows | undefined): void {
+    this.#held = held;
+  }
+
+  /** How it runs, as of its last start. */
+  get plan(): RulePlan | undefined {
+    return this.#plan;
+  }
+
+  /** @throws StateError STREAM_RULE_NOT_STARTED */
+  get topology(): Topology {
+    if (this.#plan !== undefined) return this.#plan.topology;
+    const text = `Fail to get rule ${this.id}'s topo, make sure the rule has been started before`;
+    throw new StateError('STREAM_RULE_NOT_STARTED', text);
+  }
+
+  /** Run it, or wait for its schedule. Nothing happens if it runs. @throws why it cannot run: it is stopped with this reason then */
+  async start(): Promise<void> {
+    this.#attempts = 0;
+    await this.#start();
+  }
+
+  async #start(): Promise<void> {
+    if (this.isRunning || this.#isDropped) return;
+    const { fault } = this.read;
+    if (fault !== undefined) {
+      this.fail(fault.error);
+      throw fault.error;
+    }
+    const schedule = await this.#scheduleOf();
+    this.#schedule = schedule;
+    if (schedule !== undefined) {
+      const next = schedule.next(this.#host.clock.now());
+      if (next.startsAt > this.#host.clock.now() || next.isOver) {
+        this.#wait(next.startsAt, next.isOver ? 'schedule terminated.' : WAITING);
+        return;
+      }
+    }
+    await this.#open();
+  }
+
+  /** Stop it. Resolves when its sinks are closed. */
+  async stop(reason = MANUALLY): Promise<void> {
+    this.#wait(0, reason);
+    await this.#closing;
+  }
+
+  /** Take over another definition. The rule does not run. */
+  change(read: ReadRule): void {
+    this.read = read;
+    this.#plan = undefined;
+  }
+
+  /** Take over a definition that runs in the same way. */
+  describe(read: ReadRule): void {
+    this.read = read;
+  }
+
+  /** It cannot run at present, for a reason that a later definition may mend. */
+  fail(error: unknown): void {
+    const { restartStrategy } = this.definition.options;
+    const { attempts, delay, multiplier, maxDelay, jitterFactor } = restartStrategy;
+    const [sentence] = errorText(error).split('\n', 1); // the message of a statement goes on with its text
+    this.#reason = `${sentence.replace(/\.$/, '')}.`;
+    if (this.#attempts < attempts && this.read.fault === undefined) {
+      const baseMs = Math.min(maxDelay, delay * multiplier ** this.#attempts++);
+      const jitterMs = baseMs * jitterFactor * (2 * Math.random() - 1);
+      this.#nextStartAt = this.#host.clock.now() + Math.max(0, Math.round(baseMs + jitterMs));
+    } else this.#nextStartAt = 0;
+    this.#actor.send({ type: 'failed' });
+    this.#host.changed(this, false, this.#reason);
+  }
+
+  /** End it. Resolves when its sinks are closed. */
+  async drop(): Promise<void> {
+    this.#isDropped = true;
+    this.#nextStartAt = 0;
+    this.#actor.send({ type: 'dropped' });
+    await this.#closing;
+  }
+
+  async #scheduleOf(): Promise<Schedule | undefined> {
+    try {
+      return await this.#host.schedule(this.read);
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
+  }
+
+  async #open(): Promise<void> {
+    try {
+      await this.#closing;
+      this.#plan = await this.#host.plan(this.read);
+      this.#running = await this.#opened(this.#plan);
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
+    this.#attempts = 0;
+    this.#actor.send({ type: 'started' });
+    this.#host.changed(this, true, undefined);
+  }
+
+  /** @throws StreamFailure if a source or a sink does not open in time */
+  async #opened(plan: RulePlan): Promise<Running> {
+    const { clock, failed } = this.#host;
+    const opening = this.#host.open(this, plan);
+    try {
+      return await within(clock, opening, OPEN_MS, `its sources and sinks are not open after ${OPEN_MS} ms`);
+    } catch (error) {
+      const close = async () => (await opening.catch(() => undefined))?.close();
+      close().catch((failure) => failed(failure, `the end of stream rule ${this.id}`));
+      throw error;
+    }
+  }
+
+  /** Do not run until a time. @param startsAt 0: until a call */
+  #wait(startsAt: number, reason: string): void {
+    const wasRunning = this.isRunning;
+    this.#nextStartAt = startsAt;
+    this.#reason = reason;
+    this.#actor.send({ type: 'stopped' });
+    if (wasRunning) this.#host.changed(this, false, undefined);
+  }
+
+  /** The time to start has come. */
+  #startAgain(): void {
+    const { inTurn, during } = this.#host;
+    const started = inTurn(async () => {
+      if (this.isRunning || this.#nextStartAt === 0) return;
+      this.#nextStartAt = 0;
+      await this.#start();
+    }).catch(() => undefined); // `fail` has reported it
+    during(started);
+  }
+
+  // ------------------------------------------------------------------------------------------------- actions of the chart
+
+  run(): void {
+    const { clock } = this.#host;
+    this.#startedAt = clock.now();
+    this.#nextStartAt = 0;
+    this.#endLater();
+  }
+
+  /** Stop it at the end of its scheduled time. */
+  #endLater(): void {
+    const schedule = this.#schedule;
+    if (schedule === undefined) return;
+    const { clock, inTurn } = this.#host;
+    const endsAt = schedule.endOf(this.#startedAt);
+    if (endsAt === undefined) return;
+    const startedAt = this.#startedAt;
+    this.#timer = clock.setTimeout(() => {
+      void inTurn(async () => {
+        if (!this.isRunning || this.#startedAt !== startedAt) return;
+        const next = schedule.next(clock.now());
+        const isOver = next.isOver || !schedule.repeats;
+        this.#wait(isOver ? 0 : next.startsAt, isOver ? 'schedule terminated.' : WAITING);
+      });
+    }, endsAt - clock.now());
+  }
+
+  halt(): void {
+    const { clock, during, failed } = this.#host;
+    clock.clearTimeout(this.#timer);
+    this.#stoppedAt = clock.now();
+    const running = this.#running;
+    this.#running = undefined;
+    if (running === undefined) return;
+    const closing = within(clock, running.close(), CLOSE_MS, `sources and sinks are not closed after ${CLOSE_MS} ms`);
+    this.#closing = closing.catch((error) => failed(error, `the stop of stream rule ${this.id}`));
+    during(this.#closing);
+  }
+
+  awaitStart(): void {
+    if (this.#nextStartAt === 0) return;
+    const { clock } = this.#host;
+    this.#timer = clock.setTimeout(() => this.#startAgain(), Math.max(0, this.#nextStartAt - clock.now()));
+  }
+
+  cancelStart(): void {
+    this.#host.clock.clearTimeout(this.#timer);
+  }
+
+  forget(): void {
+    this.#plan = undefined;
+  }
+}

@@ -1,0 +1,20 @@
+import type { StreamMessages } from '../host.ts';
+import type { MemoryTopics } from '../memory-topics.ts';
+import type { SinkType } from '../types.ts';
+import { memorySink } from './memory-sink.ts';
+import { mqttSink } from './mqtt-sink.ts';
+import { LOG_SINK, NOP_SINK } from './plain-sinks.ts';
+
+/**
+ * The types of sinks that need no adapter, and those of the app.
+ * @param own those of the app: its `mqtt` becomes the part of ours that is for other servers
+ */
+export function builtInSinks(
+  messages: Pick<StreamMessages, 'publish' | 'isOwn'>,
+  topics: MemoryTopics,
+  own: readonly SinkType[]
+): SinkType[] {
+  const remote = own.find(({ name }) => name === 'mqtt');
+  const others = own.filter((type) => type !== remote);
+  return [mqttSink({ messages, remote: () => remote }), memorySink(topics), LOG_SINK, NOP_SINK, ...others];
+}
