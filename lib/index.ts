@@ -296,7 +296,7 @@ export type { RuleEventName } from './rules/events/event-name.ts';
 export { messageProperties } from './rules/events/properties.ts';
 export { compileBytes, compilePayload, compileTemplate, compileTopic } from './rules/template.ts';
 export type * from './rules/types.ts';
-export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/queue-view.ts';
+export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/messages/queue-view.ts';
 export type { FunctionTools, Parameter, ParameterType, Pattern, SqlFunction } from './sql/functions/function.ts';
 export { decodeJson, encodeJson } from './sql/json.ts';
 export { SqlError, SqlFailure } from './sql/sql-error.ts';

@@ -214,7 +214,7 @@ describe('fields', () => {
 const IN_DECLARATIONS = [
   'adapters/cli/flags.ts: FlagRow',
   'lib/rules/events/client-columns.ts: OfClient',
-  'lib/session/session-record.ts: SubscriptionEntry'
+  'lib/session/log/session-record.ts: SubscriptionEntry'
 ];
 
 /** The files of the entry points of the package, whose exports are for apps. */

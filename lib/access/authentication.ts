@@ -14,7 +14,7 @@ import { Metric } from '../events/metrics.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
-import type { AuthExchange } from '../session/lifecycle.ts';
+import type { AuthExchange } from '../session/life/lifecycle.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import type { LoginAttempt, LoginLimit } from './login-limit.ts';

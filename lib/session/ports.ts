@@ -14,10 +14,10 @@ import type { FeedEntry } from '../retained/retained-feed.ts';
 import type { ReceivingRights } from '../routing/receiving-rights.ts';
 import type { Route } from '../routing/route.ts';
 import type { Ledger } from '../store/ledger.ts';
+import type { WillState } from './life/will.ts';
+import type { StoredBacklog } from './log/stored-backlog.ts';
+import type { TotalBacklog } from './messages/total-backlog.ts';
 import type { SessionClient } from './session-client.ts';
-import type { StoredBacklog } from './stored-backlog.ts';
-import type { TotalBacklog } from './total-backlog.ts';
-import type { WillState } from './will.ts';
 
 /** The decision of the hooks on a message: a reason code of 0x80 or above refuses it. */
 export interface PublishDecision {

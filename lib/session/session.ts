@@ -9,16 +9,16 @@ import type { ProtocolVersion } from '../packets/types.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Route } from '../routing/route.ts';
 import { Subscriptions } from '../routing/subscriptions.ts';
-import { Delivery } from './delivery.ts';
-import { InboundFlows } from './inbound-flows.ts';
-import { Lifecycle } from './lifecycle.ts';
-import type { SessionLog } from './log.ts';
+import { Lifecycle } from './life/lifecycle.ts';
+import { SessionTimers } from './life/timers.ts';
+import { Will } from './life/will.ts';
+import type { SessionLog } from './log/log.ts';
+import type { SessionEntry } from './log/session-record.ts';
+import { Delivery } from './messages/delivery.ts';
+import { InboundFlows } from './messages/inbound-flows.ts';
 import type { SessionPorts } from './ports.ts';
 import { SessionClient } from './session-client.ts';
-import type { SessionEntry } from './session-record.ts';
-import { SessionTimers } from './timers.ts';
 import { checkControls, checkLevels } from './topic-checks.ts';
-import { Will } from './will.ts';
 
 /** Error codes of streams whose peer has disconnected. */
 const PEER_GONE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ETIMEDOUT']);

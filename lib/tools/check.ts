@@ -1,9 +1,9 @@
 import { systemClock } from '../base/clock.ts';
 import { BrokerError } from '../base/errors.ts';
 import { SeqSet } from '../base/seq-set.ts';
-import { type FlowRecord, writeFlow } from '../session/flow-record.ts';
-import { NOTHING_IN_FLIGHT } from '../session/in-flight-record.ts';
-import { segmentFirst } from '../session/segment.ts';
+import { type FlowRecord, writeFlow } from '../session/log/flow-record.ts';
+import { NOTHING_IN_FLIGHT } from '../session/log/in-flight-record.ts';
+import { segmentFirst } from '../session/log/segment.ts';
 import {
   type Commits,
   checkFinished,

@@ -1,8 +1,8 @@
 import { readOutboxRecord } from '../outbox/outbox-record.ts';
 import type { Message } from '../packets/message.ts';
-import { type FlowRecord, readFlow } from '../session/flow-record.ts';
-import { type PersistedMessage, readSegment } from '../session/segment.ts';
-import { readSession, readSubscription, type SessionEntry } from '../session/session-record.ts';
+import { type FlowRecord, readFlow } from '../session/log/flow-record.ts';
+import { type PersistedMessage, readSegment } from '../session/log/segment.ts';
+import { readSession, readSubscription, type SessionEntry } from '../session/log/session-record.ts';
 import { type FormatRecord, readCommit, readFormat } from '../store/commits.ts';
 import type { DelayedMessage } from '../store/delayed-record.ts';
 import { readJournal } from '../store/journal.ts';

@@ -4,8 +4,8 @@ import { type AnyActorRef, type AnyStateMachine, initialTransition, transition, 
 import type { Inspection } from '../../lib/base/inspection.ts';
 import { Replay, ReplayedActor, type ReplaySystem } from '../../lib/base/replay.ts';
 import { brokerMachine } from '../../lib/broker/broker.machine.ts';
-import type { SessionActions } from '../../lib/session/chart.ts';
-import { sessionMachine } from '../../lib/session/session.machine.ts';
+import type { SessionActions } from '../../lib/session/life/chart.ts';
+import { sessionMachine } from '../../lib/session/life/session.machine.ts';
 
 /** The target of each event in each state, and the actions on the way. An event that is not listed changes nothing. */
 const SESSION: Record<string, Record<string, [to: string, ...actions: string[]]>> = {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { levelStore } from '../../adapters/level/index.ts';
 import type { Broker } from '../../lib/broker/broker.ts';
-import { Backlog } from '../../lib/session/backlog.ts';
+import { Backlog } from '../../lib/session/messages/backlog.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Store } from '../../lib/store/store.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
-import { Awaiting, Inflight } from '../../lib/session/inflight.ts';
+import { Awaiting, Inflight } from '../../lib/session/messages/inflight.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 const message = (topic: string) => Message.from({ topic, qos: 1 }, undefined, 0, 0);

@@ -9,10 +9,10 @@ import { FIGURE_FIELDS, type SessionFigures } from '../../records/session-figure
 import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../../records/subscription-record.ts';
 import { type PageQuery, readQuery } from '../../routing/directory-queries.ts';
 import { Subscription } from '../../routing/subscription.ts';
-import type { SessionLog } from '../../session/log.ts';
-import { type QueuePage, QueueView, type SessionFlights } from '../../session/queue-view.ts';
+import type { SessionLog } from '../../session/log/log.ts';
+import { CLEARED_AT_ONCE } from '../../session/log/session-queue.ts';
+import { type QueuePage, QueueView, type SessionFlights } from '../../session/messages/queue-view.ts';
 import type { Session } from '../../session/session.ts';
-import { CLEARED_AT_ONCE } from '../../session/session-queue.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { checkTopicFilter, mountedFilter, mountedName } from '../../topics/topic.ts';
 import { type AutoSubscription, checkSubscription } from '../configuration/auto-subscriptions.ts';

@@ -2,14 +2,14 @@ import type { ByteStream } from '../../base/byte-stream.ts';
 import type { TransportInfo } from '../../records/client.ts';
 import { LastTraffic } from '../../records/last-traffic.ts';
 import type { Zone } from '../../records/zone.ts';
-import type { SessionActions } from '../../session/chart.ts';
-import { ChartActions } from '../../session/chart-actions.ts';
 import { HANDLERS } from '../../session/handlers/tables.ts';
+import type { SessionActions } from '../../session/life/chart.ts';
+import { ChartActions } from '../../session/life/chart-actions.ts';
+import { sessionMachine } from '../../session/life/session.machine.ts';
+import type { SessionEntry } from '../../session/log/session-record.ts';
 import type { SessionPorts } from '../../session/ports.ts';
-import { sessionMachine } from '../../session/session.machine.ts';
 import { Session } from '../../session/session.ts';
 import { SessionClient } from '../../session/session-client.ts';
-import type { SessionEntry } from '../../session/session-record.ts';
 import type { Actors, StartActor } from '../actors.ts';
 import type { Services } from '../services.ts';
 

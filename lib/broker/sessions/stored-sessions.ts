@@ -1,6 +1,6 @@
-import { SessionLog } from '../../session/log.ts';
+import type { WillState } from '../../session/life/will.ts';
+import { SessionLog } from '../../session/log/log.ts';
 import type { Session } from '../../session/session.ts';
-import type { WillState } from '../../session/will.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import type { Services } from '../services.ts';
 import { Sweeper } from './sweeper.ts';

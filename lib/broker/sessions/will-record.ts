@@ -1,6 +1,6 @@
+import type { WillState } from '../../session/life/will.ts';
+import { writeSession } from '../../session/log/session-writer.ts';
 import type { Session } from '../../session/session.ts';
-import { writeSession } from '../../session/session-writer.ts';
-import type { WillState } from '../../session/will.ts';
 import type { Durable } from '../../store/durable.ts';
 import { Kind } from '../../store/keys.ts';
 import type { Ledger } from '../../store/ledger.ts';

@@ -1,5 +1,5 @@
+import type { WillState } from '../../session/life/will.ts';
 import type { Session } from '../../session/session.ts';
-import type { WillState } from '../../session/will.ts';
 import type { Services } from '../services.ts';
 import type { StoredSessions } from './stored-sessions.ts';
 

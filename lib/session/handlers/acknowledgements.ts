@@ -7,7 +7,7 @@ import { PUBACK, PUBCOMP, PUBREC, PUBREL, shortAck } from '../../packets/acks.ts
 import { decodeAck } from '../../packets/decode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import { Awaiting } from '../inflight.ts';
+import { Awaiting } from '../messages/inflight.ts';
 import type { Session } from '../session.ts';
 
 /**

@@ -1,0 +1,121 @@
+import type { Connection } from '../../connection/connection.ts';
+import { Metric } from '../../events/metrics.ts';
+import type { CountedStream } from '../../records/listener.ts';
+import type { Session } from '../session.ts';
+import type { SessionActions } from './chart.ts';
+import { CLOSED } from './lifecycle.ts';
+
+/** What a session does when its chart enters or leaves a state. Its actor has one; an offline session has none. */
+export class ChartActions implements SessionActions {
+  readonly #session: Session;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** An action has failed. */
+  failed(error: unknown, during: string): void {
+    this.#session.failInternally(error, during);
+  }
+
+  awaitConnect(): void {
+    const { ports, timers } = this.#session;
+    const connection = connectionOf(this.#session);
+    connection.reader.use(ports.handlers.beforeConnect);
+    timers.awaitConnect((connection.stream as CountedStream).acceptedAt ?? ports.time.nowMs);
+  }
+
+  authenticate(): void {
+    connectionOf(this.#session).reader.use(this.#session.ports.handlers.authenticating);
+  }
+
+  admit(): void {
+    const session = this.#session;
+    const { ports, client, delivery, inbound, lifecycle, timers } = session;
+    lifecycle.takeover?.attach();
+    const connection = connectionOf(session);
+    connection.attach(session); // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
+    const now = ports.clock.now();
+    lifecycle.entered('connected', now);
+    client.noteConnected(true, now);
+    delivery.attach(connection.writer);
+    inbound?.attach();
+    timers.accepted();
+    ports.sessions.changed(session);
+  }
+
+  goLive(): void {
+    connectionOf(this.#session).reader.use(this.#session.ports.handlers.live);
+  }
+
+  release(): void {
+    const session = this.#session;
+    const { ports, connection, client, timers, delivery, inbound, lifecycle } = session;
+    const ending = lifecycle.ending ?? CLOSED;
+    session.attach(undefined);
+    delivery.detach();
+    inbound?.detach();
+    lifecycle.entered('disconnected');
+    client.noteConnected(false, ports.clock.now());
+    lifecycle.abortDecision();
+    timers.disarm();
+    ports.sessions.changed(session);
+    closeStream(connection, ending.isAbrupt);
+    ports.metrics.counts[Metric.clientDisconnected]++;
+    if (ports.events.heard['client.disconnected'])
+      ports.events.emit('client.disconnected', { client, reason: ending.reason, reasonCode: ending.reasonCode });
+  }
+
+  awaitExpiry(): void {
+    const { ports, timers, lifecycle } = this.#session;
+    if (lifecycle.state !== 'disconnected') return; // an error in `release` has ended the session
+    lifecycle.rest();
+    timers.awaitExpiry(ports.clock.monotonic(), lifecycle.ending?.will === 'keep');
+  }
+
+  cancelExpiry(): void {
+    this.#session.timers.cancelExpiry();
+  }
+
+  forget(): void {
+    const session = this.#session;
+    const { ports, connection, delivery, timers, lifecycle } = session;
+    const reached = lifecycle.state !== 'idle';
+    lifecycle.entered('gone');
+    timers.disarm();
+    if (!reached) {
+      // there was no CONNACK, or the connection belongs to another session now
+      session.attach(undefined);
+      if (connection !== undefined && connection.session === session) connection.end();
+    }
+    const reason = lifecycle.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated';
+    const isHandedOver = reached && ports.handOvers.begin(session, reason);
+    if (!isHandedOver) session.log?.end();
+    ports.sessions.forget(session);
+    if (reached && lifecycle.ending?.will === 'keep') ports.wills.keep(session);
+    else if (reached) lifecycle.publishWill(); // after the removal of its subscriptions, which must not receive the will
+    if (isHandedOver) {
+      session.client.expireAfter(0); // marks the session as ended in its record
+      delivery.clear(undefined);
+    } else {
+      const isInMemory = reached && session.log === undefined;
+      delivery.clear(reason, isInMemory ? ports.handOvers.giverFor(session) : undefined);
+    }
+    session.inbound?.unload();
+  }
+}
+
+/** The connection, in a state that has one. */
+function connectionOf(session: Session): Connection<Session> {
+  return session.connection as Connection<Session>;
+}
+
+function closeStream(connection: Connection<Session> | undefined, isAbrupt: boolean): void {
+  try {
+    if (isAbrupt) connection?.destroy();
+    else connection?.end();
+  } catch (error) {
+    connection?.destroy();
+    throw error;
+  }
+}

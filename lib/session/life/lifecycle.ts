@@ -1,0 +1,262 @@
+import { StateError } from '../../base/errors.ts';
+import { DISCONNECT_REASONS, type DisconnectReason, type DisconnectRow } from '../../events/reasons.ts';
+import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { Session } from '../session.ts';
+import type { SessionEvent } from './chart.ts';
+import { disconnectCode, type Farewell, refuse, sendDisconnect } from './farewell.ts';
+import type { Will, WillState } from './will.ts';
+
+/** How a connection ends. */
+interface Ending {
+  readonly reason: DisconnectReason;
+  readonly reasonCode: number;
+  /** `publish` the will after its delay, `drop` it [MQTT-3.14.4-3], or `keep` it for the next start of the broker. */
+  readonly will: 'publish' | 'drop' | 'keep';
+  /** Destroy the stream instead of ending it. */
+  readonly isAbrupt: boolean;
+}
+
+/** Options of `Lifecycle.close`. */
+interface CloseOptions extends Farewell {
+  /** Default: that of the reason (`DISCONNECT_REASONS`). */
+  readonly reasonCode?: number | undefined;
+  /** End the session as well. */
+  readonly end?: boolean;
+  /** See `Ending`; default `publish`. */
+  readonly will?: Ending['will'];
+  readonly isAbrupt?: boolean;
+}
+
+/** What decides on a CONNECT or a re-authentication. */
+interface Decision {
+  /** The authentication exchange in which the client may send AUTH; undefined if there is none. */
+  readonly exchange?: AuthExchange | undefined;
+  /** End it without a result. */
+  abort(reason: Error): void;
+}
+
+/** An authentication exchange that has sent a challenge to the client. */
+export interface AuthExchange {
+  readonly method: string;
+  /** Handle the data of an AUTH packet. */
+  receive(data: Buffer | undefined): void;
+}
+
+/** Another connection takes the session over, see `Takeover`. */
+interface TakeoverInProgress {
+  /** The connection is not attached yet. */
+  readonly isPending: boolean;
+  attach(): void;
+  /** Run this when the takeover has ended. */
+  afterwards(run: () => void): void;
+}
+
+/** Reasons that concern the broker, but for which a client that connects is rejected. */
+const REFUSALS: readonly DisconnectReason[] = ['source_failed', 'store_failed', 'internal_error'];
+
+/** How a connection ends that nothing else has ended. */
+export const CLOSED: Ending = {
+  reason: 'closed',
+  reasonCode: ReasonCode.unspecifiedError,
+  will: 'publish',
+  isAbrupt: true
+};
+
+/**
+ * The life of a session: its state, what decides on its connections and how they end, and its will.
+ *
+ * A session exists until its chart is in the state `gone`; connections are attached and detached (`ChartActions`).
+ */
+export class Lifecycle {
+  readonly #session: Session;
+  /** The state of the chart. */
+  state: 'idle' | 'connected' | 'disconnected' | 'gone' = 'idle';
+  /** How the last connection has ended, or the present one is ending. */
+  ending: Ending | undefined = undefined;
+  /** When the client connected last, in wall-clock milliseconds; kept after it has disconnected. */
+  connectedAt: number | undefined = undefined;
+  will: Will | undefined = undefined;
+  /** What decides on the CONNECT or a re-authentication, and is aborted when the connection closes. */
+  decision: Decision | undefined = undefined;
+  /** Another connection is taking the session over. */
+  takeover: TakeoverInProgress | undefined = undefined;
+  #actor: { send(event: SessionEvent): void } | undefined = undefined;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** Run the chart with this actor. */
+  start(actor: { send(event: SessionEvent): void }): void {
+    this.#actor = actor;
+  }
+
+  /** An offline session has no actor. */
+  get hasActor(): boolean {
+    return this.#actor !== undefined;
+  }
+
+  send(event: SessionEvent['type']): void {
+    this.#actor?.send({ type: event });
+  }
+
+  /** The chart has entered this state. Also for a session from the store. @param connectedAt in wall-clock milliseconds */
+  entered(state: 'connected' | 'disconnected' | 'gone', connectedAt = this.connectedAt): void {
+    this.connectedAt = connectedAt;
+    this.state = state;
+    if (state === 'connected') this.ending = undefined;
+    if (state !== 'gone') return;
+    this.#actor = undefined;
+    this.#session.delivery.flows.end();
+  }
+
+  /** The client is away: the session needs no actor. */
+  rest(): void {
+    this.#actor = undefined;
+  }
+
+  // -------------------------------------------------------------------------------------------------------------- connection
+
+  /** This decides on the CONNECT or a re-authentication; undefined: nothing does any more. */
+  decidedBy(decision: Decision | undefined): void {
+    this.decision = decision;
+  }
+
+  /** The connection is closed: abort what decides. */
+  abortDecision(): void {
+    this.decision?.abort(new StateError('CONNECTION_CLOSED', 'the connection is closed'));
+    this.decision = undefined;
+    const { client, ports } = this.#session;
+    ports.hooks.questions.closed(client);
+  }
+
+  /** CONNACK with success has been sent: messages may follow. @param expiresAt see `Approval` */
+  connackSent(expiresAt: number | undefined): void {
+    const { client, connection, delivery, timers, ports } = this.#session;
+    const { mountpoint, agreement } = client;
+    connection?.admitted(agreement.zone.maxPacketSize, mountpoint === '' ? agreement.layout : 0);
+    delivery.updateFastPath();
+    timers.connected(ports.clock.monotonic(), expiresAt);
+  }
+
+  /** Another connection is taking the session over; undefined: it has done so. */
+  takenOverBy(takeover: TakeoverInProgress | undefined): void {
+    this.takeover = takeover;
+  }
+
+  /**
+   * Detach the connection, because another one with the same client id takes the session over.
+   * @returns the will to publish after the CONNACK; undefined if there is none. A delayed will is deleted [MQTT-3.1.3-9].
+   */
+  supersede(): WillState | undefined {
+    const { connection, client, ports } = this.#session;
+    const { will } = this;
+    const reason = 'takeovered';
+    const { reasonCode } = DISCONNECT_REASONS[reason];
+    if (connection !== undefined && !connection.isClosed) {
+      if (connection.isConnackSent)
+        sendDisconnect(connection.writer, client, reasonCode, {}); // [MQTT-3.1.4-3]
+      else refuse(connection, client, ports, reason, reasonCode, {}); // no DISCONNECT before CONNACK [MQTT-3.14.0-1]
+    }
+    this.will = undefined;
+    this.ending = { reason, reasonCode, will: 'drop', isAbrupt: false };
+    this.send('takenOver');
+    return will?.delayMs === 0 && connection?.isConnackSent ? will : undefined;
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------- endings
+
+  /** The client does not read for longer than it may. */
+  tooSlow(): void {
+    this.#session.ports.sessions.slowConsumer(this.#session);
+    this.close('slow_consumer', { isAbrupt: true });
+  }
+
+  /** Close the connection, with CONNACK or DISCONNECT if the protocol version has them. */
+  close(reason: DisconnectReason, options: CloseOptions = {}): void {
+    const { connection, client, ports } = this.#session;
+    const { will = 'publish', isAbrupt = false } = options;
+    let { reasonCode = DISCONNECT_REASONS[reason].reasonCode } = options;
+    if (connection?.isConnackSent) reasonCode = disconnectCode(reasonCode);
+    if (options.end) client.expireAfter(0);
+    if (connection !== undefined && !connection.isClosed) {
+      const { isRejection, about }: DisconnectRow = DISCONNECT_REASONS[reason];
+      if (isRejection === true || (!connection.isConnackSent && REFUSALS.includes(reason))) {
+        const why = options.why ?? options.reasonString ?? about;
+        ports.rejections.add({ client, address: undefined, reason, reasonCode, why });
+      }
+      if (connection.isConnackSent) sendDisconnect(connection.writer, client, reasonCode, options);
+      else refuse(connection, client, ports, reason, reasonCode, options);
+    }
+    this.lost({ reason, reasonCode, will, isAbrupt });
+  }
+
+  /** The connection ends in this way. */
+  lost(ending: Ending): void {
+    if (this.state === 'gone') return;
+    // without a CONNACK there is no will [MQTT-3.1.4-6]
+    if (this.#session.connection?.isConnackSent === false) ending = { ...ending, will: 'drop' };
+    this.ending = ending;
+    if (this.state === 'idle') {
+      this.send('closed');
+      return;
+    }
+    if (this.state !== 'connected') return;
+    if (ending.will === 'drop') this.takeWill();
+    this.send(this.#session.client.isPersistent ? 'detached' : 'closed');
+  }
+
+  /** End an offline session. */
+  end(event: 'expired' | 'discarded', reason: DisconnectReason): void {
+    this.ending = { ...(this.ending ?? CLOSED), reason };
+    if (this.state !== 'disconnected') return;
+    this.#actor = undefined; // an offline session has no live actor
+    this.#session.ports.sessions.revive(this.#session);
+    this.send(event);
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ the store
+
+  /** The session comes from the store. */
+  restore(will: Will | undefined, connectedAt: number | undefined): void {
+    this.connectedAt = connectedAt;
+    this.entered('disconnected');
+    this.will = will;
+  }
+
+  /** After the start of the broker: end the session or publish its will if they are due, and set the timer for the rest. */
+  rearmOffline(): void {
+    if (this.state !== 'disconnected') return;
+    const { timers, ports, log } = this.#session;
+    const { nowMs } = ports.time;
+    if (this.ending?.will === 'keep') {
+      this.ending = { ...this.ending, will: 'publish' };
+      this.will?.delayFrom(nowMs);
+      log?.detached(); // writes the time of the disconnect
+    }
+    timers.rearmOffline(nowMs);
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------- will
+
+  /** The will of the CONNECT; undefined if it has none. */
+  agreeOnWill(will: Will | undefined): void {
+    this.will = will;
+  }
+
+  /** Remove the will. @returns it; undefined if there is none */
+  takeWill(): Will | undefined {
+    const { will } = this;
+    if (will === undefined) return undefined;
+    this.will = undefined;
+    this.#session.log?.changed(); // the same commit deletes the will and persists the message
+    will.taken();
+    return will;
+  }
+
+  /** Publish the will now, if there is one. */
+  publishWill(): void {
+    const will = this.takeWill();
+    if (will !== undefined) this.#session.ports.wills.publish(this.#session, will);
+  }
+}

@@ -1,0 +1,55 @@
+import type { Session } from '../session.ts';
+import type { WillState } from './will.ts';
+
+/**
+ * A stored session takes over the connection of a client that has returned, and what its CONNECT has negotiated.
+ *
+ * It exists from the decision to resume the session until the provisional session, which had the connection, has ended.
+ */
+export class Takeover {
+  readonly #stored: Session;
+  /** The provisional session; undefined when its connection is attached to the stored one. */
+  #incoming: Session | undefined;
+  #whenDone: (() => void) | undefined = undefined;
+
+  constructor(stored: Session, incoming: Session) {
+    this.#stored = stored;
+    this.#incoming = incoming;
+  }
+
+  /** The connection is not attached yet. */
+  get isPending(): boolean {
+    return this.#incoming !== undefined;
+  }
+
+  /** Begin. @returns the will of the previous connection, to publish after the CONNACK */
+  begin(): WillState | undefined {
+    const { lifecycle, ports } = this.#stored;
+    if (lifecycle.state === 'connected') return lifecycle.supersede();
+    ports.sessions.revive(this.#stored);
+    lifecycle.send('resumed');
+    return undefined;
+  }
+
+  /** Attach the connection, unless it is attached. */
+  attach(): void {
+    const stored = this.#stored;
+    const incoming = this.#incoming;
+    if (incoming === undefined) return;
+    this.#incoming = undefined;
+    stored.attach(incoming.connection);
+    incoming.attach(undefined);
+    stored.client.returned(incoming.client);
+    stored.lifecycle.agreeOnWill(incoming.lifecycle.will); // a reconnect deletes a delayed will [MQTT-3.1.3-9]
+  }
+
+  /** Run this when the takeover has ended. */
+  afterwards(run: () => void): void {
+    this.#whenDone = run;
+  }
+
+  end(): void {
+    this.#stored.lifecycle.takenOverBy(undefined);
+    this.#whenDone?.();
+  }
+}

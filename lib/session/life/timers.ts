@@ -1,0 +1,241 @@
+import type { Clock } from '../../base/clock.ts';
+import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
+import { Metric } from '../../events/metrics.ts';
+import type { InboundFlows } from '../messages/inbound-flows.ts';
+import type { OutboundFlows } from '../messages/outbound-flows.ts';
+import type { DeliveryPorts } from '../ports.ts';
+import type { SessionClient } from '../session-client.ts';
+import type { Will } from './will.ts';
+
+/** The part of a connection that the timer of its session watches. */
+interface WatchedConnection {
+  readonly reader: {
+    readonly pauses: number;
+    readonly receivedBytes: number;
+    readonly lastReceivedMs: number;
+    /** Reading is paused: the keep alive does not run. */
+    keepAlive(nowMs: number): void;
+  };
+  readonly writer: {
+    readonly isBlocked: boolean;
+    /** Since when the stream is blocked and has sent nothing; `Infinity`: it is not blocked. */
+    readonly stalledSinceMs: number;
+    /** Record whether the stream has sent anything since the last check. */
+    checkProgress(nowMs: number): void;
+  };
+}
+
+/** What `SessionTimers` asks of the session that it belongs to. */
+interface TimerOwner {
+  readonly ports: DeliveryPorts & { readonly clock: Clock; readonly wheel: TimingWheel };
+  readonly client: SessionClient;
+  readonly connection: WatchedConnection | undefined;
+  readonly delivery: { readonly flows: OutboundFlows; readonly waiting: { readonly lastTicket: number } | undefined };
+  readonly inbound: InboundFlows | undefined;
+  readonly lifecycle: {
+    readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
+    readonly will: Will | undefined;
+    publishWill(): void;
+    /** The client does not read. */
+    tooSlow(): void;
+    close(reason: 'connect_timeout' | 'idle_timeout' | 'keepalive_timeout' | 'expired_token'): void;
+    end(event: 'expired', reason: 'expired'): void;
+  };
+}
+
+/** The packets in flight that are sent again when a `retryInterval` is over. */
+interface Retry {
+  /** End of the interval. */
+  readonly dueMs: number;
+  /** Mark of the packets that were in flight when it began. */
+  readonly mark: number;
+  /** The commit that these packets may wait for. */
+  readonly ticket: number;
+}
+
+/** Everything that becomes due in the life of a session, on one timer of the wheel. */
+export class SessionTimers extends BaseTimer {
+  readonly #session: TimerOwner;
+  /**
+   * Before CONNACK: when the client must have been accepted. While the client is away: when the session expires. While it is connected:
+   * when its authentication expires, in wall-clock time; undefined: never.
+   */
+  #deadline: number | undefined = undefined;
+  #retry: Retry | undefined = undefined;
+
+  constructor(session: TimerOwner) {
+    super();
+    this.#session = session;
+  }
+
+  /** Wait for the CONNECT of a connection that was accepted at this time. */
+  awaitConnect(acceptedMs: number): void {
+    const { connectTimeout, idleTimeout } = this.#session.client.agreement.zone;
+    this.#deadline = acceptedMs + connectTimeout;
+    this.#session.ports.wheel.armAt(this, Math.min(this.#deadlineMs, acceptedMs + idleTimeout));
+  }
+
+  /** The client is accepted. Its CONNACK may still wait for a commit. */
+  accepted(): void {
+    this.#deadline = undefined;
+  }
+
+  /** The client has connected. @param expiresAt see `authenticated` */
+  connected(nowMs: number, expiresAt: number | undefined): void {
+    this.#beginRetry(nowMs);
+    this.authenticated(expiresAt);
+  }
+
+  /** A client that is connected has authenticated. @param expiresAt when that expires, in wall-clock time; undefined: never */
+  authenticated(expiresAt: number | undefined): void {
+    this.#deadline = expiresAt;
+    this.rearm();
+  }
+
+  /** Nothing is due any more. */
+  disarm(): void {
+    this.#deadline = undefined;
+    this.#session.ports.wheel.disarm(this);
+  }
+
+  /** The client is away. @param isWillKept the broker stops: the will is published after its next start */
+  awaitExpiry(nowMs: number, isWillKept: boolean): void {
+    const { client, lifecycle, ports } = this.#session;
+    this.#deadline = nowMs + client.sessionExpiry * 1000;
+    const { will } = lifecycle;
+    will?.delayFrom(nowMs);
+    if (isWillKept) return;
+    const isWillDue = this.#willDueMs <= nowMs;
+    ports.wheel.armAt(this, isWillDue ? this.#deadlineMs : Math.min(this.#deadlineMs, this.#willDueMs));
+    if (isWillDue) lifecycle.publishWill();
+  }
+
+  /** The client is back. */
+  cancelExpiry(): void {
+    this.disarm();
+    this.#session.lifecycle.will?.wait();
+  }
+
+  /** Set when a session from the store expires; monotonic milliseconds. */
+  restore(expiresMs: number): void {
+    this.#deadline = expiresMs;
+  }
+
+  /** After the start of the broker: handle what is due, and set the timer for the rest. */
+  rearmOffline(nowMs: number): void {
+    const dueMs = Math.min(this.#deadlineMs, this.#willDueMs);
+    if (dueMs <= nowMs) this.ring(nowMs);
+    else this.#session.ports.wheel.armAt(this, dueMs);
+  }
+
+  /** Set the timer of a connected session to the next time at which something is due. */
+  rearm(): void {
+    const { connection, ports, client, lifecycle, inbound } = this.#session;
+    const { slowConsumerTimeout, awaitRelTimeout } = client.agreement.zone;
+    if (connection === undefined || lifecycle.state !== 'connected') return;
+    let dueMs = Infinity;
+    if (client.keepalive > 0) dueMs = connection.reader.lastReceivedMs + this.#keepAliveMs;
+    if (slowConsumerTimeout > 0) dueMs = Math.min(dueMs, connection.writer.stalledSinceMs + slowConsumerTimeout);
+    if (this.#retry !== undefined) dueMs = Math.min(dueMs, this.#retry.dueMs);
+    if (this.#deadline !== undefined)
+      dueMs = Math.min(dueMs, ports.clock.monotonic() + this.#deadline - ports.clock.now());
+    if (awaitRelTimeout > 0 && inbound !== undefined)
+      dueMs = Math.min(dueMs, this.#forgetAwaitingRel(inbound, ports.clock.monotonic(), awaitRelTimeout));
+    if (dueMs !== this.dueMs) ports.wheel.armAt(this, dueMs);
+  }
+
+  /** Something of a connected session becomes due at this time. */
+  dueAt(ms: number): void {
+    if (this.dueMs > ms) this.rearm();
+  }
+
+  #forgetAwaitingRel(inbound: InboundFlows, nowMs: number, timeoutMs: number): number {
+    const { delivery, ports } = this.#session;
+    return inbound.expire(nowMs, timeoutMs, () => {
+      ports.metrics.counts[Metric.messagesQos2Expired]++;
+      delivery.flows.log?.flowTouched();
+    });
+  }
+
+  get #deadlineMs(): number {
+    return this.#deadline ?? Infinity;
+  }
+
+  get #willDueMs(): number {
+    return this.#session.lifecycle.will?.dueMs ?? Infinity;
+  }
+
+  get #keepAliveMs(): number {
+    const { keepalive, agreement } = this.#session.client;
+    return keepalive * 1000 * agreement.zone.keepaliveBackoff * 2; // [MQTT-3.1.2-22]
+  }
+
+  /** Begin a `retryInterval`. In MQTT 5.0 packets are sent again only after a reconnect [MQTT-4.4.0-1]. */
+  #beginRetry(nowMs: number): void {
+    const { client, delivery } = this.#session;
+    const { retryInterval } = client.agreement.zone;
+    const { inflight, log } = delivery.flows;
+    const isOn = retryInterval > 0 && client.protocolVersion !== 5;
+    const ticket = Math.max(log?.ticket ?? 0, delivery.waiting?.lastTicket ?? 0);
+    this.#retry = isOn ? { dueMs: nowMs + retryInterval, mark: inflight?.mark ?? 0, ticket } : undefined;
+  }
+
+  /** Send again what was in flight when the interval began, if all of it has been sent and no longer waits for a commit. */
+  #sendAgain({ mark, ticket }: Retry, connection: WatchedConnection): void {
+    const { delivery, ports } = this.#session;
+    if (!connection.writer.isBlocked && ticket <= (ports.ledger?.settled ?? 0)) delivery.flows.resend(mark);
+  }
+
+  /** Handle everything that is due when the timer rings. */
+  ring(nowMs: number): void {
+    const { ports, lifecycle, connection } = this.#session;
+    ports.time.rang(nowMs);
+    if (lifecycle.state === 'idle') this.#ringBeforeConnack(nowMs);
+    else if (lifecycle.state === 'disconnected') this.#ringOffline(nowMs);
+    else if (connection !== undefined) this.#ringConnected(connection, nowMs);
+  }
+
+  #ringBeforeConnack(nowMs: number): void {
+    const { ports, lifecycle, connection } = this.#session;
+    if (nowMs >= this.#deadlineMs) lifecycle.close('connect_timeout');
+    else if (connection?.reader.receivedBytes === 0) lifecycle.close('idle_timeout');
+    else ports.wheel.armAt(this, this.#deadlineMs);
+  }
+
+  #ringOffline(nowMs: number): void {
+    const { ports, lifecycle } = this.#session;
+    if (nowMs >= this.#deadlineMs) {
+      lifecycle.end('expired', 'expired');
+      return;
+    }
+    if (nowMs >= this.#willDueMs) lifecycle.publishWill();
+    ports.wheel.armAt(this, Math.min(this.#deadlineMs, this.#willDueMs));
+  }
+
+  #ringConnected(connection: WatchedConnection, nowMs: number): void {
+    const { client, lifecycle, ports } = this.#session;
+    const { slowConsumerTimeout } = client.agreement.zone;
+    const { reader, writer } = connection;
+    if (this.#deadline !== undefined && ports.clock.now() >= this.#deadline) {
+      lifecycle.close('expired_token');
+      return;
+    }
+    if (reader.pauses !== 0) reader.keepAlive(nowMs);
+    else if (client.keepalive > 0 && nowMs >= reader.lastReceivedMs + this.#keepAliveMs) {
+      lifecycle.close('keepalive_timeout');
+      return;
+    }
+    if (slowConsumerTimeout > 0) {
+      writer.checkProgress(nowMs);
+      if (nowMs >= writer.stalledSinceMs + slowConsumerTimeout) {
+        lifecycle.tooSlow();
+        return;
+      }
+    }
+    if (this.#retry !== undefined && nowMs >= this.#retry.dueMs) {
+      this.#sendAgain(this.#retry, connection);
+      this.#beginRetry(nowMs);
+    }
+    this.rearm();
+  }
+}

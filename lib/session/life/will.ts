@@ -1,0 +1,52 @@
+import type { MessageInput } from '../../packets/message.ts';
+
+/** The will of a session. */
+export interface WillState {
+  readonly message: MessageInput;
+  readonly delayMs: number;
+}
+
+/** The will of a session, and when it is due. */
+export class Will implements WillState {
+  readonly message: MessageInput;
+  readonly delayMs: number;
+  /** Monotonic milliseconds at which the will is published; `Infinity` while the client is connected. */
+  dueMs = Infinity;
+  /** The record of the will, if the session is not persisted itself. */
+  #record: { changed(): void } | undefined = undefined;
+
+  constructor({ message, delayMs }: WillState) {
+    this.message = message;
+    this.delayMs = delayMs;
+  }
+
+  /** The connection has closed. @param nowMs monotonic milliseconds of that */
+  delayFrom(nowMs: number): void {
+    this.dueMs = nowMs + this.delayMs;
+  }
+
+  get isPersisted(): boolean {
+    return this.#record !== undefined;
+  }
+
+  /** Persist the will with this record. */
+  persistIn(record: { changed(): void }): void {
+    this.#record = record;
+    record.changed();
+  }
+
+  /** The will comes from this record. */
+  restored(record: { changed(): void }): void {
+    this.#record = record;
+  }
+
+  /** The will has been taken from its session: delete its record with the next commit. */
+  taken(): void {
+    this.#record?.changed();
+  }
+
+  /** The client has returned. */
+  wait(): void {
+    this.dueMs = Infinity;
+  }
+}

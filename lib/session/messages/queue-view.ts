@@ -1,0 +1,248 @@
+import { InvalidInput } from '../../base/errors.ts';
+import type { Message } from '../../packets/message.ts';
+import type { QoS } from '../../packets/types.ts';
+import { Kind, numberKey } from '../../store/keys.ts';
+import { RecordError } from '../../store/record.ts';
+import { awaitedIds, forEachInFlight } from '../log/in-flight-record.ts';
+import type { SessionLog } from '../log/log.ts';
+import { type PersistedMessage, readSegment, segmentFirst } from '../log/segment.ts';
+import type { Session } from '../session.ts';
+import type { Queued } from './backlog.ts';
+import { Awaiting, UNSENT } from './inflight.ts';
+
+/** Messages in memory that are looked at in one slice. Of the store, one segment is read in a slice; it has up to 128 KB. */
+const MESSAGES_AT_ONCE = 1_000;
+
+/** A message that waits for a client. */
+export interface QueuedMessage {
+  readonly message: Message;
+  /** QoS with which it is to be sent. */
+  readonly qos: QoS;
+  /** The RETAIN flag with which it is to be sent. */
+  readonly retain: boolean;
+  /** Subscription identifiers. */
+  readonly ids: readonly number[] | undefined;
+}
+
+/** A packet id of a message to a client, and what it waits for. */
+export interface InFlightMessage {
+  readonly packetId: number;
+  /** The acknowledgement that is awaited. */
+  readonly awaits: 'puback' | 'pubrec' | 'pubcomp';
+  readonly qos: 1 | 2;
+  /** Whether the PUBLISH has been sent. */
+  readonly isSent: boolean;
+  /** undefined: the message is not needed any more, or is only in the store. */
+  readonly message: Message | undefined;
+}
+
+/** What is on its way between a session and its client. */
+export interface SessionFlights {
+  /** Messages to the client, in the order in which they were first sent. */
+  readonly inflight: readonly InFlightMessage[];
+  /** Packet ids of messages from the client that wait for PUBREL. */
+  readonly awaitingRel: readonly number[];
+}
+
+/** A part of a list of messages that wait. */
+export interface QueuePage {
+  readonly entries: readonly QueuedMessage[];
+  /** Pass it as `cursor` for the next page; undefined: this was the last one. */
+  readonly cursor: string | undefined;
+}
+
+/** Where a page begins: after a message that is only in memory (by its place), or after one of the store (by its number). */
+type Place =
+  | { readonly kind: 'memory'; readonly after: number }
+  | {
+      readonly kind: 'store';
+      readonly after: number /** No segment before this number is needed. */;
+      readonly from: number;
+    };
+
+/** A message that waits, and where it is. */
+interface Placed {
+  readonly queued: QueuedMessage;
+  /** Its number in the store, or its sequence number if it is only in memory. */
+  readonly at: number;
+  /** No segment before this number is needed for the messages behind it; undefined: it is only in memory. */
+  readonly from: number | undefined;
+}
+
+const AWAITED = { [Awaiting.puback]: 'puback', [Awaiting.pubrec]: 'pubrec', [Awaiting.pubcomp]: 'pubcomp' } as const;
+
+/** Lists what waits for a client, and what is in flight, without changing anything: messages of the store are read and not kept. */
+export class QueueView {
+  readonly #session: Session;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /**
+   * A page of the messages that wait, in order of arrival; of a session that is persisted, those only in memory come first.
+   * @throws InvalidInput CURSOR_INVALID; the error of the store
+   */
+  async page(limit: number, cursor?: string, skip = 0): Promise<QueuePage> {
+    const place = readPlace(cursor);
+    const { slices } = this.#session.ports;
+    let had = 0;
+    await slices.next(had++);
+    const entries: QueuedMessage[] = [];
+    let left = skip;
+    let last: Placed | undefined;
+    for await (const slice of this.#slices(place)) {
+      const from = Math.min(left, slice.length);
+      left -= from;
+      for (const placed of slice.slice(from)) {
+        if (entries.length === limit) return { entries, cursor: last && cursorOf(last) };
+        const { message, qos, retain, ids } = placed.queued;
+        entries.push({ message, qos, retain, ids });
+        last = placed;
+      }
+      await slices.next(had++);
+    }
+    return { entries, cursor: undefined };
+  }
+
+  /** The messages behind a place in slices. The queue may change between them. */
+  async *#slices(place: Place): AsyncGenerator<readonly Placed[]> {
+    if (place.kind === 'memory') {
+      for (const slice of this.#inMemory(place.after)) {
+        const unstored = slice.filter(({ persisted }) => persisted === undefined);
+        yield unstored.map((queued) => ({ queued, at: queued.sequence, from: undefined }));
+      }
+    }
+    const { log } = this.#session;
+    if (log === undefined || log.messages.isEnded) return;
+    yield* this.#persisted(log, place.kind === 'store' ? place : { kind: 'store', after: 0, from: 0 });
+  }
+
+  /** The messages of the backlog behind a sequence number, in order of arrival, in slices. */
+  *#inMemory(after: number): Generator<readonly Queued[]> {
+    for (let last = after; ; ) {
+      const found: Queued[] = [];
+      for (const list of this.#session.delivery.waiting?.backlog?.lists(last) ?? []) {
+        let left = MESSAGES_AT_ONCE;
+        for (const queued of list) {
+          if (left-- === 0) break;
+          found.push(queued);
+        }
+      }
+      const slice = found.sort((a, b) => a.sequence - b.sequence).slice(0, MESSAGES_AT_ONCE);
+      if (slice.length > 0) yield slice;
+      if (slice.length < MESSAGES_AT_ONCE) return;
+      last = slice[slice.length - 1].sequence;
+    }
+  }
+
+  /** The messages that the store has, or will have, in order: those in memory, those in segments, and those in no segment yet. */
+  async *#persisted(
+    log: SessionLog,
+    { after, from: least }: Place & { readonly kind: 'store' }
+  ): AsyncGenerator<readonly Placed[]> {
+    const { messages } = log;
+    const isNext = (persisted: PersistedMessage) =>
+      !persisted.isDone && persisted.seq > after && !messages.done.has(persisted.seq);
+    const placed = (queued: PersistedMessage, from: number): Placed => ({ queued, at: queued.seq, from });
+    const { found, pageFrom } = await this.#collected(log);
+    for (let at = 0; at < found.length; at += MESSAGES_AT_ONCE) {
+      const some = found.slice(at, at + MESSAGES_AT_ONCE);
+      yield some.filter((one) => one.seq < pageFrom && isNext(one)).map((one) => placed(one, least));
+    }
+    const inFlight = new Set<number>();
+    if (log.offline !== undefined) forEachInFlight(log.offline.record, (_id, _state, _flags, seq) => inFlight.add(seq));
+    const isWaiting = (persisted: PersistedMessage) => isNext(persisted) && !inFlight.has(persisted.seq);
+    let from = Math.max(least, pageFrom);
+    while (from < messages.unwritten && !messages.isEnded) {
+      const { unwritten } = messages;
+      const { ledger, number, session } = log;
+      const [entry] = await ledger.read(
+        numberKey(Kind.segment, number, from),
+        numberKey(Kind.segment, number, unwritten),
+        1
+      );
+      session.ports.time.read();
+      if (entry === undefined) {
+        from = unwritten; // perhaps more messages have got into segments meanwhile
+        continue;
+      }
+      const first = segmentFirst(entry.key);
+      const read = messagesIn(entry, session.ports.time);
+      yield read.filter(isWaiting).map((one) => placed(one, first));
+      from = first + 1;
+    }
+    const { unwritten } = messages;
+    yield messages
+      .outsideSegments(from)
+      .filter(isWaiting)
+      .map((one) => placed(one, unwritten));
+  }
+
+  /**
+   * The persisted messages that are in memory, in the order of their numbers, and the number below which all messages were in memory or done.
+   */
+  async #collected({ messages }: SessionLog) {
+    for (;;) {
+      const { pageFrom } = messages;
+      const found: PersistedMessage[] = [];
+      for (const slice of this.#inMemory(-1)) {
+        for (const { persisted } of slice) if (persisted !== undefined) found.push(persisted);
+        if (slice.length === MESSAGES_AT_ONCE) await this.#session.ports.slices.next();
+      }
+      found.sort((a, b) => a.seq - b.seq);
+      // if the client has disconnected meanwhile, messages have been removed from memory
+      if (messages.pageFrom >= pageFrom) return { found, pageFrom };
+    }
+  }
+
+  /** What is in flight. */
+  flights(): SessionFlights {
+    const { log, delivery, inbound } = this.#session;
+    if (log?.offline !== undefined) {
+      const { record } = log.offline;
+      const inflight: InFlightMessage[] = [];
+      forEachInFlight(record, (packetId, state, flags) => inflight.push(flight(packetId, state, flags, undefined)));
+      return { inflight, awaitingRel: [...awaitedIds(record).values()] };
+    }
+    const known = delivery.flows.inflight;
+    const inflight = (known?.inOrder() ?? []).map((id) => {
+      const flags = (known?.flagsOf(id) ?? 0) | (known?.wasSent(id) ? 0 : UNSENT);
+      return flight(id, known?.stateOf(id) ?? 0, flags, known?.messageOf(id));
+    });
+    return { inflight, awaitingRel: [...(inbound?.awaitingRel?.values() ?? [])] };
+  }
+}
+
+function flight(packetId: number, state: number, flags: number, message: Message | undefined): InFlightMessage {
+  const awaits = AWAITED[state as keyof typeof AWAITED];
+  const qos = awaits === 'puback' ? 1 : 2;
+  return { packetId, awaits, qos, isSent: (flags & UNSENT) === 0, message };
+}
+
+/** The messages of a segment; none if it is damaged, which is reported when the client returns. */
+function messagesIn(
+  entry: Parameters<typeof readSegment>[0],
+  now: Parameters<typeof readSegment>[1]
+): PersistedMessage[] {
+  try {
+    return readSegment(entry, now);
+  } catch (error) {
+    if (error instanceof RecordError || error instanceof RangeError) return [];
+    throw error;
+  }
+}
+
+function cursorOf({ at, from }: Placed): string {
+  return from === undefined ? `m${at}` : `s${from}.${at}`;
+}
+
+/** @throws InvalidInput CURSOR_INVALID */
+function readPlace(cursor: string | undefined): Place {
+  if (cursor === undefined) return { kind: 'memory', after: -1 };
+  const parts = /^(?:m(\d{1,16})|s(\d{1,15})\.(\d{1,15}))$/.exec(cursor);
+  if (parts === null) throw new InvalidInput('CURSOR_INVALID', 'cursor', 'the cursor of a page of this list', cursor);
+  const [, memory, from, after] = parts;
+  if (memory !== undefined) return { kind: 'memory', after: Number(memory) };
+  return { kind: 'store', after: Number(after), from: Number(from) };
+}

@@ -1,0 +1,80 @@
+import { BySize, Sized } from '../../base/by-size.ts';
+import type { DropReason } from '../../events/reasons.ts';
+import { addedToBacklog, type Message, removedFromBacklog } from '../../packets/message.ts';
+
+/** Approximate memory of an entry of a backlog, without the message. */
+const ENTRY_BYTES = 96;
+/** Approximate memory of a message, without its packet. */
+const MESSAGE_BYTES = 256;
+/** Above this share of the limit, persisted messages are not read into memory ahead of their turn. */
+const NEARLY = 7 / 8;
+
+/** A backlog from which messages can be dropped. */
+export abstract class Shortenable extends Sized {
+  /** Drop the oldest message of the lowest priority that is not persisted. @returns false if there is none */
+  abstract dropOldestUnpersisted(reason: DropReason): boolean;
+}
+
+/**
+ * The memory of the backlogs of all sessions, and its limit `maxTotalMqueueBytes`.
+ *
+ * A message that waits in several backlogs is in memory once, and counts once. Above the limit messages are dropped from the largest
+ * backlogs.
+ */
+export class TotalBacklog {
+  /** Approximate memory of all backlogs. */
+  bytes = 0;
+  /** 0: unlimited. */
+  #limit: number;
+  /** The backlogs by the bytes of their unpersisted messages. Persisted messages are not dropped to free memory. */
+  readonly #bySize = new BySize<Shortenable>();
+  /** Bytes that `shorten` has still to free. */
+  #excess = 0;
+  #isShortening = false;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Change the limit, and drop what exceeds it. */
+  limit(limit: number): void {
+    this.#limit = limit;
+    this.shorten();
+  }
+
+  /** Persisted messages should not be read into memory ahead of their turn. */
+  get isNearlyFull(): boolean {
+    return this.#limit > 0 && this.bytes > this.#limit * NEARLY;
+  }
+
+  /** Count a message that was added to a backlog. @param unpersistedBytes the new value of that backlog */
+  added(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
+    this.bytes += ENTRY_BYTES;
+    if (addedToBacklog(message)) this.bytes += MESSAGE_BYTES + message.bytes;
+    this.#bySize.resize(backlog, unpersistedBytes);
+  }
+
+  /** Count a message that was removed from a backlog. @param unpersistedBytes the new value of that backlog */
+  removed(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
+    const freed = ENTRY_BYTES + (removedFromBacklog(message) ? MESSAGE_BYTES + message.bytes : 0);
+    this.bytes -= freed;
+    this.#excess -= freed;
+    this.#bySize.resize(backlog, unpersistedBytes);
+  }
+
+  /** Drop messages from the largest backlogs until the limit holds. Messages that listeners publish meanwhile count for the next call. */
+  shorten(): void {
+    if (this.#limit === 0 || this.bytes <= this.#limit || this.#isShortening) return;
+    this.#excess = this.bytes - this.#limit;
+    this.#isShortening = true;
+    try {
+      while (this.#excess > 0) {
+        const largest = this.#bySize.largest();
+        if (largest === undefined) return;
+        if (!largest.dropOldestUnpersisted('total_queue_full')) this.#bySize.resize(largest, 0);
+      }
+    } finally {
+      this.#isShortening = false;
+    }
+  }
+}
