@@ -192,10 +192,8 @@ export type { AuditEntry, AuditInput, AuditLog, AuditOutcome, AuditQuery } from 
 export type { BlockedClient, BlockedClients } from './monitor/blocked-clients.ts';
 export type { DropQuery, DropRecord, Drops } from './monitor/drops.ts';
 export { FIGURE_NAMES, type FigureSeries, type Figures } from './monitor/figures.ts';
-export type { KeptLine, KeptTraceOptions, KeptTraces } from './monitor/kept-traces.ts';
 export { LOG_LEVELS, LOG_ROWS, type Logger, type LogLevel, type LogRow } from './monitor/log.ts';
 export type { Monitor } from './monitor/monitor.ts';
-export type { PacketTap } from './monitor/packet-taps.ts';
 export type {
   SlowSubscription,
   SlowSubscriptionOptions,
@@ -210,10 +208,12 @@ export {
   type TopicFigures,
   type TopicFiguresRecord
 } from './monitor/topic-figures.ts';
-export type { Trace, TraceEnd, TraceOptions } from './monitor/trace.ts';
-export { type PayloadForm, payloadFields, shownUsername } from './monitor/trace-fields.ts';
-export type { TraceFunction, TraceRecord } from './monitor/trace-output.ts';
-export type { Traces } from './monitor/traces.ts';
+export type { KeptLine, KeptTraceOptions, KeptTraces } from './monitor/traces/kept-traces.ts';
+export type { PacketTap } from './monitor/traces/packet-taps.ts';
+export type { Trace, TraceEnd, TraceOptions } from './monitor/traces/trace.ts';
+export { type PayloadForm, payloadFields, shownUsername } from './monitor/traces/trace-fields.ts';
+export type { TraceFunction, TraceRecord } from './monitor/traces/trace-output.ts';
+export type { Traces } from './monitor/traces/traces.ts';
 export type { Attempt } from './outbox/attempt.ts';
 export type { OutboxEntry, Outcome } from './outbox/entries.ts';
 export { OUTBOX_OPTIONS, type OutboxLimits, type OutboxOptions } from './outbox/options.ts';

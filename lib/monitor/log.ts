@@ -7,7 +7,7 @@ import { reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import { cut } from './cut-text.ts';
-import { clientFields, shownUsername } from './trace-fields.ts';
+import { clientFields, shownUsername } from './traces/trace-fields.ts';
 
 /**
  * A logger: pino, winston, console, or any object with these four methods.

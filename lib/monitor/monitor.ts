@@ -2,11 +2,11 @@ import type { AuditLog } from './audit.ts';
 import type { BlockedClients } from './blocked-clients.ts';
 import type { Drops } from './drops.ts';
 import type { Figures } from './figures.ts';
-import { KeptTraces } from './kept-traces.ts';
 import type { SlowSubscriptions } from './slow-subscriptions.ts';
 import type { StoreFigures } from './store-figures.ts';
 import type { TopicFigures } from './topic-figures.ts';
-import type { Traces } from './traces.ts';
+import { KeptTraces } from './traces/kept-traces.ts';
+import type { Traces } from './traces/traces.ts';
 
 /** What `Monitor` offers. */
 interface MonitorParts {

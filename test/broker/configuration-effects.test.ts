@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Broker, engineOf } from '../../lib/broker/broker.ts';
 import { BROKER_OPTIONS, type BrokerOptions } from '../../lib/broker/configuration/options.ts';
-import { MachineMonitor } from '../../lib/monitor/machine-monitor.ts';
+import { MachineMonitor } from '../../lib/monitor/machine/machine-monitor.ts';
 import { ZONE_OPTIONS } from '../../lib/records/zone.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { TimingWheel } from '../../lib/base/timing-wheel.ts';
 import { Alarms } from '../../lib/monitor/alarms.ts';
-import { MACHINE, MachineMonitor } from '../../lib/monitor/machine-monitor.ts';
-import { Memory } from '../../lib/monitor/memory.ts';
+import { MACHINE, MachineMonitor } from '../../lib/monitor/machine/machine-monitor.ts';
+import { Memory } from '../../lib/monitor/machine/memory.ts';
+import { SystemMonitor } from '../../lib/monitor/machine/system-monitor.ts';
 import { SlowConsumers } from '../../lib/monitor/slow-consumers.ts';
-import { SystemMonitor } from '../../lib/monitor/system-monitor.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { mapTable } from '../support/map-table.ts';
 

@@ -2,7 +2,7 @@ import type { ByteStream } from '../../base/byte-stream.ts';
 import { Newcomers } from '../../base/newcomers.ts';
 import { type Connection, isAttached } from '../../connection/connection.ts';
 import { Metric } from '../../events/metrics.ts';
-import { Watermark } from '../../monitor/watermark.ts';
+import { Watermark } from '../../monitor/machine/watermark.ts';
 import type { TransportInfo } from '../../records/client.ts';
 import type { Zone } from '../../records/zone.ts';
 import type { Session } from '../../session/session.ts';

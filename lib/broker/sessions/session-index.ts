@@ -1,8 +1,8 @@
 import { Roster } from '../../base/roster.ts';
 import { TextMap } from '../../base/text-map.ts';
 import { Metric } from '../../events/metrics.ts';
+import { Watermark } from '../../monitor/machine/watermark.ts';
 import { SlowConsumers } from '../../monitor/slow-consumers.ts';
-import { Watermark } from '../../monitor/watermark.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import { isShared } from '../../routing/subscriptions.ts';

@@ -1,6 +1,6 @@
 import { BrokerError } from '../../base/errors.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
-import { Space, type SpaceHost } from '../../monitor/space.ts';
+import { Space, type SpaceHost } from '../../monitor/machine/space.ts';
 import type { OutboxRecord } from '../../outbox/outboxes.ts';
 import { type PendingFeed, RetainedFeed } from '../../retained/retained-feed.ts';
 import { RequestedFilters } from '../../routing/requested-filters.ts';

@@ -1,7 +1,7 @@
 import { PerformanceObserver } from 'node:perf_hooks';
-import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { Alarms } from './alarms.ts';
-import type { WarningKind } from './sys.ts';
+import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
+import type { Alarms } from '../alarms.ts';
+import type { WarningKind } from '../sys.ts';
 
 /** Minimum duration of a garbage collection that is reported. */
 const LONG_GC_MS = 100;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import type { Message } from '../packets/message.ts';
-import type { Packet, Properties, PublishPacket, Will } from '../packets/types.ts';
-import type { ClientInfo, TransportInfo } from '../records/client.ts';
+import type { Message } from '../../packets/message.ts';
+import type { Packet, Properties, PublishPacket, Will } from '../../packets/types.ts';
+import type { ClientInfo, TransportInfo } from '../../records/client.ts';
 
 /** How a trace writes payloads. */
 export interface PayloadForm {

@@ -1,4 +1,4 @@
-import type { AlarmInput, Alarms } from './alarms.ts';
+import type { AlarmInput, Alarms } from '../alarms.ts';
 
 /** Raises an alarm when a value reaches its high watermark, and clears it when the value is below the low one. */
 export class Watermark {

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import { asError } from '../base/errors.ts';
+import { asError } from '../../base/errors.ts';
 
 /** One line of a trace. The README describes the fields. */
 export interface TraceRecord {

@@ -1,6 +1,6 @@
 import { cpus, freemem, totalmem } from 'node:os';
-import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { Alarms } from './alarms.ts';
+import { FunctionTimer, type TimingWheel } from '../../base/timing-wheel.ts';
+import type { Alarms } from '../alarms.ts';
 import { Watermark } from './watermark.ts';
 
 /** Processor time of all processors since the start of the machine, in one unit. */

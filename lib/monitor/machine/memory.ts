@@ -1,4 +1,4 @@
-import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 
 const CHECK_INTERVAL_MS = 1_000;
 /** The shortage ends below this fraction of the high watermark. */

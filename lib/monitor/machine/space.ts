@@ -1,8 +1,8 @@
-import type { WorkCount } from '../base/pending-work.ts';
-import { BaseTimer, FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { Announcements } from '../session/ports.ts';
-import type { Ledger } from '../store/ledger.ts';
-import type { Store } from '../store/store.ts';
+import type { WorkCount } from '../../base/pending-work.ts';
+import { BaseTimer, FunctionTimer, type TimingWheel } from '../../base/timing-wheel.ts';
+import type { Announcements } from '../../session/ports.ts';
+import type { Ledger } from '../../store/ledger.ts';
+import type { Store } from '../../store/store.ts';
 import type { Pressure } from './pressure.ts';
 
 /** A store is compacted when it is larger than twice the bytes that it keeps, and this. */

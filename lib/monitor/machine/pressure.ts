@@ -1,12 +1,12 @@
-import { BrokerError } from '../base/errors.ts';
-import type { TimingWheel } from '../base/timing-wheel.ts';
-import type { Announcer } from '../events/announcer.ts';
-import { Metric, type Metrics } from '../events/metrics.ts';
-import { StoredBacklog } from '../session/log/stored-backlog.ts';
-import { TotalBacklog } from '../session/messages/total-backlog.ts';
-import type { Alarms } from './alarms.ts';
+import { BrokerError } from '../../base/errors.ts';
+import type { TimingWheel } from '../../base/timing-wheel.ts';
+import type { Announcer } from '../../events/announcer.ts';
+import { Metric, type Metrics } from '../../events/metrics.ts';
+import { StoredBacklog } from '../../session/log/stored-backlog.ts';
+import { TotalBacklog } from '../../session/messages/total-backlog.ts';
+import type { Alarms } from '../alarms.ts';
+import type { SysNotices } from '../sys-notices.ts';
 import { Memory } from './memory.ts';
-import type { SysNotices } from './sys-notices.ts';
 
 const SPACE_ALARM = 'store_space_low';
 const MEMORY_ALARM = 'memory_high_watermark';

@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
-import type { ProtocolVersion } from '../packets/types.ts';
-import type { ClientInfo } from '../records/client.ts';
+import type { ProtocolVersion } from '../../packets/types.ts';
+import type { ClientInfo } from '../../records/client.ts';
 
 const PACKET_RECEIVED = channel('embermq:packet:received');
 const PACKET_SENT = channel('embermq:packet:sent');

@@ -1,10 +1,10 @@
 import type { Writable } from 'node:stream';
-import { contains, isNetwork, type Network, networkOf } from '../access/network.ts';
-import { InvalidInput } from '../base/errors.ts';
-import { type Duration, row, type Size } from '../base/options-table.ts';
-import { BaseTimer } from '../base/timing-wheel.ts';
-import type { ClientInfo } from '../records/client.ts';
-import { checkTopicFilter, matches, parseSharedFilter } from '../topics/topic.ts';
+import { contains, isNetwork, type Network, networkOf } from '../../access/network.ts';
+import { InvalidInput } from '../../base/errors.ts';
+import { type Duration, row, type Size } from '../../base/options-table.ts';
+import { BaseTimer } from '../../base/timing-wheel.ts';
+import type { ClientInfo } from '../../records/client.ts';
+import { checkTopicFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
 import type { PayloadForm } from './trace-fields.ts';
 import {
   FunctionOutput,
