@@ -1,8 +1,8 @@
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import type { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
+import { growingLru } from '../base/collections/growing-lru.ts';
 import { BrokerError } from '../base/errors.ts';
-import { growingLru } from '../base/growing-lru.ts';
 import { isThenable } from '../events/hooks.ts';
 
 /** With this number of failed logins within a minute, an id is refused at an address until the minute is over. */

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { growingLru } from '../base/growing-lru.ts';
+import { growingLru } from '../base/collections/growing-lru.ts';
 import type { PasswordChecks } from './password-checks.ts';
 import { hashPassword, type PasswordCheck, passwordCheckOf } from './password-hash.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
+import { SliceQueue } from '../base/collections/slice-queue.ts';
 import { WorkCount } from '../base/pending-work.ts';
-import { SliceQueue } from '../base/slice-queue.ts';
 import { TimeReading } from '../base/time-reading.ts';
 import { TimingWheel } from '../base/timing-wheel.ts';
 import { Announcer } from '../events/announcer.ts';

@@ -1,4 +1,4 @@
-import { TextMap } from '../base/text-map.ts';
+import { TextMap } from '../base/collections/text-map.ts';
 import { Branch } from '../topics/branch.ts';
 import { isWildcard, matches } from '../topics/topic.ts';
 

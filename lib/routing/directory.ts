@@ -1,6 +1,6 @@
+import { Smallest } from '../base/collections/smallest.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { Pace, type Pause } from '../base/pace.ts';
-import { Smallest } from '../base/smallest.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import { type RecordTable, recordOf } from '../records/record-table.ts';

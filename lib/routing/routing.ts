@@ -1,4 +1,4 @@
-import { TextMap } from '../base/text-map.ts';
+import { TextMap } from '../base/collections/text-map.ts';
 import type { Message } from '../packets/message.ts';
 import { readTopicName } from '../packets/topic-name.ts';
 import {

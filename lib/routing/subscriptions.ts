@@ -1,4 +1,4 @@
-import { TextMap } from '../base/text-map.ts';
+import { TextMap } from '../base/collections/text-map.ts';
 import { RequestedFilters } from './requested-filters.ts';
 import type { Subscription } from './subscription.ts';
 

@@ -1,4 +1,4 @@
-import { BoundedIterable } from '../base/bounded-iterable.ts';
+import { BoundedIterable } from '../base/collections/bounded-iterable.ts';
 import { ErrorReports } from '../base/error-reports.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';

@@ -2,10 +2,10 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 // Imported by name, so that fake timers of a test framework do not replace them.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import type { Clock } from '../base/clock.ts';
+import { TimerHeap, type VirtualTimer } from '../base/collections/timer-heap.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
 import { type Duration, durationMs } from '../base/options-table.ts';
 import { WorkCount } from '../base/pending-work.ts';
-import { TimerHeap, type VirtualTimer } from '../base/timer-heap.ts';
 
 /** Options of a virtual clock. */
 export interface VirtualClockOptions {

@@ -1,6 +1,6 @@
 import { systemClock } from '../base/clock.ts';
+import { SeqSet } from '../base/collections/seq-set.ts';
 import { BrokerError } from '../base/errors.ts';
-import { SeqSet } from '../base/seq-set.ts';
 import { type FlowRecord, writeFlow } from '../session/log/flow-record.ts';
 import { NOTHING_IN_FLIGHT } from '../session/log/in-flight-record.ts';
 import { segmentFirst } from '../session/log/segment.ts';

@@ -1,4 +1,4 @@
-import { TextMap } from '../base/text-map.ts';
+import { TextMap } from '../base/collections/text-map.ts';
 
 /**
  * A node in a tree of topic levels. Its children are found by the name of their level.

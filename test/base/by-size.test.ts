@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BySize, Sized } from '../../lib/base/by-size.ts';
+import { BySize, Sized } from '../../lib/base/collections/by-size.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 class Item extends Sized {}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { IdSet } from '../../lib/base/id-set.ts';
+import { IdSet } from '../../lib/base/collections/id-set.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 function idsIn(set: IdSet): number[] {

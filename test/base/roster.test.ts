@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Roster } from '../../lib/base/roster.ts';
+import { Roster } from '../../lib/base/collections/roster.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 interface Entry {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { SeqSet } from '../../lib/base/seq-set.ts';
+import { SeqSet } from '../../lib/base/collections/seq-set.ts';
 import { runs } from '../packets/arbitraries.ts';
 
 describe('SeqSet', () => {

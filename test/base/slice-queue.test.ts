@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { SLICES_AT_ONCE, SliceQueue } from '../../lib/base/collections/slice-queue.ts';
 import { WorkCount } from '../../lib/base/pending-work.ts';
-import { SLICES_AT_ONCE, SliceQueue } from '../../lib/base/slice-queue.ts';
 
 /** A queue on a clock that stands still unless a slice changes `ms`. `walk` waits for slices; `perTurn` counts them. */
 function queueOnClock() {

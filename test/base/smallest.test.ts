@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Smallest } from '../../lib/base/smallest.ts';
+import { Smallest } from '../../lib/base/collections/smallest.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 describe('Smallest', () => {

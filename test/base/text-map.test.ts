@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { TextMap } from '../../lib/base/text-map.ts';
+import { TextMap } from '../../lib/base/collections/text-map.ts';
 import { cpuMs } from '../support/cpu.ts';
 
 const long = (i: number) => 'x'.repeat(20_000) + String(i).padStart(6, '0');

@@ -4,8 +4,8 @@ import { Download } from '../../adapters/management/download.ts';
 import { Listing } from '../../adapters/management/listing.ts';
 import { answerWith, LongData, Rows } from '../../adapters/management/reply.ts';
 import { systemClock } from '../../lib/base/clock.ts';
+import { SliceQueue } from '../../lib/base/collections/slice-queue.ts';
 import { WorkCount } from '../../lib/base/pending-work.ts';
-import { SliceQueue } from '../../lib/base/slice-queue.ts';
 
 const NUMBERS = Array.from({ length: 2_000 }, (_, at) => at);
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { managementApi } from 'embermq/management';
 import { VirtualClock } from 'embermq/testing';
-import { SLICES_AT_ONCE } from '../../lib/base/slice-queue.ts';
+import { SLICES_AT_ONCE } from '../../lib/base/collections/slice-queue.ts';
 import { AUTHORIZATION, startBroker } from '../support/management.ts';
 
 const CLIENTS = 1_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { IdSet } from '../../lib/base/id-set.ts';
+import { IdSet } from '../../lib/base/collections/id-set.ts';
 import { awaitedIds, encodeInFlight, inFlightCounts } from '../../lib/session/log/in-flight-record.ts';
 import { runs } from '../packets/arbitraries.ts';
 

@@ -1,5 +1,5 @@
-import { Roster } from '../../base/roster.ts';
-import { TextMap } from '../../base/text-map.ts';
+import { Roster } from '../../base/collections/roster.ts';
+import { TextMap } from '../../base/collections/text-map.ts';
 import { Metric } from '../../events/metrics.ts';
 import { Watermark } from '../../monitor/machine/watermark.ts';
 import { SlowConsumers } from '../../monitor/slow-consumers.ts';

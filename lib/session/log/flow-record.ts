@@ -1,4 +1,4 @@
-import { SeqSet } from '../../base/seq-set.ts';
+import { SeqSet } from '../../base/collections/seq-set.ts';
 import type { PendingFeed } from '../../retained/retained-feed.ts';
 import { Kind } from '../../store/keys.ts';
 import { type Draft, RecordReader } from '../../store/record.ts';

@@ -1,4 +1,4 @@
-import { IdSet } from '../../base/id-set.ts';
+import { IdSet } from '../../base/collections/id-set.ts';
 import { Awaiting, type Inflight, UNSENT } from '../messages/inflight.ts';
 
 /*

@@ -1,4 +1,4 @@
-import type { IdSet } from '../../base/id-set.ts';
+import type { IdSet } from '../../base/collections/id-set.ts';
 import { Inflight } from '../messages/inflight.ts';
 import {
   awaitedIds,

@@ -1,4 +1,4 @@
-import type { SeqSet } from '../../base/seq-set.ts';
+import type { SeqSet } from '../../base/collections/seq-set.ts';
 import type { Message, Publisher } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';
 import { Kind } from '../../store/keys.ts';

@@ -1,4 +1,4 @@
-import { BySize, Sized } from '../../base/by-size.ts';
+import { BySize, Sized } from '../../base/collections/by-size.ts';
 
 /** The queue of a session in the store, as far as the limit on all queues is concerned. */
 export abstract class StoredQueue extends Sized {

@@ -1,4 +1,4 @@
-import { SeqSet } from '../../base/seq-set.ts';
+import { SeqSet } from '../../base/collections/seq-set.ts';
 import type { TimeReading } from '../../base/time-reading.ts';
 import type { Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';

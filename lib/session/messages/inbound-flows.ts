@@ -1,4 +1,4 @@
-import { IdSet } from '../../base/id-set.ts';
+import { IdSet } from '../../base/collections/id-set.ts';
 import type { Route } from '../../routing/route.ts';
 
 /** A topic name that is rewritten or mounted before it is routed. */

@@ -1,4 +1,4 @@
-import { BySize, Sized } from '../../base/by-size.ts';
+import { BySize, Sized } from '../../base/collections/by-size.ts';
 import type { DropReason } from '../../events/reasons.ts';
 import { addedToBacklog, type Message, removedFromBacklog } from '../../packets/message.ts';
 

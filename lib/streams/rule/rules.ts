@@ -1,4 +1,4 @@
-import { BoundedIterable } from '../../base/bounded-iterable.ts';
+import { BoundedIterable } from '../../base/collections/bounded-iterable.ts';
 import { NotFound, StateError } from '../../base/errors.ts';
 import type { StreamRulesApi } from '../api.ts';
 import type { StreamTable } from '../host.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
+import { TimerHeap } from '../../base/collections/timer-heap.ts';
 import { errorText, InvalidInput } from '../../base/errors.ts';
-import { TimerHeap } from '../../base/timer-heap.ts';
 import { compileConversion } from '../formats/convert.ts';
 import { type ParseTime, timeOf } from '../formats/convert-column.ts';
 import type { FunctionTools } from '../function.ts';

@@ -1,8 +1,8 @@
 // Imported by name, these functions are not replaced by the fake timers of a test framework.
 import { nextTick } from 'node:process';
 import { setImmediate } from 'node:timers';
-import type { Clock } from './clock.ts';
-import type { WorkCount } from './pending-work.ts';
+import type { Clock } from '../clock.ts';
+import type { WorkCount } from '../pending-work.ts';
 
 /** Maximum number of slices in one turn of the event loop. A slice of a list takes about 1 ms. */
 export const SLICES_AT_ONCE = 16;
