@@ -5,10 +5,10 @@ import { log } from './command.ts';
 
 /** The commands, loaded on demand so that `pub` does not have to load the broker. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import('./serve.ts')).serve,
+  serve: async () => (await import('./serve/serve.ts')).serve,
   pub: async () => (await import('./pub.ts')).pub,
   sub: async () => (await import('./sub.ts')).sub,
-  ctl: async () => (await import('./ctl.ts')).ctl,
+  ctl: async () => (await import('./ctl/ctl.ts')).ctl,
   bench: async () => (await import('./bench.ts')).bench,
   passwd: async () => (await import('./passwd.ts')).passwd,
   store: async () => (await import('./store.ts')).store
@@ -65,7 +65,7 @@ async function help(args: readonly string[], shell: Shell): Promise<number> {
 
 async function helpFor(name: string | undefined, args: readonly string[]): Promise<string> {
   if (name === undefined) return overview();
-  if (name === 'options') return (await import('./serve-options.ts')).optionsHelp();
+  if (name === 'options') return (await import('./serve/options.ts')).optionsHelp();
   return (await find(name)).help(args);
 }
 

@@ -3,7 +3,7 @@ import { BrokerError, documentedName, InvalidInput, optionName, unknownKey, ZONE
 import { readFileFor, type Shell } from './command.ts';
 import { configText, MAX_CONFIG_BYTES, repeatedKey } from './config-text.ts';
 import { type FlagTable, spelledAsFlag } from './flags.ts';
-import { movedSetting } from './moved-settings.ts';
+import { movedSetting } from './serve/moved-settings.ts';
 
 /** The options of one source (flags, environment or config file), by camelCase name. */
 export interface Layer {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
-import { ACTION_GROUPS } from '../../adapters/cli/ctl-actions.ts';
+import { ACTION_GROUPS } from '../../adapters/cli/ctl/actions.ts';
 import { managementApi } from '../../adapters/management/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { serve } from '../support/management.ts';

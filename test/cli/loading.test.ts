@@ -23,12 +23,12 @@ function loadedBy(first: string): Map<string, string> {
 
 describe('embermq serve', () => {
   it('loads the interfaces over HTTP and their package for schemas only on demand, because they take 15 MB of memory', () => {
-    const loaded = loadedBy('adapters/cli/serve.ts');
+    const loaded = loadedBy('adapters/cli/serve/serve.ts');
     assert.ok(loaded.size > 100, 'it loads the broker');
     const found = [...loaded].filter(
       ([name]) => /^typebox/.test(name) || /adapters\/(management|streams-api)\/(index|api)\.ts$/.test(name)
     );
     assert.deepEqual(found, []);
-    assert.ok(loadedBy('adapters/cli/serve-http.ts').has('typebox/compile'));
+    assert.ok(loadedBy('adapters/cli/serve/http.ts').has('typebox/compile'));
   });
 });

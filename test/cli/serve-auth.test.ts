@@ -11,7 +11,7 @@ import { SignJWT } from 'jose';
 import { Client } from 'ldapts';
 import { editPasswordFile } from '../../adapters/auth/password-file/index.ts';
 import { runCommand } from '../../adapters/cli/commands.ts';
-import { readServeSettings } from '../../adapters/cli/serve-settings.ts';
+import { readServeSettings } from '../../adapters/cli/serve/settings.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { service, servicesCa } from '../support/services.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { createConnection } from 'mysql2/promise';
 import pg from 'pg';
 import { runCommand } from '../../adapters/cli/commands.ts';
-import { readServeSettings } from '../../adapters/cli/serve-settings.ts';
+import { readServeSettings } from '../../adapters/cli/serve/settings.ts';
 import { hashPassword } from '../../lib/index.ts';
 import { sourceBroker } from '../auth/source-kit.ts';
 import { service, servicesCa } from '../support/services.ts';

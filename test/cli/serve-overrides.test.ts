@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
-import { readServeSettings } from '../../adapters/cli/serve-settings.ts';
+import { readServeSettings } from '../../adapters/cli/serve/settings.ts';
 import { levelStore } from '../../adapters/level/index.ts';
 import { createBroker } from '../../lib/index.ts';
 import { readyPorts, testShell } from './shell.ts';

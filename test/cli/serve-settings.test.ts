@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve-settings.ts';
+import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve/settings.ts';
 import { ORIGINAL_SETTINGS } from '../support/management-tables.ts';
 import { testShell } from './shell.ts';
 

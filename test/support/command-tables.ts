@@ -1,11 +1,11 @@
 import { BENCH_FLAGS } from '../../adapters/cli/bench.ts';
-import { CONNECTION_FLAGS } from '../../adapters/cli/ctl.ts';
-import { ACTION_FLAGS } from '../../adapters/cli/ctl-action.ts';
-import { ACTION_GROUPS } from '../../adapters/cli/ctl-actions.ts';
+import { ACTION_FLAGS } from '../../adapters/cli/ctl/action.ts';
+import { ACTION_GROUPS } from '../../adapters/cli/ctl/actions.ts';
+import { CONNECTION_FLAGS } from '../../adapters/cli/ctl/ctl.ts';
 import { DIAL_FLAGS } from '../../adapters/cli/dial.ts';
 import { type FlagTable, spelledAsFlag } from '../../adapters/cli/flags.ts';
 import { PUB_FLAGS } from '../../adapters/cli/pub.ts';
-import { CONFIG_FLAG, SERVE_OPTIONS } from '../../adapters/cli/serve-options.ts';
+import { CONFIG_FLAG, SERVE_OPTIONS } from '../../adapters/cli/serve/options.ts';
 import { STORE_FLAGS } from '../../adapters/cli/store.ts';
 import { SUB_FLAGS } from '../../adapters/cli/sub.ts';
 import { code, markdown } from './table-parts.ts';

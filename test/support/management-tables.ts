@@ -1,4 +1,4 @@
-import { MOVED_SETTINGS } from '../../adapters/cli/moved-settings.ts';
+import { MOVED_SETTINGS } from '../../adapters/cli/serve/moved-settings.ts';
 import { CODES } from '../../adapters/management/codes.ts';
 import { OPERATIONS } from '../../adapters/management/operations/index.ts';
 import { MANAGEMENT_OPTIONS } from '../../adapters/management/options.ts';

@@ -1,0 +1,159 @@
+import { once } from 'node:events';
+import { printable, type Shell } from '../command.ts';
+import type { Output, RowForm } from './action.ts';
+
+/** How the output of an action is printed. */
+interface OutputStyle extends RowForm {
+  /** One line of JSON for each row, instead of a table. */
+  readonly json: boolean;
+  /** Rows that are printed at most. */
+  readonly limit: number;
+}
+
+/** Rows whose widths decide on those of the columns of a table. */
+const MEASURED_ROWS = 1_000;
+/** Columns are not made narrower than this, so that the table of a narrow terminal is wider than the terminal. */
+const MIN_WIDTH = 8;
+/** The names of fields that are times since 1970, if they have numbers. */
+const TIME = /(^|[._])(at|since|until|expired|expires_at|exportedAt)$/;
+
+/** Print what an action has found. */
+export async function print(shell: Shell, output: Output, style: OutputStyle): Promise<void> {
+  if (output === undefined) return;
+  if ('record' in output) {
+    if (style.json) await write(shell, `${JSON.stringify(output.record)}\n`);
+    else {
+      const fields = Object.entries(flat(output.record)).filter(([, value]) => value !== undefined);
+      await write(shell, table(fields.map(([name, value]) => [name, cell(name, value, style)])));
+    }
+    return;
+  }
+  if ('lines' in output) {
+    const toText = (line: string) => (style.json ? line : printable(line));
+    await printLines(shell, output.lines, toText, output.isWhole ? Infinity : style.limit); // part of a file is of no use
+    return;
+  }
+  const { line } = style;
+  if (style.json) await printLines(shell, output, (row) => JSON.stringify(row), style.limit);
+  else if (line !== undefined) await printLines(shell, output, (row) => printable(line(row)), style.limit);
+  else await printRows(shell, output, style);
+}
+
+async function printLines<T>(
+  shell: Shell,
+  found: AsyncIterable<T> | Iterable<T>,
+  toText: (one: T) => string,
+  limit: number
+): Promise<void> {
+  let left = limit;
+  for await (const one of found) {
+    await write(shell, `${toText(one)}\n`);
+    if (--left === 0) break;
+  }
+}
+
+/** Print a table, with the rows that are there if the list fails. */
+async function printRows(
+  shell: Shell,
+  output: AsyncIterable<object> | Iterable<object>,
+  style: OutputStyle
+): Promise<void> {
+  let rows: object[] = [];
+  let heads = style.columns;
+  let hasHeads = false;
+  let count = 0;
+  const flush = async () => {
+    heads ??= Object.keys(flat(rows[0] ?? {}));
+    const lines = rows.map((row) => shownRow(row, heads as readonly string[], style));
+    const room = shell.stdout.columns ?? Infinity;
+    await write(shell, table(hasHeads || heads.length === 0 ? lines : [heads, ...lines], room));
+    hasHeads = true;
+    rows = [];
+  };
+  try {
+    for await (const row of output) {
+      if (rows.push(row) === MEASURED_ROWS) await flush();
+      if (++count === style.limit) break;
+    }
+  } catch (error) {
+    if (rows.length > 0) await flush();
+    throw error;
+  }
+  if (rows.length > 0 || count === 0) await flush();
+  if (count === 0) await write(shell, '(none)\n');
+}
+
+function shownRow(row: object, columns: readonly string[], style: RowForm): string[] {
+  const fields = flat(row);
+  return columns.map((name) => {
+    const value = name in fields ? fields[name] : (row as Record<string, unknown>)[name];
+    return isFields(value) ? printable(shownFields(value)) : cell(name, value, style);
+  });
+}
+
+/** The fields of a record in one line: `topic=a/b qos=1`. */
+export function shownFields(record: object): string {
+  return Object.entries(flat(record))
+    .filter(([, value]) => value !== undefined)
+    .map(
+      ([name, value]) =>
+        `${name}=${typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value)}`
+    )
+    .join(' ');
+}
+
+/** The fields of a record, and of the records in it: `desc.title`. */
+function flat(record: object, prefix = ''): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(record).flatMap(([name, value]): [string, unknown][] =>
+      isFields(value) ? Object.entries(flat(value, `${prefix}${name}.`)) : [[prefix + name, value]]
+    )
+  );
+}
+
+function isFields(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function cell(name: string, value: unknown, { times = 'ms' }: RowForm): string {
+  if (value === undefined || value === null) return '';
+  if (times !== 'none' && TIME.test(name)) {
+    if (value === 'undefined') return 'never';
+    if (typeof value === 'number') return timeText(value, times);
+  }
+  return printable(typeof value === 'object' ? JSON.stringify(value) : `${value}`).replaceAll('\n', '\\n');
+}
+
+function timeText(value: number, unit: 'ms' | 's'): string {
+  const time = new Date(unit === 's' ? value * 1_000 : value);
+  return Number.isNaN(time.getTime()) ? `${value}` : time.toISOString();
+}
+
+/** @param room the width of the terminal: the widest columns are cut so that the lines fit */
+function table(lines: readonly (readonly string[])[], room = Infinity): string {
+  const wanted = lines[0]?.map((_, at) => Math.max(...lines.map((line) => line[at].length))) ?? [];
+  const widths = fitted(wanted, room);
+  return lines
+    .map((line) => {
+      const cells = line.map((text, at) => cut(text, widths[at]).padEnd(widths[at]));
+      return `${cells.join('  ').trimEnd()}\n`;
+    })
+    .join('');
+}
+
+function fitted(widths: readonly number[], room: number): readonly number[] {
+  let most = Math.max(...widths, MIN_WIDTH);
+  const width = () => widths.reduce((sum, one) => sum + Math.min(one, most) + 2, -2);
+  while (most > MIN_WIDTH && width() > room) most--;
+  return widths.map((one) => Math.min(one, most));
+}
+
+function cut(text: string, width: number): string {
+  if (text.length <= width) return text;
+  // not between the two halves of a character
+  return `${text.slice(0, width - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+async function write({ stdout }: Shell, text: string): Promise<void> {
+  if (!stdout.write(text)) await once(stdout, 'drain');
+}

@@ -1,0 +1,38 @@
+import { InvalidInput, unknownKey } from '../../../lib/index.ts';
+import type { HealthOptions, ManagementOptions, MetricsOptions } from '../../management/index.ts';
+import { readCredentials } from '../../rest/index.ts';
+import { SERVED } from './credentials.ts';
+
+/** The content of an HTTP port: all of the management interface that is new, its earlier revision alone, or stream rules. */
+export type HttpKind = 'later' | 'earlier' | 'rules';
+
+/** The option `management` of the config file. */
+export interface ServedOptions extends Omit<ManagementOptions, 'revision' | 'prefix' | 'unmatched'> {
+  readonly metrics?: Omit<MetricsOptions, 'prefix'>;
+  readonly health?: Omit<HealthOptions, 'prefix'>;
+}
+
+/** The options that the ports decide. */
+const DECIDED = ['revision', 'prefix', 'unmatched'];
+const NESTED = ['metrics', 'health'] as const;
+
+/**
+ * Check the form of the option `management`; the functions of `embermq/management` check its values.
+ * @param place where it is, for messages
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function readServedOptions(value: unknown, place: string): ServedOptions {
+  if (value === undefined) return {};
+  for (const [given, field] of [
+    [value, place],
+    ...NESTED.map((name) => [(value as ServedOptions)?.[name] ?? {}, `${place}.${name}`] as const)
+  ] as const) {
+    if (typeof given !== 'object' || given === null || Array.isArray(given))
+      throw new InvalidInput('OPTION_INVALID', field, 'an object of options', given);
+    const decided = DECIDED.find((name) => name in given);
+    if (decided !== undefined) throw unknownKey(decided, [], field);
+    const { credentials } = given as ServedOptions;
+    if (credentials !== undefined) readCredentials(credentials, `${field}.credentials`, SERVED);
+  }
+  return value as ServedOptions;
+}

@@ -1,0 +1,110 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { type Broker, InvalidInput, shownUrl } from '../../../lib/index.ts';
+import { type HttpMounts, healthHandler, managementApis, metricsHandler } from '../../management/index.ts';
+import { streamsApi } from '../../streams-api/index.ts';
+import type { PluginsApi } from '../../streams-plugins/index.ts';
+import type { HttpKind, ServedOptions } from './http-options.ts';
+import type { ServedStreamsOptions } from './streams.ts';
+
+/** Options, and the place where they are. */
+interface Served<O> {
+  readonly options: O;
+  readonly place: string;
+}
+
+/**
+ * The handlers of the HTTP ports. Requests wait until `begin`.
+ */
+export class ServedHttp {
+  readonly handlers: Readonly<Record<HttpKind, RequestListener>>;
+  #waiting: { readonly go: () => void; readonly response: ServerResponse }[] | undefined = [];
+
+  /** @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
+  constructor(
+    broker: Broker,
+    { options, place }: Served<ServedOptions>,
+    { options: ofStreams, place: placeOfStreams }: Served<ServedStreamsOptions>,
+    plugins: PluginsApi | undefined
+  ) {
+    const { metrics, health, ...management } = options;
+    const { hosts, trustedProxies } = management;
+    const guard = {
+      credentials: 'none' as const,
+      ...(hosts === undefined ? {} : { hosts }),
+      ...(trustedProxies === undefined ? {} : { trustedProxies })
+    };
+    const at = <T>(where: string, make: () => T): T => {
+      try {
+        return make();
+      } catch (error) {
+        throw error instanceof InvalidInput ? inPlace(error, where) : error;
+      }
+    };
+    const named = <T>(name: string, make: () => T): T => at(`${place}${name}`, make);
+    const earlier = named('', () => managementApis(broker, [{ ...management, revision: 'earlier' }]));
+    const later = named('', () =>
+      managementApis(broker, [
+        { ...management, revision: 'later' },
+        { ...management, revision: 'hosted' }
+      ])
+    );
+    const figures = named('.metrics', () => metricsHandler(broker, { ...guard, ...metrics }));
+    const states = named('.health', () => healthHandler(broker, { ...guard, ...health }));
+    const rules = at(placeOfStreams, () => streamsApi(broker, { ...ofStreams, ...(plugins && { plugins }) }));
+    this.handlers = {
+      rules: this.#held([rules]),
+      earlier: this.#held([earlier]),
+      later: this.#held([later, figures, states])
+    };
+  }
+
+  /** Answer the requests that wait, and all further ones at once. */
+  begin(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    for (const { go } of waiting) go();
+  }
+
+  /** Give up the requests that wait. */
+  end(): void {
+    for (const { response } of this.#waiting?.splice(0) ?? []) response.destroy();
+  }
+
+  #held(mounts: readonly HttpMounts[]): RequestListener {
+    return (request, response) => {
+      const go = () => inTurn(mounts, 0, request, response);
+      if (this.#waiting === undefined) go();
+      else this.#waiting.push({ go, response });
+    };
+  }
+}
+
+/** Let the first handler answer that has the path. */
+function inTurn(mounts: readonly HttpMounts[], at: number, request: IncomingMessage, response: ServerResponse): void {
+  if (at < mounts.length) mounts[at].node(request, response, () => inTurn(mounts, at + 1, request, response));
+  else answerUnknown(mounts, request, response);
+}
+
+/** Answer a method that a path does not have, or a path that nothing has. */
+function answerUnknown(mounts: readonly HttpMounts[], { method, url = '' }: IncomingMessage, response: ServerResponse) {
+  const methods = mounts.flatMap((mount) => mount.methods(url));
+  const allow = methods.length === 0 ? undefined : ['OPTIONS', ...methods].join(', ');
+  if (allow !== undefined) response.setHeader('allow', allow);
+  if (method === 'OPTIONS' && allow !== undefined) {
+    response.writeHead(204).end();
+    return;
+  }
+  const known = allow === undefined ? 'the management interface begins with /api' : `this path has ${allow}`;
+  const body = JSON.stringify({
+    code: 102,
+    message: `there is no ${method} ${shownUrl(url).slice(0, 200)} here; ${known}`
+  });
+  response.writeHead(404, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
+  response.end(method === 'HEAD' ? undefined : body);
+}
+
+/** The error with the place in the config file instead of the name of a function. */
+function inPlace({ code, field, expected, got, message }: InvalidInput, place: string): InvalidInput {
+  const text = message.replace(/\b(managementApi|metricsHandler|healthHandler|streamsApi)\b/, place);
+  return new InvalidInput(code, field, expected, got, text === message ? `${place}: ${message}` : text);
+}

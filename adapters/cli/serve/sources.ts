@@ -1,0 +1,276 @@
+import {
+  type AuthenticateRequest,
+  type AuthorizeRequest,
+  type AuthSource,
+  type Awaitable,
+  BrokerError,
+  InvalidInput,
+  type SourceContext
+} from '../../../lib/index.ts';
+import type { Shell } from '../command.ts';
+import { filledOptions, type Inserted } from '../config-values.ts';
+
+/** A kind of source that the list `auth` of the config file may contain. */
+interface SourceKind {
+  /** Load the entry point. @returns a function that makes a source from its options, and throws InvalidInput if one is not valid */
+  load(shell: Shell): Promise<(options: never) => Awaitable<AuthSource>>;
+  /** Whether the string at a path is a template, so that a percent sign in a value from a file or the environment is doubled there. */
+  readonly isTemplate?: (path: string) => boolean;
+}
+
+/** A database that `serve` asks with a driver of its own. A query that is taken from a file as a whole has placeholders. */
+const database = (kind: 'postgresql' | 'mysql' | 'redis' | 'mongodb'): SourceKind => ({
+  load: async (shell) => (await import('./database-kinds.ts')).databaseKind(kind, shell),
+  isTemplate: (path) => /^(authenticate|superuser|acl)[.[]/.test(path)
+});
+
+/** The kinds. The field names in the errors of a kind begin with its name. */
+const KINDS: Readonly<Record<string, SourceKind>> = {
+  'password-file': { load: async () => (await import('../../auth/password-file/index.ts')).passwordFile },
+  'acl-file': { load: async () => (await import('../../auth/acl-file/index.ts')).aclFile },
+  jwt: { load: async () => (await import('../../auth/jwt/index.ts')).jwt },
+  http: {
+    load: async () => (await import('../../auth/http/index.ts')).http,
+    isTemplate: (path) => /^(authenticate|superuser|acl)\.(?!url$)/.test(path)
+  },
+  ldap: { load: async () => (await import('../../auth/ldap/index.ts')).ldap },
+  postgresql: database('postgresql'),
+  mysql: database('mysql'),
+  redis: database('redis'),
+  mongodb: database('mongodb')
+};
+
+/** Where a source is configured, and with which options. */
+interface SourceEntry {
+  readonly kind: string;
+  /** For messages: `FILE: auth[0]`. */
+  readonly place: string;
+  /** What it is, for the report of a reload: `password file users`. Default: its name. */
+  readonly label?: string;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Make the sources of the settings, in the order in which they are asked: the files of `passwordFile` and `aclFile`, then the list `auth` of
+ * the config file. Each entry of the list has the options of its function, and `kind`.
+ * @throws InvalidInput, whose message names the place of the invalid setting
+ */
+export async function configuredSources(
+  files: { readonly passwordFile: string | undefined; readonly aclFile: string | undefined },
+  list: unknown,
+  config: string | undefined,
+  shell: Shell
+): Promise<ConfiguredSource[]> {
+  const entries = [...fileEntries(files), ...listEntries(list, `${config}: auth`)];
+  const sources: ConfiguredSource[] = [];
+  for (const entry of entries) {
+    const source = await ConfiguredSource.from(entry, shell);
+    if (sources.some(({ name }) => name === source.name))
+      throw new InvalidInput('OPTION_INVALID', `${entry.place}.name`, 'a name that no other source has', source.name);
+    sources.push(source);
+  }
+  return sources;
+}
+
+function fileEntries(files: Parameters<typeof configuredSources>[0]): SourceEntry[] {
+  const { passwordFile, aclFile } = files;
+  const entry = (kind: string, place: string, label: string, file: string | undefined): SourceEntry[] =>
+    file === undefined ? [] : [{ kind, place, label: `${label} ${file}`, options: { file } }];
+  return [
+    ...entry('password-file', '--password-file', 'password file', passwordFile),
+    ...entry('acl-file', '--acl-file', 'ACL file', aclFile)
+  ];
+}
+
+function listEntries(list: unknown, field: string): SourceEntry[] {
+  if (list === undefined) return [];
+  if (!Array.isArray(list)) throw new InvalidInput('OPTION_INVALID', field, 'a list of sources', list);
+  return list.map((entry: unknown, at) => {
+    const place = `${field}[${at}]`;
+    if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
+      throw new InvalidInput('OPTION_INVALID', place, 'an object with "kind"', entry);
+    const { kind, ...options } = entry as Record<string, unknown>;
+    if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind))
+      throw new InvalidInput('OPTION_INVALID', `${place}.kind`, `one of ${Object.keys(KINDS).join(', ')}`, kind);
+    return { kind, place, options };
+  });
+}
+
+/** A source that was made from its entry, and the values that were inserted into its options. */
+class MadeSource {
+  readonly source: AuthSource;
+  readonly inserted: readonly Inserted[];
+  /** Questions in progress. */
+  readonly #asked = new Set<Promise<unknown>>();
+  #closed: Promise<void> | undefined = undefined;
+
+  constructor(source: AuthSource, inserted: readonly Inserted[]) {
+    this.source = source;
+    this.inserted = inserted;
+  }
+
+  authenticate(request: AuthenticateRequest): ReturnType<NonNullable<AuthSource['authenticate']>> {
+    return this.#noted(this.source.authenticate?.(request));
+  }
+
+  authorize(request: AuthorizeRequest): ReturnType<NonNullable<AuthSource['authorize']>> {
+    return this.#noted(this.source.authorize?.(request));
+  }
+
+  /** Wait for the questions in progress. Each source limits their time. */
+  async finish(): Promise<void> {
+    await Promise.allSettled(this.#asked);
+  }
+
+  /** Close the source, once. */
+  close(): Promise<void> {
+    this.#closed ??= (async () => this.source.close?.())();
+    return this.#closed;
+  }
+
+  #noted<T>(answer: Awaitable<T>): Awaitable<T> {
+    if (answer instanceof Promise) {
+      const forget = () => this.#asked.delete(answer);
+      this.#asked.add(answer);
+      answer.then(forget, forget);
+    }
+    return answer;
+  }
+}
+
+/**
+ * A source of the settings. When it is reloaded, it reads its files again. If a file has changed from which an option was taken, it makes the
+ * source again; the previous one is closed when it has answered the questions in progress.
+ */
+export class ConfiguredSource implements AuthSource {
+  readonly label: string;
+  readonly name: string;
+  readonly timeoutMs: AuthSource['timeoutMs'];
+  readonly provides: AuthSource['provides'];
+  readonly hasLastRules: AuthSource['hasLastRules'];
+  readonly authenticate: AuthSource['authenticate'];
+  readonly authorize: AuthSource['authorize'];
+  readonly #entry: SourceEntry;
+  readonly #shell: Shell;
+  #made: MadeSource;
+  /** Previous ones that are not closed yet. */
+  readonly #previous = new Set<MadeSource>();
+  #context: SourceContext | undefined = undefined;
+  #failure: Error | undefined = undefined;
+
+  private constructor(entry: SourceEntry, shell: Shell, made: MadeSource) {
+    const { source } = made;
+    this.label = entry.label ?? `source ${source.name}`;
+    this.name = source.name;
+    this.timeoutMs = source.timeoutMs;
+    this.provides = source.provides;
+    this.hasLastRules = source.hasLastRules;
+    this.authenticate = source.authenticate && ((request: AuthenticateRequest) => this.#made.authenticate(request));
+    this.authorize = source.authorize && ((request: AuthorizeRequest) => this.#made.authorize(request));
+    this.#entry = entry;
+    this.#shell = shell;
+    this.#made = made;
+  }
+
+  /** @throws InvalidInput, whose message names the place of the entry */
+  static async from(entry: SourceEntry, shell: Shell): Promise<ConfiguredSource> {
+    return new ConfiguredSource(entry, shell, await make(entry, shell));
+  }
+
+  /** Whether the source decides who may connect. */
+  get isAuthenticating(): boolean {
+    return this.provides?.includes('authentication') ?? this.authenticate !== undefined;
+  }
+
+  /** The error of the last reload; the previous content has stayed in force. */
+  get failure(): Error | undefined {
+    return this.#failure;
+  }
+
+  async open(context: SourceContext): Promise<void> {
+    await this.#made.source.open?.(context);
+    this.#context = context;
+  }
+
+  async close(): Promise<void> {
+    this.#context = undefined;
+    await Promise.all([this.#made, ...this.#previous].map((made) => made.close()));
+  }
+
+  /** It never rejects, because a source that cannot be reloaded must keep its place in the order. See `failure`. */
+  async reload(): Promise<void> {
+    this.#failure = undefined;
+    try {
+      await this.#reload();
+    } catch (error) {
+      this.#failure = error as Error;
+    }
+  }
+
+  async #reload(): Promise<void> {
+    const before = this.#made;
+    const made = before.inserted.length === 0 ? before : await make(this.#entry, this.#shell);
+    if (made.inserted.every(({ text }, at) => text === before.inserted[at].text)) return this.#reloadMade();
+    const context = this.#context;
+    if (context === undefined) return; // the broker has stopped
+    await made.source.open?.(context);
+    if (this.#context === undefined) return made.close();
+    this.#made = made;
+    void this.#retire(before, context);
+  }
+
+  /** Close a previous source when it has answered the questions in progress. */
+  async #retire(made: MadeSource, context: SourceContext): Promise<void> {
+    this.#previous.add(made);
+    await made.finish();
+    try {
+      await made.close();
+    } catch (error) {
+      context.failed(error, `closing the previous ${this.label}`);
+    }
+    this.#previous.delete(made);
+  }
+
+  async #reloadMade(): Promise<void> {
+    try {
+      await this.#made.source.reload?.();
+    } catch (cause) {
+      const { message } = cause as Error;
+      const isNamed = this.#entry.label !== undefined; // the error of a file names it
+      throw isNamed ? cause : new BrokerError('SOURCE_NOT_RELOADED', `${this.label}: ${message}`, { cause });
+    }
+  }
+}
+
+async function make({ kind, place, options }: SourceEntry, shell: Shell): Promise<MadeSource> {
+  const { load, isTemplate } = KINDS[kind];
+  const { filled, inserted } = await filledOptions(options, place, shell, isTemplate);
+  const create = await load(shell);
+  try {
+    return new MadeSource(await create(filled as never), inserted);
+  } catch (error) {
+    throw error instanceof InvalidInput ? located(error, kind, place, inserted) : error;
+  }
+}
+
+/** Options that may contain a secret, in any part of them. */
+const SECRET = /^(bindPassword|connection|key|passphrase|secret)\b|^\w+\.(headers|query|form|json)\b/;
+
+/** The error with the place of the entry in its message, and without values that are secret. */
+function located(error: InvalidInput, kind: string, place: string, inserted: readonly Inserted[]): InvalidInput {
+  const { code, field, expected, message } = error;
+  const own = field.startsWith(`${kind}.`) ? field.slice(kind.length + 1) : field;
+  const isSecret = SECRET.test(own) || contains(error.got, inserted);
+  const got = isSecret ? undefined : error.got;
+  const text = isSecret ? `${field}: expected ${expected}` : message;
+  if (code === 'OPTION_UNKNOWN')
+    return new InvalidInput(code, own, expected, got, text.replace(` in ${kind}`, ` in ${place}`));
+  const isNamed = text.startsWith(`${field}: `);
+  const shown = isNamed ? `${place}.${own}${text.slice(field.length)}` : `${place}: ${text}`;
+  return new InvalidInput(code, own, expected, got, shown);
+}
+
+function contains(value: unknown, inserted: readonly Inserted[]): boolean {
+  if (typeof value === 'string') return inserted.some(({ text }) => value.includes(text));
+  return typeof value === 'object' && value !== null && Object.values(value).some((item) => contains(item, inserted));
+}

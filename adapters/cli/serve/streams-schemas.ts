@@ -1,0 +1,85 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BrokerError, InvalidInput, type StreamFormatType } from '../../../lib/index.ts';
+import { readFileFor, type Shell } from '../command.ts';
+import { filledOptions } from '../config-values.ts';
+
+/** The texts of .proto files by the names of schemas. */
+export type Schemas = Readonly<Record<string, string>>;
+
+/** Most files of the folder. */
+const MOST_FILES = 1000;
+const MOST_BYTES = 4_194_304;
+
+/**
+ * Read the object `streamsSchemas` of the config file.
+ * @throws InvalidInput OPTION_INVALID, CONFIG_INVALID; BrokerError FILE_UNREADABLE
+ */
+export async function configuredSchemas(given: unknown, config: string | undefined, shell: Shell): Promise<Schemas> {
+  if (given === undefined) return {};
+  const place = `${config}: streamsSchemas`;
+  const expected = 'an object such as {"book": {"fromFile": "book.proto"}}';
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw new InvalidInput('OPTION_INVALID', place, expected, given);
+  const { filled } = await filledOptions(given as Readonly<Record<string, unknown>>, place, shell);
+  for (const [name, text] of Object.entries(filled))
+    if (typeof text !== 'string') throw new InvalidInput('OPTION_INVALID', `${place}.${name}`, expected, text);
+  return filled as Schemas;
+}
+
+/**
+ * The format protobuf with the schemas of the config file and of `schemas/protobuf` in the folder of the streams. Those of the config file come first.
+ * Without a schema the package `protobufjs` is not loaded, and the format says where schemas are expected.
+ * @param dataDir the folder of the streams
+ * @throws BrokerError PACKAGE_MISSING, FILE_UNREADABLE; InvalidInput OPTION_INVALID, which names the schema
+ */
+export async function protobufOf(
+  configured: Schemas,
+  dataDir: string | undefined,
+  shell: Shell
+): Promise<StreamFormatType> {
+  const folder = dataDir === undefined ? undefined : join(dataDir, 'schemas', 'protobuf');
+  const files = folder === undefined ? {} : await readProtoFiles(folder, shell);
+  const inFolder = Object.entries(files).filter(([path]) => !path.includes('/'));
+  const named = inFolder.map(([path, text]) => [path.slice(0, -'.proto'.length), text] as const);
+  const schemas = { ...Object.fromEntries(named), ...configured };
+  if (Object.keys(schemas).length === 0) return withoutSchemas(folder);
+  const { protobufFormat } = await import('../../streams/protobuf/index.ts');
+  return protobufFormat({ schemas, files });
+}
+
+function withoutSchemas(folder: string | undefined): StreamFormatType {
+  const places = folder === undefined ? [] : [`put NAME.proto into the folder ${folder}`];
+  const remedy = [...places, 'set "streamsSchemas" in the config file'].join(', or ');
+  return {
+    name: 'protobuf',
+    about: 'Messages of Protocol Buffers; there are no schemas.',
+    make({ what, options }) {
+      const text = `${what}: the format protobuf has no schemas: ${remedy}, and restart`;
+      throw new InvalidInput(
+        'STREAM_INVALID',
+        'SCHEMAID',
+        'the name of a schema and of a message',
+        options?.SCHEMAID,
+        text
+      );
+    }
+  };
+}
+
+/** The files of a folder and of the folders in it, by their paths from there with `/`. No folder is an empty one. */
+async function readProtoFiles(folder: string, shell: Shell): Promise<Record<string, string>> {
+  let paths: string[];
+  try {
+    paths = (await readdir(folder, { recursive: true })).filter((path) => path.endsWith('.proto')).sort();
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    throw new BrokerError('FILE_UNREADABLE', `cannot read ${folder}: ${(cause as Error).message}`, { cause });
+  }
+  if (paths.length > MOST_FILES)
+    throw new BrokerError('FILE_UNREADABLE', `${folder} has ${paths.length} schemas, more than ${MOST_FILES}`);
+  const files: Record<string, string> = {};
+  for (const path of paths)
+    files[path.replaceAll('\\', '/')] = (await readFileFor(shell, join(folder, path), MOST_BYTES)).toString('utf8');
+  return files;
+}
