@@ -86,7 +86,6 @@ const LEFT: Readonly<Record<string, number>> = {
   'lib/routing': 22,
   'lib/rules': 92,
   'lib/session': 58,
-  'lib/sql': 59,
   'lib/store': 15,
   'lib/streams': 350,
   'lib/testing': 18,

@@ -2,9 +2,9 @@ import { SqlFailure } from './sql-error.ts';
 import type { Arithmetic } from './tree.ts';
 import { describe, Float, floatOf, integerOf, isNumber, kindOf, type Value } from './values.ts';
 
-/** Longest string that a function or an operator makes, in characters. */
+/** Maximum length of a string that a function or an operator creates, in characters. */
 export const MOST_STRING = 16_777_216;
-/** Most bits of an integer. */
+/** Maximum number of bits of an integer. */
 export const MOST_BITS = 65_536;
 
 /** Evaluate `left + right`. @throws SqlFailure */
@@ -47,7 +47,7 @@ export function multiply(left: Value, right: Value): Value {
   );
 }
 
-/** Evaluate `left / right`. The result is a floating point number, also that of 4 / 2. @throws SqlFailure */
+/** Evaluate `left / right`. The result is a floating point number, also for 4 / 2. @throws SqlFailure */
 export function divide(left: Value, right: Value): Value {
   if (!isNumber(left) || !isNumber(right)) throw noNumbers('/', left, right);
   if (Number(right) === 0) throw new SqlFailure(`${describe(left)} is divided by zero`);
@@ -65,7 +65,7 @@ export function divideIntegers(operator: 'div' | 'mod', left: Value, right: Valu
   return integerOf(operator === 'div' ? a / b : a % b);
 }
 
-/** Evaluate a sign. */
+/** Negate a number. */
 export function negate(value: Value): Value {
   if (!isNumber(value)) throw new SqlFailure(`- needs a number, but has ${describe(value)}`);
   if (typeof value === 'bigint') return integerOf(-value);
@@ -73,18 +73,18 @@ export function negate(value: Value): Value {
   return value === 0 ? 0 : -value;
 }
 
-/** Join two strings. @throws SqlFailure */
+/** Concatenate two strings. @throws SqlFailure */
 function join(left: string, right: string): string {
   return bounded(left.length + right.length, () => left + right);
 }
 
-/** Make a string of a known length. @throws SqlFailure if it is too long */
+/** Create a string of a known length. @throws SqlFailure if it is too long */
 export function bounded(length: number, make: () => string): string {
   if (length > MOST_STRING) throw new SqlFailure(`the result has more than ${MOST_STRING} characters`);
   return make();
 }
 
-/** An integer as a value. @throws SqlFailure if it is too large */
+/** Convert an integer to a value. @throws SqlFailure if it is too large */
 export function boundedInteger(integer: bigint): number | bigint {
   const value = integerOf(integer);
   if (typeof value === 'bigint' && value.toString(16).length * 4 > MOST_BITS)
@@ -92,7 +92,7 @@ export function boundedInteger(integer: bigint): number | bigint {
   return value;
 }
 
-/** A floating point number as a value. @throws SqlFailure for one that is infinite or not defined */
+/** Convert a floating point number to a value. @throws SqlFailure if it is infinite or NaN */
 export function finite(name: string, number: number): number | Float {
   if (Number.isFinite(number)) return floatOf(number);
   throw new SqlFailure(`${name} has no finite result`);

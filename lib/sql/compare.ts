@@ -2,7 +2,7 @@ import { checkLevel, SqlFailure } from './sql-error.ts';
 import { bytesOf, describe, isList, isNumber, isObject, kindOf, own, type Value, type ValueObject } from './values.ts';
 
 /**
- * How values are compared; the first row that applies decides.
+ * Compare values by this table; the first row that applies decides.
  *
  * | left and right, in any order | `=` | `<`, `>` |
  * |---|---|---|
@@ -10,10 +10,10 @@ import { bytesOf, describe, isList, isNumber, isObject, kindOf, own, type Value,
  * | absent and anything | false | false |
  * | null and anything but a string | only null is equal | false |
  * | number and number | by value, 1 = 1.0 | by value |
- * | number and string | the string is read as a number; the event fails if it is none | the same |
+ * | number and string | the string is read as a number; the event fails if it is not one | the same |
  * | boolean or null, and string | the word (`true`, `null`) as a string | the same; false for null |
  * | string and string | by the bytes of UTF-8 | the same |
- * | object and object, list and list | element by element, where a string is read as nothing else | the same |
+ * | object and object, list and list | element by element; strings are not converted | the same |
  * | everything else | false | number < boolean < object < list < string |
  */
 export function equals(left: Value, right: Value): boolean {
@@ -25,8 +25,8 @@ export function equals(left: Value, right: Value): boolean {
 
 /**
  * The order of two values.
- * @returns negative, 0 or positive; NaN if they have none, because one is absent or null
- * @throws SqlFailure for a number and a string that is no number
+ * @returns negative, 0 or positive; NaN if they cannot be ordered because one is absent or null
+ * @throws SqlFailure for a number and a string that is not a number
  */
 export function compare(left: Value, right: Value): number {
   if (typeof left === 'number' && typeof right === 'number') return left - right;
@@ -37,7 +37,9 @@ export function compare(left: Value, right: Value): number {
 
 const RANKS = { integer: 0, float: 0, absent: 1, null: 1, boolean: 1, object: 2, list: 3, bytes: 4, string: 4 };
 
-/** The order of two operands, all of which have one. A string beside a number or a word is read as one. */
+/**
+ * The order of two operands that are neither absent nor null. A string compared with a number or a word is converted.
+ */
 function order(left: Value, right: Value): number {
   if (isText(left)) {
     if (isNumber(right)) return compareNumbers(numberIn(left), right);
@@ -57,14 +59,14 @@ function isWord(value: Value): value is boolean | null {
   return typeof value === 'boolean' || value === null;
 }
 
-/** The order of two values, of which no string is read as something else. */
+/** Compare two values without converting strings. */
 export function orderPlain(left: Value, right: Value, level: number): number {
   if (typeof left === 'string' && typeof right === 'string') return compareStrings(left, right);
   const difference = RANKS[kindOf(left)] - RANKS[kindOf(right)];
   return difference === 0 ? orderAlike(left, right, level) : difference;
 }
 
-/** The order of two values of one rank. */
+/** The order of two values of the same rank. */
 function orderAlike(left: Value, right: Value, level: number): number {
   if (isNumber(left) && isNumber(right)) return compareNumbers(left, right);
   if (isList(left) && isList(right)) return orderLists(left, right, level);
@@ -84,7 +86,7 @@ function orderLists(left: readonly Value[], right: readonly Value[], level: numb
   return left.length - right.length;
 }
 
-/** An object with fewer keys is less; then the keys decide, then the values. */
+/** Objects are ordered by the number of keys, then by the keys, then by the values. */
 function orderObjects(left: ValueObject, right: ValueObject, level: number): number {
   checkLevel(level);
   const leftKeys = Object.keys(left).sort(compareStrings);
@@ -101,19 +103,19 @@ function orderObjects(left: ValueObject, right: ValueObject, level: number): num
   return 0;
 }
 
-/** JavaScript compares integers of any size and floating point numbers exactly. */
+/** JavaScript compares integers of any size with floating point numbers exactly. */
 function compareNumbers(left: Value, right: Value): number {
   const [a, b] = [(left as number).valueOf(), (right as number).valueOf()];
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Longest string that is read as a number. */
+/** Maximum length of a string that is read as a number. */
 const MOST_CHARACTERS = 1001;
 
 const INTEGER = /^[+-]?\d+$/;
 const FLOAT = /^[+-]?\d+\.\d+(?:[eE][+-]?\d+)?$/;
 
-/** The number that a string is: an integer such as `+5`, or a float such as `1.0e3`; undefined if it is none. */
+/** Parse a string as a number: an integer such as `+5`, or a float such as `1.0e3`; undefined if it is neither. */
 export function parseNumber(text: string): number | bigint | undefined {
   if (text.length > MOST_CHARACTERS) return undefined;
   if (INTEGER.test(text)) {
@@ -127,11 +129,11 @@ export function parseNumber(text: string): number | bigint | undefined {
 
 function numberIn(text: string | Uint8Array): number | bigint {
   const number = typeof text === 'string' ? parseNumber(text) : undefined;
-  if (number === undefined) throw new SqlFailure(`${describe(text)} is compared with a number, but is none`);
+  if (number === undefined) throw new SqlFailure(`${describe(text)} is compared with a number, but is not one`);
   return number;
 }
 
-/** Order by code point, which is that of the bytes of UTF-8. */
+/** Compare by code point, which equals the order of the UTF-8 bytes. */
 export function compareStrings(left: string, right: string): number {
   const length = Math.min(left.length, right.length);
   for (let index = 0; index < length; index++) {
@@ -142,12 +144,12 @@ export function compareStrings(left: string, right: string): number {
   return left.length - right.length;
 }
 
-/** The halves of characters above U+FFFF come after all other units, although their numbers are lower than some. */
+/** Surrogates sort after all other units, although their numbers are lower than some. */
 function weightOf(unit: number): number {
   return unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
 }
 
-/** Whether two values are the same: of the same kind, and equal. 1 is neither '1' nor 1.0. */
+/** Check whether two values are identical: of the same type and equal. 1 equals neither '1' nor 1.0. */
 export function isSame(left: Value, right: Value, level = 0): boolean {
   if (left === right) return true;
   const kind = kindOf(left);

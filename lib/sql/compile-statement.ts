@@ -8,26 +8,27 @@ import { SqlError, SqlFailure } from './sql-error.ts';
 import type { Expression, Field, Foreach, Path, Select, Selected, Statement } from './tree.ts';
 import { isList, setKey, type Value } from './values.ts';
 
-/** Most outputs of one event. */
+/** Maximum number of outputs of one event. */
 const MOST_OUTPUTS = 10_000;
-/** Name of the element of FOREACH without an alias. */
+/** The name of the FOREACH element if it has no alias. */
 export const ELEMENT = 'item';
-const JSON_LIST = 'FOREACH has a string that is a list in JSON, and a string has no elements: use json_decode(...)';
+const JSON_LIST =
+  'FOREACH was given a string that contains a JSON list; a string has no elements: use json_decode(...)';
 
-/** A statement, ready to be evaluated for events. */
+/** A compiled statement. */
 interface CompiledStatement {
   /**
-   * Evaluate it for an event.
-   * @param hints receives what may be a mistake in the statement
-   * @returns the outputs: one for SELECT, one for each element of FOREACH; undefined: WHERE is not true
+   * Evaluate the statement for an event.
+   * @param hints receives remarks on possible mistakes in the statement
+   * @returns the outputs: one for SELECT, one for each element of FOREACH; undefined if WHERE is not true
    * @throws SqlFailure
    */
   readonly run: (row: Row, hints?: string[]) => readonly Value[] | undefined;
-  /** The same in steps: it yields after each element of FOREACH. */
+  /** The same evaluation in steps: the generator yields after each element of FOREACH. */
   readonly steps: (row: Row, hints?: string[]) => Generator<void, readonly Value[] | undefined>;
 }
 
-/** A list of FOREACH whose elements are taken. */
+/** A FOREACH list whose elements are being processed. */
 interface Taken {
   readonly scope: Scope;
   readonly elements: readonly Value[];
@@ -38,7 +39,7 @@ interface Taken {
 
 type Output = Record<string, Value>;
 
-/** Puts a field into the output, and makes its alias visible. */
+/** Writes a field to the output and makes its alias visible. */
 type CompiledField = (scope: Scope, output: Output) => void;
 
 /** Compile a statement. @throws SqlError */
@@ -91,7 +92,7 @@ class StatementCompiler {
     };
     return {
       run,
-      // biome-ignore lint/correctness/useYield: there is one step
+      // biome-ignore lint/correctness/useYield: there is only one step
       *steps(row) {
         return run(row);
       }
@@ -120,7 +121,7 @@ class StatementCompiler {
     const compiled = does && this.#fields(does);
     const { slotCount } = expressions;
     const count = valuesOf(does ?? [], slotCount);
-    /** @returns undefined: WHERE is not true */
+    /** @returns undefined if WHERE is not true */
     const begin = (row: Row, hints: string[] | undefined): Taken | undefined => {
       const scope = scopeOf(row, slotCount, this.#context.text.length);
       let clause = 'FOREACH';
@@ -155,7 +156,7 @@ class StatementCompiler {
           const output: Output = {};
           for (const field of compiled) field(scope, output);
           outputs.push(scope.output(output, count));
-          // the aliases of DO end with the element
+          // aliases of DO are visible only within the element
           for (let at = 0; at < slotCount; at++) scope.slots[at] = shared[at];
         }
       } catch (error) {
@@ -184,7 +185,7 @@ class StatementCompiler {
     return canFail(expression, functions) || (alias?.steps.some((step) => step.type === 'index') ?? false);
   }
 
-  /** @param isBeforeStar whether the aliases are visible to a `*` of another clause */
+  /** @param isBeforeStar whether the aliases are visible to the `*` of another clause */
   #fields(fields: readonly Field[], isBeforeStar = false): CompiledField[] {
     const lastStar = fields.findLastIndex(({ type }) => type === 'star');
     return fields.map((field, index) => {
@@ -193,7 +194,7 @@ class StatementCompiler {
     });
   }
 
-  /** All columns, and the aliases that hide them. */
+  /** All columns, and the aliases that shadow them. */
   #star(): CompiledField {
     const { list, visible } = this.#expressions.aliases();
     return (scope, output) => {
@@ -248,13 +249,19 @@ function put(output: Output, name: string, steps: readonly CompiledStep[], value
   else setKey(output, name, place(Object.hasOwn(output, name) ? output[name] : undefined, steps, value, scope));
 }
 
-/** Tell whether an output has lists or objects. Without them, it has no more than its functions have made, which is counted, and the columns of the event. */
+/**
+ * Check whether an output contains lists or objects. Without them it consists of event columns and of function
+ * results, which are counted already.
+ */
 function hasParts(output: Output): boolean {
   for (const name in output) if (typeof output[name] === 'object' && output[name] !== null) return true;
   return false;
 }
 
-/** The place of a field without an alias: a path to itself, a slice to the path of its list, others to the text of the expression. */
+/**
+ * The target of a field without an alias: the path itself, the list's path for a slice, otherwise the text of the
+ * expression.
+ */
 function targetOf(expression: Expression, text: string): Path {
   if (expression.type === 'path')
     return { ...expression, steps: expression.steps.filter((step) => step.type !== 'slice') };
@@ -262,7 +269,10 @@ function targetOf(expression: Expression, text: string): Path {
   return { type: 'path', name: text.slice(start, end), steps: [], start, end };
 }
 
-/** The greatest number of values of an output: all columns of `*` are known to weigh no more than one, and it has the aliases. */
+/**
+ * The maximum number of values in an output. All columns of `*` count as one, because their total weight is known to be
+ * small; aliases are added.
+ */
 function valuesOf(fields: readonly Field[], aliases: number): number {
   return fields.reduce((count, { type }) => count + (type === 'star' ? 1 + aliases : 1), 0);
 }
@@ -273,7 +283,7 @@ function scopeOf(row: Row, slotCount: number, characters: number): Scope {
 
 const NO_SLOTS: Value[] = [];
 
-/** The failure of an evaluation, with its clause. */
+/** The failure of an evaluation, labelled with its clause. */
 function failureIn(clause: string, error: unknown): SqlFailure {
   const message = errorText(error);
   return new SqlFailure(`${clause}: ${message}`, error instanceof SqlFailure ? undefined : error);

@@ -12,14 +12,14 @@ import { SqlError, SqlFailure } from './sql-error.ts';
 import type { Binary, Call, Case, Expression, Path, Step, Unary } from './tree.ts';
 import { describe, isList, isNumber, isObject, kindOf, own, type Value } from './values.ts';
 
-/** What a statement is compiled for. */
+/** The context in which a statement is compiled. */
 export interface CompileContext {
-  /** For errors. */
+  /** The text of the statement, for error messages. */
   readonly text: string;
   readonly dialect: Dialect;
   readonly functions: ReadonlyMap<string, SqlFunction>;
   readonly tools: FunctionTools;
-  /** Of a test: each call of a function fails when its time is over. */
+  /** The time limit of a test: each function call fails when it has elapsed. */
   readonly time?: Pick<WorkTime, 'isOver'> | undefined;
 }
 
@@ -32,7 +32,7 @@ export class ExpressionCompiler {
   readonly #members: ReadonlyMap<string, Members>;
   readonly #budget = new CompileBudget();
 
-  /** @param members all that the statement reads of the JSON of columns */
+  /** @param members the only members that the statement reads from the JSON of columns */
   constructor(context: CompileContext, members: ReadonlyMap<string, Members>) {
     this.#context = context;
     this.#members = members;
@@ -43,7 +43,7 @@ export class ExpressionCompiler {
     return this.#slots.size;
   }
 
-  /** Make an alias visible from now on. @returns its slot */
+  /** Make an alias visible from here on. @returns its slot */
   define(name: string): number {
     const known = this.#slots.get(name);
     if (known !== undefined) return known;
@@ -53,12 +53,15 @@ export class ExpressionCompiler {
     return slot;
   }
 
-  /** The aliases with their slots, of which the first ones are visible now. They are the same list for each `*`. */
+  /**
+   * All aliases with their slots, and how many of them, from the first, are visible now. The list is the same for each
+   * `*`.
+   */
   aliases(): { readonly list: readonly (readonly [name: string, slot: number])[]; readonly visible: number } {
     return { list: this.#aliases, visible: this.#aliases.length };
   }
 
-  /** @throws SqlError for a function that does not exist, or arguments that it does not take */
+  /** @throws SqlError for an unknown function, or arguments that it does not accept */
   compile(node: Expression): Evaluate {
     switch (node.type) {
       case 'literal': {
@@ -96,7 +99,7 @@ export class ExpressionCompiler {
       }
       case 'range': {
         const { from, to } = node;
-        const length = Math.max(0, to - from + 1); // what gets the output may change the list, so each event has its own
+        const length = Math.max(0, to - from + 1); // consumers of the output may change the list, so each event gets its own
         return (scope) =>
           scope.made(
             Array.from({ length }, (_, index) => from + index),
@@ -110,7 +113,7 @@ export class ExpressionCompiler {
     }
   }
 
-  /** The value of a column, or of the alias that hides it. */
+  /** The value of a column, or of the alias that shadows it. */
   head(name: string): Evaluate {
     const slot = this.#slots.get(name);
     if (slot === undefined) return ({ row }) => row.column(name);
@@ -146,7 +149,7 @@ export class ExpressionCompiler {
     };
   }
 
-  /** Where the steps of a path begin. */
+  /** The value at which the steps of a path begin. */
   #start(name: string): Evaluate {
     const members = this.#members.get(name);
     if (!this.#slots.has(name)) return ({ row }) => row.decoded(name, members);
@@ -234,7 +237,7 @@ export class ExpressionCompiler {
     };
   }
 
-  /** A call that may take long, and others follow it. */
+  /** A call that may take long and is followed by others. */
   #timed(call: Evaluate): Evaluate {
     const { time } = this.#context;
     if (time === undefined) return call;
@@ -271,7 +274,7 @@ export class ExpressionCompiler {
     }
   }
 
-  /** Let a call count the work of its regular expression, when it has the expression and before it is applied. */
+  /** Make a call count the work of its regular expression, once the expression is known and before it is applied. */
   #countMatching({ args: nodes }: Call, { name, patternAt = 0 }: SqlFunction, args: Evaluate[]): void {
     const { pattern } = this.#context.tools;
     const [text] = args;
@@ -297,7 +300,7 @@ export class ExpressionCompiler {
     const lower = name.toLowerCase();
     const similar = functions.has(lower) ? lower : nearest(name, [...functions.keys()]);
     const hint = similar === undefined ? undefined : `did you mean ${similar}()?`;
-    return new SqlError(`there is no function ${name}()`, text, start, hint);
+    return new SqlError(`unknown function ${name}()`, text, start, hint);
   }
 
   /** @throws SqlError */
@@ -313,7 +316,7 @@ export class ExpressionCompiler {
     for (const [index, arg] of args.entries()) this.#checkLiteral(row, index, arg);
   }
 
-  /** What can be seen without an event is reported before there is one. */
+  /** Report errors that are visible without an event before the first event. */
   #checkLiteral(row: SqlFunction, index: number, arg: Expression): void {
     if (arg.type !== 'literal') return;
     const { value, start } = arg;
@@ -322,7 +325,7 @@ export class ExpressionCompiler {
       throw this.#error(`argument ${index + 1} of ${row.name}() is ${describe(value)}, not ${NAMES[type]}`, start);
     const choices = row.choices?.[index];
     if (choices !== undefined && !choices.includes(value as string))
-      throw this.#error(`argument ${index + 1} of ${row.name}() is none of ${choices.join(', ')}`, start);
+      throw this.#error(`argument ${index + 1} of ${row.name}() is not one of ${choices.join(', ')}`, start);
     if (row.patternAt === index)
       try {
         if (this.#budget.takePattern(value as string)) this.#context.tools.pattern(value as string);
@@ -331,7 +334,7 @@ export class ExpressionCompiler {
       }
   }
 
-  /** An argument, with the check of its type. */
+  /** An argument with its type check. */
   #argument(row: SqlFunction, index: number, arg: Expression): Evaluate {
     const value = this.compile(arg);
     const param = paramAt(row.params, index);
@@ -346,14 +349,14 @@ export class ExpressionCompiler {
       if (!accepts(given))
         throw new SqlFailure(`argument ${index + 1} of ${row.name}() is ${describe(given)}, not ${NAMES[type]}`);
       if (choices !== undefined && !choices.includes(given as string))
-        throw new SqlFailure(`argument ${index + 1} of ${row.name}() is none of ${choices.join(', ')}`);
+        throw new SqlFailure(`argument ${index + 1} of ${row.name}() is not one of ${choices.join(', ')}`);
       return isCounted ? scope.counted(given) : given;
     };
   }
 
-  /** The error for what other dialects have. */
+  /** The error for an expression of another dialect. */
   #foreign(start: number): SqlError {
-    return this.#error('rules over events do not have this expression', start);
+    return this.#error('this expression is not available in rules over events', start);
   }
 
   #error(fault: string, start: number, hint?: string): SqlError {
@@ -361,7 +364,7 @@ export class ExpressionCompiler {
   }
 }
 
-/** The parameter of an argument; the last one may stand for several. */
+/** The parameter of an argument; the last parameter may stand for several arguments. */
 function paramAt(params: readonly Parameter[], index: number): Parameter {
   return params[Math.min(index, params.length - 1)];
 }

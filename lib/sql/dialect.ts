@@ -1,53 +1,53 @@
 import { type Lexis, RULE_LEXIS, STREAM_LEXIS } from './lexis.ts';
 import type { BinaryOperator } from './tree.ts';
 
-/** What tests a value and may be negated: `a NOT IN (1, 2)`. */
+/** Predicates, which can be negated: `a NOT IN (1, 2)`. */
 export type Predicate = 'IN' | 'BETWEEN' | 'LIKE';
 
 export type Operator = BinaryOperator | Predicate;
 
-/** NOT binds weaker than a comparison, a sign stronger than every operator. */
+/** NOT binds more weakly than a comparison, a sign more strongly than every operator. */
 export const NOT_PRECEDENCE = 3;
 export const COMPARING = 4;
 export const SIGN_PRECEDENCE = 7;
 
-/** What a dialect of SQL has. Code tests these capabilities, never the name of a dialect. */
+/** The capabilities of a SQL dialect. Code tests capabilities, never the name of a dialect. */
 export interface Dialect {
-  /** The words that no name can be, in upper case. */
+  /** Words that cannot be names, in upper case. */
   readonly keywords: ReadonlySet<string>;
-  /** How its tokens are written. */
+  /** The spelling of its tokens. */
   readonly lexis: Lexis;
-  /** The binding powers of its operators, from the weakest. */
+  /** The binding powers of its operators, weakest first. */
   readonly precedence: ReadonlyMap<string, number>;
-  /** Its operators that are words, by the word in upper case. NOT stands for the predicates that follow it. */
+  /** Operators that are words, keyed by the word in upper case. NOT stands for the predicates that follow it. */
   readonly wordOperators: ReadonlyMap<string, Operator>;
-  /** What to write instead of words of other dialects. */
+  /** Hints for words of other dialects. */
   readonly wordHints: Readonly<Record<string, string | undefined>>;
-  /** `FOREACH ... DO ... INCASE`. */
+  /** Support for `FOREACH ... DO ... INCASE`. */
   readonly hasForeach: boolean;
-  /** NOT before a condition. */
+  /** Support for NOT before a condition. */
   readonly hasNot: boolean;
-  /** `a = b = c` compares the result of `a = b`. */
+  /** True if `a = b = c` compares the result of `a = b` with c. */
   readonly chainsComparisons: boolean;
-  /** Lists `[a, b]`, ranges `[1..4]` and slices `a[1..2]`. */
+  /** Support for lists `[a, b]`, ranges `[1..4]` and slices `a[1..2]`. */
   readonly hasLists: boolean;
-  /** Parts `a[1:3]`, and steps below the value of any expression: `f(x)[0]->a`. */
+  /** Support for parts `a[1:3]`, and for steps below the value of any expression: `f(x)[0]->a`. */
   readonly hasParts: boolean;
-  /** `*` as an argument, and `demo.*`. */
+  /** Support for `*` as an argument, and for `demo.*`. */
   readonly hasWildcards: boolean;
-  /** `f(x) OVER (PARTITION BY a WHEN b)`. */
+  /** Support for `f(x) OVER (PARTITION BY a WHEN b)`. */
   readonly hasOver: boolean;
-  /** `a IN b`, where b is an array. */
+  /** Support for `a IN b`, where b is an array. */
   readonly hasInArray: boolean;
-  /** `-3` is a number, and not a sign before one. */
+  /** True if `-3` is a number, as opposed to a sign before a number. */
   readonly hasSignedNumbers: boolean;
-  /** `=~`, whose right side is a topic filter. */
+  /** The implementation of `=~`, whose right side is a topic filter. */
   readonly matchTopic: ((topic: string, filter: string) => boolean) | undefined;
-  /** `is_null` is true for the null of JSON, too, and not only for what is absent. */
+  /** True if `is_null` is also true for JSON null, as opposed to absent values only. */
   readonly nullIsAbsent: boolean;
 }
 
-/** Operators from the weakest: those of a line bind equally, and the number of a line is their binding power. */
+/** Binding powers by operator. The operators of a line bind equally; the key of the line is their binding power. */
 function precedenceOf(levels: Readonly<Record<number, string>>): ReadonlyMap<string, number> {
   const entries = Object.entries(levels).flatMap(([power, operators]) =>
     operators.split(' ').map((operator) => [operator, Number(power)] as const)
@@ -73,13 +73,13 @@ const RULE_HINTS: Dialect['wordHints'] = {
   NULL: 'use is_null(x) or is_not_null(x)',
   LIKE: 'use regex_match(x, pattern)',
   BETWEEN: 'use x >= a AND x <= b',
-  DISTINCT: 'each event is evaluated by itself, so DISTINCT has no meaning',
-  GROUP: 'each event is evaluated by itself, so GROUP BY has no meaning',
-  ORDER: 'each event is evaluated by itself, so ORDER BY has no meaning',
+  DISTINCT: 'each event is evaluated separately, so DISTINCT has no meaning',
+  GROUP: 'each event is evaluated separately, so GROUP BY has no meaning',
+  ORDER: 'each event is evaluated separately, so ORDER BY has no meaning',
   HAVING: 'use WHERE',
-  LIMIT: 'each event is evaluated by itself, so LIMIT has no meaning',
+  LIMIT: 'each event is evaluated separately, so LIMIT has no meaning',
   JOIN: 'a statement evaluates one event at a time; name several topics with commas',
-  UNION: 'make one rule for each statement'
+  UNION: 'create one rule for each statement'
 };
 
 /**
@@ -107,7 +107,10 @@ export function ruleDialect(matchTopic: (topic: string, filter: string) => boole
   };
 }
 
-/** The keywords of statements over streams. Words with a meaning at some places only, such as FILTER and ASC, can be names. */
+/**
+ * The keywords of statements over streams. Words that have a meaning only in certain places, such as FILTER and ASC,
+ * can be names.
+ */
 const STREAM_KEYWORDS =
   'SELECT FROM AS INNER LEFT RIGHT FULL CROSS JOIN ON WHERE GROUP HAVING ORDER LIMIT AND OR NOT IN BETWEEN LIKE CASE WHEN THEN ELSE END';
 
@@ -135,9 +138,9 @@ export const STREAM_DIALECT: Dialect = {
     NULL: 'use isNull(x)',
     NOT: 'use x = false, or NOT IN, NOT BETWEEN, NOT LIKE',
     DISTINCT: 'use GROUP BY, or deduplicate(x, true)',
-    FILTER: 'FILTER (WHERE ...) stands behind a window in GROUP BY',
-    JOIN: 'a join has a kind: INNER JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN or CROSS JOIN',
-    UNION: 'make one rule for each statement',
+    FILTER: 'FILTER (WHERE ...) follows a window in GROUP BY',
+    JOIN: 'name the kind of the join: INNER JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN or CROSS JOIN',
+    UNION: 'create one rule for each statement',
     OFFSET: 'LIMIT counts from the first row'
   },
   hasForeach: false,

@@ -1,4 +1,4 @@
-/** Letters after a backslash. */
+/** Letters with a meaning after a backslash. */
 const LETTERS: Readonly<Record<string, string | undefined>> = {
   a: '\x07',
   b: '\b',
@@ -17,7 +17,7 @@ const LAST_CODE_POINT = 0x10_ffff;
 
 /**
  * Replace the escapes of C and Go in the content of a string, such as `\n`, `\"`, `\u00e9` and `\x41`.
- * @param refuse makes the error for an escape that does not exist, from its offset and its text
+ * @param refuse makes the error for an unknown escape, from its offset and text
  * @throws that error
  */
 export function decodeEscapes(content: string, refuse: (offset: number, sequence: string) => Error): string {

@@ -2,7 +2,7 @@ import type { SqlFunction } from './functions/function.ts';
 import { Members } from './json-members.ts';
 import type { Expression, Field, Over, Path, Statement, Step } from './tree.ts';
 
-/** The expressions inside an expression, those of its steps included. */
+/** The direct subexpressions of an expression, including those of its steps. */
 export function childrenOf(node: Expression): readonly Expression[] {
   switch (node.type) {
     case 'path':
@@ -44,7 +44,7 @@ function overOf({ partitionBy, when }: Over): readonly Expression[] {
   return when === undefined ? partitionBy : [...partitionBy, when];
 }
 
-/** Call a function for an expression and all expressions inside. */
+/** Call a function for an expression and all its subexpressions. */
 function visit(node: Expression, seen: (node: Expression) => void): void {
   seen(node);
   for (const child of childrenOf(node)) visit(child, seen);
@@ -81,8 +81,8 @@ export function pathsIn(part: Statement | Expression): readonly Path[] {
 }
 
 /**
- * For each column whose JSON a statement reads by single members alone, such as payload.temp: these members. The column whose list FOREACH goes
- * through is left out, because lists are always decoded as a whole.
+ * For each column of which a statement reads only single JSON members, such as payload.temp: these members. The column
+ * whose list FOREACH iterates over is excluded, because lists are always decoded as a whole.
  */
 export function membersIn(statement: Statement): ReadonlyMap<string, Members> {
   const found = new Map<string, Set<string> | undefined>();
@@ -105,7 +105,7 @@ export function membersIn(statement: Statement): ReadonlyMap<string, Members> {
   return members;
 }
 
-/** The calls of functions in a statement. */
+/** The functions called in a statement. */
 export function functionsIn(statement: Statement): ReadonlySet<string> {
   const names = new Set<string>();
   for (const expression of expressionsIn(statement))
@@ -115,7 +115,7 @@ export function functionsIn(statement: Statement): ReadonlySet<string> {
   return names;
 }
 
-/** Whether the evaluation of an expression can fail. */
+/** Check whether the evaluation of an expression can fail. */
 export function canFail(node: Expression, functions: ReadonlyMap<string, SqlFunction>): boolean {
   switch (node.type) {
     case 'path':

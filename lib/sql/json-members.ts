@@ -1,20 +1,20 @@
 import { floatOf, type Value } from './values.ts';
 
-/** Longer texts are decoded as a whole: the decoder of the engine is faster for long strings. */
+/** Maximum length of texts read here: for long strings, the engine's decoder is faster. */
 const MOST_BYTES = 2048;
-/** Texts with more levels are decoded as a whole. */
+/** Maximum nesting of texts read here; deeper texts are decoded as a whole. */
 const MOST_LEVELS = 32;
-/** Most members that are worth the comparison of each key with all of them. */
+/** Maximum number of members for which comparing each key with all of them pays off. */
 const MOST_MEMBERS = 8;
-/** Numbers with more digits may not be exact. */
+/** Maximum number of digits; longer numbers may not be exact. */
 const MOST_DIGITS = 15;
 const POWERS = Array.from({ length: MOST_DIGITS + 1 }, (_, power) => 10 ** power);
 
 /** The members of a JSON object that a statement reads. */
 export class Members {
-  /** The names, in their order. */
+  /** The names, in order. */
   readonly names: readonly string[];
-  /** The names as they are in JSON. */
+  /** The names as encoded in JSON. */
   readonly keys: readonly Uint8Array[];
 
   private constructor(names: readonly string[]) {
@@ -22,7 +22,7 @@ export class Members {
     this.keys = names.map((name) => Buffer.from(name));
   }
 
-  /** @returns undefined if these are not worth it, or cannot be found by comparing bytes */
+  /** @returns undefined if reading these members separately does not pay off, or if comparing bytes cannot find them */
   static of(names: Iterable<string>): Members | undefined {
     const all = [...names];
     const isPlain = all.every((name) => /^[ !#-[\]-~]{1,64}$/.test(name) && !(name in Object.prototype));
@@ -31,9 +31,10 @@ export class Members {
 }
 
 /**
- * Read members of a JSON object out of its text, without the cost of decoding the others. The whole text is checked.
- * @returns an object with these members, as `decodeJson` gives them. undefined: the text may have something else than a valid object with short
- * numbers and ASCII text, or a member is a list or an object: decode it as a whole
+ * Read members of a JSON object from its text, without the cost of decoding the others. The whole text is validated.
+ * @returns an object with these members, as `decodeJson` returns them. Undefined if the text should be decoded as a
+ *   whole: it may contain something other than a valid object with short numbers and ASCII text, or a member is a list
+ *   or an object
  */
 export function readMembers(bytes: Buffer, start: number, end: number, members: Members): Output | undefined {
   return read(bytes, start, end, members, false);
@@ -41,7 +42,8 @@ export function readMembers(bytes: Buffer, start: number, end: number, members: 
 
 /**
  * Read a JSON object that has exactly these members, in this order.
- * @returns undefined: it has others, or another order, or decode it as a whole for the reasons of `readMembers`
+ * @returns undefined if it has other members or another order, or if it should be decoded as a whole for the reasons
+ *   given at `readMembers`
  */
 export function readObject(bytes: Buffer, start: number, end: number, members: Members): Output | undefined {
   return read(bytes, start, end, members, true);
@@ -94,7 +96,10 @@ function skipSpace(bytes: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Skip a string of ASCII characters without escapes, from after its opening quote to after its closing quote. -1: it is none */
+/**
+ * Skip a string of ASCII characters without escapes, from after its opening quote to after its closing quote. Returns
+ * -1 if it is a different one.
+ */
 function skipPlainString(bytes: Buffer, start: number, end: number): number {
   for (let at = start; at < end; at++) {
     const byte = bytes[at];
@@ -104,7 +109,7 @@ function skipPlainString(bytes: Buffer, start: number, end: number): number {
   return -1;
 }
 
-/** @returns the offset after a value; -1: it is no value, or not a simple one */
+/** @returns the offset after a value; -1 if there is no simple value */
 function skipValue(bytes: Buffer, start: number, end: number, level: number): number {
   if (start >= end || level > MOST_LEVELS) return -1;
   switch (bytes[start]) {
@@ -135,7 +140,7 @@ function skipWord(bytes: Buffer, start: number, end: number, word: Uint8Array): 
   return start + word.length;
 }
 
-/** Skip the rest of a list or an object. @param close its last byte */
+/** Skip the rest of a list or an object. @param close its closing byte */
 function skipList(bytes: Buffer, start: number, end: number, level: number, close: number): number {
   let at = skipSpace(bytes, start, end);
   if (at < end && bytes[at] === close) return at + 1;
@@ -177,7 +182,9 @@ function skipNumber(bytes: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** The index of the key that is between two offsets; -1: it is none of them. @param from the index of the first one that it may be */
+/**
+ * The index of the key between two offsets; -1 if it is not in the list. @param from the lowest index that it may have
+ */
 function indexOf(bytes: Buffer, start: number, end: number, keys: readonly Uint8Array[], from: number): number {
   const length = end - start;
   for (let index = from; index < keys.length; index++) {
@@ -190,7 +197,7 @@ function indexOf(bytes: Buffer, start: number, end: number, keys: readonly Uint8
   return -1;
 }
 
-/** The value between two offsets, which has been skipped. undefined: it is a list, an object, or a number that needs care */
+/** The skipped value between two offsets. Undefined for a list, an object, or a number that needs exact decoding. */
 function scalar(bytes: Buffer, start: number, end: number): Value {
   switch (bytes[start]) {
     case 0x22:
@@ -209,7 +216,10 @@ function scalar(bytes: Buffer, start: number, end: number): Value {
   }
 }
 
-/** A number of at most 15 digits: its digits and the power of ten are exact, so their quotient is the nearest number. */
+/**
+ * A number of at most 15 digits: its digits and the power of ten are exact, so their quotient is the nearest floating
+ * point number.
+ */
 function numberAt(bytes: Buffer, start: number, end: number): Value {
   const isNegative = bytes[start] === 0x2d;
   const first = isNegative ? start + 1 : start;

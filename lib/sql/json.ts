@@ -11,12 +11,12 @@ import {
   type Value
 } from './values.ts';
 
-/** Numbers that `JSON.parse` would not keep as they are: long integers, and floating point numbers without a fraction. */
+/** Numbers that `JSON.parse` would not preserve: long integers, and floating point numbers without a fraction. */
 const DELICATE = /\d(?:\d{15}|\.0+(?!\d)|[eE][-+\d])/;
 
 /**
- * Decode JSON. Integers are exact, and 1.0 is told apart from 1.
- * @returns undefined if the text is no JSON, or an integer has more than 20000 digits
+ * Decode JSON. Integers are exact, and 1.0 is distinct from 1.
+ * @returns undefined if the text is not valid JSON, or if an integer has more than 20000 digits
  */
 export function decodeJson(text: string): Value {
   try {
@@ -27,15 +27,15 @@ export function decodeJson(text: string): Value {
 }
 
 /**
- * Decode JSON as `decodeJson` does, with an answer for numbers that are greater than all floating point numbers.
- * @param infinite called with such a number, which is an integer or not, as it is written
- * @throws SyntaxError if the text is not JSON; what `infinite` throws
+ * Decode JSON as `decodeJson` does, with a callback for numbers that exceed the range of floating point numbers.
+ * @param infinite called with the text of such a number, which may or may not be an integer
+ * @throws SyntaxError if the text is not valid JSON; errors of `infinite`
  */
 export function decodeExactly(text: string, infinite: (number: string) => Value): Value {
   return new ExactDecoder(text, infinite).decode();
 }
 
-/** Floating point numbers that are infinite cannot be stored, but integers can. */
+/** Floating point numbers that overflow cannot be represented, but integers can. */
 function tooLarge(number: string): Value {
   if (/[.eE]/.test(number) || number.length > MOST_DIGITS) throw new SyntaxError('too large');
   return BigInt(number);
@@ -94,10 +94,10 @@ class ExactDecoder {
     do {
       this.#match(SPACE);
       const key = this.#string();
-      if (!this.#takes(':')) throw new SyntaxError('no colon');
+      if (!this.#takes(':')) throw new SyntaxError('missing colon');
       setKey(object, key, this.#value(level + 1));
     } while (this.#takes(','));
-    if (!this.#takes('}')) throw new SyntaxError('the object does not end');
+    if (!this.#takes('}')) throw new SyntaxError('the object is not closed');
     return object;
   }
 
@@ -107,22 +107,22 @@ class ExactDecoder {
     if (this.#takes(']')) return list;
     do list.push(this.#value(level + 1));
     while (this.#takes(','));
-    if (!this.#takes(']')) throw new SyntaxError('the list does not end');
+    if (!this.#takes(']')) throw new SyntaxError('the list is not closed');
     return list;
   }
 
   #string(): string {
     const start = this.#at;
-    if (this.#text[start] !== '"') throw new SyntaxError('no string');
+    if (this.#text[start] !== '"') throw new SyntaxError('a string is missing');
     let end = start;
     do end = this.#text.indexOf('"', end + 1);
     while (end !== -1 && this.#isEscaped(end));
-    if (end === -1) throw new SyntaxError('the string does not end');
+    if (end === -1) throw new SyntaxError('the string is not closed');
     this.#at = end + 1;
     return JSON.parse(this.#text.slice(start, end + 1)) as string;
   }
 
-  /** Whether an odd number of backslashes comes before an offset. */
+  /** Check whether an odd number of backslashes precedes an offset. */
   #isEscaped(offset: number): boolean {
     let first = offset;
     while (this.#text[first - 1] === '\\') first--;
@@ -132,14 +132,14 @@ class ExactDecoder {
   #number(): Value {
     NUMBER.lastIndex = this.#at;
     const found = NUMBER.exec(this.#text);
-    if (found === null) throw new SyntaxError('no value');
+    if (found === null) throw new SyntaxError('a value is missing');
     this.#at = NUMBER.lastIndex;
     const number = Number(found[0]);
     if (!Number.isFinite(number)) return this.#infinite(found[0]);
     return found[1] !== undefined || found[2] !== undefined ? floatOf(number) : integerOf(BigInt(found[0]));
   }
 
-  /** Consume a character after white space, if it is there. */
+  /** Skip white space and consume a character if it follows. */
   #takes(character: string): boolean {
     this.#match(SPACE);
     if (this.#text[this.#at] !== character) return false;
@@ -157,9 +157,9 @@ class ExactDecoder {
 }
 
 /**
- * Encode a value as compact JSON. Integers of any size keep their digits, 1.0 stays `1.0`, and bytes that are not UTF-8 are repaired.
- * Absent values of an object are left out.
- * @throws SqlFailure for more levels than 1000
+ * Encode a value as compact JSON. Integers of any size keep their digits, 1.0 stays `1.0`, and bytes that are not UTF-8
+ * are repaired. Absent values of an object are omitted.
+ * @throws SqlFailure for more than 1000 levels
  */
 export function encodeJson(value: Value): string {
   return encode(value, 0);
@@ -189,7 +189,9 @@ function encode(value: Value, level: number): string {
   return `{${text}}`;
 }
 
-/** A value as text: what the function `str` and placeholders give. Strings as they are, lists and objects as JSON. */
+/**
+ * Convert a value to text, as the function `str` and placeholders do: strings as they are, lists and objects as JSON.
+ */
 export function stringOf(value: Value): string {
   switch (typeof value) {
     case 'string':
@@ -205,14 +207,17 @@ export function stringOf(value: Value): string {
   }
 }
 
-/** A floating point number with up to ten decimals, at least one, and no exponent. Infinite ones come from functions of the app only. */
+/**
+ * A floating point number with one to ten decimals and no exponent. Infinite numbers come only from functions of the
+ * app.
+ */
 function decimal(number: number): string {
   if (!Number.isFinite(number)) return String(number);
   const text = fixed(number, 10).replace(/0+$/, '');
   return text.endsWith('.') ? `${text}0` : text;
 }
 
-/** A finite number with a number of decimals, from 0 to 100, and no exponent. */
+/** A finite number with the given number of decimals, from 0 to 100, and no exponent. */
 export function fixed(number: number, decimals: number): string {
   if (Math.abs(number) < 1e21) return number.toFixed(decimals);
   return `${BigInt(number)}${decimals === 0 ? '' : '.'.padEnd(decimals + 1, '0')}`;

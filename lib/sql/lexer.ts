@@ -3,13 +3,13 @@ import type { Lexis } from './lexis.ts';
 import { SqlError } from './sql-error.ts';
 import { floatOf, MOST_DIGITS, type Value } from './values.ts';
 
-/** Most characters of a statement. */
+/** Maximum length of a statement in characters. */
 export const MOST_CHARACTERS = 65_536;
 
 export interface Token {
   /** `word`: a name or a keyword; `quoted`: a name in quotes. */
   readonly type: 'word' | 'quoted' | 'string' | 'number' | 'symbol' | 'end';
-  /** What it says: without quotes, and for symbols with one spelling for each meaning. */
+  /** The content: strings and names without quotes; symbols in a single spelling for each meaning. */
   readonly text: string;
   /** The value of a number. */
   readonly value?: Value;
@@ -23,7 +23,7 @@ const POINT = 0x2e;
 const SLASH = 0x2f;
 const NUMBER_LIKE = /[\p{L}\p{N}_.]*/uy;
 
-/** Reads the tokens of a statement one after the other. */
+/** Reads the tokens of a statement one by one. */
 export class Lexer {
   readonly text: string;
   readonly #lexis: Lexis;
@@ -34,7 +34,7 @@ export class Lexer {
     this.text = text;
     this.#lexis = lexis;
     if (text.length > MOST_CHARACTERS)
-      throw new SqlError(`the statement has ${text.length} characters, but ${MOST_CHARACTERS} are the most`, text, 0);
+      throw new SqlError(`the statement has ${text.length} characters; the maximum is ${MOST_CHARACTERS}`, text, 0);
   }
 
   /** @throws SqlError */
@@ -62,7 +62,7 @@ export class Lexer {
     throw new SqlError(`unexpected character ${JSON.stringify(character)}`, text, start, hint);
   }
 
-  /** The token that comes after the last one that was read, which stays unread. @throws SqlError */
+  /** The next token, without consuming it. @throws SqlError */
   peek(): Token {
     const at = this.#at;
     const token = this.next();
@@ -77,7 +77,7 @@ export class Lexer {
     return { type: 'word', text: this.text.slice(start, this.#at), start, end: this.#at };
   }
 
-  /** Whether a number comes next that begins with its point. */
+  /** Check whether a number that begins with its decimal point is next. */
   #isFraction(): boolean {
     const { text } = this;
     return this.#lexis.startsWithPoint && text[this.#at] === '.' && /\d/.test(text[this.#at + 1] ?? '');
@@ -101,7 +101,7 @@ export class Lexer {
     return { type, text, start, end: end + 1 };
   }
 
-  /** Where a quote is closed; a doubled one stands for itself. */
+  /** The offset of the closing quote; a doubled quote is part of the content. */
   #closingDoubled(quote: string): number {
     const { text } = this;
     let end = text.indexOf(quote, this.#at + 1);
@@ -109,7 +109,7 @@ export class Lexer {
     return end;
   }
 
-  /** Where a quote is closed; one after a backslash stands for itself. */
+  /** The offset of the closing quote; a quote after a backslash is part of the content. */
   #closing(quote: string): number {
     const { text } = this;
     for (let at = this.#at + 1; at < text.length; at++)
@@ -119,7 +119,7 @@ export class Lexer {
   }
 
   #wrongEscape(start: number, sequence: string): SqlError {
-    return new SqlError(`there is no escape ${sequence}`, this.text, start, 'a backslash is written \\\\');
+    return new SqlError(`unknown escape ${sequence}`, this.text, start, 'a backslash is written \\\\');
   }
 
   #number(): Token {

@@ -1,28 +1,28 @@
-/** How the tokens of a dialect are written. Its patterns match at one place of a text. */
+/** The spelling of a dialect's tokens. Its patterns are sticky. */
 export interface Lexis {
   /** Blanks and comments. */
   readonly space: RegExp;
   readonly word: RegExp;
-  /** A key after a dot or an arrow may begin with a digit or an underscore, and be a keyword. */
+  /** A key after a dot or an arrow, which may begin with a digit or an underscore, and may be a keyword. */
   readonly key: RegExp;
   readonly number: RegExp;
-  /** A number may begin with its point: `.5`. */
+  /** True if a number may begin with its decimal point: `.5`. */
   readonly startsWithPoint: boolean;
   readonly symbol: RegExp;
-  /** Comments between slashes with stars, which also end in the middle of a line. */
+  /** True if block comments exist, which may end within a line. */
   readonly hasBlockComments: boolean;
-  /** What stands in quotes, by the code of the quote. */
+  /** The meaning of quoted text, by the code of the quote. */
   readonly quotes: Readonly<Record<number, 'string' | 'quoted' | undefined>>;
-  /** Strings have escapes such as `\n`. Without them, and in names, a doubled quote stands for one. */
+  /** True if strings have escapes such as `\n`. Without them, and in names, a doubled quote stands for one quote. */
   readonly hasEscapes: boolean;
-  /** The quote of names and that of strings, for printing. */
+  /** The quotes of names and of strings, for printing. */
   readonly nameQuote: string;
   readonly stringQuote: string;
-  /** Words that are names in quotes only, besides the keywords, in upper case. */
+  /** Words that are names only when quoted, besides the keywords, in upper case. */
   readonly ambiguous: ReadonlySet<string>;
   readonly numberHint: string;
   readonly keyHint: string;
-  /** What to write instead of characters that have no meaning. */
+  /** Hints for characters without a meaning. */
   readonly characterHints: Readonly<Record<string, string | undefined>>;
 }
 
@@ -45,10 +45,10 @@ export const RULE_LEXIS: Lexis = {
   stringQuote: "'",
   ambiguous: new Set(['TRUE', 'FALSE', 'DIV', 'MOD', 'DISTINCT']),
   numberHint: 'numbers are written 1, 1.5 or 1.5e3',
-  keyHint: 'keys with other characters stand in quotes: payload."a b"',
+  keyHint: 'put keys with other characters in quotes: payload."a b"',
   characterHints: {
-    '`': 'names with other characters stand in double quotes: payload."a-b"',
-    '#': 'topics need double quotes: FROM "a/#"',
+    '`': 'put names with other characters in double quotes: payload."a-b"',
+    '#': 'put topics in double quotes: FROM "a/#"',
     '|': 'join strings with +',
     '&': 'use AND, or bitand(a, b)',
     '%': 'use mod',
@@ -71,11 +71,11 @@ export const STREAM_LEXIS: Lexis = {
   stringQuote: '"',
   ambiguous: new Set(['TRUE', 'FALSE']),
   numberHint: 'numbers are written 1, 1.5, .5 or 1.5e3',
-  keyHint: 'keys with other characters stand in backquotes: a->`b c`',
+  keyHint: 'put keys with other characters in backquotes: a->`b c`',
   characterHints: {
     '!': 'use x = false, or !=',
-    $: 'names with other characters stand in backquotes: `$SYS/a`',
-    '@': 'names with other characters stand in backquotes: `a@b`',
+    $: 'put names with other characters in backquotes: `$SYS/a`',
+    '@': 'put names with other characters in backquotes: `a@b`',
     '{': 'use object_construct("a", 1)'
   }
 };

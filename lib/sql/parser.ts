@@ -3,9 +3,9 @@ import { COMPARING, NOT_PRECEDENCE, type Operator, type Predicate, SIGN_PRECEDEN
 import { TokenReader } from './token-reader.ts';
 import type { Access, Binary, Call, Case, Expression, Literal, Over, Path, Range, Step, Wildcard } from './tree.ts';
 
-/** Most levels of an expression; each operator of a chain counts. */
+/** Maximum nesting of an expression; each operator of a chain counts. */
 export const MOST_LEVELS = 500;
-/** Longest list that a range makes. */
+/** Maximum length of the list that a range creates. */
 const LONGEST_RANGE = 10_000;
 
 /** Parses the expressions of a statement, by precedence climbing. */
@@ -13,7 +13,7 @@ export class Parser extends TokenReader {
   #levels = 0;
 
   /**
-   * Parse an expression of operators that bind at least this strongly.
+   * Parse an expression whose operators bind at least as strongly as `weakest`.
    * @throws SqlError
    */
   expression(weakest = 0): Expression {
@@ -50,7 +50,7 @@ export class Parser extends TokenReader {
     return { type: 'binary', operator, left, right, start: left.start, end: right.end };
   }
 
-  /** `a = b = c` has no meaning. */
+  /** Refuse `a = b = c`, which has no meaning. */
   #refuseChain(weakest: number): void {
     const next = this.#operator();
     if (next !== undefined && this.#strength(next) === COMPARING && COMPARING >= weakest)
@@ -83,7 +83,7 @@ export class Parser extends TokenReader {
     return { type: 'in', isNegated, subject, items, start, end: this.previousEnd };
   }
 
-  /** The operator that comes next, if one does. */
+  /** The next token as an operator, if it is one. */
   #operator(): Operator | undefined {
     const { type, text } = this.token;
     const { precedence, wordOperators } = this.dialect;
@@ -94,7 +94,7 @@ export class Parser extends TokenReader {
     return this.#isBeforeOperand() ? operator : undefined;
   }
 
-  /** Whether an operand follows the next token; otherwise `div` and `mod` are aliases. */
+  /** Check whether an operand follows the next token; otherwise `div` and `mod` are aliases. */
   #isBeforeOperand(): boolean {
     const { type, text } = this.lexer.peek();
     if (type === 'symbol') return ['(', '[', '+', '-'].includes(text);
@@ -107,7 +107,7 @@ export class Parser extends TokenReader {
     return this.dialect.hasParts && operand.type !== 'literal' ? this.#access(operand) : operand;
   }
 
-  /** The steps below a value. */
+  /** Parse the steps below a value. */
   #access(subject: Expression): Expression {
     const below = this.#steps();
     if (below.length === 0) return subject;
@@ -222,7 +222,7 @@ export class Parser extends TokenReader {
     return { type: 'wildcard', stream: text, start, end: this.previousEnd };
   }
 
-  /** Expressions up to a closing symbol, which is consumed. */
+  /** Parse expressions up to a closing symbol, and consume it. */
   #list(close: string): Expression[] {
     const items: Expression[] = [];
     if (this.takeSymbol(close)) return items;
@@ -252,12 +252,12 @@ export class Parser extends TokenReader {
     return { type: 'range', from, to, start, end: this.previousEnd };
   }
 
-  /** A bound of a range or a slice: an integer, with or without a sign. */
+  /** The bound of a range or a slice: an integer, optionally signed. */
   #bound(expression: Expression): number {
     const isNegative = expression.type === 'unary' && expression.operator === '-';
     const inner = expression.type === 'unary' && expression.operator !== 'NOT' ? expression.operand : expression;
     if (inner.type !== 'literal' || !Number.isSafeInteger(inner.value))
-      throw this.errorAt(expression.start, 'the bounds of a range are integers');
+      throw this.errorAt(expression.start, 'the bounds of a range must be integers');
     return isNegative ? -(inner.value as number) : (inner.value as number);
   }
 
@@ -266,7 +266,7 @@ export class Parser extends TokenReader {
     const { start } = this.token;
     const { text: name } = this.advance();
     const steps = this.#steps();
-    if (this.isSymbol('.')) throw this.unexpected('an operator', 'a slice is the last step of a path');
+    if (this.isSymbol('.')) throw this.unexpected('an operator', 'a slice must be the last step of a path');
     return { type: 'path', name, steps, start, end: this.previousEnd };
   }
 
@@ -287,7 +287,7 @@ export class Parser extends TokenReader {
     if (steps > MOST_LEVELS) throw this.errorAt(this.token.start, `the path has more than ${MOST_LEVELS} steps`);
   }
 
-  /** `[1]`, `[1:3]`, `[:]`. */
+  /** Parse `[1]`, `[1:3]` or `[:]`. */
   #part(): Step {
     if (this.takeSymbol(']')) return { type: 'part' };
     const from = this.isSymbol(':') ? undefined : this.expression();
@@ -309,7 +309,7 @@ export class Parser extends TokenReader {
       if (from === 0 || to === 0)
         throw this.errorAt(
           from === 0 ? index.start : last.start,
-          'a bound of a slice is 0',
+          'a slice cannot have the bound 0',
           'the first element has the index 1'
         );
       this.expectSymbol(']');
@@ -348,5 +348,5 @@ function isMinusZero(index: Expression): boolean {
   );
 }
 
-/** What follows the name of a stream of which all columns are meant. */
+/** The characters after a stream name that select all its columns. */
 const ALL_OF = /\s*\.\s*\*/y;

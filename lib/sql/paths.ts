@@ -2,13 +2,16 @@ import type { Evaluate, Scope } from './row.ts';
 import { SqlFailure } from './sql-error.ts';
 import { describe, isList, isObject, own, setKey, type Value } from './values.ts';
 
-/** A step of a path, ready to be evaluated. */
+/** A compiled step of a path. */
 export type CompiledStep =
   | { readonly type: 'key'; readonly key: string }
   | { readonly type: 'index'; readonly index: Evaluate; readonly append: boolean }
   | { readonly type: 'slice'; readonly from: number; readonly to: number };
 
-/** Walk down from a value that is decoded already. Strings on the way are decoded as JSON; what does not exist is absent. @throws SqlFailure for a slice of something else than a list */
+/**
+ * Walk down from a decoded value. Strings along the path are decoded as JSON; missing values are absent. @throws
+ * SqlFailure for a slice of a value that is not a list
+ */
 export function walk(start: Value, steps: readonly CompiledStep[], scope: Scope): Value {
   let value = start;
   for (let at = 0; at < steps.length; at++) {
@@ -22,7 +25,7 @@ export function walk(start: Value, steps: readonly CompiledStep[], scope: Scope)
   return value;
 }
 
-/** @param index from 1, or negative from the end */
+/** @param index from 1, or from the end if negative */
 function elementAt(value: Value, index: Value): Value {
   if (!isList(value) || typeof index !== 'number' || !Number.isInteger(index)) return undefined;
   return index > 0 ? value[index - 1] : index < 0 ? value[value.length + index] : undefined;
@@ -36,7 +39,7 @@ function slice(value: Value, from: number, to: number): Value {
   return value.slice(Math.max(0, start), Math.max(0, end));
 }
 
-/** A copy of a value with another one at a path below it. What is in the way is replaced. */
+/** A copy of a value with another value set at a path. Values along the path that are in the way are replaced. */
 export function place(target: Value, steps: readonly CompiledStep[], value: Value, scope: Scope, at = 0): Value {
   if (at === steps.length) return value;
   const step = steps[at];

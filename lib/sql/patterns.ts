@@ -3,20 +3,23 @@ import { BrokerError } from '../base/errors.ts';
 import type { Pattern } from './functions/function.ts';
 import { SqlFailure } from './sql-error.ts';
 
-/** Compiled regular expressions that are remembered. */
+/** Number of compiled regular expressions that are cached. */
 const MOST_REMEMBERED = 200;
-/** Longest regular expression, in characters. */
+/** Maximum length of a regular expression, in characters. */
 const MOST_CHARACTERS = 10_000;
-/** Most parts of a regular expression whose repetitions are written out: the package makes an instruction of each. */
+/**
+ * Maximum number of parts of a regular expression with its repetitions written out: the package creates an instruction
+ * for each.
+ */
 const MAX_PARTS = 50_000;
 
 /**
- * Most that is matched for an event, a row or a topic: the parts of the regular expressions times the characters of their texts. 16 Mi, because the package
- * takes up to 50 ns for each.
+ * Maximum matching work for an event, a row or a topic: the parts of the regular expressions times the characters of
+ * their texts. 16 Mi, because the package takes up to 50 ns for each.
  */
 export const MAX_MATCHED = 16_777_216;
 
-/** The fault of a function that would match too much for one event or row. @param name of the function */
+/** The message for a function that would exceed the matching work of one event or row. @param name of the function */
 export function matchesTooMuch(name: string): string {
   return `${name}(): the parts of regular expressions times the characters of their texts are more than ${MAX_MATCHED}: use a shorter expression, or a part of the text`;
 }
@@ -25,8 +28,8 @@ export function matchesTooMuch(name: string): string {
 export type PatternCompiler = (text: string) => Pattern;
 
 /**
- * Load the package for regular expressions, which takes time in proportion to the text, whatever the expression.
- * @param user begins the message if the package is missing: subject and verb
+ * Load the package for regular expressions, which matches in time proportional to the text for any expression.
+ * @param user beginning of the message if the package is missing: subject and verb
  * @throws BrokerError PACKAGE_MISSING
  */
 export async function loadPatterns(user = 'regular expressions in rules need'): Promise<PatternCompiler> {
@@ -44,10 +47,10 @@ export async function loadPatterns(user = 'regular expressions in rules need'): 
 /** `{3}`, `{3,}` or `{3,5}`. */
 const REPETITION = /\{(\d+)(?:,(\d*))?\}/y;
 
-/** Number of parts of a regular expression whose repetitions are written out: 40 for `(ab?){20}`. At least 1. */
+/** Number of parts of a regular expression with its repetitions written out: 40 for `(ab?){20}`. At least 1. */
 function expandedSize(text: string): number {
   const open: number[] = [];
-  let [size, last] = [0, 0]; // those of the group at hand, and of its last part
+  let [size, last] = [0, 0]; // of the current group, and of its last part
   for (let at = 0; at < text.length; at++) {
     REPETITION.lastIndex = at;
     const [whole, least, most] = (text[at] === '{' && REPETITION.exec(text)) || [];
@@ -94,7 +97,7 @@ async function loadRe2(user: string): Promise<Re2> {
   }
 }
 
-/** The size of a regular expression, as `expandedSize`. @throws SqlFailure if it is too large */
+/** The size of a regular expression, as defined by `expandedSize`. @throws SqlFailure if it is too large */
 export function checkedSize(text: string): number {
   if (text.length > MOST_CHARACTERS)
     throw new SqlFailure(`the regular expression has more than ${MOST_CHARACTERS} characters`);

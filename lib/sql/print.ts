@@ -2,10 +2,10 @@ import { COMPARING, type Dialect, NOT_PRECEDENCE, type Operator, SIGN_PRECEDENCE
 import type { Call, Expression, Field, Path, Selected, Star, Statement, Step } from './tree.ts';
 import { formatFloat, isNumber, type Value } from './values.ts';
 
-/** Binding power of what needs no parentheses. */
+/** Binding power of expressions that need no parentheses. */
 const STRONGEST = 8;
 
-/** Print a statement as SQL, on one line. `parseStatement` gives an equal statement again. */
+/** Print a statement as SQL on one line. `parseStatement` turns it back into an equal statement. */
 export function printStatement(statement: Statement, dialect: Dialect): string {
   const print = new Printer(dialect);
   const parts =
@@ -26,7 +26,7 @@ export class Printer {
   readonly #dialect: Dialect;
   readonly #known: WeakMap<Expression, string> | undefined;
 
-  /** @param known the texts of calls that have been printed, for who prints many parts of the same expression */
+  /** @param known the texts of calls that are printed already, for callers that print many parts of one expression */
   constructor(dialect: Dialect, known?: WeakMap<Expression, string>) {
     this.#dialect = dialect;
     this.#known = known;
@@ -48,13 +48,13 @@ export class Printer {
     return isInvisible === true ? `${named} INVISIBLE` : named;
   }
 
-  /** @param weakest operators that bind less strongly are put in parentheses */
+  /** @param weakest expressions whose operators bind less strongly are put in parentheses */
   expression(node: Expression, weakest = 0): string {
     const text = this.#text(node);
     return this.#strengthOf(node) < weakest ? `(${text})` : text;
   }
 
-  /** Print expressions with commas between them. */
+  /** Print expressions separated by commas. */
   list(items: readonly Expression[]): string {
     return items.map((item) => this.expression(item)).join(', ');
   }
@@ -71,7 +71,7 @@ export class Printer {
         return this.#call(node);
       case 'unary': {
         if (node.operator === 'NOT') return `NOT ${this.expression(node.operand, NOT_PRECEDENCE)}`;
-        // two signs in a row would begin a comment, and a sign before a number would belong to it
+        // two signs in a row would begin a comment, and a sign directly before a number would become part of it
         const { operand } = node;
         const isNumeric = this.#dialect.hasSignedNumbers && operand.type === 'literal' && isNumber(operand.value);
         return `${node.operator}${this.expression(operand, isNumeric ? STRONGEST + 1 : STRONGEST)}`;
@@ -110,7 +110,7 @@ export class Printer {
     }
   }
 
-  /** The left side of a comparison, which may be a comparison itself where these can be chained. */
+  /** The left side of a comparison, itself a comparison in dialects that allow chains. */
   #compared(node: Expression): string {
     return this.expression(node, this.#dialect.chainsComparisons ? COMPARING : COMPARING + 1);
   }
@@ -135,7 +135,7 @@ export class Printer {
     return `${this.name(name)}${this.#steps(steps)}`;
   }
 
-  /** A name, in quotes where it needs them. */
+  /** A name, quoted if necessary. */
   name(name: string): string {
     const { keywords, lexis } = this.#dialect;
     const upper = name.toUpperCase();
@@ -208,7 +208,7 @@ function isNegative(value: Value): boolean {
   return typeof value === 'bigint' ? value < 0n : Number(value) < 0 || Object.is(Number(value), -0);
 }
 
-/** Whether a pattern that matches at one place matches a whole text. */
+/** Check whether a sticky pattern matches a whole text. */
 function isWhole(pattern: RegExp, text: string): boolean {
   pattern.lastIndex = 0;
   return pattern.test(text) && pattern.lastIndex === text.length;

@@ -6,67 +6,83 @@ import { SqlFailure, tooHeavy } from './sql-error.ts';
 import { isList, type Value } from './values.ts';
 import { type KnownWeights, MAX_WEIGHT, type Weighs, weightOf } from './weight.ts';
 
-/** Most characters, bytes and elements that a statement reads and makes for one event, and most that its outputs weigh: what a device sends must not stop the broker. */
+/**
+ * Maximum number of characters, bytes and elements that a statement reads and creates for one event, and maximum total
+ * weight of its outputs: input from a device must not stop the broker.
+ */
 const MAX_WORK = 67_108_864;
-/** Lighter values are weighed each time: a map of known weights costs more than to walk them. */
+/** Values below this weight are weighed every time: looking them up costs more than walking them. */
 const MAX_LIGHT = 2048;
-/** Maximum weight of all outputs that are known to be light; beyond it they are walked. */
+/** Maximum total weight of outputs that are known to be light; beyond it, outputs are walked. */
 const MAX_LIGHT_WEIGHT = MAX_WORK / 4;
-/** The work of copying a member of an object. */
+/** The work counted for copying a member of an object. */
 const MEMBER_WORK = 16;
 
-/** What a statement is evaluated for: an event with its columns. */
+/** The input of an evaluation: an event with its columns. */
 export interface Row {
-  /** The columns that `*` selects, in their order. */
+  /** The columns that `*` selects, in order. */
   readonly names: readonly string[];
-  /** The value of a column; undefined if the event does not have it. */
+  /** The value of a column; undefined if the event does not have the column. */
   column(name: string): Value;
   /**
-   * The value of a column for the steps of a path: JSON text is decoded, once. undefined if it is no JSON.
-   * @param members all that is read of it: an object with these members is enough
+   * The value of a column as seen by the steps of a path: JSON text is decoded, once. Undefined if the text is not
+   * valid JSON.
+   * @param members the only members that are read; an object with these members is sufficient
    */
   decoded(name: string, members?: Members): Value;
-  /** At least the weight of all columns together, if texts count 8 times, because JSON may be decoded from them: it costs less than to walk them. Absent: not known. */
+  /**
+   * An upper bound of the weight of all columns together. Strings count 8 times, because JSON may be decoded from them;
+   * this is cheaper than walking them. Absent if not known.
+   */
   readonly mostWeight?: number;
 }
 
-/** At least the weight of what is decoded or nested by a text, as a multiple of its length: `[1e1,1e1]` has 5, a path of points 7. */
+/**
+ * An upper bound of the weight of what a text decodes to or nests, as a multiple of its length: `[1e1,1e1]` has 5, a
+ * path of points 7.
+ */
 export const TEXT_WEIGHT = 8;
-/** At least the weight of the shortest values, of a list, and of the separators of an argument. */
+/** An upper bound of the weight of the smallest values, of a list, and of an argument's separators. */
 const SMALL = 64;
 
 /** The state of one evaluation. */
 export class Scope {
   readonly row: Row;
-  /** The values of aliases; undefined: the alias is absent. */
+  /** The values of aliases; undefined if an alias is absent. */
   readonly slots: Value[];
-  /** What has been decoded, by its text. */
+  /** Decoded JSON values, by their text. */
   #decoded: Map<string, Value> | undefined = undefined;
   #weights: KnownWeights | undefined = undefined;
   #work = 0;
   #matched = 0;
   #rowWeight: number | undefined = undefined;
-  /** At least the weight of each list or object that was made, if texts count 8 times. */
+  /** An upper bound of the weight of every list or object created so far; strings count 8 times. */
   #madeWeight = 0;
   readonly #textWeight: number;
   #outputWeight = 0;
-  /** At least the weight of the outputs that were not walked. */
+  /** An upper bound of the total weight of the outputs that were not walked. */
   #lightWeight = 0;
 
-  /** @param characters length of the statement: its strings have no more */
+  /** @param characters length of the statement, and thereby an upper bound of the length of its strings */
   constructor(row: Row, slots: Value[], characters: number) {
     this.row = row;
     this.slots = slots;
     this.#textWeight = TEXT_WEIGHT * characters + SMALL;
   }
 
-  /** At least the weight of each value that an expression can have now, if texts count 8 times. What is known to be light by this is not walked. */
+  /**
+   * An upper bound of the weight of any value that an expression can have at present; strings count 8 times. Values
+   * that are light by this bound are not walked.
+   */
   get #most(): number {
     this.#rowWeight ??= this.row.mostWeight ?? Infinity;
     return Math.max(this.#rowWeight, TEXT_WEIGHT * this.#work, this.#madeWeight) + this.#textWeight;
   }
 
-  /** Count a text that a function reads, or what it has made. @throws SqlFailure if it is too much for one event */
+  /**
+   * Count a text that a function reads, or a value that it has created. @throws SqlFailure if the event exceeds its
+   * limit
+   */
   counted(value: Value): Value {
     if (typeof value !== 'string' && typeof value !== 'object') return value;
     if (typeof value === 'string' || value instanceof Uint8Array || isList(value)) this.#take(value.length);
@@ -79,21 +95,27 @@ export class Scope {
       throw new SqlFailure(`the statement reads and makes more than ${MAX_WORK} characters for one event`);
   }
 
-  /** Count the work of a regular expression. @param work its parts times the characters of the text @throws SqlFailure if it is too much for one event */
+  /**
+   * Count the work of a regular expression. @param work number of its parts times the characters of the text @throws
+   * SqlFailure if the event exceeds its limit
+   */
   matched(work: number, name: string): void {
     this.#matched += work;
     if (this.#matched > MAX_MATCHED) throw new SqlFailure(matchesTooMuch(name));
   }
 
-  /** Count the members of an object that are copied, each as much as a short string. @throws SqlFailure if it is too much for one event */
+  /**
+   * Count the members of an object that are copied, each as much as a short string. @throws SqlFailure if the event
+   * exceeds its limit
+   */
   copied(members: number): void {
     this.#take(MEMBER_WORK * members);
   }
 
   /**
-   * Count what a function has made. Functions that are applied to the results of each other can double them each time.
-   * @throws SqlFailure if it is too much for one event, if a list or an object weighs more than 4 MiB, or if a string has more than 16 Mi
-   *   characters
+   * Count the result of a function. Nested calls could otherwise double the result at each level.
+   * @throws SqlFailure if the event exceeds its limit, if a list or an object weighs more than 4 MiB, or if a string
+   *   has more than 16 Mi characters
    */
   made(value: Value, name: string, weighs: Weighs | undefined, args: number): Value {
     if (typeof value === 'object' && value !== null && weighs !== 'part' && !(value instanceof Uint8Array))
@@ -109,15 +131,15 @@ export class Scope {
     if (weight > this.#madeWeight) this.#madeWeight = weight;
   }
 
-  /** A value was put into another one. It is weighed with the output. */
+  /** Note that a value was placed into another one; it is weighed with the output. */
   placed(): void {
     this.#madeWeight = 2 * this.#most;
   }
 
   /**
-   * Count an output: aliases can put an object into another one several times, and into each output of FOREACH.
-   * @param fields how many values it has; all columns are one
-   * @throws SqlFailure if it weighs more than 4 MiB, or if all outputs of the event are too heavy together
+   * Count an output. Aliases can place an object several times into another one, and into each output of FOREACH.
+   * @param fields number of its values; all columns count as one
+   * @throws SqlFailure if it weighs more than 4 MiB, or if the outputs of the event weigh too much together
    */
   output<T extends object>(output: T, fields: number): T {
     const most = fields * this.#most;
@@ -127,7 +149,7 @@ export class Scope {
     }
     this.#outputWeight += this.#weigh(output, 'an output');
     if (this.#outputWeight > MAX_WORK)
-      throw new SqlFailure(`the outputs of the event are larger than ${MAX_WORK} bytes as JSON together`);
+      throw new SqlFailure(`the outputs of the event together have more than ${MAX_WORK} bytes as JSON`);
     return output;
   }
 
@@ -139,7 +161,10 @@ export class Scope {
     return weight;
   }
 
-  /** Decode JSON, each text once: FOREACH would otherwise decode the same text for each element. undefined if it is no JSON */
+  /**
+   * Decode JSON, each text only once: FOREACH would otherwise decode the same text for each element. Undefined if the
+   * text is not valid JSON.
+   */
   decode(text: string): Value {
     const decoded = (this.#decoded ??= new Map());
     const known = decoded.get(text);
@@ -149,11 +174,11 @@ export class Scope {
     return value;
   }
 
-  /** What a string encodes, if it is JSON; otherwise the value itself. */
+  /** The decoded value of a string that is valid JSON; otherwise the value itself. */
   jsonIn(value: Value): Value {
     return typeof value === 'string' ? (this.decode(value) ?? value) : value;
   }
 }
 
-/** An expression, ready to be evaluated. @throws SqlFailure */
+/** A compiled expression. @throws SqlFailure */
 export type Evaluate = (scope: Scope) => Value;

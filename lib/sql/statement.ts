@@ -31,7 +31,7 @@ function foreach(parser: Parser): Statement {
   const selected = fields(parser);
   const does = parser.takeKeyword('DO') ? fields(parser) : undefined;
   const incase = parser.takeKeyword('INCASE') ? parser.expression() : undefined;
-  if (parser.keyword === 'DO') throw parser.unexpected('FROM', 'DO comes before INCASE');
+  if (parser.keyword === 'DO') throw parser.unexpected('FROM', 'put DO before INCASE');
   return {
     type: 'foreach',
     fields: selected,
@@ -41,7 +41,7 @@ function foreach(parser: Parser): Statement {
   };
 }
 
-/** FROM and WHERE. */
+/** Parse FROM and WHERE. */
 function origin(parser: Parser): { from: Source[]; where?: Expression } {
   parser.expectKeyword('FROM');
   const from = [source(parser)];
@@ -49,7 +49,7 @@ function origin(parser: Parser): { from: Source[]; where?: Expression } {
   return parser.takeKeyword('WHERE') ? { from, where: parser.expression() } : { from };
 }
 
-const TOPIC_HINT = 'topics need double quotes: FROM "a/b"';
+const TOPIC_HINT = 'put topics in double quotes: FROM "a/b"';
 
 function source(parser: Parser): Source {
   const { type } = parser.token;
@@ -81,7 +81,7 @@ function aliasOf(parser: Parser): Path | undefined {
   const { type, start } = parser.token;
   const isName = type === 'quoted' || (type === 'word' && parser.keyword === undefined);
   if (!hasAs && (!isName || parser.isForeignWord)) return undefined;
-  if (!isName) throw parser.unexpected('an alias', 'an alias that is a keyword stands in double quotes');
+  if (!isName) throw parser.unexpected('an alias', 'put an alias that is a keyword in double quotes');
   const alias = parser.path();
   if (alias.steps.some((step) => step.type === 'slice')) throw parser.errorAt(start, 'an alias cannot be a slice');
   return alias;

@@ -2,7 +2,7 @@ import type { Dialect } from './dialect.ts';
 import { Lexer, type Token } from './lexer.ts';
 import { SqlError } from './sql-error.ts';
 
-/** Reads the tokens of a statement with one token ahead, for parsers. */
+/** Reads the tokens of a statement for parsers, with one token of look-ahead. */
 export class TokenReader {
   readonly dialect: Dialect;
   protected readonly lexer: Lexer;
@@ -21,7 +21,7 @@ export class TokenReader {
     return this.lexer.text;
   }
 
-  /** The next token, which is not consumed yet. */
+  /** The next token, without consuming it. */
   get token(): Token {
     return this.#token;
   }
@@ -39,7 +39,7 @@ export class TokenReader {
     return token;
   }
 
-  /** Consume a dot or an arrow, and the key that follows it. @throws SqlError */
+  /** Consume a dot or an arrow and the key that follows. @throws SqlError */
   takeKey(): Token {
     this.#token = this.lexer.key();
     const { type } = this.#token;
@@ -48,7 +48,7 @@ export class TokenReader {
     return this.advance();
   }
 
-  /** The keyword that comes next, in upper case. */
+  /** The next token in upper case if it is a keyword. */
   get keyword(): string | undefined {
     const { type, text } = this.#token;
     if (type !== 'word') return undefined;
@@ -56,7 +56,7 @@ export class TokenReader {
     return this.dialect.keywords.has(upper) ? upper : undefined;
   }
 
-  /** Whether a name comes next: in quotes, or a word that is no keyword. */
+  /** True if the next token is a name: quoted, or a word that is not a keyword. */
   get isName(): boolean {
     const { type } = this.#token;
     return type === 'quoted' || (type === 'word' && this.keyword === undefined);
@@ -66,19 +66,22 @@ export class TokenReader {
     return this.#token.type === 'symbol' && this.#token.text === symbol;
   }
 
-  /** Whether a word comes next that need not be a keyword. @param word in upper case */
+  /** Check whether the next token is the given word, which need not be a keyword. @param word in upper case */
   isWord(word: string): boolean {
     return this.#token.type === 'word' && this.#token.text.toUpperCase() === word;
   }
 
-  /** Consume a keyword, or another word with a meaning at this place, if it comes next. @param keyword in upper case @throws SqlError */
+  /**
+   * Consume a keyword, or another word that has a meaning here, if it is next. @param keyword in upper case @throws
+   * SqlError
+   */
   takeKeyword(keyword: string): boolean {
     if (!this.isWord(keyword)) return false;
     this.advance();
     return true;
   }
 
-  /** Consume a symbol if it comes next. @throws SqlError */
+  /** Consume a symbol if it is next. @throws SqlError */
   takeSymbol(symbol: string): boolean {
     if (!this.isSymbol(symbol)) return false;
     this.advance();
@@ -95,14 +98,14 @@ export class TokenReader {
     if (!this.takeKeyword(keyword)) throw this.unexpected(keyword);
   }
 
-  /** The error that the next token is not what can stand here. @param expected what can */
+  /** The error for a next token that is not allowed here. @param expected the tokens that are allowed */
   unexpected(expected: string, hint?: string): SqlError {
     const { type, text, start } = this.#token;
     const advice = hint ?? (type === 'word' ? this.dialect.wordHints[text.toUpperCase()] : this.#symbolHint(text));
     return this.errorAt(start, `syntax error before: ${this.found}: expected ${expected}`, advice);
   }
 
-  /** The next token as messages show it. */
+  /** The next token as shown in messages. */
   get found(): string {
     const { type, start, end } = this.#token;
     return type === 'end' ? 'the end of the statement' : JSON.stringify(this.lexer.text.slice(start, end));
@@ -117,7 +120,7 @@ export class TokenReader {
     return new SqlError(fault, this.lexer.text, start, hint);
   }
 
-  /** Whether the next word has a meaning in other dialects, so that it is no alias without AS. */
+  /** True if the next word has a meaning in other dialects and therefore cannot be an alias without AS. */
   get isForeignWord(): boolean {
     return this.#token.type === 'word' && this.dialect.wordHints[this.#token.text.toUpperCase()] !== undefined;
   }

@@ -1,6 +1,6 @@
 import type { Value } from './values.ts';
 
-/** Place of a node in the text of its statement. */
+/** Position of a node in the text of its statement. */
 interface Placed {
   readonly start: number;
   readonly end: number;
@@ -19,17 +19,17 @@ export type Step =
   /** `append`: the index `-0` of an alias. */
   | { readonly type: 'index'; readonly index: Expression; readonly append?: true }
   | { readonly type: 'slice'; readonly from: number; readonly to: number }
-  /** `a[1:3]`: from an index up to, and without, another one. */
+  /** `a[1:3]`: from one index up to, but not including, another. */
   | { readonly type: 'part'; readonly from?: Expression; readonly to?: Expression };
 
-/** A column, or what is below it: `payload.a[1]`. */
+/** A column, or a value below it: `payload.a[1]`. */
 export interface Path extends Placed {
   readonly type: 'path';
   readonly name: string;
   readonly steps: readonly Step[];
 }
 
-/** Steps below the value of an expression that is no column: `collect(*)[0]->a`. */
+/** Steps below the value of an expression that is not a column: `collect(*)[0]->a`. */
 export interface Access extends Placed {
   readonly type: 'access';
   readonly subject: Expression;
@@ -60,7 +60,7 @@ export interface Unary extends Placed {
 
 type Comparison = '=' | '!=' | '<' | '>' | '<=' | '>=' | '=~';
 export type Arithmetic = '+' | '-' | '*' | '/' | 'div' | 'mod';
-/** Operators of streams: the remainder, and those for bits. */
+/** Additional operators of streams: remainder and bit operations. */
 type BitOperator = '%' | '&' | '|' | '^';
 export type BinaryOperator = 'OR' | 'AND' | Comparison | Arithmetic | BitOperator;
 
@@ -77,7 +77,7 @@ export interface Membership extends Placed {
   readonly isNegated: boolean;
   readonly subject: Expression;
   readonly items: readonly Expression[];
-  /** `a IN b`: the only item is an array, whose elements are meant. */
+  /** `a IN b`: the only item is an array whose elements are meant. */
   readonly isArray?: true;
 }
 
@@ -148,12 +148,12 @@ export interface Star extends Placed {
   readonly replace?: readonly Selected[];
 }
 
-/** A selected expression, with its alias where it has one. */
+/** A selected expression with its optional alias. */
 export interface Selected extends Placed {
   readonly type: 'selected';
   readonly expression: Expression;
   readonly alias?: Path;
-  /** It is not part of the output: `expression AS alias INVISIBLE`. */
+  /** Set if the field is not part of the output: `expression AS alias INVISIBLE`. */
   readonly isInvisible?: true;
 }
 
@@ -200,7 +200,7 @@ export interface Join extends Placed {
 
 export type WindowKind = 'tumbling' | 'hopping' | 'sliding' | 'session' | 'count' | 'state';
 
-/** Units of the lengths of windows: day, hour, minute, second, millisecond. */
+/** Units of window lengths: day, hour, minute, second, millisecond. */
 export type TimeUnit = 'dd' | 'hh' | 'mi' | 'ss' | 'ms';
 
 /** `TUMBLINGWINDOW(ss, 10) FILTER (WHERE a) OVER (WHEN b)`. */
@@ -208,9 +208,9 @@ export interface Window extends Placed {
   readonly kind: WindowKind;
   /** Absent for windows that count rows or follow a state. */
   readonly unit?: TimeUnit;
-  /** The numbers as they are written: a length, and what follows it. */
+  /** The numbers as written: a length, and the optional second number. */
   readonly lengths: readonly number[];
-  /** The conditions of a state window: one, or that of its begin and that of its end. */
+  /** The conditions of a state window: either one, or one to begin and one to end it. */
   readonly conditions: readonly Expression[];
   readonly filter?: Expression;
   readonly when?: Expression;
@@ -231,7 +231,7 @@ export interface StreamSelect {
   readonly joins: readonly Join[];
   readonly where?: Expression;
   readonly window?: Window;
-  /** What is grouped by besides the window. */
+  /** The grouping expressions besides the window. */
   readonly groupBy: readonly Expression[];
   readonly having?: Expression;
   readonly orderBy: readonly OrderKey[];

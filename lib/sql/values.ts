@@ -23,16 +23,19 @@ export type Value =
   | readonly Value[]
   | { readonly [key: string]: Value };
 
-/** Most levels of lists and objects inside each other that are compared, encoded or decoded exactly. */
+/** Maximum nesting of lists and objects that are compared, encoded or decoded exactly. */
 export const MOST_LEVELS = 1000;
 
-/** Most digits of an integer: more than 65536 bits have. Longer ones would take more than linear time. */
+/**
+ * Maximum number of digits of an integer, which exceeds 65536 bits. Converting longer ones would take more than linear
+ * time.
+ */
 export const MOST_DIGITS = 20_000;
 
 /** An object of a statement, such as its output. */
 export type ValueObject = { readonly [key: string]: Value };
 
-/** A floating point number without a fraction, which is told apart from an integer: 1.0. */
+/** A floating point number without a fraction, kept distinct from an integer: 1.0. */
 export class Float {
   readonly value: number;
 
@@ -49,17 +52,20 @@ export class Float {
   }
 }
 
-/** A floating point number as a value. */
+/** Convert a floating point number to a value. */
 export function floatOf(number: number): number | Float {
   return Number.isInteger(number) ? new Float(number) : number;
 }
 
-/** An integer as a value, from a number that has no fraction and is exact, or from a bigint. */
+/** Convert an exact number without a fraction, or a bigint, to a value. */
 export function integerOf(integer: bigint): number | bigint {
   return integer >= MIN_SAFE && integer <= MAX_SAFE ? Number(integer) : integer;
 }
 
-/** A number without a fraction as a value. One that is infinite, which only functions of the app give, stays as it is. */
+/**
+ * Convert a number without a fraction to a value. Infinite numbers, which only functions of the app return, stay as
+ * they are.
+ */
 export function integerFrom(number: number): number | bigint {
   return Number.isFinite(number) ? integerOf(BigInt(number)) : number;
 }
@@ -88,12 +94,12 @@ export function kindOf(value: Value): Kind {
   return value instanceof Uint8Array ? 'bytes' : 'object';
 }
 
-/** Whether a value is a list. */
+/** Check whether a value is a list. */
 export function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-/** Whether a value is an object, and no list, bytes or number. */
+/** Check whether a value is an object, as opposed to a list, bytes or a number. */
 export function isObject(value: Value): value is ValueObject {
   return (
     typeof value === 'object' &&
@@ -104,18 +110,18 @@ export function isObject(value: Value): value is ValueObject {
   );
 }
 
-/** The value of a key; undefined if the object does not have it itself. */
+/** The value of a key; undefined if it is not an own key of the object. */
 export function own(object: ValueObject, key: string): Value {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** Set a key of an object that is being built; `__proto__` is a key like any other. */
+/** Set a key of an object under construction; `__proto__` is a key like any other. */
 export function setKey<T>(object: Record<string, T>, key: string, value: NoInfer<T>): void {
   if (key !== '__proto__') object[key] = value;
   else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** A name for the kind of a value, for messages. */
+/** A description of a value and its type, for messages. */
 export function describe(value: Value): string {
   switch (kindOf(value)) {
     case 'absent':
@@ -143,7 +149,7 @@ function quote(text: string): string {
   return `'${text.length > 40 ? `${text.slice(0, 37)}...` : text}'`;
 }
 
-/** The shortest form of a floating point number that is told apart from an integer: `1.0`, `1.5`, `1.0e21`. */
+/** The shortest form of a floating point number that is distinguishable from an integer: `1.0`, `1.5`, `1.0e21`. */
 export function formatFloat(number: number): string {
   const text = String(number);
   const [mantissa, exponent] = text.split('e');
@@ -153,7 +159,7 @@ export function formatFloat(number: number): string {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Bytes as a value: a string if they are UTF-8. */
+/** Convert bytes to a value: a string if they are valid UTF-8. */
 export function textOf(bytes: Uint8Array): string | Uint8Array {
   try {
     return decoder.decode(bytes);
@@ -162,12 +168,12 @@ export function textOf(bytes: Uint8Array): string | Uint8Array {
   }
 }
 
-/** A string or bytes as bytes. */
+/** Convert a string or bytes to bytes. */
 export function bytesOf(text: string | Uint8Array): Uint8Array {
   return typeof text === 'string' ? Buffer.from(text) : text;
 }
 
-/** Whether a value is an integer or a floating point number. */
+/** Check whether a value is an integer or a floating point number. */
 export function isNumber(value: Value): value is number | bigint | Float {
   return typeof value === 'number' || typeof value === 'bigint' || value instanceof Float;
 }

@@ -1,36 +1,38 @@
-/** Most that a value may weigh: about the bytes of its JSON. 4 MiB. */
+/** Maximum weight of a value, approximately the bytes of its JSON. 4 MiB. */
 export const MAX_WEIGHT = 4_194_304;
 
-/** Deeper values are too heavy, because nothing can encode them. */
+/** Values nested deeper than this count as too heavy, because they cannot be encoded. */
 const MAX_LEVELS = 1000;
 
-/** Relation between the weight of a result and the arguments of its function, see `SqlFunction.weighs`. */
+/** The relation between the weight of a function's result and that of its arguments, see `SqlFunction.weighs`. */
 export type Weighs = 'part' | 'sum';
 
 /** Weights of lists and objects, by identity. */
 export type KnownWeights = Map<object, number>;
 
-/** Lighter values are walked again: that costs as much as to look them up. */
+/** Values below this weight are walked again, which costs no more than looking them up. */
 const MIN_KNOWN = 256;
 
 /**
- * Whether a value weighs more than a bound: about the bytes of its JSON. What is part of it several times counts several times, because it is
- * encoded several times; the walk ends at the bound, so that it takes time in proportion to it.
+ * Check whether a value weighs more than a bound, approximately in bytes of its JSON. A part that occurs several times
+ * counts several times, because it is encoded several times. The walk ends at the bound, so that its time is proportional to
+ * the bound.
  */
 export function isHeavier(value: unknown, most: number): boolean {
   return left(value, most, 0, undefined) < 0;
 }
 
 /**
- * Measure the weight of a value, as for `isHeavier`.
- * @param known weights of values that do not change meanwhile: what is part of many outputs is walked once. It gets those of this value
- * @returns more than `most` if it is heavier, which need not be its weight
+ * Measure the weight of a value, as `isHeavier` does.
+ * @param known weights of values that do not change in the meantime, so that a part of many outputs is walked once;
+ *   extended by this value's parts
+ * @returns more than `most` if the value is heavier; this is not necessarily its weight
  */
 export function weightOf(value: unknown, most: number, known?: KnownWeights): number {
   return most - left(value, most, 0, known);
 }
 
-/** The rest of a bound; negative: the value is heavier. */
+/** The remainder of a bound; negative if the value is heavier. */
 function left(value: unknown, most: number, level: number, known: KnownWeights | undefined): number {
   if (typeof value === 'string') return most - value.length - 2;
   if (typeof value !== 'object' || value === null) return most - 8;
@@ -38,7 +40,7 @@ function left(value: unknown, most: number, level: number, known: KnownWeights |
   const weight = known?.get(value);
   if (weight !== undefined) return most - weight;
   let rest = most - 2;
-  // calls are for lists and objects alone, because most of what they have are scalars
+  // recursion only for lists and objects, because most elements are scalars
   if (Array.isArray(value))
     for (let index = 0; index < value.length && rest >= 0; index++) {
       const each: unknown = value[index];

@@ -74,7 +74,7 @@ describe('Rules of serve', () => {
       [{ rules: [] }, /rules: expected an object/],
       [{ rules: { actions: [] } }, /rules\.actions/],
       [{ rules: { rule: [] } }, /rule/],
-      [{ rules: { rules: [{ id: 'a', sql: 'SELECT * FROM t/a', actions: [] }] } }, /topics need double quotes/],
+      [{ rules: { rules: [{ id: 'a', sql: 'SELECT * FROM t/a', actions: [] }] } }, /put topics in double quotes/],
       [{ 'rule_engine.events.client_conected': 'on' }, /client_conected/]
     ] as const) {
       const shell = testShell();

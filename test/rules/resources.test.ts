@@ -366,7 +366,7 @@ describe('What is persisted', () => {
     const { rules } = kit.broker;
     const [rule] = await rules.list();
     assert.deepEqual([rule.state, rule.sql], ['disconnected', 'SELECT twice(qos) as q FROM "a"']);
-    assert.match(rule.reason!, /there is no function twice/);
+    assert.match(rule.reason!, /unknown function twice/);
     await rules.defineFunction(TWICE);
     assert.equal((await rules.get('one'))!.state, 'connected');
     await assert.rejects(rules.defineFunction({ ...TWICE, name: 'upper' }), { code: 'FUNCTION_EXISTS' });

@@ -222,7 +222,7 @@ describe('Rules', () => {
 
 describe('What is refused of a rule', () => {
   const cases: readonly [string, object, string, RegExp][] = [
-    ['an invalid statement', { sql: 'SELECT * FROM t/a' }, 'SQL_INVALID', /topics need double quotes/],
+    ['an invalid statement', { sql: 'SELECT * FROM t/a' }, 'SQL_INVALID', /put topics in double quotes/],
     ['an invalid topic filter', { sql: 'SELECT * FROM "a/#/b"' }, 'SQL_INVALID', /line 1, column 15/],
     [
       'an event that does not exist',

@@ -19,14 +19,14 @@ describe('An SqlError', () => {
   it('has the line, the column, a mark below the fault and a hint', () => {
     const error = errorOf('SELECT qos,\n  clientid\nFROM t/a WHERE qos = 1');
     assert.deepEqual([error.code, error.line, error.column], ['SQL_INVALID', 3, 7]);
-    assert.equal(error.hint, 'topics need double quotes: FROM "a/b"');
+    assert.equal(error.hint, 'put topics in double quotes: FROM "a/b"');
     assert.equal(
       error.message,
       [
         'syntax error before: "/": expected WHERE at line 3, column 7',
         '  FROM t/a WHERE qos = 1',
         '        ^',
-        'hint: topics need double quotes: FROM "a/b"'
+        'hint: put topics in double quotes: FROM "a/b"'
       ].join('\n')
     );
   });
@@ -46,7 +46,7 @@ describe('An SqlError', () => {
 
 describe('A statement that is too large', () => {
   it('has too many characters', () => {
-    assert.match(errorOf(`SELECT '${'a'.repeat(MOST_CHARACTERS)}' FROM "t"`).message, /but 65536 are the most/);
+    assert.match(errorOf(`SELECT '${'a'.repeat(MOST_CHARACTERS)}' FROM "t"`).message, /the maximum is 65536/);
     const error = errorOf(`\n${' '.repeat(MOST_CHARACTERS)}`);
     assert.deepEqual([error.line, error.column], [1, 1]);
   });

@@ -56,7 +56,7 @@ describe('A statement with hostile values', () => {
       const list = (length: number) => JSON.stringify({ list: Array(length).fill('x'), large });
       const outputs = (payload: string) => evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload });
       assert.throws(() => outputs(list(9000)), {
-        message: 'DO: the outputs of the event are larger than 67108864 bytes as JSON together'
+        message: 'DO: the outputs of the event together have more than 67108864 bytes as JSON'
       });
       assert.equal(outputs(list(20))?.length, 20);
     });

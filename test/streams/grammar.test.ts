@@ -59,8 +59,8 @@ describe('A printed statement over streams', () => {
 describe('A statement over streams that is too large', () => {
   it('has too many characters', () => {
     const long = 'x'.repeat(MOST_CHARACTERS);
-    assert.throws(() => parseStreamStatement(`SELECT ${long} FROM demo`), /but 65536 are the most/);
-    assert.throws(() => parseDdl(`CREATE STREAM demo () WITH (DATASOURCE="${long}")`), /but 65536 are the most/);
+    assert.throws(() => parseStreamStatement(`SELECT ${long} FROM demo`), /the maximum is 65536/);
+    assert.throws(() => parseDdl(`CREATE STREAM demo () WITH (DATASOURCE="${long}")`), /the maximum is 65536/);
   });
 
   for (const [what, before, after] of [

@@ -95,7 +95,7 @@ function test(name: string, about: string, kinds: readonly Kind[], isTrue = true
   };
 }
 
-/** @param nullIsAbsent the null of JSON counts as absent */
+/** @param nullIsAbsent whether JSON null counts as absent */
 export function typeTests(nullIsAbsent: boolean) {
   const nothing: readonly Kind[] = nullIsAbsent ? ['absent', 'null'] : ['absent'];
   return family('type tests', [

@@ -3,14 +3,14 @@ import { integerOf, type Value } from '../values.ts';
 import { family } from './function.ts';
 
 const UNITS = ['second', 'millisecond', 'microsecond', 'nanosecond'];
-/** Nanoseconds of a unit. */
+/** Nanoseconds by unit. */
 const NANOSECONDS: Readonly<Record<string, bigint>> = {
   second: 1_000_000_000n,
   millisecond: 1_000_000n,
   microsecond: 1000n,
   nanosecond: 1n
 };
-/** Decimals of a second that a unit shows. */
+/** Decimals of a second by unit. */
 const DECIMALS: Readonly<Record<string, number>> = { second: 0, millisecond: 3, microsecond: 6, nanosecond: 9 };
 /** Years 0 to 9999, in every time zone. */
 const [EARLIEST_MS, LATEST_MS] = [-62_167_132_800_000n, 253_402_214_399_999n];
@@ -26,12 +26,12 @@ function floorDivide(value: bigint, by: bigint): bigint {
   return value >= 0n ? value / by : -((-value + by - 1n) / by);
 }
 
-/** Seconds of the local time zone east of UTC, at a time. */
+/** Seconds by which the local time zone is east of UTC at a given time. */
 function localOffset(nanoseconds: bigint): number {
   return -new Date(Number(nanoseconds / 1_000_000n)).getTimezoneOffset() * 60;
 }
 
-/** The parts of a time in a time zone. */
+/** The components of a time in a time zone. */
 function partsOf(nanoseconds: bigint, offsetSeconds: number) {
   const seconds = floorDivide(nanoseconds, 1_000_000_000n);
   const date = new Date(Number(seconds + BigInt(offsetSeconds)) * 1000).toISOString();
@@ -55,7 +55,7 @@ function rfc3339(nanoseconds: bigint, unit: string): string {
   return `${date}T${time}${decimals === 0 ? '' : `.${fraction.slice(0, decimals)}`}${offsetText(offset)}`;
 }
 
-/** Milliseconds since 1970 of a time of UTC; NaN if there is no such day or time, such as 2026-02-30. */
+/** The Unix time in milliseconds of a UTC time; NaN if that day or time does not exist, such as 2026-02-30. */
 function utcMs(date: string, time: string): number {
   const ms = Date.parse(`${date}T${time}Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(`${date}T${time}`) ? ms : Number.NaN;
@@ -68,20 +68,21 @@ function parseRfc3339(text: string, unit: string): Value {
   const [, date, time, fraction = '', zone] = found ?? [];
   const ms = found === null ? Number.NaN : Date.parse(`${date}T${time}${zone.toUpperCase()}`);
   if (Number.isNaN(ms) || Number.isNaN(utcMs(date, time)))
-    throw new SqlFailure(`rfc3339_to_unix_ts: "${text.slice(0, 60)}" is no time of RFC 3339`);
+    throw new SqlFailure(`rfc3339_to_unix_ts: "${text.slice(0, 60)}" is not an RFC 3339 time`);
   const nanoseconds = BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0'));
   return integerOf(floorDivide(nanoseconds, NANOSECONDS[unit]));
 }
 
 const ZONE = /^([+-])([01]\d|2[0-3]):?([0-5]\d)(?::?([0-5]\d))?$/;
 
-/** Seconds east of UTC: `Z`, `local`, `+02:00`, or a number of seconds. */
+/** The seconds east of UTC of a zone: `Z`, `local`, `+02:00`, or a number of seconds. */
 function zoneSeconds(zone: Value, name: string, nanoseconds: bigint): number {
   if (Number.isSafeInteger(zone) && Math.abs(zone as number) < 86_400) return zone as number;
   if (zone === 'Z' || zone === 'z') return 0;
   if (zone === 'local') return localOffset(nanoseconds);
   const found = typeof zone === 'string' ? ZONE.exec(zone) : null;
-  if (found === null) throw new SqlFailure(`${name}: the time zone is none; write Z, local or +02:00`);
+  if (found === null)
+    throw new SqlFailure(`${name}: the time zone is invalid; use Z, local, +02:00 or a number of seconds`);
   const [, sign, hours, minutes, seconds = '0'] = found;
   const size = Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
   return sign === '-' ? -size : size;
@@ -111,7 +112,7 @@ function formatDate(unit: string, zone: Value, format: string, time: number | bi
   return format.replace(PART, (part) => values[part]);
 }
 
-/** What the parts of a format match. */
+/** The regular expression of each part of a format. */
 const PATTERNS: Readonly<Record<string, string>> = {
   '%Y': '(?<Y>\\d{4})',
   '%m': '(?<m>\\d{2})',
@@ -128,7 +129,7 @@ const PATTERNS: Readonly<Record<string, string>> = {
   '%%': '%'
 };
 
-/** Read a time by a format, of which each part matches a fixed number of characters. */
+/** Parse a time by a format in which each part matches a fixed number of characters. */
 function parseDate(unit: string, zone: Value, format: string, text: string): Value {
   const wrong = new SqlFailure(
     `date_to_unix_ts: "${text.slice(0, 60)}" does not have the format "${format.slice(0, 60)}"`
@@ -189,7 +190,7 @@ export const DATE_FUNCTIONS = family('dates', [
     name: 'rfc3339_to_unix_ts',
     params: ['string', 'string?'],
     returns: 'integer',
-    about: 'A time of RFC 3339 as the time since 1970.',
+    about: 'An RFC 3339 time as the time since 1970.',
     choices: { 1: UNITS },
     run: (text: string, unit = 'second') => parseRfc3339(text, unit)
   },
@@ -198,7 +199,7 @@ export const DATE_FUNCTIONS = family('dates', [
     params: ['string', 'any', 'string', 'integer?'],
     returns: 'string',
     about:
-      'format_date(unit, zone, format, time): a time, or that of now, with %Y %m %d %H %M %S %N %3N %6N %z %:z %::z.',
+      'format_date(unit, zone, format, time): a time, by default the current one, formatted with %Y %m %d %H %M %S %N %3N %6N %z %:z %::z.',
     choices: { 0: UNITS },
     make: (tools) => (unit: string, zone: Value, format: string, time?: number | bigint) =>
       formatDate(
@@ -216,7 +217,7 @@ export const DATE_FUNCTIONS = family('dates', [
     choices: { 0: UNITS },
     run: (unit: string, second: Value, third: string, fourth?: string) => {
       if (fourth !== undefined) return parseDate(unit, second, third, fourth);
-      if (typeof second !== 'string') throw new SqlFailure('date_to_unix_ts: the format is no string');
+      if (typeof second !== 'string') throw new SqlFailure('date_to_unix_ts: the format must be a string');
       return parseDate(unit, 'Z', second, third);
     }
   },
@@ -224,7 +225,7 @@ export const DATE_FUNCTIONS = family('dates', [
     name: 'timezone_to_second',
     params: ['any'],
     returns: 'integer',
-    about: 'Seconds of a time zone east of UTC.',
+    about: 'Seconds by which a time zone is east of UTC.',
     make: (tools) => (zone: Value) =>
       zoneSeconds(zone, 'timezone_to_second', BigInt(Math.trunc(tools.now())) * 1_000_000n)
   }

@@ -17,12 +17,13 @@ const hash = (name: string, algorithm: string): FunctionRow => ({
   run: (data: Bytes) => createHash(algorithm).update(data).digest('hex')
 });
 
-/** Of a length that is divisible by 4; a group for each 4 digits would need a stack in proportion to the text. */
+/** Of a length divisible by 4; a group for every 4 digits would need a stack proportional to the text. */
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 function decodeBase64(text: string): Value {
   const digits = text.replace(/[ \t\r\n]/g, '');
-  if (digits.length % 4 !== 0 || !BASE64.test(digits)) throw new SqlFailure('base64_decode: the text is no base64');
+  if (digits.length % 4 !== 0 || !BASE64.test(digits))
+    throw new SqlFailure('base64_decode: the text is not valid base64');
   return textOf(Buffer.from(digits, 'base64'));
 }
 
@@ -98,7 +99,7 @@ export const ENCODING_FUNCTIONS = family('hashes and encodings', [
     name: 'base64_decode',
     params: ['string'],
     returns: 'bytes',
-    about: 'The text or bytes that base64 stands for.',
+    about: 'The text or bytes that a base64 string encodes.',
     run: decodeBase64
   },
   { name: 'json_encode', params: ['any'], returns: 'string', about: 'A value as JSON.', run: encodeJson },
@@ -107,10 +108,10 @@ export const ENCODING_FUNCTIONS = family('hashes and encodings', [
     params: ['string'],
     returns: 'any',
     weighs: 'sum',
-    about: 'The value that JSON stands for.',
+    about: 'The value that a JSON text encodes.',
     run: (text: string) => {
       const value = decodeJson(text);
-      if (value === undefined) throw new SqlFailure('json_decode: the text is no JSON');
+      if (value === undefined) throw new SqlFailure('json_decode: the text is not valid JSON');
       return value;
     }
   },
@@ -126,7 +127,7 @@ export const ENCODING_FUNCTIONS = family('hashes and encodings', [
     name: 'hexstr2bin',
     params: ['string'],
     returns: 'bytes',
-    about: 'The bytes that hexadecimal digits stand for; an odd number of digits is preceded by 0.',
+    about: 'The bytes that hexadecimal digits encode; an odd number of digits is preceded by 0.',
     run: decodeHex
   },
   {
@@ -164,7 +165,7 @@ export const ENCODING_FUNCTIONS = family('hashes and encodings', [
   }
 ]);
 
-/** Most entries of the table that rules share. */
+/** Maximum number of entries of the table that rules share. */
 const MOST_ENTRIES = 10_000;
 
 export const STORE_FUNCTIONS = family('shared values', [
@@ -172,10 +173,10 @@ export const STORE_FUNCTIONS = family('shared values', [
     name: 'kv_store_put',
     params: ['string', 'any'],
     returns: 'any',
-    about: 'Keep a value under a key, in memory, for all rules; gives the value.',
+    about: 'Store a value under a key, in memory, for all rules; returns the value.',
     make: (tools) => (key: string, value: Value) => {
       if (tools.table.size >= MOST_ENTRIES && !tools.table.has(key))
-        throw new SqlFailure(`kv_store_put: there are ${MOST_ENTRIES} keys already`);
+        throw new SqlFailure(`kv_store_put: the table already has ${MOST_ENTRIES} keys; delete some with kv_store_del`);
       tools.table.set(key, value);
       return value;
     }
@@ -184,7 +185,7 @@ export const STORE_FUNCTIONS = family('shared values', [
     name: 'kv_store_get',
     params: ['string', 'any?'],
     returns: 'any',
-    about: 'The value that is kept under a key, or else the second argument.',
+    about: 'The value stored under a key, or else the second argument.',
     isTotal: true,
     make: (tools) => (key: string, fallback: Value) => tools.table.get(key) ?? fallback
   },
@@ -192,7 +193,7 @@ export const STORE_FUNCTIONS = family('shared values', [
     name: 'kv_store_del',
     params: ['string'],
     returns: 'any',
-    about: 'Keep nothing under a key any more; gives the value that was kept.',
+    about: 'Delete a key; returns the value that was stored.',
     isTotal: true,
     make: (tools) => (key: string) => {
       const value = tools.table.get(key);

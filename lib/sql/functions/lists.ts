@@ -10,7 +10,7 @@ type Items = readonly Value[];
 /** @param number from 1 */
 function element(name: string, number: number | bigint, list: Items): Value {
   if (number < 1 || number > list.length)
-    throw new SqlFailure(`${name}: the list has ${list.length} elements, and no element ${number}`);
+    throw new SqlFailure(`${name}: the list has ${list.length} elements, so there is no element ${number}`);
   return list[Number(number) - 1];
 }
 
@@ -20,13 +20,13 @@ function part(start: number | bigint, length: number | bigint, list: Items): Val
   return list.slice(from, from + Number(length));
 }
 
-/** An object, or the JSON text of one; undefined for others. */
+/** The object that a value is or encodes as JSON; undefined for other values. */
 function objectIn(value: Value): ValueObject | undefined {
   const object = typeof value === 'string' ? decodeJson(value) : value;
   return isObject(object) ? object : undefined;
 }
 
-/** The value below an object at some keys; JSON text on the way is decoded. */
+/** The value at a sequence of keys in an object; JSON text along the path is decoded. */
 export function valueAt(keys: readonly string[], value: Value, fallback?: Value): Value {
   let object = isObject(value) ? value : undefined;
   let found: Value;
@@ -38,7 +38,7 @@ export function valueAt(keys: readonly string[], value: Value, fallback?: Value)
   return found;
 }
 
-/** A copy of an object with the value at a path. What is no object on the way is replaced. */
+/** A copy of an object with the value set at a path. Non-objects along the path are replaced by objects. */
 function put(keys: readonly string[], value: Value, target: Value): Value {
   if (keys.length === 0) return value;
   const object = { ...objectIn(target) };
@@ -46,13 +46,13 @@ function put(keys: readonly string[], value: Value, target: Value): Value {
   return object;
 }
 
-/** An object that is an argument. @throws SqlFailure */
+/** Check that an argument is an object. @throws SqlFailure */
 function checkedObject(name: string, value: Value): ValueObject {
   if (!isObject(value)) throw new SqlFailure(`${name} needs an object, but has ${describe(value)}`);
   return value;
 }
 
-/** @param separator the first of two arguments; if the list is the only one, ", " */
+/** @param separator the first of two arguments; ", " if the list is the only argument */
 function joined(separator: Value, list: Value): Value {
   const [between, items] = list === undefined ? [', ', separator] : [separator, list];
   if (typeof between !== 'string') throw new SqlFailure(`join_to_string needs a string, but has ${describe(between)}`);
@@ -140,7 +140,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     returns: 'any',
     weighs: 'sum',
     about:
-      'An object with a value at a path with dots; what is not an object is replaced, and an absent value changes nothing.',
+      'A copy of an object with a value at a path with dots; non-objects along the path are replaced, and an absent value changes nothing.',
     run: (path: string, value: Value, target: Value) =>
       value === undefined ? target : put(path.split('.'), value, target)
   },

@@ -6,10 +6,10 @@ import { type FunctionRow, family } from './function.ts';
 
 type Numeric = number | bigint | Float;
 
-/** Most places of a shift to the left. */
+/** Maximum number of places of a shift to the left. */
 const MOST_SHIFT = 65_536;
 
-/** Functions of one number that give a floating point number. */
+/** Functions from one number to a floating point number. */
 const REAL_FUNCTIONS: readonly [name: string, about: string, run: (x: number) => number][] = [
   ['sin', 'Sine.', Math.sin],
   ['cos', 'Cosine.', Math.cos],
@@ -112,7 +112,7 @@ export const NUMBER_FUNCTIONS = family('mathematics', [
   }
 ]);
 
-/** Most bit functions work on 32 bits, for which JavaScript has operators. */
+/** Most bit operations have 32-bit arguments, for which JavaScript has operators. */
 function isShort(integer: number | bigint): integer is number {
   return typeof integer === 'number' && (integer | 0) === integer;
 }
@@ -134,7 +134,7 @@ function bitwise(
   };
 }
 
-/** @param places to the left; negative: to the right */
+/** @param places to the left; to the right if negative */
 function shift(integer: number | bigint, places: number | bigint): Value {
   if (places > MOST_SHIFT) throw new SqlFailure(`a shift by ${places} bits is more than ${MOST_SHIFT}`);
   const value = BigInt(integer);
@@ -159,7 +159,7 @@ export const BIT_FUNCTIONS = family('bits', [
   ),
   bitwise(
     'bitor',
-    'Bits that are set in one of both.',
+    'Bits that are set in at least one of them.',
     (a, b) => a | b,
     (a, b) => a | b
   ),

@@ -4,13 +4,13 @@ import { SqlFailure } from '../sql-error.ts';
 import { describe, isNumber, kindOf, type Value } from '../values.ts';
 import { lengthOf, partOf } from './characters.ts';
 
-/** `~`, width, precision, padding, modifier, and what to write. */
+/** `~`, width, precision, padding, modifier, and the type of the value. */
 const CONTROL = /~(-?\d+)?(?:\.(\d*)(?:\.(.))?)?[tl]?([\s\S]|$)/gu;
 const MOST_DECIMALS = 100;
 
 /**
- * Put values into a text, by the controls of Erlang's format.
- * @throws SqlFailure for too few or too many values, or one of the wrong kind
+ * Format values by the controls of Erlang's format strings.
+ * @throws SqlFailure for too few or too many values, or one of the wrong type
  */
 export function formatText(name: string, format: string, values: readonly Value[]): string {
   let used = 0;
@@ -73,7 +73,7 @@ const CONTROLS: Readonly<Record<string, Convert | undefined>> = {
   }
 };
 
-/** Any value: text as JSON has it. */
+/** Any value, with strings encoded as in JSON. */
 function termOf(value: Value): string {
   return value === undefined ? 'undefined' : isNumber(value) ? stringOf(value) : encodeJson(value);
 }

@@ -28,7 +28,7 @@ function splitAt(text: string, separator: string, mode: string): string[] {
   return at === -1 ? [text] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
-/** @param lines `nocrlf`: the ends of lines separate, too */
+/** @param lines `nocrlf`: line ends are separators, too */
 function tokens(text: string, separators: string, lines?: string): string[] {
   const parts: string[] = [];
   const among = new Set(lines === undefined ? separators : `${separators}\r\n`);
@@ -128,7 +128,7 @@ export const TEXT_FUNCTIONS = family('text', [
     name: 'strlen',
     params: ['string'],
     returns: 'integer',
-    about: 'Number of characters as a reader sees them.',
+    about: 'Number of characters as a reader sees them (grapheme clusters).',
     isTotal: true,
     run: lengthOf
   },
