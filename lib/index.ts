@@ -100,6 +100,8 @@ export {
   type BrokerOptions,
   type BrokerSettings,
   type OptionLayer,
+  type RewriteKind,
+  type RewriteRule,
   type Settings
 } from './broker/configuration/options.ts';
 export { settingText } from './broker/configuration/setting-text.ts';
@@ -125,7 +127,6 @@ export type { KickOptions, SessionHandle } from './broker/facets/session-handle.
 export type { Sessions } from './broker/facets/sessions.ts';
 export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';
-export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/messages/handler-subscriber.ts';
 export type { MessageStreamOptions } from './broker/messages/message-stream.ts';
 export type { BridgeAccess, BridgeLimits } from './broker/rights/bridge-access.ts';

@@ -31,6 +31,46 @@ const NARROWER: Readonly<Record<string, readonly string[]>> = {
   client: ['packets', 'topics', 'events', 'base']
 };
 
+/** The rooms and single files inside of two folders of lib, from the lowest to the highest: the same rule as for `ROWS`. */
+const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  'lib/broker': [
+    ['actors', 'broker.machine', 'chart', 'check-broker', 'life', 'new-message', 'turn', 'version'],
+    ['configuration'],
+    ['services'],
+    ['features'],
+    ['sessions'],
+    ['rights'],
+    ['messages'],
+    ['admission'],
+    ['facets'],
+    ['storage'],
+    ['broker-lifecycle', 'engine'],
+    ['broker'],
+    ['backup', 'configuration-document']
+  ],
+  'lib/streams': [
+    ['values'],
+    ['chart', 'format', 'function', 'host', 'limits', 'memory-topics', 'own-server', 'properties', 'types', 'api'],
+    ['print-statement', 'statement', 'stream-name', 'streams-options', 'window-text'],
+    ['formats', 'functions'],
+    ['expressions', 'registry'],
+    ['operators'],
+    ['plan'],
+    ['graph'],
+    ['template'],
+    ['sources'],
+    ['sinks'],
+    ['checkpoints'],
+    ['ddl'],
+    ['rule'],
+    ['service'],
+    ['index']
+  ]
+};
+
+/** Most TypeScript files in a folder of lib or adapters, without those in its folders. */
+const MAX_FILES = 25;
+
 /** Most lines and public members of a class, and most lines of a function. */
 const LIMITS = { lines: 400, members: 25, functionLines: 80 };
 
@@ -330,6 +370,37 @@ describe('import directions', () => {
       list(inLib.filter(({ file, target }) => folderOf(file) === 'session' && folderOf(target as string) === 'client')),
       []
     );
+  });
+
+  it('a room of the broker or of the stream rules imports only from its own row and lower ones', () => {
+    const placeIn = (folder: string, path: string) => {
+      const name = path
+        .slice(folder.length + 1)
+        .split('/')[0]
+        .replace(/\.ts$/, '');
+      return (ROOMS[folder] as readonly (readonly string[])[]).findIndex((row) => row.includes(name));
+    };
+    for (const folder of Object.keys(ROOMS)) {
+      const isInside = (path: string | undefined): path is string => path?.startsWith(`${folder}/`) === true;
+      assert.deepEqual(
+        sources.filter((file) => isInside(file) && placeIn(folder, file) < 0),
+        [],
+        'give each file a place in ROOMS'
+      );
+      const inside = imports.filter(({ file, target }) => isInside(file) && isInside(target));
+      assert.deepEqual(
+        list(inside.filter(({ file, target }) => placeIn(folder, target as string) > placeIn(folder, file))),
+        []
+      );
+    }
+  });
+
+  it('a folder of lib or adapters contains at most 25 files', () => {
+    const counts = new Map<string, number>();
+    for (const file of sources.filter((file) => ['lib', 'adapters'].includes(treeOf(file))))
+      counts.set(posix.dirname(file), (counts.get(posix.dirname(file)) ?? 0) + 1);
+    const full = [...counts].filter(([, count]) => count > MAX_FILES);
+    assert.deepEqual(full, [], 'divide it into rooms');
   });
 
   it('files import each other in a circle only in pairs', () => {

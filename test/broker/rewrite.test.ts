@@ -5,7 +5,8 @@ import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { InvalidInput } from '../../lib/base/errors.ts';
 import { createBroker } from '../../lib/broker/broker.ts';
-import { compileRewrite, type RewriteRule } from '../../lib/broker/features/rewrite.ts';
+import type { RewriteRule } from '../../lib/broker/configuration/options.ts';
+import { compileRewrite } from '../../lib/broker/features/rewrite.ts';
 import { loadPatterns } from '../../lib/sql/patterns.ts';
 import { startBroker } from '../support/wire.ts';
 

@@ -12,7 +12,6 @@ import type { SharedStrategy } from '../../routing/share-group.ts';
 import type { RulesOptions } from '../../rules/types.ts';
 import type { Store } from '../../store/store.ts';
 import type { StreamsOptions } from '../../streams/types.ts';
-import type { RewriteRule } from '../features/rewrite.ts';
 import type { AutoSubscription } from './auto-subscriptions.ts';
 import type { ConnectorKind } from './connectors.ts';
 
@@ -324,6 +323,24 @@ export const WATERMARKS = [
   ['cpuHighWatermark', 'cpuLowWatermark'],
   ['processHighWatermark', 'processLowWatermark']
 ] as const;
+
+/** A rule that rewrites the topics that match both `filter` and `pattern`. */
+export interface RewriteRule {
+  /** The topic filter that selects the rule for a topic. */
+  readonly filter: string;
+  /**
+   * A regular expression, which is applied to the whole topic. A string has the syntax of RE2 and needs the package `re2js`: it takes time in
+   * proportion to the topic. A `RegExp` is code of the app, which may take much longer: topics of more than 512 bytes are not rewritten by it.
+   */
+  readonly pattern: string | RegExp;
+  /** The new topic. `$1` to `$99` are replaced by the captures of `pattern`. */
+  readonly target: string;
+  /** The packets to which the rule applies: PUBLISH, SUBSCRIBE and UNSUBSCRIBE, or all three (the default). */
+  readonly on?: 'all' | RewriteKind;
+}
+
+/** The kind of packet that contains the topic. `subscribe` includes UNSUBSCRIBE. */
+export type RewriteKind = 'publish' | 'subscribe';
 
 /** The options of `createBroker`. The documented spelling of a name (`max_packet_size`) is also accepted. */
 export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof BROKER_OPTIONS> {

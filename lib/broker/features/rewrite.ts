@@ -2,25 +2,8 @@ import { BrokerError, InvalidInput } from '../../base/errors.ts';
 import { checkNames } from '../../base/options-table.ts';
 import { loadPatterns, MAX_MATCHED, type PatternCompiler } from '../../sql/patterns.ts';
 import { checkTopicFilter, checkTopicName, matches, parseSharedFilter } from '../../topics/topic.ts';
+import type { RewriteKind, RewriteRule } from '../configuration/options.ts';
 import type { Feature } from './feature.ts';
-
-/** A rule that rewrites the topics that match both `filter` and `pattern`. */
-export interface RewriteRule {
-  /** The topic filter that selects the rule for a topic. */
-  readonly filter: string;
-  /**
-   * A regular expression, which is applied to the whole topic. A string has the syntax of RE2 and needs the package `re2js`: it takes time in
-   * proportion to the topic. A `RegExp` is code of the app, which may take much longer: topics of more than 512 bytes are not rewritten by it.
-   */
-  readonly pattern: string | RegExp;
-  /** The new topic. `$1` to `$99` are replaced by the captures of `pattern`. */
-  readonly target: string;
-  /** The packets to which the rule applies: PUBLISH, SUBSCRIBE and UNSUBSCRIBE, or all three (the default). */
-  readonly on?: 'all' | RewriteKind;
-}
-
-/** The kind of packet that contains the topic. `subscribe` includes UNSUBSCRIBE. */
-export type RewriteKind = 'publish' | 'subscribe';
 
 /** The parts of the broker that the feature uses. */
 interface RewriteHost {
