@@ -72,7 +72,6 @@ const LEFT: Readonly<Record<string, number>> = {
   'examples/deploy': 2,
   'examples/greenhouse': 8,
   lib: 10,
-  'lib/access': 46,
   'lib/base': 10,
   'lib/broker': 141,
   'lib/client': 24,

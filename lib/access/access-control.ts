@@ -20,7 +20,7 @@ import { InventedScram } from './scram.ts';
 import { Secrets } from './secrets.ts';
 import type { AuthorizeRequest, AuthSource, SourceContext } from './source.ts';
 
-/** What `AccessControl` needs from the broker. */
+/** The part of the broker that `AccessControl` uses. */
 interface AccessHost {
   readonly clock: Clock;
   readonly settings: {
@@ -33,22 +33,22 @@ interface AccessHost {
   ownTable(name: string): unknown;
   /** Resolves in the next turn. */
   readonly pause: () => Promise<void>;
-  /** What clients may do has changed, for one client or for all. */
+  /** Called when the rights of clients have changed. @param clientId undefined: of all clients */
   rightsChanged(clientId?: string): void;
-  /** Rules that the broker holds have changed. */
+  /** Called when rules that the broker holds have changed. */
   rulesChanged(): void;
-  /** Hooks were added or removed. */
+  /** Called when hooks were added or removed. */
   hooksChanged(): void;
-  /** A ban was made. */
+  /** Called when a ban was made. */
   banned(ban: Ban): void;
-  /** The first record of clients was added. @param kind what has a password now: `client id` */
+  /** Called when the first record of clients was added. @param kind what has a password now: `client id` */
   recordAdded(kind: string): void;
-  /** A source was loaded again. @param error why it was not */
+  /** Called when a source was loaded again. @param error why it was not */
   reloaded(source: string, error: Error | undefined): void;
   failed(error: unknown, during: string): void;
 }
 
-/** Rules that are asked before or after everything else. */
+/** Rules that are evaluated before or after everything else. */
 interface AskedRules {
   readonly place: { readonly isFirst?: true; readonly isLast?: true };
   decide(client: RuledClient, topic: string): boolean | undefined;
@@ -59,19 +59,19 @@ interface AskedRules {
 interface Loaded {
   readonly source: AuthSource;
   isOpen: boolean;
-  /** An operator has stopped it: it is not asked. */
+  /** True if an operator has stopped the source, so that it is not asked. */
   isStopped: boolean;
-  /** Removes what it has registered. */
+  /** Functions that remove what the source has registered. */
   readonly release: (() => void)[];
-  /** Removes its marks that something decides about clients. They stay while it is stopped, so that stopping it admits nobody. */
+  /** Functions that unregister the source as a decider. Not called on stop, so that stopping a source never opens access. */
   readonly undecide: (() => void)[];
 }
 
-/** A source of authentication or of access rules, and whether it is asked, as `broker.access.list` returns it. */
+/** A source of authentication or of access rules, as `broker.access.list` returns it, with whether it is asked. */
 export interface SourceState {
   /** The name of the source; `records`: the client ids, user names and logins with passwords that the broker has. */
   readonly name: string;
-  /** What it decides about. */
+  /** The decisions that the source takes part in. */
   readonly provides: readonly ('authentication' | 'authorization')[];
   readonly isStarted: boolean;
 }
@@ -87,8 +87,8 @@ interface StoppedTable {
 }
 
 /**
- * Who may connect, and what clients may do: the records and rules that the broker holds, and the sources, in the order in which they are
- * asked.
+ * Decides which clients may connect and what they may do, by the records and rules that the broker holds and by the sources, in the order
+ * in which they are asked.
  */
 export class AccessControl {
   readonly clientIds: CredentialRecords;
@@ -110,10 +110,10 @@ export class AccessControl {
   readonly #stopped: StoppedTable;
   /** The last call of `switch` for each source, while it is in progress. It never rejects. */
   readonly #switches = new Map<string, Promise<unknown>>();
-  /** While the records are stopped: removes the mark that something decides about clients. */
+  /** Unregisters the records as a decider, while they are stopped. */
   #stoppedRecords: (() => void) | undefined = undefined;
   #removeRecords: (() => void) | undefined = undefined;
-  /** Removes the functions that ask the rules which come first, and which come last. */
+  /** Functions that remove the hooks of the rules which are evaluated first and last. */
   readonly #removeRules: { first: (() => void) | undefined; last: (() => void) | undefined } = {
     first: undefined,
     last: undefined
@@ -154,7 +154,7 @@ export class AccessControl {
     });
   }
 
-  /** Number of hooks of a name that ask the rules that the broker holds. */
+  /** Number of hooks of a name that evaluate the rules that the broker holds. */
   get ruleHooks(): number {
     const { first, last } = this.#removeRules;
     return (first === undefined ? 0 : 1) + (last === undefined ? 0 : 1);
@@ -173,13 +173,14 @@ export class AccessControl {
     return [{ name: RECORDS, provides: ['authentication'], isStarted: !this.hasStoppedRecords }, ...sources];
   }
 
-  /** Whether an operator has stopped the records of clients. */
+  /** True if an operator has stopped the records of clients. */
   get hasStoppedRecords(): boolean {
     return this.#stoppedRecords !== undefined;
   }
 
   /**
-   * Ask a source no more, or ask it again, after the others. This is persisted. A call waits for the earlier ones about the same source.
+   * Stop asking a source, or ask it again after the others. The state is persisted. A call waits for the earlier ones about the same
+   * source.
    * @returns false if it was in that state already
    * @throws NotFound SOURCE_UNKNOWN with a suggestion; what `open` or `close` of the source throws; BrokerError STORE_FAILED
    */
@@ -273,7 +274,10 @@ export class AccessControl {
     await close(loaded);
   }
 
-  /** Load a source again: it reads its files, and is asked after the others from now on. @throws NotFound SOURCE_UNKNOWN; what `reload` throws */
+  /**
+   * Load a source again: it reads its files, and is asked after the others from then on. @throws NotFound SOURCE_UNKNOWN; what `reload`
+   * throws
+   */
   async reload(name: string): Promise<void> {
     const loaded = this.#known(name);
     if (loaded.isStopped) throw new StateError('SOURCE_STOPPED', `the source "${name}" is stopped; start it first`);
@@ -283,7 +287,7 @@ export class AccessControl {
       this.#host.reloaded(name, asError(error));
       throw error;
     }
-    if (this.#sources.get(name) !== loaded) return; // it was removed meanwhile
+    if (this.#sources.get(name) !== loaded) return; // it was removed in the meantime
     this.#sources.delete(name);
     this.#sources.set(name, loaded);
     for (const release of loaded.release.splice(0)) release();
@@ -293,7 +297,7 @@ export class AccessControl {
     this.#host.reloaded(name, undefined);
   }
 
-  /** Open the sources. The store has been read. @throws what their `open` throws; those that are open then stay open until `stop` */
+  /** Open the sources after the store has been read. @throws what their `open` throws; those that are open then stay open until `stop` */
   async start(): Promise<void> {
     this.acl.restored();
     this.banned.restored();
@@ -304,7 +308,7 @@ export class AccessControl {
     for (const loaded of [...this.#sources.values()]) await this.#open(loaded);
   }
 
-  /** Stop what an operator has stopped before this start. */
+  /** Stop the sources that an operator had stopped before this start. */
   #restoreSwitches(): void {
     if (this.#stopped.has(RECORDS) && this.#stoppedRecords === undefined) this.#switchRecords(false);
     for (const loaded of this.#sources.values()) {
@@ -340,7 +344,7 @@ export class AccessControl {
     await loaded.source.open?.(this.#contextOf(loaded.source));
     loaded.isOpen = true;
     const isRemoved = this.#sources.get(loaded.source.name) !== loaded;
-    if (isRemoved || loaded.isStopped) await close(loaded); // this has happened meanwhile
+    if (isRemoved || loaded.isStopped) await close(loaded); // this has happened in the meantime
   }
 
   #contextOf({ name, hasLastRules }: AuthSource): SourceContext {
@@ -405,7 +409,7 @@ export class AccessControl {
     this.#host.hooksChanged();
   }
 
-  /** There are records of clients: ask them first. @returns whether there were none before */
+  /** Ask the records of clients first, because there are some. @returns whether there were none before */
   #askRecords(): boolean {
     if (this.#removeRecords !== undefined || this.#stoppedRecords !== undefined) return false;
     const ask = (request: Parameters<typeof authenticateByRecords>[1]) => authenticateByRecords(this, request);
@@ -414,7 +418,7 @@ export class AccessControl {
     return true;
   }
 
-  /** The rules that the broker holds have changed: ask them, as long as there are any. */
+  /** Evaluate the rules that the broker holds as long as there are any. Called when they have changed. */
   #rulesChanged(): void {
     const { rules } = this;
     const removals = this.#removeRules;
@@ -431,7 +435,7 @@ export class AccessControl {
     this.#host.rulesChanged();
   }
 
-  /** Register the functions that ask rules, or remove them. @returns removes them; undefined if they are not registered */
+  /** Register the hooks that evaluate rules, or remove them. @returns a function that removes them; undefined if they are not registered */
   #askRules(isWanted: boolean, remove: (() => void) | undefined, rules: AskedRules): (() => void) | undefined {
     if (isWanted === (remove !== undefined)) return remove;
     if (remove !== undefined) {
@@ -481,7 +485,7 @@ function namedRefusals(source: AuthSource): Hook<'authenticate'> {
 /** The part of the request of a hook that a source sees. */
 type QuestionPart = Pick<AuthorizeRequest, 'client' | 'signal' | 'undecided'>;
 
-/** What a source is asked. It reads the signal of the request only if the source does, because that creates it. */
+/** A question to a source. It reads the signal of the request only if the source does, because reading creates it. */
 class SourceQuestion implements AuthorizeRequest {
   readonly action: RuleAction;
   readonly topic: string;
@@ -506,7 +510,7 @@ class SourceQuestion implements AuthorizeRequest {
   }
 }
 
-/** What a source decides about, if it does not say so itself. */
+/** The decisions that a source takes part in, if it does not declare them itself. */
 function provided({ authenticate, authorize }: AuthSource): ('authentication' | 'authorization')[] {
   return [
     ...(authenticate === undefined ? [] : (['authentication'] as const)),
@@ -541,7 +545,7 @@ function checkSource(source: AuthSource): void {
   for (const name of SOURCE_FUNCTIONS)
     if (source[name] !== undefined && typeof source[name] !== 'function')
       throw new InvalidInput('SOURCE_INVALID', `${name} of ${place}`, 'a function', source[name]);
-  // a misspelt function would leave the broker open
+  // a misspelt function name would leave the broker open
   for (const [key, value] of Object.entries(source)) {
     const isMeant = typeof value === 'function' && nearest(key, SOURCE_FUNCTIONS) !== undefined;
     if (isMeant && !(SOURCE_FUNCTIONS as readonly string[]).includes(key))

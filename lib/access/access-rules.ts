@@ -8,7 +8,7 @@ export interface RuledClient extends ClientInfo {
   readonly rules: ClientRules | undefined;
 }
 
-/** A rule that decides, and whose rule it is: set at run time, given to the client by its authentication, or of a source. */
+/** A rule that decides, with its origin: set at run time, given to the client by its authentication, or from a source. */
 export interface FoundRule {
   readonly by: 'records' | 'client' | 'source';
   /** Name of the source. */
@@ -17,9 +17,9 @@ export interface FoundRule {
 }
 
 /**
- * The access rules that the broker holds, by source. The first set with a rule about the matter decides; the rules that a client got with
- * its authentication come before those of the sources and after the records. The rules of sources with `hasLastRules` come last, after
- * what the sources and hooks are asked.
+ * The access rules that the broker holds, by source. The first set with a matching rule decides; the rules that a client got with its
+ * authentication come before those of the sources and after the records. The rules of sources with `hasLastRules` come last, after the
+ * answers of sources and hooks.
  */
 export class AccessRules {
   /** The rules that are set at run time. */
@@ -28,7 +28,7 @@ export class AccessRules {
   /** The rules of the sources that come after all others. */
   readonly #lastSets = new Map<string, RuleSet>();
   readonly #changed: () => void;
-  /** Some client has got rules of its own. */
+  /** True once a client has rules from its authentication. */
   #hasRuled = false;
   #hasRecords = false;
 
@@ -37,17 +37,17 @@ export class AccessRules {
     this.#changed = changed;
   }
 
-  /** True if no rules are held, so that nothing needs to be asked. */
+  /** True if no rules are held, so that nothing has to be evaluated. */
   get isEmpty(): boolean {
     return !this.hasFirst && !this.hasLast;
   }
 
-  /** True if there are rules that come before what the sources and hooks are asked. */
+  /** True if there are rules that are evaluated before sources and hooks are asked. */
   get hasFirst(): boolean {
     return this.#sets.size > 0 || this.#hasRuled || this.#hasRecords;
   }
 
-  /** True if there are rules that come after it. */
+  /** True if there are rules that are evaluated after sources and hooks were asked. */
   get hasLast(): boolean {
     return this.#lastSets.size > 0;
   }
@@ -76,13 +76,13 @@ export class AccessRules {
     }
   }
 
-  /** The records have changed. @param hasRecords whether there are any */
+  /** Note that the records have changed. @param hasRecords whether there are any */
   recordsChanged(hasRecords: boolean): void {
     this.#hasRecords = hasRecords;
     this.#changed();
   }
 
-  /** Make the rules of a client from what its authentication has given to it. @throws InvalidInput as `rulesOf` */
+  /** Create the rules of a client from those that its authentication has returned. @throws InvalidInput as `rulesOf` */
   rulesFor(list: readonly AccessRule[]): RuleSet {
     const rules = new RuleSet(rulesOf(list, 'rules of the client'));
     if (!this.#hasRuled) {
@@ -92,17 +92,17 @@ export class AccessRules {
     return rules;
   }
 
-  /** Decide about a topic name by all rules. @returns undefined if no rule is about it */
+  /** Decide about a topic name by all rules. @returns undefined if no rule applies */
   decide(client: RuledClient, action: RuleAction, topic: string): boolean | undefined {
     return this.decideFirst(client, action, topic) ?? this.decideLast(client, action, topic);
   }
 
-  /** Decide about a topic filter of a subscription by all rules. @returns undefined if no rule is about it */
+  /** Decide about a topic filter of a subscription by all rules. @returns undefined if no rule applies */
   decideFilter(client: RuledClient, filter: string): boolean | undefined {
     return this.decideFilterFirst(client, filter) ?? this.decideFilterLast(client, filter);
   }
 
-  /** As `decide`, by the rules that come before what the sources and hooks are asked. */
+  /** As `decide`, by the rules that are evaluated before sources and hooks are asked. */
   decideFirst(client: RuledClient, action: RuleAction, topic: string): boolean | undefined {
     let answer = this.records.decide(client, action, topic) ?? client.rules?.decide(client, action, topic);
     if (answer !== undefined) return answer;
@@ -113,7 +113,7 @@ export class AccessRules {
     return undefined;
   }
 
-  /** As `decide`, by the rules that come after it. */
+  /** As `decide`, by the rules that are evaluated after sources and hooks were asked. */
   decideLast(client: RuledClient, action: RuleAction, topic: string): boolean | undefined {
     for (const set of this.#lastSets.values()) {
       const answer = set.decide(client, action, topic);
@@ -122,7 +122,7 @@ export class AccessRules {
     return undefined;
   }
 
-  /** As `decideFilter`, by the rules that come before what the sources and hooks are asked. */
+  /** As `decideFilter`, by the rules that are evaluated before sources and hooks are asked. */
   decideFilterFirst(client: RuledClient, filter: string): boolean | undefined {
     let answer = this.records.decideFilter(client, filter) ?? client.rules?.decideFilter(client, filter);
     if (answer !== undefined) return answer;
@@ -133,7 +133,7 @@ export class AccessRules {
     return undefined;
   }
 
-  /** As `decideFilter`, by the rules that come after it. */
+  /** As `decideFilter`, by the rules that are evaluated after sources and hooks were asked. */
   decideFilterLast(client: RuledClient, filter: string): boolean | undefined {
     for (const set of this.#lastSets.values()) {
       const answer = set.decideFilter(client, filter);
@@ -144,9 +144,9 @@ export class AccessRules {
 
   /**
    * Find the rule that decides.
-   * @param place among the rules that come before what the sources and hooks are asked, or among those that come after it
+   * @param place whether the rule is searched before or after sources and hooks are asked
    * @param isFilter `topic` is a topic filter of a subscription
-   * @returns undefined if no rule is about it
+   * @returns undefined if no rule applies
    */
   find(
     place: 'first' | 'last',

@@ -7,7 +7,7 @@ type Term =
   | { readonly kind: 'word' | 'string'; readonly text: string; readonly at: number }
   | { readonly kind: 'tuple' | 'list'; readonly items: readonly Term[]; readonly at: number };
 
-/** The clients of a rule: all of these conditions hold. */
+/** The clients of a rule: all of these conditions must hold. */
 type Who = Pick<AccessRule, 'clientId' | 'username' | 'hasUsername'> & { readonly address?: readonly string[] };
 
 const CLOSING: Readonly<Record<string, string>> = { '{': '}', '[': ']' };
@@ -40,7 +40,7 @@ function parseJson(text: string): AccessRule[] {
   try {
     return JSON.parse(text) as AccessRule[];
   } catch (error) {
-    const message = (error as Error).message.replace(/\s*\n\s*/g, ' '); // it can quote several lines of the text
+    const message = (error as Error).message.replace(/\s*\n\s*/g, ' '); // the message can quote several lines of the text
     throw new BrokerError('ACL_FILE_INVALID', `not valid JSON: ${message}`, { cause: error });
   }
 }
@@ -49,7 +49,7 @@ function parseJson(text: string): AccessRule[] {
 function startsOfItems(text: string): number[] {
   const starts: number[] = [];
   let depth = 0;
-  let isBehind = true; // behind the bracket or a comma of the list
+  let isBehind = true; // after the bracket or a comma of the list
   for (const { index, 0: token } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},]|[^\s[\]{},":]+/g)) {
     if (depth === 1 && isBehind && token !== ']') starts.push(index);
     isBehind = depth === 1 ? token === ',' : depth === 0;
@@ -59,7 +59,7 @@ function startsOfItems(text: string): number[] {
   return starts;
 }
 
-/** @param place where the rule stands @throws BrokerError ACL_FILE_INVALID */
+/** @param place position of the rule, for error messages @throws BrokerError ACL_FILE_INVALID */
 function check(rule: AccessRule, name: string, place: () => string): void {
   try {
     checkRule(rule, name);
@@ -157,7 +157,7 @@ function ruleOf(text: string, term: Term, number: number): AccessRule[] {
     return fail(actionTerm, 'subscribe, publish or pubsub');
   const topics = topicTerm.kind === 'list' ? topicTerm.items : fail(topicTerm, 'a list of topics such as ["a/#"]');
   if (topics.length === 0) return fail(topicTerm, 'at least one topic');
-  for (const one of who) checked({ access, ...one }, whoTerm); // so that the place is that of the clients, not of a topic
+  for (const one of who) checked({ access, ...one }, whoTerm); // so that the position is that of the clients, not of a topic
   return topics.flatMap((topic) => {
     const isString = topic.kind === 'string';
     const exact = isString ? undefined : argumentOf(topic, 'eq');
@@ -193,7 +193,7 @@ function clientsOf(term: Term, fail: (what: Term, expected: string) => never): W
   return fail(term, "all, {user, ...}, {client, ...}, {ipaddr, ...}, {'and', [...]} or {'or', [...]}");
 }
 
-/** Both conditions together; none if no client can fulfil both. */
+/** The conjunction of two conditions; none if no client can fulfil both. */
 function both(one: Who, other: Who): Who[] {
   const differs = (a: string | undefined, b: string | undefined) => a !== undefined && b !== undefined && a !== b;
   if (differs(one.clientId, other.clientId) || differs(one.username, other.username)) return [];
@@ -223,7 +223,7 @@ function placeAt(text: string, at: number): string {
   return `line ${lineAt(text, at)}, column ${at - text.lastIndexOf('\n', at - 1)}`;
 }
 
-/** The number of the line of a character. */
+/** The line number of a character. */
 function lineAt(text: string, at: number): number {
   return text.slice(0, at).split('\n').length;
 }

@@ -5,7 +5,7 @@ import { type ListPart, type NumberedTable, RecordOrder } from './record-order.t
 import { checkRule, Rule } from './rule.ts';
 import type { RuleSet } from './rule-set.ts';
 
-/** To whom a record applies. */
+/** The clients to which a record applies. */
 export type AclSubject = { readonly clientId: string } | { readonly username: string } | 'all';
 
 /** An access rule that is set at run time, with one topic filter and at most one of client id and user name. */
@@ -15,23 +15,23 @@ export interface AclRecord extends Pick<AccessRule, 'access' | 'clientId' | 'use
   readonly action: 'publish' | 'subscribe' | 'pubsub' | 'subpub';
 }
 
-/** A record as it is persisted. */
+/** The persisted form of a record. */
 interface StoredRecord {
   readonly access: 'allow' | 'deny';
   readonly action: AclRecord['action'];
   readonly exact?: true;
-  /** Grows with each record that is set. */
+  /** Increases with each record that is set. */
   readonly number: number;
 }
 
 /** The table that keeps the records; see `Broker.table`. */
 interface AclTable extends NumberedTable<StoredRecord> {
-  /** Set the record of a key, which becomes the last one. */
+  /** Set the record of a key and move it to the end. */
   append(key: string, value: StoredRecord): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
 
-/** What `AclRecords` needs from the broker. */
+/** The part of the broker that `AclRecords` uses. */
 interface AclHost {
   /** Called after each change. */
   changed(): void;
@@ -40,24 +40,24 @@ interface AclHost {
 }
 
 const RECORD_NAMES = ['access', 'action', 'topic', 'exact', 'clientId', 'username'] as const;
-/** The groups, in the order in which their rules are asked. */
+/** The groups, in the order in which their rules are evaluated. */
 const GROUPS: readonly AclGroup[] = ['clientId', 'username', 'all'];
-/** Whose records are listed. */
+/** The kind of subject whose records are listed. */
 export type AclGroup = 'clientId' | 'username' | 'all';
-/** Distance of the orders of two groups: more than there can be records. */
+/** Distance between the orders of two groups, which is greater than the number of possible records. */
 const GROUP_DISTANCE = 2 ** 48;
 
 /**
- * The access rules that are set at run time: `broker.access.acl`. The rules of the client id are asked first, then those of the user name,
- * then those for all; within each, the newest first. A record for the same client and topic replaces the previous one.
+ * The access rules that are set at run time: `broker.access.acl`. The rules of the client id are evaluated first, then those of the user
+ * name, then those for all; within each group, the newest first. A record for the same client and topic replaces the previous one.
  *
- * A change holds for the next packet. Methods that change records resolve when the change is persisted, and reject as `Table.set` does.
+ * A change applies from the next packet. Methods that change records resolve when the change is persisted, and reject as `Table.set` does.
  */
 export class AclRecords {
   readonly #table: AclTable;
   readonly #rules: RuleSet;
   readonly #host: AclHost;
-  /** The rule in force for each key. */
+  /** The current rule for each key. */
   readonly #inForce = new Map<string, Rule>();
   readonly #order: RecordOrder<StoredRecord>;
   readonly #counts = { clientId: 0, username: 0, all: 0 };
@@ -148,7 +148,7 @@ export class AclRecords {
     for (const [key, stored] of this.#order.lasting()) yield recordOf(key, stored);
   }
 
-  /** Put the records that were read from the store in force. */
+  /** Apply the records that were read from the store. */
   restored(): void {
     for (const [key, { number }] of this.#table) {
       this.#last = Math.max(this.#last, number);
@@ -163,7 +163,7 @@ export class AclRecords {
     this.#host.changed();
   }
 
-  /** Replace the rule of a key by the one in the table. */
+  /** Replace the rule of a key with the one in the table. */
   #put(key: string): void {
     const previous = this.#inForce.get(key);
     const group = groupOf(key);

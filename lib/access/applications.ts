@@ -11,9 +11,9 @@ export interface Application {
   readonly id: string;
   readonly name: string;
   readonly description: string;
-  /** False: its requests are refused. */
+  /** False: requests of the application are refused. */
   readonly isEnabled: boolean;
-  /** Time from which its requests are refused, in milliseconds since 1970; undefined: never. */
+  /** Time from which requests of the application are refused, in milliseconds since 1970; undefined: never. */
   readonly expiresAt: number | undefined;
 }
 
@@ -25,7 +25,10 @@ export interface ExportedApplication extends Omit<Application, 'expiresAt'> {
 
 /** The fields of an application that can be changed. */
 export interface ApplicationChange extends Partial<Omit<Application, 'id'>> {
-  /** The secret; the previous one is refused from then on. Default: the present one, and for a new application a random one of 48 letters and digits. */
+  /**
+   * The secret; the previous one is refused from then on. Default: the current one, and for a new application a random one of 48 letters
+   * and digits.
+   */
   readonly secret?: string | undefined;
 }
 
@@ -35,7 +38,7 @@ export interface ApplicationInput extends ApplicationChange {
   readonly id: string;
 }
 
-/** An application as it is persisted. */
+/** The persisted form of an application. */
 interface StoredApplication {
   readonly hash: string;
   readonly name: string;
@@ -134,7 +137,7 @@ export class Applications implements Iterable<Application> {
     const { secret, ...fields } = change;
     checkChange(fields);
     const hash = secret === undefined ? undefined : await this.#otherHash(id, secret);
-    const stored = this.#stored(id); // it may have changed meanwhile
+    const stored = this.#stored(id); // it may have changed in the meantime
     this.#changes++;
     const { name = stored.name, description = stored.description, isEnabled = stored.isEnabled } = fields;
     const expiresAt = 'expiresAt' in fields ? fields.expiresAt : stored.expiresAt;
@@ -184,7 +187,7 @@ export class Applications implements Iterable<Application> {
   /**
    * Check the credentials of a request.
    * @param address of the client; each address has its own queue of checks
-   * @returns the application; undefined if the id or the secret is wrong or no string, or the application is disabled or has expired
+   * @returns the application; undefined if the id or the secret is wrong or not a string, or the application is disabled or has expired
    * @throws BrokerError PASSWORD_QUEUE_FULL
    */
   async verify(id: string, secret: string, address = ''): Promise<Application | undefined> {

@@ -34,11 +34,11 @@ interface LoginParts {
 
 /** Called with the results of an authentication. */
 interface AuthOutcome {
-  /** The exchange continues: send AUTH 0x18 with this data to the client. */
+  /** Continue the exchange: send AUTH 0x18 with this data to the client. */
   challenge(data: Buffer | undefined): void;
   approved(approval: Approval): void;
   refused(refusal: Refusal): void;
-  /** A hook has begun to decide asynchronously, or has answered. */
+  /** Called when a hook has begun to decide asynchronously, and when it has answered. */
   waiting(isWaiting: boolean): void;
 }
 
@@ -47,17 +47,19 @@ const FAILED: Refusal = {
   reasonCode: ReasonCode.unspecifiedError,
   why: 'a hook or a source of authentication has failed'
 };
-/** There were too many failed logins. */
+/** The refusal after too many failed logins. */
 const LIMITED: Refusal = {
   allow: false,
   reasonCode: ReasonCode.connectionRateExceeded,
   why: 'there were too many failed logins from this address within a minute (option limitFailedLogins)'
 };
-/** No hook knows the client, and all such clients are admitted. */
+/** The approval of a client that no hook knows, when all such clients are admitted. */
 const ADMITTED: Approval = { allow: true };
-/** Refusals with these codes say that the credentials are wrong. Others say that they could not be checked, or that they do not matter. */
+/**
+ * Reason codes of refusals that mean wrong credentials. Others mean that the credentials could not be checked, or that they do not matter.
+ */
 const WRONG: readonly (number | undefined)[] = [ReasonCode.badUserNameOrPassword, ReasonCode.notAuthorized];
-/** The reasons of refusals that no source gives, for the operator. */
+/** The reasons of refusals that do not come from a source, for the operator. */
 const WHYS = {
   hook: 'a hook refuses the client',
   unknown: 'no hook and no source of authentication knows the client (option allowAnonymous)',
@@ -65,7 +67,7 @@ const WHYS = {
   expired: 'the approval of the client has expired already'
 };
 
-/** What the hooks are asked. An object literal with a getter takes ten times as long to make. */
+/** The request that is passed to the hooks. An object literal with a getter takes ten times as long to create. */
 class HookRequest implements AuthenticateRequest {
   readonly client: SessionClient;
   readonly username: string | undefined;
@@ -103,8 +105,8 @@ class HookRequest implements AuthenticateRequest {
 }
 
 /**
- * One authentication of a client, at CONNECT or by re-authentication. `begin` calls the authenticate hooks for the first time; `receive` calls
- * them with the answer of the client to a challenge [MQTT-4.12.0-2].
+ * One authentication of a client, at CONNECT or by re-authentication. `begin` calls the authenticate hooks for the first time; `receive`
+ * calls them with the answer of the client to a challenge [MQTT-4.12.0-2].
  */
 export class Authentication implements AuthExchange {
   readonly method: string;
@@ -139,12 +141,12 @@ export class Authentication implements AuthExchange {
     this.#outcome = outcome;
   }
 
-  /** A hook has not answered yet. */
+  /** True while a hook has not answered yet. */
   get isWaiting(): boolean {
     return this.#isWaiting;
   }
 
-  /** Itself, when the client may send AUTH. */
+  /** This object, if the client may send AUTH. */
   get exchange(): this | undefined {
     return this.#hasChallenged ? this : undefined;
   }
@@ -183,7 +185,7 @@ export class Authentication implements AuthExchange {
     });
   }
 
-  /** Ask the hooks, within the limit of failed logins. It never throws or rejects. */
+  /** Ask the hooks, within the limit of failed logins. This method never throws or rejects. */
   #limited(data: Buffer | undefined): Decision | Promise<Decision> {
     const { client, ports } = this.#session;
     if (this.#round === 0) this.#scramUser = scramUserOf(this.method, data);
@@ -204,7 +206,7 @@ export class Authentication implements AuthExchange {
     }
   }
 
-  /** @returns undefined if nothing is limited: a client without a password is not a guess, and one without an address is local */
+  /** @returns undefined if no limit applies: a client without a password does not guess, and one without an address is local */
   #attempt({ agreement, clientId, username, transportInfo }: SessionClient): LoginAttempt | undefined {
     const { remoteAddress } = transportInfo;
     const secret = this.#password;
@@ -292,7 +294,7 @@ function isRight(decision: Decision): boolean | undefined {
 }
 
 /**
- * Whether a connection needs no authentication. In a zone with `bypassAuthPlugins`, the start value of the chain decides: `allowAnonymous`.
+ * True if a connection needs no authentication. In a zone with `bypassAuthPlugins`, the start value of the chain decides: `allowAnonymous`.
  * @returns undefined if it is refused without authentication
  */
 export function isTrusted(
@@ -304,7 +306,10 @@ export function isTrusted(
   return false;
 }
 
-/** Whether clients are admitted if no authenticate hook decides. If a hook or a source decides, only the option `allowAnonymous` admits them. */
+/**
+ * True if clients are admitted when no authenticate hook decides. If a hook or a source decides, only the option `allowAnonymous` admits
+ * them.
+ */
 export function admitsAnonymous({ allowAnonymous }: Zone, hooks: HookRegistry): boolean {
   return allowAnonymous ?? !hooks.decides('authenticate');
 }

@@ -6,11 +6,11 @@ import { contains, isNetwork, type Network, networkOf } from './network.ts';
 import { type ListPart, type NumberedTable, RecordOrder } from './record-order.ts';
 import type { Subject } from './rule.ts';
 
-/** A ban to be made, as `broker.access.banned.add` takes it: `kind` and `who`, and any of the others. */
+/** The input of `broker.access.banned.add`: `kind` and `who`, and any of the other properties. */
 export interface BanInput extends Pick<Ban, 'kind' | 'who'> {
   readonly by?: string | undefined;
   readonly reason?: string | undefined;
-  /** More about the reason. */
+  /** Details of the reason. */
   readonly description?: string | undefined;
   /** In milliseconds since 1970; default: now. */
   readonly at?: number | undefined;
@@ -18,13 +18,13 @@ export interface BanInput extends Pick<Ban, 'kind' | 'who'> {
   readonly until?: number | undefined;
 }
 
-/** A ban as it is persisted. */
+/** The persisted form of a ban. */
 interface StoredBan {
   readonly by: string;
   readonly reason?: string;
   readonly description?: string;
   readonly at: number;
-  /** Absent: it does not end. */
+  /** Absent: the ban does not end. */
   readonly until?: number;
   /** See `RecordOrder`. */
   readonly number?: number;
@@ -36,7 +36,7 @@ interface BanTable extends NumberedTable<StoredBan> {
   delete(key: string): Promise<boolean>;
 }
 
-/** What `BannedClients` needs from the broker. */
+/** The part of the broker that `BannedClients` uses. */
 interface BannedHost {
   readonly table: BanTable;
   /** Wall-clock milliseconds. */
@@ -45,7 +45,7 @@ interface BannedHost {
   made(ban: Ban): void;
   /** Resolves in the next turn. */
   readonly pause: () => Promise<void>;
-  /** Report that a deletion failed that nobody waits for. */
+  /** Report that a deletion has failed whose result is not awaited. */
   failed(error: unknown, during: string): void;
 }
 
@@ -53,7 +53,7 @@ interface BannedHost {
 const BANNED_KINDS: readonly BannedKind[] = ['clientId', 'username', 'address'];
 const BAN_NAMES = ['kind', 'who', 'by', 'reason', 'description', 'at', 'until'] as const;
 const DEFAULT_MS = 300_000;
-/** Bans that are looked at in one slice for those that have ended. */
+/** Maximum number of bans that are examined in one slice for those that have ended. */
 const SWEPT_AT_ONCE = 500;
 
 /**
@@ -79,27 +79,27 @@ export class BannedClients implements Iterable<Ban> {
     return this.#host.table.size;
   }
 
-  /** The ban of a kind and name that is in force; undefined if there is none. */
+  /** The current ban of a kind and name; undefined if there is none. */
   get(kind: BannedKind, who: string): Ban | undefined {
     const stored = this.#host.table.get(keyOf(kind, who));
     const ban = stored && banOf(kind, who, stored);
     return ban !== undefined && ban.until > this.#host.now() ? ban : undefined;
   }
 
-  /** The bans, in the order in which they were added, also those that have ended and are still listed. */
+  /** The bans, in the order in which they were added, including those that have ended and are still listed. */
   *[Symbol.iterator](): Iterator<Ban> {
     for (const [key, stored] of this.#order.oldestFirst()) yield banAt(key, stored);
   }
 
   /**
-   * A part of the list of bans, in the order in which they were added, also those that have ended and are still listed. A long list is walked
-   * in slices.
+   * A part of the list of bans, in the order in which they were added, including those that have ended and are still listed. A long list is
+   * walked in slices.
    */
   list(part: ListPart): Promise<Ban[]> {
     return this.#order.part(part, this.#host.pause, banAt);
   }
 
-  /** The bans that are in force, as `add` takes them: for `exportConfiguration`. @internal */
+  /** The current bans, as `add` takes them: for `exportConfiguration`. @internal */
   *exported(): Iterable<BanInput> {
     for (const [key, stored] of this.#order.lasting()) {
       const { until, ...ban } = banAt(key, stored);
@@ -136,7 +136,7 @@ export class BannedClients implements Iterable<Ban> {
     return deletion;
   }
 
-  /** A ban was made or lifted, unless the table has refused it: keep the networks up to date, as collecting all of them takes a long turn. */
+  /** Update the networks after a ban was made or lifted, unless the table has refused it. Collecting all of them takes a long turn. */
   #changed(kind: BannedKind, who: string): void {
     if (kind !== 'address') return;
     if (this.#host.table.get(keyOf(kind, who)) === undefined) this.#networks?.delete(who);
@@ -144,7 +144,7 @@ export class BannedClients implements Iterable<Ban> {
   }
 
   /**
-   * Find the ban that keeps a client out; undefined if there is none.
+   * Find the ban that applies to a client; undefined if there is none.
    * @internal
    */
   find(client: Subject): Ban | undefined {
@@ -196,14 +196,14 @@ export class BannedClients implements Iterable<Ban> {
     return networks;
   }
 
-  /** Called when the table was read from the store. */
+  /** Called when the table has been read from the store. */
   restored(): void {
     this.#networks = undefined;
     this.#order.oldestFirst();
   }
 }
 
-/** Returns a function that tells whether a ban is about a client. */
+/** Returns a function that tells whether a ban applies to a client. */
 export function concerns({ kind, who }: Ban): (client: Subject) => boolean {
   if (kind === 'clientId') return ({ clientId }) => clientId === who;
   if (kind === 'username') return ({ username }) => username === who;
@@ -255,7 +255,7 @@ export function checkBan(input: BanInput): void {
       fail(field, 'milliseconds since 1970', time);
 }
 
-/** Whether a number is a time that a `Date` can have. */
+/** True if a number is a time that a `Date` can represent. */
 function isTime(value: unknown): boolean {
   return typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
 }

@@ -4,7 +4,7 @@ const MAX_NAME_BYTES = 65_535;
 /** A surrogate without its pair, which UTF-8 cannot represent, or U+0000, which a string of MQTT cannot contain. */
 const NOT_IN_MQTT = /[\0\p{Surrogate}]/u;
 
-/** What `isClientName` accepts, for error messages. */
+/** Description of the values that `isClientName` accepts, for error messages. */
 export const CLIENT_NAME = 'a string of 1 to 65,535 bytes of UTF-8 without U+0000';
 
 /** Tell whether an MQTT client can have a value as its client id or user name. */

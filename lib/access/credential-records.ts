@@ -5,7 +5,7 @@ import { CLIENT_NAME, checkSecret, isClientName } from './credential-checks.ts';
 import { type ListPart, type NumberedTable, RecordOrder } from './record-order.ts';
 import { formatScram, parseScram, type ScramCredentials, type ScramMethod, scramCredentialsOf } from './scram.ts';
 
-/** A credential as it is kept. From the hashes of a weak password, the password can be guessed. */
+/** The exported form of a credential. A weak password can be guessed from its hashes. */
 export interface ExportedCredential {
   readonly name: string;
   /** Hexadecimal, 4 bytes. */
@@ -17,7 +17,7 @@ export interface ExportedCredential {
   readonly scram: readonly string[];
 }
 
-/** What a record is persisted as. */
+/** The persisted form of a record. */
 interface StoredCredential extends Omit<ExportedCredential, 'name'> {
   /** See `RecordOrder`. */
   readonly number: number;
@@ -29,7 +29,7 @@ interface RecordTable extends NumberedTable<StoredCredential> {
   delete(key: string): Promise<boolean>;
 }
 
-/** A credential, as lists and look-ups show it. */
+/** A credential, as lists and look-ups return it. */
 export interface CredentialRecord {
   readonly name: string;
   /**
@@ -48,7 +48,7 @@ export interface CredentialOptions {
 }
 
 /**
- * Names with passwords: client ids, user names, or logins of the interface `auth_user`. Changes hold for the next CONNECT.
+ * Names with passwords: client ids, user names, or logins of the interface `auth_user`. Changes apply from the next CONNECT.
  *
  * All methods that change records resolve when the change is persisted, and reject as `Table.set` does.
  */
@@ -122,7 +122,9 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
     await this.#put(name, password, { isSuperuser }, scram, stored.number);
   }
 
-  /** Make the clients of a record superusers, or no longer, with the present password. @throws NotFound RECORD_NOT_FOUND; as `Table.set` */
+  /**
+   * Make the clients of a record superusers, or revoke that, with the current password. @throws NotFound RECORD_NOT_FOUND; as `Table.set`
+   */
   async setSuperuser(name: string, isSuperuser: boolean): Promise<void> {
     const stored = this.#table.get(name);
     if (stored === undefined) throw this.#unknown(name);
@@ -131,7 +133,7 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
     await this.#table.set(name, { ...kept, ...(isSuperuser && { isSuperuser }) });
   }
 
-  /** The records as they are kept, with salted hashes, the oldest first: for `restore`. */
+  /** The records as they are stored, with salted hashes, the oldest first: for `restore`. */
   *exported(): Iterable<ExportedCredential> {
     for (const [name, { salt, hash, isSuperuser, scram }] of this.#order.lasting()) {
       const superuser = isSuperuser === true ? { isSuperuser } : {};

@@ -24,9 +24,11 @@ interface RightsParts {
 export class DeliveryRights implements ReceivingRights {
   readonly #parts: RightsParts;
   readonly #rules: AccessRules;
-  /** Subscriptions through which nothing is delivered: the rules would refuse them now, or a source has. */
+  /** Subscriptions through which nothing is delivered, because the rules would refuse them now or a source has refused them. */
   readonly #revoked = new Set<object>();
-  /** Subscriptions that a source has refused when it was asked again. Some of them are not revoked: the client is a superuser now. */
+  /**
+   * Subscriptions that a source has refused when it was asked again. Some of them are not revoked, because the client is a superuser now.
+   */
   readonly #refused = new Set<object>();
 
   constructor(parts: RightsParts) {
@@ -42,7 +44,7 @@ export class DeliveryRights implements ReceivingRights {
     return !this.#rules.isEmpty || this.#revoked.size > 0 || this.#refused.size > 0;
   }
 
-  /** A source has refused a subscription: deliver nothing through it. @returns whether that is a change */
+  /** Record that a source has refused a subscription, so that nothing is delivered through it. @returns whether that is a change */
   refuse(subscription: object): boolean {
     this.#refused.add(subscription);
     if (this.#revoked.has(subscription)) return false;
@@ -50,12 +52,12 @@ export class DeliveryRights implements ReceivingRights {
     return true;
   }
 
-  /** No source refuses a subscription any more. It stays revoked until it is restored. */
+  /** Record that no source refuses a subscription. It stays revoked until it is restored. */
   accept(subscription: object): void {
     this.#refused.delete(subscription);
   }
 
-  /** Whether the last answer of a source about a subscription has refused it. */
+  /** True if the last answer of a source refused a subscription. */
   isRefused(subscription: object): boolean {
     return this.#refused.has(subscription);
   }
@@ -70,7 +72,7 @@ export class DeliveryRights implements ReceivingRights {
     this.#revoked.delete(subscription);
   }
 
-  /** A subscription was removed. */
+  /** Release what is recorded about a removed subscription. */
   forget(subscription: object): void {
     this.#revoked.delete(subscription);
     this.#refused.delete(subscription);

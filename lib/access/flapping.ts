@@ -1,6 +1,6 @@
 import { parseDuration } from '../base/options-table.ts';
 
-/** When a client id that connects and disconnects again and again is banned. */
+/** Conditions under which a client id that connects and disconnects repeatedly is banned. */
 export interface FlappingPolicy {
   /** Number of lost connections. */
   readonly count: number;
@@ -21,14 +21,14 @@ export function flappingPolicyOf(text: string): FlappingPolicy | undefined {
   return isGood ? { count: Number(count), windowMs, banMs } : undefined;
 }
 
-/** Lost connections of a client id. */
+/** The lost connections of a client id. */
 interface Losses {
-  /** Time of the first one in the present window, in milliseconds of the monotonic clock. */
+  /** Time of the first lost connection in the current window, in milliseconds of the monotonic clock. */
   since: number;
   count: number;
 }
 
-/** Greatest number of client ids that are observed at a time; the one whose window is the oldest is forgotten. */
+/** Maximum number of client ids that are observed at a time; the one with the oldest window is discarded. */
 const MAX_OBSERVED = 100_000;
 
 /** Counts lost connections by client id, and finds those that lose too many in a window of time. A clean DISCONNECT does not count. */
@@ -48,7 +48,7 @@ export class FlappingDetector {
   /**
    * Note that a client has lost its connection.
    * @param nowMs milliseconds of the monotonic clock
-   * @returns true if it has reached the count of the policy; its window then begins again
+   * @returns true if it has reached the count of the policy; its window then starts again
    */
   lost(clientId: string, nowMs: number): boolean {
     const { count, windowMs } = this.#policy;

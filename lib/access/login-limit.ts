@@ -5,34 +5,34 @@ import { growingLru } from '../base/collections/growing-lru.ts';
 import { BrokerError } from '../base/errors.ts';
 import { isThenable } from '../events/hooks.ts';
 
-/** With this number of failed logins within a minute, an id is refused at an address until the minute is over. */
+/** Maximum number of failed logins of an id at an address within a minute; after that, the id is refused until the minute is over. */
 const MAX_OF_ID = 10;
-/** With this number, all ids are. */
+/** Maximum number of failed logins of all ids at an address within a minute. */
 const MAX_OF_SOURCE = 100;
 const FAILURES_MS = 60_000;
 const MAX_ENTRIES = 10_000;
-/** Greatest number of credentials that are remembered as right. */
+/** Maximum number of credentials that are remembered as correct. */
 const MAX_RIGHT = 1_000;
-/** Made once: a stack trace for each login of an attack takes longer than the refusal. */
+/** Created once, because a stack trace for each login of an attack takes longer than the refusal. */
 const LIMITED = new BrokerError(
   'LOGINS_LIMITED',
   'there were too many failed logins from this address; try again in a minute'
 );
 
-/** A login that is checked. */
+/** A login that is being checked. */
 export interface LoginAttempt {
   /** The address of the client; see `loginSourceOf`. */
   readonly source: string;
-  /** The ids of the credentials, known or not. A failure counts for each of them. The secret belongs to the first one. */
+  /** The ids of the credentials, known or unknown. A failure counts for each of them. The secret belongs to the first one. */
   readonly ids: readonly string[];
-  /** Remembered as a keyed digest if it is right. undefined: nothing is remembered. */
+  /** Remembered as a keyed digest if it is correct. undefined: nothing is remembered. */
   readonly secret?: string | Buffer | undefined;
 }
 
 /** The logins of an address, or of an id at an address. */
 class Failures {
   readonly #key: string;
-  /** It has the entry while a login is being checked, and while failures count. */
+  /** The table that contains this entry while a login is being checked, and while failures count. */
   readonly #table: LRUCache<string, Failures>;
   readonly #clock: Clock;
   readonly #max: number;
@@ -51,7 +51,7 @@ class Failures {
     this.#table = table;
   }
 
-  /** The number of logins that may begin; 0: those that are being checked may be the last ones. @throws BrokerError LOGINS_LIMITED */
+  /** The number of logins that may start; 0: those that are being checked may be the last ones. @throws BrokerError LOGINS_LIMITED */
   get room(): number {
     if (this.#currentFailures >= this.#max) throw LIMITED;
     return this.#max - this.#failed - this.#running;
@@ -79,7 +79,7 @@ class Failures {
     if (isUnused && this.#table.peek(this.#key) === this) this.#table.delete(this.#key);
   }
 
-  /** Let as many waiting logins go on as there is room for. To wake all of a long queue each time would make its time quadratic. */
+  /** Wake as many waiting logins as there is room for. Waking all of a long queue each time would take quadratic time. */
   wake(): void {
     const failed = this.#currentFailures;
     const room = failed >= this.#max ? this.#waiting.length : this.#max - failed - this.#running;
@@ -92,7 +92,7 @@ class Failures {
     this.#failed++;
   }
 
-  /** Refused logins with ever new ids must not displace what counts. */
+  /** Keep the entry in the table: refused logins with new ids must not displace what counts. */
   #keep(): void {
     if (this.#table.peek(this.#key) !== this) this.#table.set(this.#key, this);
   }
@@ -101,16 +101,16 @@ class Failures {
 /**
  * Limits the failed logins of each id at each address, and those of all ids at each address.
  *
- * Credentials that were right once are checked without a limit at the address where they were, so that wrong logins of others there do not
- * keep them out. They are forgotten when they turn out to be wrong. At other addresses they are limited: otherwise guesses would not be, as long
- * as one of them may be right.
+ * Credentials that were correct once are checked without a limit at the same address, so that wrong logins of others there do not keep
+ * their owner out. They are discarded when they turn out to be wrong. At other addresses they are limited: otherwise guesses would be
+ * unlimited as long as one of them may be correct.
  */
 export class LoginLimit {
   readonly #clock: Clock;
   readonly #ids = growingLru<Failures>(MAX_ENTRIES);
   readonly #sources = growingLru<Failures>(MAX_ENTRIES);
   readonly #key = randomBytes(32);
-  /** Digests of credentials that were right, each with its address. */
+  /** Digests of correct credentials, each with its address. */
   readonly #right = growingLru<true>(MAX_RIGHT);
 
   constructor(clock: Clock) {
@@ -118,9 +118,10 @@ export class LoginLimit {
   }
 
   /**
-   * Check a login. No more logins are checked at the same time than may fail; others wait. It is synchronous if `ask` is, and none has to wait.
+   * Check a login. At most as many logins are checked at the same time as may fail; others wait. The check is synchronous if `ask` is, and
+   * no login has to wait.
    * @param ask checks the credentials
-   * @param isRight reads what `ask` has returned; undefined: it says nothing about the credentials
+   * @param isRight reads what `ask` has returned; undefined: the result says nothing about the credentials
    * @throws BrokerError LOGINS_LIMITED, directly or as a rejection; what `ask` throws
    */
   check<T>(

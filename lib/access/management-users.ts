@@ -21,7 +21,7 @@ export interface ExportedUser {
   readonly tags: string;
 }
 
-/** A user as it is persisted. */
+/** The persisted form of a user. */
 interface StoredUser {
   readonly hash: string;
   readonly tags: string;
@@ -133,7 +133,7 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   /**
    * Check the credentials of a request.
    * @param address of the client; each address has its own queue of checks
-   * @returns the user; undefined if the name or the password is wrong or no string
+   * @returns the user; undefined if the name or the password is wrong or not a string
    * @throws BrokerError PASSWORD_QUEUE_FULL
    */
   async verify(name: string, password: string, address = ''): Promise<ManagementUser | undefined> {

@@ -12,27 +12,27 @@ interface Waiting {
 
 /** Limits of `PasswordChecks`. */
 interface Limits {
-  /** Greatest number of checks at the same time. Default: one for every two processors, but at most half of the threads of Node. */
+  /** Maximum number of checks at the same time. Default: one for every two processors, but at most half of the threads of Node. */
   readonly concurrency?: number;
-  /** Greatest number of checks that wait. Default 10,000. */
+  /** Maximum number of waiting checks. Default 10,000. */
   readonly maxWaiting?: number;
 }
 
 /** A check that is likely to wait longer than this is refused, so that its client tries again later instead of using memory now. */
 const MAX_WAIT_MS = 10_000;
-/** However long a check takes, this number may wait. */
+/** This number of checks may wait even if each check takes long. */
 const MIN_WAITING = 100;
 /** Weight of the last check in the average time of checks. */
 const WEIGHT = 1 / 16;
-/** What a check is supposed to take before the first one has ended. */
+/** The assumed duration of a check before the first one has ended. */
 const GUESSED_MS = 30;
 /** Node runs file access, DNS look-ups, LevelDB and hashes on this number of threads. */
 const THREADS = Number(process.env.UV_THREADPOOL_SIZE) || 4;
-/** Made once: a stack trace for each login of an attack takes longer than the refusal. */
+/** Created once, because a stack trace for each login of an attack takes longer than the refusal. */
 const QUEUE_FULL = new BrokerError('PASSWORD_QUEUE_FULL', 'too many logins wait for the check of their passwords');
 
 /**
- * Runs password checks on other threads, a few at a time: files, DNS and LevelDB use the same threads.
+ * Runs password checks on other threads, a few at a time, because files, DNS and LevelDB use the same threads.
  *
  * Addresses take turns, so that one with many wrong logins does not delay the others. When the queue is full, which means that its checks
  * take more than ten seconds, a check of the address with the longest queue is refused.
@@ -40,15 +40,15 @@ const QUEUE_FULL = new BrokerError('PASSWORD_QUEUE_FULL', 'too many logins wait 
 export class PasswordChecks {
   readonly #concurrency: number;
   readonly #maxWaiting: number;
-  /** The waiting checks of each address; the first address is the next one to be served. */
+  /** The waiting checks of each address; the first address is served next. */
   readonly #queues = new Map<string, Waiting[]>();
   #waiting = 0;
   #running = 0;
   readonly #monotonic: () => number;
-  /** The average time of a check. undefined: none has ended yet. */
+  /** The average duration of a check. undefined: none has ended yet. */
   #meanMs: number | undefined = undefined;
 
-  /** @param monotonic the time that checks take is measured with it, in milliseconds */
+  /** @param monotonic a clock in milliseconds, which measures the duration of checks */
   constructor(monotonic: () => number, { concurrency, maxWaiting = 10_000 }: Limits = {}) {
     this.#monotonic = monotonic;
     this.#concurrency = concurrency ?? Math.max(1, Math.floor(Math.min(availableParallelism(), THREADS) / 2));
@@ -77,7 +77,7 @@ export class PasswordChecks {
       else queue.push(check);
       this.#waiting++;
       if (this.#running < this.#concurrency) this.#runNext();
-      // two for each one that comes: a queue that is too long gets shorter when checks turn out to take longer
+      // two for each new one: a queue that is too long gets shorter when checks turn out to take longer
       else for (let n = 0; n < 2 && this.#waiting > this.#mostWaiting; n++) this.#refuseOne();
     });
   }
@@ -107,7 +107,7 @@ export class PasswordChecks {
     }
   }
 
-  /** The connection of a waiting check has gone. */
+  /** Remove a waiting check whose connection has closed. */
   #leave(address: string, check: Waiting): void {
     const queue = this.#queues.get(address);
     const at = queue?.indexOf(check) ?? -1;

@@ -9,11 +9,11 @@ const DEFAULT_COST = 14;
 const BLOCK = 8;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
-/** Greatest parameters of a hash that are checked: a hash from elsewhere must not occupy a thread for minutes. */
+/** Maximum parameters of a hash that is checked: a foreign hash must not occupy a thread for minutes. */
 const MAX_ITERATIONS = 10_000_000;
 const MAX_SCRYPT_BYTES = 256 * 1024 * 1024;
 
-/** Checks whether a password belongs to a hash. The time does not depend on how much of the password is right. */
+/** Checks whether a password belongs to a hash. The time does not depend on how much of the password is correct. */
 export type PasswordCheck = (password: Buffer) => Promise<boolean>;
 
 /** Checks hashes of a format that needs a package. @throws or rejects if the package is missing */
@@ -79,7 +79,7 @@ export interface ForeignChecks {
   readonly argon2?: ForeignCheck | undefined;
 }
 
-/** The formats that need a function of the caller, by how their hashes begin. */
+/** The formats that need a function of the caller, by the prefix of their hashes. */
 const FOREIGN: Readonly<Record<keyof ForeignChecks, RegExp>> = {
   bcrypt: /^\$2[abxy]\$\d\d\$[\w./]{53}$/,
   argon2: /^\$argon2(?:id|i|d)\$/

@@ -3,7 +3,7 @@ import { ReasonCode } from '../packets/reason-codes.ts';
 import type { CredentialRecords } from './credential-records.ts';
 import { authenticateByScram } from './scram-login.ts';
 
-/** The records that are asked for a client. */
+/** The records that are searched for a client. */
 interface LoginRecords {
   readonly clientIds: CredentialRecords;
   readonly usernames: CredentialRecords;
@@ -12,7 +12,7 @@ interface LoginRecords {
 
 /**
  * Authenticate a client by the records of its client id and its user name. The password must fit one of them. A client id with a record
- * needs a password: with enhanced authentication it is refused.
+ * needs a password; with enhanced authentication the client is refused.
  * @returns undefined if there is no record of either name
  */
 export function authenticateByRecords(

@@ -1,10 +1,10 @@
-/** Records that are looked at in one turn. */
+/** Maximum number of records that are examined in one turn. */
 const RECORDS_AT_ONCE = 2_000;
 
-/** Keys in one set of a `KeySet`. */
+/** Maximum number of keys in one set of a `KeySet`. */
 const KEYS_AT_MOST = 16_384;
 
-/** A record of a table, with the number that gives its place. */
+/** A record of a table, with the number that determines its position. */
 interface Numbered {
   /** Absent in records of earlier versions, which come first. */
   readonly number?: number | undefined;
@@ -13,21 +13,21 @@ interface Numbered {
 /** The table that keeps the records. */
 export interface NumberedTable<R extends Numbered> extends Iterable<readonly [key: string, record: R]> {
   readonly size: number;
-  /** Number of failed commits whose changes were undone. After each, the order of the entries may be another one. */
+  /** Number of failed commits whose changes were undone. After each, the order of the entries may have changed. */
   readonly undone: number;
   get(key: string): R | undefined;
-  /** Bring the entries into another order, which lasts until the store is read again. */
+  /** Sort the entries; the order lasts until the store is read again. */
   reorder(compare: (a: R, b: R) => number): void;
 }
 
 /** A part of a list. */
 export interface ListPart {
-  /** Number of records before it. */
+  /** Number of records to skip. */
   readonly skip: number;
   readonly limit: number;
 }
 
-/** Many keys, in sets of limited size: a set of several 100,000 keys takes about 10 ms in the turn in which it grows. */
+/** A collection of many keys, in sets of limited size: a set of several 100,000 keys takes about 10 ms in the turn in which it grows. */
 class KeySet {
   readonly #sets: Set<string>[] = [new Set()];
 
@@ -41,13 +41,13 @@ class KeySet {
   }
 }
 
-/** Numbers the records of a table as they are added: a store returns them in the order of their keys. */
+/** Numbers the records of a table as they are added, because a store returns them in the order of their keys. */
 export class RecordOrder<R extends Numbered> {
   readonly #table: NumberedTable<R>;
   #last = 0;
-  /** `#last` is at least the greatest number in the table. */
+  /** True once `#last` is at least the greatest number in the table. */
   #isKnown = false;
-  /** How often the table has been sorted. */
+  /** Number of times the table has been sorted. */
   #sorted = 0;
   /** The value of `undone` for which the order was checked. */
   #checked = 0;
@@ -56,7 +56,7 @@ export class RecordOrder<R extends Numbered> {
     this.#table = table;
   }
 
-  /** The number of a record that is added now. */
+  /** The number for a record that is added now. */
   next(): number {
     if (!this.#isKnown) {
       if (this.#table.size === 0) return 1; // possibly because the store is not open yet
@@ -66,7 +66,7 @@ export class RecordOrder<R extends Numbered> {
     return ++this.#last;
   }
 
-  /** The records with their keys, the oldest first. Most often the table is in this order, and nothing is sorted. */
+  /** The records with their keys, the oldest first. In most cases the table is in this order already, and nothing is sorted. */
   oldestFirst(): Iterable<readonly [key: string, record: R]> {
     let last = 0;
     for (const [, { number = 0 }] of this.#table) {
@@ -91,9 +91,9 @@ export class RecordOrder<R extends Numbered> {
   }
 
   /**
-   * A part of the records that are wanted, the oldest first. They are walked from the first to the last of the part, in slices, each in a turn
-   * of its own. Only if the table is out of order, which can be after a commit has failed, it is sorted, in one turn. When the table is read
-   * from a store, `oldestFirst` must be called before.
+   * A part of the wanted records, the oldest first. They are walked from the first to the last of the part, in slices, each in its own
+   * turn. The table is sorted, in one turn, only if it is out of order, which can happen after a failed commit. When the table is read from
+   * a store, `oldestFirst` must be called before.
    * @param shown makes an item of the list
    * @param isWanted default: all records
    */
@@ -116,7 +116,7 @@ export class RecordOrder<R extends Numbered> {
           left = RECORDS_AT_ONCE - 1;
         }
         const { number = 0 } = record;
-        // sorted, or changed by a failed commit, in the pause: rows can come twice, or not at all
+        // sorted, or changed by a failed commit, during the pause: rows can come twice, or not at all
         isWhole = number >= last && sorted === this.#sorted && undone === this.#table.undone;
         if (!isWhole) break;
         last = number;
@@ -128,9 +128,9 @@ export class RecordOrder<R extends Numbered> {
   }
 
   /**
-   * The records, the oldest first, for readers that take several turns: they are walked as they are read. Records that are deleted before they
-   * are read are left out, and records that are added meanwhile come last. Each key comes once, with its record of that moment. When the table
-   * is read from a store, `oldestFirst` must be called before.
+   * The records, the oldest first, for readers that take several turns: they are walked as they are read. Records that are deleted before
+   * they are read are left out, and records that are added in the meantime come last. Each key comes once, with its record of that moment.
+   * When the table is read from a store, `oldestFirst` must be called before.
    */
   *lasting(): Iterable<readonly [key: string, record: R]> {
     this.#restoreOrder();
@@ -140,12 +140,12 @@ export class RecordOrder<R extends Numbered> {
     for (const entry of this.#table) {
       const [key, { number = 0 }] = entry;
       if (sorted !== this.#sorted) {
-        // sorted meanwhile: the iterator has begun again
+        // sorted in the meantime: the iterator has started again
         sorted = this.#sorted;
         last = 0;
       }
       if (number < last)
-        this.#sort(); // the iterator begins again, and comes to this record later
+        this.#sort(); // the iterator starts again, and comes to this record later
       else if (passed.add(key)) yield entry;
       last = number;
     }

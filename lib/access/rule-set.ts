@@ -2,14 +2,17 @@ import type { RuleAction } from '../records/access-rule.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import type { Rule, Subject } from './rule.ts';
 
-/** Longer lists of rules have an index by topic. */
+/** Maximum number of rules in a list that is scanned. Longer lists have an index by topic. */
 const MAX_SCANNED = 16;
 
-/** Rules in their order. Lists of more than a few rules find the rules of a topic by an index, so the time does not grow with their number. */
+/**
+ * Rules in their order. Lists of more than a few rules use an index to find the rules of a topic, so the time does not grow with their
+ * number.
+ */
 class RuleList {
   readonly #rules: Rule[] = [];
   #index: FilterIndex<Rule> | undefined = undefined;
-  /** With an index: the rules for all topics. */
+  /** The rules for all topics, if there is an index. */
   #everywhere: readonly Rule[] = [];
   /** Number of rules that deny a subscription. */
   #denying = 0;
@@ -23,7 +26,7 @@ class RuleList {
     return this.#rules;
   }
 
-  /** True if some rule denies a subscription. */
+  /** True if a rule denies a subscription. */
   get isDenying(): boolean {
     return this.#denying > 0;
   }
@@ -37,7 +40,7 @@ class RuleList {
     else if (this.#rules.length > MAX_SCANNED) this.#buildIndex();
   }
 
-  /** @returns whether the list had the rule */
+  /** @returns whether the list contained the rule */
   remove(rule: Rule): boolean {
     const at = this.#rules.indexOf(rule, this.#placeOf(rule.order));
     if (at < 0) return false;
@@ -49,7 +52,7 @@ class RuleList {
   }
 
   /**
-   * Find the first rule about an action on a topic.
+   * Find the first rule that applies to an action on a topic.
    * @param isFilter `topic` is a topic filter, and the rule must cover it
    */
   first(client: Subject, action: RuleAction, topic: string, isFilter: boolean): Rule | undefined {
@@ -67,7 +70,7 @@ class RuleList {
     return this.isDenying && this.#candidates(topic).some((rule) => !rule.isAllow && rule.subscribe);
   }
 
-  /** At least the rules that match a topic name or cover a topic filter. */
+  /** A superset of the rules that match a topic name or cover a topic filter. */
   #candidates(topic: string): readonly Rule[] {
     if (this.#index === undefined) return this.#rules;
     const found: Rule[] = [];
@@ -75,7 +78,7 @@ class RuleList {
     return this.#everywhere.length === 0 ? found : found.concat(this.#everywhere);
   }
 
-  /** The place of the first rule with at least this order. */
+  /** The index of the first rule with at least this order. */
   #placeOf(order: number): number {
     let [from, end] = [0, this.#rules.length];
     while (from < end) {
@@ -99,7 +102,7 @@ class RuleList {
 }
 
 /**
- * A set of access rules. Of the rules about a client, an action and a topic, the one with the lowest order decides.
+ * A set of access rules. Of the rules that apply to a client, an action and a topic, the one with the lowest order decides.
  *
  * Rules for one client id or one user name are found by that name, the others by topic.
  */
@@ -137,16 +140,16 @@ export class RuleSet {
 
   /**
    * Decide whether a client may publish to a topic name, or receive its messages.
-   * @returns undefined if no rule is about it
+   * @returns undefined if no rule applies
    */
   decide(client: Subject, action: RuleAction, topic: string): boolean | undefined {
     return this.find(client, action, topic, false)?.isAllow;
   }
 
   /**
-   * Decide whether a client may subscribe to a topic filter. A rule is about the filter if it covers all topics that the filter matches.
+   * Decide whether a client may subscribe to a topic filter. A rule applies to the filter if it covers all topics that the filter matches.
    * @param filter without a share prefix
-   * @returns undefined if no rule is about it
+   * @returns undefined if no rule applies
    */
   decideFilter(client: Subject, filter: string): boolean | undefined {
     return this.find(client, 'subscribe', filter, true)?.isAllow;

@@ -5,7 +5,7 @@ import type { ClientInfo } from '../records/client.ts';
 import { checkTopicFilter, covers, isWildcard, matches, overlaps, parseSharedFilter } from '../topics/topic.ts';
 import { contains, isNetwork, type Network, networkOf } from './network.ts';
 
-/** The facts of a client that rules depend on. */
+/** The properties of a client that rules depend on. */
 export interface Subject {
   readonly clientId: string;
   readonly username: string | undefined;
@@ -14,7 +14,7 @@ export interface Subject {
 
 const RULE_NAMES = ['access', 'action', 'topic', 'exact', 'clientId', 'username', 'hasUsername', 'address'] as const;
 
-/** The actions that each spelling means. */
+/** The actions that each spelling denotes. */
 const ACTIONS: Readonly<Record<string, { readonly publish: boolean; readonly subscribe: boolean }>> = {
   publish: { publish: true, subscribe: false },
   pub: { publish: true, subscribe: false },
@@ -27,15 +27,15 @@ const ACTIONS: Readonly<Record<string, { readonly publish: boolean; readonly sub
 /** `eq ` before a topic is the spelling of database rows. Elsewhere it would be part of the filter. */
 const NO_EQ = 'a topic filter without "eq " (use "exact": true, or {eq, "topic"} in a file of terms)';
 
-/** A level that stands for a name of the client. */
+/** A level that is replaced by a name of the client. */
 const PLACEHOLDER = /(^|\/)%[cu](?=\/|$)/;
 const PLACEHOLDERS = /(^|\/)(%[cu])(?=\/|$)/g;
-/** Names that would change the meaning of a filter if they were inserted as a level of it. */
+/** Names that would change the meaning of a filter if they were inserted as a level. */
 const UNSAFE = /[/+#]|^\$|^$/;
 
 /** One topic filter of an access rule, ready to be evaluated. */
 export class Rule {
-  /** The place of the rule: of those that apply, the one with the lowest number decides. */
+  /** Precedence of the rule: of those that apply, the one with the lowest number decides. */
   readonly order: number;
   readonly isAllow: boolean;
   readonly publish: boolean;
@@ -86,7 +86,7 @@ export class Rule {
     return this.#hasPlaceholder ? this.filter?.replace(PLACEHOLDERS, '$1+') : this.filter;
   }
 
-  /** Tell whether the rule is about this client. */
+  /** Tell whether the rule applies to this client. */
   appliesTo({ clientId, username, transportInfo }: Subject): boolean {
     if (this.clientId !== undefined && this.clientId !== clientId) return false;
     if (this.username !== undefined && this.username !== username) return false;
@@ -94,7 +94,7 @@ export class Rule {
     return this.#addresses.every((network) => contains(network, transportInfo.remoteAddress));
   }
 
-  /** Tell whether the rule is about a topic name. */
+  /** Tell whether the rule matches a topic name. */
   matches(client: Subject, topic: string): boolean {
     if (this.filter === undefined) return !isSystem(topic);
     if (this.#isExact) return this.filter === topic;
@@ -102,7 +102,7 @@ export class Rule {
     return filter !== undefined && matches(filter, topic);
   }
 
-  /** Tell whether the rule is about every topic that a topic filter matches. @param requested without a share prefix */
+  /** Tell whether the rule matches every topic that a topic filter matches. @param requested without a share prefix */
   covers(client: Subject, requested: string): boolean {
     if (this.filter === undefined) return !isSystem(requested);
     if (this.#isExact) return this.filter === requested;
@@ -110,7 +110,7 @@ export class Rule {
     return filter !== undefined && covers(filter, requested);
   }
 
-  /** Tell whether the rule is about some topic that a topic filter matches. @param requested without a share prefix */
+  /** Tell whether the rule matches some topic that a topic filter matches. @param requested without a share prefix */
   overlaps(client: Subject, requested: string): boolean {
     if (this.filter === undefined) return !isSystem(requested);
     if (this.#isExact && isWildcard(this.filter)) return this.filter === requested;
@@ -119,8 +119,8 @@ export class Rule {
   }
 
   /**
-   * The topic filter with the names of a client. A name that cannot be a level of a filter fits nowhere in a rule that allows, and
-   * everywhere in one that denies.
+   * The topic filter with the names of a client inserted. A name that cannot be a level of a filter matches nothing in a rule that allows,
+   * and everything in one that denies.
    */
   #filterFor({ clientId, username = '' }: Subject): string | undefined {
     const { filter } = this;
@@ -168,8 +168,8 @@ export function checkAccessRules(list: readonly AccessRule[]): void {
 /**
  * Decide by a list of rules that the broker does not hold: the first rule that applies decides, and those after it are not read.
  *
- * The messages of a subscription are not judged by such rules. So for a subscription, a rule that allows applies if it covers every topic
- * that the filter can match, and a rule that denies already if it is about one of them.
+ * The messages of a subscription are not checked against such rules. So for a subscription, a rule that allows applies only if it covers
+ * every topic that the filter can match, and a rule that denies applies as soon as it matches one of them.
  * @param topic the topic name of a message, or the topic filter of a subscription, without a share prefix
  * @param field names the list in error messages
  * @returns undefined if no rule applies

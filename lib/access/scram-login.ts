@@ -9,26 +9,26 @@ import {
   type ScramMethod
 } from './scram.ts';
 
-/** What a source knows of a user: `undefined`: nothing; `none`: the user, but no SCRAM credentials of the method. */
+/** The knowledge of a source about a user: `undefined`: none; `none`: the user exists, but has no SCRAM credentials of the method. */
 export type ScramLookup = (
   username: string,
   method: ScramMethod
 ) => { readonly credentials: ScramCredentials; readonly isSuperuser: boolean } | 'none' | undefined;
 
-/** An exchange in progress, as the state of the request keeps it. */
+/** An exchange in progress, as it is kept in the state of the request. */
 interface Progress {
   readonly exchange: ScramExchange;
   readonly isSuperuser: boolean;
 }
 
-/** The key of the state of a request: a source has SCRAM, but does not know the user. */
+/** The key in the state of a request: a source supports SCRAM, but does not know the user. */
 const UNKNOWN = 'scram:unknown';
 const UNKNOWN_USER = 'no source with SCRAM knows the user';
-/** The key of the state of a request: the exchange with invented credentials. */
+/** The key in the state of a request: the exchange with invented credentials. */
 const INVENTED = 'scram:invented';
 
 /**
- * Authenticate a client by SCRAM, if its CONNECT asks for that: one round for each message of the client.
+ * Authenticate a client by SCRAM if its CONNECT asks for it, with one round for each message of the client.
  *
  * A user without credentials of the method is refused with 0x8C. If no source knows the user, the broker continues with invented
  * credentials and refuses at the end, as for a wrong password.
@@ -68,9 +68,9 @@ export function authenticateByScram(
 }
 
 /**
- * Continue an authentication by SCRAM whose user no source knows, and refuse it at the end as for a wrong password: the answers do not tell
- * which users exist.
- * @returns undefined if no source has SCRAM, or one knows the user
+ * Continue a SCRAM authentication whose user no source knows, and refuse it at the end as for a wrong password, so that the answers do not
+ * reveal which users exist.
+ * @returns undefined if no source supports SCRAM, or one knows the user
  */
 export function refuseByScram(request: AuthenticateRequest, invented: InventedScram): Challenge | Refusal | undefined {
   const { method, data, round, state } = request;
@@ -81,7 +81,7 @@ export function refuseByScram(request: AuthenticateRequest, invented: InventedSc
       state.set(INVENTED, exchange);
       return { challenge: exchange.challenge(invented.credentialsOf(exchange.username, method)) };
     }
-    (state.get(INVENTED) as ScramExchange | undefined)?.finish(data); // throws: no password fits the invented keys
+    (state.get(INVENTED) as ScramExchange | undefined)?.finish(data); // throws, because no password fits the invented keys
     return { allow: false, reasonCode: ReasonCode.badUserNameOrPassword, why: UNKNOWN_USER };
   } catch (error) {
     return { ...refusalFor(error), why: UNKNOWN_USER };

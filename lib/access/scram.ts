@@ -5,7 +5,7 @@ import { ReasonCode } from '../packets/reason-codes.ts';
 
 const pbkdf2Async = promisify(pbkdf2);
 
-/** Iterations of new credentials: as many as RFC 7677 asks for. */
+/** Iterations of new credentials: the minimum that RFC 7677 requires. */
 const ITERATIONS = 4_096;
 const SALT_BYTES = 16;
 const NONCE_BYTES = 18;
@@ -19,7 +19,7 @@ export const SCRAM_METHODS = { 'SCRAM-SHA-256': 'sha256', 'SCRAM-SHA-512': 'sha5
   Record<ScramMethod, string>
 >;
 
-/** What a server stores of a password for one method (RFC 5802). The password cannot be computed from it. */
+/** The data that a server stores of a password for one method (RFC 5802). The password cannot be computed from it. */
 export interface ScramCredentials {
   readonly method: ScramMethod;
   readonly salt: Buffer;
@@ -62,7 +62,8 @@ const KEY = 'key';
 
 /**
  * Credentials for users that do not exist. They are the same for a name, with a store also after a restart, and no password fits them. They
- * are derived from a key that is never sent. They have the iterations and the salt length that this broker uses: entries that other programs have written with others can be told from them.
+ * are derived from a key that is never sent. They have the iterations and the salt length that this broker uses, so entries that other
+ * programs have written with other values can be distinguished from them.
  */
 export class InventedScram {
   readonly #table: ScramKeyTable;
@@ -83,7 +84,9 @@ export class InventedScram {
     return { method, salt, iterations: ITERATIONS, storedKey: derive('stored'), serverKey: derive('server') };
   }
 
-  /** The key in base64. It is made, and persisted, when the first unknown user asks. A failure is reported once, however many ask. */
+  /**
+   * The key in base64. It is created, and persisted, when the first unknown user asks. A failure is reported once for all users that ask.
+   */
   #key(): string {
     const stored = this.#table.get(KEY);
     if (stored !== undefined) return stored;
@@ -101,7 +104,7 @@ export function formatScram({ method, iterations, salt, storedKey, serverKey }: 
   return `${method}$${iterations}:${saltText}$${stored}:${server}`;
 }
 
-/** Read what `formatScram` has written. @throws BrokerError SCRAM_INVALID */
+/** Parse a string that `formatScram` has written. @throws BrokerError SCRAM_INVALID */
 export function parseScram(text: string): ScramCredentials {
   const found = /^(SCRAM-SHA-(?:256|512))\$(\d{1,7}):([\w+/]+=*)\$([\w+/]+=*):([\w+/]+=*)$/.exec(text);
   const [, method, count, salt, stored, server] = found ?? [];
@@ -115,9 +118,9 @@ export function parseScram(text: string): ScramCredentials {
   return { method: method as ScramMethod, iterations, salt: saltBytes, storedKey, serverKey };
 }
 
-/** Why a SCRAM exchange has failed. */
+/** The reason why a SCRAM exchange has failed. */
 export class ScramFailure extends Error {
-  /** 0x82 if the client has sent something that is no message of SCRAM. */
+  /** 0x82 if the client has sent something that is not a SCRAM message. */
   readonly reasonCode: number;
 
   constructor(message: string, reasonCode: number = ReasonCode.protocolError) {
@@ -160,7 +163,7 @@ export class ScramExchange {
     this.#nonce = clientNonce + nonce;
   }
 
-  /** The first message of the server. @param credentials those of the user; for an unknown user invented ones */
+  /** The first message of the server. @param credentials of the user; for an unknown user invented ones */
   challenge(credentials: ScramCredentials): Buffer {
     this.#credentials = credentials;
     this.#serverFirst = `r=${this.#nonce},s=${credentials.salt.toString('base64')},i=${credentials.iterations}`;

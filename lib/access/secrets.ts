@@ -3,19 +3,19 @@ import { growingLru } from '../base/collections/growing-lru.ts';
 import type { PasswordChecks } from './password-checks.ts';
 import { hashPassword, type PasswordCheck, passwordCheckOf } from './password-hash.ts';
 
-/** Greatest number of passwords that are remembered as right. */
+/** Maximum number of passwords that are remembered as correct. */
 const MAX_REMEMBERED = 10_000;
 const NEVER = new AbortController().signal;
 
 /**
- * Checks passwords against their hashes. A password that was right is remembered as a keyed digest in memory, so the next check of it
- * takes some microseconds.
+ * Checks passwords against their hashes. A correct password is remembered as a keyed digest in memory, so the next check of it takes some
+ * microseconds.
  */
 export class Secrets {
   readonly #checks: PasswordChecks;
   readonly #cost: number;
   readonly #key = randomBytes(32);
-  /** Digest of the password that was right, by hash. */
+  /** Digest of the correct password, by hash. */
   readonly #right = growingLru<Buffer>(MAX_REMEMBERED);
   #dummy: Promise<string> | undefined = undefined;
 

@@ -5,7 +5,7 @@ import type { Approval, AuthenticateRequest, Awaitable, Challenge, Verdict } fro
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
 
-/** What a source is asked about the rights of a client. */
+/** A question to a source about the rights of a client. */
 export interface AuthorizeRequest<Data = unknown> {
   readonly client: ClientInfo<Data>;
   readonly action: RuleAction;
@@ -17,13 +17,14 @@ export interface AuthorizeRequest<Data = unknown> {
    */
   readonly signal: AbortSignal;
   /**
-   * Say that the source cannot decide, because what it has to ask has failed. The answer that follows (false, or undefined to have the next
-   * source asked) is not kept, and is asked for again soon. A source that throws, rejects or gives no answer in time counts as undecided too.
+   * Declare that the source cannot decide, because what it has to ask has failed. The answer that follows (false, or undefined to have the
+   * next source asked) is not cached, and the source is asked again soon. A source that throws, rejects or gives no answer in time counts
+   * as undecided, too.
    */
   undecided(): void;
 }
 
-/** What the broker offers to a source. */
+/** The services that the broker offers to a source. */
 export interface SourceContext {
   readonly clock: Clock;
   /** Replace the access rules that the broker holds for this source. @throws InvalidInput as `rulesOf` */
@@ -41,7 +42,7 @@ export interface SourceContext {
   ): Promise<boolean>;
   /** Add a login record, unless there is one of this name. Resolves when it is persisted. */
   seedLogin(name: string, password: string, isSuperuser: boolean): Promise<void>;
-  /** Ask again what clients may do: the source would answer differently now. @param clientId default: all clients */
+  /** Ask again what clients may do, because the source would answer differently now. @param clientId default: all clients */
   invalidate(clientId?: string): void;
   /** Report an error that has no caller to throw to, as an `error` event. */
   failed(error: unknown, during: string): void;
@@ -51,7 +52,8 @@ export interface SourceContext {
  * A source of authentication, of access rules, or of both, as the option `auth` and `broker.access.add` take it. Sources are asked in the
  * order in which they were added; the records of the broker are asked first.
  *
- * `Data` is the type of what it keeps with clients (`Approval.clientData`), `never` if it keeps nothing: then it fits every broker.
+ * `Data` is the type of what the source keeps with clients (`Approval.clientData`); `never` if it keeps nothing, so that it fits every
+ * broker.
  */
 export interface AuthSource<Data = unknown> {
   /** Identifies the source among those of a broker, for example `jwt`. */
@@ -62,26 +64,28 @@ export interface AuthSource<Data = unknown> {
    */
   readonly timeoutMs?: number;
   /**
-   * What the source decides about: with one that decides about authentication, unknown clients are refused by default, and with one that
-   * decides about authorization, what no rule allows. Default: by the functions that it has.
+   * The decisions that the source takes part in. With a source of authentication, unknown clients are refused by default; with a source of
+   * authorization, so are operations that no rule allows. Default: derived from the functions that the source has.
    */
   readonly provides?: readonly ('authentication' | 'authorization')[];
-  /** Evaluate the access rules of this source after all other sources and hooks have been asked, whatever the order. Default false. */
+  /**
+   * Evaluate the access rules of this source after all other sources and hooks have been asked, in any order of the sources. Default false.
+   */
   readonly hasLastRules?: boolean;
   /** Prepare, for example read files. If this rejects, the broker does not start, or `add` rejects. */
   open?(context: SourceContext): Awaitable<void>;
   /** Release everything that `open` has opened. */
   close?(): Awaitable<void>;
-  /** Read files again. If this rejects, what was in force stays in force. */
+  /** Read files again. If this rejects, the previous content stays in use. */
   reload?(): Awaitable<void>;
-  /** Decide who a client is; see `Hooks.authenticate`. undefined: the source does not know the client, the next one is asked. */
+  /** Decide who a client is; see `Hooks.authenticate`. undefined: the source does not know the client, and the next one is asked. */
   authenticate?(
     request: AuthenticateRequest<[Data] extends [never] ? unknown : Data>
   ): Awaitable<Verdict | Approval<Data> | Challenge>;
   /**
-   * Decide what a client may do, if the rules that the broker holds do not. Answers are kept for `aclCacheTtl`, and sources are then asked
-   * again about subscriptions. undefined: the next source is asked. While the source cannot answer, it says so
-   * (`AuthorizeRequest.undecided`).
+   * Decide what a client may do, if the rules that the broker holds do not. Answers are cached for `aclCacheTtl`; after that, sources are
+   * asked again about subscriptions. undefined: the next source is asked. While the source cannot answer, it declares that by
+   * `AuthorizeRequest.undecided`.
    */
   authorize?(request: AuthorizeRequest<[Data] extends [never] ? unknown : Data>): Awaitable<Verdict>;
 }
@@ -102,7 +106,7 @@ export interface UserInput {
 export function users(list: readonly UserInput[]): AuthSource<never> {
   if (!Array.isArray(list)) {
     const expected = 'a list of users, such as [{ username, password }]';
-    const message = `users: expected ${expected}, got ${kindOf(list)}`; // the value may hold passwords
+    const message = `users: expected ${expected}, got ${kindOf(list)}`; // the value may contain passwords
     throw new InvalidInput('OPTION_INVALID', 'users', expected, undefined, message);
   }
   list.forEach(checkUser);
