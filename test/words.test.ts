@@ -74,22 +74,16 @@ const LEFT: Readonly<Record<string, number>> = {
   lib: 10,
   'lib/base': 10,
   'lib/broker': 141,
-  'lib/client': 24,
-  'lib/connection': 25,
   'lib/events': 49,
   'lib/monitor': 64,
   'lib/outbox': 20,
-  'lib/packets': 14,
   'lib/records': 21,
-  'lib/retained': 3,
-  'lib/routing': 22,
   'lib/rules': 92,
   'lib/session': 58,
   'lib/store': 15,
   'lib/streams': 350,
   'lib/testing': 18,
   'lib/tools': 4,
-  'lib/topics': 7,
   test: 1768
 };
 

@@ -18,12 +18,12 @@ export class ClientAuthentication {
     this.#method = properties?.authenticationMethod;
   }
 
-  /** Whether a re-authentication is in progress. */
+  /** True if a re-authentication is in progress. */
   get isAwaited(): boolean {
     return this.#pending !== undefined;
   }
 
-  /** Begin a re-authentication. @throws StateError REAUTHENTICATION_UNDER_WAY */
+  /** Start a re-authentication. @throws StateError REAUTHENTICATION_UNDER_WAY */
   repeat(data: Buffer | undefined, pending: Pending<void>): void {
     if (this.#pending !== undefined) {
       throw new StateError(

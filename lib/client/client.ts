@@ -48,7 +48,7 @@ export function connectClient(stream: Duplex, options: ClientOptions = {}): Prom
   return connectOver(stream, options);
 }
 
-/** The options of a client, without those of its stream. They are copied only if they must be. */
+/** The options of a client, without those of its stream. They are copied only if necessary. */
 export function clientOptionsOf(options: ClientOptions & { readonly transportInfo?: unknown }): ClientOptions {
   if (!('transportInfo' in options)) return options;
   const { transportInfo: _, ...rest } = options;
@@ -60,7 +60,7 @@ export async function connectOver(stream: ByteStream, options: ClientOptions): P
   let client: Client;
   try {
     checkClientOptions(options);
-    client = new Client(stream as Duplex, options); // it uses the members of ByteStream only
+    client = new Client(stream as Duplex, options); // it uses only the members of ByteStream
   } catch (error) {
     stream.destroy();
     throw error;
@@ -142,7 +142,7 @@ export class Client {
     return this.#connection.connack!;
   }
 
-  /** Whether the client has received its CONNACK and the connection is open. */
+  /** True if the client has received its CONNACK and the connection is open. */
   get isConnected(): boolean {
     return this.#connection.isConnected;
   }
@@ -230,7 +230,7 @@ export class Client {
   }
 
   /**
-   * Iterate over the messages that the client receives, beginning with those that have had no listener yet.
+   * Iterate over the messages that the client receives, starting with those that have had no listener yet.
    *
    * The iteration ends with the connection. It rejects with the reason of the signal if that aborts. While `highWaterMark` messages
    * (default: 1,000) are waiting to be read, nothing more is read from the stream, unless an operation is waiting for its response.
@@ -361,7 +361,7 @@ export class Client {
     if (isAccepted) this.#listeners.emit('error', error);
   }
 
-  /** Whether the application waits for a response of the server. */
+  /** Tell whether the application waits for a response of the server. */
   #isAwaiting(): boolean {
     return (
       this.#outgoing.isAwaited ||

@@ -6,7 +6,7 @@ import { PacketReader } from '../packets/packet-reader.ts';
 import type { ConnackPacket, Packet, ProtocolVersion } from '../packets/types.ts';
 import { type ClientOptions, Refused } from './options.ts';
 
-/** What a connection asks of its client. */
+/** The part of a client that its connection uses. */
 interface ClientConnectionOwner {
   /** Called with each packet, after it was encoded to be sent or before `receive`. */
   seen(direction: 'sent' | 'received', packet: Packet): void;
@@ -18,7 +18,7 @@ interface ClientConnectionOwner {
   drained(): void;
   /** Called once. */
   closed(): void;
-  /** Whether to read from the stream: the application takes the messages, or waits for a response. */
+  /** Tell whether to read from the stream: the application takes the messages, or waits for a response. */
   isReading(): boolean;
 }
 
@@ -74,12 +74,12 @@ export class ClientConnection {
     return this.#connack;
   }
 
-  /** Whether the client is accepted and the connection is open. */
+  /** True if the client is accepted and the connection is open. */
   get isConnected(): boolean {
     return this.#connack !== undefined && !this.#isClosing && !this.#isClosed && !this.#stream.destroyed;
   }
 
-  /** Whether the client has ended the connection. Packets are no longer processed. */
+  /** True if the client has ended the connection. Packets are no longer processed. */
   get isClosing(): boolean {
     return this.#isClosing || this.#isClosed;
   }
@@ -88,7 +88,7 @@ export class ClientConnection {
     return this.#isClosed;
   }
 
-  /** Why the connection was closed; undefined: normally. */
+  /** The reason why the connection was closed; undefined: it was closed normally. */
   get failure(): Error | undefined {
     return this.#failure;
   }
@@ -158,7 +158,7 @@ export class ClientConnection {
     this.destroy(error);
   }
 
-  /** Close the stream at once. @param error the reason, if it is not the will of the application */
+  /** Close the stream at once. @param error the reason, if it was not requested by the application */
   destroy(error = this.#failure): void {
     this.#failure = error;
     this.#stream.destroy();

@@ -47,12 +47,12 @@ class End extends Duplex {
   #outgoing: Buffer[] = [];
   #written: Done | undefined;
   #isScheduled = false;
-  /** Whether the read buffer of this end accepts bytes from the peer. */
+  /** True if the read buffer of this end accepts bytes from the peer. */
   #hasRoom = true;
   #isPeerGone = false;
-  /** Whether the end of the data has been signalled to the reader. */
+  /** True if the end of the data has been signalled to the reader. */
   #isEnded = false;
-  /** Whether the bytes in transit from here are included in the work count. */
+  /** True if the bytes in transit from here are included in the work count. */
   #isCounted = false;
 
   constructor(work: WorkCount | undefined) {
@@ -147,7 +147,7 @@ class End extends Duplex {
     done?.();
   }
 
-  /** Called when the peer is destroyed. `rest` is what it had written before. */
+  /** Called when the peer is destroyed. `rest` is the data that it had written before. */
   #onPeerDestroyed(error: Error | null, rest: Buffer[]): void {
     this.#isPeerGone = true;
     this.#outgoing = [];
@@ -170,7 +170,7 @@ class End extends Duplex {
     this.#updateWorkCount();
   }
 
-  /** Complete the write in progress after 'end' has been emitted: on 'drain' a writer would send what waits to a peer that is gone. */
+  /** Complete the write in progress after 'end' has been emitted: on 'drain' a writer would send its waiting data to a destroyed peer. */
   #completeWriteLater(): void {
     if (this.#written === undefined) return;
     this.#work?.begin();

@@ -2,7 +2,7 @@ import { onAbort } from '../base/abort-listeners.ts';
 import { matches, parseSharedFilter } from '../topics/topic.ts';
 import type { MessageHandler, ReceivedMessage } from './options.ts';
 
-/** The number of messages kept for a later listener, besides those that the application has to acknowledge. */
+/** Maximum number of messages kept for a later listener, besides those that the application has to acknowledge. */
 const MAX_UNDELIVERED = 1_000;
 
 const NO_READERS: readonly InboxReader[] = [];
@@ -21,7 +21,7 @@ export class Inbox {
   #isClosed = false;
 
   /**
-   * @param run calls a handler and reports what it throws
+   * @param run calls a handler and reports its errors
    * @param flowChanged called when `isFull` may have changed
    * @param isManual the application acknowledges messages
    */
@@ -35,7 +35,7 @@ export class Inbox {
     this.#flowChanged = flowChanged;
   }
 
-  /** Whether an iterator has reached its high water mark. */
+  /** True if an iterator has reached its high water mark. */
   get isFull(): boolean {
     for (const reader of this.#readers) if (reader.queue.length >= reader.highWaterMark) return true;
     return false;
@@ -58,7 +58,7 @@ export class Inbox {
   #keep(message: ReceivedMessage): void {
     const isFull = this.#undelivered.length >= MAX_UNDELIVERED;
     if (this.#isManual) {
-      // the Receive Maximum limits the number of those that are not acknowledged
+      // the Receive Maximum limits the number of unacknowledged messages
       if (message.qos > 0 || !isFull) this.#undelivered.push(message);
       return;
     }
@@ -142,7 +142,7 @@ export class Inbox {
 
 type Result = IteratorResult<ReceivedMessage>;
 
-/** The messages for one iterator: those that it has not taken yet, and its calls of `next` that wait for one. */
+/** The messages for one iterator: those that it has not taken yet, and the pending calls of `next`. */
 class InboxReader {
   queue: ReceivedMessage[] = [];
   readonly highWaterMark: number;

@@ -17,7 +17,7 @@ export class KeepAlive {
     this.#clock = clock;
   }
 
-  /** Whether the application waits for a PINGRESP. */
+  /** True if the application waits for a PINGRESP. */
   get isAwaited(): boolean {
     return this.#pings.some((asking) => asking !== undefined);
   }
@@ -40,7 +40,7 @@ export class KeepAlive {
     this.#pings.shift()?.resolve();
   }
 
-  /** Stop the timer and reject what waits for a PINGRESP. */
+  /** Stop the timer and reject the pending PINGREQs. */
   close(): void {
     this.#clock.clearTimeout(this.#timer);
     for (const asking of this.#pings.splice(0)) asking?.reject(this.#connection.closedError());

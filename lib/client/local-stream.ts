@@ -14,7 +14,7 @@ interface Listeners {
   close: (() => void) | undefined;
 }
 
-/** What an empty buffer contains: most streams hold no bytes between two turns. */
+/** The content of an empty buffer: most streams hold no bytes between two turns. */
 const NONE: Buffer[] = [];
 
 const settled = Promise.resolve();
@@ -22,7 +22,7 @@ const settled = Promise.resolve();
 /**
  * Create two connected streams, as `duplexPair` does, for code that uses only the members of `ByteStream`.
  *
- * They behave like the ends of `duplexPair`, and cost a tenth: a Duplex of Node.js takes 2 KB, and its functions have to be compiled.
+ * They behave like the ends of `duplexPair` at a tenth of the cost: a Duplex of Node.js takes 2 KB, and its functions have to be compiled.
  * @param work counts bytes from the write until the reader of the other side gets them; bytes that wait for a paused reader do not count
  */
 export function localPair(work: WorkCount): [LocalStream, LocalStream] {
@@ -56,9 +56,9 @@ class LocalStream implements ByteStream {
   /** Undefined until there is a listener of 'data', or `pause` or `resume` was called. */
   #isFlowing: boolean | undefined = undefined;
   #isScheduled = false;
-  /** The end of the data has been passed to the peer. */
+  /** True if the end of the data has been passed to the peer. */
   #isFinished = false;
-  /** The peer has ended the data, or is destroyed. */
+  /** True if the peer has ended the data, or is destroyed. */
   #isEnded = false;
   #isPeerGone = false;
   #isClosed = false;
@@ -101,10 +101,10 @@ class LocalStream implements ByteStream {
     return false;
   }
 
-  /** Without effect: all bytes of a turn are passed on together. */
+  /** Has no effect, because all bytes of a turn are passed on together. */
   cork(): void {}
 
-  /** Without effect. */
+  /** Has no effect. */
   uncork(): void {}
 
   pause(): void {
@@ -139,7 +139,7 @@ class LocalStream implements ByteStream {
     setImmediate(() => this.#emitClose());
   }
 
-  /** Whether the peer may pass on another chunk. */
+  /** True if the peer may pass on another chunk. */
   get #hasRoom(): boolean {
     return this.#incomingBytes < HIGH_WATER_MARK;
   }
@@ -245,7 +245,7 @@ class LocalStream implements ByteStream {
     this.#schedule();
   }
 
-  /** Discard what was not read, and report the end to the peer. */
+  /** Discard the unread data, and report the end to the peer. */
   #close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -267,7 +267,7 @@ class LocalStream implements ByteStream {
     }
   }
 
-  /** The peer was destroyed. @param rest what it had written before */
+  /** Called when the peer is destroyed. @param rest the data that it had written before */
   #peerClosed(error: Error | null, rest: readonly Buffer[]): void {
     this.#isPeerGone = true;
     this.#outgoing = NONE;
@@ -287,7 +287,7 @@ class LocalStream implements ByteStream {
   }
 }
 
-/** Remove this many chunks from the beginning. `shift` for each chunk would move all others if there are many. */
+/** Remove this many chunks from the beginning. Calling `shift` for each chunk would move all others if there are many. */
 function without(chunks: Buffer[], count: number): Buffer[] {
   if (count === 0) return chunks;
   return count === chunks.length ? NONE : chunks.slice(count);

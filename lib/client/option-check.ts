@@ -23,7 +23,7 @@ const A_FUNCTION: Check = { expected: 'a function', isValid: (value) => typeof v
 const AN_OBJECT: Check = { expected: 'an object', isValid: (value) => typeof value === 'object' && value !== null };
 const A_SIGNAL = objectWith(['addEventListener', 'removeEventListener'], 'an AbortSignal');
 
-/** The checks of the client options. The type makes sure that none is missing. `sessionExpiry` is checked by `sessionExpirySec`. */
+/** The checks of the client options. The type ensures that none is missing. `sessionExpiry` is checked by `sessionExpirySec`. */
 const CLIENT_OPTIONS: Checks<keyof ClientOptions> = {
   clientId: A_STRING,
   clean: A_BOOLEAN,
@@ -129,7 +129,7 @@ function checkOptions(checks: Checks<string>, options: object, where: string): v
   checkValues(checks, options);
 }
 
-/** @param prefix stands before the names of the options in errors */
+/** @param prefix precedes the names of the options in errors */
 function checkValues(checks: Checks<string>, options: object, prefix = ''): void {
   for (const name of Object.keys(options)) {
     const value = (options as Readonly<Record<string, unknown>>)[name];

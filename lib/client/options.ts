@@ -34,11 +34,11 @@ export interface ClientOptions {
   readonly will?: WillInput;
   /** Properties of the CONNECT (MQTT 5.0). The options below with the name of a property are shorthands. */
   readonly properties?: Properties;
-  /** How long the session is kept after the connection has closed: whole seconds, or a string such as `1h`; `Infinity` for ever. */
+  /** Time for which the session is kept after the connection has closed: whole seconds, or a string such as `1h`; `Infinity`: forever. */
   readonly sessionExpiry?: Duration;
   /** The number of unacknowledged QoS 1 and 2 messages that the broker may have in flight, from 1 to 65,535. */
   readonly receiveMaximum?: number;
-  /** The largest packet accepted, in bytes, from 1 to 4,294,967,295. */
+  /** The maximum size of an accepted packet, in bytes, from 1 to 4,294,967,295. */
   readonly maximumPacketSize?: number;
   /** The number of topic aliases that the broker may use, from 0 to 65,535. */
   readonly topicAliasMaximum?: number;
@@ -79,7 +79,7 @@ export interface PublishResult {
   readonly properties: Properties;
 }
 
-/** A topic filter with options of its own. */
+/** A topic filter with options for it alone. */
 export interface FilterInput {
   readonly topic: string;
   readonly qos?: QoS;
@@ -91,7 +91,7 @@ export interface FilterInput {
   readonly retainHandling?: 0 | 1 | 2;
 }
 
-/** Options of a SUBSCRIBE. They apply to the filters that have no options of their own. */
+/** Options of a SUBSCRIBE. They apply to the filters without options. */
 export interface SubscribeOptions extends Omit<FilterInput, 'topic'> {
   /** Subscription identifier and user properties (MQTT 5.0). */
   readonly properties?: Properties;

@@ -13,7 +13,7 @@ const SENT: PublishResult = { reasonCode: 0, properties: {} };
 export class OutgoingMessages {
   readonly #connection: ClientConnection;
   readonly #session: ClientSession;
-  /** What waits for an acknowledgement, by packet id. `properties` are those of the PUBREC. Undefined until the first one. */
+  /** The messages that wait for an acknowledgement, by packet id. `properties` are those of the PUBREC. Undefined until the first one. */
   #pending: Map<number, Pending<PublishResult> & { properties?: Properties }> | undefined = undefined;
   /** QoS 1 and 2 messages that exceed the server's Receive Maximum, or for which no packet id is free. */
   #queued: (Pending<PublishResult> & { readonly packet: PublishPacket })[] = [];
@@ -26,12 +26,12 @@ export class OutgoingMessages {
     this.#session = session;
   }
 
-  /** Whether the application waits for an acknowledgement. */
+  /** True if the application waits for an acknowledgement. */
   get isAwaited(): boolean {
     return this.#pending !== undefined && this.#pending.size > 0;
   }
 
-  /** Continue the session after CONNACK: the server has it, or it begins anew. @param receiveMaximum that of the server */
+  /** Continue the session after CONNACK, or start a new one if the server has none. @param receiveMaximum of the server */
   begin(isSessionPresent: boolean, receiveMaximum = 65_535): void {
     this.#sendQuota = receiveMaximum;
     if (!isSessionPresent) {
@@ -54,7 +54,7 @@ export class OutgoingMessages {
     else this.#draining.push({ resolve, reject });
   }
 
-  /** The stream has drained. */
+  /** Resolve the messages that waited for the stream to drain. */
   drained(): void {
     for (const waiting of this.#draining.splice(0)) waiting.resolve(SENT);
   }

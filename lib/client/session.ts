@@ -3,7 +3,7 @@ import type { PublishPacket } from '../packets/types.ts';
 /** A message that was sent and is not completely acknowledged. */
 export interface Outgoing {
   readonly packet: PublishPacket;
-  /** Whether the PUBREC has arrived; the PUBREL is then resent instead of the message. */
+  /** True if the PUBREC has arrived; the PUBREL is then resent instead of the message. */
   isReleased: boolean;
 }
 
@@ -27,7 +27,7 @@ export class ClientSession {
     return this.#outgoing;
   }
 
-  /** The packet ids of delivered QoS 2 messages whose PUBREL has not arrived. The value says whether the PUBREC has been sent. */
+  /** The packet ids of delivered QoS 2 messages whose PUBREL has not arrived. The value is true if the PUBREC has been sent. */
   get incoming(): Map<number, boolean> {
     this.#incoming ??= new Map();
     return this.#incoming;

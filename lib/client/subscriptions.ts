@@ -15,7 +15,7 @@ export class ClientSubscriptions {
   readonly #connection: ClientConnection;
   readonly #session: ClientSession;
   readonly #inbox: Inbox;
-  /** What waits for a SUBACK or UNSUBACK, by packet id. Undefined until the first one. */
+  /** The requests that wait for a SUBACK or UNSUBACK, by packet id. Undefined until the first one. */
   #pending: Map<number, Pending<SubackPacket | UnsubackPacket>> | undefined = undefined;
 
   constructor(connection: ClientConnection, session: ClientSession, inbox: Inbox) {
@@ -24,7 +24,7 @@ export class ClientSubscriptions {
     this.#inbox = inbox;
   }
 
-  /** Whether the application waits for a response. */
+  /** True if the application waits for a response. */
   get isAwaited(): boolean {
     return this.#pending !== undefined && this.#pending.size > 0;
   }

@@ -9,21 +9,21 @@ export interface AckSender<C> {
   /** Refuse a message because the store failed. The client may send it again. */
   refuse(connection: C, first: number, id: number): void;
   /**
-   * Forget the packet id of an incoming QoS 2 message that was not persisted.
+   * Discard the packet id of an incoming QoS 2 message that was not persisted.
    * @param isRepeated the acknowledgement answers a repeated PUBLISH
    * @returns false if the packet id had been persisted before
    */
   withdraw(connection: C, id: number, isRepeated: boolean): boolean;
 }
 
-/** Reading from the client is paused when more acknowledgements than this wait, until half of them have been sent. */
+/** Number of waiting acknowledgements above which reading from the client is paused, until half of them have been sent. */
 const MAX_WAITING = 5_000;
 
 /**
  * Acknowledgements of one connection that wait for the commit of the state that they promise.
  *
- * They are sent in the order in which they were added. An acknowledgement that need not wait for a commit does not overtake one of its
- * kind that must [MQTT-4.6.0-2, -3, -4]. After the connection has closed nothing is sent, but state that was not persisted is still undone.
+ * They are sent in the order in which they were added. An acknowledgement that need not wait for a commit does not overtake one of its kind
+ * that must [MQTT-4.6.0-2, -3, -4]. After the connection has closed, nothing is sent, but state that was not persisted is still undone.
  */
 export class AckQueue<C extends PausedConnection> implements Waiter {
   readonly #connection: C;
@@ -34,7 +34,7 @@ export class AckQueue<C extends PausedConnection> implements Waiter {
   #firstBytes: number[] = [];
   #answers: number[] = [];
   #head = 0;
-  /** Number of PUBACKs in the queue: messages of QoS 1 that the client has not had acknowledged. */
+  /** Number of PUBACKs in the queue: QoS 1 messages of the client that are not acknowledged. */
   pubacks = 0;
   #pubrecs = 0;
 
@@ -44,7 +44,7 @@ export class AckQueue<C extends PausedConnection> implements Waiter {
     this.#ledger = ledger;
   }
 
-  /** Number of acknowledgements that wait. */
+  /** Number of waiting acknowledgements. */
   get length(): number {
     return this.#tickets.length - this.#head;
   }
@@ -54,7 +54,7 @@ export class AckQueue<C extends PausedConnection> implements Waiter {
   }
 
   /**
-   * Whether an acknowledgement that waits for no commit must be queued to keep the order. A PUBACK or PUBREC need not wait for PUBREL and
+   * True if an acknowledgement that waits for no commit must be queued to keep the order. A PUBACK or PUBREC need not wait for PUBREL and
    * PUBCOMP: those wait as long as the store fails, while published messages are accepted or refused at once.
    * @param first its first byte
    */

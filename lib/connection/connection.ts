@@ -12,7 +12,7 @@ import { Reader } from './reader.ts';
 import { StorePause } from './store-pause.ts';
 import { Writer } from './writer.ts';
 
-/** Time that the stream of an ended connection has to deliver its output. Then it is destroyed. */
+/** Time that the stream of an ended connection has to deliver its output, before it is destroyed. */
 const LINGER_MS = 3_000;
 /** Bytes that the peer may send during that time. They are discarded; a peer that sends more is disconnected. */
 const LINGER_BYTES = 262_144;
@@ -21,12 +21,12 @@ const CONNECTION = Symbol('connection');
 
 type Attached = ByteStream & GatheringStream & CountedStream & { [CONNECTION]?: Connection<ConnectionOwner> };
 
-/** Whether a connection reads this stream, or did so before. */
+/** True if a connection reads this stream, or did so before. */
 export function isAttached(stream: ByteStream): boolean {
   return (stream as Attached)[CONNECTION] !== undefined;
 }
 
-/** The bytes in and out of one client: what it sends (`reader`), what it is sent (`writer`), and how the stream begins and ends. */
+/** The bytes in and out of one client: input (`reader`), output (`writer`), and the beginning and the end of the stream. */
 export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> {
   readonly stream: ByteStream;
   readonly ports: ConnectionPorts<S>;
@@ -35,13 +35,15 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
   /** The session that handles the packets: a provisional one until CONNACK, then the client's. */
   session: S;
   isClosed = false;
-  /** CONNACK with success has been sent. From then on a close is reported by DISCONNECT, before that by CONNACK [MQTT-3.14.0-1]. */
+  /**
+   * True once CONNACK with success has been sent. From then on a close is reported by DISCONNECT, before that by CONNACK [MQTT-3.14.0-1].
+   */
   isConnackSent = false;
   /** Protocol version of a CONNACK that refuses the client; undefined until the CONNECT has been read. */
   #answerVersion: ProtocolVersion | undefined = undefined;
   #pendingAcks: AckQueue<Connection<S>> | undefined = undefined;
   #storePause: StorePause | undefined = undefined;
-  /** Why the stream ended, if it did so while bytes were unread. */
+  /** The reason why the stream ended, if it did so while bytes were unread. */
   #streamEnd: { readonly reason: DisconnectReason; readonly reasonCode: number | undefined } | undefined = undefined;
   #hasPlace = true;
   #linger: Linger | undefined = undefined;
@@ -54,7 +56,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
     this.writer = new Writer(this);
   }
 
-  /** Begin to read. All connections share the listener functions: closures would cost memory for each idle connection. */
+  /** Start reading. All connections share the listener functions, because closures would cost memory for each idle connection. */
   open(): void {
     const stream = this.stream as Attached;
     stream[CONNECTION] = this as unknown as Connection<ConnectionOwner>;
@@ -63,7 +65,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
     stream.on('error', onError);
     stream.on('close', onClose);
     stream.on('end', onEnd);
-    stream.resume(); // the app may have handed in a paused stream
+    stream.resume(); // the app may have passed a paused stream
   }
 
   // ---------------------------------------------------------------------------------------------------------------- CONNECT
@@ -73,27 +75,27 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
     (this.stream as Attached).packetTaken?.();
   }
 
-  /** A CONNECT of this protocol version is being handled; a refusal is answered in it. */
+  /** Note that a CONNECT of this protocol version is being handled; a refusal is answered in that version. */
   connectReceived(version: ProtocolVersion | undefined): void {
     this.#answerVersion = version;
   }
 
-  /** Get the protocol version of a CONNACK that refuses the client. There is no second one [MQTT-3.2.0-2]. */
+  /** Get the protocol version of a CONNACK that refuses the client. There is never a second one [MQTT-3.2.0-2]. */
   takeAnswerVersion(): ProtocolVersion | undefined {
     const version = this.#answerVersion;
     this.#answerVersion = undefined;
     return version;
   }
 
-  /** The connection belongs to this session from now on. Output waits for `admitted`. */
+  /** Assign the connection to this session. Output waits for `admitted`. */
   attach(session: S): void {
     this.session = session;
     this.writer.hold();
   }
 
   /**
-   * The CONNECT has been accepted, and CONNACK is in the output.
-   * @param maxPacketSize largest packet from the client, in bytes
+   * Note that the CONNECT has been accepted, and CONNACK is in the output.
+   * @param maxPacketSize maximum size of a packet from the client, in bytes
    * @param fastPath forward runs of QoS 0 frames of this layout without looking at each; 0: none
    */
   admitted(maxPacketSize: number, fastPath: 0 | 4 | 5): void {
@@ -105,7 +107,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
 
   // ------------------------------------------------------------------------------------------------------------------ store
 
-  /** The acknowledgements that wait for a commit; undefined if there were none yet. */
+  /** The acknowledgements that wait for a commit; undefined if there have been none. */
   get pendingAcks(): AckQueue<Connection<S>> | undefined {
     return this.#pendingAcks;
   }
@@ -126,7 +128,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
 
   // -------------------------------------------------------------------------------------------------------------------- end
 
-  /** The connection is closing: it no longer counts for `maxConnections` of the broker and of its listener. */
+  /** Stop counting the connection for `maxConnections` of the broker and of its listener, because it is closing. */
   #freePlace(): void {
     if (!this.#hasPlace) return;
     this.#hasPlace = false;
@@ -141,7 +143,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
 
   /**
    * Send the output and end the stream. Data received after that is discarded. The stream is destroyed if the peer does not close within
-   * `LINGER_MS`, and at once if the peer has been sent nothing.
+   * `LINGER_MS`, and at once if nothing has been sent to the peer.
    */
   end(): void {
     if (this.isClosed) return;
@@ -163,7 +165,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
     this.ports.wheel.arm(this.#linger, LINGER_MS);
   }
 
-  /** These bytes have arrived after the connection was closed. */
+  /** Count bytes that have arrived after the connection was closed. */
   discarded(bytes: number): void {
     this.#linger?.discarded(bytes);
   }
@@ -176,7 +178,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
     this.closed(); // not every stream emits 'close'
   }
 
-  /** The stream has closed. */
+  /** Called when the stream has closed. */
   closed(): void {
     if (this.#linger !== undefined) this.ports.wheel.disarm(this.#linger);
     this.#linger = undefined;
@@ -184,12 +186,12 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
     if (this.isClosed || this.#streamEnd === undefined) this.ports.connections.streamClosed(this);
   }
 
-  /** The peer has ended the stream, but received packets have not been parsed yet. */
+  /** True if the peer has ended the stream, but received packets have not been parsed yet. */
   get hasPeerEnded(): boolean {
     return this.#streamEnd !== undefined;
   }
 
-  /** The packets that were received before the peer ended the stream have been handled. */
+  /** Called when the packets that were received before the peer ended the stream have been handled. */
   readToEnd(): void {
     if (this.#streamEnd === undefined) return;
     this.writer.flush();
@@ -197,14 +199,14 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
     this.stream.end();
   }
 
-  /** The peer has ended the stream. Unread packets are handled first: there may be a DISCONNECT among them. */
+  /** Called when the peer has ended the stream. Unread packets are handled first, because there may be a DISCONNECT among them. */
   peerEnded(): void {
     this.#freePlace();
     if (this.reader.hasUnread() && !this.isClosed) this.#streamEnd ??= { reason: 'closed', reasonCode: undefined };
     else if (this.#streamEnd === undefined || this.isClosed) this.lost('closed');
   }
 
-  /** The stream failed. Packets that wait for the next turn are handled first; packets that wait for a hook are discarded. */
+  /** Called when the stream failed. Packets that wait for the next turn are handled first; packets that wait for a hook are discarded. */
   failed(reason: DisconnectReason, reasonCode: number | undefined): void {
     this.#freePlace();
     if (this.reader.hasUnread(Pause.turn) && !this.isClosed) {
@@ -215,7 +217,9 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
     this.destroy();
   }
 
-  /** The peer has disconnected. Without effect after `end`: the stream may still deliver its output until `LINGER_MS` are over. */
+  /**
+   * Note that the peer has disconnected. Without effect after `end`: the stream may still deliver its output until `LINGER_MS` are over.
+   */
   lost(reason: DisconnectReason, reasonCode?: number): void {
     if (this.isClosed) return;
     this.#close();
@@ -225,7 +229,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
   }
 }
 
-/** The time that an ended connection has to deliver its output, and the bytes that it has received meanwhile. */
+/** The time that an ended connection has to deliver its output, and the number of bytes that it has received since. */
 class Linger extends BaseTimer {
   readonly #connection: { destroy(): void };
   #bytes = 0;

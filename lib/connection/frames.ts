@@ -8,7 +8,10 @@ export const INCOMPLETE = -1;
 const NOT_MINIMAL = -2;
 const TOO_LONG = -3;
 
-/** The remaining length of the packet whose fixed header continues at `at`; below 0 if it is incomplete or malformed. It does not throw. */
+/**
+ * The remaining length of the packet whose fixed header continues at `at`; negative if it is incomplete or malformed. This function does
+ * not throw.
+ */
 export function remainingLength(chunk: Buffer, at: number): number {
   const first = chunk[at];
   return first < 128 ? first : longLength(chunk, at);
@@ -42,14 +45,14 @@ export function topicEndOf(chunk: Buffer, body: number, end: number, layout: 0 |
   return topicEnd <= end ? topicEnd : 0;
 }
 
-/** What the messages of a run have in common. */
+/** Properties that the messages of a run have in common. */
 interface RunFacts {
   readonly topic: string;
   readonly publisher: Publisher;
   /** Monotonic and wall-clock milliseconds of their arrival. */
   readonly nowMs: number;
   readonly wallMs: number;
-  /** Seconds; -1: they do not expire. */
+  /** Seconds; -1: the messages do not expire. */
   readonly expiryInterval: number;
 }
 

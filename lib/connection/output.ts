@@ -3,7 +3,7 @@ import { type Frame, outputSlab, reserve } from '../packets/message.ts';
 
 /** Frames of at least this size are written without being copied. */
 const LARGE_BYTES = 4096;
-/** Up to this size, a loop copies faster than a call into native code. */
+/** Maximum size for which a loop copies faster than a call into native code. */
 const LOOP_BYTES = 48;
 
 /**
@@ -33,7 +33,7 @@ export class Output {
   }
 }
 
-/** Outputs that are not in use. An idle connection has no output. */
+/** Unused outputs. An idle connection has no output. */
 const spare: Output[] = [];
 
 /** Get an empty output. `writeOutput` returns it to the pool. */
@@ -47,7 +47,7 @@ let lastBuffer: Buffer | undefined;
 let lastStart = 0;
 let lastEnd = 0;
 
-/** Forget the last result of `gather`, so that its buffers do not outlive the turn. */
+/** Release the last result of `gather`, so that its buffers do not outlive the turn. */
 export function endTurn(): void {
   if (last.count === 0) return;
   last.clear();
@@ -57,7 +57,7 @@ export function endTurn(): void {
 /**
  * Write an output to a stream and return it to the pool. Small frames are gathered into one buffer; large ones are not copied.
  * @param bytes size of the output
- * @returns the result of the last `stream.write`: false if the stream has enough unsent bytes
+ * @returns the result of the last `stream.write`: false if the stream has too many unsent bytes
  */
 export function writeOutput(output: Output, bytes: number, stream: ByteStream): boolean {
   const { frames, marks, count } = output;
@@ -122,7 +122,10 @@ function sameMarks(marks: readonly number[], count: number): boolean {
   return true;
 }
 
-/** Store an output and its bytes for `isLast`. The caller omits outputs that begin with an acknowledgement: they are rarely repeated. */
+/**
+ * Store an output and its bytes for `isLast`. The caller omits outputs that begin with an acknowledgement, because they are rarely
+ * repeated.
+ */
 function remember(output: Output, buffer: Buffer, start: number, end: number): void {
   giveBack(last);
   last = output;
@@ -205,7 +208,7 @@ export function markedCopy(frame: Frame, value: number): Buffer {
   return bytes;
 }
 
-/** Write an output with large frames in one system call. Only the head of a large frame is copied; small frames are gathered. */
+/** Write an output with large frames in one system call. Only the header of a large frame is copied; small frames are gathered. */
 function writePieces(frames: (Frame | undefined)[], marks: number[], count: number, stream: ByteStream): boolean {
   let more = true;
   stream.cork();

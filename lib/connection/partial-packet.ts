@@ -1,7 +1,7 @@
 /** Parts of an incomplete packet up to this size are joined as they arrive. */
 const SMALL_PART = 16_384;
 
-/** A packet of which only a part has arrived. Only received bytes take memory, whatever length the packet announces. */
+/** A packet of which only a part has arrived. Only received bytes take memory, regardless of the length that the packet announces. */
 export class PartialPacket {
   readonly #parts: Buffer[];
   /** Number of missing bytes, or 1 while the fixed header is incomplete. */
@@ -13,7 +13,7 @@ export class PartialPacket {
     this.#missing = missing;
   }
 
-  /** Take the missing bytes from a chunk, from `at` on, as far as it has them. @returns the offset after them */
+  /** Take the missing bytes from a chunk, from `at` on, as far as the chunk contains them. @returns the offset after them */
   take(chunk: Buffer, at: number): number {
     const end = at + this.#missing;
     if (end > chunk.length) {
@@ -30,19 +30,19 @@ export class PartialPacket {
     return this.#missing === 0;
   }
 
-  /** The bytes of the packet in a buffer of its own. */
+  /** The bytes of the packet in a separate buffer. */
   join(): Buffer {
     return Buffer.concat(this.#parts);
   }
 }
 
-/** The bytes from `at` on, for later turns. They are copied if the buffer that they lie in is more than twice as large. */
+/** The bytes from `at` on, for later turns. They are copied if their buffer is more than twice as large. */
 export function detachFrom(chunk: Buffer, at: number): Buffer {
   const part = at === 0 ? chunk : chunk.subarray(at);
   return part.length * 2 < part.buffer.byteLength ? concatenate(part) : part;
 }
 
-/** Concatenate buffers without using the buffer pool of Node.js: there a few bytes keep a slab of 64 KB (from Node.js 24) in memory. */
+/** Concatenate buffers without using the buffer pool of Node.js: there, a few bytes keep a slab of 64 KB (from Node.js 24) in memory. */
 function concatenate(...parts: readonly Buffer[]): Buffer {
   const own = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

@@ -31,17 +31,17 @@ export interface ConnectionOwner {
   fail(error: ProtocolError, reason?: DisconnectReason): void;
   /** Close the connection after an error of the broker itself. @param during the activity that failed, for the report */
   failInternally(error: unknown, during: string): void;
-  /** The stream failed. @returns the reason for which the connection ends */
+  /** Called when the stream failed. @returns the reason for which the connection ends */
   streamFailed(error: Error): DisconnectReason;
-  /** The stream has closed. */
+  /** Called when the stream has closed. */
   connectionLost(reason: DisconnectReason, reasonCode?: number): void;
-  /** The stream has more unsent bytes than it should: messages wait. */
+  /** Called when the stream has too many unsent bytes, so that messages must wait. */
   blocked(): void;
-  /** The stream has sent them: send the messages that wait, as far as the Receive Maximum and the stream allow. */
+  /** Called when the stream has sent them: send the messages that wait, as far as the Receive Maximum and the stream allow. */
   unblocked(): void;
 }
 
-/** What the parts of a connection, and the broker through `ConnectionPorts`, see of it. `Connection` implements it. */
+/** The interface of a connection for its parts and, through `ConnectionPorts`, for the broker. `Connection` implements it. */
 export interface ConnectionCore<S extends ConnectionOwner> extends PausedConnection {
   readonly stream: ByteStream;
   readonly ports: ConnectionPorts<S>;
@@ -58,17 +58,17 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
   readonly limits: {
     /** Messages are queued when a connection has more unsent bytes than this. */
     readonly outputHighWaterMark: number;
-    /** Most bytes of a connection that are stored while a hook decides. */
+    /** Maximum number of bytes of a connection that are stored while a hook decides. */
     readonly maxHeldBytes: number;
   };
   readonly handlers: {
-    /** The handlers in force until a CONNECT has been received. */
+    /** The handlers that apply until a CONNECT has been received. */
     readonly beforeConnect: HandlerTable<S>;
   };
   readonly turn: {
     /** Number of this turn. */
     readonly number: number;
-    /** Take some of the units that all connections share in this turn. @returns the units; 0 if none is left */
+    /** Take some of the units that all connections share in this turn. @returns the units; 0 if none are left */
     drawShare(): number;
     /** Call `flush` of this connection's writer when the turn ends. */
     flushLater(connection: ConnectionCore<S>): void;
@@ -76,7 +76,7 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
     serveLater(connection: ConnectionCore<S>): void;
   };
   readonly taps: {
-    /** The diagnostics channels for packets have subscribers. */
+    /** True if the diagnostics channels for packets have subscribers. */
     readonly isOpen: boolean;
     /** Check whether the diagnostics channels have subscribers now. */
     look(): void;
@@ -86,14 +86,14 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
   readonly routing: {
     /** The route of the topic in `buf[start, end)`. @throws ProtocolError for an invalid name */
     resolve(buf: Buffer, start: number, end: number): Route;
-    /** Whether a route is still valid. */
+    /** Tell whether a route is still valid. */
     isFresh(route: Route): boolean;
   };
   readonly publishing: {
     readonly hooks: {
-      /** No hook or listener needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
+      /** True if no hook or listener needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
       readonly isFastPathOpen: boolean;
-      /** Hooks or a zone may refuse messages: only topics with a verdict use the fast path. */
+      /** True if hooks or a zone may refuse messages: only topics with a verdict use the fast path. */
       readonly hasHooks: boolean;
       /** Changes when the verdicts about all clients must be decided again. */
       readonly verdictEpoch: number;
@@ -110,9 +110,9 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
     ): void;
   };
   readonly connections: {
-    /** The connection is closing and no longer counts for `maxConnections` and `maxConnectionsPerAddress`. Called once. */
+    /** Called once, when the connection is closing and no longer counts for `maxConnections` and `maxConnectionsPerAddress`. */
     placeFreed(connection: ConnectionCore<S>): void;
-    /** The stream has closed. */
+    /** Called when the stream has closed. */
     streamClosed(connection: ConnectionCore<S>): void;
   };
 }

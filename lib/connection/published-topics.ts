@@ -4,18 +4,18 @@ import type { ConnectionOwner, ConnectionPorts } from './ports.ts';
 import { type VerdictLimits, Verdicts } from './verdicts.ts';
 
 /**
- * What a connection knows of the topics that its client publishes to: the route of the last one, and what the hooks have decided.
+ * The state of a connection about the topics that its client publishes to: the route of the last one, and the decisions of the hooks.
  * Created with the first PUBLISH.
  */
 export class PublishedTopics {
   /** Route of the last topic; undefined if it is stale. */
   #last: Route | undefined = undefined;
-  /** `#last`, if runs of its topic may be forwarded and the client may publish to it. */
+  /** `#last`, if runs of its topic may be forwarded and the client has the right to publish to it. */
   #forRuns: Route | undefined = undefined;
   #verdicts: Verdicts | undefined = undefined;
   /** The epoch of the verdicts. */
   #epoch = 0;
-  /** With hooks, `#forRuns` holds for this version of the verdicts, until this time. */
+  /** The version of the verdicts for which `#forRuns` is valid, if there are hooks; it is valid until this time. */
   #runsVersion = 0;
   #runsDueMs = 0;
 
@@ -47,7 +47,7 @@ export class PublishedTopics {
 
   /**
    * The route for a run of QoS 0 frames of the topic in `buf[start, end)`.
-   * @returns undefined if each message must be handled by itself
+   * @returns undefined if each message must be handled separately
    * @throws ProtocolError see `route`
    */
   routeForRun<S extends ConnectionOwner>(
@@ -70,12 +70,12 @@ export class PublishedTopics {
     return mayRun ? route : undefined;
   }
 
-  /** Whether the verdict about `#forRuns` is still in force. */
+  /** True if the verdict about `#forRuns` is still valid. */
   #isInForce(epoch: number, nowMs: number): boolean {
     return this.#epoch === epoch && this.#verdicts?.version === this.#runsVersion && nowMs < this.#runsDueMs;
   }
 
-  /** Whether the client is known to have the right to publish to a topic. */
+  /** True if the client is known to have the right to publish to a topic. */
   #mayPublish(topic: string, epoch: number, nowMs: number): boolean {
     const verdicts = this.#epoch === epoch ? this.#verdicts : undefined;
     if (verdicts?.get('publish', topic, nowMs) !== 0) return false;
@@ -90,8 +90,8 @@ export class PublishedTopics {
   }
 
   /**
-   * What the hooks and rules have decided about the topics of the client.
-   * @param epoch changes when the decisions about all clients must be taken again
+   * The decisions of the hooks and rules about the topics of the client.
+   * @param epoch changes when the decisions about all clients must be made again
    */
   verdicts(limits: VerdictLimits, epoch: number): Verdicts {
     if (this.#epoch !== epoch) this.#verdicts = undefined;

@@ -1,11 +1,11 @@
 import type { Rate } from '../base/options-table.ts';
 
-/** Not specified: a client that is paused for longer gives up the connection, and starts with a new limit on the next one. */
+/** Not specified: a client that is paused for longer closes the connection, and starts with a new limit on the next one. */
 const LONGEST_PAUSE_MS = 60_000;
 
-/** A rate option, as the token buckets use it. All buckets of an option share it. */
+/** A rate option, in the form that the token buckets use. All buckets of an option share it. */
 class Refill {
-  /** What a full bucket holds. */
+  /** The capacity of a bucket. */
   readonly capacity: number;
   readonly #perMs: number;
   readonly #lowest: number;
@@ -16,7 +16,7 @@ class Refill {
     this.#lowest = -this.#perMs * Math.max(rate.perMs, LONGEST_PAUSE_MS);
   }
 
-  /** What a bucket holds after it was refilled for a time and an amount was taken. */
+  /** The content of a bucket after it was refilled for a time and an amount was taken. */
   take(left: number, elapsedMs: number, amount: number): number {
     return Math.max(Math.min(this.capacity, left + elapsedMs * this.#perMs) - amount, this.#lowest);
   }
@@ -31,7 +31,7 @@ class Refill {
  * A token bucket that holds `rate.amount` and is refilled evenly over `rate.perMs`.
  *
  * Nothing is refused. A client that takes more than the bucket holds goes into debt and is paused until the debt is paid. The debt is
- * limited to what a minute pays off, or `rate.perMs` if that is longer: a single chunk may exceed the amount many times.
+ * limited to what is refilled in a minute, or in `rate.perMs` if that is longer: a single chunk may exceed the amount many times.
  */
 export class RateLimit {
   readonly #refill: Refill;
@@ -66,15 +66,18 @@ interface RateLimitedReader {
 
 /** The rate limits of a zone. */
 interface ZoneLimits {
-  /** Of each connection. */
+  /** For each connection. */
   readonly messages: Refill | undefined;
   readonly bytes: Refill | undefined;
-  /** Of all connections together. */
+  /** For all connections together. */
   readonly totalMessages: RateLimit | undefined;
   readonly totalBytes: RateLimit | undefined;
 }
 
-/** All rate limits of one connection: its own, and those of its zone. Its two token buckets are fields, so that it is a single object. */
+/**
+ * All rate limits of one connection: its own limits, and those of its zone. Its two token buckets are fields, so that it is a single
+ * object.
+ */
 export class RateLimits {
   readonly #limits: ZoneLimits;
   #messagesLeft: number;
@@ -89,7 +92,7 @@ export class RateLimits {
     this.#bytesLeft = limits.bytes?.capacity ?? 0;
   }
 
-  /** Take what the connection has received since the last call, and pause reading if it was too much. */
+  /** Charge the connection for what it has received since the last call, and pause reading if that is too much. */
   charge(reader: RateLimitedReader, nowMs: number): void {
     const { messages, bytes, totalMessages, totalBytes } = this.#limits;
     const newMessages = reader.receivedMessages - this.#lastMessages;

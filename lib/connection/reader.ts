@@ -26,7 +26,7 @@ const UNREAD = Pause.hook | Pause.turn;
  * each of its bytes. Reading 64 bytes from the stream costs one unit, and so do two receivers of a message.
  */
 export const SHARE = 1_024;
-/** Most bytes that are parsed in one turn: the size of one read from a socket. */
+/** Maximum number of bytes that are parsed in one turn: the size of one read from a socket. */
 const SHARE_BYTES = 65_536;
 /** Units by packet type. */
 const COSTS: readonly number[] = [4, 512, 4, 8, 2, 4, 4, 4, 256, 4, 256, 4, 1, 4, 4, 512];
@@ -35,7 +35,10 @@ const BYTE_COSTS: readonly number[] = [0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 0, 0,
 
 /** Not specified: a chunk of at least this size resets the keep alive, even if it completes no packet. A large packet may take long. */
 const PROGRESS_BYTES = 256;
-/** While a hook decides, the stream is paused above this many unread bytes, not before: a paused stream does not report its end. */
+/**
+ * Number of unread bytes above which the stream is paused while a hook decides. It is not paused before, because a paused stream does not
+ * report its end.
+ */
 const HELD_UNPAUSED_BYTES = 16_384;
 
 const NO_BYTES = Buffer.alloc(0);
@@ -46,10 +49,10 @@ const PLAIN_PUBLISH = 0x30;
 /** The part of a connection that its reader uses. */
 interface ReaderHost<S extends ConnectionOwner> extends ConnectionCore<S> {
   readonly isConnackSent: boolean;
-  /** The peer has ended the stream, and `readToEnd` is to be called when all bytes are handled. */
+  /** True if the peer has ended the stream, and `readToEnd` is to be called when all bytes are handled. */
   readonly hasPeerEnded: boolean;
   readToEnd(): void;
-  /** These bytes have arrived after the connection was closed. */
+  /** Called for bytes that have arrived after the connection was closed. */
   discarded(bytes: number): void;
   connectReceived(version: ProtocolVersion | undefined): void;
 }
@@ -57,20 +60,20 @@ interface ReaderHost<S extends ConnectionOwner> extends ConnectionCore<S> {
 /**
  * The bytes from one client.
  *
- * It parses the chunks of a stream in place, checks the length of a packet before its body, and calls the handler that is in force for
- * its type. It stops reading while there is a reason to (`Pause`), or when the connection has used its share of a turn.
+ * The reader parses the chunks of a stream in place, checks the length of a packet before its body, and calls the current handler for its
+ * type. It stops reading while there is a reason to (`Pause`), or when the connection has used its share of a turn.
  */
 export class Reader<S extends ConnectionOwner> {
   readonly #connection: ReaderHost<S>;
-  /** The handlers in force, by packet type. */
+  /** The current handlers, by packet type. */
   #table: HandlerTable<S>;
-  /** Largest packet in bytes. Until the CONNECT is accepted, the zone's `maxConnectSize` applies as well. */
+  /** Maximum packet size in bytes. Until the CONNECT is accepted, the zone's `maxConnectSize` applies as well. */
   #maxPacketSize: number;
   /** Layout of PUBLISH packets while the client is connected. 0: the client is not connected, or its topics are rewritten or mounted. */
   fastPath: 0 | 4 | 5 = 0;
   /** Bits of `Pause`. */
   pauses = 0;
-  /** Monotonic milliseconds of the last packet received. */
+  /** Monotonic milliseconds of the last received packet. */
   lastReceivedMs: number;
   receivedBytes = 0;
   receivedChunks = 0;
@@ -78,7 +81,7 @@ export class Reader<S extends ConnectionOwner> {
   receivedMessages = 0;
   #rates: RateLimits | undefined = undefined;
   #topics: PublishedTopics | undefined = undefined;
-  /** Bytes that were received but not parsed, see `UNREAD`. */
+  /** Bytes that were received but not parsed; see `UNREAD`. */
   #unread: Buffer = NO_BYTES;
   /** The last turn in which this connection was read, and the units left of its share. */
   #turn = -1;
@@ -126,7 +129,7 @@ export class Reader<S extends ConnectionOwner> {
     this.#unitsLeft -= Math.min(chunk.length, SHARE_BYTES) >> 6;
   }
 
-  /** A chunk has been parsed, as far as it may be: read the chunks that arrived meanwhile, in order. */
+  /** Read the chunks that arrived in the meantime, in order, after a chunk has been parsed as far as it may be. */
   #parsed(): void {
     const connection = this.#connection;
     if (this.#rates !== undefined && !connection.isClosed) this.#rates.charge(this, connection.ports.time.nowMs);
@@ -139,7 +142,7 @@ export class Reader<S extends ConnectionOwner> {
   }
 
   /**
-   * Complete a partial packet and parse it in a buffer of its own, so that the rest of the chunk need not be copied.
+   * Complete a partial packet and parse it in a separate buffer, so that the rest of the chunk need not be copied.
    * @returns the offset in the chunk at which the next packet begins
    */
   #completePacket(chunk: Buffer): number {
@@ -159,7 +162,7 @@ export class Reader<S extends ConnectionOwner> {
     const { session, ports } = this.#connection;
     const wasRestrained = this.#hasManyUnread;
     this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk]);
-    // a single chunk may exceed the bounds; a paused stream delivers no second one
+    // a single chunk may exceed the limits; a paused stream does not deliver a second one
     if (wasRestrained && this.#unread.length > this.#maxPacketSize + ports.limits.maxHeldBytes) {
       const when = (this.pauses & Pause.hook) !== 0 ? 'while a hook decided' : 'while reading was paused';
       session.fail(
@@ -173,7 +176,7 @@ export class Reader<S extends ConnectionOwner> {
     return this.#unread.length > Math.min(HELD_UNPAUSED_BYTES, this.#connection.ports.limits.maxHeldBytes);
   }
 
-  /** Bound the unread bytes: wait for the next share of a turn, or pause the stream. */
+  /** Limit the unread bytes: wait for the next share of a turn, or pause the stream. */
   #boundUnread(): void {
     const { ports, stream } = this.#connection;
     if ((this.pauses & UNREAD) === 0) {
@@ -183,13 +186,13 @@ export class Reader<S extends ConnectionOwner> {
     } else if (!this.#mayRead) stream.pause();
   }
 
-  /** The stream may deliver data: reading is not paused, or only for a hook and with few unread bytes. */
+  /** True if the stream may deliver data: reading is not paused, or only for a hook and with few unread bytes. */
   get #mayRead(): boolean {
     const { pauses } = this;
     return pauses === 0 || (pauses === Pause.hook && !this.#hasManyUnread);
   }
 
-  /** Bytes wait to be parsed for these reasons alone (bits of `Pause`). */
+  /** True if bytes wait to be parsed for these reasons only (bits of `Pause`). */
   hasUnread(why: number = UNREAD): boolean {
     const { pauses } = this;
     return (pauses & why) !== 0 && (pauses & UNREAD & ~why) === 0 && this.#unread.length > 0;
@@ -197,13 +200,13 @@ export class Reader<S extends ConnectionOwner> {
 
   // ------------------------------------------------------------------------------------------------------- share of a turn
 
-  /** The connection may be read in this turn. */
+  /** True if the connection may be read in this turn. */
   #hasShare(): boolean {
     this.#beginShare();
     return this.#hasUnits();
   }
 
-  /** Begin the share of this turn, if the connection has not been read in it. */
+  /** Begin the share of this turn, if the connection has not been read in this turn. */
   #beginShare(): void {
     const turn = this.#connection.ports.turn.number;
     if (this.#turn === turn) return;
@@ -211,7 +214,7 @@ export class Reader<S extends ConnectionOwner> {
     this.#unitsLeft = SHARE;
   }
 
-  /** The connection has units of its share left. If not, it draws spare units of the turn, unless it has had to wait recently. */
+  /** True if the connection has units of its share left. If not, it draws spare units of the turn, unless it has had to wait recently. */
   #hasUnits(): boolean {
     return this.#unitsLeft > 0 || this.#drawUnits();
   }
@@ -244,7 +247,7 @@ export class Reader<S extends ConnectionOwner> {
       if (at === chunk.length || connection.isClosed) return;
     }
     if (this.#unread.length > 0) {
-      this.#storeUnread(chunk.subarray(at)); // the completed packet waits for a share: what follows it may not replace it
+      this.#storeUnread(chunk.subarray(at)); // the completed packet waits for a share: the bytes after it must not replace it
       return;
     }
     const { ports } = connection;
@@ -303,7 +306,7 @@ export class Reader<S extends ConnectionOwner> {
 
   /**
    * Forward QoS 0 frames of one topic unchanged: the one in `[at, end)`, and those that follow up to `last`.
-   * @returns the offset after them; `at` if this frame must be handled by itself
+   * @returns the offset after them; `at` if this frame must be handled separately
    */
   #forwardRun(chunk: Buffer, at: number, body: number, end: number, last: number): number {
     const topicEnd = topicEndOf(chunk, body, end, this.fastPath);
@@ -350,7 +353,7 @@ export class Reader<S extends ConnectionOwner> {
     return new ProtocolError(ReasonCode.packetTooLarge, text);
   }
 
-  /** Handling a packet of this type has failed. */
+  /** Handle an error of the handler of this packet type. */
   #failed(error: unknown, type: number): void {
     const { ports, session } = this.#connection;
     if (type === PacketType.publish && this.#table !== ports.handlers.beforeConnect)
@@ -359,7 +362,7 @@ export class Reader<S extends ConnectionOwner> {
     else session.failInternally(error, 'reading a packet');
   }
 
-  /** Keep the bytes from `at` on: an incomplete fixed header, or packets that may not be parsed yet. */
+  /** Store the bytes from `at` on: an incomplete fixed header, or packets that may not be parsed yet. */
   #keepRest(chunk: Buffer, at: number, last: number): void {
     const mayParse = this.#unitsLeft > 0 && (this.pauses & Pause.hook) === 0;
     if (at < last ? mayParse : at === chunk.length - 1) {
@@ -384,7 +387,7 @@ export class Reader<S extends ConnectionOwner> {
     else if (!isClosed) stream.pause();
   }
 
-  /** End a pause, and read on unless another one holds. @param why one bit of `Pause` */
+  /** End a pause, and continue reading unless there is another one. @param why one bit of `Pause` */
   resume(why: number): void {
     if ((this.pauses & why) === 0) return;
     if (why === Pause.hook && --this.#pendingHooks > 0) return;
@@ -405,13 +408,13 @@ export class Reader<S extends ConnectionOwner> {
     else if (this.#mayRead) connection.stream.resume();
   }
 
-  /** Stop reading for a time, because the client has exceeded its rates. */
+  /** Pause reading for this time, because the client has exceeded its rates. */
   pauseFor(delayMs: number): void {
     this.pause(Pause.rate);
     this.#connection.ports.wheel.arm(new RatePause(this), delayMs);
   }
 
-  /** The keep alive does not run while reading is paused. */
+  /** Check the keep alive, which does not run while reading is paused. */
   keepAlive(nowMs: number): void {
     this.lastReceivedMs = nowMs;
   }
@@ -424,8 +427,8 @@ export class Reader<S extends ConnectionOwner> {
   }
 
   /**
-   * The client is connected.
-   * @param maxPacketSize largest packet in bytes
+   * Note that the client is connected.
+   * @param maxPacketSize maximum packet size in bytes
    * @param fastPath forward runs of QoS 0 frames of this layout without looking at each; 0: none
    */
   admit(maxPacketSize: number, fastPath: 0 | 4 | 5): void {
@@ -433,12 +436,12 @@ export class Reader<S extends ConnectionOwner> {
     if (!this.#connection.isClosed) this.fastPath = fastPath;
   }
 
-  /** Apply these rate limits to what the client sends. */
+  /** Apply these rate limits to the packets of the client. */
   limitRates(rates: RateLimits | undefined): void {
     this.#rates = rates;
   }
 
-  /** A PUBLISH has been received. */
+  /** Note that a PUBLISH has been received. */
   messageReceived(): void {
     this.receivedMessages++;
   }
@@ -453,7 +456,7 @@ export class Reader<S extends ConnectionOwner> {
     this.#topics?.forgetVerdicts();
   }
 
-  /** The connection has closed: discard what is not parsed. */
+  /** Discard what is not parsed, because the connection has closed. */
   close(): void {
     this.fastPath = 0;
     this.#unread = NO_BYTES;

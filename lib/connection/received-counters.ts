@@ -1,6 +1,6 @@
 import { Metric } from '../events/metrics.ts';
 
-/** Counter of received packets, by packet type. Types that only a server sends have no counter of their own. */
+/** Counter of received packets, by packet type. Types that only a server sends have no counter. */
 export const RECEIVED: readonly number[] = [
   Metric.packetsReceived,
   Metric.packetsConnectReceived,

@@ -3,7 +3,7 @@ import type { Ledger } from '../store/ledger.ts';
 import { UnwrittenShare } from '../store/unwritten.ts';
 import { Pause, type PausedConnection } from './pause.ts';
 
-/** Pauses reading from a publisher while too many of the bytes that its messages have added to the next commits are not written. */
+/** Pauses reading from a publisher while too many bytes that its messages have added to the next commits are unwritten. */
 export class StorePause implements Waiter {
   readonly #connection: PausedConnection;
   readonly #ledger: Ledger;
@@ -14,7 +14,7 @@ export class StorePause implements Waiter {
     this.#ledger = ledger;
   }
 
-  /** Charge the publisher for these bytes, and pause reading if that is too much. */
+  /** Charge the publisher for these bytes, and pause reading if they are too many. */
   charge(bytes: number): void {
     const { unwritten } = this.#ledger;
     unwritten.charge(this.#share, bytes);

@@ -1,17 +1,17 @@
 import type { RuleAction } from '../records/access-rule.ts';
 
-/** Longer topics are not kept: V8 searches a Map of long strings slowly, and many of them would take much memory. */
+/** Longer topics are not cached: V8 searches a Map of long strings slowly, and many of them would take much memory. */
 const MAX_TOPIC_CHARS = 512;
 
 /** Limits of `Verdicts`. */
 export interface VerdictLimits {
-  /** Most topics of each action. */
+  /** Maximum number of topics for each action. */
   readonly aclCacheMaxSize: number;
   /** Milliseconds. */
   readonly aclCacheTtl: number;
 }
 
-/** A verdict, as it is listed. */
+/** A verdict, as it is returned in lists. */
 export interface VerdictRecord {
   readonly action: RuleAction;
   /** The topic name, or the topic filter of a subscription. */
@@ -30,11 +30,11 @@ interface Entry {
 }
 
 /**
- * What the client of a connection may do, by action and topic: the ACL cache. When there are more topics than the limit, the oldest one is
- * forgotten; after `aclCacheTtl` each is decided again.
+ * The rights of the client of a connection, by action and topic: the ACL cache. When there are more topics than the limit, the oldest one
+ * is discarded; after `aclCacheTtl` each is decided again.
  */
 export class Verdicts {
-  /** Changes when a verdict is forgotten: what depends on verdicts must then be decided again. */
+  /** Changes when a verdict is discarded: what depends on verdicts must then be decided again. */
   version = 0;
   readonly #limits: VerdictLimits;
   readonly #entries: Readonly<Record<RuleAction, Map<string, Entry>>> = { publish: new Map(), subscribe: new Map() };
@@ -72,7 +72,7 @@ export class Verdicts {
     entries.set(topic, { code, sinceMs: nowMs });
   }
 
-  /** The verdicts that are in force, the newest first. */
+  /** The valid verdicts, the newest first. */
   list(nowMs: number): VerdictRecord[] {
     const { aclCacheTtl } = this.#limits;
     return (['publish', 'subscribe'] as const)

@@ -11,10 +11,10 @@ const EARLY_FLUSH_BYTES = 131_072;
 /** Bytes of answers (acknowledgements, PINGRESP) that a client may leave unread before reading from it is paused. */
 const MAX_UNREAD_ANSWERS = 65_536;
 
-/** A socket of Node.js knows how many bytes of its pending writes have not been passed to the operating system. */
+/** A socket of Node.js, which knows how many bytes of its pending writes have not been passed to the operating system. */
 type MaybeSocket = ByteStream & { readonly _handle?: { readonly writeQueueSize?: number } | null };
 
-/** A stream that has too many unsent bytes, when progress was last checked. */
+/** The state of a stream with too many unsent bytes, when progress was last checked. */
 interface Stall {
   /** Monotonic milliseconds at which the stream last sent something. */
   sinceMs: number;
@@ -23,10 +23,10 @@ interface Stall {
   unsentBySocket: number;
 }
 
-/** The packets to one client. They are gathered, so that a turn costs one write. */
+/** The packets to one client. They are collected, so that a turn costs one write. */
 export class Writer<S extends ConnectionOwner> {
   readonly #connection: ConnectionCore<S>;
-  /** The stream has more unsent bytes than `outputHighWaterMark`, or CONNACK is not sent: messages go to the backlog. */
+  /** True if the stream has more unsent bytes than `outputHighWaterMark`, or CONNACK is not sent: messages go to the backlog. */
   isBlocked = false;
   sentBytes = 0;
   sentWrites = 0;
@@ -146,19 +146,22 @@ export class Writer<S extends ConnectionOwner> {
     session.blocked();
   }
 
-  /** Bytes that the stream has not sent, or has not been given. */
+  /** Number of bytes that the stream has not sent, or has not received. */
   get unsentBytes(): number {
     return this.#connection.stream.writableLength + this.#outputBytes;
   }
 
-  /** Monotonic milliseconds since which the stream has too many unsent bytes and has sent none of them; `Infinity`: it is not blocked. */
+  /**
+   * Monotonic milliseconds since which the stream has had too many unsent bytes and has sent none of them; `Infinity`: it is not blocked.
+   */
   get stalledSinceMs(): number {
     return this.#stall === undefined ? Infinity : this.#stall.sinceMs;
   }
 
   /**
-   * While blocked: record whether the stream has sent anything since the last check. Nothing is written meanwhile, so the number of unsent
-   * bytes can only decrease. A stream counts a write until it has completed; a socket also knows how much of the write has been sent.
+   * While blocked: record whether the stream has sent anything since the last check. Nothing is written in the meantime, so the number of
+   * unsent bytes can only decrease. A stream counts a write until it has completed; a socket also knows how much of the write has been
+   * sent.
    */
   checkProgress(nowMs: number): void {
     const stall = this.#stall;
@@ -171,7 +174,7 @@ export class Writer<S extends ConnectionOwner> {
     stall.sinceMs = nowMs;
   }
 
-  /** The stream has sent its buffered bytes: write on. */
+  /** Continue writing, because the stream has sent its buffered bytes. */
   drained(): void {
     const connection = this.#connection;
     connection.ports.time.readMonotonic(); // queued messages may have expired
@@ -185,25 +188,25 @@ export class Writer<S extends ConnectionOwner> {
 
   // -------------------------------------------------------------------------------------------------------- begin and end
 
-  /** Keep the output until `release`: CONNACK is the first packet. The time until then counts for `slowConsumerTimeout`. */
+  /** Keep the output until `release`, because CONNACK is the first packet. The time until then counts for `slowConsumerTimeout`. */
   hold(): void {
     this.isBlocked = true;
     this.#stall = { sinceMs: this.#connection.ports.time.nowMs, unsent: 0, unsentBySocket: 0 };
   }
 
-  /** Accept output for the stream. */
+  /** Pass output to the stream from now on. */
   release(): void {
     this.isBlocked = false;
     this.#stall = undefined;
   }
 
-  /** Write the rest of the output, whatever the stream has not sent yet. */
+  /** Write the rest of the output, even if the stream has many unsent bytes. */
   finish(): void {
     this.release();
     this.flush();
   }
 
-  /** The client has disconnected: discard the output. */
+  /** Discard the output, because the client has disconnected. */
   discard(): void {
     this.#output = undefined;
   }

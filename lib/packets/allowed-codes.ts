@@ -38,7 +38,7 @@ const ALLOWED = new Uint16Array(256);
 for (const set of SETS) for (const code of CODES[set]) ALLOWED[code] |= BITS[set];
 
 /**
- * Whether the specification allows a reason code in a packet.
+ * Tell whether the specification allows a reason code in a packet.
  * @param set the packet; `disconnect` and `auth` mean those that a client sends
  * @param code 0..255
  */

@@ -20,12 +20,12 @@ export class BodyReader {
     this.end = end;
   }
 
-  /** Whether every byte has been read. */
+  /** True if every byte has been read. */
   get isDone(): boolean {
     return this.at >= this.end;
   }
 
-  /** Skip bytes that have been read otherwise. The caller has checked that there are so many. */
+  /** Skip bytes that have been read otherwise. The caller has checked that there are that many. */
   skip(bytes: number): void {
     this.at += bytes;
   }

@@ -2,17 +2,17 @@ import { ReasonCode } from './reason-codes.ts';
 
 /** A row of `CONNECT_REFUSALS`. */
 export interface ConnectRefusalRow {
-  /** Why the client is refused, for people. */
+  /** The reason for the refusal, for people. */
   readonly about: string;
   /** Reason code of the CONNACK of MQTT 5.0. */
   readonly reasonCode: number;
   /** Return code of the CONNACK of MQTT 3.1 and 3.1.1; undefined: the connection is closed without a CONNACK [MQTT-3.2.2-6 of 3.1.1]. */
   readonly returnCode?: 1 | 2 | 3 | 4 | 5;
-  /** The client is not accepted as who it says it is: counted as `packets.connack.auth_error` beside `packets.connack.error`. */
+  /** True if the identity of the client is not accepted: counted as `packets.connack.auth_error` in addition to `packets.connack.error`. */
   readonly isAuthError?: true;
 }
 
-/** Why a CONNECT is refused: all reason codes of CONNACK above 0x80 [MQTT-3.2.2-8], by their documented names. */
+/** The reasons for refusing a CONNECT: all reason codes of CONNACK above 0x80 [MQTT-3.2.2-8], by their documented names. */
 export const CONNECT_REFUSALS = {
   unspecified_error: { reasonCode: ReasonCode.unspecifiedError, about: 'No other reason code fits.' },
   malformed_packet: { reasonCode: ReasonCode.malformedPacket, about: 'The CONNECT cannot be decoded.' },

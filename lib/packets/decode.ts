@@ -46,7 +46,7 @@ const HEADER_FLAGS: readonly number[] = [0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 
 const ANY_FLAGS = 0xffff;
 /**
  * The flags allowed for each packet type: bit n is set if the flags may have the value n. Those of CONNECT depend on the version that it
- * states; `checkConnectHeader` checks them.
+ * declares; `checkConnectHeader` checks them.
  */
 const ALLOWED_FLAGS: readonly number[] = HEADER_FLAGS.map((flags, type) => {
   if (type === 0) return 0;
@@ -56,7 +56,7 @@ const ALLOWED_FLAGS: readonly number[] = HEADER_FLAGS.map((flags, type) => {
 
 /** PUBREL, SUBSCRIBE and UNSUBSCRIBE in MQTT 3.1: the QoS bits are 01, DUP is set when they are resent, and RETAIN is not used (V3.1 sections 2.1, 3). */
 const RESENT_FLAGS = 0b1100_0000_1100;
-/** The same for MQTT 3.1, where other packets than PUBLISH do not use their flags (V3.1 section 3). */
+/** The same for MQTT 3.1, where packets other than PUBLISH do not use their flags (V3.1 section 3). */
 const ALLOWED_FLAGS_31: readonly number[] = ALLOWED_FLAGS.map((allowed, type) => {
   if (type === 0 || type === PacketType.publish) return allowed;
   return HEADER_FLAGS[type] === 2 ? RESENT_FLAGS : ANY_FLAGS;
@@ -77,7 +77,7 @@ export function checkFlags(type: number, flags: number, version: ProtocolVersion
 
 /**
  * Check the low four bits of the first byte of a CONNECT. MQTT 3.1 does not use them (V3.1 section 3.1).
- * @param version the version that the CONNECT states; undefined: an unknown one
+ * @param version the version that the CONNECT declares; undefined: an unknown one
  * @throws ProtocolError 0x81 if they are not 0 [MQTT-2.1.3-1]
  */
 export function checkConnectHeader(flags: number, version: ProtocolVersion | undefined): void {
@@ -103,7 +103,7 @@ export function peekConnectVersion(buf: Buffer, start: number, end: number): Pro
   return versionOf(buf.toString('latin1', start + 2, start + 2 + length), buf[start + 2 + length]);
 }
 
-/** The version for a protocol name and level. Each level is valid under one of the names only. */
+/** The version for a protocol name and level. Each level is valid under only one of the names. */
 function versionOf(name: string, level: number): ProtocolVersion | undefined {
   if (name === 'MQTT') {
     if (level === 5) return 5; // the bridge bit exists in 3.x only
@@ -266,7 +266,7 @@ export function decodeDisconnect(buf: Buffer, start: number, end: number, versio
   return takeDisconnect(new BodyReader(buf, start, end), 'disconnect');
 }
 
-/** Decode a DISCONNECT with a body; `set` says who sent it. @internal */
+/** Decode a DISCONNECT with a body; `set` depends on its sender. @internal */
 export function takeDisconnect(reader: BodyReader, set: 'disconnect' | 'disconnectFromServer'): DisconnectPacket {
   const packet: DisconnectPacket = { cmd: 'disconnect', reasonCode: reader.u8('reason code') };
   if (!isAllowedCode(set, packet.reasonCode)) throw badReasonCode('DISCONNECT', packet.reasonCode);
@@ -285,7 +285,7 @@ export function decodeAuth(buf: Buffer, start: number, end: number): AuthPacket 
   return takeAuth(new BodyReader(buf, start, end), 'auth');
 }
 
-/** Decode an AUTH with a body; `set` says who sent it. @internal */
+/** Decode an AUTH with a body; `set` depends on its sender. @internal */
 export function takeAuth(reader: BodyReader, set: 'auth' | 'authFromServer'): AuthPacket {
   const packet: AuthPacket = { cmd: 'auth', reasonCode: reader.u8('reason code') };
   if (!isAllowedCode(set, packet.reasonCode)) throw badReasonCode('AUTH', packet.reasonCode);

@@ -72,7 +72,7 @@ export function encode(packet: Packet, version: ProtocolVersion): Buffer {
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Encode a CONNACK. For 3.x the reason code is translated to a return code; 1 to 5 are taken to be return codes already.
+ * Encode a CONNACK. For 3.x the reason code is translated to a return code; 1 to 5 are considered return codes already.
  * @returns an empty buffer if 3.x has no return code for the reason code; the connection is then closed without a CONNACK
  */
 export function encodeConnack(packet: ConnackPacket, version: ProtocolVersion): Buffer {

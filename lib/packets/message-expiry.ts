@@ -1,12 +1,12 @@
 import type { Message } from './message.ts';
 
-/** Monotonic time in milliseconds at which a message expires; `Infinity` for never. */
+/** Monotonic time in milliseconds at which a message expires; `Infinity`: never. */
 export function expiresAtMs({ expiryInterval, takenAtMs }: Message): number {
   return expiryInterval < 0 ? Infinity : takenAtMs + expiryInterval * 1000;
 }
 
 /**
- * Whether a message has expired and must not be delivered.
+ * Tell whether a message has expired and must not be delivered.
  *
  * Not specified: with an interval of 0 the message is still delivered to clients that can receive it at once.
  */

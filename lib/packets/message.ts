@@ -43,13 +43,13 @@ export interface MessageInput {
 /** A message that the application publishes with `broker.publish`. */
 export interface AppMessageInput extends MessageInput {
   /**
-   * The client id that events and rules name as the publisher, for example when the app passes on what a device has sent by another way. It
-   * gives no rights, and such a client need not exist. Default: none.
+   * The client id that events and rules report as the publisher, for example when the app forwards a message that a device has sent by
+   * other means. It grants no rights, and such a client need not exist. Default: none.
    */
   readonly clientId?: string | undefined;
 }
 
-/** The names of the publish options beside topic and payload. */
+/** The names of the publish options other than topic and payload. */
 export const PUBLISH_OPTION_NAMES: readonly string[] = ['qos', 'retain', 'properties'];
 
 /** The client that published a message, usually a session. Messages of the application and the broker have no publisher. */
@@ -72,14 +72,16 @@ export interface Variation {
   readonly expirySec: number;
   /** Topic Alias, MQTT 5.0 only; 0 for none. */
   readonly alias: number;
-  /** Replaces the topic name: '' if an alias stands for it, the topic name without the mount point if the receiver has one. */
+  /** Replaces the topic name: '' if an alias replaces it, the topic name without the mount point if the receiver has one. */
   readonly topic: string | undefined;
 }
 
 /** Detached packets shorter than this are strings of one byte per character: they need no backing store and keep no other bytes alive. */
 const MAX_STRING_BYTES = 2048;
 const SLAB_BYTES = 65_536;
-/** Up to this length of topic and payload, a loop writes ASCII faster than native code, and the length of the packet takes one byte. */
+/**
+ * Maximum length of topic and payload for which a loop writes ASCII faster than native code, and the length of the packet takes one byte.
+ */
 const MAX_LOOP_CHARACTERS = 120;
 const NO_BYTES = Buffer.alloc(0);
 
@@ -128,7 +130,7 @@ export class Message {
   readonly topic: string;
   /** QoS as published. */
   readonly qos: QoS;
-  /** Whether the message was published with the RETAIN flag. */
+  /** True if the message was published with the RETAIN flag. */
   readonly retain: boolean;
   /** The publishing session, needed for No Local and share groups; undefined for messages of the application and the broker. @internal */
   origin: Publisher | undefined;
@@ -138,15 +140,15 @@ export class Message {
   readonly timestamp: number;
   /** Message Expiry Interval as published, in seconds; -1 if the message never expires. */
   readonly expiryInterval: number;
-  /** Whether the broker published the message itself (`$SYS`). Such messages are not counted and not passed to hooks. @internal */
+  /** True if the broker published the message itself (`$SYS`). Such messages are not counted and not passed to hooks. @internal */
   isSystem = false;
-  /** The commit that the publisher's acknowledgement is deferred for; 0 for none. If it fails, the publisher gets an error. @internal */
+  /** The commit for which the publisher's acknowledgement is deferred; 0: none. If it fails, the publisher gets an error. @internal */
   ticket = 0;
-  /** Whether delivery is deferred until that commit, so that a resend by the publisher causes no second delivery. @internal */
+  /** True if delivery is deferred until that commit, so that a resend by the publisher causes no second delivery. @internal */
   isDeferred = false;
   /** The number of backlogs that contain the message. @internal */
   backlogs = 0;
-  /** The bytes after `detach`: a string of one byte per character if they are few, otherwise a buffer of their own. */
+  /** The bytes after `detach`: a string of one byte per character if they are few, otherwise a separate buffer. */
   #detached: string | Buffer | undefined = undefined;
   #forms: (Frame | undefined)[] | undefined = undefined;
 
@@ -335,7 +337,8 @@ export class Message {
   /**
    * The payload. Do not write to this buffer.
    *
-   * It may share memory with other messages, which stays allocated as long as the buffer is referenced; copy it if you keep it for long.
+   * It may share memory with other messages, which stays allocated as long as the buffer is referenced; copy it if you keep it for a long
+   * time.
    */
   get payload(): Buffer {
     if (typeof this.#detached === 'string') return Buffer.from(this.#detached.slice(this.payloadAt), 'latin1');
@@ -395,7 +398,7 @@ export class Message {
     return this.#turnFrame;
   }
 
-  /** Release the buffers that a message needs in the current turn only. @internal */
+  /** Release the buffers that a message needs only in the current turn. @internal */
   static releaseTurnFrame(message: Message): void {
     message.#turnFrame = undefined;
     message.#forms = undefined;
@@ -414,7 +417,7 @@ export class Message {
   }
 }
 
-/** The messages of which deliver hooks have made others. */
+/** The original of each message that a deliver hook has changed. */
 const originals = new WeakMap<Message, Message>();
 
 /** A message as it was before deliver hooks changed it. */
@@ -423,7 +426,7 @@ export function originalOf(message: Message): Message {
 }
 
 /**
- * A message as a deliver hook has changed it for one receiver. It is as old as the original, and depends on the same commit.
+ * A message as a deliver hook has changed it for one receiver. It has the age of the original, and depends on the same commit.
  * @param input complete; the caller has checked the topic name
  * @throws InvalidInput as `Message.from`
  */
@@ -436,21 +439,21 @@ export function changedMessage(original: Message, input: MessageInput): Message 
 }
 
 /**
- * Note on a message which commit decides whether its publisher is refused.
+ * Record on a message which commit decides whether its publisher is refused.
  * @param ticket number of this commit; 0: none, because the publisher has been answered
- * @param isDeferred the message is delivered after this commit only
+ * @param isDeferred the message is delivered only after this commit
  */
 export function awaitCommit(message: Message, ticket: number, isDeferred = false): void {
   message.ticket = ticket;
   message.isDeferred = isDeferred;
 }
 
-/** A backlog contains the message from now on. @returns whether it is the first one */
+/** Note that a backlog contains the message. @returns whether it is the first one */
 export function addedToBacklog(message: Message): boolean {
   return message.backlogs++ === 0;
 }
 
-/** A backlog no longer contains the message. @returns whether it was the last one */
+/** Note that a backlog no longer contains the message. @returns whether it was the last one */
 export function removedFromBacklog(message: Message): boolean {
   return --message.backlogs === 0;
 }
@@ -462,7 +465,9 @@ export function detachFromPublisher(message: Message): void {
   if (identity !== undefined) message.origin = identity;
 }
 
-/** The most detached messages that may hold a frame, and the most bytes of the buffers these refer to. A turn may last long. */
+/**
+ * Maximum number of detached messages that may hold a frame, and maximum size of the buffers that these reference. A turn may last long.
+ */
 const MAX_TURN_FRAMES = 4096;
 const MAX_TURN_FRAME_BYTES = 4_194_304;
 
@@ -528,7 +533,7 @@ function shortPlain(topic: string, payload: string, qos: QoS, retain: boolean): 
     all |= code;
   }
   if (all < 128) return { buf, start, end: at, packetIdAt };
-  slabAt = start; // nobody has seen it
+  slabAt = start; // no other code has seen it
   return undefined;
 }
 
@@ -557,7 +562,7 @@ function applicationProperties(given: NonNullable<MessageInput['properties']>): 
   return own;
 }
 
-/** Refuse properties that are given beside `properties` instead of inside; they would be ignored. @throws InvalidInput MESSAGE_INVALID */
+/** Refuse properties that are given outside `properties`, where they would be ignored. @throws InvalidInput MESSAGE_INVALID */
 export function checkPropertyPlacement(input: object): void {
   for (const name of PROPERTY_NAMES)
     if (name in input)

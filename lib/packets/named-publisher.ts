@@ -1,6 +1,6 @@
 import type { Publisher } from './message.ts';
 
-/** In whose name the broker or the app publishes a message, without a client. */
+/** A client id and user name under which the broker or the app publishes a message, without a client. */
 export class NamedPublisher implements Publisher {
   readonly clientId: string;
   readonly username = undefined;
@@ -10,11 +10,11 @@ export class NamedPublisher implements Publisher {
   }
 }
 
-/** The action of a rule that publishes a message because of an event. */
+/** The action of a rule that publishes a message in response to an event. */
 export class RulePublisher extends NamedPublisher {
-  /** The actions that have led to the message, this one last. */
+  /** The actions that caused the message, the last one being this action. */
   readonly chain: readonly string[];
-  /** Counts the messages that one event has led to, by any chain. */
+  /** Counter of the messages that one event has caused, through any chain. */
   readonly cascade: { count: number };
 
   /** @param chain ids of actions; the last one is the client id */

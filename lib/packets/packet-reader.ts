@@ -5,11 +5,11 @@ import { ReasonCode } from './reason-codes.ts';
 import { type Packet, PacketType, type ProtocolVersion } from './types.ts';
 import { readVarint, VARINT_MAX, varintEnd } from './varint.ts';
 
-/** The size of the longest fixed header in bytes. */
+/** The maximum size of a fixed header in bytes. */
 const LONGEST_HEADER = 5;
 
 type PacketReaderOptions = {
-  /** The largest packet accepted in bytes, including its fixed header. Default: the largest that MQTT allows, 268,435,460. */
+  /** The maximum size of an accepted packet in bytes, including its fixed header. Default: the maximum that MQTT allows, 268,435,460. */
   readonly maximumPacketSize?: number;
 } & (
   | {
@@ -130,7 +130,7 @@ export class PacketReader {
     return packet;
   }
 
-  /** The buffer with the next `bytes` bytes from `#at` on. They are joined if they lie in several chunks; later bytes are not copied. */
+  /** The buffer with the next `bytes` bytes from `#at` on. They are joined if they are in several chunks; later bytes are not copied. */
   #gather(bytes: number): Buffer {
     const chunks = this.#chunks;
     if (chunks[0].length - this.#at >= bytes) return chunks[0];
@@ -158,7 +158,7 @@ export class PacketReader {
   }
 }
 
-/** Whether the remaining length at `at` is complete. */
+/** Tell whether the remaining length at `at` is complete. */
 function hasLength(buf: Buffer, at: number): boolean {
   const end = Math.min(at + 4, buf.length);
   for (let next = at; next < end; next += 1) if (buf[next] < 0x80) return true;

@@ -24,12 +24,12 @@ type Writable = { -readonly [name in keyof Properties]: Properties[name] };
 /**
  * Decode the property block `buf[start, end)` (without the length before it) of a packet.
  *
- * The whole block is parsed before its contents are checked: a block that cannot be parsed is malformed, whatever else is wrong with it.
+ * The whole block is parsed before its contents are checked: a block that cannot be parsed is malformed, even if it has other errors.
  * @param set the packet, and its sender where the allowed properties differ
  * @param into the object to fill; default: a new one
  * @throws ProtocolError 0x81 for an unknown property, a value that is cut off, or ill-formed UTF-8; 0x82 for a property that is not allowed
- *   in the packet, a duplicate, an invalid value, Authentication Data without Authentication Method, or a Response Topic that is empty or
- *   contains a wildcard; 0x94 for Topic Alias 0
+ * in the packet, a duplicate, an invalid value, Authentication Data without Authentication Method, or a Response Topic that is empty or
+ * contains a wildcard; 0x94 for Topic Alias 0
  */
 export function readProperties(
   buf: Buffer,
@@ -111,7 +111,7 @@ function readValue(reader: BodyReader, row: IndexedRow, into: Writable): Protoco
   }
 }
 
-/** Set a property. The cast is here only: the table does not relate a name to the type of its value. */
+/** Set a property. The cast is only here, because the table does not relate a name to the type of its value. */
 function put(into: Writable, name: keyof Properties, value: number | string | Buffer): void {
   (into as Record<string, unknown>)[name] = value;
 }
@@ -159,11 +159,11 @@ export function propertiesLength(properties: Properties | undefined): number {
 /**
  * Write `properties` at `at`, without the length before them.
  *
- * They are written in the order of the table; user properties and subscription identifiers keep their own order. Apart from the errors
- * below, values are not checked to be in range.
+ * They are written in the order of the table; the order of user properties and of subscription identifiers is preserved. Apart from the
+ * errors below, values are not checked to be in range.
  * @returns the offset after the last byte
  * @throws InvalidInput `VALUE_TOO_LONG` for a string or binary data above 65,535 bytes, `VALUE_INVALID` for a subscription identifier
- *   outside 1..268,435,455
+ * outside 1..268,435,455
  */
 export function writeProperties(buf: Buffer, at: number, properties: Properties | undefined): number {
   if (properties === undefined) return at;
@@ -216,7 +216,7 @@ function lowestBit(mask: number): number {
 }
 
 /**
- * The properties of a PUBLISH that the broker itself acts on. The other properties are forwarded as bytes.
+ * The properties of a PUBLISH that the broker evaluates. The other properties are forwarded as bytes.
  *
  * One object is reused for every PUBLISH of a connection, so that receiving a message allocates nothing.
  */
@@ -227,7 +227,7 @@ interface PublishScan {
   messageExpiryInterval: number;
   /** 0 or 1; -1 for none. */
   payloadFormatIndicator: number;
-  /** Where the Response Topic stands in the buffer; both 0 for none. */
+  /** Position of the Response Topic in the buffer; both 0: none. */
   responseTopicAt: number;
   responseTopicEnd: number;
   /** Bit mask of the properties that the last scan found; 0 after an empty block. */
@@ -255,7 +255,7 @@ const ALIAS = 32;
 const USER = 64;
 
 /**
- * Check the property block of a client's PUBLISH and store in `scan` the properties that the broker acts on.
+ * Check the property block of a client's PUBLISH and store in `scan` the properties that the broker evaluates.
  *
  * The rules and errors are those of `readProperties(..., 'publish')`. Nothing is allocated, except for a view of each string of 128 bytes
  * or more. If this throws, the contents of `scan` are undefined.
@@ -346,7 +346,7 @@ function scanString(buf: Buffer, at: number, end: number): number {
 
 const CUT_OFF = 0x7fff_ffff;
 
-/** Whether `buf[start, end)` contains a `#` or a `+`. */
+/** Tell whether `buf[start, end)` contains a `#` or a `+`. */
 function hasWildcard(buf: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     const byte = buf[at];
@@ -394,7 +394,7 @@ function isPerReceiver(id: number): boolean {
 }
 
 function copyBytes(source: Buffer, start: number, end: number, target: Buffer, at: number): number {
-  // Up to this length a loop is faster than the call into native code.
+  // Up to this length, a loop is faster than the call into native code.
   if (end - start > 48) {
     source.copy(target, at, start, end);
     return at + end - start;

@@ -5,7 +5,7 @@ import type { Properties } from './types.ts';
 /**
  * The packets that carry properties.
  *
- * `publish` and `disconnect` are packets that a client sends; the ones that a server sends allow other properties. `ack` is PUBACK, PUBREC,
+ * `publish` and `disconnect` are packets that a client sends; those that a server sends allow other properties. `ack` is PUBACK, PUBREC,
  * PUBREL and PUBCOMP.
  */
 export type PropertySet =

@@ -3,7 +3,7 @@ import { ProtocolError } from '../base/errors.ts';
 import { ReasonCode } from './reason-codes.ts';
 
 /**
- * Whether `buf[start, end)` is a string that MQTT allows: well-formed UTF-8 without U+0000.
+ * Tell whether `buf[start, end)` is a string that MQTT allows: well-formed UTF-8 without U+0000.
  *
  * The bytes are checked, because decoding replaces ill-formed sequences. Overlong forms, surrogates and code points above U+10FFFF
  * [MQTT-1.5.4-1] and U+0000 [MQTT-1.5.4-2] are refused. EF BB BF is an ordinary character [MQTT-1.5.4-3].

@@ -1,7 +1,7 @@
 import { ProtocolError } from '../base/errors.ts';
 import { ReasonCode } from './reason-codes.ts';
 
-/** The greatest value of a variable byte integer, and so the longest remaining length: 268,435,455. */
+/** The maximum of a variable byte integer, and so of the remaining length: 268,435,455. */
 export const VARINT_MAX = 0x0fff_ffff;
 
 let after = 0;

@@ -64,7 +64,7 @@ export class RetainedFeed {
   readonly #from: number;
   /** `seq` after the last entry of the feed. Later messages were delivered when they were published. */
   readonly before: number;
-  /** undefined: no look-up has begun, or it is complete. */
+  /** undefined: no look-up has started, or it is complete. */
   #search: Search | undefined;
   /** The entries; undefined until they are looked up. */
   #entries: readonly FeedEntry[] | undefined;
@@ -97,7 +97,7 @@ export class RetainedFeed {
     this.isDeferred = true;
   }
 
-  /** The SUBACK of the subscription has been sent, or can no longer be. */
+  /** Allow sending: the SUBACK of the subscription has been sent, or can no longer be. */
   release(): void {
     this.isDeferred = false;
   }
@@ -120,7 +120,7 @@ export class RetainedFeed {
     return false;
   }
 
-  /** Drop what an incomplete look-up has found, so that no entries are referenced. */
+  /** Drop the result of an incomplete look-up, so that no entries are referenced. */
   endSearch(): void {
     this.#search = undefined;
   }
@@ -143,7 +143,7 @@ export class RetainedFeed {
     return part;
   }
 
-  /** Create a feed of the remaining entries that looks them up again, so that no entries are referenced meanwhile. */
+  /** Create a feed of the remaining entries that looks them up again, so that no entries are referenced in the meantime. */
   unload(): RetainedFeed {
     const next = this.#entries?.[this.#at];
     if (next === undefined) return this;

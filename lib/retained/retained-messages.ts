@@ -18,7 +18,7 @@ interface RetainedSettings {
   readonly retainedExpiryInterval: number;
 }
 
-/** What the expiry of retained messages needs from the broker. */
+/** The part of the broker that the expiry of retained messages uses. */
 interface RetainedHost {
   readonly wheel: TimingWheel;
   readonly time: TimeReading;
@@ -39,15 +39,15 @@ export class RetainedMessages {
     this.limited();
   }
 
-  /** The limits have changed. That removes no messages. */
+  /** Apply changed limits. This removes no messages. */
   limited(): void {
     const { maxRetainedMessages, maxRetainedBytes } = this.#settings;
     this.#store.limit({ maxMessages: maxRetainedMessages, maxBytes: maxRetainedBytes });
   }
 
   /**
-   * The option `retainedExpiryInterval` has changed: set the timers of all messages again, some in each step. Messages that are retained
-   * meanwhile have their timers already.
+   * Set the timers of all messages again, some in each step, because the option `retainedExpiryInterval` has changed. Messages that are
+   * retained in the meantime have their timers already.
    */
   *expiryChanged(): Generator<void, void, undefined> {
     let left = TIMERS_AT_ONCE;
@@ -71,8 +71,8 @@ export class RetainedMessages {
   }
 
   /**
-   * Retain a message, or delete the retained message of its topic if the payload is empty [MQTT-3.3.1-5, -6, -7]. Messages of the broker
-   * itself do not count towards the limits.
+   * Retain a message, or delete the retained message of its topic if the payload is empty [MQTT-3.3.1-5, -6, -7]. Messages of the broker do
+   * not count towards the limits.
    * @param seq the sequence number of a message that is read from the store
    * @returns false if a limit refuses the message
    */

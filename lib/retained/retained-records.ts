@@ -8,7 +8,7 @@ import type { Draft } from '../store/record.ts';
 import type { RetainedMessages } from './retained-messages.ts';
 import type { RetainedEntry } from './retained-store.ts';
 
-/** What `RetainedRecords` uses. */
+/** The part of the broker that `RetainedRecords` uses. */
 interface RetainedRecordsHost {
   readonly messages: RetainedMessages;
   /** Undo a change whose commit failed. @param before the message to retain again; undefined: none */
@@ -56,7 +56,10 @@ export class RetainedRecords implements Durable {
     this.#host = host;
   }
 
-  /** A message is retained, or the retained message of its topic was deleted. @param before the message retained on the topic until now */
+  /**
+   * Note that a message is retained, or that the retained message of its topic was deleted. @param before the previous retained message of
+   * the topic
+   */
   retained(message: Message, isRetained: boolean, before: RetainedEntry<Message> | undefined): void {
     const { topic, ticket, qos, origin } = message;
     const isPromised = qos > 0 || origin === undefined; // the promise of broker.publish waits for it
@@ -65,13 +68,16 @@ export class RetainedRecords implements Durable {
     else this.#ledger.touch(this, CHANGE_BYTES);
   }
 
-  /** The retained message of a topic was deleted by itself, and a promise waits for that. @param before the message */
+  /**
+   * Note that the retained message of a topic was deleted without another message, and that a promise waits for this. @param before the
+   * message
+   */
   deleted(before: RetainedEntry<Message>): void {
     this.#changed(before.topic, false, before, true);
     this.#ledger.promise(this, CHANGE_BYTES);
   }
 
-  /** Write the record of a retained message again, because it lacks the place of the message in the order. */
+  /** Write the record of a retained message again, because it lacks the position of the message in the order. */
   placed(topic: string): void {
     this.#changed(topic, true, this.#host.messages.get(topic), false);
     this.#ledger.touch(this, CHANGE_BYTES);
@@ -107,7 +113,7 @@ export class RetainedRecords implements Durable {
     return true;
   }
 
-  /** The retained message of a topic is removed: it has expired, or there is no room for it. Its record is deleted. */
+  /** Note that the retained message of a topic was removed, because it has expired or there is no room for it. Its record is deleted. */
   removed(topic: string): void {
     const change = this.#topics.get(topic);
     if (change === undefined) this.#topics.set(topic, new RetainedChange(true));
@@ -121,7 +127,7 @@ export class RetainedRecords implements Durable {
   write(draft: Draft, _journal: Draft | undefined, mostBytes: number): void {
     const { messages } = this.#host;
     const { commit } = this.#ledger;
-    const isCommitted = commit > this.#lastCommit; // if the previous commit failed, this is known since the store was opened again
+    const isCommitted = commit > this.#lastCommit; // if the previous commit failed, this has been known since the store was opened again
     this.#lastCommit = commit;
     const writing = this.#topics;
     this.#topics = new TextMap();

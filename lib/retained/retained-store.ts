@@ -16,7 +16,7 @@ export class RetainedEntry<M> {
   readonly message: M;
   /** Sequence number, which increases with each stored message. */
   readonly seq: number;
-  /** The number of bytes that it counts towards `maxBytes`. */
+  /** The number of bytes that the entry counts towards `maxBytes`. */
   readonly bytes: number;
   /** False after the message was replaced or deleted; readers of an older result skip it. */
   isLive = true;
@@ -76,7 +76,7 @@ export class RetainedStore<M> {
     this.limit(quotas);
   }
 
-  /** Change the limits. That removes no messages. */
+  /** Change the limits. This removes no messages. */
   limit({ maxMessages = 0, maxBytes = 0 }: RetainedQuotas): void {
     this.#maxMessages = maxMessages;
     this.#maxBytes = maxBytes;
@@ -174,7 +174,7 @@ export class RetainedStore<M> {
 
   /**
    * As `match`, if that takes little time.
-   * @param most most entries and levels of the tree that are looked at
+   * @param most maximum number of entries and levels of the tree that are examined
    * @returns undefined: there are more
    */
   matchWithin(filter: string, most: number): RetainedEntry<M>[] | undefined {
@@ -216,7 +216,7 @@ export class RetainedStore<M> {
     }
   }
 
-  /** @param left most entries and levels that are looked at @returns false: there are more, and some of them are missing */
+  /** @param left maximum number of entries and levels that are examined @returns false: there are more, and some of them are missing */
   #collect(filter: string, into: RetainedEntry<M>[], left: number): boolean {
     let levels = [this.#root];
     let start = 0;
@@ -359,7 +359,7 @@ function collectBelow<M>(levels: Level<M>[], filter: string, into: RetainedEntry
   return true;
 }
 
-/** Number of items that are looked at in a level, including itself. */
+/** Number of items that are examined in a level, including the level. */
 function sizeOf<M>(level: Level<M>): number {
   return 1 + level.childCount + (level.ending?.length ?? 0);
 }

@@ -1,20 +1,24 @@
 import { matches } from '../topics/topic.ts';
 import { type RetainedEntry, type RetainedStore, sortBySeq } from './retained-store.ts';
 
-/** Comparisons of topics with filters in one step. */
+/** Number of comparisons of topics with filters in one step. */
 const STEP = 250;
-/** Most entries and levels that are looked at in the tree of topics at once, in about 5 ms. Comparing 1,000,000 topics takes about 0.5 s in all. */
+/**
+ * Maximum number of entries and levels that are examined in the tree of topics at once, in about 5 ms. Comparing 1,000,000 topics takes
+ * about 0.5 s in all.
+ */
 const MAX_LOOKED_AT = 10_000;
-/** Entries that are sorted in one step. */
+/** Maximum number of entries that are sorted in one step. */
 const MAX_RUN = 5_000;
 
 /**
- * Find the retained messages that any of some topic filters match, in the order in which they were stored. If they cannot be found at once, this takes
- * steps of about 0.2 ms: with 1,000,000 messages, `RetainedStore.match` takes up to a second.
+ * Find the retained messages that any of some topic filters match, in the order in which they were stored. If they cannot be found at once,
+ * this takes steps of about 0.2 ms: with 1,000,000 messages, `RetainedStore.match` takes up to a second.
  *
- * Each topic is found at most once, also if the store changes meanwhile. A message that is stored after this call is not found. Entries are referenced
- * until their turn, but messages are not copied.
- * @returns the entries, of which some may have been replaced or deleted meanwhile (`isLive`). Undefined: a step has found none, and others follow
+ * Each topic is found at most once, even if the store changes in the meantime. A message that is stored after this call is not found.
+ * Entries are referenced until their turn, but messages are not copied.
+ * @returns the entries, of which some may have been replaced or deleted in the meantime (`isLive`). Undefined: a step has found none, and
+ * others follow
  */
 export function walkRetained<M>(
   store: RetainedStore<M>,
@@ -23,7 +27,7 @@ export function walkRetained<M>(
   return matchQuickly(store, filters) ?? walk(store, filters, store.next);
 }
 
-/** @param before `seq` after the last entry that is given */
+/** @param before `seq` after the last entry that is returned */
 function* walk<M>(
   store: RetainedStore<M>,
   filters: readonly string[],
@@ -33,7 +37,7 @@ function* walk<M>(
   let last = -1;
   let skipped = 0;
   for (const entry of merged(runs)) {
-    // an entry that was put back in the store meanwhile is found twice
+    // an entry that was put back in the store in the meantime is found twice
     const isGiven = entry.isLive && entry.seq !== last;
     last = entry.seq;
     if (isGiven) yield entry;
@@ -41,7 +45,7 @@ function* walk<M>(
   }
 }
 
-/** @returns undefined: that would take more than a step */
+/** @returns undefined: the search would take more than a step */
 function matchQuickly<M>(store: RetainedStore<M>, filters: readonly string[]): RetainedEntry<M>[] | undefined {
   const all: RetainedEntry<M>[] = [];
   let most = MAX_LOOKED_AT;
@@ -79,7 +83,7 @@ function* scan<M>(
   return [...runs, sortBySeq(run)];
 }
 
-/** A list of entries that are in order, of which some have been given. */
+/** A list of entries that are in order, of which some have been returned. */
 interface Run<M> {
   readonly entries: readonly RetainedEntry<M>[];
   at: number;

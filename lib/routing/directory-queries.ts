@@ -10,13 +10,13 @@ const DEFAULT_LIMIT = 1_000;
 const MAX_LIMIT = 10_000;
 const PAGE_NAMES: readonly (keyof PageQuery)[] = ['cursor', 'limit', 'skip'];
 
-/** The part of a list that is wanted. */
+/** The requested part of a list. */
 export interface PageQuery {
-  /** The `cursor` of the page before. Default: the list begins. */
+  /** The `cursor` of the previous page. Default: the start of the list. */
   readonly cursor?: string | undefined;
   /** Maximum number of entries, from 1 to 10,000. Default 1,000. */
   readonly limit?: number | undefined;
-  /** Number of entries that satisfy the conditions and are passed over, before the first one that is listed. Default 0. */
+  /** Number of entries that satisfy the conditions and are skipped before the first one that is listed. Default 0. */
   readonly skip?: number | undefined;
 }
 
@@ -51,7 +51,7 @@ export interface SubscriptionQuery extends PageQuery {
   readonly qos?: QoS;
   /** The topic filter, without a share prefix. */
   readonly filter?: string;
-  /** A topic filter that covers the one of the subscription; the share prefix of the latter does not count. */
+  /** A topic filter that covers that of the subscription; the share prefix of the latter is ignored. */
   readonly coveredBy?: string;
   /** Name of the share group; `$queue` for `$queue/...`. */
   readonly group?: string;
@@ -61,7 +61,7 @@ export interface SubscriptionQuery extends PageQuery {
 export interface RetainedQuery extends PageQuery {
   /** A topic filter that matches the topic. */
   readonly filter?: string | undefined;
-  /** What the topic begins with. */
+  /** The string with which the topic begins. */
   readonly prefix?: string | undefined;
 }
 
@@ -71,7 +71,7 @@ export interface LevelQuery extends PageQuery {
   readonly prefix?: string | undefined;
 }
 
-/** Whether an entry satisfies a condition with the given value; a row for each condition. */
+/** A function for each condition, which tells whether an entry satisfies it with the given value. */
 type Conditions<Source, Query> = {
   readonly [N in Exclude<keyof Query, keyof PageQuery>]-?: (source: Source, wanted: NonNullable<Query[N]>) => boolean;
 };
@@ -106,7 +106,7 @@ export const RETAINED_CONDITIONS: Conditions<{ readonly topic: string }, Retaine
   prefix: ({ topic }, wanted) => topic.startsWith(wanted)
 };
 
-/** The prefix says which level is listed. */
+/** Conditions of lists of levels. The prefix determines which level is listed. */
 export const LEVEL_CONDITIONS: Conditions<unknown, LevelQuery> = { prefix: () => true };
 
 /** Conditions whose value must be a string. */
@@ -135,12 +135,12 @@ function groupOf({ filter }: SubscriptionSource): string | undefined {
   return typeof shared === 'object' ? shared.group : undefined;
 }
 
-/** A query that was checked. */
+/** A query that has been checked. */
 export interface Request<Source> {
   readonly cursor: string | undefined;
   readonly limit: number;
   readonly skip: number;
-  /** Whether an entry satisfies all conditions. */
+  /** Tell whether an entry satisfies all conditions. */
   isWanted(source: Source): boolean;
 }
 
@@ -167,7 +167,7 @@ export function readQuery<Source, Query extends PageQuery>(
   return { cursor, limit, skip, isWanted: (source) => checks.every(([name, wanted]) => rows[name](source, wanted)) };
 }
 
-/** The error for a cursor that no page had. */
+/** The error for a cursor that does not come from a page. */
 export function invalidCursor(cursor: unknown): InvalidInput {
   return new InvalidInput('CURSOR_INVALID', 'cursor', 'the cursor of a page of this list', cursor);
 }

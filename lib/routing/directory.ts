@@ -31,14 +31,14 @@ import { LevelCount, type TopicLevel } from './level-count.ts';
 import { SharedWalks } from './shared-walks.ts';
 import type { Subscription } from './subscription.ts';
 
-/** Sessions that are taken from the list of all at once. */
+/** Number of sessions that are taken from the list of all sessions at a time. */
 const SESSIONS_AT_ONCE = 500;
-/** Work that looking at a session takes, in units of `Pace`. */
+/** Cost of examining a session, in units of `Pace`. */
 const SESSION_UNITS = 4;
-/** Work that making a record takes, and writing it. */
+/** Cost of creating and writing a record. */
 const RECORD_UNITS = 10;
 
-/** Topics or filters that are sorted at once. */
+/** Number of topics or filters that are sorted at a time. */
 const SORTED_AT_ONCE = 10_000;
 
 /** A part of a list. */
@@ -46,15 +46,15 @@ export interface Page<R> {
   /** Name of the node that has answered. */
   readonly node: string;
   readonly entries: readonly R[];
-  /** Pass it as `cursor` for the next page; undefined: this was the last one. It is valid as long as the broker exists. */
+  /** Cursor of the next page; undefined: this was the last one. It is valid as long as the broker exists. */
   readonly cursor: string | undefined;
-  /** Lists of the directory: the cursor behind the last entry, also of the last page; undefined: the page has no entries. */
+  /** Lists of the directory: the cursor after the last entry, also of the last page; undefined: the page has no entries. */
   readonly end?: string | undefined;
-  /** Number of entries of the whole list, whatever the conditions. */
+  /** Number of entries of the whole list, regardless of the conditions. */
   readonly count: number;
 }
 
-/** What is known of a page when its entries have been read. */
+/** The properties of a page that are known once its entries have been read. */
 export type PageEnd = Omit<Page<unknown>, 'entries'>;
 
 /** Some entries of a page. */
@@ -64,7 +64,7 @@ export interface PagePart<R> {
   readonly end: PageEnd | undefined;
 }
 
-/** The parts of a page, of which there is at least one. Each is made when it is read. */
+/** The parts of a page, of which there is at least one. Each is created when it is read. */
 export type PageParts<R> = AsyncGenerator<PagePart<R>, void, void>;
 
 /** The lists of the directory: their records, and the conditions of their queries. */
@@ -97,15 +97,15 @@ export interface RetainedRecord {
   readonly payloadBytes: number;
   /** Client id of the publisher; undefined if the app or the broker itself published it. */
   readonly clientId: string | undefined;
-  /** When the broker accepted it, in milliseconds since 1970. */
+  /** Time at which the broker accepted the message, in milliseconds since 1970. */
   readonly timestamp: number;
-  /** When it expires, in milliseconds since 1970; undefined: never. */
+  /** Time at which the message expires, in milliseconds since 1970; undefined: never. */
   readonly expiresAt: number | undefined;
 }
 
 /** A session in the directory. */
 export interface ListedSession extends SessionSource {
-  /** Its place in the order of creation. */
+  /** Position of the session in the order of creation. */
   readonly number: number;
   readonly subscriptions: SessionSource['subscriptions'] & { readonly size: number; values(): Iterable<Subscription> };
 }
@@ -133,22 +133,22 @@ export interface DirectoryPorts {
 }
 
 /**
- * Who and what is where: lists and looks up clients, sessions, subscriptions, routes and retained messages. `broker.directory`.
+ * Lists and looks up clients, sessions, subscriptions, routes and retained messages: `broker.directory`.
  *
- * Everything is asynchronous, and lists are read page by page. A list is walked in slices. All lists of a broker share the time of each turn of
- * the event loop, so neither long lists, nor small pages, nor many lists at once delay other work; at most one page of a list is in memory, and
- * with `parts` only a part of it.
- * What is in a list from its first page to its last is listed exactly once; what comes or goes in between may be listed or not. Sessions are
- * in order of creation; the subscriptions of a session, routes and retained messages in the order of their topics (UTF-16 code units). Each
- * page of routes or retained messages takes a walk over all of them, so prefer large pages. These walks run one after the other, and equal
- * requests that wait for theirs share it.
+ * Everything is asynchronous, and lists are read page by page. A list is walked in slices. All lists of a broker share the time of each
+ * turn of the event loop, so neither long lists, nor small pages, nor many lists at once delay other work; at most one page of a list is in
+ * memory, and with `parts` only a part of it.
+ * An entry that is in a list from its first page to its last is listed exactly once; one that is added or removed in between may be listed
+ * or not. Sessions are in order of creation; the subscriptions of a session, routes and retained messages in the order of their topics
+ * (UTF-16 code units). Each page of routes or retained messages takes a walk over all of them, so prefer large pages. These walks run one
+ * after the other, and equal requests that wait for theirs share it.
  *
  * Lists throw InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, CURSOR_INVALID or TOPIC_FILTER_INVALID.
  */
 export class Directory {
   readonly #ports: DirectoryPorts;
   readonly #walks: SharedWalks;
-  /** The parts of a page of each list. */
+  /** Functions that read the parts of a page, for each list. */
   readonly #lists: { readonly [L in keyof DirectoryLists]: ReadList<L> } = {
     clients: (query) => this.#sessions(CLIENT_FIELDS, query),
     sessions: (query) => this.#sessions(SESSION_FIELDS, query),
@@ -165,7 +165,7 @@ export class Directory {
   }
 
   /**
-   * Read a page in parts, for long pages that are written somewhere else: the entries of a part are made when it is read.
+   * Read a page in parts, for long pages that are written somewhere else: the entries of a part are created when it is read.
    *
    * ```ts
    * for await (const { entries } of broker.directory.parts('clients', { limit: 10_000 })) await write(entries);
@@ -184,14 +184,14 @@ export class Directory {
   }
 
   /**
-   * Wait for the next slice of the time that long work shares: a later turn of the event loop, in which not too much other such work of the
-   * broker runs. For adapters, between the parts of long answers.
+   * Wait for the next slice of the time that long tasks share: a later turn of the event loop with little other work of this kind. For
+   * adapters, between the parts of long answers.
    */
   nextSlice(): Promise<void> {
     return this.#ports.pause();
   }
 
-  /** List clients: sessions with their connection, or their last one. */
+  /** List clients: sessions with their current or last connection. */
   clients(query: ClientQuery = {}): Promise<Page<ClientRecord>> {
     return whole(this.parts('clients', query));
   }
@@ -241,8 +241,9 @@ export class Directory {
   }
 
   /**
-   * List the names of a level of the topic tree, in the order of their topics with a slash at the end. The `count` of the page is the number of names of the level.
-   * While it is listed, an object for each name of the level is in memory.
+   * List the names of a level of the topic tree, in the order of their topics with a slash at the end. The `count` of the page is the
+   * number of names of the level.
+   * During the call, an object for each name of the level is in memory.
    */
   levels(query: LevelQuery = {}): Promise<Page<TopicLevel>> {
     return whole(this.parts('levels', query));
@@ -359,9 +360,9 @@ export class Directory {
   }
 
   /**
-   * The parts of a page that was selected, one for each slice.
-   * @param found the items of the page, and one more if there is a next one
-   * @param list its `recordOf` returns undefined for an item that has gone meanwhile
+   * The parts of a selected page, one for each slice.
+   * @param found the items of the page, and one more if there is a next page
+   * @param list its `recordOf` returns undefined for an item that was removed in the meantime
    */
   async *#records<T, R>(
     found: readonly T[],
@@ -389,7 +390,7 @@ export class Directory {
   /**
    * The sessions in order of creation, for walks that take several turns: sessions that end before they are reached are left out.
    * @param from number of the first session
-   * @param clientId only this one
+   * @param clientId only this session
    */
   *#sessionsFrom(from: number, clientId: string | undefined): Generator<ListedSession, void> {
     const { sessions } = this.#ports;
@@ -407,7 +408,7 @@ export class Directory {
   }
 }
 
-/** A page as a whole. */
+/** The whole page, collected from its parts. */
 async function whole<R>(parts: PageParts<R>): Promise<Page<R>> {
   const all: R[] = [];
   for await (const { entries, end } of parts) {
@@ -425,7 +426,9 @@ async function each<T>(items: Iterable<T>, pace: Pace, visit: (item: T) => void)
   }
 }
 
-/** Of the items with the smallest keys above a cursor, in order, those behind the first `skip`: one more than `limit`, if there are as many. */
+/**
+ * Of the items with the smallest keys above a cursor, in order, those after the first `skip`: one more than `limit`, if there are as many.
+ */
 async function page<T>(
   items: () => Iterable<T>,
   keyOf: (item: T) => string,
@@ -433,7 +436,7 @@ async function page<T>(
   { cursor, skip, limit, isWanted }: Request<T>
 ): Promise<T[]> {
   let after = cursor;
-  // to sort many items at once would take much memory
+  // sorting many items at once would take much memory
   for (let left = skip; ; ) {
     const passed = left > 0 && left + limit > SORTED_AT_ONCE ? Math.min(left, SORTED_AT_ONCE) : 0;
     const count = passed === 0 ? left + limit + 1 : passed;

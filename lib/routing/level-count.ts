@@ -5,9 +5,9 @@ export interface TopicLevel {
   readonly level: string;
   /** The topic or topic filter that ends here. */
   readonly topic: string;
-  /** Whether the topic has a retained message. */
+  /** True if the topic has a retained message. */
   readonly isRetained: boolean;
-  /** Whether the topic filter has subscriptions. */
+  /** True if the topic filter has subscriptions. */
   readonly isSubscribed: boolean;
   /** Number of topics below this one that have a retained message. */
   readonly retainedBelow: number;
@@ -17,20 +17,20 @@ export interface TopicLevel {
 
 type Counted = { -readonly [N in keyof TopicLevel]: TopicLevel[N] };
 
-/** Counts what lies at each name of one level of the topic tree, and below it. */
+/** Counts the topics at and below each name of one level of the topic tree. */
 export class LevelCount {
   /** The names of the level. */
   readonly levels = new Map<string, TopicLevel>();
   readonly #prefix: string;
   readonly #node: string;
 
-  /** @param prefix what the topics begin with: the topic of the level above and a slash, or an empty string */
+  /** @param prefix the beginning of the topics: the topic of the level above and a slash, or an empty string */
   constructor(prefix: string, node: string) {
     this.#prefix = prefix;
     this.#node = node;
   }
 
-  /** @param topic that has a retained message */
+  /** @param topic with a retained message */
   addRetained(topic: string): void {
     const place = this.#placeOf(topic);
     if (place === undefined) return;
@@ -38,7 +38,7 @@ export class LevelCount {
     else place.retainedBelow++;
   }
 
-  /** @param filter that has subscriptions */
+  /** @param filter with subscriptions */
   addSubscribed(filter: string): void {
     const place = this.#placeOf(filter);
     if (place === undefined) return;

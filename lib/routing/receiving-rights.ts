@@ -1,6 +1,6 @@
 import type { Publisher } from '../packets/message.ts';
 
-/** The client of a subscriber, as far as its rights depend on it. */
+/** The properties of the client of a subscriber on which its rights depend. */
 export interface Receiver {
   readonly clientId: string;
   readonly mountpoint: string;
@@ -9,11 +9,11 @@ export interface Receiver {
 
 /** Decides which messages a subscriber may receive through its subscriptions; access control implements it. */
 export interface ReceivingRights {
-  /** False: there are no rules, and every subscriber may receive what it has subscribed to. */
+  /** False: there are no rules, and every subscriber may receive the messages of its subscriptions. */
   readonly isActive: boolean;
-  /** True if some subscription is revoked. */
+  /** True if any subscription is revoked. */
   readonly hasRevoked: boolean;
-  /** Tell whether nothing may be delivered through a subscription any more. */
+  /** Tell whether delivery through this subscription is denied. */
   isRevoked(subscription: object): boolean;
   /** Note that a subscription was removed. */
   forget(subscription: object): void;
@@ -21,10 +21,10 @@ export interface ReceivingRights {
   mayDeny(topic: string): boolean;
   /** Decide for one client. @param topic with the mount point of the client */
   mayReceive(client: Receiver, topic: string): boolean;
-  /** True: `mayStillPublish` is asked before a retained message is delivered (option `retainedRights`). */
+  /** True if `mayStillPublish` is to be called before a retained message is delivered (option `retainedRights`). */
   readonly rechecksRetained: boolean;
   /**
-   * Decide whether the rules that the broker holds would still let the publisher of a retained message publish it.
+   * Decide whether the rules that the broker holds still allow the publisher of a retained message to publish it.
    * @param publisher its names, as they are stored with the message
    * @param topic with the mount point of the receiver
    */
@@ -34,7 +34,7 @@ export interface ReceivingRights {
 /** The app, its streams and its rules, as receivers. */
 export const APP_RECEIVER: Pick<Receiver, 'mountpoint'> = { mountpoint: '' };
 
-/** Tell whether a retained message is not delivered, because its publisher may no longer publish it (option `retainedRights`). */
+/** Tell whether a retained message is withheld, because its publisher may no longer publish it (option `retainedRights`). */
 export function isWithheld(
   rights: ReceivingRights,
   { origin, topic }: { readonly origin: Publisher | undefined; readonly topic: string },
@@ -44,7 +44,7 @@ export function isWithheld(
   return !rights.mayStillPublish(origin, topic, receiver);
 }
 
-/** Everybody may receive everything: the rights before access control is in place. */
+/** The rights before access control is in place: every subscriber may receive everything. */
 export const ALL_RIGHTS: ReceivingRights = {
   isActive: false,
   hasRevoked: false,

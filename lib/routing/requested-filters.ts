@@ -1,17 +1,17 @@
-/** Most filters that a client can have asked for to get one subscription. */
+/** Maximum number of filters that a client can have requested for one subscription. */
 const MAX_NAMES = 100;
 
 /** The requested filters, by the `Subscriptions` of a session. Few sessions have any, so a field would waste memory. */
 const ALL = new WeakMap<object, RequestedFilters>();
 
 /**
- * The topic filters that a client has asked for, of subscriptions whose filter a hook has changed: the client unsubscribes what it has
- * subscribed. All filters include mount point and share prefix.
+ * The topic filters that a client has requested, of subscriptions whose filter a hook has changed, because the client unsubscribes from the
+ * requested filter. All filters include mount point and share prefix.
  */
 export class RequestedFilters {
-  /** The filters that the client has asked for, by that of the subscription. */
+  /** The filters that the client has requested, by that of the subscription. */
   readonly #names = new Map<string, Set<string>>();
-  /** The filter of the subscription, by one that the client has asked for. */
+  /** The filter of the subscription, by a requested one. */
   readonly #granted = new Map<string, string>();
 
   /** @returns undefined if no filter of the session was changed */
@@ -27,23 +27,23 @@ export class RequestedFilters {
     return made;
   }
 
-  /** The filter of the subscription that the client got for a filter. */
+  /** The filter of the subscription that was granted for a requested filter. */
   grantedFor(requested: string): string | undefined {
     return this.#granted.get(requested);
   }
 
-  /** What the client has asked for to get a subscription; undefined: its filter itself. */
+  /** The filters that the client has requested for a subscription; undefined: only the filter of the subscription. */
   namesOf(granted: string): ReadonlySet<string> | undefined {
     return this.#names.get(granted);
   }
 
-  /** Whether a subscription may be asked for by another filter. */
+  /** Tell whether another filter may be recorded for a subscription. */
   hasRoom(requested: string, granted: string): boolean {
     const names = this.#names.get(granted);
     return names === undefined || names.has(requested) || names.size < MAX_NAMES;
   }
 
-  /** The client has got a subscription for a filter. */
+  /** Record that the client was granted a subscription for a requested filter. */
   add(requested: string, granted: string): void {
     const names = this.#names.get(granted);
     if (names === undefined) this.#names.set(granted, new Set([requested]));
@@ -51,7 +51,7 @@ export class RequestedFilters {
     this.#granted.set(requested, granted);
   }
 
-  /** The client asks no longer for a filter. @returns whether it still asks for the subscription by another one */
+  /** Remove a requested filter. @returns whether the client still requests the subscription by another one */
   release(requested: string): boolean {
     const granted = this.#granted.get(requested);
     const names = granted === undefined ? undefined : this.#names.get(granted);
@@ -62,7 +62,7 @@ export class RequestedFilters {
     return names.size > 0;
   }
 
-  /** A subscription was removed. */
+  /** Note that a subscription was removed. */
   removed(granted: string): void {
     for (const name of this.#names.get(granted) ?? []) this.#granted.delete(name);
     this.#names.delete(granted);

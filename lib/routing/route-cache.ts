@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 
 /** The fields of a route that the cache uses. The caller sets `weight`, the cache sets the others. */
 export interface CachedRoute {
-  /** Whether the route is not (or no longer) in the cache. Code that has stored a stale route must look up the topic again. */
+  /** True if the route is not (or no longer) in the cache. Code that has stored a stale route must look up the topic again. */
   isStale: boolean;
   /** The `generation` of the cache when the route was added. */
   generation: number;
@@ -11,7 +11,7 @@ export interface CachedRoute {
 }
 
 interface RouteCacheOptions<R> {
-  /** The greatest sum of weights. Each 64 characters of a topic weigh 1 more. Default: 100,000, which takes about 10 MB. */
+  /** Maximum sum of weights. Each 64 characters of a topic weigh 1 more. Default: 100,000, which takes about 10 MB. */
   readonly maxWeight?: number;
   /** Called with each route that is removed. The route is stale and no longer counts against `maxWeight`. */
   readonly onRemove?: (route: R) => void;

@@ -5,11 +5,11 @@ import type { Watcher } from './watchers.ts';
 /** Kinds of topic names: `system` is `$SYS/...`, `delayed` is `$delayed/...`. */
 export const TopicKind = { ordinary: 0, system: 1, delayed: 2 } as const;
 
-/** A share group, as delivery sees it. */
+/** The view of a share group that delivery uses. */
 export interface Group {
-  /** True if messages to some member are persisted. */
+  /** True if messages to any member are persisted. */
   readonly mayPersist: boolean;
-  /** True if some member can send a QoS 1 or 2 message at once. */
+  /** True if any member can send a QoS 1 or 2 message at once. */
   readonly hasRoom: boolean;
   /** Select the member that receives a message. */
   choose(message: Message): Subscription | undefined;
@@ -27,11 +27,11 @@ export interface Route {
   readonly bytes: Buffer;
   /** A `TopicKind`. */
   readonly kind: number;
-  /** A filter of `Routing.watch` matches the topic. */
+  /** True if a filter of `Routing.watch` matches the topic. */
   readonly isObserved: boolean;
-  /** Runs of frames of the topic may be forwarded unchanged: it is an ordinary topic, and not observed. */
+  /** True if runs of frames of the topic may be forwarded unchanged: it is an ordinary topic, and not observed. */
   readonly isForRuns: boolean;
-  /** Who sees each message, in their order. */
+  /** The watchers of each message, in their order. */
   readonly watchers: readonly Watcher[];
   /** Number of levels of the topic. */
   readonly levels: number;

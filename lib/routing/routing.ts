@@ -60,8 +60,8 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
   }
 
   /**
-   * Select the member that receives a message, of those that may receive it. If the message may be too large for that member, one for which
-   * it is not, or else one that accepts the largest packets.
+   * Select the member that receives a message, of those that may receive it. If the message may be too large for that member, select one
+   * for which it is not, or otherwise one that accepts the largest packets.
    */
   choose(message: Message): Subscription | undefined {
     const { topic } = message;
@@ -113,7 +113,7 @@ type Routed = Subscription | RoutedGroup;
 
 /** A route with the fields that only `Routing` may change. */
 type OwnRoute = { -readonly [K in keyof Route]: Route[K] } & {
-  /** Its place in the table; -1 if it is not in the table. */
+  /** Position of the route in the table; -1 if it is not in the table. */
   place: number;
 };
 
@@ -211,7 +211,7 @@ export class Routing {
       : undefined;
   }
 
-  /** Tell whether a subscription is a member of a share group at present. */
+  /** Tell whether a subscription is currently a member of a share group. */
   isShared(subscription: Subscription): boolean {
     return this.#groupOf.has(subscription);
   }
@@ -253,7 +253,7 @@ export class Routing {
     return this.#cache.get(topic) ?? (this.#isNew(hashOf(topic)) ? this.#match(topic) : this.#compute(topic));
   }
 
-  /** Get the present route of a topic: the given route if it is still valid, otherwise a new one. */
+  /** Get the current route of a topic: the given route if it is still valid, otherwise a new one. */
   freshened(route: Route): Route {
     return this.isFresh(route) ? route : (this.#cache.get(route.topic) ?? this.#match(route.topic));
   }
@@ -367,7 +367,7 @@ export class Routing {
     };
   }
 
-  /** Whether a subscriber may receive the messages of a topic. Decided with the route, so it costs nothing for a single message. */
+  /** Tell whether a subscriber may receive the messages of a topic. Decided with the route, so it costs nothing for a single message. */
   #isPermitted(subscription: Subscription, topic: string): boolean {
     const { receiver, mountpoint } = subscription.subscriber;
     if (!this.#rights.isActive || receiver === undefined) return true;
@@ -375,7 +375,7 @@ export class Routing {
     return (mountpoint === '' && !this.#rights.mayDeny(topic)) || this.#rights.mayReceive(receiver, topic);
   }
 
-  /** What subscribers may receive has changed. */
+  /** Called when the rights of subscribers have changed. */
   rightsChanged(): void {
     this.#version++;
     this.#cache.invalidateAll();
@@ -384,7 +384,7 @@ export class Routing {
   /**
    * Watch the messages of the topics that match a filter. Runs of frames of these topics become single messages, which events report, too.
    * @param watcher undefined: only for the events
-   * @returns a function that ends it
+   * @returns a function that stops watching
    */
   watch(filter: string, watcher?: Watcher): () => void {
     const end = this.#watchers.add(filter, watcher);

@@ -1,6 +1,6 @@
 import type { Publisher } from '../packets/message.ts';
 
-/** How a share group selects one of its members. `hash` uses a hash of the publisher's client id. */
+/** The strategy by which a share group selects one of its members. `hash` uses a hash of the publisher's client id. */
 export type SharedStrategy = 'random' | 'round_robin' | 'sticky' | 'hash';
 
 /** The fields of a subscription that a share group reads. */
@@ -44,7 +44,7 @@ export class ShareGroup<M extends GroupMember> {
   #nextTicket = 0;
   /** Weak, so that the cursor of a publisher is released with the publisher. */
   readonly #cursors = new WeakMap<Publisher, Cursor<M>>();
-  /** The cursor for messages of the application and of the broker. */
+  /** The cursor for messages of the app and of the broker. */
   readonly #ownCursor: Cursor<M> = { next: 0, last: undefined, hash: hashOf('') };
 
   /** The members, in the order in which they subscribed. */
@@ -52,7 +52,7 @@ export class ShareGroup<M extends GroupMember> {
     return this.#members;
   }
 
-  /** Add a member. Nothing happens if it is a member already. */
+  /** Add a member. Has no effect if it is a member already. */
   add(member: M): void {
     if (this.#ticketOf.has(member)) return;
     const ticket = this.#nextTicket++;
@@ -78,7 +78,7 @@ export class ShareGroup<M extends GroupMember> {
    *
    * Online members are preferred. If all are offline, one of them is selected and the message is queued for it. Usually the first member
    * tested is suitable; at worst, with most members offline or without room, all members are tested three times.
-   * @param publisher the publisher of the message, whose cursor is used; undefined: the application or the broker
+   * @param publisher the publisher of the message, whose cursor is used; undefined: the app or the broker
    * @param wantsAck acknowledged dispatch of QoS 1 and 2: prefer members that have room for the message
    * @param random returns a number from 0 up to but excluding 1
    * @param isPermitted tells whether a member may receive the message; default: all may

@@ -1,12 +1,13 @@
 import { Pace, type Pause } from '../base/pace.ts';
 
 /**
- * Walks over all entries of a collection, for lists that have to look at each of them. They run one after the other, so that the memory for one
- * walk is enough. Requests for the same part share the walk that has not begun: what a request finds is never older than the request.
+ * Walks over all entries of a collection, for lists that have to examine each of them. They run one after the other, so that only one of
+ * them needs memory at a time. Requests for the same part share the walk that has not started: the result of a request is never older than
+ * the request.
  */
 export class SharedWalks {
   readonly #pause: Pause;
-  /** Those that have not begun, by what is wanted. */
+  /** The walks that have not started, by what they search. */
   readonly #waiting = new Map<string, Promise<unknown>>();
   #last: Promise<unknown> = Promise.resolve();
 
@@ -16,9 +17,9 @@ export class SharedWalks {
   }
 
   /**
-   * Make a walk, or share one.
-   * @param wanted what is wanted, as JSON can write it: equal requests find the same
-   * @returns what the walk has found, which several callers may have
+   * Start a walk, or share one.
+   * @param wanted describes the request as a value that JSON can represent: equal requests share a walk
+   * @returns the result of the walk, which several callers may get
    */
   share<T>(wanted: unknown, walk: (pace: Pace) => Promise<T>): Promise<T> {
     const key = JSON.stringify(wanted);
@@ -31,7 +32,7 @@ export class SharedWalks {
       return walk(pace);
     });
     this.#waiting.set(key, found);
-    this.#last = found.catch(() => undefined); // the callers receive it
+    this.#last = found.catch(() => undefined); // the callers receive the error
     return found;
   }
 }

@@ -3,11 +3,9 @@ import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Receiver } from './receiving-rights.ts';
 
-/**
- * A receiver of messages: a session, or a handler of the application. Routing knows nothing else about its targets.
- */
+/** A receiver of messages: a session, or a handler of the app. Routing knows nothing else about its targets. */
 export interface Subscriber {
-  /** The client of the subscriber, whose rights apply; undefined: a handler of the app, which may receive everything. */
+  /** The client of the subscriber, whose rights apply; undefined: a handler of the app, which may receive all messages. */
   readonly receiver: Receiver | undefined;
   /** Prefix of all topics of the subscriber; empty if there is none. */
   readonly mountpoint: string;
@@ -79,8 +77,8 @@ export class Subscription {
 }
 
 /**
- * The subscriptions that clients have made while there were sources which must be asked: these are asked again when their answers expire.
- * Most brokers have none, so this is no field of them.
+ * The subscriptions that clients have made while there were sources which must be asked: these sources are asked again when their answers
+ * expire. Most brokers have no such subscriptions, so this is not a field of each subscription.
  */
 export const ASKED_SUBSCRIPTIONS = new WeakSet<Subscription>();
 
@@ -128,18 +126,21 @@ export function mayReach(mountpoint: string, filter: string, topic: string): boo
   return (first !== 0x2b && first !== 0x23) || !filter.startsWith(mountpoint);
 }
 
-/** Upper limit of the bytes that the broker adds to a received PUBLISH: packet id, properties and longer lengths, without the subscription identifiers. */
+/**
+ * Upper limit of the bytes that the broker adds to a received PUBLISH: packet id, properties and longer lengths, without the subscription
+ * identifiers.
+ */
 const MAX_ADDED_BYTES = 32;
-/** Bytes of a subscription identifier with its property identifier, at most. */
+/** Maximum size of a subscription identifier with its property identifier, in bytes. */
 const ID_BYTES = 5;
 
-/** Tell whether a subscriber accepts a message of this size for certain: its packet may be 32 bytes longer than the one that was received. */
+/** Tell whether a subscriber certainly accepts a message of this size: its packet may be 32 bytes longer than the one that was received. */
 export function surelyFits(message: Message, { subscriber, ids }: Subscription): boolean {
   const added = MAX_ADDED_BYTES + (ids === undefined ? 0 : ids.length * ID_BYTES);
   return message.bytes + added <= subscriber.maxFrame;
 }
 
-/** The QoS at which a message is sent for a subscription [MQTT-3.8.4-8]. @param upgradeQos zone option: the higher one of the two */
+/** The QoS at which a message is sent for a subscription [MQTT-3.8.4-8]. @param upgradeQos zone option: the higher QoS of the two */
 export function effectiveQos({ qos }: Message, { qos: granted }: Subscription, upgradeQos: boolean): QoS {
   return upgradeQos === qos < granted ? granted : qos;
 }

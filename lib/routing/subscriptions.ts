@@ -41,7 +41,7 @@ export class Subscriptions {
     else this.#all = this.#all.filter((one) => one.filter !== filter);
   }
 
-  /** Get the subscriptions in the order in which they were made. They may be changed during iteration. */
+  /** Get the subscriptions in the order in which they were made. They may be changed during the iteration. */
   values(): IterableIterator<Subscription> {
     return this.#all.values();
   }

@@ -3,13 +3,13 @@ import { FilterIndex } from '../topics/trie.ts';
 
 /** Sees each message of its topics, before it is retained and delivered. */
 export interface Watcher {
-  /** Those with lower numbers are called first. */
+  /** Position of the watcher: those with lower numbers are called first. */
   readonly order: number;
-  /** @param shared what the watchers of one message share with each other */
+  /** @param shared cache of the watchers of one message */
   watched(message: Message, shared: Shared): void;
 }
 
-/** What the watchers of one message keep for each other. */
+/** A cache per message, shared by its watchers. */
 export interface Shared {
   value: unknown;
 }
@@ -22,12 +22,12 @@ interface Observation {
   readonly watcher: undefined;
 }
 
-/** Finds who watches the messages of a topic. The result is kept in the route, so topics that nobody watches cost nothing. */
+/** Finds the watchers of a topic. The result is kept in the route, so topics without watchers cost nothing. */
 export class Watchers {
   readonly #index = new FilterIndex<Watcher | Observation>();
   readonly #found: (Watcher | Observation)[] = [];
 
-  /** Watch the topics that a filter matches. @returns a function that ends it */
+  /** Watch the topics that a filter matches. @returns a function that stops watching */
   add(filter: string, watcher?: Watcher): () => void {
     const own = watcher ?? { watcher: undefined };
     this.#index.add(filter, own);

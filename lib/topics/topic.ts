@@ -1,8 +1,8 @@
 /** Limits below those of MQTT. Absent or 0 means the limit of MQTT. */
 export interface TopicLimits {
-  /** The greatest number of levels (slashes plus one). The prefix of a shared filter does not count. */
+  /** Maximum number of levels (slashes plus one). The prefix of a shared filter does not count. */
   readonly maxLevels?: number;
-  /** The greatest length in bytes of UTF-8, at most 65,535 [MQTT-4.7.3-3]. */
+  /** Maximum length in bytes of UTF-8, at most 65,535 [MQTT-4.7.3-3]. */
   readonly maxBytes?: number;
 }
 
@@ -12,7 +12,7 @@ export interface SharedFilter {
   readonly filter: string;
 }
 
-/** The greatest length of a topic name or filter in bytes of UTF-8 [MQTT-4.7.3-3]. */
+/** Maximum length of a topic name or filter in bytes of UTF-8 [MQTT-4.7.3-3]. */
 export const MAX_TOPIC_BYTES = 65_535;
 
 const NUL = 0;
@@ -104,7 +104,7 @@ export function parseSharedFilter(filter: string): SharedFilter | string | undef
 }
 
 /**
- * Whether a topic filter matches a topic name.
+ * Tell whether a topic filter matches a topic name.
  *
  * Both must be valid; pass a shared filter without its prefix. A filter that begins with a wildcard does not match a name that begins with
  * `$` [MQTT-4.7.2-1]. `a/#` also matches `a`. This function does not allocate.
@@ -132,7 +132,7 @@ export function matches(filter: string, name: string): boolean {
 }
 
 /**
- * Whether the filter `allowed` matches every topic name that the filter `requested` matches.
+ * Tell whether the filter `allowed` matches every topic name that the filter `requested` matches.
  *
  * Intended for an authorizeSubscribe hook. `matches(allowed, requested)` would be wrong there, because it compares a filter with a topic
  * name: `matches('ann/+', 'ann/#')` is true although `ann/#` matches far more topics.
@@ -214,7 +214,7 @@ function sharePrefixLength(filter: string): number {
   return typeof shared === 'object' ? filter.length - shared.filter.length : 0;
 }
 
-/** Whether a valid topic filter contains a wildcard. */
+/** Tell whether a valid topic filter contains a wildcard. */
 export function isWildcard(filter: string): boolean {
   // "#" can only be the last character [MQTT-4.7.1-1]
   return filter.charCodeAt(filter.length - 1) === HASH || filter.includes('+');
@@ -245,14 +245,16 @@ export function controlIn(text: string): string | undefined {
   return undefined;
 }
 
-/** Whether all bytes are printable ASCII, and so are well-formed UTF-8 without control characters. */
+/** Tell whether all bytes are printable ASCII, and so are well-formed UTF-8 without control characters. */
 export function isPrintable(bytes: Uint8Array, start: number, end: number): boolean {
   let outside = 0;
   for (let i = start; i < end; i++) outside |= (bytes[i]! - 0x20) | (0x7e - bytes[i]!);
   return outside >= 0;
 }
 
-/** Whether `bytes[start, end)` is a topic name: not empty, without wildcards and U+0000. This does not check that it is valid UTF-8. */
+/**
+ * Tell whether `bytes[start, end)` is a topic name: not empty, without wildcards and U+0000. This does not check that it is valid UTF-8.
+ */
 export function checkTopicBytes(bytes: Uint8Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     const c = bytes[i]!;
@@ -308,7 +310,7 @@ function describeFault(kind: string, text: string, reason: string): string {
 /** Up to this length a loop compares topics faster than a call into native code. */
 const LOOP_BYTES = 64;
 
-/** Whether `bytes` equals `buf[start, end)`. The comparison starts at the end, where topics differ most. */
+/** Tell whether `bytes` equals `buf[start, end)`. The comparison starts at the end, where topics differ most. */
 export function isSameTopic(bytes: Buffer, buf: Buffer, start: number, end: number): boolean {
   const { length } = bytes;
   if (length !== end - start) return false;

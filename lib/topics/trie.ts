@@ -98,7 +98,7 @@ export class FilterIndex<T extends NonNullable<unknown>> {
   /**
    * Iterate over all filters that have values, in no particular order.
    *
-   * The index may be changed during iteration; whether the filters that are added or removed meanwhile are included is undefined.
+   * The index may be changed during the iteration; it is undefined whether filters that are added or removed in the meantime are included.
    */
   *filters(): Generator<string, void, undefined> {
     yield* this.#exact.keys();
@@ -117,7 +117,7 @@ export class FilterIndex<T extends NonNullable<unknown>> {
     }
   }
 
-  /** Whether a filter has values. */
+  /** Tell whether a filter has values. */
   has(filter: string): boolean {
     if (!isWildcard(filter)) return this.#exact.has(filter);
     let level: Level<T> | undefined = this.#root;
